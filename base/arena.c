@@ -1,0 +1,108 @@
+/* The arena: a list of blocks, each twice as large as the last up to 1 MiB; larger requests get
+ * their own. */
+#include "base/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct block {
+    struct block *next;
+    size_t used, size;
+    max_align_t data[];
+} block;
+
+struct peal_arena {
+    block *blocks;
+    size_t next_size;
+    size_t total;
+};
+
+peal_arena *peal_arena_create(void)
+{
+    peal_arena *arena = calloc(1, sizeof(*arena));
+    if (arena)
+        arena->next_size = 4096;
+    return arena;
+}
+
+void peal_arena_destroy(peal_arena *arena)
+{
+    if (!arena)
+        return;
+    for (block *b = arena->blocks; b;) {
+        block *next = b->next;
+        free(b);
+        b = next;
+    }
+    free(arena);
+}
+
+static block *add_block(peal_arena *arena, size_t bytes)
+{
+    size_t size = bytes > arena->next_size ? bytes : arena->next_size;
+    block *b = calloc(1, sizeof(*b) + size);
+    if (!b) {
+        fprintf(stderr, "peal: out of memory: %zu bytes more than the %zu in use\n", size,
+                arena->total);
+        abort();
+    }
+    b->size = size;
+    b->next = arena->blocks;
+    arena->blocks = b;
+    if (arena->next_size < (1u << 20))
+        arena->next_size *= 2;
+    return b;
+}
+
+void *peal_arena_allocate(peal_arena *arena, size_t bytes)
+{
+    size_t align = _Alignof(max_align_t);
+    size_t rounded = bytes > SIZE_MAX / 2 ? bytes : (bytes + align - 1) / align * align;
+    block *b = arena->blocks;
+    if (!b || b->size - b->used < rounded)
+        b = add_block(arena, rounded);
+    void *memory = (unsigned char *)b->data + b->used;
+    b->used += rounded;
+    arena->total += rounded;
+    return memory;
+}
+
+void *peal_arena_array(peal_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        bytes = SIZE_MAX / 2 + 1;
+    return peal_arena_allocate(arena, bytes);
+}
+
+char *peal_arena_copy_bytes(peal_arena *arena, const char *text, size_t bytes)
+{
+    char *copy = peal_arena_allocate(arena, bytes + 1);
+    memcpy(copy, text, bytes);
+    return copy;
+}
+
+char *peal_arena_copy_text(peal_arena *arena, const char *text)
+{
+    return peal_arena_copy_bytes(arena, text, strlen(text));
+}
+
+char *peal_arena_print(peal_arena *arena, const char *format, ...)
+{
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int length = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    char *text = peal_arena_allocate(arena, (size_t)(length < 0 ? 0 : length) + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+size_t peal_arena_bytes(const peal_arena *arena)
+{
+    return arena->total;
+}

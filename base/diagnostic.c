@@ -1,0 +1,263 @@
+/* The list of diagnostics, printed in the order of places. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/diagnostic.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct peal_diagnostics {
+    pthread_mutex_t lock;
+    peal_diagnostic *item;
+    int count, capacity;
+};
+
+typedef struct code_info {
+    const char *name, *title, *explanation;
+    peal_status status;
+} code_info;
+
+static const code_info codes[PEAL_CODE_COUNT] = {
+#define PEAL_DIAGNOSTIC(code, code_status, code_title, code_explanation)                           \
+    {#code, code_title, code_explanation, PEAL_STATUS_##code_status},
+#include "base/diagnostics.def"
+#undef PEAL_DIAGNOSTIC
+};
+
+peal_diagnostics *peal_diagnostics_create(void)
+{
+    peal_diagnostics *list = calloc(1, sizeof(*list));
+    if (list)
+        pthread_mutex_init(&list->lock, NULL);
+    return list;
+}
+
+void peal_diagnostics_destroy(peal_diagnostics *list)
+{
+    if (!list)
+        return;
+    for (int i = 0; i < list->count; i++) {
+        free(list->item[i].message);
+        free(list->item[i].hint);
+    }
+    free(list->item);
+    pthread_mutex_destroy(&list->lock);
+    free(list);
+}
+
+static char *print_text(const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = malloc((size_t)(length < 0 ? 0 : length) + 1);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, format, arguments);
+    return text;
+}
+
+static bool same_place(const peal_source *a, const peal_source *b)
+{
+    return a->line == b->line && a->column == b->column &&
+           (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
+}
+
+static bool is_known(const peal_diagnostics *list, const peal_diagnostic *d)
+{
+    for (int i = 0; i < list->count; i++) {
+        const peal_diagnostic *other = &list->item[i];
+        if (other->code == d->code && same_place(&other->source, &d->source) && other->message &&
+            d->message && !strcmp(other->message, d->message))
+            return true;
+    }
+    return false;
+}
+
+static void add(peal_diagnostics *list, peal_diagnostic d)
+{
+    pthread_mutex_lock(&list->lock);
+    bool keep = list->count < 1000 && !is_known(list, &d);
+    if (keep && list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 16;
+        peal_diagnostic *item = realloc(list->item, (size_t)capacity * sizeof(*item));
+        if (item) {
+            list->item = item;
+            list->capacity = capacity;
+        } else
+            keep = false;
+    }
+    if (keep)
+        list->item[list->count++] = d;
+    pthread_mutex_unlock(&list->lock);
+    if (!keep) {
+        free(d.message);
+        free(d.hint);
+    }
+}
+
+peal_status peal_report(peal_diagnostics *list, peal_code code, peal_source source,
+                        const char *hint, const char *format, ...)
+{
+    if (list) {
+        va_list arguments;
+        va_start(arguments, format);
+        peal_diagnostic d = {code, PEAL_ERROR, source, print_text(format, arguments),
+                             hint ? strdup(hint) : NULL};
+        va_end(arguments);
+        add(list, d);
+    }
+    return codes[code].status;
+}
+
+void peal_warn(peal_diagnostics *list, peal_code code, peal_source source, const char *hint,
+               const char *format, ...)
+{
+    if (!list)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    peal_diagnostic d = {code, PEAL_WARNING, source, print_text(format, arguments),
+                         hint ? strdup(hint) : NULL};
+    va_end(arguments);
+    add(list, d);
+}
+
+int peal_diagnostics_count(const peal_diagnostics *list)
+{
+    return list->count;
+}
+
+int peal_diagnostics_errors(const peal_diagnostics *list)
+{
+    int errors = 0;
+    for (int i = 0; i < list->count; i++)
+        errors += list->item[i].severity == PEAL_ERROR;
+    return errors;
+}
+
+const peal_diagnostic *peal_diagnostics_at(const peal_diagnostics *list, int index)
+{
+    return &list->item[index];
+}
+
+peal_status peal_diagnostics_status(const peal_diagnostics *list)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->item[i].severity == PEAL_ERROR)
+            return codes[list->item[i].code].status;
+    return PEAL_STATUS_OK;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const peal_diagnostic *a = *(const peal_diagnostic *const *)left,
+                          *b = *(const peal_diagnostic *const *)right;
+    if (a->source.line != b->source.line)
+        return a->source.line < b->source.line ? -1 : 1;
+    if (a->source.column != b->source.column)
+        return a->source.column < b->source.column ? -1 : 1;
+    return a < b ? -1 : 1;
+}
+
+static void print_one(const peal_diagnostic *d, FILE *stream)
+{
+    static const char *const severities[] = {"note", "warning", "error"};
+    if (d->source.file)
+        fprintf(stream, "%s:", d->source.file);
+    else
+        fprintf(stream, "peal:");
+    if (d->source.line > 0)
+        fprintf(stream, "%d:", d->source.line);
+    if (d->source.line > 0 && d->source.column > 0)
+        fprintf(stream, "%d:", d->source.column);
+    fprintf(stream, " %s: %s [%s]\n", severities[d->severity], d->message ? d->message : "?",
+            codes[d->code].name);
+    if (d->hint)
+        fprintf(stream, "    %s\n", d->hint);
+}
+
+void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limit)
+{
+    const peal_diagnostic **order = malloc((size_t)(list->count + 1) * sizeof(*order));
+    if (!order)
+        return;
+    for (int i = 0; i < list->count; i++)
+        order[i] = &list->item[i];
+    qsort(order, (size_t)list->count, sizeof(*order), by_place);
+    int shown = limit > 0 && limit < list->count ? limit : list->count;
+    for (int i = 0; i < shown; i++)
+        print_one(order[i], stream);
+    if (shown < list->count)
+        fprintf(stream, "peal: %d of %d messages shown; `peal check` shows all\n", shown,
+                list->count);
+    free(order);
+}
+
+const char *peal_code_name(peal_code code)
+{
+    return codes[code].name;
+}
+
+const char *peal_code_title(peal_code code)
+{
+    return codes[code].title;
+}
+
+const char *peal_code_explanation(peal_code code)
+{
+    return codes[code].explanation;
+}
+
+peal_status peal_code_status(peal_code code)
+{
+    return codes[code].status;
+}
+
+bool peal_code_parse(const char *text, peal_code *out)
+{
+    for (int i = 0; i < PEAL_CODE_COUNT; i++)
+        if (!strcasecmp(codes[i].name, text)) {
+            *out = (peal_code)i;
+            return true;
+        }
+    return false;
+}
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t m = strlen(a), n = strlen(b), row[65];
+    if (m > 64 || n > 64)
+        return 64;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *peal_nearest_word(const char *word, const char *const *candidates, size_t count)
+{
+    size_t length = strlen(word), limit = length / 3 > 0 ? length / 3 : 1, best = limit + 1;
+    const char *nearest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, candidates[i]);
+        if (distance < best) {
+            best = distance;
+            nearest = candidates[i];
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,67 @@
+/* Diagnostics: numbered messages with a place and a way out, collected by whoever runs a check.
+ *
+ * The first place that knows a cause reports it, once; callers pass the status on. The messages'
+ * numbers, titles and explanations are the list in base/diagnostics.def. */
+#ifndef PEAL_BASE_DIAGNOSTIC_H
+#define PEAL_BASE_DIAGNOSTIC_H
+
+#include <peal/status.h>
+#include <peal/types.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef enum peal_code {
+#define PEAL_DIAGNOSTIC(code, status, title, explanation) PEAL_##code,
+#include "base/diagnostics.def"
+#undef PEAL_DIAGNOSTIC
+    PEAL_CODE_COUNT
+} peal_code;
+
+typedef enum peal_severity { PEAL_NOTE, PEAL_WARNING, PEAL_ERROR } peal_severity;
+
+typedef struct peal_diagnostic {
+    peal_code code;
+    peal_severity severity;
+    peal_source source; /* file NULL: no place */
+    char *message;      /* what is wrong */
+    char *hint;         /* what to do; NULL: none */
+} peal_diagnostic;
+
+typedef struct peal_diagnostics peal_diagnostics;
+
+peal_diagnostics *peal_diagnostics_create(void);
+void peal_diagnostics_destroy(peal_diagnostics *list);
+
+/* Adds an error (or a warning) and returns the status that its code stands for, so that
+ * `return peal_report(d, PEAL_E021, source, "hint or NULL", "format", ...)` reads well. May be
+ * called by several threads. `list` may be NULL: then nothing is kept. The same code at the same
+ * place with the same text is kept once. */
+peal_status peal_report(peal_diagnostics *list, peal_code code, peal_source source,
+                        const char *hint, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+void peal_warn(peal_diagnostics *list, peal_code code, peal_source source, const char *hint,
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+int peal_diagnostics_count(const peal_diagnostics *list);
+int peal_diagnostics_errors(const peal_diagnostics *list);
+const peal_diagnostic *peal_diagnostics_at(const peal_diagnostics *list, int index);
+/* Status of the first error; PEAL_STATUS_OK without one. */
+peal_status peal_diagnostics_status(const peal_diagnostics *list);
+/* "file:line:column: error: message [E021]" and "    hint", in the order of places, the first
+ * `limit` (0: all), then how many there are in all if more. */
+void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limit);
+
+/* "E021"; its title; its page for `peal explain`; the status it stands for. */
+const char *peal_code_name(peal_code code);
+const char *peal_code_title(peal_code code);
+const char *peal_code_explanation(peal_code code);
+peal_status peal_code_status(peal_code code);
+/* True and *out set if text is the name of a code ("E021", "e021"). */
+bool peal_code_parse(const char *text, peal_code *out);
+
+/* The candidate nearest to word (edit distance at most a third of its length), or NULL: "did you
+ * mean". */
+const char *peal_nearest_word(const char *word, const char *const *candidates, size_t count);
+
+#endif

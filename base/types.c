@@ -1,0 +1,70 @@
+/* Names and sizes of the types that everything shares. */
+#include <peal/plugin/schedule.h>
+#include <peal/status.h>
+#include <peal/types.h>
+
+static const struct {
+    const char *name, *c_name;
+    size_t bytes;
+} types[PEAL_TYPE_COUNT] = {{"f64", "double", 8},
+                            {"f32", "float", 4},
+                            {"i32", "int32_t", 4},
+                            {"i64", "int64_t", 8},
+                            {"u8", "uint8_t", 1}};
+
+size_t peal_type_bytes(peal_type type)
+{
+    return types[type].bytes;
+}
+
+const char *peal_type_name(peal_type type)
+{
+    return types[type].name;
+}
+
+const char *peal_type_c_name(peal_type type)
+{
+    return types[type].c_name;
+}
+
+const char *peal_mode_name(peal_mode mode)
+{
+    static const char *const names[PEAL_MODE_COUNT] = {"serial", "sync", "stream", "graph",
+                                                       "fused"};
+    return names[mode];
+}
+
+const char *peal_transport_name(peal_transport_kind kind)
+{
+    static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm"};
+    return names[kind];
+}
+
+const char *peal_status_name(peal_status status)
+{
+    switch (status) {
+    case PEAL_STATUS_OK:
+        return "ok";
+    case PEAL_STATUS_WRONG_RESULT:
+        return "wrong result";
+    case PEAL_STATUS_USAGE:
+        return "wrong usage";
+    case PEAL_STATUS_SPEC:
+        return "error in the spec";
+    case PEAL_STATUS_ENVIRONMENT:
+        return "unsuitable environment";
+    case PEAL_STATUS_PEER_LOST:
+        return "peer lost";
+    case PEAL_STATUS_DEADLINE:
+        return "deadline passed";
+    case PEAL_STATUS_DEVICE:
+        return "device error";
+    case PEAL_STATUS_INTERNAL:
+        return "internal error";
+    case PEAL_STATUS_INTERRUPT:
+        return "interrupted";
+    case PEAL_STATUS_TERMINATED:
+        return "terminated";
+    }
+    return "unknown status";
+}

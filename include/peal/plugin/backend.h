@@ -1,0 +1,87 @@
+/* The contract of a backend: it executes the schedules of the ranks that one process hosts. */
+#ifndef PEAL_PLUGIN_BACKEND_H
+#define PEAL_PLUGIN_BACKEND_H
+
+#include <peal/plugin/schedule.h>
+
+#include <stdatomic.h>
+
+typedef struct peal_diagnostics peal_diagnostics;
+
+/* A row that `print` made. Called on some thread of the backend, for rank 0 only, in order. */
+typedef void (*peal_row_function)(void *user, int64_t step, int count, const char *const *names,
+                                  const peal_value *values);
+
+/* One rank that this process hosts, bound to memory. */
+typedef struct peal_backend_rank {
+    const peal_schedule *schedule;
+    unsigned char *segment; /* schedule->segment_bytes, zeroed, 4096-byte aligned */
+    unsigned char *const
+        *peer_segment; /* by index of schedule->peer: that rank's segment, mapped here */
+} peal_backend_rank;
+
+/* Where an executor is, readable by other threads at any time: what a deadline report and a
+ * progress bar print. */
+typedef struct peal_progress {
+    _Atomic int64_t step; /* iterations of the outermost loop that have been finished */
+    _Atomic int op;       /* index of the op that it waits in; -1: none */
+} peal_progress;
+
+/* Test hooks; all zero in production. */
+typedef struct peal_backend_hooks {
+    uint64_t shuffle_seed; /* run tiles of an op in a seeded random order; 0: in order */
+    uint64_t jitter_seed;  /* random short delays before ops; 0: none */
+    int drop_op;           /* skip this op (index + 1) of rank drop_rank; 0: none */
+    int drop_rank;
+    uint64_t first_message; /* messages count on from here, to pass the wrap of flags; 0: from 0 */
+} peal_backend_hooks;
+
+typedef struct peal_backend_desc {
+    size_t size; /* sizeof(peal_backend_desc) */
+    peal_mode mode;
+    int rank_count;
+    const peal_backend_rank *rank;
+    int workers;              /* threads a rank; at least 1 */
+    _Atomic int *abort_word;  /* non-zero: a peal_status; every wait polls it and gives up */
+    int64_t deadline_ns;      /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
+    bool allow_outside;       /* kernel files outside the spec's folder */
+    const char *cache_folder; /* NULL: by XDG rules */
+    peal_row_function row;
+    void *row_user;
+    peal_backend_hooks hooks;
+    peal_diagnostics *diagnostics; /* gets compile errors at create; run-time reports at wait */
+} peal_backend_desc;
+
+typedef struct peal_backend_plan peal_backend_plan;
+
+/* What peal_backend_ops.wait found out. */
+typedef struct peal_backend_result {
+    int64_t steps_done; /* iterations of the outermost loop in this start */
+    bool stopped;       /* `until` ended it */
+    double seconds;     /* from the first op to the last */
+} peal_backend_result;
+
+typedef struct peal_backend_ops {
+    size_t size; /* sizeof(peal_backend_ops) */
+    const char *name;
+    /* NULL: the mode can be run; else the reason why not, in words. */
+    const char *(*refuses)(peal_mode mode);
+    /* Builds kernels, creates threads, allocates everything. Collective over nothing. */
+    peal_status (*create)(const peal_backend_desc *desc, peal_backend_plan **plan);
+    /* Runs setup if `setup`, then up to `steps` iterations, then finish if `finish`; returns at
+     * once where the mode has threads of its own, else runs to the end. The caller has done the
+     * start handshake. */
+    peal_status (*start)(peal_backend_plan *plan, bool setup, int64_t steps, bool finish);
+    /* Waits for what start began. Reports are added to desc->diagnostics by the calling thread. */
+    peal_status (*wait)(peal_backend_plan *plan, peal_backend_result *result);
+    /* Current storage of an array of hosted rank `index` (after swaps): index of the array whose
+     * memory it has. */
+    int (*storage)(const peal_backend_plan *plan, int index, int array);
+    /* Steps done since create, for a progress bar; any thread. */
+    int64_t (*progress)(const peal_backend_plan *plan);
+    void (*destroy)(peal_backend_plan *plan);
+} peal_backend_ops;
+
+extern const peal_backend_ops peal_backend_host;
+
+#endif
