@@ -1,0 +1,55 @@
+/* The control plane of a job: blobs, start, finish, abort between processes (DECISIONS 17).
+ *
+ * A binomial tree of stream sockets over processes. A thread of its own serves it: it notices dead
+ * peers, forwards aborts and hands out file descriptors. Calls marked collective are made by all
+ * processes in the same order. */
+#ifndef PEAL_RUNTIME_CONTROL_CONTROL_H
+#define PEAL_RUNTIME_CONTROL_CONTROL_H
+
+#include "base/diagnostic.h"
+
+#include <peal/plugin/bootstrap.h>
+
+#include <stdatomic.h>
+
+typedef struct peal_control peal_control;
+
+/* Connects all processes of the job. Collective. `abort_word` becomes non-zero (a peal_status: the
+ * first cause) once any process aborts, dies or leaves; it must outlive the control. deadline_ns
+ * bounds this and every collective call. */
+peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word,
+                              int64_t deadline_ns, peal_diagnostics *diagnostics,
+                              peal_control **out);
+/* Orderly end: after a barrier that all have reached, leaving is not a death. Collective on success
+ * paths; after an abort it only closes. NULL is fine. */
+void peal_control_close(peal_control *control);
+
+const peal_bootstrap_identity *peal_control_identity(const peal_control *control);
+
+/* all[p] gets the `bytes` bytes of process p. Collective. */
+peal_status peal_control_allgather(peal_control *control, const void *mine, size_t bytes,
+                                   void *all);
+peal_status peal_control_barrier(peal_control *control);
+/* Process `root`'s bytes arrive everywhere. Collective. */
+peal_status peal_control_broadcast(peal_control *control, int root, void *data, size_t bytes);
+/* Blobs of any size to process 0: there blob[p] (malloc'ed, the caller frees) and size[p].
+ * Collective. */
+peal_status peal_control_gather(peal_control *control, const void *mine, size_t bytes, void **blob,
+                                size_t *size);
+
+/* Makes a file descriptor (a sealed memfd) available to the other processes of this host under
+ * `key`, and gets that of another process (a duplicate, close-on-exec, that the caller closes).
+ * Only the same user gets it. Not collective: fetch waits until the other process has published, at
+ * most the deadline. */
+peal_status peal_control_publish(peal_control *control, int key, int descriptor);
+peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor);
+
+/* Tells every process why the job ends; sets the abort word here. Any thread, any number of times:
+ * the first counts. */
+void peal_control_abort(peal_control *control, peal_status status, const char *message);
+/* The first cause, once the abort word is set: the process that found it (-1 unknown) and its
+ * message. */
+peal_status peal_control_cause(const peal_control *control, int *process, char *message,
+                               size_t bytes);
+
+#endif
