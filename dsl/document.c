@@ -73,6 +73,8 @@ static peal_status syntax_error(loader *l)
     yaml_mark_t mark = l->parser.problem_mark;
     if (l->parser.error == YAML_READER_ERROR)
         mark = l->parser.mark;
+    else if (strstr(problem, "end of stream") && l->parser.context)
+        mark = l->parser.context_mark; /* where the quote opens, not where the file ends */
     return peal_report(l->diagnostics, PEAL_E005, place_of(l, mark), hint_for(problem), "%s%s%s",
                        problem, l->parser.context ? ", " : "",
                        l->parser.context ? l->parser.context : "");
