@@ -1,5 +1,5 @@
-/* `peal explain E021`: a diagnostic's page. `peal explain SPEC`: which modes can run it, why not the
- * others, and which paths its messages take. */
+/* `peal explain E021`: a diagnostic's page. `peal explain SPEC`: which modes can run it, why not
+ * the others, and which paths its messages take. */
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/output.h"

@@ -40,8 +40,8 @@ json_t *json_box(const peal_box *box)
 {
     json_t *axes = json_array();
     for (int k = 0; k < box->axis_count; k++)
-        json_array_append_new(
-            axes, json_pack("[I,I]", (json_int_t)box->lo[k], (json_int_t)box->hi[k]));
+        json_array_append_new(axes,
+                              json_pack("[I,I]", (json_int_t)box->lo[k], (json_int_t)box->hi[k]));
     return axes;
 }
 

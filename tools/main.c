@@ -1,5 +1,5 @@
-/* The command `peal`: finds the verb, reads its options, runs it, and turns its status into the exit
- * code. A new verb is one file and one line in `commands`. */
+/* The command `peal`: finds the verb, reads its options, runs it, and turns its status into the
+ * exit code. A new verb is one file and one line in `commands`. */
 #define _POSIX_C_SOURCE 200809L
 #include "tools/command.h"
 #include "tools/output.h"
@@ -49,8 +49,8 @@ static peal_status report_unknown_verb(const char *name, peal_diagnostics *diagn
     for (int i = 0; i < COMMAND_COUNT; i++)
         names[i] = commands[i]->name;
     const char *nearest = peal_nearest_word(name, names, COMMAND_COUNT);
-    snprintf(hint, sizeof(hint), nearest ? "did you mean `peal %s`?" : "`peal --help` lists the verbs",
-             nearest);
+    snprintf(hint, sizeof(hint),
+             nearest ? "did you mean `peal %s`?" : "`peal --help` lists the verbs", nearest);
     return peal_report(diagnostics, PEAL_E400, nowhere, hint, "there is no verb '%s'", name);
 }
 

@@ -35,10 +35,7 @@ typedef struct option_info {
     const char *value; /* what the value must be, for messages */
 } option_info;
 
-enum {
-    ON_A_SPEC = VERB_RUN | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN,
-    ANYWHERE = 127
-};
+enum { ON_A_SPEC = VERB_RUN | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN, ANYWHERE = 127 };
 
 static const option_info table[] = {
     {"set", 0, true, ON_A_SPEC, OPTION_SET, "NAME=VALUE"},

@@ -22,16 +22,16 @@ enum { MODE_AUTO = PEAL_MODE_COUNT, MODE_ALL };
 enum { MAX_SETTINGS = 64 };
 
 typedef struct options {
-    const char *subject; /* the spec, or what to explain; NULL: none */
+    const char *subject;               /* the spec, or what to explain; NULL: none */
     const char *setting[MAX_SETTINGS]; /* of --set: NAME=VALUE */
     int setting_count;
-    int ranks;           /* 0: not given */
-    int processes;       /* 0: not given */
-    int threads;         /* 0: not given */
-    int rank;            /* -1: all */
-    int64_t steps;       /* -1: what the spec says */
+    int ranks;     /* 0: not given */
+    int processes; /* 0: not given */
+    int threads;   /* 0: not given */
+    int rank;      /* -1: all */
+    int64_t steps; /* -1: what the spec says */
     int64_t deadline_ns;
-    int mode;            /* a peal_mode, MODE_AUTO or MODE_ALL */
+    int mode; /* a peal_mode, MODE_AUTO or MODE_ALL */
     bool mode_given;
     output_format format;
     bool verify, check_footprints, allow_outside, print_json, quiet, help;

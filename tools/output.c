@@ -82,9 +82,10 @@ void output_set_follower(bool is_follower)
 
 enum { COLUMN = 16 };
 
-void row_table_add(row_table *table, int64_t step, int count, const char *const *names,
+void row_table_add(void *user, int64_t step, int count, const char *const *names,
                    const peal_value *values)
 {
+    row_table *table = user;
     if (table->rows) {
         json_t *row = json_object();
         json_object_set_new(row, "step", json_integer(step));

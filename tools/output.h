@@ -36,7 +36,8 @@ typedef struct row_table {
     bool quiet;
 } row_table;
 
-void row_table_add(row_table *table, int64_t step, int count, const char *const *names,
+/* A peal_row_function; user is a row_table. */
+void row_table_add(void *user, int64_t step, int count, const char *const *names,
                    const peal_value *values);
 
 /* "\r[####    ] 1200 of 5000 steps" on stderr, if that is a terminal. */

@@ -12,20 +12,12 @@ typedef struct unit {
     double factor;
 } unit;
 
-static const unit times[] = {{"", 1e9},   {"s", 1e9},    {"ms", 1e6}, {"us", 1e3},
+static const unit times[] = {{"", 1e9},   {"s", 1e9},    {"ms", 1e6},  {"us", 1e3},
                              {"ns", 1.0}, {"min", 60e9}, {"h", 3600e9}};
-static const unit sizes[] = {{"", 1},
-                             {"B", 1},
-                             {"kB", 1e3},
-                             {"KB", 1e3},
-                             {"MB", 1e6},
-                             {"GB", 1e9},
-                             {"KiB", 1024},
-                             {"MiB", 1048576},
-                             {"GiB", 1073741824},
-                             {"K", 1024},
-                             {"M", 1048576},
-                             {"G", 1073741824}};
+static const unit sizes[] = {{"", 1},       {"B", 1},         {"kB", 1e3},
+                             {"KB", 1e3},   {"MB", 1e6},      {"GB", 1e9},
+                             {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824},
+                             {"K", 1024},   {"M", 1048576},   {"G", 1073741824}};
 
 /* The number is decimal, not negative, without signs, hexadecimal, inf or nan. */
 static bool parse_unit(const char *text, const unit *units, size_t count, int64_t *out)
