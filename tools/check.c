@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* Reads, resolves, and makes all checks for every rank. */
-static peal_status check_all(const options *options, spec *spec, peal_machine *machine,
+static peal_status check_all(const peal_options *options, peal_spec *spec, peal_machine *machine,
                              int dims[PEAL_RANK_AXES], peal_diagnostics *diagnostics)
 {
     peal_compilation *compilation = NULL;
@@ -24,7 +24,7 @@ static peal_status check_all(const options *options, spec *spec, peal_machine *m
     return status;
 }
 
-static void print_result(const options *options, peal_status status, const spec *spec,
+static void print_result(const peal_options *options, peal_status status, const peal_spec *spec,
                          const peal_machine *machine, const int dims[PEAL_RANK_AXES],
                          peal_diagnostics *diagnostics)
 {
@@ -48,9 +48,9 @@ static void print_result(const options *options, peal_status status, const spec 
     }
 }
 
-static peal_status run(const options *options, peal_diagnostics *diagnostics)
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
-    spec spec = {0};
+    peal_spec spec = {0};
     peal_machine machine = {0};
     int dims[PEAL_RANK_AXES] = {1, 1, 1};
     if (options->print_json && options->subject)
@@ -61,7 +61,7 @@ static peal_status run(const options *options, peal_diagnostics *diagnostics)
     return status;
 }
 
-const command check_command = {
+const peal_command check_command = {
     "check", VERB_CHECK,
     "usage: peal check SPEC [options]\n"
     "\n"

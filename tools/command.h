@@ -4,14 +4,14 @@
 
 #include "tools/options.h"
 
-typedef struct command {
+typedef struct peal_command {
     const char *name;
     unsigned verb;    /* its bit in the masks of the option table */
     const char *help; /* at most 24 lines, with an example */
-    peal_status (*run)(const options *options, peal_diagnostics *diagnostics);
-} command;
+    peal_status (*run)(const peal_options *options, peal_diagnostics *diagnostics);
+} peal_command;
 
-extern const command run_command, check_command, plan_command, doctor_command, schema_command,
+extern const peal_command run_command, check_command, plan_command, doctor_command, schema_command,
     explain_command, version_command;
 
 #endif

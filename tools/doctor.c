@@ -10,6 +10,7 @@
 #include "runtime/launch/launch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -18,11 +19,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-void findings_add(findings *findings, const char *name, int state, const char *format, ...)
+void findings_add(peal_findings *findings, const char *name, int state, const char *format, ...)
 {
     if (findings->count == MAX_FINDINGS)
         return;
-    finding *item = &findings->item[findings->count++];
+    peal_finding *item = &findings->item[findings->count++];
     va_list arguments;
     va_start(arguments, format);
     snprintf(item->name, sizeof(item->name), "%s", name);
@@ -45,7 +46,7 @@ static int64_t meminfo(const char *key)
     return kib < 0 ? -1 : kib * 1024;
 }
 
-static void look_at_machine(findings *out)
+static void look_at_machine(peal_findings *out)
 {
     findings_add(out, "cores", FINDING_ON, "%d for this process, %ld online", machine_cores(),
                  sysconf(_SC_NPROCESSORS_ONLN));
@@ -58,7 +59,7 @@ static void look_at_machine(findings *out)
 }
 
 /* Ranks of different processes meet in sealed memfds. */
-static void look_at_shared_memory(findings *out)
+static void look_at_shared_memory(peal_findings *out)
 {
     int descriptor = memfd_create("peal-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     const char *failed = descriptor < 0 ? "memfd_create" : NULL;
@@ -74,7 +75,7 @@ static void look_at_shared_memory(findings *out)
         close(descriptor);
 }
 
-static void look_at_compiler(findings *out)
+static void look_at_compiler(peal_findings *out)
 {
     const char *name = getenv("PEAL_CC");
     char command[300], line[160] = "";
@@ -93,7 +94,7 @@ static void look_at_compiler(findings *out)
                      name);
 }
 
-static void look_at_parts(findings *out)
+static void look_at_parts(peal_findings *out)
 {
     const char *namespace = getenv("PMIX_NAMESPACE");
     findings_add(out, "yaml", PEAL_HAVE_YAML ? FINDING_ON : FINDING_OFF,
@@ -117,7 +118,7 @@ static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
     return peal_launch_self(2, words, diagnostics);
 }
 
-static peal_status look_at_paths(const options *options, findings *out,
+static peal_status look_at_paths(const peal_options *options, peal_findings *out,
                                  peal_diagnostics *diagnostics)
 {
     double deadline_s = (double)options->deadline_ns * 1e-9;
@@ -136,7 +137,7 @@ static peal_status look_at_paths(const options *options, findings *out,
     return self != PEAL_STATUS_OK ? self : shm;
 }
 
-static void print_text(const findings *findings)
+static void print_text(const peal_findings *findings)
 {
     static const char *const states[] = {"ok", "off", "FAILED"};
     const char *name, *use;
@@ -148,7 +149,7 @@ static void print_text(const findings *findings)
         printf("  %-12s %s%s\n", name, use, getenv(name) ? " (set)" : "");
 }
 
-static void print_json(const findings *findings)
+static void print_json(const peal_findings *findings)
 {
     static const char *const states[] = {"ok", "off", "failed"};
     json_t *object = json_begin("peal.doctor/1"), *list = json_array();
@@ -163,9 +164,9 @@ static void print_json(const findings *findings)
     json_print(object);
 }
 
-static peal_status run(const options *options, peal_diagnostics *diagnostics)
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
-    findings findings = {.count = 0};
+    peal_findings findings = {.count = 0};
     if (getenv("PMIX_NAMESPACE"))
         return transfer_verify(0, (double)options->deadline_ns * 1e-9, diagnostics);
     look_at_machine(&findings);
@@ -180,7 +181,7 @@ static peal_status run(const options *options, peal_diagnostics *diagnostics)
     return status;
 }
 
-const command doctor_command = {
+const peal_command doctor_command = {
     "doctor", VERB_DOCTOR,
     "usage: peal doctor [--json]\n"
     "\n"

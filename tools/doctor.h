@@ -5,20 +5,20 @@
 #include "tools/options.h"
 
 /* A finding: what, whether it can be used, and how much or why not. */
-typedef struct finding {
+typedef struct peal_finding {
     char name[24];
     enum { FINDING_ON, FINDING_OFF, FINDING_FAILED } state;
     char text[200];
-} finding;
+} peal_finding;
 
 enum { MAX_FINDINGS = 32 };
 
-typedef struct findings {
-    finding item[MAX_FINDINGS];
+typedef struct peal_findings {
+    peal_finding item[MAX_FINDINGS];
     int count;
-} findings;
+} peal_findings;
 
-void findings_add(findings *findings, const char *name, int state, const char *format, ...)
+void findings_add(peal_findings *findings, const char *name, int state, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* Sends a pattern round the ring of `ranks` ranks of this job, in every mode that can, and compares

@@ -28,7 +28,7 @@ static void print_wrapped(const char *text)
     putchar('\n');
 }
 
-static peal_status explain_code(peal_code code, const options *options)
+static peal_status explain_code(peal_code code, const peal_options *options)
 {
     peal_status status = peal_code_status(code);
     if (options->format == FORMAT_JSON) {
@@ -58,7 +58,7 @@ static bool looks_like_code(const char *word)
     return true;
 }
 
-static peal_status run(const options *options, peal_diagnostics *diagnostics)
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
     peal_code code;
     if (!options->subject)
@@ -73,7 +73,7 @@ static peal_status run(const options *options, peal_diagnostics *diagnostics)
     return explain_spec(options, diagnostics);
 }
 
-const command explain_command = {
+const peal_command explain_command = {
     "explain", VERB_EXPLAIN,
     "usage: peal explain CODE\n"
     "       peal explain SPEC [options]\n"

@@ -9,23 +9,23 @@
 enum { PRINTED_RANKS = 64 };
 
 /* Messages of one statement and transport, summed over the ranks that were looked at. */
-typedef struct path {
+typedef struct message_path {
     int statement;
     peal_transport_kind transport;
     const char *name;
     int line;
     int64_t messages, bytes, direct, staged, credits;
-} path;
+} message_path;
 
 enum { MAX_PATHS = 256 };
 
-typedef struct paths {
-    path item[MAX_PATHS];
+typedef struct message_paths {
+    message_path item[MAX_PATHS];
     int count;
     int ranks; /* looked at */
-} paths;
+} message_paths;
 
-static path *path_of(paths *paths, const peal_channel *channel)
+static message_path *path_of(message_paths *paths, const peal_channel *channel)
 {
     for (int i = 0; i < paths->count; i++)
         if (paths->item[i].statement == channel->statement &&
@@ -33,19 +33,19 @@ static path *path_of(paths *paths, const peal_channel *channel)
             return &paths->item[i];
     if (paths->count == MAX_PATHS)
         return NULL;
-    path *path = &paths->item[paths->count++];
-    *path = (struct path){.statement = channel->statement,
-                          .transport = channel->transport,
-                          .name = channel->edge,
-                          .line = channel->source.line};
+    message_path *path = &paths->item[paths->count++];
+    *path = (message_path){.statement = channel->statement,
+                           .transport = channel->transport,
+                           .name = channel->edge,
+                           .line = channel->source.line};
     return path;
 }
 
-static void add_channels(paths *paths, const peal_schedule *schedule)
+static void add_channels(message_paths *paths, const peal_schedule *schedule)
 {
     for (int i = 0; i < schedule->channel_count; i++) {
         const peal_channel *channel = &schedule->channel[i];
-        path *path = channel->outgoing ? path_of(paths, channel) : NULL;
+        message_path *path = channel->outgoing ? path_of(paths, channel) : NULL;
         if (!path)
             continue;
         path->messages++;
@@ -74,7 +74,7 @@ static void print_modes(const peal_graph_data *graph)
     printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(graph)));
 }
 
-static void print_paths(const paths *paths, int ranks)
+static void print_paths(const message_paths *paths, int ranks)
 {
     if (!paths->count) {
         puts("\nNo messages between or within ranks.");
@@ -84,7 +84,7 @@ static void print_paths(const paths *paths, int ranks)
     printf("%-28s %-6s %9s %12s %8s %8s %8s\n", "statement", "path", "messages", "bytes", "direct",
            "staged", "credits");
     for (int i = 0; i < paths->count; i++) {
-        const path *p = &paths->item[i];
+        const message_path *p = &paths->item[i];
         char name[29];
         snprintf(name, sizeof(name), "%.*s, line %d", name_length(p->name), p->name, p->line);
         printf("%-28s %-6s %9" PRId64 " %12" PRId64 " %8" PRId64 " %8" PRId64 " %8" PRId64 "\n",
@@ -96,7 +96,7 @@ static void print_paths(const paths *paths, int ranks)
 }
 
 static void print_json(const peal_graph_data *graph, const peal_machine *machine,
-                       const int dims[PEAL_RANK_AXES], const paths *paths)
+                       const int dims[PEAL_RANK_AXES], const message_paths *paths)
 {
     json_t *object = json_begin("peal.explain/1"), *modes = json_array(), *list = json_array();
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
@@ -109,7 +109,7 @@ static void print_json(const peal_graph_data *graph, const peal_machine *machine
         json_array_append_new(modes, item);
     }
     for (int i = 0; i < paths->count; i++) {
-        const path *p = &paths->item[i];
+        const message_path *p = &paths->item[i];
         json_array_append_new(list,
                               json_pack("{s:s%,s:i,s:s,s:I,s:I,s:I,s:I,s:I}", "statement", p->name,
                                         (size_t)name_length(p->name), "line", p->line, "path",
@@ -127,8 +127,9 @@ static void print_json(const peal_graph_data *graph, const peal_machine *machine
     json_print(object);
 }
 
-static peal_status explain(const options *options, const peal_graph_data *graph,
-                           const peal_machine *machine, paths *paths, peal_diagnostics *diagnostics)
+static peal_status explain(const peal_options *options, const peal_graph_data *graph,
+                           const peal_machine *machine, message_paths *paths,
+                           peal_diagnostics *diagnostics)
 {
     peal_compilation *compilation = NULL;
     int dims[PEAL_RANK_AXES];
@@ -159,11 +160,11 @@ static peal_status explain(const options *options, const peal_graph_data *graph,
     return status;
 }
 
-peal_status explain_spec(const options *options, peal_diagnostics *diagnostics)
+peal_status explain_spec(const peal_options *options, peal_diagnostics *diagnostics)
 {
-    spec spec = {0};
+    peal_spec spec = {0};
     peal_machine machine;
-    paths paths = {.count = 0};
+    message_paths paths = {.count = 0};
     peal_status status = machine_of(options, diagnostics, &machine);
     if (status == PEAL_STATUS_OK)
         status = spec_open(options, diagnostics, &spec);

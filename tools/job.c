@@ -50,7 +50,8 @@ static char *spec_of_folder(const char *folder)
     return path;
 }
 
-static peal_status find_spec(const options *options, peal_diagnostics *diagnostics, char **path)
+static peal_status find_spec(const peal_options *options, peal_diagnostics *diagnostics,
+                             char **path)
 {
     struct stat info;
     const char *subject = options->subject;
@@ -73,7 +74,7 @@ static peal_status find_spec(const options *options, peal_diagnostics *diagnosti
 }
 
 /* The text that the launching process has read from standard input. */
-static peal_status read_descriptor(const options *options, peal_diagnostics *diagnostics,
+static peal_status read_descriptor(const peal_options *options, peal_diagnostics *diagnostics,
                                    peal_graph **graph)
 {
     struct stat info;
@@ -90,9 +91,9 @@ static peal_status read_descriptor(const options *options, peal_diagnostics *dia
     return status;
 }
 
-peal_status spec_open(const options *options, peal_diagnostics *diagnostics, spec *out)
+peal_status spec_open(const peal_options *options, peal_diagnostics *diagnostics, peal_spec *out)
 {
-    *out = (spec){0};
+    *out = (peal_spec){0};
     peal_status status = find_spec(options, diagnostics, &out->path);
     if (status != PEAL_STATUS_OK)
         return status;
@@ -106,11 +107,11 @@ peal_status spec_open(const options *options, peal_diagnostics *diagnostics, spe
     return status;
 }
 
-void spec_close(spec *spec)
+void spec_close(peal_spec *spec)
 {
     peal_graph_destroy(spec->graph);
     free(spec->path);
-    *spec = (struct spec){0};
+    *spec = (peal_spec){0};
 }
 
 int64_t machine_cache_bytes(void)
@@ -129,11 +130,11 @@ int machine_cores(void)
 }
 
 /* What --machine says; 0: nothing. */
-typedef struct description {
+typedef struct machine_words {
     int64_t node, process, core, cache;
-} description;
+} machine_words;
 
-static peal_status read_word(const char *word, description *description,
+static peal_status read_word(const char *word, machine_words *description,
                              peal_diagnostics *diagnostics)
 {
     static const char *const kinds[] = {"node", "process", "core", "cache"};
@@ -162,7 +163,7 @@ static peal_status read_word(const char *word, description *description,
     return peal_report(diagnostics, PEAL_E406, nowhere, hint, "--machine: unknown word '%s'", kind);
 }
 
-static peal_status read_description(const char *text, description *out,
+static peal_status read_description(const char *text, machine_words *out,
                                     peal_diagnostics *diagnostics)
 {
     peal_status status = PEAL_STATUS_OK;
@@ -180,9 +181,10 @@ static peal_status read_description(const char *text, description *out,
     return status;
 }
 
-peal_status machine_of(const options *options, peal_diagnostics *diagnostics, peal_machine *out)
+peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
+                       peal_machine *out)
 {
-    description given = {0};
+    machine_words given = {0};
     peal_status status = PEAL_STATUS_OK;
     if (options->machine)
         status = read_description(options->machine, &given, diagnostics);

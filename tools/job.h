@@ -9,19 +9,20 @@
 #include <peal/plugin/machine.h>
 
 /* A spec that was read and resolved. */
-typedef struct spec {
+typedef struct peal_spec {
     char *path; /* of the file; "-" standard input */
     peal_graph *graph;
     const peal_graph_data *data;
-} spec;
+} peal_spec;
 
 /* Finds, reads and resolves options->subject, reporting everything that is wrong. On failure the
  * spec still has to be closed. */
-peal_status spec_open(const options *options, peal_diagnostics *diagnostics, spec *out);
-void spec_close(spec *spec);
+peal_status spec_open(const peal_options *options, peal_diagnostics *diagnostics, peal_spec *out);
+void spec_close(peal_spec *spec);
 
 /* The machine of --machine and -n, --processes, --threads; what they leave open is this machine. */
-peal_status machine_of(const options *options, peal_diagnostics *diagnostics, peal_machine *out);
+peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
+                       peal_machine *out);
 
 /* NULL: the graph can run in the mode on the host; else why not. */
 const char *mode_refusal(const peal_graph_data *graph, peal_mode mode);
@@ -33,6 +34,6 @@ int64_t machine_cache_bytes(void);
 int machine_cores(void);
 
 /* The part of `peal explain` that is about a spec. */
-peal_status explain_spec(const options *options, peal_diagnostics *diagnostics);
+peal_status explain_spec(const peal_options *options, peal_diagnostics *diagnostics);
 
 #endif

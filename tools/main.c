@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const command *const commands[] = {&run_command,    &check_command,  &plan_command,
-                                          &doctor_command, &schema_command, &explain_command,
-                                          &version_command};
+static const peal_command *const commands[] = {&run_command,    &check_command,  &plan_command,
+                                               &doctor_command, &schema_command, &explain_command,
+                                               &version_command};
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
 static const char usage[] =
@@ -33,7 +33,7 @@ static const char usage[] =
     "\n"
     "  peal run samples/jacobi2d -n 4 --mode all --verify\n";
 
-static const command *find_command(const char *name)
+static const peal_command *find_command(const char *name)
 {
     for (int i = 0; i < COMMAND_COUNT; i++)
         if (!strcmp(commands[i]->name, name))
@@ -54,10 +54,10 @@ static peal_status report_unknown_verb(const char *name, peal_diagnostics *diagn
     return peal_report(diagnostics, PEAL_E400, nowhere, hint, "there is no verb '%s'", name);
 }
 
-static peal_status run_verb(const command *command, int argc, char **argv,
+static peal_status run_verb(const peal_command *command, int argc, char **argv,
                             peal_diagnostics *diagnostics)
 {
-    options options;
+    peal_options options;
     peal_status status = options_parse(&options, command->verb, argc, argv, diagnostics);
     if (options.help) {
         fputs(command->help, stdout);
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
         fputs(usage, argc > 1 ? stdout : stderr);
         status = argc > 1 ? PEAL_STATUS_OK : PEAL_STATUS_USAGE;
     } else {
-        const command *command = find_command(strcmp(name, "--version") ? name : "version");
+        const peal_command *command = find_command(strcmp(name, "--version") ? name : "version");
         status = command ? run_verb(command, argc - 2, argv + 2, diagnostics)
                          : report_unknown_verb(name, diagnostics);
     }

@@ -99,7 +99,7 @@ static bool parse_int(const char *text, int64_t low, int64_t high, int *out)
     return true;
 }
 
-static bool add_setting(options *options, const char *text)
+static bool add_setting(peal_options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || options->setting_count == MAX_SETTINGS)
@@ -109,7 +109,7 @@ static bool add_setting(options *options, const char *text)
 }
 
 /* False: the value is not what the option takes. */
-static bool apply(options *options, option_id id, const char *value)
+static bool apply(peal_options *options, option_id id, const char *value)
 {
     switch (id) {
     case OPTION_SET:
@@ -203,7 +203,7 @@ static void report_unknown(unsigned verb, const char *word, size_t length, const
 }
 
 /* Reads the option at argv[i]; returns how many words it took. */
-static int parse_option(options *options, unsigned verb, int i, int argc, char **argv,
+static int parse_option(peal_options *options, unsigned verb, int i, int argc, char **argv,
                         peal_diagnostics *diagnostics)
 {
     const char *word = argv[i], *value = NULL;
@@ -237,15 +237,15 @@ static int parse_option(options *options, unsigned verb, int i, int argc, char *
     return words;
 }
 
-peal_status options_parse(options *out, unsigned verb, int argc, char **argv,
+peal_status options_parse(peal_options *out, unsigned verb, int argc, char **argv,
                           peal_diagnostics *diagnostics)
 {
     int before = peal_diagnostics_errors(diagnostics);
-    *out = (options){.rank = -1,
-                     .steps = -1,
-                     .deadline_ns = INT64_C(30000000000),
-                     .mode = MODE_AUTO,
-                     .spec_descriptor = -1};
+    *out = (peal_options){.rank = -1,
+                          .steps = -1,
+                          .deadline_ns = INT64_C(30000000000),
+                          .mode = MODE_AUTO,
+                          .spec_descriptor = -1};
     bool only_names = false;
     for (int i = 0; i < argc;) {
         const char *word = argv[i];

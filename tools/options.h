@@ -21,7 +21,7 @@ enum { MODE_AUTO = PEAL_MODE_COUNT, MODE_ALL };
 
 enum { MAX_SETTINGS = 64 };
 
-typedef struct options {
+typedef struct peal_options {
     const char *subject;               /* the spec, or what to explain; NULL: none */
     const char *setting[MAX_SETTINGS]; /* of --set: NAME=VALUE */
     int setting_count;
@@ -36,12 +36,12 @@ typedef struct options {
     output_format format;
     bool verify, check_footprints, allow_outside, print_json, quiet, help;
     const char *machine; /* NULL: this one */
-    int spec_descriptor; /* -1; else where a launched process reads the spec's text */
-} options;
+    int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */
+} peal_options;
 
 /* Reads the words after the verb. Reports all mistakes; PEAL_STATUS_USAGE if there were any. The
  * texts point into argv. */
-peal_status options_parse(options *options, unsigned verb, int argc, char **argv,
+peal_status options_parse(peal_options *options, unsigned verb, int argc, char **argv,
                           peal_diagnostics *diagnostics);
 
 /* "auto", "all", or the name of a mode. */

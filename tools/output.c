@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
-text text_seconds(double seconds)
+number_text text_seconds(double seconds)
 {
     static const struct {
         double least, factor;
         const char *unit;
     } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
-    text out;
+    number_text out;
     for (size_t i = 0; i < 4; i++) {
         if (seconds < units[i].least)
             continue;
@@ -26,12 +26,12 @@ text text_seconds(double seconds)
     return out;
 }
 
-text text_bytes(int64_t bytes)
+number_text text_bytes(int64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
     int unit = 0;
-    text out;
+    number_text out;
     while (value >= 1024 && unit < 6) {
         value /= 1024;
         unit++;
@@ -40,9 +40,9 @@ text text_bytes(int64_t bytes)
     return out;
 }
 
-text text_value(const peal_value *value)
+number_text text_value(const peal_value *value)
 {
-    text out;
+    number_text out;
     switch (value->kind) {
     case PEAL_INTEGER:
         snprintf(out.s, sizeof(out.s), "%" PRId64, value->u.integer);
@@ -60,9 +60,9 @@ text text_value(const peal_value *value)
     return out;
 }
 
-text text_hash(uint64_t hash)
+number_text text_hash(uint64_t hash)
 {
-    text out;
+    number_text out;
     snprintf(out.s, sizeof(out.s), "%016" PRIx64, hash);
     return out;
 }

@@ -7,14 +7,14 @@
 #include <jansson.h>
 
 /* Texts of printed numbers. */
-typedef struct text {
+typedef struct number_text {
     char s[48];
-} text;
+} number_text;
 
-text text_seconds(double seconds); /* "1.23 us", "45.6 ms", "2.1 s" */
-text text_bytes(int64_t bytes);    /* "512 B", "1.5 MiB" */
-text text_value(const peal_value *value);
-text text_hash(uint64_t hash);
+number_text text_seconds(double seconds); /* "1.23 us", "45.6 ms", "2.1 s" */
+number_text text_bytes(int64_t bytes);    /* "512 B", "1.5 MiB" */
+number_text text_value(const peal_value *value);
+number_text text_hash(uint64_t hash);
 
 /* This process was started by a launcher and is not process 0: it prints nothing that process 0
  * prints too. A guess by the environment, until the session knows better. */
@@ -31,7 +31,7 @@ json_t *json_diagnostics(const peal_diagnostics *diagnostics);
 
 /* The table of a spec's `print` rows: a header when the columns change. */
 typedef struct row_table {
-    json_t *rows; /* NULL: print as text */
+    json_t *rows; /* NULL: print as number_text */
     char header[512];
     bool quiet;
 } row_table;

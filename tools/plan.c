@@ -22,7 +22,7 @@ static peal_status print_rank(peal_compilation *compilation, int rank, output_fo
     return PEAL_STATUS_OK;
 }
 
-static peal_status print_mode(const options *options, const peal_graph_data *graph,
+static peal_status print_mode(const peal_options *options, const peal_graph_data *graph,
                               const peal_machine *machine, peal_mode mode, json_t *list,
                               peal_diagnostics *diagnostics)
 {
@@ -39,7 +39,7 @@ static peal_status print_mode(const options *options, const peal_graph_data *gra
 }
 
 /* Every applicable mode for `all`, else one. */
-static peal_status print_modes(const options *options, const peal_graph_data *graph,
+static peal_status print_modes(const peal_options *options, const peal_graph_data *graph,
                                const peal_machine *machine, json_t *list,
                                peal_diagnostics *diagnostics)
 {
@@ -60,9 +60,9 @@ static peal_status print_modes(const options *options, const peal_graph_data *gr
     return status;
 }
 
-static peal_status run(const options *options, peal_diagnostics *diagnostics)
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
-    spec spec = {0};
+    peal_spec spec = {0};
     peal_machine machine;
     peal_status status = machine_of(options, diagnostics, &machine);
     if (status != PEAL_STATUS_OK)
@@ -87,7 +87,7 @@ static peal_status run(const options *options, peal_diagnostics *diagnostics)
     return status;
 }
 
-const command plan_command = {
+const peal_command plan_command = {
     "plan", VERB_PLAN,
     "usage: peal plan SPEC [options]\n"
     "\n"

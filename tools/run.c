@@ -22,7 +22,8 @@ static bool is_launched(void)
     return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
 }
 
-static peal_status open_session(const options *options, peal_diagnostics *diagnostics, run *run)
+static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
+                                peal_run *run)
 {
     peal_session_desc desc = {.size = sizeof(desc),
                               .deadline_s = (double)options->deadline_ns * 1e-9,
@@ -48,7 +49,7 @@ static peal_status open_session(const options *options, peal_diagnostics *diagno
 }
 
 /* All processes read the spec; they agree on whether that went well. */
-static peal_status read_spec(const options *options, run *run)
+static peal_status read_spec(const peal_options *options, peal_run *run)
 {
     peal_diagnostics *list = peal_session_diagnostics(run->session);
     int from = peal_diagnostics_count(list);
@@ -56,7 +57,7 @@ static peal_status read_spec(const options *options, run *run)
     return peal_session_agree(run->session, status, from);
 }
 
-static peal_status run_modes(const options *options, run *run)
+static peal_status run_modes(const peal_options *options, peal_run *run)
 {
     peal_status status = PEAL_STATUS_OK;
     if (options->check_footprints)
@@ -73,7 +74,7 @@ static peal_status run_modes(const options *options, run *run)
     return status;
 }
 
-static void report(const options *options, const run *run, peal_status status)
+static void report(const peal_options *options, const peal_run *run, peal_status status)
 {
     if (options->format == FORMAT_JSON)
         report_json(run, status);
@@ -83,7 +84,7 @@ static void report(const options *options, const run *run, peal_status status)
 }
 
 /* Process 0 prints what was found; the others only what it cannot know: that it is gone. */
-static void print_messages(const run *run, peal_status status)
+static void print_messages(const peal_run *run, peal_status status)
 {
     bool silent = !run->leads && status != PEAL_STATUS_PEER_LOST && status != PEAL_STATUS_INTERNAL;
     if (!silent && run->session)
@@ -92,9 +93,9 @@ static void print_messages(const run *run, peal_status status)
 }
 
 /* One process of the job (maybe the only one). */
-static peal_status run_member(const options *options, peal_diagnostics *diagnostics)
+static peal_status run_member(const peal_options *options, peal_diagnostics *diagnostics)
 {
-    run run = {.options = options, .rows = {.quiet = options->quiet}};
+    peal_run run = {.options = options, .rows = {.quiet = options->quiet}};
     if (options->format == FORMAT_JSON)
         run.rows.rows = json_array();
     signals_catch();
@@ -115,7 +116,7 @@ static peal_status run_member(const options *options, peal_diagnostics *diagnost
     return status;
 }
 
-static peal_status run_verb(const options *options, peal_diagnostics *diagnostics)
+static peal_status run_verb(const peal_options *options, peal_diagnostics *diagnostics)
 {
     if (options->format == FORMAT_DOT)
         return peal_report(diagnostics, PEAL_E402, nowhere,
@@ -134,7 +135,7 @@ static peal_status run_verb(const options *options, peal_diagnostics *diagnostic
     return run_launch(options, processes, diagnostics);
 }
 
-const command run_command = {
+const peal_command run_command = {
     "run", VERB_RUN,
     "usage: peal run SPEC [options]\n"
     "\n"

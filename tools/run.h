@@ -12,7 +12,7 @@ enum { MAX_SAMPLES = 9 };
 /* What became of one mode. */
 typedef struct mode_result {
     peal_mode mode;
-    const char *refusal; /* NULL: it could run */
+    const char *refusal; /* NULL: it could peal_run */
     bool ran;
     int64_t steps;
     bool stopped;
@@ -25,10 +25,10 @@ typedef struct mode_result {
 } mode_result;
 
 /* A run of the command, in one process of the job. */
-typedef struct run {
-    const options *options;
+typedef struct peal_run {
+    const peal_options *options;
     peal_session *session;
-    spec spec;
+    peal_spec spec;
     row_table rows;
     bool leads; /* process 0: prints */
     mode_result result[PEAL_MODE_COUNT];
@@ -37,19 +37,19 @@ typedef struct run {
     int dims[PEAL_RANK_AXES];
     uint64_t hash;
     char description[256];
-} run;
+} peal_run;
 
 /* Runs the graph in one mode (or MODE_AUTO) and fills the next result. Collective. */
-peal_status run_mode(run *run, int mode);
+peal_status run_mode(peal_run *run, int mode);
 
 /* Median of sorted samples. */
 double median_of(const double *sorted, int count);
 
 /* The last part of a run's output. */
-void report_text(const run *run, peal_status status);
-void report_json(const run *run, peal_status status);
+void report_text(const peal_run *run, peal_status status);
+void report_json(const peal_run *run, peal_status status);
 
 /* Starts the processes of the job and waits for them: this command again in each. */
-peal_status run_launch(const options *options, int processes, peal_diagnostics *diagnostics);
+peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics);
 
 #endif

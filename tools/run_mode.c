@@ -14,18 +14,18 @@
 enum { CHUNKS = 5, STEPS_OF_A_CHUNK = 10 };
 
 /* Draws a bar while a plan runs. */
-typedef struct bar {
+typedef struct progress_bar {
     const peal_plan *plan;
     const char *mode;
     int64_t steps;
     _Atomic bool stop;
     pthread_t thread;
     bool started;
-} bar;
+} progress_bar;
 
 static void *draw_bar(void *argument)
 {
-    bar *bar = argument;
+    progress_bar *bar = argument;
     while (!atomic_load(&bar->stop)) {
         struct timespec pause = {0, 100000000};
         nanosleep(&pause, NULL);
@@ -36,17 +36,17 @@ static void *draw_bar(void *argument)
     return NULL;
 }
 
-static void bar_start(bar *bar, const run *run, const peal_plan *plan)
+static void bar_start(progress_bar *bar, const peal_run *run, const peal_plan *plan)
 {
-    *bar = (struct bar){.plan = plan,
-                        .mode = peal_mode_name(peal_plan_mode(plan)),
-                        .steps = peal_plan_steps_left(plan)};
+    *bar = (progress_bar){.plan = plan,
+                          .mode = peal_mode_name(peal_plan_mode(plan)),
+                          .steps = peal_plan_steps_left(plan)};
     bool wanted = run->leads && !run->options->quiet && run->options->format == FORMAT_TEXT &&
                   isatty(STDERR_FILENO);
     bar->started = wanted && pthread_create(&bar->thread, NULL, draw_bar, bar) == 0;
 }
 
-static void bar_stop(bar *bar)
+static void bar_stop(progress_bar *bar)
 {
     if (!bar->started)
         return;
@@ -76,7 +76,7 @@ static int chunks_of(const peal_graph_data *graph, int64_t steps)
     return may_stop || steps < (int64_t)CHUNKS * STEPS_OF_A_CHUNK ? 1 : CHUNKS;
 }
 
-static peal_status run_steps(run *run, peal_plan *plan, mode_result *result)
+static peal_status run_steps(peal_run *run, peal_plan *plan, mode_result *result)
 {
     int64_t left = run->options->steps >= 0 ? run->options->steps : peal_plan_steps_left(plan);
     int chunks = chunks_of(run->spec.data, left);
@@ -103,7 +103,7 @@ static peal_status run_steps(run *run, peal_plan *plan, mode_result *result)
     return status;
 }
 
-static void remember_plan(run *run, const peal_plan *plan)
+static void remember_plan(peal_run *run, const peal_plan *plan)
 {
     run->ranks = peal_plan_rank_count(plan);
     run->workers = peal_plan_workers(plan);
@@ -116,7 +116,7 @@ static void remember_plan(run *run, const peal_plan *plan)
 }
 
 /* With serial's digest at hand, equal digests; and with --verify, or if they differ, every bit. */
-static peal_status compare(run *run, peal_plan *plan, mode_result *result, bool verify)
+static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
 {
     const mode_result *first = &run->result[0];
     peal_status status = peal_plan_digest(plan, NULL, &result->digest);
@@ -141,9 +141,9 @@ static peal_status compare(run *run, peal_plan *plan, mode_result *result, bool 
     return status;
 }
 
-static peal_status execute(run *run, peal_plan *plan, mode_result *result, bool verify)
+static peal_status execute(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
 {
-    bar bar;
+    progress_bar bar;
     bar_start(&bar, run, plan);
     peal_status status = run_steps(run, plan, result);
     if (status == PEAL_STATUS_OK)
@@ -155,9 +155,9 @@ static peal_status execute(run *run, peal_plan *plan, mode_result *result, bool 
     return status;
 }
 
-peal_status run_mode(run *run, int mode)
+peal_status run_mode(peal_run *run, int mode)
 {
-    const options *options = run->options;
+    const peal_options *options = run->options;
     bool prints = run->leads && run->result_count == 0;
     bool verify = options->verify && mode != PEAL_MODE_SERIAL;
     peal_plan_options plan_options = {.size = sizeof(plan_options),

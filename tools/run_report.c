@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* sync is what a hand-written MPI program does: the others are compared with it. */
-static double seconds_of_sync(const run *run)
+static double seconds_of_sync(const peal_run *run)
 {
     for (int i = 0; i < run->result_count; i++)
         if (run->result[i].mode == PEAL_MODE_SYNC && run->result[i].sample_count)
@@ -36,7 +36,7 @@ static void print_row(const mode_result *result, double sync)
                                             : "DIFFERS from serial");
 }
 
-static void print_modes(const run *run)
+static void print_modes(const peal_run *run)
 {
     double sync = seconds_of_sync(run);
     printf("\n%-8s %12s %12s %12s %10s   %s\n", "mode", "time/step", "min", "max", "vs sync",
@@ -55,7 +55,7 @@ static void print_summary(const mode_result *result)
 }
 
 /* One line that leads on from what was just seen. */
-static void print_next(const run *run)
+static void print_next(const peal_run *run)
 {
     const char *spec = run->options->subject;
     if (run->options->mode == MODE_ALL)
@@ -65,7 +65,7 @@ static void print_next(const run *run)
 }
 
 /* The last line. */
-static void print_verdict(const run *run)
+static void print_verdict(const peal_run *run)
 {
     int compared = 0, equal = 0;
     for (int i = 0; i < run->result_count; i++) {
@@ -86,7 +86,7 @@ static void print_verdict(const run *run)
         printf("Result: WRONG, %d of %d modes differ from serial.\n", compared - equal, compared);
 }
 
-void report_text(const run *run, peal_status status)
+void report_text(const peal_run *run, peal_status status)
 {
     if (run->options->check_footprints) {
         if (status == PEAL_STATUS_OK)
@@ -132,7 +132,7 @@ static json_t *json_result(const mode_result *result)
     return object;
 }
 
-void report_json(const run *run, peal_status status)
+void report_json(const peal_run *run, peal_status status)
 {
     json_t *object = json_begin("peal.run/1"), *modes = json_array();
     for (int i = 0; i < run->result_count; i++)

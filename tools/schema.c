@@ -3,7 +3,7 @@
 
 #include "dsl/dsl.h"
 
-static peal_status run(const options *options, peal_diagnostics *diagnostics)
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
     (void)diagnostics;
     if (options->subject)
@@ -12,7 +12,7 @@ static peal_status run(const options *options, peal_diagnostics *diagnostics)
     return peal_schema_print(stdout);
 }
 
-const command schema_command = {
+const peal_command schema_command = {
     "schema", VERB_SCHEMA,
     "usage: peal schema\n"
     "\n"

@@ -14,7 +14,7 @@ static const struct {
 };
 enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
-static peal_status run(const options *options, peal_diagnostics *diagnostics)
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
     (void)diagnostics;
     if (options->format == FORMAT_JSON) {
@@ -35,7 +35,7 @@ static peal_status run(const options *options, peal_diagnostics *diagnostics)
     return PEAL_STATUS_OK;
 }
 
-const command version_command = {
+const peal_command version_command = {
     "version", VERB_VERSION,
     "usage: peal version [--json]\n"
     "\n"
