@@ -1,6 +1,6 @@
 /* A halo exchange alone, for applications that keep their own loop: no task is declared.
  *
- *     peal_exchange_desc desc = {.size = sizeof(desc), .dims = {2, 1, 1}, .periodic = {1, 1, 1},
+ *     peal_halo_desc desc = {.size = sizeof(desc), .dims = {2, 1, 1}, .periodic = {1, 1, 1},
  *                                .axis_count = 3, .extent = {24, 12, 12}, .width = {1, 1, 1},
  *                                .field_count = 1, .field = {{.type = PEAL_F64, .data = u}}};
  *     peal_exchange_create(session, &desc, &exchange);
@@ -36,8 +36,8 @@ typedef struct peal_exchange_field {
 } peal_exchange_field;
 
 /* What is exchanged. Equal in all processes, but for data and stride. */
-typedef struct peal_exchange_desc {
-    size_t size;              /* sizeof(peal_exchange_desc) */
+typedef struct peal_halo_desc {
+    size_t size;              /* sizeof(peal_halo_desc) */
     int ranks;                /* in all; 0: one a process (needed when the caller lends memory) */
     int dims[PEAL_RANK_AXES]; /* ranks along x, y, z; 0: chosen. Rank = rx + Rx * (ry + Ry * rz) */
     bool periodic[PEAL_RANK_AXES];
@@ -48,7 +48,7 @@ typedef struct peal_exchange_desc {
     int width[PEAL_AXES]; /* points received at each end of each axis */
     int field_count;
     peal_exchange_field field[PEAL_EXCHANGE_FIELDS];
-} peal_exchange_desc;
+} peal_halo_desc;
 
 /* Where a field of a rank of this process lies. data is the first stored point; the first owned
  * one is `halo` points further along each axis. */
@@ -66,7 +66,7 @@ typedef struct peal_exchange peal_exchange;
  * the same status. PEAL_STATUS_USAGE: a descriptor that makes no sense; PEAL_STATUS_SPEC: sizes
  * that don't fit (more ranks than points, a halo wider than a part); PEAL_STATUS_ENVIRONMENT: too
  * little memory or no path to a neighbour. */
-peal_status peal_exchange_create(peal_session *session, const peal_exchange_desc *desc,
+peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *desc,
                                  peal_exchange **out);
 
 /* Sends my border points. They may be read and halo points be ignored, but neither written, until
@@ -83,7 +83,7 @@ peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int fiel
 /* Ranks of this process: [*first, *end). */
 void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end);
 /* One line: ranks, layout, messages and bytes a start, transports, hash. */
-void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes);
+void peal_halo_describe(const peal_exchange *exchange, char *text, size_t bytes);
 
 /* Agrees with the others that all exchanges were done, and frees it. Collective unless the job was
  * aborted. NULL is fine (and then not collective). PEAL_STATUS_OK only if every process did as many
