@@ -171,8 +171,7 @@ _Atomic int *peal_session_abort_word(peal_session *session)
     return &session->abort_word;
 }
 
-/* The first error reported since `from`, in words; NULL: none. */
-static const char *first_message(const peal_session *session, int from)
+const char *peal_session_first_message(const peal_session *session, int from)
 {
     for (int i = from; i < peal_diagnostics_count(session->diagnostics); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(session->diagnostics, i);
@@ -204,7 +203,7 @@ peal_status peal_session_cause(peal_session *session)
 peal_status peal_session_fail(peal_session *session, peal_status status, int from)
 {
     if (!peal_session_status(session)) {
-        const char *message = first_message(session, from);
+        const char *message = peal_session_first_message(session, from);
         peal_control_abort(session->control, status, message ? message : peal_status_name(status));
     }
     return peal_session_cause(session);
@@ -215,7 +214,7 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
     int processes = session->identity.processes;
     if (processes == 1)
         return mine;
-    const char *message = mine ? first_message(session, from) : NULL;
+    const char *message = mine ? peal_session_first_message(session, from) : NULL;
     outcome own = {.status = (int32_t)mine};
     if (mine)
         snprintf(own.message, sizeof(own.message), "%s",

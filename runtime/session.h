@@ -52,6 +52,9 @@ peal_status peal_session_cause(peal_session *session);
  * since diagnostic number `from`. Returns the first cause's status. */
 peal_status peal_session_fail(peal_session *session, peal_status status, int from);
 
+/* The first error reported since diagnostic number `from`, in words; NULL: none. */
+const char *peal_session_first_message(const peal_session *session, int from);
+
 /* Collective: all processes get the status of the first (by number) that failed. `from` is the
  * number of diagnostics before the attempt: where nothing was reported since, the failing process
  * and its message are. */
