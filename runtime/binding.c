@@ -82,7 +82,8 @@ peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
     binding->processes = machine->processes;
     peal_machine_ranks(machine, process, &binding->first, &end);
     binding->key = session->next_key;
-    session->next_key += machine->ranks;
+    if (machine->processes > 1)
+        session->next_key += machine->ranks;
     int count = end - binding->first;
     binding->rank = calloc((size_t)count + 1, sizeof(*binding->rank));
     binding->backend_rank = calloc((size_t)count + 1, sizeof(*binding->backend_rank));

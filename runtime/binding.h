@@ -36,8 +36,8 @@ void peal_machine_ranks(const peal_machine *machine, int process, int *first, in
 
 /* Takes the schedules of the ranks of this process from the compilation, allocates and fills their
  * segments and publishes those that others need. `machine` with one process binds all ranks here,
- * in private memory. Not collective, but takes as many keys in every process. After a failure
- * peal_binding_release frees what there is. */
+ * in private memory. Not collective, but with several processes all take as many keys. After a
+ * failure peal_binding_release frees what there is. */
 peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
                                   peal_compilation *compilation, const peal_machine *machine,
                                   int process);

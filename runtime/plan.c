@@ -272,6 +272,8 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
     status = peal_session_meet(plan->session, PEAL_MEET_START, plan->hash, n);
     if (!status && plan->oracle && !plan->setup_done)
         status = peal_oracle_remember(plan);
+    if (!status && plan->oracle)
+        status = peal_oracle_note(plan, n, false);
     if (!status) {
         plan->steps_asked += n;
         status = begin(plan, n, false);
@@ -297,6 +299,8 @@ peal_status peal_plan_finish(peal_plan *plan)
     peal_status status = PEAL_STATUS_OK;
     if (plan->oracle && !plan->setup_done)
         status = peal_oracle_remember(plan);
+    if (!status && plan->oracle)
+        status = peal_oracle_note(plan, 0, true);
     if (!status)
         status = begin(plan, 0, true);
     if (!status)

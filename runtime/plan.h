@@ -56,16 +56,21 @@ peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, pe
 
 /* verify.c: the oracle of a plan that was compiled with `verify`. */
 peal_status peal_oracle_create(peal_plan *plan);
-/* Before setup: the contents of lent memory. */
+/* Collective, before setup: the contents of lent memory. */
 peal_status peal_oracle_remember(peal_plan *plan);
+/* What was started, to be repeated. */
+peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish);
 void peal_oracle_destroy(peal_oracle *oracle);
 
-/* contents.c: what is defined after a run of hosted rank `index`. */
+/* contents.c: what is defined after a run. */
 bool peal_array_is_compared(const peal_schedule *schedule, int array);
-/* Bytes of the owned points of an array. */
-int64_t peal_array_own_bytes(const peal_schedule_array *array);
-/* Packs the owned points, x fastest, from where backend plan `run` has the array now. */
-void peal_array_pack(const peal_plan *plan, const peal_binding *binding,
-                     const peal_backend_plan *run, int index, int array, unsigned char *out);
+/* Bytes of a box of an array's elements, densely packed. */
+int64_t peal_box_bytes(const peal_box *box, peal_type type);
+/* Packs `box` of an array, x fastest, from the memory whose first byte is the first of `stored`;
+ * unpacks it again. */
+void peal_box_pack(const peal_schedule_array *array, const peal_box *box,
+                   const unsigned char *memory, unsigned char *packed);
+void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsigned char *memory,
+                     const unsigned char *packed);
 
 #endif

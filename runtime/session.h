@@ -61,7 +61,7 @@ const char *peal_session_first_message(const peal_session *session, int from);
 peal_status peal_session_agree(peal_session *session, peal_status mine, int from);
 
 /* Kinds of meetings. */
-enum { PEAL_MEET_START = 1, PEAL_MEET_FINISH, PEAL_MEET_EXCHANGE };
+enum { PEAL_MEET_START = 1, PEAL_MEET_FINISH, PEAL_MEET_VERIFY, PEAL_MEET_EXCHANGE };
 
 /* Collective: waits until all processes have come with the same kind, hash and count. E354 names
  * the first that came with something else. PEAL_STATUS_DEADLINE when one that isn't running
