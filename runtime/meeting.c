@@ -40,8 +40,8 @@ static peal_meeting_seat *seat_of(const peal_session *session, int process)
 
 void peal_session_running(peal_session *session, bool running)
 {
-    atomic_store_explicit(&seat_of(session, session->identity.process)->running, running,
-                          memory_order_release);
+    atomic_fetch_add_explicit(&seat_of(session, session->identity.process)->running,
+                              running ? 1 : -1, memory_order_release);
 }
 
 /* Waits until process p has written this round. The deadline starts anew while p is running. */

@@ -214,8 +214,9 @@ static peal_status fail(peal_plan *plan, peal_status status, int from)
     plan->failure = peal_session_fail(plan->session, status, from);
     if (!plan->failure)
         plan->failure = status;
+    if (plan->state == PEAL_PLAN_RUNNING)
+        peal_session_running(plan->session, false);
     plan->state = PEAL_PLAN_FAILED;
-    peal_session_running(plan->session, false);
     return plan->failure;
 }
 
@@ -251,9 +252,9 @@ static peal_status complete(peal_plan *plan)
 {
     peal_backend_result result = {0};
     peal_status status = plan->run ? plan->backend->wait(plan->run, &result) : PEAL_STATUS_OK;
-    peal_session_running(plan->session, false);
     if (status)
         return status;
+    peal_session_running(plan->session, false);
     plan->steps_done += result.steps_done;
     plan->stopped = result.stopped;
     plan->seconds += result.seconds;

@@ -24,7 +24,7 @@ typedef struct peal_meeting_record {
 /* A process's place on the board that all processes of the host map. */
 typedef struct peal_meeting_seat {
     peal_meeting_record record[2];         /* by parity of the round */
-    _Alignas(128) _Atomic int32_t running; /* a run is under way: others wait without a deadline */
+    _Alignas(128) _Atomic int32_t running; /* runs under way here: others wait without a deadline */
 } peal_meeting_seat;
 
 struct peal_session {
@@ -67,7 +67,8 @@ enum { PEAL_MEET_START = 1, PEAL_MEET_FINISH, PEAL_MEET_VERIFY, PEAL_MEET_EXCHAN
  * the first that came with something else. PEAL_STATUS_DEADLINE when one that isn't running
  * anything does not come. */
 peal_status peal_session_meet(peal_session *session, int kind, uint64_t hash, int64_t count);
-/* While running, others wait for this process without a deadline: its own waits have one. */
+/* Begins or ends a run. While one is under way, others wait for this process without a deadline:
+ * its own waits have one. */
 void peal_session_running(peal_session *session, bool running);
 
 /* Waits a little, longer the more often it is called: spin, yield, sleep. */

@@ -321,10 +321,10 @@ static peal_status report_difference(const peal_plan *plan, const peal_schedule 
     char place[100] = "", got[40], want[40];
     int64_t rest = first;
     for (int k = 0; k < own->axis_count || k == 0; k++) {
-        int64_t extent = own->hi[k] - own->lo[k];
+        int64_t points_k = own->hi[k] - own->lo[k];
         used += (size_t)snprintf(place + used, sizeof(place) - used, "%s%" PRId64, k ? ", " : "",
-                                 own->lo[k] + rest % extent);
-        rest /= extent;
+                                 own->lo[k] + rest % points_k);
+        rest /= points_k;
     }
     print_element(a->type, run + (size_t)first * element, got, sizeof(got));
     print_element(a->type, serial + (size_t)first * element, want, sizeof(want));

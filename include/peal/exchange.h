@@ -83,7 +83,7 @@ peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int fiel
 /* Ranks of this process: [*first, *end). */
 void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end);
 /* One line: ranks, layout, messages and bytes a start, transports, hash. */
-void peal_halo_describe(const peal_exchange *exchange, char *text, size_t bytes);
+void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes);
 
 /* Agrees with the others that all exchanges were done, and frees it. Collective unless the job was
  * aborted. NULL is fine (and then not collective). PEAL_STATUS_OK only if every process did as many
