@@ -148,8 +148,7 @@ peal_status peal_bootstrap_caller(const peal_bootstrap_callbacks *callbacks,
         free(self);
         free(sizes);
         return peal_report(diagnostics, PEAL_E302, nowhere, NULL,
-                           "out of memory for the bootstrap of %d processes",
-                           callbacks->processes);
+                           "out of memory for the bootstrap of %d processes", callbacks->processes);
     }
     *self = (caller){.base = {&caller_ops},
                      .callbacks = *callbacks,

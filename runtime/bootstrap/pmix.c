@@ -45,15 +45,19 @@ static void init_shared(void)
 }
 
 /* One request in flight. It outlives a waiter that gave up: who comes last frees it. */
-typedef struct request {
+typedef struct pending {
     bool done, abandoned;
     pmix_status_t status;
     size_t bytes;
     size_t reference;
+    /* Arguments of the call: the library may read them until it calls back. */
+    pmix_proc_t peer;
+    pmix_info_t info[2];
+    char key[64];
     unsigned char blob[BLOB_LIMIT];
-} request;
+} pending;
 
-static void complete(request *request, pmix_status_t status, const pmix_value_t *value,
+static void complete(pending *request, pmix_status_t status, const pmix_value_t *value,
                      size_t reference)
 {
     pthread_mutex_lock(&shared.lock);
@@ -117,7 +121,7 @@ static struct timespec time_at(int64_t ns)
 
 /* Waits until the request is done (true), the time is over, or a peer is known to be lost. A
  * request that isn't done belongs to its callback from then on. */
-static bool await(request *request, int64_t until_ns)
+static bool await(pending *request, int64_t until_ns)
 {
     struct timespec until = time_at(until_ns);
     int result = 0;
@@ -185,15 +189,13 @@ static peal_status put(peal_bootstrap *bootstrap, int round, const void *blob, s
  * follow decide. */
 static void fence(int64_t until_ns)
 {
-    request *request = calloc(1, sizeof(*request));
-    pmix_info_t info[2];
+    pending *request = calloc(1, sizeof(*request));
     bool collect = true;
     if (!request)
         return;
-    memset(info, 0, sizeof(info));
-    PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    load_timeout(&info[1], until_ns - now_ns());
-    pmix_status_t status = PMIx_Fence_nb(NULL, 0, info, 2, on_done, request);
+    PMIX_INFO_LOAD(&request->info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    load_timeout(&request->info[1], until_ns - now_ns());
+    pmix_status_t status = PMIx_Fence_nb(NULL, 0, request->info, 2, on_done, request);
     if (status == PMIX_OPERATION_SUCCEEDED || status != PMIX_SUCCESS) {
         peal_bootstrap_log("PMIx fence: %s", PMIx_Error_string(status));
         free(request);
@@ -212,17 +214,15 @@ static void fence(int64_t until_ns)
 static peal_status get_once(pmix_client *self, const char *key, int process, int64_t until_ns,
                             bool refresh, void *blob, size_t capacity, size_t *bytes)
 {
-    request *request = calloc(1, sizeof(*request));
-    pmix_proc_t peer;
-    pmix_info_t info[2];
+    pending *request = calloc(1, sizeof(*request));
     if (!request)
         return PEAL_STATUS_ENVIRONMENT;
-    memset(info, 0, sizeof(info));
-    PMIX_LOAD_PROCID(&peer, self->me.nspace, (pmix_rank_t)process);
-    load_timeout(&info[0], until_ns - now_ns());
-    PMIX_INFO_LOAD(&info[1], PMIX_GET_REFRESH_CACHE, &refresh, PMIX_BOOL);
-    pmix_status_t status =
-        PMIx_Get_nb(&peer, key, info, refresh ? 2 : 1, on_value, request);
+    snprintf(request->key, sizeof(request->key), "%s", key);
+    PMIX_LOAD_PROCID(&request->peer, self->me.nspace, (pmix_rank_t)process);
+    load_timeout(&request->info[0], until_ns - now_ns());
+    PMIX_INFO_LOAD(&request->info[1], PMIX_GET_REFRESH_CACHE, &refresh, PMIX_BOOL);
+    pmix_status_t status = PMIx_Get_nb(&request->peer, request->key, request->info, refresh ? 2 : 1,
+                                       on_value, request);
     if (status != PMIX_SUCCESS) {
         free(request);
         return PEAL_STATUS_USAGE;
@@ -251,8 +251,8 @@ static peal_status get(peal_bootstrap *bootstrap, int round, int process, int64_
         self->fenced_round = round;
     }
     for (int64_t pause_ns = 1000000;; pause_ns = pause_ns < 50000000 ? 2 * pause_ns : pause_ns) {
-        peal_status status = get_once(self, key, process, until, pause_ns > 1000000, blob,
-                                      capacity, bytes);
+        peal_status status =
+            get_once(self, key, process, until, pause_ns > 1000000, blob, capacity, bytes);
         if (status != PEAL_STATUS_USAGE)
             return status;
         if (now_ns() + pause_ns >= until)
@@ -284,15 +284,17 @@ static const peal_bootstrap_ops pmix_ops = {
 /* Explicit codes: a handler for all codes is told nothing by the launchers that were tried. */
 static void register_events(pmix_client *self)
 {
-    pmix_status_t codes[EVENT_CODES] = {PMIX_ERR_PROC_ABORTED_BY_SIG, PMIX_ERR_PROC_TERM_WO_SYNC,
-                                        PMIX_ERR_JOB_ABORTED, PMIX_ERR_LOST_CONNECTION,
-                                        PMIX_ERR_EXIT_NONZERO_TERM,
-                                        -7 /* PMIX_ERR_PROC_ABORTED of earlier versions */};
-    request *request = calloc(1, sizeof(*request));
+    static pmix_status_t codes[EVENT_CODES] = {PMIX_ERR_PROC_ABORTED_BY_SIG,
+                                               PMIX_ERR_PROC_TERM_WO_SYNC,
+                                               PMIX_ERR_JOB_ABORTED,
+                                               PMIX_ERR_LOST_CONNECTION,
+                                               PMIX_ERR_EXIT_NONZERO_TERM,
+                                               -7 /* PMIX_ERR_PROC_ABORTED of earlier versions */};
+    pending *request = calloc(1, sizeof(*request));
     if (!request)
         return;
-    pmix_status_t status = PMIx_Register_event_handler(codes, EVENT_CODES, NULL, 0, on_event,
-                                                       on_registered, request);
+    pmix_status_t status =
+        PMIx_Register_event_handler(codes, EVENT_CODES, NULL, 0, on_event, on_registered, request);
     if (status < 0) {
         free(request);
         return;

@@ -40,8 +40,8 @@ static peal_status failed(peal_diagnostics *diagnostics, int64_t need, const cha
         snprintf(reason, sizeof(reason), "%s; %s: %s", limit, call, strerror(error));
         return no_memory(diagnostics, need, have, reason);
     }
-    return peal_report(diagnostics, PEAL_E302, nowhere, NULL,
-                       "memory of %" PRId64 " bytes: %s: %s", need, call, strerror(error));
+    return peal_report(diagnostics, PEAL_E302, nowhere, NULL, "memory of %" PRId64 " bytes: %s: %s",
+                       need, call, strerror(error));
 }
 
 static peal_status round_to_pages(int64_t bytes, peal_diagnostics *diagnostics, int64_t *out)
@@ -138,7 +138,7 @@ static peal_status create_private(int64_t bytes, peal_diagnostics *diagnostics, 
 peal_status peal_segment_create(int64_t bytes, bool shared, peal_diagnostics *diagnostics,
                                 peal_segment *out)
 {
-    int64_t rounded;
+    int64_t rounded = 0;
     char reason[160];
     peal_status status = round_to_pages(bytes, diagnostics, &rounded);
     if (status != PEAL_STATUS_OK)
@@ -154,7 +154,7 @@ peal_status peal_segment_import(int descriptor, int64_t bytes, peal_diagnostics 
                                 peal_segment *out)
 {
     struct stat state;
-    int64_t rounded;
+    int64_t rounded = 0;
     peal_status status = round_to_pages(bytes, diagnostics, &rounded);
     if (status != PEAL_STATUS_OK)
         goto close_descriptor;
@@ -165,9 +165,10 @@ peal_status peal_segment_import(int descriptor, int64_t bytes, peal_diagnostics 
         goto close_descriptor;
     }
     if (fstat(descriptor, &state) || state.st_size != rounded) {
-        status = peal_report(diagnostics, PEAL_E301, nowhere, NULL,
-                             "the memory of another process has %" PRId64 " bytes, expected %" PRId64,
-                             (int64_t)state.st_size, rounded);
+        status =
+            peal_report(diagnostics, PEAL_E301, nowhere, NULL,
+                        "the memory of another process has %" PRId64 " bytes, expected %" PRId64,
+                        (int64_t)state.st_size, rounded);
         goto close_descriptor;
     }
     unsigned char *base = mmap(NULL, (size_t)rounded, PROT_READ | PROT_WRITE,
