@@ -7,7 +7,7 @@
 #include "tools/output.h"
 
 #include "peal_config.h"
-#include "runtime/launch/launch.h"
+#include "tools/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +77,7 @@ static void look_at_shared_memory(peal_findings *out)
 
 static void look_at_compiler(peal_findings *out)
 {
-    const char *name = getenv("PEAL_CC");
+    const char *name = getenv("CC");
     char command[300], line[160] = "";
     name = name && *name ? name : "cc";
     snprintf(command, sizeof(command), "%s --version 2>/dev/null", name);
@@ -90,7 +90,7 @@ static void look_at_compiler(peal_findings *out)
         findings_add(out, "compiler", FINDING_ON, "%s: %s", name, line);
     else
         findings_add(out, "compiler", FINDING_OFF,
-                     "'%s' doesn't run: specs with kernels cannot run; install gcc or set PEAL_CC",
+                     "'%s' doesn't run: specs with kernels cannot run; install gcc or set CC",
                      name);
 }
 
@@ -114,8 +114,8 @@ static void look_at_parts(peal_findings *out)
 /* Starts this command again in two processes; they see the launcher and only transfer. */
 static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
 {
-    char *const words[] = {"peal", "doctor", NULL};
-    return peal_launch_self(2, words, diagnostics);
+    char *const words[] = {"peal", "doctor"};
+    return launch_command(2, words, 2, diagnostics);
 }
 
 static peal_status look_at_paths(const peal_options *options, peal_findings *out,

@@ -11,7 +11,7 @@ static const struct {
     const char *name, *use;
 } variables[] = {
     {"PEAL_CACHE", "folder of compiled kernels (default: XDG_CACHE_HOME/peal)"},
-    {"PEAL_CC", "compiler of kernels (default: cc)"},
+    {"PEAL_LOG", "info or debug: say on standard error how the job was set up"},
 };
 enum { VARIABLE_COUNT = sizeof(variables) / sizeof(*variables) };
 

@@ -65,7 +65,9 @@ static peal_status run_verb(const peal_command *command, int argc, char **argv,
     }
     if (status != PEAL_STATUS_OK)
         return status;
-    if (!output_is_follower())
+    options.words = argv - 2;
+    options.word_count = argc + 2;
+    if (!output_is_follower() && !getenv("PEAL_LAUNCH_CHILD"))
         environment_check(diagnostics);
     return command->run(&options, diagnostics);
 }

@@ -189,7 +189,7 @@ static void report_unknown(unsigned verb, const char *word, size_t length, const
     char hint[160] = "", name[64];
     snprintf(name, sizeof(name), "%.*s", (int)length, word);
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (table[i].verbs & verb)
+        if ((table[i].verbs & verb) && table[i].id != OPTION_SPEC_DESCRIPTOR)
             names[count++] = table[i].name;
     const char *nearest = peal_nearest_word(name, names, count);
     if (known)

@@ -19,9 +19,11 @@ typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_forma
 /* --mode: a mode of peal_mode, or one of these. */
 enum { MODE_AUTO = PEAL_MODE_COUNT, MODE_ALL };
 
-enum { MAX_SETTINGS = 64 };
+enum { MAX_SETTINGS = 64, MAX_WORDS = 256 };
 
 typedef struct peal_options {
+    char *const *words; /* of the whole command, set by main */
+    int word_count;
     const char *subject;               /* the spec, or what to explain; NULL: none */
     const char *setting[MAX_SETTINGS]; /* of --set: NAME=VALUE */
     int setting_count;

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 20 }; /* messages; `peal check` shows all */
-
 static const peal_source nowhere;
 
 /* A launcher (ours, mpirun, srun, prun) has started this process. */
@@ -88,7 +86,7 @@ static void print_messages(const peal_run *run, peal_status status)
 {
     bool silent = !run->leads && status != PEAL_STATUS_PEER_LOST && status != PEAL_STATUS_INTERNAL;
     if (!silent && run->session)
-        peal_session_print_diagnostics(run->session, stderr, SHOWN);
+        peal_session_print_diagnostics(run->session, stderr, SHOWN_MESSAGES);
     fflush(stderr);
 }
 

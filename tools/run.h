@@ -7,7 +7,7 @@
 
 #include <peal/plan.h>
 
-enum { MAX_SAMPLES = 9 };
+enum { MAX_SAMPLES = 9, SHOWN_MESSAGES = 20 /* `peal check` shows all */ };
 
 /* What became of one mode. */
 typedef struct mode_result {
@@ -49,7 +49,12 @@ double median_of(const double *sorted, int count);
 void report_text(const peal_run *run, peal_status status);
 void report_json(const peal_run *run, peal_status status);
 
-/* Starts the processes of the job and waits for them: this command again in each. */
+/* Checks the spec, starts the processes of the job and waits for them: this command again in each.
+ */
 peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics);
+
+/* Starts this program with other words in several processes; the job's status. */
+peal_status launch_command(int processes, char *const *words, int count,
+                           peal_diagnostics *diagnostics);
 
 #endif

@@ -109,7 +109,7 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(code, 0, err)
 
     def test_no_compiler(self):
-        code, _, err = self.run_good(PEAL_CC="/nonexistent/cc", PEAL_CACHE=os.path.join(self.folder, "cache"))
+        code, _, err = self.run_good(CC="/nonexistent/cc", PEAL_CACHE=os.path.join(self.folder, "cache"))
         self.assertEqual(code, 4, err)
         self.assertRegex(err, r"\[E2\d\d\]")
 

@@ -94,7 +94,7 @@ class Mistakes(unittest.TestCase):
         err = peal("version", env=environment(PEAL_CACH="/tmp"))[2]
         self.assertIn("[E405]", err)
         self.assertIn("did you mean PEAL_CACHE?", err)
-        self.assertEqual(peal("version", env=environment(PEAL_CC="cc"))[2], "")
+        self.assertEqual(peal("version", env=environment(PEAL_LOG="info"))[2], "")
 
 
 class Pages(unittest.TestCase):

@@ -240,7 +240,7 @@ class Doctor(unittest.TestCase):
             self.assertGreater(len(finding["text"]), 5)
 
     def test_a_missing_compiler_is_seen(self):
-        out = peal("doctor", env=environment(PEAL_CC="/nonexistent/cc"))[1]
+        out = peal("doctor", env=environment(CC="/nonexistent/cc"))[1]
         self.assertRegex(out, r"compiler +off")
 
 
