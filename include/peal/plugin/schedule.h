@@ -212,7 +212,7 @@ typedef enum peal_copy_kind {
 } peal_copy_kind;
 
 /* Scope and agents of a WRITE, WAIT or FENCE. */
-typedef enum peal_scope { PEAL_SCOPE_BLOCK, PEAL_SCOPE_GPU, PEAL_SCOPE_SYS } peal_scope;
+typedef enum peal_op_scope { PEAL_SCOPE_BLOCK, PEAL_SCOPE_GPU, PEAL_SCOPE_SYS } peal_op_scope;
 typedef enum peal_agent {
     PEAL_AGENT_THREADS,
     PEAL_AGENT_BULK_COPY,
@@ -264,7 +264,7 @@ typedef struct peal_op {
     peal_copy_kind copy;
     const peal_piece *piece; /* COPY LOCAL */
     int piece_count;
-    peal_scope scope;
+    peal_op_scope scope;
     peal_agent from, to;        /* WRITE: whose stores it releases; WAIT: who reads after it */
     int first, second;          /* SWAP */
     const peal_expr *condition; /* IF: static condition; NULL: decision */
