@@ -87,7 +87,6 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
         free(session);
         return PEAL_STATUS_ENVIRONMENT;
     }
-    atomic_flag_clear(&session->cause_reported);
     session->deadline_ns = (int64_t)DEFAULT_DEADLINE_S * 1000000000;
     session->board.descriptor = -1;
     peal_status status = check_desc(desc, session->diagnostics);
@@ -186,18 +185,14 @@ peal_status peal_session_cause(peal_session *session)
     char message[MESSAGE_BYTES] = "";
     int process = -1;
     peal_status status = peal_control_cause(session->control, &process, message, sizeof(message));
-    if (!status)
-        status = peal_session_status(session);
-    if (process == session->identity.process || atomic_flag_test_and_set(&session->cause_reported))
-        return status;
-    if (process >= 0)
-        peal_report(session->diagnostics, PEAL_E359, PEAL_NO_SOURCE, NULL,
-                    "process %d ended the job (%s): %s", process, peal_status_name(status),
-                    message);
-    else
-        peal_report(session->diagnostics, PEAL_E359, PEAL_NO_SOURCE, NULL,
-                    "the job was ended (%s): %s", peal_status_name(status), message);
-    return status;
+    /* The control's thread sets the abort word before it reports why. Whoever comes first adds the
+     * text; the same text is kept once. */
+    if (process >= 0 && process != session->identity.process)
+        peal_warn(session->diagnostics, PEAL_E324, PEAL_NO_SOURCE, NULL,
+                  "process %d ended the job: %s", process, message);
+    else if (process >= 0 && status == PEAL_STATUS_PEER_LOST)
+        peal_report(session->diagnostics, PEAL_E320, PEAL_NO_SOURCE, NULL, "%s", message);
+    return status ? status : peal_session_status(session);
 }
 
 peal_status peal_session_fail(peal_session *session, peal_status status, int from)

@@ -33,7 +33,6 @@ struct peal_session {
     peal_control *control;
     peal_bootstrap_identity identity;
     _Atomic int abort_word; /* a peal_status: the first cause */
-    atomic_flag cause_reported;
     int64_t deadline_ns;
     int next_key;       /* of published segments; the same in all processes */
     peal_segment board; /* a peal_meeting_seat a process */
@@ -46,7 +45,7 @@ struct peal_session {
 peal_diagnostics *peal_session_diagnostics(peal_session *session);
 _Atomic int *peal_session_abort_word(peal_session *session);
 
-/* The status of an aborted job, after reporting (once) who ended it and why. */
+/* The status of an aborted job; who ended it and why has been reported when it returns. */
 peal_status peal_session_cause(peal_session *session);
 /* Tells all processes that `status` ends the job; the message is that of the first error reported
  * since diagnostic number `from`. Returns the first cause's status. */
