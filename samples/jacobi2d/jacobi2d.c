@@ -1,5 +1,6 @@
 /* Jacobi's method for Laplace's equation on a mesh that is periodic in y. Every interior point
  * becomes the mean of its four neighbours; the walls at both ends of x keep their values. */
+#include <math.h>
 
 /* The walls hold one wave of a sine. Row y of the field is row y + 1 of the mesh of ny rows. */
 PEAL_KERNEL(walls)(peal_tile t, PEAL_WRITE(float, a), PEAL_WRITE(float, an), long ny)

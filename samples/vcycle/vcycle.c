@@ -6,7 +6,7 @@ PEAL_KERNEL(source)(peal_tile t, PEAL_WRITE(double, f), PEAL_REDUCE(double, ff),
 {
     double sum = 0;
     PEAL_FOR_2D(t, x, y) {
-        double sx = (x + 1.0) / (n + 1.0), sy = (y + 1.0) / (n + 1.0);
+        double sx = (x + 1.0) / (double)(n + 1), sy = (y + 1.0) / (double)(n + 1);
         double v = sx * (1.0 - sx) * sy;
         if (x == n / 4 && y == n / 3)
             v -= 1.0;
