@@ -111,6 +111,19 @@ def load(path):
     return struct.unpack_from(f"<{count}{kind}", data, 10 + length), header["shape"]
 
 
+def kernels_are_clean(case):
+    """No warnings; a spec decides which parameters a kernel has, so some may be unused."""
+    flags = ["-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion", "-Wshadow", "-Werror"]
+    flags += ["-Wno-unused-parameter", "-Wno-unused-function", "-std=gnu11", "-fsyntax-only"]
+    flags += ["-I", case.samples.parent / "include", "-include", "peal/kernel.h"]
+    kernels = sorted({spec.split("/")[0] for spec in SMALL})
+    compilers = [name for name in ("gcc", "clang") if shutil.which(name)]
+    expect(compilers, "neither gcc nor clang")
+    for compiler in compilers:
+        for name in kernels:
+            execute([compiler, *flags, case.samples / name / f"{name}.c"])
+
+
 def agree(case, spec):
     for ranks in RANKS:
         sets = list(SMALL[spec])
@@ -276,6 +289,7 @@ def exchange(case):
 
 
 CASES = {
+    "kernels-are-clean": kernels_are_clean,
     "heat-is-kept": heat_is_kept,
     "halo-by-hand": halo_by_hand,
     "picture": picture,
