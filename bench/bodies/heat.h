@@ -1,32 +1,108 @@
-/* The body of the exchange benchmark, the same for peal and its peers: one explicit step of heat
- * conduction (7 points, doubles) on a box of nx * ny * nz points with one halo point on every side.
- * Point (x, y, z), each from -1 to n, is u[(z * rows + y) * pitch + x]. */
+/* The exchange benchmark's application, the same for peal and its peers: heat conduction on a
+ * periodic grid of doubles, 7 points. A rank owns nx * ny * nz points with
+ * one halo point on every side; point (x, y, z), each from 0 to n + 1, is
+ * u[(z * (ny + 2) + y) * (nx + 2) + x]. */
 #ifndef PEAL_BENCH_BODIES_HEAT_H
 #define PEAL_BENCH_BODIES_HEAT_H
 
+#include "../measure.h"
+
 #include <stddef.h>
 
-static inline void heat_step(const double *restrict u, double *restrict un, ptrdiff_t pitch,
-                             ptrdiff_t rows, const ptrdiff_t lo[3], const ptrdiff_t hi[3])
+typedef struct heat_grid {
+    ptrdiff_t n[3];
+    long first_x, global_x; /* my first column and the number of all */
+} heat_grid;
+
+static inline size_t heat_points(const heat_grid *g)
 {
-    const ptrdiff_t plane = pitch * rows;
-    for (ptrdiff_t z = lo[2]; z < hi[2]; z++) {
-        for (ptrdiff_t y = lo[1]; y < hi[1]; y++) {
-            const double *row = u + z * plane + y * pitch;
-            double *out = un + z * plane + y * pitch;
-            for (ptrdiff_t x = lo[0]; x < hi[0]; x++) {
-                double sum = row[x - 1] + row[x + 1] + row[x - pitch] + row[x + pitch] +
-                             row[x - plane] + row[x + plane];
-                out[x] = row[x] + 0.1 * (sum - 6.0 * row[x]);
+    return (size_t)((g->n[0] + 2) * (g->n[1] + 2) * (g->n[2] + 2));
+}
+
+/* One step on the columns [x0, x1), counted from 1. */
+static inline void heat_step(const heat_grid *g, const double *restrict u, double *restrict un,
+                             ptrdiff_t x0, ptrdiff_t x1)
+{
+    const ptrdiff_t p = g->n[0] + 2, q = p * (g->n[1] + 2);
+    for (ptrdiff_t z = 1; z <= g->n[2]; z++) {
+        for (ptrdiff_t y = 1; y <= g->n[1]; y++) {
+            const double *c = u + z * q + y * p;
+            double *out = un + z * q + y * p;
+            for (ptrdiff_t x = x0; x < x1; x++) {
+                const double *s = c + x;
+                double sum = s[-1] + s[1] + s[-p] + s[p] + s[-q] + s[q];
+                out[x] = s[0] + 0.125 * (sum - 6.0 * s[0]);
             }
         }
     }
 }
 
-/* The value that a point starts with, from its global coordinates. */
-static inline double heat_start(long x, long y, long z)
+/* Own points get their start value, halo points a value that shows when it is used. */
+static inline void heat_start(const heat_grid *g, double *u)
 {
-    return (double)((x * 73 + y * 179 + z * 283) % 1009) / 1009.0;
+    for (ptrdiff_t z = 0; z < g->n[2] + 2; z++) {
+        for (ptrdiff_t y = 0; y < g->n[1] + 2; y++) {
+            for (ptrdiff_t x = 0; x < g->n[0] + 2; x++) {
+                bool own = x > 0 && x <= g->n[0] && y > 0 && y <= g->n[1] && z > 0 && z <= g->n[2];
+                long value = ((g->first_x + x - 1) * 73 + (y - 1) * 179 + (z - 1) * 283) % 1009;
+                *u++ = own ? (double)value / 1009.0 : -1e6;
+            }
+        }
+    }
+}
+
+static inline uint64_t heat_digest(const heat_grid *g, const double *u)
+{
+    uint64_t sum = 0;
+    for (ptrdiff_t z = 0; z < g->n[2]; z++) {
+        for (ptrdiff_t y = 0; y < g->n[1]; y++) {
+            for (ptrdiff_t x = 0; x < g->n[0]; x++) {
+                uint64_t number = (uint64_t)((z * g->n[1] + y) * g->global_x + g->first_x + x);
+                ptrdiff_t at = ((z + 1) * (g->n[1] + 2) + y + 1) * (g->n[0] + 2) + x + 1;
+                sum += bench_hash(number, bench_bits_f64(u[at]));
+            }
+        }
+    }
+    return sum;
+}
+
+/* All halo points of a grid that is one rank's alone. */
+static inline void heat_wrap(const heat_grid *g, double *u)
+{
+    const ptrdiff_t *n = g->n, p = n[0] + 2, q = p * (n[1] + 2);
+    for (ptrdiff_t z = 0; z < n[2] + 2; z++) {
+        for (ptrdiff_t y = 0; y < n[1] + 2; y++) {
+            for (ptrdiff_t x = 0; x < p; x++) {
+                ptrdiff_t from = ((z + n[2] - 1) % n[2] + 1) * q + ((y + n[1] - 1) % n[1] + 1) * p +
+                                 (x + n[0] - 1) % n[0] + 1;
+                u[z * q + y * p + x] = u[from];
+            }
+        }
+    }
+}
+
+/* The digest after so many steps on a cube's worth of n * n * n points a rank, by one thread; 0: no
+ * memory. */
+static inline uint64_t heat_reference(int n, int ranks, int steps)
+{
+    const heat_grid g = {{n * ranks, n, n}, 0, (long)n * ranks};
+    double *u = malloc(heat_points(&g) * sizeof(double));
+    double *un = malloc(heat_points(&g) * sizeof(double));
+    uint64_t digest = 0;
+    if (u && un) {
+        heat_start(&g, u);
+        for (int step = 0; step < steps; step++) {
+            heat_wrap(&g, u);
+            heat_step(&g, u, un, 1, g.n[0] + 1);
+            double *other = u;
+            u = un;
+            un = other;
+        }
+        digest = heat_digest(&g, u);
+    }
+    free(u);
+    free(un);
+    return digest;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* The problem of the Jacobi benchmark apart from its body: start values, digest and norm of rows
- * [first, first + rows) of a mesh with n columns and n rows. A rank stores its rows with one more on
- * either side, n floats each. Mesh rows 0 and n - 1 repeat rows n - 2 and 1; columns 0 and n - 1 are
- * fixed. */
+ * [first, first + rows) of a mesh with n columns and n rows. A rank stores its rows with one more
+ * on either side, n floats each. Mesh rows 0 and n - 1 repeat rows n - 2 and 1; columns 0 and n - 1
+ * are fixed. */
 #ifndef PEAL_BENCH_BODIES_MESH_H
 #define PEAL_BENCH_BODIES_MESH_H
 

@@ -248,7 +248,8 @@ static inline bool halo_create(halo_box *box, int rank, int n, int fields)
     box->plane = box->pitch * (n + 2);
     box->volume = box->plane * (n + 2);
     size_t message = 2 * (size_t)box->plane * (size_t)fields * sizeof(double);
-    box->u = aligned_alloc(64, ((size_t)box->volume * (size_t)fields * sizeof(double) + 63) / 64 * 64);
+    box->u =
+        aligned_alloc(64, ((size_t)box->volume * (size_t)fields * sizeof(double) + 63) / 64 * 64);
     box->out = aligned_alloc(64, (message + 63) / 64 * 64);
     box->in = aligned_alloc(64, (message + 63) / 64 * 64);
     return box->u && box->out && box->in;

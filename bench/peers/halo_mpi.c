@@ -273,13 +273,13 @@ static void run_case(halo_job *job)
             if (batch < 0) {
                 snprintf(variant[s][t], sizeof(variant[s][t]), "%s-%s", transport->name,
                          style->name);
-                *r = (bench_result){"halo",         test, PEER, variant[s][t],
-                                    t ? "peer" : "floor", 0,    {0},  true, 0};
+                *r = (bench_result){"halo", test, PEER, variant[s][t], t ? "peer" : "floor", 0,
+                                    {0},    true, 0};
                 r->verified = t == 0 || verify(job, style, transport);
             } else {
                 double ns = time_batch(job, style, transport, 10);
-                r->ns[batch] = time_batch(job, style, transport,
-                                          bench_repetitions(ns, bench_budget_ns()));
+                r->ns[batch] =
+                    time_batch(job, style, transport, bench_repetitions(ns, bench_budget_ns()));
                 r->batch_count = batch + 1;
             }
             close_variant(job, style, transport);

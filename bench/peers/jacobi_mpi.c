@@ -111,8 +111,7 @@ static void packed_begin(jacobi *job, int target)
 {
     MPI_Irecv(job->in, 2 * job->width, MPI_FLOAT, job->up, 0, MPI_COMM_WORLD, &job->request[0][0]);
     pack(job, target);
-    MPI_Isend(job->out, 2 * job->width, MPI_FLOAT, job->up, 0, MPI_COMM_WORLD,
-              &job->request[0][1]);
+    MPI_Isend(job->out, 2 * job->width, MPI_FLOAT, job->up, 0, MPI_COMM_WORLD, &job->request[0][1]);
 }
 
 static void packed_finish(jacobi *job, int target)
