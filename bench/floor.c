@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { PING_PONGS = 20000, STREAM_BYTES = 128 << 20 };
+enum { PING_PONGS = 2000, PARTS = 10, STREAM_BYTES = 128 << 20 };
 
 typedef struct line {
     _Alignas(128) _Atomic long ping;
@@ -26,7 +26,7 @@ static line shared;
 static void *answer(void *unused)
 {
     bench_pin(1);
-    for (long i = 1; i <= 2 * PING_PONGS; i++) {
+    for (long i = 1; i <= (long)PARTS * PING_PONGS; i++) {
         while (atomic_load_explicit(&shared.ping, memory_order_acquire) != i) {
         }
         atomic_store_explicit(&shared.pong, i, memory_order_release);
@@ -34,26 +34,28 @@ static void *answer(void *unused)
     return unused;
 }
 
-/* The first half of the rounds warms up. */
+/* The best of some parts, so that a part in which a thread lost its core does not count. */
 static double line_one_way_ns(void)
 {
     pthread_t thread;
-    double start = 0;
+    double best = 0;
     bench_pin(0);
     if (pthread_create(&thread, NULL, answer, NULL) != 0) {
         return 0;
     }
-    for (long i = 1; i <= 2 * PING_PONGS; i++) {
-        if (i == PING_PONGS + 1) {
-            start = bench_now_ns();
+    for (int part = 0; part < PARTS; part++) {
+        double start = bench_now_ns();
+        for (long i = 1; i <= PING_PONGS; i++) {
+            long value = part * PING_PONGS + i;
+            atomic_store_explicit(&shared.ping, value, memory_order_release);
+            while (atomic_load_explicit(&shared.pong, memory_order_acquire) != value) {
+            }
         }
-        atomic_store_explicit(&shared.ping, i, memory_order_release);
-        while (atomic_load_explicit(&shared.pong, memory_order_acquire) != i) {
-        }
+        double ns = (bench_now_ns() - start) / (2.0 * PING_PONGS);
+        best = part == 0 || ns < best ? ns : best;
     }
-    double end = bench_now_ns();
     pthread_join(thread, NULL);
-    return (end - start) / (2.0 * PING_PONGS);
+    return best;
 }
 
 static void *stream_copy(void *argument)
@@ -150,8 +152,13 @@ int main(void)
     double two = cores > 1 ? bandwidth(memory, 2) : 0;
     double one = bandwidth(memory, 1);
     double line_ns = cores > 1 ? line_one_way_ns() : 0;
-    double slowdown = compute_ns(1);
-    slowdown = cores > 1 ? compute_ns(2) / slowdown : 1;
+    double alone = compute_ns(1), both = compute_ns(cores > 1 ? 2 : 1);
+    for (int i = 0; i < 2; i++) {
+        double one_ns = compute_ns(1), two_ns = compute_ns(cores > 1 ? 2 : 1);
+        alone = one_ns < alone ? one_ns : alone;
+        both = two_ns < both ? two_ns : both;
+    }
+    double slowdown = both / alone;
     printf("{\"bench\": \"floor\", \"line_ns\": %.1f, \"timer_ns\": %.1f, \"copy_gbs_1\": %.1f, "
            "\"copy_gbs_2\": %.1f, \"slowdown_2\": %.2f, \"cores\": %d, \"placement\": \"%s\"}\n",
            line_ns, timer_ns(), one, two, slowdown, cores,
