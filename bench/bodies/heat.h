@@ -1,7 +1,7 @@
 /* The exchange benchmark's application, the same for peal and its peers: heat conduction on a
  * periodic grid of doubles, 7 points. A rank owns nx * ny * nz points with
  * one halo point on every side; point (x, y, z), each from 0 to n + 1, is
- * u[(z * (ny + 2) + y) * (nx + 2) + x]. */
+ * u[z * plane + y * pitch + x]. */
 #ifndef PEAL_BENCH_BODIES_HEAT_H
 #define PEAL_BENCH_BODIES_HEAT_H
 
@@ -10,20 +10,26 @@
 #include <stddef.h>
 
 typedef struct heat_grid {
-    ptrdiff_t n[3];
+    ptrdiff_t n[3], pitch, plane;
     long first_x, global_x; /* my first column and the number of all */
 } heat_grid;
 
+/* A dense grid: nx columns from first_x on, of global_x in all; n rows and planes. */
+static inline heat_grid heat_dense(long nx, long n, long first_x, long global_x)
+{
+    return (heat_grid){{nx, n, n}, nx + 2, (nx + 2) * (n + 2), first_x, global_x};
+}
+
 static inline size_t heat_points(const heat_grid *g)
 {
-    return (size_t)((g->n[0] + 2) * (g->n[1] + 2) * (g->n[2] + 2));
+    return (size_t)(g->plane * (g->n[2] + 2));
 }
 
 /* One step on the columns [x0, x1), counted from 1. */
 static inline void heat_step(const heat_grid *g, const double *restrict u, double *restrict un,
                              ptrdiff_t x0, ptrdiff_t x1)
 {
-    const ptrdiff_t p = g->n[0] + 2, q = p * (g->n[1] + 2);
+    const ptrdiff_t p = g->pitch, q = g->plane;
     for (ptrdiff_t z = 1; z <= g->n[2]; z++) {
         for (ptrdiff_t y = 1; y <= g->n[1]; y++) {
             const double *c = u + z * q + y * p;
@@ -45,7 +51,7 @@ static inline void heat_start(const heat_grid *g, double *u)
             for (ptrdiff_t x = 0; x < g->n[0] + 2; x++) {
                 bool own = x > 0 && x <= g->n[0] && y > 0 && y <= g->n[1] && z > 0 && z <= g->n[2];
                 long value = ((g->first_x + x - 1) * 73 + (y - 1) * 179 + (z - 1) * 283) % 1009;
-                *u++ = own ? (double)value / 1009.0 : -1e6;
+                u[z * g->plane + y * g->pitch + x] = own ? (double)value / 1009.0 : -1e6;
             }
         }
     }
@@ -58,7 +64,7 @@ static inline uint64_t heat_digest(const heat_grid *g, const double *u)
         for (ptrdiff_t y = 0; y < g->n[1]; y++) {
             for (ptrdiff_t x = 0; x < g->n[0]; x++) {
                 uint64_t number = (uint64_t)((z * g->n[1] + y) * g->global_x + g->first_x + x);
-                ptrdiff_t at = ((z + 1) * (g->n[1] + 2) + y + 1) * (g->n[0] + 2) + x + 1;
+                ptrdiff_t at = (z + 1) * g->plane + (y + 1) * g->pitch + x + 1;
                 sum += bench_hash(number, bench_bits_f64(u[at]));
             }
         }
@@ -69,10 +75,10 @@ static inline uint64_t heat_digest(const heat_grid *g, const double *u)
 /* All halo points of a grid that is one rank's alone. */
 static inline void heat_wrap(const heat_grid *g, double *u)
 {
-    const ptrdiff_t *n = g->n, p = n[0] + 2, q = p * (n[1] + 2);
+    const ptrdiff_t *n = g->n, p = g->pitch, q = g->plane;
     for (ptrdiff_t z = 0; z < n[2] + 2; z++) {
         for (ptrdiff_t y = 0; y < n[1] + 2; y++) {
-            for (ptrdiff_t x = 0; x < p; x++) {
+            for (ptrdiff_t x = 0; x < n[0] + 2; x++) {
                 ptrdiff_t from = ((z + n[2] - 1) % n[2] + 1) * q + ((y + n[1] - 1) % n[1] + 1) * p +
                                  (x + n[0] - 1) % n[0] + 1;
                 u[z * q + y * p + x] = u[from];
@@ -81,11 +87,11 @@ static inline void heat_wrap(const heat_grid *g, double *u)
     }
 }
 
-/* The digest after so many steps on a cube's worth of n * n * n points a rank, by one thread; 0: no
- * memory. */
-static inline uint64_t heat_reference(int n, int ranks, int steps)
+/* The digest of columns [first_x, first_x + columns) after so many steps on a grid of ranks * n by
+ * n by n points, by one thread; 0: no memory. */
+static inline uint64_t heat_reference(int n, int ranks, int steps, long first_x, long columns)
 {
-    const heat_grid g = {{n * ranks, n, n}, 0, (long)n * ranks};
+    const heat_grid g = heat_dense((long)n * ranks, n, 0, (long)n * ranks);
     double *u = malloc(heat_points(&g) * sizeof(double));
     double *un = malloc(heat_points(&g) * sizeof(double));
     uint64_t digest = 0;
@@ -98,7 +104,10 @@ static inline uint64_t heat_reference(int n, int ranks, int steps)
             u = un;
             un = other;
         }
-        digest = heat_digest(&g, u);
+        heat_grid part = g;
+        part.n[0] = columns;
+        part.first_x = first_x;
+        digest = heat_digest(&part, u + first_x);
     }
     free(u);
     free(un);

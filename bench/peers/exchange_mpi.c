@@ -166,7 +166,7 @@ static void run_case(application *app)
     static bench_result result[WAYS];
     char test[32];
     int n = (int)app->grid.n[0];
-    uint64_t right = heat_reference(n, 2, VERIFIED_STEPS);
+    uint64_t right = heat_reference(n, 2, VERIFIED_STEPS, 0, 2L * n);
     snprintf(test, sizeof(test), "%d", n);
     for (int batch = -1; batch < BENCH_BATCHES; batch++) {
         for (int w = 0; w < WAYS; w++) {
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
     app.peer = 1 - rank;
     for (int i = 1; i < argc; i++) {
         int n = atoi(argv[i]);
-        app.grid = (heat_grid){{n, n, n}, (long)n * rank, 2L * n};
+        app.grid = heat_dense(n, n, (long)n * rank, 2L * n);
         if (!halo_create(&app.box[0], rank, n, 1) || !halo_create(&app.box[1], rank, n, 1)) {
             MPI_Abort(MPI_COMM_WORLD, 4);
         }

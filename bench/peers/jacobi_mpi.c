@@ -218,17 +218,14 @@ static void start(jacobi *job, const jacobi_way *way)
     way->finish(job, 0);
 }
 
-/* Digest and norm of the whole mesh after the steps that are verified. */
-static uint64_t digest(jacobi *job, const jacobi_way *way, double *norm)
+/* Digest of the whole mesh after the steps that are verified. */
+static uint64_t digest(jacobi *job, const jacobi_way *way)
 {
     int steps = mesh_verified_steps(job->m.n);
     start(job, way);
     run_steps(job, way, 0, steps);
     uint64_t sum = mesh_digest(&job->m, job->a[steps % 2]);
-    double change = mesh_change(&job->m, job->a[steps % 2]);
     MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &change, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    *norm = sqrt(change);
     return sum;
 }
 
@@ -253,11 +250,11 @@ static void run_case(jacobi *job)
             bench_result *r = &result[w];
             ways[w].open(job);
             if (batch < 0) {
-                double norm;
                 *r = (bench_result){"jacobi", test, PEER, ways[w].name, "peer", 0, {0}, true, 0};
-                r->digest = digest(job, &ways[w], &norm);
+                r->digest = digest(job, &ways[w]);
                 if (w == 0 && job->rank == 0) {
-                    r->verified = mesh_verified(job->m.n, r->digest, norm);
+                    const mesh all = {job->m.n, 1, job->m.n - 2};
+                    r->verified = mesh_verified(&all, r->digest);
                     right = r->digest;
                 }
                 r->verified = r->verified && (job->rank > 0 || r->digest == right);
