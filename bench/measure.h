@@ -90,7 +90,8 @@ static inline double bench_budget_ns(void)
     return (ms > 0 ? ms : 5) * 1e6;
 }
 
-static inline void bench_print(const bench_result *result)
+/* bytes: memory that the measured thing used; negative: not measured. */
+static inline void bench_print_bytes(const bench_result *result, double bytes)
 {
     printf("{\"bench\": \"%s\", \"case\": \"%s\", \"peer\": \"%s\", \"variant\": \"%s\", "
            "\"kind\": \"%s\", \"ns\": %.3f, \"batches\": [",
@@ -99,9 +100,18 @@ static inline void bench_print(const bench_result *result)
     for (int i = 0; i < result->batch_count; i++) {
         printf("%s%.3f", i ? ", " : "", result->ns[i]);
     }
-    printf("], \"digest\": \"%016llx\", \"verified\": %s}\n", (unsigned long long)result->digest,
+    printf("], ");
+    if (bytes >= 0) {
+        printf("\"bytes\": %.0f, ", bytes);
+    }
+    printf("\"digest\": \"%016llx\", \"verified\": %s}\n", (unsigned long long)result->digest,
            result->verified ? "true" : "false");
     fflush(stdout);
+}
+
+static inline void bench_print(const bench_result *result)
+{
+    bench_print_bytes(result, -1);
 }
 
 /* Digests of arrays add up over points and ranks: each point gives a hash of its global number and

@@ -25,13 +25,13 @@ static inline size_t heat_points(const heat_grid *g)
     return (size_t)(g->plane * (g->n[2] + 2));
 }
 
-/* One step on the columns [x0, x1), counted from 1. */
-static inline void heat_step(const heat_grid *g, const double *restrict u, double *restrict un,
-                             ptrdiff_t x0, ptrdiff_t x1)
+/* One step on the points from lo to before hi, counted from 1. */
+static inline void heat_box(const heat_grid *g, const double *restrict u, double *restrict un,
+                            const ptrdiff_t lo[3], const ptrdiff_t hi[3])
 {
-    const ptrdiff_t p = g->pitch, q = g->plane;
-    for (ptrdiff_t z = 1; z <= g->n[2]; z++) {
-        for (ptrdiff_t y = 1; y <= g->n[1]; y++) {
+    const ptrdiff_t p = g->pitch, q = g->plane, x0 = lo[0], x1 = hi[0];
+    for (ptrdiff_t z = lo[2]; z < hi[2]; z++) {
+        for (ptrdiff_t y = lo[1]; y < hi[1]; y++) {
             const double *c = u + z * q + y * p;
             double *out = un + z * q + y * p;
             for (ptrdiff_t x = x0; x < x1; x++) {
@@ -39,6 +39,38 @@ static inline void heat_step(const heat_grid *g, const double *restrict u, doubl
                 double sum = s[-1] + s[1] + s[-p] + s[p] + s[-q] + s[q];
                 out[x] = s[0] + 0.125 * (sum - 6.0 * s[0]);
             }
+        }
+    }
+}
+
+/* One step on all points of the columns [x0, x1). */
+static inline void heat_step(const heat_grid *g, const double *restrict u, double *restrict un,
+                             ptrdiff_t x0, ptrdiff_t x1)
+{
+    const ptrdiff_t lo[3] = {x0, 1, 1}, hi[3] = {x1, g->n[1] + 1, g->n[2] + 1};
+    heat_box(g, u, un, lo, hi);
+}
+
+/* One step on the points that need no halo point, */
+static inline void heat_inner(const heat_grid *g, const double *restrict u, double *restrict un)
+{
+    const ptrdiff_t lo[3] = {2, 2, 2}, hi[3] = {g->n[0], g->n[1], g->n[2]};
+    heat_box(g, u, un, lo, hi);
+}
+
+/* and on the others: two planes, of the planes between two rows, of the rows between two ends. */
+static inline void heat_shell(const heat_grid *g, const double *restrict u, double *restrict un)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        for (int side = 0; side < 2; side++) {
+            ptrdiff_t lo[3], hi[3];
+            for (int k = 0; k < 3; k++) {
+                lo[k] = k > axis ? 2 : 1;
+                hi[k] = k > axis ? g->n[k] : g->n[k] + 1;
+            }
+            lo[axis] = side ? g->n[axis] : 1;
+            hi[axis] = lo[axis] + 1;
+            heat_box(g, u, un, lo, hi);
         }
     }
 }
