@@ -140,12 +140,12 @@ static void add_step(peal_graph *graph, const peal_halo_desc *desc)
     peal_exchange_desc exchange = {.size_bytes = sizeof(exchange), .source = PEAL_HERE};
     peal_task_desc reader = {.size_bytes = sizeof(reader),
                              .source = PEAL_HERE,
-                             .name = "application reads",
+                             .name = "application_reads",
                              .function = application,
                              .tile = "whole"};
     peal_task_desc writer = {.size_bytes = sizeof(writer),
                              .source = PEAL_HERE,
-                             .name = "application writes",
+                             .name = "application_writes",
                              .function = application,
                              .box = {.name = "u0"},
                              .tile = "whole"};

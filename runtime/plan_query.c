@@ -1,6 +1,6 @@
 /* What can be asked of a plan: where arrays are, what it has done, how it runs. */
-#include "runtime/plan.h"
 #include "peal_config.h"
+#include "runtime/plan.h"
 
 #include <peal/peal.h>
 #include <string.h>

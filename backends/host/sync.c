@@ -67,7 +67,11 @@ static void help(sync_rank *me, int worker)
     uint64_t next = me->join[worker].value + 1;
 
     for (;; next++) {
-        host_wait wait = host_walk_wait(&me->walk, HOST_WAIT_WORKERS, -1);
+        host_wait wait = {.rank = me->walk.rank,
+                          .kind = HOST_WAIT_WORKERS,
+                          .worker = worker,
+                          .op = -1,
+                          .other_op = -1};
         if (!host_word_reached(&me->fork.value, next) &&
             !host_wait_slow(&wait, &me->fork.value, next))
             return;

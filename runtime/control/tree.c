@@ -79,11 +79,10 @@ static bool is_blob_of(const peal_control_blob *blob, size_t bytes, int process)
            (bytes == sizeof(*blob) && blob->process == process);
 }
 
-static peal_status no_blob(peal_control *control, peal_status status, int process, bool garbage,
-                           int64_t budget_ns)
+static peal_status no_blob(peal_control *control, peal_status status, int process, bool garbage)
 {
     char message[PEAL_MESSAGE_BYTES];
-    double seconds = (double)budget_ns * 1e-9;
+    double seconds = (double)control->deadline_ns * 0.7e-9; /* see peal_tree_connect() */
     if (garbage) {
         snprintf(message, sizeof(message),
                  "the %s bootstrap says that process %d has joined, but gave nothing of peal's "
@@ -112,7 +111,6 @@ static peal_status no_blob(peal_control *control, peal_status status, int proces
 static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, peal_link *link,
                             int64_t until_ns)
 {
-    int64_t start = peal_clock_ns();
     bool garbage = false;
     for (;;) {
         peal_control_blob blob;
@@ -127,7 +125,7 @@ static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, pe
                                       : PEAL_STATUS_DEADLINE;
         if (status != PEAL_STATUS_OK)
             return no_blob(control, status, link->process,
-                           garbage && status == PEAL_STATUS_DEADLINE, until_ns - start);
+                           garbage && status == PEAL_STATUS_DEADLINE);
         if (is_blob_of(&blob, bytes, link->process)) {
             pthread_mutex_lock(&control->lock);
             link->blob = blob;

@@ -249,6 +249,8 @@ static pmix_status_t start(peal_launch_server *server)
     pmix_info_t info[3];
     bool off = false;
     memset(info, 0, sizeof(info));
+    /* Job data by messages instead of mapped files: nothing on disk that a kill could leave. */
+    setenv("PMIX_MCA_gds", "hash", 1);
     PMIX_INFO_LOAD(&info[0], PMIX_SERVER_TMPDIR, server->folder, PMIX_STRING);
     PMIX_INFO_LOAD(&info[1], PMIX_SYSTEM_TMPDIR, server->folder, PMIX_STRING);
     PMIX_INFO_LOAD(&info[2], PMIX_SERVER_TOOL_SUPPORT, &off, PMIX_BOOL);
@@ -296,6 +298,8 @@ peal_status peal_launch_server_open(int processes, peal_diagnostics *diagnostics
         peal_launch_server_close(server);
         return status;
     }
+    /* Usually empty: then it goes now, and even a kill of the launcher leaves nothing. */
+    server->has_folder = rmdir(server->folder) != 0;
     *out = server;
     return PEAL_STATUS_OK;
 }

@@ -87,17 +87,27 @@ int main(int argc, char **argv)
         return argc > 2 ? atoi(argv[2]) : 0;
     CHECK(peal_bootstrap_open(diagnostics, &bootstrap) == PEAL_STATUS_OK);
     CHECK(bootstrap->ops->identity(bootstrap, &me) == PEAL_STATUS_OK);
+    int victim = argc > 2 ? atoi(argv[2]) : -1;
+    bool absent = !strcmp(argv[1], "absent");
+    if (absent && me.process == victim)
+        pause(); /* until it is killed: it never joins */
     const char *expected = getenv("TEST_PROCESSES");
     CHECK(!expected || me.processes == atoi(expected));
     CHECK(me.local_process >= 0 && me.local_process < me.local_processes);
-    exchange_blobs(bootstrap, &me);
-    peal_status status = peal_control_open(bootstrap, &abort_word, deadline, diagnostics, &control);
-    if (status != PEAL_STATUS_OK)
+    if (!absent)
+        exchange_blobs(bootstrap, &me);
+    peal_status status =
+        peal_control_open(bootstrap, &abort_word, absent ? deadline / 10 : deadline, diagnostics,
+                          &control);
+    if (status != PEAL_STATUS_OK) {
         peal_diagnostics_print(diagnostics, stderr, 0);
-    CHECK(status == PEAL_STATUS_OK);
-    CHECK(peal_control_barrier(control) == PEAL_STATUS_OK);
-    int code = act(argv[1], argc > 2 ? atoi(argv[2]) : -1, argc > 3 ? atoi(argv[3]) : 1, bootstrap,
-                   control, &abort_word);
+        bootstrap->ops->close(bootstrap);
+        peal_diagnostics_destroy(diagnostics);
+        return (int)status;
+    }
+    int code = (int)peal_control_barrier(control); /* others may be further, and have failed */
+    if (code == PEAL_STATUS_OK)
+        code = act(argv[1], victim, argc > 3 ? atoi(argv[3]) : 1, bootstrap, control, &abort_word);
     peal_control_close(control);
     bootstrap->ops->close(bootstrap);
     peal_diagnostics_destroy(diagnostics);

@@ -157,6 +157,40 @@ static void check_signals(void **state)
     assert_int_equal(result.exit_code, PEAL_STATUS_TERMINATED);
 }
 
+/* Started, but never joins: the others name it and give up, which ends it. */
+static void check_absent(void **state)
+{
+    (void)state;
+    outcome result = launch(3, job, "absent", "2", NULL);
+    assert_int_equal(result.exit_code, PEAL_STATUS_DEADLINE);
+}
+
+/* A launcher that is killed takes its processes with it. */
+static void check_launcher_killed(void **state)
+{
+    char folder[] = "/tmp/peal-test-XXXXXX", byte;
+    const char *const argv[] = {"job", "signal", "0", "9", NULL};
+    outcome unused;
+    int alive[2], wait_status = 0;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(pipe(alive), 0); /* open for as long as a process of the job lives */
+    fflush(NULL);
+    pid_t pid = fork();
+    if (!pid) {
+        close(alive[0]);
+        setenv("TMPDIR", folder, 1);
+        launch_in_child(3, job, (char *const *)argv, &unused);
+    }
+    close(alive[1]);
+    assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+    assert_true(WIFSIGNALED(wait_status));
+    assert_int_equal(read(alive[0], &byte, 1), 0);
+    close(alive[0]);
+    assert_int_equal(count_entries(folder), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void check_refused(void **state)
 {
     (void)state;
@@ -197,6 +231,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(check_good),    cmocka_unit_test(check_exit_code),
         cmocka_unit_test(check_killed),  cmocka_unit_test(check_stubborn),
         cmocka_unit_test(check_abort),   cmocka_unit_test(check_signals),
+        cmocka_unit_test(check_absent),  cmocka_unit_test(check_launcher_killed),
         cmocka_unit_test(check_refused), cmocka_unit_test(check_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
