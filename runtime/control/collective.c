@@ -21,26 +21,46 @@ static const char *const operation_names[] = {"?", "an allgather", "a barrier", 
 typedef struct round_trip {
     peal_control *control;
     operation_kind operation;
-    int64_t until_ns;
+    /* Who waits for a child gives up before who waits for a parent, deeper ones first: so the one
+     * that is next to the culprit names it. */
+    int64_t up_until_ns, down_until_ns;
 } round_trip;
 
 static round_trip begin(peal_control *control, operation_kind operation)
 {
+    int64_t now = peal_clock_ns(), deadline = control->deadline_ns;
+    int depth = __builtin_popcount((unsigned)control->identity.process);
     control->sequence++;
-    return (round_trip){control, operation, peal_clock_ns() + control->deadline_ns};
+    return (round_trip){control, operation, now + deadline / 8 * 7 - deadline / 64 * depth,
+                        now + deadline};
+}
+
+static bool is_parent(const round_trip *call, int process)
+{
+    return process < call->control->identity.process;
+}
+
+static int64_t limit_of(const round_trip *call, const peal_link *link)
+{
+    return is_parent(call, link->process) ? call->down_until_ns : call->up_until_ns;
 }
 
 static peal_status deadline_passed(const round_trip *call, int process)
 {
     char message[PEAL_MESSAGE_BYTES];
     peal_control *control = call->control;
-    snprintf(message, sizeof(message),
-             "process %d took no part in %s within %.3g s (process %d "
-             "waited)",
-             process, operation_names[call->operation], (double)control->deadline_ns * 1e-9,
-             control->identity.process);
-    if (peal_control_set_cause(control, PEAL_STATUS_DEADLINE, control->identity.process, message,
-                               -1))
+    int me = control->identity.process;
+    double seconds = (double)control->deadline_ns * 1e-9;
+    const char *name = operation_names[call->operation];
+    if (is_parent(call, process))
+        snprintf(message, sizeof(message),
+                 "process %d waited %.3g s for others (by way of process %d) in %s", me, seconds,
+                 process, name);
+    else
+        snprintf(message, sizeof(message),
+                 "process %d took no part in %s within %.3g s (process %d waited)", process, name,
+                 seconds, me);
+    if (peal_control_set_cause(control, PEAL_STATUS_DEADLINE, me, message, -1))
         peal_report(control->diagnostics, PEAL_E321, (peal_source){0}, NULL, "%s", message);
     return peal_control_cause_status(control);
 }
@@ -58,10 +78,11 @@ static peal_status closed(const round_trip *call, int process)
 static peal_status wait_for(const round_trip *call, const peal_link *link, short events)
 {
     struct pollfd event[2] = {{link->data, events, 0}, {call->control->aborted, POLLIN, 0}};
-    int ready = poll(event, 2, peal_poll_milliseconds(call->until_ns));
+    int64_t until = limit_of(call, link);
+    int ready = poll(event, 2, peal_poll_milliseconds(until));
     if (ready > 0 && event[1].revents)
         return peal_control_cause_status(call->control);
-    if (ready == 0 && peal_clock_ns() >= call->until_ns)
+    if (ready == 0 && peal_clock_ns() >= until)
         return deadline_passed(call, link->process);
     return PEAL_STATUS_OK;
 }

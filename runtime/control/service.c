@@ -211,6 +211,19 @@ static void serve_guests(service *self)
     self->guest_count = kept;
 }
 
+/* A neighbour that failed before it had taken our connections told us on one of its own, and then
+ * closed: that word is in the queue and comes first. */
+static bool is_explained(service *self)
+{
+    peal_control *control = self->control;
+    accept_guests(self);
+    serve_guests(self);
+    pthread_mutex_lock(&control->lock);
+    bool explained = control->leaving || control->has_cause;
+    pthread_mutex_unlock(&control->lock);
+    return explained;
+}
+
 /* Reads all that a neighbour said, then its end of file if there is one. */
 static void serve_link(service *self, peal_link *link)
 {
@@ -228,11 +241,10 @@ static void serve_link(service *self, peal_link *link)
             take_cause(control, &link->notice, link->process);
     }
     pthread_mutex_lock(&control->lock);
-    bool quiet = link->left || control->leaving || control->has_cause;
     close(link->watch);
     link->watch = -2; /* was there, is gone */
     pthread_mutex_unlock(&control->lock);
-    if (!quiet)
+    if (!link->left && !is_explained(self))
         peal_control_lost(control, link->process);
 }
 

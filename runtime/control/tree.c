@@ -79,11 +79,10 @@ static bool is_blob_of(const peal_control_blob *blob, size_t bytes, int process)
            (bytes == sizeof(*blob) && blob->process == process);
 }
 
-static peal_status no_blob(peal_control *control, peal_status status, int process, bool garbage,
-                           int64_t budget_ns)
+static peal_status no_blob(peal_control *control, peal_status status, int process, bool garbage)
 {
     char message[PEAL_MESSAGE_BYTES];
-    double seconds = (double)budget_ns * 1e-9;
+    double seconds = (double)control->deadline_ns * 0.7e-9; /* see peal_tree_connect() */
     if (garbage) {
         snprintf(message, sizeof(message),
                  "the %s bootstrap says that process %d has joined, but gave nothing of peal's "
@@ -112,7 +111,6 @@ static peal_status no_blob(peal_control *control, peal_status status, int proces
 static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, peal_link *link,
                             int64_t until_ns)
 {
-    int64_t start = peal_clock_ns();
     bool garbage = false;
     for (;;) {
         peal_control_blob blob;
@@ -127,7 +125,7 @@ static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, pe
                                       : PEAL_STATUS_DEADLINE;
         if (status != PEAL_STATUS_OK)
             return no_blob(control, status, link->process,
-                           garbage && status == PEAL_STATUS_DEADLINE, until_ns - start);
+                           garbage && status == PEAL_STATUS_DEADLINE);
         if (is_blob_of(&blob, bytes, link->process)) {
             pthread_mutex_lock(&control->lock);
             link->blob = blob;
@@ -169,6 +167,9 @@ static peal_status connect_parent(peal_control *control, peal_link *link, int64_
         int error = errno;
         if (data >= 0)
             close(data);
+        /* It may have told us why before it closed. */
+        struct pollfd event = {control->aborted, POLLIN, 0};
+        poll(&event, 1, 1000);
         peal_status cause = peal_control_cause_status(control);
         if (cause != PEAL_STATUS_OK)
             return cause;
@@ -210,8 +211,8 @@ static peal_status await_children(peal_control *control, int64_t until_ns)
     return refuse(control, PEAL_E311, NULL, message);
 }
 
-/* Tells the neighbours that no watch connection leads to. */
-static void spread_cause(const peal_control *control)
+/* Tells all neighbours that can be reached; some may hear it twice. */
+static void spread_cause(peal_control *control)
 {
     int64_t until = peal_clock_ns() + 100000000;
     peal_notice notice;
@@ -221,9 +222,12 @@ static void spread_cause(const peal_control *control)
         peal_control_cause(control, &notice.process, notice.message, sizeof(notice.message));
     for (int i = 0; i < control->link_count; i++) {
         const peal_link *link = &control->link[i];
-        if (!link->is_known || link->watch >= 0)
-            continue;
-        int socket = connect_as(control, link, PEAL_HELLO_NOTICE, until);
+        pthread_mutex_lock(&control->lock);
+        bool told = link->watch >= 0 && peal_wire_send_small(link->watch, &notice, sizeof(notice));
+        pthread_mutex_unlock(&control->lock);
+        int socket = -1;
+        if (!told && link->is_known)
+            socket = connect_as(control, link, PEAL_HELLO_NOTICE, until);
         if (socket < 0)
             continue;
         peal_wire_send_small(socket, &notice, sizeof(notice));
@@ -246,9 +250,7 @@ peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap)
         status = connect_parent(control, &control->link[0], meet);
     if (status == PEAL_STATUS_OK)
         status = await_children(control, meet);
-    if (status != PEAL_STATUS_OK) {
-        peal_service_stop(control);
-        spread_cause(control);
-    }
+    if (status != PEAL_STATUS_OK)
+        spread_cause(control); /* before anything is closed: see is_explained() */
     return status;
 }

@@ -126,6 +126,8 @@ static peal_status get(peal_bootstrap *bootstrap, int round, int process, int64_
     TEAM_CHECK((size_t)there - 1 <= capacity);
     memcpy(blob, board->blob[process], (size_t)there - 1);
     *bytes = (size_t)there - 1;
+    if (self->team->lie == TEAM_VERSION && self->process == self->team->processes - 1)
+        ((peal_control_blob *)blob)->wire_version--;
     return PEAL_STATUS_OK;
 }
 

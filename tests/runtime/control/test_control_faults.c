@@ -46,6 +46,14 @@ static void await_abort(open_member *self)
         poll(NULL, 0, 1);
 }
 
+/* Until nobody is in an earlier call any more. */
+static void await_team(test_team *team)
+{
+    atomic_fetch_add(&team->board->flag[1], 1);
+    while (atomic_load(&team->board->flag[1]) < team->processes)
+        poll(NULL, 0, 1);
+}
+
 static void tell_cause(const open_member *self, test_team *team, int process)
 {
     int finder = -1;
@@ -71,7 +79,7 @@ static int abort_in_the_middle(test_team *team, int process)
     open_member self;
     char none[8];
     TEAM_CHECK(join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    await_team(team);
     if (process == team->processes - 1)
         peal_control_abort(self.control, PEAL_STATUS_SPEC, "the reason");
     else /* returns early: the last process never comes */
@@ -107,7 +115,7 @@ static int one_dies(test_team *team, int process)
 {
     open_member self;
     TEAM_CHECK(join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_OK);
+    await_team(team);
     if (process == team->board->flag[0])
         raise(SIGKILL);
     await_abort(&self);
@@ -141,10 +149,12 @@ static void check_death(void **state)
 static int one_leaves(test_team *team, int process)
 {
     open_member self;
-    TEAM_CHECK(join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    peal_status status = join(&self, team, process, long_deadline);
     if (process == 1)
-        _exit(0);
-    TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_PEER_LOST);
+        _exit(status);
+    if (status == PEAL_STATUS_OK) /* else it was gone before all had joined */
+        status = peal_control_barrier(self.control);
+    TEAM_CHECK(status == PEAL_STATUS_PEER_LOST);
     leave(&self);
     return 0;
 }
@@ -165,7 +175,7 @@ static void check_leaving(void **state)
 static int one_stays_away(test_team *team, int process)
 {
     open_member self;
-    TEAM_CHECK(join(&self, team, process, short_deadline) == PEAL_STATUS_OK);
+    TEAM_CHECK(join(&self, team, process, 2 * short_deadline) == PEAL_STATUS_OK);
     if (process == 1)
         await_abort(&self);
     TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_DEADLINE);
@@ -225,6 +235,8 @@ static void run_lie(team_lie lie, int processes, int expected_status, const char
     team.lie = lie;
     team_run(&team, only_join);
     for (int p = 0; p < processes; p++) {
+        if (team.exit_code[p] != expected_status)
+            print_error("process %d of %d: %s\n", p, processes, team.board->text[p]);
         assert_int_equal(team.exit_code[p], expected_status);
         assert_non_null(strstr(team.board->text[p], expected_text));
     }
