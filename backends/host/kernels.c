@@ -196,11 +196,11 @@ static void print_trampolines(const host_kernels *kernels, FILE *out)
         const char *text = kernels->call[i].text;
         fprintf(out, "#define PARTIAL(index) call->partial[index]\n");
         fprintf(out,
-                "#line 1 \"task:%d\"\nvoid peal_run_%d(const peal_call *call)\n{\n    %s;\n}\n", i,
-                i, text);
+                "#line 1 \"<task %d>\"\nvoid peal_run_%d(const peal_call *call)\n{\n    %s;\n}\n",
+                i, i, text);
         fprintf(out, "#undef PARTIAL\n#define PARTIAL(index) 0\n");
         fprintf(out,
-                "#line 1 \"task:%d\"\nvoid peal_run_bare_%d(const peal_call *call)\n{\n    "
+                "#line 1 \"<task %d>\"\nvoid peal_run_bare_%d(const peal_call *call)\n{\n    "
                 "%s;\n}\n#undef PARTIAL\n",
                 i, i, text);
     }
@@ -303,7 +303,7 @@ static peal_status report_errors(const host_kernels *kernels, const host_compile
         const host_compile_error *error = &result->error[i];
         peal_source source = {.file = error->file, .line = error->line, .column = error->column};
         int index = -1;
-        if (error->file && sscanf(error->file, "task:%d", &index) == 1 && index >= 0 &&
+        if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
             index < kernels->call_count) {
             const kernel_call *call = &kernels->call[index];
             const char *hint =
