@@ -278,7 +278,7 @@ static void mistakes_are_told(void **state)
     check_refused(&options, PEAL_E204, "ring.yaml", 3, "outside", "--allow-outside");
     options = options_of("good.c");
     options.relax = "init"; /* another number of parameters */
-    check_refused(&options, PEAL_E206, "good.c", 3, "too", "PEAL_READ(double, a)");
+    check_refused(&options, PEAL_E206, "good.c", 3, "does not fit", "PEAL_READ(double, a)");
 }
 
 static void replace(char *text, const char *from, const char *to)
