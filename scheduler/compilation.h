@@ -293,6 +293,10 @@ static inline int staging_array(const peal_compilation *c, int message)
 {
     return array_total(c) + 1 + c->graph->statement_count + c->machine.ranks + message;
 }
+static inline int received_array(const peal_compilation *c, const rank_view *v, int message)
+{
+    return staging_array(c, v->message_count + message);
+}
 static inline int decision_array(int decision)
 {
     return -1 - decision;

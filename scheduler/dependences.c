@@ -76,8 +76,11 @@ bool map_tiles(const touch *a, const peal_tiling *at, const peal_tile_range *ar,
 }
 
 /* What is known of an op's place in the walk. */
+enum { IN_SECTION = -1, IN_STEP = -2 };
+
 typedef struct walk_place {
-    int loop;   /* index of the innermost LOOP op around it; -1: the section */
+    int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
+                 */
     bool in_if; /* in an IF region inside that loop */
 } walk_place;
 
@@ -205,6 +208,17 @@ static void depend(dependence_pass *p, int a, const touch *ta, int b, const touc
         add_dependence(p, &d);
 }
 
+static bool share_loop(const dependence_pass *p, int a, int b)
+{
+    int low = a < b ? a : b, high = a < b ? b : a;
+    if (low >= p->step_first && high < p->step_end)
+        return true;
+    for (int i = 0; i < low; i++)
+        if (p->op[i].op.kind == PEAL_OP_LOOP && high < p->op[i].op.end)
+            return true;
+    return false;
+}
+
 static void compare(dependence_pass *p, int a, int b, const touch *tb)
 {
     const lowered_op *oa = &p->op[a];
@@ -219,7 +233,7 @@ static void compare(dependence_pass *p, int a, int b, const touch *tb)
                     b < p->step_end; /* both in the loop: older instances exist */
         if (same || path_may_swap(p, a, b, group))
             depend(p, a, ta, b, tb, 0);
-        else if (both && swap_between(p, group, p->step_first, p->step_end))
+        else if (both && swap_between(p, group, 0, p->count))
             depend(p, a, ta, b, tb, 1);
     }
 }
@@ -227,15 +241,8 @@ static void compare(dependence_pass *p, int a, int b, const touch *tb)
 /* Whether an instance of A can come before one of B. */
 static bool can_precede(const dependence_pass *p, int a, int b)
 {
-    if (a < b)
-        return true;
-    if (a >= p->step_first && a < p->step_end)
-        return b >= p->step_first;
-    /* in setup or finish: only within a loop there */
-    for (int i = 0; i < p->count; i++)
-        if (p->op[i].op.kind == PEAL_OP_LOOP && i < b && a < p->op[i].op.end)
-            return true;
-    return false;
+    return a < b || (a >= p->step_first && b >= p->step_first && a < p->step_end) ||
+           share_loop(p, a, b);
 }
 
 static void find_places(dependence_pass *p)
@@ -243,8 +250,9 @@ static void find_places(dependence_pass *p)
     p->place = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count);
     walk_place stack[64];
     int depth = 0;
-    stack[0] = (walk_place){-1, false};
     for (int i = 0; i < p->count; i++) {
+        stack[0] =
+            (walk_place){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, false};
         if (p->op[i].op.kind == PEAL_OP_END)
             depth--;
         p->place[i] = stack[depth];

@@ -14,6 +14,7 @@ typedef struct lowering {
     peal_channel *channel;
     delivery *delivery; /* by message; of incoming ones as the sender decides */
     int *carried_by;    /* by message: the outgoing message that carries its credit; -1 */
+    int *awaits;        /* by outgoing message: the incoming one that brings its credit; -1 */
     lowered_op *op;
     int count, capacity;
 } lowering;
@@ -109,6 +110,9 @@ static void lower_send(lowering *l, const node *n)
     copy->touch_count = n->touch_count;
     append_touch(l, &copy->extra, &copy->extra_count,
                  virtual_touch(ready_array(l->c, channel->peer), false));
+    if (l->awaits[n->message] >= 0)
+        append_touch(l, &copy->extra, &copy->extra_count,
+                     virtual_touch(received_array(l->c, l->v, l->awaits[n->message]), false));
     carry_credits(l, copy, n->message);
     lowered_op *write = emit(l, PEAL_OP_WRITE, n);
     write->op.channel = n->message;
@@ -126,6 +130,8 @@ static void lower_recv(lowering *l, const node *n)
     wait->op.lane = lane;
     wait->op.scope = PEAL_SCOPE_SYS;
     wait->waits_for_nothing = true;
+    append_touch(l, &wait->touch, &wait->touch_count,
+                 virtual_touch(received_array(l->c, l->v, n->message), true));
     lowered_op *unpack = channel->staged_count ? emit(l, PEAL_OP_COPY, n) : NULL;
     wait = &l->op[wait_index];
     for (int i = 0; i < n->touch_count; i++) {
@@ -324,6 +330,8 @@ static peal_status make_channel(lowering *l, int index)
     if (!m->outgoing &&
         d->carrier >= 0) /* an outgoing message of mine carries the credit of this one */
         l->carried_by[index] = d->carrier;
+    if (m->outgoing && d->carrier >= 0)
+        l->awaits[index] = twin_of(l->v, peer->rank, &peer->message[d->carrier]);
     return PEAL_STATUS_OK;
 }
 
@@ -356,8 +364,9 @@ static peal_status make_channels(lowering *l)
     l->channel = PEAL_ARENA_ARRAY(l->c->arena, peal_channel, count + 2 * l->map->peer_count);
     l->delivery = PEAL_ARENA_ARRAY(l->c->arena, delivery, count);
     l->carried_by = PEAL_ARENA_ARRAY(l->c->arena, int, count);
+    l->awaits = PEAL_ARENA_ARRAY(l->c->arena, int, count);
     for (int i = 0; i < count; i++)
-        l->carried_by[i] = -1;
+        l->carried_by[i] = l->awaits[i] = -1;
     for (int i = 0; i < count; i++) {
         peal_status status = make_channel(l, i);
         if (status)
