@@ -34,6 +34,8 @@ static const char *const flags[] = {"-std=gnu11",
                                     "-Werror=implicit-function-declaration",
                                     "-Werror=incompatible-pointer-types",
                                     "-Werror=int-conversion",
+                                    "-Wno-unknown-warning-option",
+                                    "-Werror=discarded-qualifiers",
                                     NULL};
 
 typedef struct compile_job {

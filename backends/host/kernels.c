@@ -23,6 +23,7 @@ typedef struct kernel_call {
     const char *signature; /* as the user should have written it */
     const peal_schedule_task *task;
     peal_function full, bare;
+    bool is_reported;
 } kernel_call;
 
 typedef struct kernel_file {
@@ -196,11 +197,11 @@ static void print_trampolines(const host_kernels *kernels, FILE *out)
         const char *text = kernels->call[i].text;
         fprintf(out, "#define PARTIAL(index) call->partial[index]\n");
         fprintf(out,
-                "#line 1 \"task:%d\"\nvoid peal_run_%d(const peal_call *call)\n{\n    %s;\n}\n", i,
-                i, text);
+                "#line 1 \"<task %d>\"\nvoid peal_run_%d(const peal_call *call)\n{\n    %s;\n}\n",
+                i, i, text);
         fprintf(out, "#undef PARTIAL\n#define PARTIAL(index) 0\n");
         fprintf(out,
-                "#line 1 \"task:%d\"\nvoid peal_run_bare_%d(const peal_call *call)\n{\n    "
+                "#line 1 \"<task %d>\"\nvoid peal_run_bare_%d(const peal_call *call)\n{\n    "
                 "%s;\n}\n#undef PARTIAL\n",
                 i, i, text);
     }
@@ -294,26 +295,34 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
     return status;
 }
 
+/* A kernel that does not fit is told once for its task, however much the compiler says about it. */
+static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
+                                 const host_compile_error *error)
+{
+    const char *hint = peal_arena_print(kernels->arena, "the task needs %s", call->signature);
+
+    if (call->is_reported)
+        return PEAL_STATUS_SPEC;
+    call->is_reported = true;
+    return peal_report(kernels->desc->diagnostics, PEAL_E206, place_of(kernels, call), hint,
+                       "kernel `%s` does not fit task `%s`: %s", call->kernel, call->task->name,
+                       error->message);
+}
+
 static peal_status report_errors(const host_kernels *kernels, const host_compile_result *result)
 {
     peal_status status = PEAL_STATUS_OK;
-    peal_diagnostics *diagnostics = kernels->desc->diagnostics;
 
     for (int i = 0; i < result->error_count; i++) {
         const host_compile_error *error = &result->error[i];
         peal_source source = {.file = error->file, .line = error->line, .column = error->column};
         int index = -1;
-        if (error->file && sscanf(error->file, "task:%d", &index) == 1 && index >= 0 &&
-            index < kernels->call_count) {
-            const kernel_call *call = &kernels->call[index];
-            const char *hint =
-                peal_arena_print(kernels->arena, "the task needs %s", call->signature);
-            status = peal_report(diagnostics, PEAL_E206, place_of(kernels, call), hint,
-                                 "kernel `%s` does not fit task `%s`: %s", call->kernel,
-                                 call->task->name, error->message);
-            continue;
-        }
-        status = peal_report(diagnostics, PEAL_E200, source, NULL, "%s", error->message);
+        if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
+            index < kernels->call_count)
+            status = report_misfit(kernels, &kernels->call[index], error);
+        else
+            status = peal_report(kernels->desc->diagnostics, PEAL_E200, source, NULL, "%s",
+                                 error->message);
     }
     return status;
 }

@@ -116,7 +116,9 @@ static void prepare_piece(host_rank *rank, const peal_op *op, const peal_channel
     int64_t extent[PEAL_AXES], dense[PEAL_AXES], points = 1;
 
     for (int k = 0; k < PEAL_AXES; k++) {
-        extent[k] = piece->source.hi[k] - piece->source.lo[k];
+        /* A receiver whose receive has another shape stores the same points in the same order. */
+        extent[k] = op->copy == PEAL_COPY_UNPACK ? piece->target_extent[k]
+                                                 : piece->source.hi[k] - piece->source.lo[k];
         dense[k] = points;
         points *= extent[k];
     }

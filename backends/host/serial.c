@@ -41,12 +41,13 @@ typedef struct serial_state {
 
 /* Messages. A piece is packed as the sender's UNPACK-like copy into a dense block. */
 
-static int64_t piece_bytes(const host_rank *rank, const peal_piece *piece, int array,
+static int64_t piece_bytes(const host_rank *rank, const peal_piece *piece, bool receives,
                            int64_t extent[PEAL_AXES], int64_t dense[PEAL_AXES])
 {
+    int array = receives ? piece->target_array : piece->array;
     int64_t points = 1;
     for (int k = 0; k < PEAL_AXES; k++) {
-        extent[k] = piece->source.hi[k] - piece->source.lo[k];
+        extent[k] = receives ? piece->target_extent[k] : piece->source.hi[k] - piece->source.lo[k];
         dense[k] = points;
         points *= extent[k] > 0 ? extent[k] : 0;
     }
@@ -75,7 +76,7 @@ static bool send_message(serial_state *state, host_rank *rank, const host_op *op
     if (op->skipped || !queue)
         return true;
     for (int i = 0; i < channel->piece_count; i++)
-        bytes += piece_bytes(rank, &channel->piece[i], channel->piece[i].array, extent, dense);
+        bytes += piece_bytes(rank, &channel->piece[i], false, extent, dense);
     serial_message *message = malloc(sizeof(*message) + (size_t)bytes);
     if (!message)
         return host_fail(rank->plan, PEAL_STATUS_ENVIRONMENT);
@@ -85,7 +86,7 @@ static bool send_message(serial_state *state, host_rank *rank, const host_op *op
         const peal_piece *piece = &channel->piece[i];
         const peal_schedule_array *array = &rank->schedule->array[piece->array];
         host_copy copy;
-        int64_t size = piece_bytes(rank, piece, piece->array, extent, dense);
+        int64_t size = piece_bytes(rank, piece, false, extent, dense);
         host_copy_prepare(&copy, peal_type_bytes(array->type), extent, array->layout.stride, dense);
         host_copy_run(&copy, at, address(rank, frame, piece->array, piece->source.lo));
         at += size;
@@ -108,7 +109,7 @@ static void store_pieces(host_rank *rank, const peal_channel *channel, const hos
         const peal_piece *piece = &channel->piece[i];
         const peal_schedule_array *array = &rank->schedule->array[piece->target_array];
         int64_t extent[PEAL_AXES], dense[PEAL_AXES];
-        int64_t size = piece_bytes(rank, piece, piece->target_array, extent, dense);
+        int64_t size = piece_bytes(rank, piece, true, extent, dense);
         if (piece->direct ? direct : staged) {
             host_copy copy;
             host_copy_prepare(&copy, peal_type_bytes(array->type), extent, dense,

@@ -113,7 +113,6 @@ static void add_channels(rank_builder *b)
         bool out = i < 2, left = i % 2 == 0;
         peal_channel *c = &b->channel[i];
         peal_piece *piece = PEAL_ARENA_NEW(b->job->arena, peal_piece);
-        int64_t base = (int64_t)(RING_ARRAYS * 64) + 4096 * 4;
         int at_receiver = out ? (left ? 1 : 0) : (left ? 0 : 1); /* from its right: 1 */
         c->outgoing = out;
         c->peer = (b->rank + (left ? o->ranks - 1 : 1)) % o->ranks;
@@ -123,7 +122,6 @@ static void add_channels(rank_builder *b)
                                    out ? c->peer : b->rank);
         c->quantum = (uint64_t)1 << 60;
         c->slots = slots;
-        (void)base;
         c->flag_offset = b->schedule->segment_bytes + at_receiver * 64;
         c->credit_offset =
             o->direct || o->slots == 0
@@ -143,6 +141,7 @@ static void add_channels(rank_builder *b)
                               .target_array = RING_AN,
                               .source = line(from, from + 1),
                               .target = {to},
+                              .target_extent = {1, 1, 1, 1},
                               .direct = o->direct,
                               .bytes = 8};
         c->piece = piece;
@@ -244,6 +243,12 @@ static void add_tasks(rank_builder *b)
                            constant(arena, 1)));
     add_value_task(b, TASK_IS_DONE, "is done", PEAL_TASK_DECIDE, 1,
                    operate(arena, PEAL_OPERATOR_GREATER_EQUAL, hits, constant(arena, o->limit)));
+    if (o->kernel_file) {
+        b->task[TASK_INIT].function = b->task[TASK_RELAX].function = NULL;
+        b->task[TASK_INIT].kernel = "init";
+        b->task[TASK_RELAX].kernel = o->relax ? o->relax : "relax";
+        b->task[TASK_RELAX].source = (peal_source){"ring.yaml", 12, 5};
+    }
     b->schedule->task = b->task;
     b->schedule->task_count = TASKS;
 }
@@ -459,6 +464,14 @@ void ring_init(ring_job *job, const ring_options *options)
     job->diagnostics = peal_diagnostics_create();
     job->graph = (peal_graph_data){.name = "ring", .folder = "."};
     job->graph.array_count = RING_ARRAYS;
+    if (options->kernel_file) {
+        const char **files = PEAL_ARENA_ARRAY(job->arena, const char *, 1);
+        files[0] = options->kernel_file;
+        job->graph.folder = options->folder;
+        job->graph.kernels = files;
+        job->graph.kernel_count = 1;
+        job->graph.kernels_source = (peal_source){"ring.yaml", 3, 10};
+    }
     peal_array *arrays = PEAL_ARENA_ARRAY(job->arena, peal_array, RING_ARRAYS);
     for (int i = 0; i < RING_ARRAYS; i++)
         arrays[i].type = PEAL_F64;
@@ -484,6 +497,8 @@ peal_status ring_create(ring_job *job)
                                     .abort_word = &job->abort_word,
                                     .deadline_ns = job->options.deadline_ns,
                                     .hooks = job->options.hooks,
+                                    .cache_folder = job->options.cache,
+                                    .allow_outside = job->options.outside,
                                     .diagnostics = job->diagnostics};
     if (job->desc.deadline_ns == 0)
         job->desc.deadline_ns = 60000000000;

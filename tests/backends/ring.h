@@ -21,6 +21,10 @@ typedef struct ring_options {
     int64_t every, lag;
     bool branch; /* with limit: a run-time IF counts in `late` the steps in which hits > 3 */
     int64_t steps;
+    const char *folder, *kernel_file; /* not NULL: kernels init and `relax` are in this C file */
+    const char *relax;                /* NULL: "relax" */
+    const char *cache;
+    bool outside;
     peal_backend_hooks hooks;
     int64_t deadline_ns;
 } ring_options;
