@@ -324,6 +324,7 @@ static int member_lost(test_team *team, int process)
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
+    job_pass_together(team, process);
     if (process == 1)
         raise(SIGKILL);
     peal_status status = PEAL_STATUS_OK;
