@@ -139,12 +139,16 @@ typedef struct peal_schedule_task {
 /* A part of a message: a box of an array that goes from sender to receiver. */
 typedef struct peal_piece {
     int array;
-    int target_array; /* at the receiver; the same but for hidden arrays and differing names of send
-                         and recv */
+    int target_array; /* at the receiver; differs for hidden arrays, and where send and recv name
+                         other arrays */
     peal_box source;  /* in the sender's coordinates */
-    int64_t target[PEAL_AXES]; /* first point in the receiver's coordinates */
-    bool direct;               /* stored straight into the receiver's array; else staged */
-    int64_t staging;           /* offset within the message's staging slot */
+    int64_t target[PEAL_AXES];        /* first point in the receiver's coordinates */
+    int64_t target_extent[PEAL_AXES]; /* as many points as source has, in the same order (x first);
+                                         the same extents unless an explicit send and recv differ in
+                                         shape (then staged) */
+    bool direct;                      /* stored straight into the receiver's array; else staged */
+    int64_t
+        staging; /* offset within the message's staging slot: the source's points, dense, x first */
     int64_t bytes;
 } peal_piece;
 

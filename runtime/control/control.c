@@ -1,0 +1,160 @@
+/* Opens and closes a process's end of the control plane. Of one process: no socket, no thread. */
+#define _GNU_SOURCE
+#include "runtime/control/internal.h"
+
+#include "peal_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static void init_lock(peal_control *control)
+{
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&control->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&control->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static void destroy(peal_control *control)
+{
+    peal_service_stop(control);
+    for (int i = 0; i < control->link_count; i++) {
+        if (control->link[i].data >= 0)
+            close(control->link[i].data);
+        if (control->link[i].watch >= 0)
+            close(control->link[i].watch);
+        if (control->link[i].pidfd >= 0)
+            close(control->link[i].pidfd);
+    }
+    for (int i = 0; i < control->published_count; i++)
+        close(control->published[i].descriptor);
+    free(control->published);
+    free(control->endpoint);
+    if (control->listener >= 0)
+        close(control->listener);
+    if (control->wake >= 0)
+        close(control->wake);
+    if (control->aborted >= 0)
+        close(control->aborted);
+    pthread_cond_destroy(&control->changed);
+    pthread_mutex_destroy(&control->lock);
+    free(control);
+}
+
+static void fill_blob(peal_control *control)
+{
+    peal_control_blob *blob = &control->mine;
+    blob->magic = PEAL_BLOB_MAGIC;
+    blob->wire_version = PEAL_WIRE_VERSION;
+    blob->process = control->identity.process;
+    blob->processes = control->identity.processes;
+    blob->pid = (uint32_t)getpid();
+    snprintf(blob->version, sizeof(blob->version), "%s", PEAL_VERSION);
+    peal_host_identity(blob->host, sizeof(blob->host));
+}
+
+/* Everything that this process needs before it talks to others. */
+static peal_status open_sockets(peal_control *control)
+{
+    const char *what = "random bytes";
+    fill_blob(control);
+    if (!peal_random_bytes(control->mine.endpoint.secret, PEAL_SECRET_BYTES))
+        goto fail;
+    what = "an abstract socket";
+    control->listener = peal_wire_listen(control->mine.endpoint.name);
+    if (control->listener < 0)
+        goto fail;
+    what = "an eventfd";
+    control->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    control->aborted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (control->wake < 0 || control->aborted < 0)
+        goto fail;
+    return peal_service_start(control);
+fail:
+    return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+                       "the control plane cannot have %s: %s", what, strerror(errno));
+}
+
+/* All endpoints, over the tree: this is also the proof that all processes are there. */
+static peal_status learn_endpoints(peal_control *control)
+{
+    control->endpoint = calloc((size_t)control->identity.processes, sizeof(*control->endpoint));
+    if (!control->endpoint) {
+        peal_control_abort(control, PEAL_STATUS_ENVIRONMENT, "out of memory for the endpoints");
+        return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+                           "out of memory for the endpoints of %d processes",
+                           control->identity.processes);
+    }
+    return peal_control_allgather(control, &control->mine.endpoint, sizeof(peal_endpoint),
+                                  control->endpoint);
+}
+
+static peal_status ask_identity(peal_control *control, peal_bootstrap *bootstrap)
+{
+    peal_bootstrap_identity *id = &control->identity;
+    peal_status status = bootstrap->ops->identity(bootstrap, id);
+    if (status != PEAL_STATUS_OK || id->processes < 1 || id->process < 0 ||
+        id->process >= id->processes)
+        return peal_report(control->diagnostics, PEAL_E310, (peal_source){0}, NULL,
+                           "the bootstrap says process %d of %d", id->process, id->processes);
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word,
+                              int64_t deadline_ns, peal_diagnostics *diagnostics,
+                              peal_control **out)
+{
+    peal_control *control = calloc(1, sizeof(*control));
+    if (!control)
+        return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
+                           "out of memory for the control plane");
+    control->abort_word = abort_word;
+    control->deadline_ns = deadline_ns;
+    control->diagnostics = diagnostics;
+    control->listener = control->wake = control->aborted = -1;
+    init_lock(control);
+    peal_status status = ask_identity(control, bootstrap);
+    if (status == PEAL_STATUS_OK && control->identity.processes > 1) {
+        peal_tree_init(control);
+        status = open_sockets(control);
+        if (status == PEAL_STATUS_OK)
+            status = peal_tree_connect(control, bootstrap);
+        if (status == PEAL_STATUS_OK)
+            status = learn_endpoints(control);
+    }
+    if (status != PEAL_STATUS_OK) {
+        destroy(control);
+        return status;
+    }
+    *out = control;
+    return PEAL_STATUS_OK;
+}
+
+void peal_control_close(peal_control *control)
+{
+    if (!control)
+        return;
+    if (control->identity.processes > 1 && peal_control_barrier(control) == PEAL_STATUS_OK) {
+        peal_notice notice;
+        memset(&notice, 0, sizeof(notice));
+        notice.kind = PEAL_NOTICE_LEAVE;
+        notice.process = control->identity.process;
+        pthread_mutex_lock(&control->lock);
+        control->leaving = true;
+        for (int i = 0; i < control->link_count; i++)
+            if (control->link[i].watch >= 0)
+                peal_wire_send_small(control->link[i].watch, &notice, sizeof(notice));
+        pthread_mutex_unlock(&control->lock);
+    }
+    destroy(control);
+}
+
+const peal_bootstrap_identity *peal_control_identity(const peal_control *control)
+{
+    return &control->identity;
+}

@@ -1,0 +1,183 @@
+/* File descriptors (sealed memfds) that processes hand to each other, on connections of their own.
+ */
+#define _GNU_SOURCE
+#include "runtime/control/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int peal_published_find(const peal_control *control, int key)
+{
+    for (int i = 0; i < control->published_count; i++)
+        if (control->published[i].key == key)
+            return control->published[i].descriptor;
+    return -1;
+}
+
+bool peal_descriptor_send(int socket, int descriptor)
+{
+    char byte = 'd';
+    struct iovec data = {&byte, 1};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    memset(&control, 0, sizeof(control));
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof(control.space)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    ssize_t sent;
+    do
+        sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent == 1;
+}
+
+/* 1: received, 0: nothing yet, -1: the other side closed. */
+static int receive_descriptor(int socket, int *descriptor)
+{
+    char byte;
+    struct iovec data = {&byte, 1};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control.space,
+                             .msg_controllen = sizeof(control.space)};
+    ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof(int)))
+        return -1;
+    memcpy(descriptor, CMSG_DATA(header), sizeof(int));
+    return 1;
+}
+
+peal_status peal_control_publish(peal_control *control, int key, int descriptor)
+{
+    peal_source nowhere = {0};
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return peal_report(control->diagnostics, PEAL_E302, nowhere, NULL,
+                           "cannot duplicate a file descriptor: %s", strerror(errno));
+    pthread_mutex_lock(&control->lock);
+    int at = 0;
+    while (at < control->published_count && control->published[at].key != key)
+        at++;
+    if (at < control->published_count)
+        close(control->published[at].descriptor);
+    else {
+        peal_published *grown =
+            realloc(control->published, (size_t)(at + 1) * sizeof(*control->published));
+        if (!grown) {
+            pthread_mutex_unlock(&control->lock);
+            close(copy);
+            return peal_report(control->diagnostics, PEAL_E302, nowhere, NULL,
+                               "out of memory for %d published descriptors", at + 1);
+        }
+        control->published = grown;
+        control->published_count++;
+    }
+    control->published[at] = (peal_published){key, copy};
+    pthread_cond_broadcast(&control->changed);
+    pthread_mutex_unlock(&control->lock);
+    peal_service_wake(control);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status late(peal_control *control, int process, int key)
+{
+    return peal_report(control->diagnostics, PEAL_E323, (peal_source){0}, NULL,
+                       "process %d has not offered its memory (number %d) within %.3g s", process,
+                       key, (double)control->deadline_ns * 1e-9);
+}
+
+static peal_status fetch_own(peal_control *control, int key, int64_t until_ns, int *descriptor)
+{
+    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    int error = 0, own;
+    pthread_mutex_lock(&control->lock);
+    while ((own = peal_published_find(control, key)) < 0 && !control->has_cause && !error)
+        error = pthread_cond_timedwait(&control->changed, &control->lock, &until);
+    int copy = own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 0) : -1;
+    pthread_mutex_unlock(&control->lock);
+    if (own < 0) {
+        peal_status status = peal_control_cause_status(control);
+        return status != PEAL_STATUS_OK ? status : late(control, control->identity.process, key);
+    }
+    if (copy < 0)
+        return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+                           "cannot duplicate a file descriptor");
+    *descriptor = copy;
+    return PEAL_STATUS_OK;
+}
+
+static peal_status lost_owner(peal_control *control, int process)
+{
+    peal_status status = peal_control_cause_status(control);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    return peal_report(control->diagnostics, PEAL_E320, (peal_source){0}, NULL,
+                       "process %d closed before it had offered its memory", process);
+}
+
+static peal_status await_descriptor(peal_control *control, int socket, int process, int key,
+                                    int64_t until_ns, int *descriptor)
+{
+    for (;;) {
+        int got = receive_descriptor(socket, descriptor);
+        if (got > 0)
+            return PEAL_STATUS_OK;
+        if (got < 0)
+            return lost_owner(control, process);
+        peal_status status = peal_control_cause_status(control);
+        if (status != PEAL_STATUS_OK)
+            return status;
+        if (peal_clock_ns() >= until_ns)
+            return late(control, process, key);
+        struct pollfd events[2] = {{socket, POLLIN, 0}, {control->aborted, POLLIN, 0}};
+        poll(events, 2, peal_poll_milliseconds(until_ns));
+    }
+}
+
+peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor)
+{
+    peal_source nowhere = {0};
+    int64_t until = peal_clock_ns() + control->deadline_ns;
+    if (process < 0 || process >= control->identity.processes)
+        return peal_report(control->diagnostics, PEAL_E322, nowhere, NULL,
+                           "memory of process %d asked for: there are %d", process,
+                           control->identity.processes);
+    if (process == control->identity.process)
+        return fetch_own(control, key, until, descriptor);
+    const peal_endpoint *endpoint = &control->endpoint[process];
+    int socket = peal_wire_connect(endpoint->name, until);
+    if (socket < 0)
+        return lost_owner(control, process);
+    peal_hello hello = {.magic = PEAL_HELLO_MAGIC,
+                        .wire_version = PEAL_WIRE_VERSION,
+                        .kind = PEAL_HELLO_FETCH,
+                        .process = control->identity.process,
+                        .key = key};
+    memcpy(hello.secret, endpoint->secret, PEAL_SECRET_BYTES);
+    peal_status status = peal_wire_send_small(socket, &hello, sizeof(hello))
+                             ? await_descriptor(control, socket, process, key, until, descriptor)
+                             : lost_owner(control, process);
+    close(socket);
+    return status;
+}

@@ -1,0 +1,89 @@
+/* The inside of the control plane, for the files of this folder. */
+#ifndef PEAL_RUNTIME_CONTROL_INTERNAL_H
+#define PEAL_RUNTIME_CONTROL_INTERNAL_H
+
+#include "runtime/control/control.h"
+#include "runtime/control/wire.h"
+
+#include <pthread.h>
+
+enum { PEAL_TREE_LINKS = 32 }; /* the parent and at most 31 children */
+
+/* One edge of the tree. The data socket belongs to the thread that makes collective calls, the
+ * watch socket to the service thread (for sending: to whoever holds the lock). */
+typedef struct peal_link {
+    int process;
+    bool is_known; /* blob is what the process published */
+    bool left;     /* said that it leaves */
+    int data, watch;
+    int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
+    size_t notice_bytes; /* of `notice` that have arrived */
+    peal_notice notice;
+    peal_control_blob blob;
+} peal_link;
+
+typedef struct peal_published {
+    int key, descriptor;
+} peal_published;
+
+struct peal_control {
+    peal_bootstrap_identity identity;
+    _Atomic int *abort_word;
+    int64_t deadline_ns;
+    peal_diagnostics *diagnostics;
+
+    int listener;
+    int wake;    /* eventfd: the service thread has something to look at */
+    int aborted; /* eventfd: readable for ever once a cause is set */
+    pthread_t thread;
+    bool has_thread;
+    peal_control_blob mine;
+    peal_endpoint *endpoint; /* of all processes, once the tree stands */
+    uint64_t sequence;       /* of collective calls */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* of anything below */
+    bool stopping;
+    bool leaving; /* all have reached the end: nobody's death matters any more */
+    int link_count;
+    peal_link link[PEAL_TREE_LINKS];
+    peal_published *published;
+    int published_count;
+    bool has_cause;
+    peal_status cause_status;
+    int cause_process;
+    char cause_message[PEAL_MESSAGE_BYTES];
+};
+
+static inline bool peal_control_has_parent(const peal_control *control)
+{
+    return control->identity.process != 0;
+}
+
+/* Sets the first cause, the abort word and the abort event; tells all neighbours but `from` (-1:
+ * none). False: another cause was first. */
+bool peal_control_set_cause(peal_control *control, peal_status status, int process,
+                            const char *message, int from);
+/* Status of the cause; OK if none. */
+peal_status peal_control_cause_status(const peal_control *control);
+/* Reports that the connection to `process` closed and aborts. */
+void peal_control_lost(peal_control *control, int process);
+
+/* Number of processes whose way to process 0 leads through `process` (itself included): they are
+ * process .. process + n - 1. */
+int peal_tree_size(int process, int processes);
+/* Fills control->link: the parent first (but for process 0), then children, nearest first. */
+void peal_tree_init(peal_control *control);
+/* Finds the neighbours by the bootstrap and connects. On failure tells those it can reach. */
+peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap);
+
+peal_status peal_service_start(peal_control *control);
+void peal_service_stop(peal_control *control);
+void peal_service_wake(peal_control *control);
+
+/* The published descriptor of `key`, or -1. With the lock held. */
+int peal_published_find(const peal_control *control, int key);
+/* Sends a byte and the descriptor. */
+bool peal_descriptor_send(int socket, int descriptor);
+
+#endif

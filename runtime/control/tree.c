@@ -1,0 +1,257 @@
+/* The binomial tree over processes: who is whose neighbour, and how they find each other.
+ *
+ * The parent of p is p without its lowest set bit, so a subtree is a range of processes. What the
+ * bootstrap returns is checked and asked for again until it is right: fences and gets of launchers
+ * may succeed too early. */
+#define _GNU_SOURCE
+#include "runtime/control/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+int peal_tree_size(int process, int processes)
+{
+    int size = process ? process & -process : processes;
+    return size < processes - process ? size : processes - process;
+}
+
+void peal_tree_init(peal_control *control)
+{
+    int me = control->identity.process, processes = control->identity.processes;
+    int64_t below = me ? me & -me : INT64_C(1) << 31;
+    int count = 0;
+    if (me)
+        control->link[count++].process = me & (me - 1);
+    for (int64_t bit = 1; bit < below && me + bit < processes; bit *= 2)
+        control->link[count++].process = (int)(me + bit);
+    for (int i = 0; i < count; i++)
+        control->link[i].data = control->link[i].watch = control->link[i].pidfd = -1;
+    control->link_count = count;
+}
+
+/* A failure of this process before the tree stands: kept as the cause, so that neighbours can be
+ * told. */
+static peal_status refuse(peal_control *control, peal_code code, const char *hint,
+                          const char *message)
+{
+    peal_status status = peal_code_status(code);
+    if (peal_control_set_cause(control, status, control->identity.process, message, -1))
+        return peal_report(control->diagnostics, code, (peal_source){0}, hint, "%s", message);
+    return peal_control_cause_status(control);
+}
+
+/* Whether `blob` is that of `process` in this job and can be talked to. */
+static peal_status check_blob(peal_control *control, const peal_control_blob *blob, int process)
+{
+    char message[PEAL_MESSAGE_BYTES];
+    const peal_control_blob *mine = &control->mine;
+    if (blob->wire_version != PEAL_WIRE_VERSION) {
+        snprintf(
+            message, sizeof(message),
+            "process %d speaks version %u of peal's control plane, process %d version %d (peal "
+            "%s)",
+            process, blob->wire_version, mine->process, PEAL_WIRE_VERSION, mine->version);
+        return refuse(control, PEAL_E312, "start the same peal everywhere", message);
+    }
+    if (blob->processes != mine->processes) {
+        snprintf(message, sizeof(message), "process %d counts %d processes, process %d counts %d",
+                 process, blob->processes, mine->process, mine->processes);
+        return refuse(control, PEAL_E310, NULL, message);
+    }
+    if (strncmp(blob->host, mine->host, PEAL_HOST_BYTES)) {
+        snprintf(message, sizeof(message),
+                 "processes %d and %d run on different hosts (%.36s, %.36s)", mine->process,
+                 process, mine->host, blob->host);
+        return refuse(control, PEAL_E313, "start all processes on one host", message);
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* Of another wire version only the first two members are understood. */
+static bool is_blob_of(const peal_control_blob *blob, size_t bytes, int process)
+{
+    if (bytes < sizeof(blob->magic) + sizeof(blob->wire_version) || blob->magic != PEAL_BLOB_MAGIC)
+        return false;
+    return blob->wire_version != PEAL_WIRE_VERSION ||
+           (bytes == sizeof(*blob) && blob->process == process);
+}
+
+static peal_status no_blob(peal_control *control, peal_status status, int process, bool garbage)
+{
+    char message[PEAL_MESSAGE_BYTES];
+    double seconds = (double)control->deadline_ns * 0.7e-9; /* see peal_tree_connect() */
+    if (garbage) {
+        snprintf(message, sizeof(message),
+                 "the %s bootstrap says that process %d has joined, but gave nothing of peal's "
+                 "within %.3g s",
+                 control->identity.name, process, seconds);
+        return refuse(control, PEAL_E310, NULL, message);
+    }
+    if (status == PEAL_STATUS_PEER_LOST) {
+        snprintf(message, sizeof(message),
+                 "the launcher says that a process died before process "
+                 "%d had joined",
+                 process);
+        return refuse(control, PEAL_E320, NULL, message);
+    }
+    if (status == PEAL_STATUS_DEADLINE) {
+        snprintf(message, sizeof(message), "process %d has not joined the job within %.3g s",
+                 process, seconds);
+        return refuse(control, PEAL_E311, NULL, message);
+    }
+    snprintf(message, sizeof(message), "the %s bootstrap failed to find process %d",
+             control->identity.name, process);
+    return refuse(control, PEAL_E310, NULL, message);
+}
+
+/* Asks the bootstrap until it gives what can be the blob of link->process. */
+static peal_status get_blob(peal_control *control, peal_bootstrap *bootstrap, peal_link *link,
+                            int64_t until_ns)
+{
+    bool garbage = false;
+    for (;;) {
+        peal_control_blob blob;
+        size_t bytes = 0;
+        int64_t left = until_ns - peal_clock_ns();
+        peal_status cause = peal_control_cause_status(control);
+        if (cause != PEAL_STATUS_OK)
+            return cause;
+        memset(&blob, 0, sizeof(blob));
+        peal_status status = left > 0 ? bootstrap->ops->get(bootstrap, 0, link->process, left,
+                                                            &blob, sizeof(blob), &bytes)
+                                      : PEAL_STATUS_DEADLINE;
+        if (status != PEAL_STATUS_OK)
+            return no_blob(control, status, link->process,
+                           garbage && status == PEAL_STATUS_DEADLINE);
+        if (is_blob_of(&blob, bytes, link->process)) {
+            pthread_mutex_lock(&control->lock);
+            link->blob = blob;
+            link->is_known = blob.wire_version == PEAL_WIRE_VERSION;
+            pthread_mutex_unlock(&control->lock);
+            return check_blob(control, &blob, link->process);
+        }
+        garbage = bytes > 0;
+        struct pollfd event = {control->aborted, POLLIN, 0};
+        poll(&event, 1, 1);
+    }
+}
+
+static int connect_as(const peal_control *control, const peal_link *link, peal_hello_kind kind,
+                      int64_t until_ns)
+{
+    int socket = peal_wire_connect(link->blob.endpoint.name, until_ns);
+    if (socket < 0)
+        return -1;
+    peal_hello hello = {.magic = PEAL_HELLO_MAGIC,
+                        .wire_version = PEAL_WIRE_VERSION,
+                        .kind = kind,
+                        .process = control->identity.process};
+    memcpy(hello.secret, link->blob.endpoint.secret, PEAL_SECRET_BYTES);
+    if (peal_wire_send_small(socket, &hello, sizeof(hello)))
+        return socket;
+    int error = errno;
+    close(socket);
+    errno = error;
+    return -1;
+}
+
+static peal_status connect_parent(peal_control *control, peal_link *link, int64_t until_ns)
+{
+    char message[PEAL_MESSAGE_BYTES];
+    int data = connect_as(control, link, PEAL_HELLO_DATA, until_ns);
+    int watch = data < 0 ? -1 : connect_as(control, link, PEAL_HELLO_WATCH, until_ns);
+    if (watch < 0) {
+        int error = errno;
+        if (data >= 0)
+            close(data);
+        /* It may have told us why before it closed. */
+        struct pollfd event = {control->aborted, POLLIN, 0};
+        poll(&event, 1, 1000);
+        peal_status cause = peal_control_cause_status(control);
+        if (cause != PEAL_STATUS_OK)
+            return cause;
+        snprintf(message, sizeof(message), "process %d (pid %u) cannot be reached: %s",
+                 link->process, link->blob.pid, strerror(error));
+        return refuse(control, error == EACCES ? PEAL_E310 : PEAL_E320, NULL, message);
+    }
+    pthread_mutex_lock(&control->lock);
+    link->data = data;
+    link->watch = watch;
+    link->pidfd = peal_wire_pidfd(watch);
+    pthread_mutex_unlock(&control->lock);
+    peal_service_wake(control);
+    return PEAL_STATUS_OK;
+}
+
+/* The first child that has not connected, or -1. With the lock held. */
+static int missing_child(const peal_control *control)
+{
+    for (int i = peal_control_has_parent(control); i < control->link_count; i++)
+        if (control->link[i].data == -1 || control->link[i].watch == -1)
+            return control->link[i].process;
+    return -1;
+}
+
+static peal_status await_children(peal_control *control, int64_t until_ns)
+{
+    char message[PEAL_MESSAGE_BYTES];
+    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    int error = 0, missing;
+    pthread_mutex_lock(&control->lock);
+    while ((missing = missing_child(control)) >= 0 && !control->has_cause && !error)
+        error = pthread_cond_timedwait(&control->changed, &control->lock, &until);
+    pthread_mutex_unlock(&control->lock);
+    peal_status cause = peal_control_cause_status(control);
+    if (cause != PEAL_STATUS_OK || missing < 0)
+        return cause;
+    snprintf(message, sizeof(message), "process %d has not connected within %.3g s", missing,
+             (double)control->deadline_ns * 1e-9);
+    return refuse(control, PEAL_E311, NULL, message);
+}
+
+/* Tells all neighbours that can be reached; some may hear it twice. */
+static void spread_cause(peal_control *control)
+{
+    int64_t until = peal_clock_ns() + 100000000;
+    peal_notice notice;
+    memset(&notice, 0, sizeof(notice));
+    notice.kind = PEAL_NOTICE_ABORT;
+    notice.status =
+        peal_control_cause(control, &notice.process, notice.message, sizeof(notice.message));
+    for (int i = 0; i < control->link_count; i++) {
+        const peal_link *link = &control->link[i];
+        pthread_mutex_lock(&control->lock);
+        bool told = link->watch >= 0 && peal_wire_send_small(link->watch, &notice, sizeof(notice));
+        pthread_mutex_unlock(&control->lock);
+        int socket = -1;
+        if (!told && link->is_known)
+            socket = connect_as(control, link, PEAL_HELLO_NOTICE, until);
+        if (socket < 0)
+            continue;
+        peal_wire_send_small(socket, &notice, sizeof(notice));
+        close(socket);
+    }
+}
+
+peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap)
+{
+    int64_t start = peal_clock_ns(), deadline = control->deadline_ns;
+    /* Who misses a neighbour gives up first and tells the others, who still wait: so all name the
+     * same process. */
+    int64_t join = start + deadline / 10 * 7, meet = start + deadline / 10 * 9;
+    peal_status status = bootstrap->ops->put(bootstrap, 0, &control->mine, sizeof(control->mine));
+    if (status != PEAL_STATUS_OK)
+        status = refuse(control, PEAL_E310, NULL, "the bootstrap took no blob of this process");
+    for (int i = 0; status == PEAL_STATUS_OK && i < control->link_count; i++)
+        status = get_blob(control, bootstrap, &control->link[i], join);
+    if (status == PEAL_STATUS_OK && peal_control_has_parent(control))
+        status = connect_parent(control, &control->link[0], meet);
+    if (status == PEAL_STATUS_OK)
+        status = await_children(control, meet);
+    if (status != PEAL_STATUS_OK)
+        spread_cause(control); /* before anything is closed: see is_explained() */
+    return status;
+}

@@ -1,0 +1,106 @@
+/* What processes say to each other on the control plane, and the sockets they say it on.
+ *
+ * All on one host, so in the host's byte order. A connection begins with one hello of 64 bytes,
+ * which is checked before anything else is believed. */
+#ifndef PEAL_RUNTIME_CONTROL_WIRE_H
+#define PEAL_RUNTIME_CONTROL_WIRE_H
+
+#include <peal/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+enum {
+    PEAL_WIRE_VERSION = 1,
+    PEAL_NAME_BYTES = 24, /* of an abstract socket's name, without the leading NUL */
+    PEAL_SECRET_BYTES = 16,
+    PEAL_HOST_BYTES = 80,
+    PEAL_VERSION_BYTES = 24,
+    PEAL_MESSAGE_BYTES = 240
+};
+
+#define PEAL_BLOB_MAGIC  UINT64_C(0x31306c7274636c70) /* "plctrl01" */
+#define PEAL_HELLO_MAGIC UINT64_C(0x31306f6c656c6c70)
+#define PEAL_FRAME_MAGIC UINT32_C(0x7266706c)
+
+/* Where a process is to be found, and what proves that somebody was told so. */
+typedef struct peal_endpoint {
+    char name[PEAL_NAME_BYTES];
+    unsigned char secret[PEAL_SECRET_BYTES];
+} peal_endpoint;
+
+/* What the bootstrap carries. The first two members keep their places in every version. */
+typedef struct peal_control_blob {
+    uint64_t magic;
+    uint32_t wire_version;
+    int32_t process, processes;
+    uint32_t pid;
+    char version[PEAL_VERSION_BYTES];
+    peal_endpoint endpoint;
+    char host[PEAL_HOST_BYTES]; /* boot and network namespace: equal iff sockets reach */
+} peal_control_blob;
+
+typedef enum peal_hello_kind {
+    PEAL_HELLO_DATA = 1, /* a tree edge: collective calls */
+    PEAL_HELLO_WATCH,    /* a tree edge: aborts, leaving, death */
+    PEAL_HELLO_FETCH,    /* asks for the descriptor `key` */
+    PEAL_HELLO_NOTICE    /* an abort frame follows: sent by who failed before the tree stood */
+} peal_hello_kind;
+
+typedef struct peal_hello {
+    uint64_t magic;
+    uint32_t wire_version;
+    uint32_t kind;
+    int32_t process; /* who connects */
+    int32_t key;
+    unsigned char secret[PEAL_SECRET_BYTES]; /* of the one that is connected to */
+    unsigned char reserved[24];
+} peal_hello;
+_Static_assert(sizeof(peal_hello) == 64, "a first frame has 64 bytes");
+
+typedef enum peal_notice_kind { PEAL_NOTICE_ABORT = 1, PEAL_NOTICE_LEAVE } peal_notice_kind;
+
+/* A frame of a watch connection. */
+typedef struct peal_notice {
+    uint32_t kind;
+    int32_t status;
+    int32_t process;
+    char message[PEAL_MESSAGE_BYTES];
+} peal_notice;
+
+/* The header of what a data connection carries. */
+typedef struct peal_frame {
+    uint32_t magic;
+    uint32_t operation;
+    uint64_t sequence; /* of the collective call */
+    uint64_t bytes;    /* that follow */
+} peal_frame;
+
+static inline int64_t peal_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+/* What poll() takes: rounded up, at least 0. */
+int peal_poll_milliseconds(int64_t until_ns);
+
+/* Random bytes from the kernel; false: it has none. */
+bool peal_random_bytes(void *out, size_t bytes);
+/* "boot id/network namespace" of this process. */
+void peal_host_identity(char *out, size_t bytes);
+
+/* A listening abstract socket of a fresh random name; -1 and errno. */
+int peal_wire_listen(char name[PEAL_NAME_BYTES]);
+/* Connected, close-on-exec, non-blocking, the other side is the same user; -1 and errno (EACCES:
+ * another user). */
+int peal_wire_connect(const char name[PEAL_NAME_BYTES], int64_t until_ns);
+bool peal_wire_same_user(int socket);
+/* A pidfd of the process at the other end; -1: the kernel has none. */
+int peal_wire_pidfd(int socket);
+/* Sends all at once or not at all: frames are small and buffers empty. */
+bool peal_wire_send_small(int socket, const void *data, size_t bytes);
+
+#endif

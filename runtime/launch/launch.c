@@ -1,0 +1,294 @@
+/* Runs a job: starts its processes, passes signals on, finds the first cause of a failure.
+ *
+ * Signals come by a signalfd, ends of processes by pidfds: no handler is installed. */
+#define _GNU_SOURCE
+#include "runtime/launch/internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int64_t second_ns = INT64_C(1000000000);
+/* A dead process ends the job within 2 s: the others learn of it by the control plane and end by
+ * themselves; who doesn't is told, then killed. */
+static const int64_t tell_after_ns = INT64_C(1000000000), kill_after_ns = INT64_C(1500000000);
+static const int64_t interrupt_kill_ns = INT64_C(2000000000);
+
+/* How good a cause is: the best one that came first decides. */
+typedef enum cause_rank {
+    CAUSE_NONE,
+    CAUSE_PEER, /* exit code 5: somebody else was first */
+    CAUSE_FIRST /* a signal, an exit code of its own, an abort, an interrupt */
+} cause_rank;
+
+typedef struct launch_state {
+    peal_diagnostics *diagnostics;
+    int processes, running;
+    peal_child *child;
+    peal_launch_server *server;
+    sigset_t mask_before;
+    int signals; /* signalfd */
+    struct pollfd *poll;
+    bool must_poll;                    /* some child has no pidfd */
+    int64_t failed_at, interrupted_at; /* 0: not */
+    bool was_told, was_killed, abort_seen;
+    cause_rank cause;
+    int exit_code;
+    peal_code cause_code; /* what to report at the end */
+    char message[512];
+} launch_state;
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * second_ns + now.tv_nsec;
+}
+
+static void signal_all(const launch_state *self, int signal)
+{
+    for (int p = 0; p < self->processes; p++)
+        peal_child_kill(&self->child[p], signal);
+}
+
+static void set_cause(launch_state *self, cause_rank rank, int exit_code, peal_code code,
+                      const char *message)
+{
+    if (!self->failed_at)
+        self->failed_at = now_ns();
+    if (rank <= self->cause)
+        return;
+    self->cause = rank;
+    self->exit_code = exit_code;
+    self->cause_code = code;
+    snprintf(self->message, sizeof(self->message), "%s", message);
+}
+
+static void note_end(launch_state *self, int process, pid_t pid, int wait_status)
+{
+    char message[256];
+    self->running--;
+    if (WIFSIGNALED(wait_status)) {
+        int signal = WTERMSIG(wait_status);
+        /* Signals that we sent are no cause. */
+        bool ours = (self->was_told || self->interrupted_at) || self->was_killed;
+        snprintf(message, sizeof(message), "process %d (pid %d) was killed by signal %d (%s)",
+                 process, (int)pid, signal, strsignal(signal));
+        set_cause(self, ours ? CAUSE_PEER : CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E333, message);
+    } else if (WEXITSTATUS(wait_status)) {
+        int code = WEXITSTATUS(wait_status);
+        snprintf(message, sizeof(message), "process %d (pid %d) ended with exit code %d", process,
+                 (int)pid, code);
+        set_cause(self, code == PEAL_STATUS_PEER_LOST ? CAUSE_PEER : CAUSE_FIRST, code, PEAL_E334,
+                  message);
+    }
+}
+
+/* Those killed by a signal first: if several have ended since the last look, they are the cause. */
+static void reap(launch_state *self)
+{
+    int ended = 0;
+    struct {
+        int process, wait_status;
+        pid_t pid;
+    } *end = calloc((size_t)self->processes, sizeof(*end));
+    for (int p = 0; end && p < self->processes; p++) {
+        pid_t pid = self->child[p].pid;
+        int wait_status;
+        if (!peal_child_reap(&self->child[p], &wait_status))
+            continue;
+        end[ended].process = p;
+        end[ended].pid = pid;
+        end[ended++].wait_status = wait_status;
+    }
+    for (int i = 0; i < ended; i++)
+        if (WIFSIGNALED(end[i].wait_status))
+            note_end(self, end[i].process, end[i].pid, end[i].wait_status);
+    for (int i = 0; i < ended; i++)
+        if (!WIFSIGNALED(end[i].wait_status))
+            note_end(self, end[i].process, end[i].pid, end[i].wait_status);
+    free(end);
+}
+
+static void note_abort(launch_state *self)
+{
+    int process = 0, code = 0;
+    char text[PEAL_LAUNCH_MESSAGE], message[400];
+    if (self->abort_seen || !peal_launch_server_aborted(self->server, &process, &code, text))
+        return;
+    self->abort_seen = true;
+    if (code < 1 || code > 255)
+        code = PEAL_STATUS_PEER_LOST;
+    snprintf(message, sizeof(message), "process %d aborted the job with code %d: %s", process, code,
+             text);
+    set_cause(self, CAUSE_FIRST, code, PEAL_E335, message);
+}
+
+static void note_signal(launch_state *self)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        int signal = (int)info.ssi_signo;
+        if (self->interrupted_at) { /* the second time: no more waiting */
+            self->was_killed = true;
+            signal_all(self, SIGKILL);
+            continue;
+        }
+        self->interrupted_at = now_ns();
+        if (self->cause < CAUSE_FIRST) {
+            self->cause = CAUSE_FIRST;
+            self->exit_code = signal == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED;
+            self->cause_code = PEAL_CODE_COUNT;
+        }
+        if (info.ssi_code != SI_KERNEL) /* a terminal's Ctrl-C has reached them too */
+            signal_all(self, signal);
+    }
+}
+
+/* When to look again at the latest; ends what doesn't end by itself. */
+static int next_timeout(launch_state *self)
+{
+    int64_t now = now_ns(), next = INT64_MAX;
+    if (self->failed_at && !self->was_told) {
+        next = self->failed_at + tell_after_ns;
+        if (now >= next) {
+            self->was_told = true;
+            signal_all(self, SIGTERM);
+        }
+    }
+    int64_t kill_at = self->failed_at ? self->failed_at + kill_after_ns : INT64_MAX;
+    if (self->interrupted_at && self->interrupted_at + interrupt_kill_ns < kill_at)
+        kill_at = self->interrupted_at + interrupt_kill_ns;
+    if (now >= kill_at) {
+        self->was_killed = true;
+        signal_all(self, SIGKILL);
+        next = now + second_ns / 5;
+    } else if (self->was_told || kill_at < next)
+        next = kill_at;
+    if (self->must_poll && next > now + second_ns / 50)
+        next = now + second_ns / 50;
+    if (next == INT64_MAX)
+        return -1;
+    return next <= now ? 0 : (int)((next - now) / 1000000) + 1;
+}
+
+static void wait_for_all(launch_state *self)
+{
+    while (self->running > 0) {
+        int timeout = next_timeout(self);
+        self->poll[0] = (struct pollfd){self->signals, POLLIN, 0};
+        self->poll[1] =
+            (struct pollfd){self->abort_seen ? -1 : peal_launch_server_event(self->server), POLLIN,
+                            0};
+        for (int p = 0; p < self->processes; p++)
+            self->poll[2 + p] = (struct pollfd){self->child[p].pidfd, POLLIN, 0};
+        poll(self->poll, (nfds_t)(2 + self->processes), timeout);
+        note_signal(self);
+        note_abort(self); /* before the ends: a process that aborts may have gone already */
+        reap(self);
+    }
+}
+
+static peal_status start_all(launch_state *self, const char *path, char *const *argv)
+{
+    peal_source nowhere = {0};
+    for (int p = 0; p < self->processes; p++) {
+        char **environment = peal_launch_server_environment(self->server, p);
+        if (!environment)
+            return peal_report(self->diagnostics, PEAL_E331, nowhere, NULL,
+                               "libpmix gave no environment for process %d", p);
+        int error = peal_child_start(path, argv, environment, &self->mask_before, &self->child[p]);
+        peal_launch_environment_free(environment);
+        if (error)
+            return peal_report(self->diagnostics, PEAL_E332, nowhere, NULL,
+                               "process %d: cannot start %s: %s", p, path, strerror(error));
+        self->running++;
+        self->must_poll |= self->child[p].pidfd < 0;
+    }
+    return PEAL_STATUS_OK;
+}
+
+static void report_cause(const launch_state *self)
+{
+    peal_source nowhere = {0};
+    if (self->cause == CAUSE_NONE || self->cause_code == PEAL_CODE_COUNT)
+        return;
+    if (self->cause_code == PEAL_E333)
+        peal_report(self->diagnostics, PEAL_E333, nowhere, NULL, "%s", self->message);
+    else /* it has said why */
+        peal_warn(self->diagnostics, self->cause_code, nowhere, NULL, "%s", self->message);
+}
+
+static peal_status run(launch_state *self, const char *path, char *const *argv, int *exit_code)
+{
+    peal_status status = start_all(self, path, argv);
+    if (status != PEAL_STATUS_OK) {
+        self->was_killed = true;
+        signal_all(self, SIGKILL);
+    }
+    wait_for_all(self);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    report_cause(self);
+    *exit_code = self->cause == CAUSE_NONE ? 0 : self->exit_code;
+    return PEAL_STATUS_OK;
+}
+
+static void restore_signals(launch_state *self)
+{
+    struct signalfd_siginfo info;
+    /* One that came late was meant for this job. */
+    while (self->signals >= 0 && read(self->signals, &info, sizeof(info)) > 0) {
+    }
+    if (self->signals >= 0)
+        close(self->signals);
+    pthread_sigmask(SIG_SETMASK, &self->mask_before, NULL);
+}
+
+static peal_status prepare(launch_state *self)
+{
+    sigset_t ours;
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    /* Before the server starts threads: they inherit the mask. */
+    pthread_sigmask(SIG_BLOCK, &ours, &self->mask_before);
+    self->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    self->child = calloc((size_t)self->processes, sizeof(*self->child));
+    self->poll = calloc((size_t)self->processes + 2, sizeof(*self->poll));
+    if (self->signals < 0 || !self->child || !self->poll)
+        return peal_report(self->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+                           "the launcher of %d processes: %s", self->processes, strerror(errno));
+    for (int p = 0; p < self->processes; p++)
+        self->child[p].pidfd = -1;
+    return peal_launch_server_open(self->processes, self->diagnostics, &self->server);
+}
+
+peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnostics, int *exit_code)
+{
+    peal_source nowhere = {0};
+    launch_state self = {.diagnostics = diagnostics, .processes = desc->processes, .signals = -1};
+    if (desc->processes < 1 || desc->processes > PEAL_LAUNCH_LIMIT)
+        return peal_report(diagnostics, PEAL_E332, nowhere, NULL,
+                           "%d processes asked for: 1 to %d can be started on one host",
+                           desc->processes, PEAL_LAUNCH_LIMIT);
+    const char *name = desc->program ? desc->program : desc->argv[0];
+    char *path = peal_child_find(name);
+    if (!path)
+        return peal_report(diagnostics, PEAL_E332, nowhere, NULL, "cannot find the program %s",
+                           name);
+    peal_status status = prepare(&self);
+    if (status == PEAL_STATUS_OK)
+        status = run(&self, path, desc->argv, exit_code);
+    peal_launch_server_close(self.server);
+    restore_signals(&self);
+    free(self.child);
+    free(self.poll);
+    free(path);
+    return status;
+}

@@ -1,0 +1,234 @@
+/* Segments: all pages there, sealed, too much refused before the run. */
+#define _GNU_SOURCE
+#include "runtime/memory/available.h"
+#include "runtime/memory/segment.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static bool is_zero(const peal_segment *segment)
+{
+    for (int64_t i = 0; i < segment->bytes; i++)
+        if (segment->base[i])
+            return false;
+    return true;
+}
+
+static void check_private(void **state)
+{
+    peal_segment segment;
+    (void)state;
+    assert_int_equal(peal_segment_create(100000, false, NULL, &segment), PEAL_STATUS_OK);
+    assert_true(segment.bytes >= 100000);
+    assert_int_equal(segment.bytes % sysconf(_SC_PAGESIZE), 0);
+    assert_int_equal(segment.descriptor, -1);
+    assert_true(is_zero(&segment));
+    memset(segment.base, 1, (size_t)segment.bytes);
+    peal_segment_destroy(&segment);
+    assert_null(segment.base);
+    peal_segment_destroy(&segment);
+    peal_segment_destroy(NULL);
+}
+
+static void check_empty(void **state)
+{
+    peal_segment segment;
+    (void)state;
+    assert_int_equal(peal_segment_create(0, true, NULL, &segment), PEAL_STATUS_OK);
+    assert_true(segment.bytes > 0);
+    peal_segment_destroy(&segment);
+}
+
+static void check_shared(void **state)
+{
+    peal_segment mine, theirs;
+    (void)state;
+    assert_int_equal(peal_segment_create(3 << 20, true, NULL, &mine), PEAL_STATUS_OK);
+    assert_true(is_zero(&mine));
+    assert_true(fcntl(mine.descriptor, F_GETFD) & FD_CLOEXEC);
+    int seals = fcntl(mine.descriptor, F_GET_SEALS);
+    assert_int_equal(seals & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL),
+                     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    assert_int_equal(ftruncate(mine.descriptor, 4096), -1);
+    assert_int_equal(ftruncate(mine.descriptor, 8 << 20), -1);
+
+    int copy = fcntl(mine.descriptor, F_DUPFD_CLOEXEC, 0);
+    assert_int_equal(peal_segment_import(copy, 3 << 20, NULL, &theirs), PEAL_STATUS_OK);
+    assert_int_equal(theirs.bytes, mine.bytes);
+    mine.base[12345] = 42;
+    assert_int_equal(theirs.base[12345], 42);
+    theirs.base[0] = 7;
+    assert_int_equal(mine.base[0], 7);
+    peal_segment_destroy(&mine); /* the other mapping stays */
+    assert_int_equal(theirs.base[12345], 42);
+    peal_segment_destroy(&theirs);
+}
+
+static peal_code only_code(const peal_diagnostics *list)
+{
+    assert_int_equal(peal_diagnostics_count(list), 1);
+    return peal_diagnostics_at(list, 0)->code;
+}
+
+static void check_import_of_other_size(void **state)
+{
+    peal_segment mine, theirs = {NULL, 0, -1};
+    peal_diagnostics *list = peal_diagnostics_create();
+    (void)state;
+    assert_int_equal(peal_segment_create(1 << 16, true, NULL, &mine), PEAL_STATUS_OK);
+    int copy = fcntl(mine.descriptor, F_DUPFD_CLOEXEC, 0);
+    assert_int_equal(peal_segment_import(copy, 1 << 17, list, &theirs), PEAL_STATUS_INTERNAL);
+    assert_int_equal(only_code(list), PEAL_E301);
+    assert_int_equal(fcntl(copy, F_GETFD), -1); /* taken on failure too */
+    assert_null(theirs.base);
+    peal_segment_destroy(&mine);
+    peal_diagnostics_destroy(list);
+}
+
+static void check_import_of_unsealed(void **state)
+{
+    peal_segment theirs = {NULL, 0, -1};
+    peal_diagnostics *list = peal_diagnostics_create();
+    (void)state;
+    int open = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(open, 1 << 16), 0);
+    assert_int_equal(peal_segment_import(open, 1 << 16, list, &theirs), PEAL_STATUS_INTERNAL);
+    assert_int_equal(only_code(list), PEAL_E301);
+    peal_diagnostics_destroy(list);
+}
+
+static void check_too_much(void **state)
+{
+    const int64_t sizes[] = {INT64_C(1) << 50, INT64_MAX - 1, -5};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int shared = 0; shared < 2; shared++) {
+            peal_segment segment = {NULL, 0, -1};
+            peal_diagnostics *list = peal_diagnostics_create();
+            assert_int_equal(peal_segment_create(sizes[i], shared, list, &segment),
+                             PEAL_STATUS_ENVIRONMENT);
+            assert_int_equal(only_code(list), PEAL_E300);
+            assert_null(segment.base);
+            const char *message = peal_diagnostics_at(list, 0)->message;
+            if (i == 0) {
+                assert_non_null(strstr(message, "1125899906842624"));
+                assert_non_null(strstr(message, "this process can have "));
+            }
+            peal_diagnostics_destroy(list);
+        }
+}
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void remove_tree(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    if (entries) {
+        for (struct dirent *entry; (entry = readdir(entries));) {
+            char path[700];
+            if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+                continue;
+            snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+            if (unlink(path))
+                remove_tree(path);
+        }
+        closedir(entries);
+    }
+    rmdir(folder);
+}
+
+/* Machines that are not at hand: their files in a folder. */
+static void check_available(void **state)
+{
+    char folder[] = "/tmp/peal-test-XXXXXX", reason[200];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(peal_memory_available(folder, reason, sizeof(reason)), INT64_MAX);
+    write_file(folder, "proc/meminfo",
+               "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\n");
+    assert_int_equal(peal_memory_available(folder, reason, sizeof(reason)), 8000 * 1024);
+    assert_string_equal(reason, "memory of the machine");
+
+    write_file(folder, "proc/self/cgroup", "0::/a/b\n");
+    write_file(folder, "sys/fs/cgroup/a/b/memory.max", "max\n");
+    write_file(folder, "sys/fs/cgroup/a/b/memory.current", "5\n");
+    write_file(folder, "sys/fs/cgroup/a/memory.max", "1000000\n");
+    write_file(folder, "sys/fs/cgroup/a/memory.current", "600000\n");
+    write_file(folder, "sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 1000\n");
+    assert_int_equal(peal_memory_available(folder, reason, sizeof(reason)), 401000);
+    assert_string_equal(reason, "control group /a");
+
+    write_file(folder, "proc/self/cgroup", "3:cpu:/x\n7:hugetlb,memory:/x\n0::/\n");
+    write_file(folder, "sys/fs/cgroup/memory/x/memory.limit_in_bytes", "9000\n");
+    write_file(folder, "sys/fs/cgroup/memory/x/memory.usage_in_bytes", "9500\n");
+    assert_int_equal(peal_memory_available(folder, reason, sizeof(reason)), 0);
+    assert_string_equal(reason, "control group /x");
+    remove_tree(folder);
+}
+
+static int count_entries(const char *folder)
+{
+    int count = 0;
+    DIR *entries = opendir(folder);
+    while (entries && readdir(entries))
+        count++;
+    if (entries)
+        closedir(entries);
+    return count;
+}
+
+/* A process that is killed with segments in its hands leaves no name behind. */
+static void check_nothing_left(void **state)
+{
+    (void)state;
+    int before = count_entries("/dev/shm");
+    pid_t child = fork();
+    if (!child) {
+        peal_segment segment;
+        if (peal_segment_create(1 << 20, true, NULL, &segment) != PEAL_STATUS_OK)
+            _exit(1);
+        raise(SIGKILL);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(count_entries("/dev/shm"), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_private),
+        cmocka_unit_test(check_empty),
+        cmocka_unit_test(check_shared),
+        cmocka_unit_test(check_import_of_other_size),
+        cmocka_unit_test(check_import_of_unsealed),
+        cmocka_unit_test(check_too_much),
+        cmocka_unit_test(check_available),
+        cmocka_unit_test(check_nothing_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
