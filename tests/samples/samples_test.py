@@ -135,6 +135,52 @@ def agree(case, spec):
                 case.run(spec, ranks, "--verify", "--processes", str(processes), sets=sets)
 
 
+def readmes(case):
+    """The tables in the READMEs are what comes out (of jacobi2d, see norms)."""
+    sets = {"cg": ["n=256"]}
+    for spec in ("heat3d/heat3d", "halo/halo", "denoise/denoise", "cg/cg", "vcycle/vcycle", "mesh/mesh"):
+        sample = spec.split("/")[0]
+        text = (case.samples / sample / "README.md").read_text().split("Expected:")[1]
+        block = [line.split() for line in text.splitlines() if line.startswith("        ")]
+        table = [dict(zip(block[0], map(float, line))) for line in block[1:]]
+        rows = rows_of(case.run(spec, 4, sets=sets.get(sample, [])))
+        expect(len(rows) == len(table), f"{sample}: {len(rows)} rows, {len(table)} in README.md")
+        for row, promised in zip(rows, table):
+            for name, value in promised.items():
+                close = abs(row[name] - value) <= 1e-6 * abs(value)
+                expect(close, f"{sample}: {name} is {row[name]}, README.md says {value}")
+
+
+def footprints(case):
+    """No kernel touches what its task doesn't declare; and a task that declares too little is met."""
+    for spec, sets in SMALL.items():
+        case.run(spec, 4, "--check-footprints", "--steps", "3", sets=sets)
+    spec = case.folder("heat3d") / "heat3d.yaml"
+    text = spec.read_text()
+    expect(text.count("{u: {grow: 1}}") == 1, "heat3d.yaml reads u otherwise")
+    spec.write_text(text.replace("{u: {grow: 1}}", "{u: {star: 1}}"))
+    command = [case.peal, "run", spec, "-n", "2", "--check-footprints", "--steps", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    expect(done.returncode not in (0, 2), f"nobody saw that heat3d reads corners: {done}")
+    expect("spread" in done.stderr, f"the task is not named: {done.stderr}")
+
+
+def launched(case):
+    """The specs as a launcher's processes run them."""
+    launcher = under_mpirun(4)
+    if not launcher:
+        print("no mpirun")
+        sys.exit(SKIPPED)
+    for spec, sets in SMALL.items():
+        sample, name = spec.split("/")
+        command = launcher + [case.peal, "run", case.folder(sample) / f"{name}.yaml"]
+        command += ["--mode", "all", "--verify"]
+        for assignment in sets:
+            command += ["--set", assignment]
+        last = execute(command).rstrip().splitlines()[-1]
+        expect(last == "Result: every mode equal to serial, bit for bit.", f"{spec}: {last}")
+
+
 def norms(case, n):
     """Five significant digits of what NVIDIA's samples print."""
     sets = [f"nx={n}", f"ny={n}", "steps=901"]
@@ -255,13 +301,13 @@ def embed(case):
     for ranks in RANKS:
         for mode in MODES:
             lines = execute([case.embed, ranks, mode]).splitlines()
-            expect(lines[0] == f"240 x 240 points, {ranks} ranks, 2000 steps, mode {mode}", lines)
+            expect(lines[0] == f"240 x 240 points, 2000 steps, ranks: {ranks}, mode: {mode}", lines)
             expect(lines[1:] == ["process 0 of 1: the plate is as the waves foretold"], lines)
     for processes in (2, 4):
         launcher = under_mpirun(processes)
         if launcher:
             lines = sorted(execute(launcher + [case.embed]).splitlines())
-            expect(lines[0].startswith(f"240 x 240 points, {processes} ranks"), lines)
+            expect(lines[0].startswith(f"240 x 240 points, 2000 steps, ranks: {processes},"), lines)
             expect(
                 lines[1:]
                 == [
@@ -278,7 +324,7 @@ def exchange(case):
         if launcher is None:
             continue
         lines = sorted(execute(launcher + [case.exchange, 90, 53, 400]).splitlines())
-        expected, first = [f"90 x 53 points, {processes} processes, 400 steps"], 0
+        expected, first = [f"90 x 53 points, 400 steps, processes: {processes}"], 0
         for k in range(processes):
             end = first + 53 // processes + (k < 53 % processes)
             expected.append(
@@ -290,6 +336,9 @@ def exchange(case):
 
 CASES = {
     "kernels-are-clean": kernels_are_clean,
+    "readmes": readmes,
+    "footprints": footprints,
+    "launched": launched,
     "heat-is-kept": heat_is_kept,
     "halo-by-hand": halo_by_hand,
     "picture": picture,
