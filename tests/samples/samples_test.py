@@ -39,7 +39,8 @@ SMALL = {
 class Case:
     def __init__(self, root, peal, embed, exchange, scratch):
         self.samples = pathlib.Path(root) / "samples"
-        self.peal, self.embed, self.exchange = peal, embed, exchange
+        programs = [pathlib.Path(program).resolve() for program in (peal, embed, exchange)]
+        self.peal, self.embed, self.exchange = programs
         self.scratch = pathlib.Path(scratch)
 
     def folder(self, sample):
@@ -122,6 +123,24 @@ def kernels_are_clean(case):
     for compiler in compilers:
         for name in kernels:
             execute([compiler, *flags, case.samples / name / f"{name}.c"])
+
+
+def schema(case):
+    """The schema beside the samples is the one of this build, and the samples obey it."""
+    shipped = (case.samples / "peal.schema.json").read_text()
+    current = execute([case.peal, "schema"])
+    expect(json.loads(shipped) == json.loads(current), "peal schema > samples/peal.schema.json")
+    try:
+        import jsonschema
+    except ImportError:
+        print("no jsonschema")
+        sys.exit(SKIPPED)
+    for spec in SMALL:
+        sample, name = spec.split("/")
+        path = case.samples / sample / f"{name}.yaml"
+        document = execute([case.peal, "check", path, "-n", "4", "--print-json"])
+        jsonschema.validate(json.loads(document), json.loads(current))
+        expect("$schema=../peal.schema.json" in path.read_text().splitlines()[0], path)
 
 
 def agree(case, spec):
@@ -335,6 +354,7 @@ def exchange(case):
 
 
 CASES = {
+    "schema": schema,
     "kernels-are-clean": kernels_are_clean,
     "readmes": readmes,
     "footprints": footprints,
