@@ -31,8 +31,10 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_once_t once;
-    bool peer_lost; /* an event said so */
-    int generation; /* keys of a later bootstrap of this process differ */
+    bool peer_lost;            /* an event said so */
+    int generation;            /* keys of a later bootstrap of this process differ */
+    int open_count;            /* of clients */
+    struct pending *abandoned; /* requests that nobody waits for any more */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 static void init_shared(void)
@@ -44,9 +46,11 @@ static void init_shared(void)
     pthread_condattr_destroy(&attributes);
 }
 
-/* One request in flight. It outlives a waiter that gave up: who comes last frees it. */
+/* One request in flight. It outlives a waiter that gave up: its callback frees it, or the end of
+ * the library, after which none comes. */
 typedef struct pending {
     bool done, abandoned;
+    struct pending *next; /* abandoned */
     pmix_status_t status;
     size_t bytes;
     size_t reference;
@@ -72,10 +76,26 @@ static void complete(pending *request, pmix_status_t status, const pmix_value_t 
             request->bytes = value->data.bo.size;
         }
         pthread_cond_broadcast(&shared.changed);
+    } else {
+        struct pending **at = &shared.abandoned;
+        while (*at && *at != request)
+            at = &(*at)->next;
+        if (*at)
+            *at = request->next;
     }
     pthread_mutex_unlock(&shared.lock);
     if (abandoned)
         free(request);
+}
+
+/* After the library's end. With the lock held. */
+static void free_abandoned(void)
+{
+    while (shared.abandoned) {
+        struct pending *next = shared.abandoned->next;
+        free(shared.abandoned);
+        shared.abandoned = next;
+    }
 }
 
 static void on_done(pmix_status_t status, void *user)
@@ -129,7 +149,11 @@ static bool await(pending *request, int64_t until_ns)
     while (!request->done && !shared.peer_lost && !result)
         result = pthread_cond_timedwait(&shared.changed, &shared.lock, &until);
     bool done = request->done;
-    request->abandoned = !done;
+    if (!done) {
+        request->abandoned = true;
+        request->next = shared.abandoned;
+        shared.abandoned = request;
+    }
     pthread_mutex_unlock(&shared.lock);
     return done;
 }
@@ -275,6 +299,10 @@ static void close_pmix(peal_bootstrap *bootstrap)
     if (self->has_event_handler)
         PMIx_Deregister_event_handler(self->event_handler, NULL, NULL);
     PMIx_Finalize(NULL, 0); /* else launchers call it an abnormal end */
+    pthread_mutex_lock(&shared.lock);
+    if (--shared.open_count == 0)
+        free_abandoned();
+    pthread_mutex_unlock(&shared.lock);
     free(self);
 }
 
@@ -383,6 +411,7 @@ peal_status peal_bootstrap_pmix(peal_diagnostics *diagnostics, peal_bootstrap **
     self->namespace_hash = hash_text(self->me.nspace);
     pthread_mutex_lock(&shared.lock);
     self->generation = shared.generation++;
+    shared.open_count++;
     pthread_mutex_unlock(&shared.lock);
     peal_status status = ask_identity(self, diagnostics);
     if (status != PEAL_STATUS_OK) {

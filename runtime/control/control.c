@@ -28,6 +28,8 @@ static void destroy(peal_control *control)
             close(control->link[i].data);
         if (control->link[i].watch >= 0)
             close(control->link[i].watch);
+        if (control->link[i].pidfd >= 0)
+            close(control->link[i].pidfd);
     }
     for (int i = 0; i < control->published_count; i++)
         close(control->published[i].descriptor);

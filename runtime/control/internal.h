@@ -16,6 +16,7 @@ typedef struct peal_link {
     bool is_known; /* blob is what the process published */
     bool left;     /* said that it leaves */
     int data, watch;
+    int pidfd; /* of the process, -1 without: its sockets may live on in a child that it forked */
     size_t notice_bytes; /* of `notice` that have arrived */
     peal_notice notice;
     peal_control_blob blob;

@@ -14,7 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HALF_OPEN_LIMIT = 64, GUEST_LIMIT = 4096, POLL_LIMIT = 2 + PEAL_TREE_LINKS + GUEST_LIMIT };
+enum {
+    HALF_OPEN_LIMIT = 64,
+    GUEST_LIMIT = 4096,
+    POLL_LIMIT = 2 + 2 * PEAL_TREE_LINKS + GUEST_LIMIT
+};
 static const int64_t half_open_ns = INT64_C(5000000000);
 
 typedef enum guest_state { GUEST_HELLO, GUEST_NOTICE, GUEST_FETCH, GUEST_GONE } guest_state;
@@ -111,6 +115,8 @@ static bool adopt(peal_control *control, int process, bool data, int socket)
         int *slot = data ? &link->data : &link->watch;
         if (link->process == process && *slot < 0) {
             *slot = socket;
+            if (!data)
+                link->pidfd = peal_wire_pidfd(socket);
             taken = true;
             pthread_cond_broadcast(&control->changed);
         }
@@ -224,15 +230,16 @@ static bool is_explained(service *self)
     return explained;
 }
 
-/* Reads all that a neighbour said, then its end of file if there is one. */
-static void serve_link(service *self, peal_link *link)
+/* Reads all that a neighbour said, then its end of file if there is one. is_dead: its process has
+ * ended, so no more will come. */
+static void serve_link(service *self, peal_link *link, bool is_dead)
 {
     peal_control *control = self->control;
     for (;;) {
         int got = read_frame(link->watch, &link->notice, sizeof(link->notice), &link->notice_bytes);
-        if (!got)
+        if (!got && !is_dead)
             return;
-        if (got < 0)
+        if (got <= 0)
             break;
         link->notice_bytes = 0;
         if (link->notice.kind == PEAL_NOTICE_LEAVE)
@@ -243,6 +250,9 @@ static void serve_link(service *self, peal_link *link)
     pthread_mutex_lock(&control->lock);
     close(link->watch);
     link->watch = -2; /* was there, is gone */
+    if (link->pidfd >= 0)
+        close(link->pidfd);
+    link->pidfd = -1;
     pthread_mutex_unlock(&control->lock);
     if (!link->left && !is_explained(self))
         peal_control_lost(control, link->process);
@@ -260,6 +270,7 @@ static int fill_poll(service *self)
         if (control->link[i].watch >= 0) {
             self->polled_link[links++] = i;
             self->poll[count++] = (struct pollfd){control->link[i].watch, POLLIN, 0};
+            self->poll[count++] = (struct pollfd){control->link[i].pidfd, POLLIN, 0};
         }
     pthread_mutex_unlock(&control->lock);
     for (int i = links; i < PEAL_TREE_LINKS; i++)
@@ -290,8 +301,9 @@ static void *serve(void *argument)
             }
         }
         for (int i = 0; i < PEAL_TREE_LINKS && self->polled_link[i] >= 0; i++)
-            if (self->poll[2 + i].revents)
-                serve_link(self, &control->link[self->polled_link[i]]);
+            if (self->poll[2 + 2 * i].revents || self->poll[3 + 2 * i].revents)
+                serve_link(self, &control->link[self->polled_link[i]],
+                           self->poll[3 + 2 * i].revents != 0);
         if (self->poll[1].revents)
             accept_guests(self);
         serve_guests(self);

@@ -28,7 +28,7 @@ void peal_tree_init(peal_control *control)
     for (int64_t bit = 1; bit < below && me + bit < processes; bit *= 2)
         control->link[count++].process = (int)(me + bit);
     for (int i = 0; i < count; i++)
-        control->link[i].data = control->link[i].watch = -1;
+        control->link[i].data = control->link[i].watch = control->link[i].pidfd = -1;
     control->link_count = count;
 }
 
@@ -180,6 +180,7 @@ static peal_status connect_parent(peal_control *control, peal_link *link, int64_
     pthread_mutex_lock(&control->lock);
     link->data = data;
     link->watch = watch;
+    link->pidfd = peal_wire_pidfd(watch);
     pthread_mutex_unlock(&control->lock);
     peal_service_wake(control);
     return PEAL_STATUS_OK;

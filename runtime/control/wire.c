@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -94,6 +95,19 @@ bool peal_wire_same_user(int socket)
     struct ucred peer;
     socklen_t length = sizeof(peer);
     return !getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.uid == geteuid();
+}
+
+int peal_wire_pidfd(int socket)
+{
+#ifdef SYS_pidfd_open
+    struct ucred peer;
+    socklen_t length = sizeof(peer);
+    if (!getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) && peer.pid > 0)
+        return (int)syscall(SYS_pidfd_open, peer.pid, 0); /* close-on-exec by itself */
+#else
+    (void)socket;
+#endif
+    return -1;
 }
 
 int peal_wire_connect(const char name[PEAL_NAME_BYTES], int64_t until_ns)

@@ -98,6 +98,8 @@ int peal_wire_listen(char name[PEAL_NAME_BYTES]);
  * another user). */
 int peal_wire_connect(const char name[PEAL_NAME_BYTES], int64_t until_ns);
 bool peal_wire_same_user(int socket);
+/* A pidfd of the process at the other end; -1: the kernel has none. */
+int peal_wire_pidfd(int socket);
 /* Sends all at once or not at all: frames are small and buffers empty. */
 bool peal_wire_send_small(int socket, const void *data, size_t bytes);
 

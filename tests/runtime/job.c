@@ -48,3 +48,12 @@ bool job_reported(peal_session *session, peal_code code, const char *text)
     }
     return false;
 }
+
+void job_pass_together(test_team *team, int process)
+{
+    int turn = 0;
+    atomic_store(&team->board->flag[process], 1);
+    for (int p = 0; p < team->processes; p++)
+        while (!atomic_load(&team->board->flag[p]))
+            peal_back_off(&turn);
+}

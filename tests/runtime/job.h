@@ -15,4 +15,7 @@ peal_status job_open(test_team *team, int process, double deadline_s, peal_sessi
  * reported. */
 bool job_reported(peal_session *session, peal_code code, const char *text);
 
+/* Waits until all members have come to this point, by means of the board alone; once a run. */
+void job_pass_together(test_team *team, int process);
+
 #endif

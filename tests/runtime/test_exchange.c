@@ -287,23 +287,24 @@ static int member_differs(test_team *team, int process)
     return 0;
 }
 
-/* Process 1 leaves after one exchange less. */
+/* Process 1 leaves after one exchange less: process 0 gives up, with the edge that it waited for.
+ */
 static int member_stops_early(test_team *team, int process)
 {
     peal_session *session;
     peal_exchange *exchange;
-    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    TEAM_CHECK(job_open(team, process, process == 0 ? 0.5 : 60, &session) == PEAL_STATUS_OK);
     peal_halo_desc desc = {
         .size = sizeof(desc), .axis_count = 1, .extent = {20}, .width = {1}, .field_count = 1};
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
-    if (process == 0)
+    if (process == 0) {
         TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
-    /* process 0 cannot complete its second exchange; process 1 says at once how many it has done */
-    peal_status status = process == 0 ? peal_exchange_wait(exchange) : PEAL_STATUS_OK;
-    peal_status end = peal_exchange_destroy(exchange);
-    TEAM_CHECK(process == 0 ? status != PEAL_STATUS_OK : end != PEAL_STATUS_OK);
+        TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_DEADLINE);
+        TEAM_CHECK(job_reported(session, PEAL_E369, "the border of rank 1"));
+    }
+    TEAM_CHECK(peal_exchange_destroy(exchange) == PEAL_STATUS_DEADLINE);
     peal_session_destroy(session);
     return 0;
 }
@@ -324,6 +325,7 @@ static int member_lost(test_team *team, int process)
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
+    job_pass_together(team, process);
     if (process == 1)
         raise(SIGKILL);
     peal_status status = PEAL_STATUS_OK;

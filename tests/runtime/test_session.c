@@ -130,21 +130,11 @@ static void differing_meetings(void **state)
     run_all(2, member_other_call);
 }
 
-/* All members have come this far. */
-static void pass_together(test_team *team, int process)
-{
-    int turn = 0;
-    atomic_store(&team->board->flag[process], 1);
-    for (int p = 0; p < team->processes; p++)
-        while (!atomic_load(&team->board->flag[p]))
-            peal_back_off(&turn);
-}
-
 static int member_aborts(test_team *team, int process)
 {
     peal_session *session;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    pass_together(team, process);
+    job_pass_together(team, process);
     if (process == 1)
         peal_session_abort(session, PEAL_STATUS_DEVICE, "the device is on fire");
     TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEVICE);
@@ -165,7 +155,7 @@ static int member_dies(test_team *team, int process)
 {
     peal_session *session;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    pass_together(team, process);
+    job_pass_together(team, process);
     if (process == 1)
         raise(SIGKILL);
     TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_PEER_LOST);

@@ -80,11 +80,11 @@ int main(int argc, char **argv)
     peal_bootstrap_identity me;
     peal_control *control = NULL;
     _Atomic int abort_word = 0;
-    peal_diagnostics *diagnostics = peal_diagnostics_create();
     alarm(60); /* a job that hangs must not outlive the test */
     CHECK(argc >= 2);
     if (!strcmp(argv[1], "plain")) /* not a job of peal: only exits */
         return argc > 2 ? atoi(argv[2]) : 0;
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
     CHECK(peal_bootstrap_open(diagnostics, &bootstrap) == PEAL_STATUS_OK);
     CHECK(bootstrap->ops->identity(bootstrap, &me) == PEAL_STATUS_OK);
     int victim = argc > 2 ? atoi(argv[2]) : -1;

@@ -38,6 +38,7 @@ typedef struct test_team {
     int processes;
     int absent; /* this one is not started; -1: none */
     team_lie lie;
+    int64_t deadline_ns;       /* for the member's use */
     int exit_code[TEAM_LIMIT]; /* 128 + signal if killed */
 } test_team;
 
