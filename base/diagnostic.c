@@ -38,6 +38,7 @@ void peal_diagnostics_destroy(peal_diagnostics *list)
     if (!list)
         return;
     for (int i = 0; i < list->count; i++) {
+        free((char *)list->item[i].source.file);
         free(list->item[i].message);
         free(list->item[i].hint);
     }
@@ -88,8 +89,11 @@ static void add(peal_diagnostics *list, peal_diagnostic d)
         } else
             keep = false;
     }
-    if (keep)
+    if (keep) {
+        /* its own copy: whoever reports may be gone when the list is printed */
+        d.source.file = d.source.file ? strdup(d.source.file) : NULL;
         list->item[list->count++] = d;
+    }
     pthread_mutex_unlock(&list->lock);
     if (!keep) {
         free(d.message);
