@@ -139,12 +139,16 @@ typedef struct peal_schedule_task {
 /* A part of a message: a box of an array that goes from sender to receiver. */
 typedef struct peal_piece {
     int array;
-    int target_array; /* at the receiver; the same but for hidden arrays and differing names of send
-                         and recv */
+    int target_array; /* at the receiver; differs for hidden arrays, and where send and recv name
+                         other arrays */
     peal_box source;  /* in the sender's coordinates */
-    int64_t target[PEAL_AXES]; /* first point in the receiver's coordinates */
-    bool direct;               /* stored straight into the receiver's array; else staged */
-    int64_t staging;           /* offset within the message's staging slot */
+    int64_t target[PEAL_AXES];        /* first point in the receiver's coordinates */
+    int64_t target_extent[PEAL_AXES]; /* as many points as source has, in the same order (x first);
+                                         the same extents unless an explicit send and recv differ in
+                                         shape (then staged) */
+    bool direct;                      /* stored straight into the receiver's array; else staged */
+    int64_t
+        staging; /* offset within the message's staging slot: the source's points, dense, x first */
     int64_t bytes;
 } peal_piece;
 
@@ -212,7 +216,7 @@ typedef enum peal_copy_kind {
 } peal_copy_kind;
 
 /* Scope and agents of a WRITE, WAIT or FENCE. */
-typedef enum peal_scope { PEAL_SCOPE_BLOCK, PEAL_SCOPE_GPU, PEAL_SCOPE_SYS } peal_scope;
+typedef enum peal_op_scope { PEAL_SCOPE_BLOCK, PEAL_SCOPE_GPU, PEAL_SCOPE_SYS } peal_op_scope;
 typedef enum peal_agent {
     PEAL_AGENT_THREADS,
     PEAL_AGENT_BULK_COPY,
@@ -264,7 +268,7 @@ typedef struct peal_op {
     peal_copy_kind copy;
     const peal_piece *piece; /* COPY LOCAL */
     int piece_count;
-    peal_scope scope;
+    peal_op_scope scope;
     peal_agent from, to;        /* WRITE: whose stores it releases; WAIT: who reads after it */
     int first, second;          /* SWAP */
     const peal_expr *condition; /* IF: static condition; NULL: decision */

@@ -1,0 +1,151 @@
+/* The cache of compiled kernels: one file an entry, named by the hash of all that it was made from,
+ * with a hash of its own contents at its end. Entries appear by rename, whole or not at all. */
+#define _GNU_SOURCE
+#include "backends/host/compile.h"
+#include "backends/host/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char trailer_mark[8] = {'p', 'e', 'a', 'l', 'h', 'a', 's', 'h'};
+
+enum { TRAILER_BYTES = sizeof(trailer_mark) + HOST_SHA256_BYTES };
+
+static const char *cache_path(const char *given, peal_arena *arena)
+{
+    const char *cache = getenv("PEAL_CACHE");
+    const char *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+
+    if (given && *given)
+        return given;
+    if (cache && *cache)
+        return cache;
+    if (xdg && *xdg == '/')
+        return peal_arena_print(arena, "%s/peal", xdg);
+    if (home && *home)
+        return peal_arena_print(arena, "%s/.cache/peal", home);
+    return NULL;
+}
+
+static bool make_folders(const char *path)
+{
+    char *copy = strdup(path);
+    bool made = copy != NULL;
+
+    for (char *at = copy; at && *at; at++) {
+        if (*at != '/' || at == copy)
+            continue;
+        *at = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+            made = false;
+        *at = '/';
+    }
+    free(copy);
+    return (mkdir(path, 0700) == 0 || errno == EEXIST) && made;
+}
+
+const char *host_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics)
+{
+    static const char *const hint = "kernels are compiled anew at every start; set PEAL_CACHE to a "
+                                    "folder of your own that can be written";
+    peal_source nowhere = {0};
+    const char *path = cache_path(given, arena);
+    struct stat info;
+
+    if (!path) {
+        peal_warn(diagnostics, PEAL_E207, nowhere, hint,
+                  "no folder for compiled kernels: HOME is "
+                  "not set");
+        return NULL;
+    }
+    if (!make_folders(path) || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        peal_warn(diagnostics, PEAL_E207, nowhere, hint, "cannot make the folder `%s`: %s", path,
+                  errno == EEXIST ? "something else has this name" : strerror(errno));
+        return NULL;
+    }
+    /* What is loaded from there is run: it must be ours alone. */
+    if (info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
+        peal_warn(diagnostics, PEAL_E207, nowhere, hint,
+                  "the folder `%s` belongs to or can be written by others", path);
+        return NULL;
+    }
+    if (access(path, W_OK | X_OK) != 0) {
+        peal_warn(diagnostics, PEAL_E207, nowhere, hint, "the folder `%s` cannot be written: %s",
+                  path, strerror(errno));
+        return NULL;
+    }
+    return path;
+}
+
+char *host_file_read(const char *path, size_t *bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    char *text = NULL;
+    size_t have = 0;
+
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+        text = malloc((size_t)info.st_size + 1);
+    while (text && have < (size_t)info.st_size) {
+        ssize_t got = read(fd, text + have, (size_t)info.st_size - have);
+        if (got <= 0)
+            break;
+        have += (size_t)got;
+    }
+    close(fd);
+    if (text)
+        text[have] = '\0';
+    if (bytes)
+        *bytes = have;
+    return text;
+}
+
+static void make_trailer(const char *data, size_t bytes, unsigned char trailer[TRAILER_BYTES])
+{
+    host_sha256 hash;
+    host_sha256_init(&hash);
+    host_sha256_add(&hash, data, bytes);
+    memcpy(trailer, trailer_mark, sizeof(trailer_mark));
+    host_sha256_finish(&hash, trailer + sizeof(trailer_mark));
+}
+
+bool host_cache_check(const char *path)
+{
+    unsigned char trailer[TRAILER_BYTES];
+    size_t bytes = 0;
+    char *data = host_file_read(path, &bytes);
+    bool good = data && bytes > TRAILER_BYTES;
+
+    if (good) {
+        make_trailer(data, bytes - TRAILER_BYTES, trailer);
+        good = memcmp(data + bytes - TRAILER_BYTES, trailer, TRAILER_BYTES) == 0;
+    }
+    free(data);
+    return good;
+}
+
+bool host_cache_store(const char *path, const char *target)
+{
+    unsigned char trailer[TRAILER_BYTES];
+    size_t bytes = 0;
+    char *data = host_file_read(path, &bytes);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    bool stored = false;
+
+    if (data && fd >= 0) {
+        make_trailer(data, bytes, trailer);
+        stored = write(fd, trailer, sizeof(trailer)) == (ssize_t)sizeof(trailer);
+    }
+    free(data);
+    if (fd >= 0)
+        stored = close(fd) == 0 && stored;
+    return stored && rename(path, target) == 0;
+}

@@ -1,0 +1,330 @@
+/* The bodies of ops. Everything that does not change from instance to instance was prepared. */
+#include "backends/host/execute.h"
+
+#include "backends/host/fold.h"
+#include "backends/host/walk.h"
+
+#include <string.h>
+
+void host_context_init(host_context *context, host_rank *rank, int worker)
+{
+    int tasks = rank->schedule->task_count;
+
+    *context = (host_context){.rank = rank, .worker = worker};
+    context->call = PEAL_ARENA_ARRAY(rank->plan->arena, peal_call, tasks + 1);
+    for (int i = 0; i < tasks; i++)
+        context->call[i] = rank->task[i].call;
+}
+
+/* Tiles. */
+
+void host_launch_init(host_launch *launch, host_context *context, const host_op *op,
+                      const host_frame *frame, const host_share *share)
+{
+    *launch = (host_launch){
+        .context = context, .op = op, .frame = frame, .share = share, .partials = true};
+    launch->call = &context->call[op->task - context->rank->task];
+}
+
+/* Bases follow swaps; arguments may read buffers, so this runs after the first tile's waits. */
+static bool prepare_call(host_launch *launch)
+{
+    host_rank *rank = launch->context->rank;
+    const host_task *task = launch->op->task;
+    const host_frame *frame = launch->frame;
+
+    launch->prepared = true;
+    launch->function = task->full;
+    if (task->source->reduction_count > 0) {
+        if (!host_evaluate_boolean(rank, &task->needed, frame, true, &launch->partials))
+            return false;
+        if (!launch->partials) {
+            launch->function = task->bare;
+            memset(launch->call->partial, 0, sizeof(launch->call->partial));
+        }
+    }
+    for (int i = 0; i < task->source->access_count; i++)
+        launch->call->view[i].base = rank->origin[frame->binding[task->source->access[i].array]];
+    if (task->has_constant_arguments)
+        return true;
+    for (int i = 0; i < task->source->argument_count; i++) {
+        peal_value value;
+        if (!host_evaluate(rank, &task->argument[i], frame, &value))
+            return false;
+        if (task->source->argument_is_real[i])
+            launch->call->argument[i].real =
+                value.kind == PEAL_REAL ? value.u.real : (double)value.u.integer;
+        else
+            launch->call->argument[i].integer =
+                value.kind == PEAL_BOOLEAN ? value.u.boolean : value.u.integer;
+    }
+    return true;
+}
+
+/* What differs by tile beyond its box: where partials go, and views of so many elements a tile. */
+static void shift_call(const host_launch *launch)
+{
+    const host_rank *rank = launch->context->rank;
+    const peal_schedule_task *task = launch->op->task->source;
+    peal_call *call = launch->call;
+    int64_t tile = call->tile.index;
+
+    for (int i = 0; launch->partials && i < task->reduction_count; i++) {
+        int array = task->reduction[i].partials;
+        size_t bytes = peal_type_bytes(rank->schedule->array[array].type);
+        call->partial[i] = rank->first[launch->frame->binding[array]] + (size_t)tile * bytes;
+    }
+    if (!launch->op->task->shifts)
+        return;
+    for (int i = 0; i < task->access_count; i++) {
+        const peal_task_access *access = &task->access[i];
+        if (access->per_tile > 0) {
+            int64_t bytes = (int64_t)peal_type_bytes(rank->schedule->array[access->array].type);
+            unsigned char *base = rank->origin[launch->frame->binding[access->array]];
+            call->view[i].base = base + tile * access->per_tile * bytes;
+        }
+    }
+}
+
+static inline void enter_run(peal_call *call, const host_run *run, int64_t offset)
+{
+    memcpy(call->tile.lo, run->lo, sizeof(call->tile.lo));
+    memcpy(call->tile.hi, run->hi, sizeof(call->tile.hi));
+    call->tile.lo[0] += (int)(offset * run->extent);
+    call->tile.index = run->first + offset;
+}
+
+bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *done, uint64_t base)
+{
+    const host_task *task = launch->op->task;
+    peal_call *call = launch->call;
+    bool shift = task->shifts || (task->source->reduction_count > 0);
+
+    if (count > 0 && !launch->prepared && !prepare_call(launch))
+        return false;
+    while (count > 0) {
+        const host_run *run = &launch->share->run[launch->run];
+        int64_t here = run->count - launch->offset;
+        here = here < count ? here : count;
+        enter_run(call, run, launch->offset);
+        for (int64_t i = 0; i < here; i++) {
+            int64_t hi = call->tile.lo[0] + run->extent;
+            call->tile.hi[0] = (int)(hi < run->box_hi ? hi : run->box_hi);
+            if (shift)
+                shift_call(launch);
+            launch->function(call);
+            if (done)
+                /* Pairs with the acquire load of a worker whose tile waits for this one. */
+                host_word_store(done, ++base);
+            call->tile.lo[0] = (int)hi;
+            call->tile.index++;
+        }
+        count -= here;
+        launch->offset += here;
+        if (launch->offset == run->count) {
+            launch->run++;
+            launch->offset = 0;
+        }
+    }
+    return true;
+}
+
+/* Built-in tasks. */
+
+static void store_value(peal_type type, unsigned char *at, const peal_value *value)
+{
+    double real = value->kind == PEAL_REAL ? value->u.real : (double)value->u.integer;
+    int64_t integer = value->kind == PEAL_REAL ? (int64_t)value->u.real : value->u.integer;
+
+    if (value->kind == PEAL_BOOLEAN)
+        real = (double)(integer = value->u.boolean);
+    switch (type) {
+    case PEAL_F64:
+        memcpy(at, &real, sizeof(real));
+        break;
+    case PEAL_F32: {
+        float narrow = (float)real;
+        memcpy(at, &narrow, sizeof(narrow));
+        break;
+    }
+    case PEAL_I32: {
+        int32_t narrow = (int32_t)integer;
+        memcpy(at, &narrow, sizeof(narrow));
+        break;
+    }
+    case PEAL_I64:
+        memcpy(at, &integer, sizeof(integer));
+        break;
+    default:
+        *at = (uint8_t)integer;
+    }
+}
+
+static void fold_rows(const host_rank *rank, const peal_schedule_task *task,
+                      const host_frame *frame)
+{
+    peal_type type = rank->schedule->array[task->array].type;
+    int64_t bytes = (int64_t)peal_type_bytes(type);
+    const unsigned char *from = rank->first[frame->binding[task->gather]];
+    int64_t lo = task->kind == PEAL_TASK_FOLD ? 0 : task->lo;
+    int64_t width = task->kind == PEAL_TASK_FOLD ? 1 : task->hi - task->lo;
+    unsigned char *to = rank->first[frame->binding[task->array]] + lo * bytes;
+
+    for (int64_t i = 0; i < width; i++)
+        host_fold(type, task->combine, from + i * bytes, task->contributions, width,
+                  to + i * bytes);
+}
+
+static bool print_row(host_rank *rank, const host_task *task, const host_frame *frame)
+{
+    enum { MOST = 64 };
+    peal_value value[MOST];
+    int count = task->source->item_count < MOST ? task->source->item_count : MOST;
+
+    for (int i = 0; i < count; i++)
+        if (!host_evaluate(rank, &task->item[i], frame, &value[i]))
+            return false;
+    if (rank->schedule->rank == 0 && rank->plan->desc.row)
+        rank->plan->desc.row(rank->plan->desc.row_user, frame->counter[0], count, task->name,
+                             value);
+    return true;
+}
+
+static bool decide(host_context *context, const host_task *task, const host_op *op,
+                   const host_frame *frame)
+{
+    host_rank *rank = context->rank;
+    host_decision *decision = &rank->decision[task->source->decision];
+    bool verdict = false;
+
+    if (!host_evaluate_boolean(rank, &task->value, frame, false, &verdict))
+        return false;
+    if (rank->walker_count > 0 && frame->instance > decision->slots) {
+        host_wait wait = {.rank = rank,
+                          .kind = HOST_WAIT_READERS,
+                          .worker = context->worker,
+                          .op = (int)(op - rank->op),
+                          .other_op = -1,
+                          .step = frame->counter[0]};
+        uint64_t old = frame->instance - decision->slots;
+        for (int i = 0; i < rank->walker_count; i++)
+            /* Pairs with the release store in passes_decide (walk.c). */
+            if (!host_word_reached(&decision->consumed[i].value, old) &&
+                !host_wait_slow(&wait, &decision->consumed[i].value, old))
+                return false;
+    }
+    decision->verdict[frame->instance % decision->slots] = verdict;
+    return true;
+}
+
+static bool run_task(host_context *context, const host_op *op, const host_frame *frame)
+{
+    host_rank *rank = context->rank;
+    const host_task *task = op->task;
+    const peal_schedule_task *source = task->source;
+    peal_value value;
+
+    switch (source->kind) {
+    case PEAL_TASK_FOLD:
+    case PEAL_TASK_COMBINE:
+        fold_rows(rank, source, frame);
+        return true;
+    case PEAL_TASK_SET:
+        if (!host_evaluate(rank, &task->value, frame, &value))
+            return false;
+        store_value(rank->schedule->array[source->array].type,
+                    rank->first[frame->binding[source->array]], &value);
+        return true;
+    case PEAL_TASK_PRINT:
+        return print_row(rank, task, frame);
+    case PEAL_TASK_LOAD:
+        return host_file_load(context, task, frame);
+    case PEAL_TASK_SAVE:
+        return host_file_save(context, task, frame);
+    case PEAL_TASK_DECIDE:
+        return decide(context, task, op, frame);
+    default:
+        break;
+    }
+    host_launch launch;
+    host_launch_init(&launch, context, op, frame, &op->share[0]);
+    return host_launch_tiles(&launch, op->share[0].tiles, NULL, 0);
+}
+
+/* Copies and words. */
+
+static void copy_pieces(const host_rank *rank, const host_op *op, const host_frame *frame)
+{
+    const peal_channel *channel = op->channel;
+    unsigned char *slot = op->staging;
+
+    if (slot && channel->slots > 1)
+        slot += (int64_t)(frame->message % (uint64_t)channel->slots) * channel->staging_bytes;
+    for (int i = 0; i < op->piece_count; i++) {
+        const host_piece *piece = &op->piece[i];
+        const unsigned char *from =
+            piece->source_array < 0 ? slot : rank->first[frame->binding[piece->source_array]];
+        unsigned char *to =
+            piece->target_array < 0 ? slot : op->target[frame->binding[piece->target_array]];
+        host_copy_run(&piece->copy, to + piece->target_offset, from + piece->source_offset);
+    }
+}
+
+bool host_execute(host_context *context, const host_op *op, const host_frame *frame)
+{
+    if (op->skipped)
+        return true;
+    switch (op->kind) {
+    case PEAL_OP_LAUNCH:
+        return run_task(context, op, frame);
+    case PEAL_OP_COPY:
+        copy_pieces(context->rank, op, frame);
+        return true;
+    case PEAL_OP_WRITE:
+        /* Pairs with the acquire load of the peer's WAIT (host_message_wait): the message's bytes,
+         * or this rank's last reads of a consumed one, come before it. Who wrote them on other
+         * threads was waited for, so the order is transitive. */
+        host_word_store(op->word, peal_flag_value(op->channel, frame->message));
+        return true;
+    case PEAL_OP_WAIT:
+        return host_message_wait(context, op, frame);
+    default:
+        return true;
+    }
+}
+
+/* The message number whose word a WAIT needs; false: nothing to wait for, the first messages have
+ * free slots. */
+static bool awaited(const host_op *op, const host_frame *frame, uint64_t first, uint64_t *message)
+{
+    uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
+
+    *message = frame->message - slots;
+    return frame->message - first > slots;
+}
+
+bool host_message_ready(const host_op *op, const host_frame *frame)
+{
+    uint64_t message = frame->message - (op->source->credit ? (uint64_t)op->channel->slots : 0);
+    return op->skipped || host_word_reached(op->word, peal_flag_value(op->channel, message));
+}
+
+bool host_message_wait(host_context *context, const host_op *op, const host_frame *frame)
+{
+    uint64_t message = 0;
+    uint64_t first = context->rank->plan->desc.hooks.first_message;
+
+    if (op->skipped || !awaited(op, frame, first, &message))
+        return true;
+    uint64_t value = peal_flag_value(op->channel, message);
+    if (host_word_reached(op->word, value))
+        return true;
+    host_wait wait = {.rank = context->rank,
+                      .kind = op->source->credit ? HOST_WAIT_CREDIT : HOST_WAIT_FLAG,
+                      .worker = context->worker,
+                      .op = (int)(op - context->rank->op),
+                      .other_op = -1,
+                      .step = frame->counter[0],
+                      .message = message};
+    return host_wait_slow(&wait, op->word, value);
+}

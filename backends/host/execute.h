@@ -1,0 +1,53 @@
+/* Runs the body of one op instance: tiles of a task, built-in tasks, copies, words. */
+#ifndef PEAL_HOST_EXECUTE_H
+#define PEAL_HOST_EXECUTE_H
+
+#include "backends/host/host.h"
+#include "backends/host/wait.h"
+
+/* A thread that runs ops of one rank. */
+typedef struct host_context {
+    host_rank *rank;
+    int worker;
+    peal_call *call; /* by task: this thread's own */
+} host_context;
+
+void host_context_init(host_context *context, host_rank *rank, int worker);
+
+/* A LAUNCH instance under way on one thread. */
+typedef struct host_launch {
+    host_context *context;
+    const host_op *op;
+    const host_frame *frame;
+    const host_share *share;
+    peal_call *call;
+    peal_function function;
+    bool partials; /* are wanted */
+    bool prepared; /* arguments may be read only once the first tile may run */
+    int run;       /* where it is */
+    int64_t offset;
+} host_launch;
+
+void host_launch_init(host_launch *launch, host_context *context, const host_op *op,
+                      const host_frame *frame, const host_share *share);
+/* Runs the next `count` tiles of the share; with `done`, stores base + 1, base + 2 ... there after
+ * each, for the workers that wait. */
+bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *done, uint64_t base);
+
+/* A LAUNCH of a built-in task, a COPY or a WRITE, whole. */
+bool host_execute(host_context *context, const host_op *op, const host_frame *frame);
+
+/* WAIT: whether it holds now; and until it does. */
+bool host_message_ready(const host_op *op, const host_frame *frame);
+bool host_message_wait(host_context *context, const host_op *op, const host_frame *frame);
+
+/* file.c: `load` and `save` tasks. */
+bool host_file_load(host_context *context, const host_task *task, const host_frame *frame);
+bool host_file_save(host_context *context, const host_task *task, const host_frame *frame);
+
+static inline bool host_is_kernel(const host_op *op)
+{
+    return op->task->source->kind == PEAL_TASK_KERNEL;
+}
+
+#endif

@@ -1,0 +1,467 @@
+/* Generates one C source from the spec's kernel files and the tasks that call them, and has it
+ * built.
+ *
+ * Each distinct call of a kernel becomes a trampoline that takes a peal_call, in two variants: with
+ * partials, and without. A trampoline stands at a line of its own pseudo file, so that the
+ * compiler's words about it can be told from those about the user's lines. */
+#define _GNU_SOURCE
+#include "backends/host/kernels.h"
+
+#include "backends/host/compile.h"
+
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct kernel_call {
+    const char *kernel;
+    const char *text;      /* of the call's arguments: equal calls share a trampoline */
+    const char *signature; /* as the user should have written it */
+    const peal_schedule_task *task;
+    peal_function full, bare;
+    bool is_reported;
+} kernel_call;
+
+typedef struct kernel_file {
+    const char *path;
+    char *text;
+} kernel_file;
+
+struct host_kernels {
+    peal_arena *arena;
+    const peal_backend_desc *desc;
+    const peal_graph_data *graph;
+    kernel_call *call;
+    int call_count;
+    kernel_file *file;
+    void *library;
+};
+
+/* Calls. */
+
+static const char *type_of(const peal_schedule *schedule, int array)
+{
+    return peal_type_c_name(schedule->array[array].type);
+}
+
+static void print_call(const peal_schedule *schedule, const peal_schedule_task *task, FILE *call,
+                       FILE *signature)
+{
+    static const char *const modes[] = {"READ", "UPDATE", "WRITE"};
+
+    fprintf(call, "peal_kernel_%s(call->tile", task->kernel);
+    fprintf(signature, "PEAL_KERNEL(%s)(peal_tile t", task->kernel);
+    for (int i = 0; i < task->access_count; i++) {
+        const peal_task_access *access = &task->access[i];
+        const char *type = type_of(schedule, access->array);
+        fprintf(call, ", (%s%s *)call->view[%d].base, peal_strides_of_(&call->view[%d])",
+                access->mode == PEAL_READ_ACCESS ? "const " : "", type, i, i);
+        fprintf(signature, ", PEAL_%s(%s, %s)", modes[access->mode], type,
+                schedule->array[access->array].name);
+    }
+    for (int i = 0; i < task->reduction_count; i++) {
+        const char *type = type_of(schedule, task->reduction[i].array);
+        fprintf(call, ", (%s *)PARTIAL(%d)", type, i);
+        fprintf(signature, ", PEAL_REDUCE(%s, %s)", type,
+                schedule->array[task->reduction[i].array].name);
+    }
+    for (int i = 0; i < task->argument_count; i++) {
+        bool real = task->argument_is_real[i];
+        fprintf(call, ", (%s)call->argument[%d].%s", real ? "double" : "long", i,
+                real ? "real" : "integer");
+        fprintf(signature, ", %s argument_%d", real ? "double" : "long", i + 1);
+    }
+    fprintf(call, ")");
+    fprintf(signature, ")");
+}
+
+static void describe_call(peal_arena *arena, const peal_schedule *schedule,
+                          const peal_schedule_task *task, kernel_call *out)
+{
+    char *text = NULL, *signature = NULL;
+    size_t bytes = 0;
+    FILE *call = open_memstream(&text, &bytes);
+    FILE *user = open_memstream(&signature, &bytes);
+
+    if (!call || !user)
+        abort();
+    print_call(schedule, task, call, user);
+    fclose(call);
+    fclose(user);
+    *out = (kernel_call){.kernel = task->kernel,
+                         .text = peal_arena_copy_text(arena, text),
+                         .signature = peal_arena_copy_text(arena, signature),
+                         .task = task};
+    free(text);
+    free(signature);
+}
+
+static bool needs_kernel(const peal_schedule_task *task)
+{
+    return task->kind == PEAL_TASK_KERNEL && !task->function && task->kernel;
+}
+
+static void collect_calls(host_kernels *kernels)
+{
+    const peal_backend_desc *desc = kernels->desc;
+    int most = 0;
+
+    for (int r = 0; r < desc->rank_count; r++)
+        most += desc->rank[r].schedule->task_count;
+    kernels->call = PEAL_ARENA_ARRAY(kernels->arena, kernel_call, most + 1);
+    for (int r = 0; r < desc->rank_count; r++) {
+        const peal_schedule *schedule = desc->rank[r].schedule;
+        for (int t = 0; t < schedule->task_count; t++) {
+            kernel_call *call = &kernels->call[kernels->call_count];
+            int same = 0;
+            if (!needs_kernel(&schedule->task[t]))
+                continue;
+            describe_call(kernels->arena, schedule, &schedule->task[t], call);
+            while (same < kernels->call_count && strcmp(kernels->call[same].text, call->text) != 0)
+                same++;
+            kernels->call_count += same == kernels->call_count;
+        }
+    }
+}
+
+/* The user's files. */
+
+static bool is_inside(const char *folder, const char *path)
+{
+    char real_folder[PATH_MAX], real_path[PATH_MAX];
+    size_t length;
+
+    if (!realpath(folder, real_folder) || !realpath(path, real_path))
+        return true; /* does not exist: reported when it is read */
+    length = strlen(real_folder);
+    return strcmp(real_folder, "/") == 0 ||
+           (strncmp(real_path, real_folder, length) == 0 && real_path[length] == '/');
+}
+
+static peal_status read_files(host_kernels *kernels)
+{
+    const peal_graph_data *graph = kernels->graph;
+    const char *folder = graph->folder && *graph->folder ? graph->folder : ".";
+    peal_diagnostics *diagnostics = kernels->desc->diagnostics;
+    peal_status status = PEAL_STATUS_OK;
+
+    kernels->file = PEAL_ARENA_ARRAY(kernels->arena, kernel_file, graph->kernel_count + 1);
+    for (int i = 0; i < graph->kernel_count; i++) {
+        const char *name = graph->kernels[i];
+        kernel_file *file = &kernels->file[i];
+        file->path = name;
+        if (*name != '/' && strcmp(folder, ".") != 0)
+            file->path = peal_arena_print(kernels->arena, "%s/%s", folder, name);
+        if (!kernels->desc->allow_outside && !is_inside(folder, file->path)) {
+            status =
+                peal_report(diagnostics, PEAL_E204, graph->kernels_source,
+                            "move it there, or allow it with --allow-outside",
+                            "kernel file `%s` is outside the spec's folder `%s`", name, folder);
+            continue;
+        }
+        file->text = host_file_read(file->path, NULL);
+        if (!file->text)
+            status = peal_report(diagnostics, PEAL_E201, graph->kernels_source,
+                                 "names of kernel files are relative to the spec's folder",
+                                 "cannot read the kernel file `%s`: %s", file->path,
+                                 errno ? strerror(errno) : "it is not a file");
+    }
+    return status;
+}
+
+/* The source. */
+
+static void print_line_directive(FILE *out, const char *path)
+{
+    fprintf(out, "\n#line 1 \"");
+    for (; *path; path++) {
+        if (*path == '"' || *path == '\\')
+            fputc('\\', out);
+        fputc(*path, out);
+    }
+    fprintf(out, "\"\n");
+}
+
+static void print_trampolines(const host_kernels *kernels, FILE *out)
+{
+    fprintf(out, "\n#line 1 \"generated\"\n"
+                 "static inline __attribute__((always_inline)) peal_strides_\n"
+                 "peal_strides_of_(const peal_view *view)\n"
+                 "{\n    return (peal_strides_){view->stride[1], view->stride[2], "
+                 "view->stride[3]};\n}\n");
+    for (int i = 0; i < kernels->call_count; i++) {
+        const char *text = kernels->call[i].text;
+        fprintf(out, "#define PARTIAL(index) call->partial[index]\n");
+        fprintf(out,
+                "#line 1 \"<task %d>\"\nvoid peal_run_%d(const peal_call *call)\n{\n    %s;\n}\n",
+                i, i, text);
+        fprintf(out, "#undef PARTIAL\n#define PARTIAL(index) 0\n");
+        fprintf(out,
+                "#line 1 \"<task %d>\"\nvoid peal_run_bare_%d(const peal_call *call)\n{\n    "
+                "%s;\n}\n#undef PARTIAL\n",
+                i, i, text);
+    }
+}
+
+static char *print_source(const host_kernels *kernels)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        abort();
+    fprintf(out, "#include <peal/kernel.h>\n");
+    for (int i = 0; i < kernels->graph->kernel_count; i++) {
+        print_line_directive(out, kernels->file[i].path);
+        fputs(kernels->file[i].text, out);
+    }
+    print_trampolines(kernels, out);
+    fclose(out);
+    return text;
+}
+
+/* What the compiler said. */
+
+/* Where the user's files define a kernel; its task's place if they don't. */
+static peal_source place_of(const host_kernels *kernels, const kernel_call *call)
+{
+    peal_source source = call->task->source;
+    size_t length = strlen(call->kernel);
+
+    for (int i = 0; i < kernels->graph->kernel_count; i++) {
+        const char *text = kernels->file[i].text;
+        for (const char *at = strstr(text, "PEAL_KERNEL("); at;
+             at = strstr(at + 1, "PEAL_KERNEL(")) {
+            const char *name = at + strlen("PEAL_KERNEL(");
+            while (isspace((unsigned char)*name))
+                name++;
+            if (strncmp(name, call->kernel, length) != 0 ||
+                (name[length] != ')' && !isspace((unsigned char)name[length])))
+                continue;
+            source = (peal_source){.file = kernels->file[i].path, .line = 1, .column = 1};
+            for (const char *c = text; c < at; c++)
+                source.line += *c == '\n';
+            return source;
+        }
+    }
+    return source;
+}
+
+/* The names of all kernels in the preprocessed text. */
+static const char **kernel_names(peal_arena *arena, const char *text, size_t *count)
+{
+    static const char prefix[] = "void peal_kernel_";
+    size_t most = 0;
+
+    for (const char *at = strstr(text, prefix); at; at = strstr(at + 1, prefix))
+        most++;
+    const char **names = PEAL_ARENA_ARRAY(arena, const char *, most + 1);
+    *count = 0;
+    for (const char *at = strstr(text, prefix); at; at = strstr(at + 1, prefix)) {
+        const char *name = at + sizeof(prefix) - 1;
+        size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                     "0123456789");
+        if (length > 0)
+            names[(*count)++] = peal_arena_copy_bytes(arena, name, length);
+    }
+    return names;
+}
+
+static peal_status report_missing(const host_kernels *kernels, const char *preprocessed)
+{
+    peal_status status = PEAL_STATUS_OK;
+    size_t count = 0;
+    const char **names = kernel_names(kernels->arena, preprocessed, &count);
+
+    for (int i = 0; i < kernels->call_count; i++) {
+        const kernel_call *call = &kernels->call[i];
+        bool found = false;
+        for (size_t k = 0; k < count; k++)
+            found = found || strcmp(names[k], call->kernel) == 0;
+        if (found)
+            continue;
+        const char *near = peal_nearest_word(call->kernel, names, count);
+        const char *hint =
+            near ? peal_arena_print(kernels->arena, "did you mean `%s`?", near)
+                 : peal_arena_print(kernels->arena, "write %s { ... }", call->signature);
+        status = peal_report(kernels->desc->diagnostics, PEAL_E202, call->task->source, hint,
+                             "no kernel file defines PEAL_KERNEL(%s)", call->kernel);
+    }
+    return status;
+}
+
+/* A kernel that does not fit is told once for its task, however much the compiler says about it. */
+static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
+                                 const host_compile_error *error)
+{
+    const char *hint = peal_arena_print(kernels->arena, "the task needs %s", call->signature);
+
+    if (call->is_reported)
+        return PEAL_STATUS_SPEC;
+    call->is_reported = true;
+    return peal_report(kernels->desc->diagnostics, PEAL_E206, place_of(kernels, call), hint,
+                       "kernel `%s` does not fit task `%s`: %s", call->kernel, call->task->name,
+                       error->message);
+}
+
+static peal_status report_errors(const host_kernels *kernels, const host_compile_result *result)
+{
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int i = 0; i < result->error_count; i++) {
+        const host_compile_error *error = &result->error[i];
+        peal_source source = {.file = error->file, .line = error->line, .column = error->column};
+        int index = -1;
+        if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
+            index < kernels->call_count)
+            status = report_misfit(kernels, &kernels->call[index], error);
+        else
+            status = peal_report(kernels->desc->diagnostics, PEAL_E200, source, NULL, "%s",
+                                 error->message);
+    }
+    return status;
+}
+
+/* Building. */
+
+static const char **folders_of(const host_kernels *kernels)
+{
+    int count = kernels->graph->kernel_count;
+    const char **folders = PEAL_ARENA_ARRAY(kernels->arena, const char *, count + 1);
+
+    for (int i = 0; i < count; i++) {
+        const char *slash = strrchr(kernels->file[i].path, '/');
+        folders[i] = !slash ? "."
+                            : peal_arena_copy_bytes(kernels->arena, kernels->file[i].path,
+                                                    (size_t)(slash - kernels->file[i].path) + 1);
+    }
+    return folders;
+}
+
+static peal_status find_functions(host_kernels *kernels)
+{
+    peal_source nowhere = {0};
+
+    for (int i = 0; i < kernels->call_count; i++) {
+        kernel_call *call = &kernels->call[i];
+        void *full = dlsym(kernels->library, peal_arena_print(kernels->arena, "peal_run_%d", i));
+        void *bare =
+            dlsym(kernels->library, peal_arena_print(kernels->arena, "peal_run_bare_%d", i));
+        if (!full || !bare)
+            return peal_report(kernels->desc->diagnostics, PEAL_E900, nowhere, NULL,
+                               "the compiled kernels lack `%s`", call->kernel);
+        /* POSIX: a pointer from dlsym converts to a function's. */
+        memcpy(&call->full, &full, sizeof(full));
+        memcpy(&call->bare, &bare, sizeof(bare));
+    }
+    return PEAL_STATUS_OK;
+}
+
+static peal_status build(host_kernels *kernels)
+{
+    char *source = print_source(kernels);
+    host_compile_result result;
+    host_compile_request request = {.source = source,
+                                    .folder = folders_of(kernels),
+                                    .folder_count = kernels->graph->kernel_count,
+                                    .fma = kernels->graph->fma,
+                                    .cache_folder = kernels->desc->cache_folder,
+                                    .diagnostics = kernels->desc->diagnostics,
+                                    .arena = kernels->arena};
+    peal_status status = host_compile(&request, &result);
+
+    kernels->library = result.library;
+    if (!status && result.error_count > 0) {
+        if (result.preprocessed)
+            status = report_missing(kernels, result.preprocessed);
+        if (!status)
+            status = report_errors(kernels, &result);
+    }
+    free(result.preprocessed);
+    free(source);
+    return status ? status : find_functions(kernels);
+}
+
+static peal_status prepare(host_kernels *kernels)
+{
+    collect_calls(kernels);
+    if (kernels->call_count == 0)
+        return PEAL_STATUS_OK;
+    if (kernels->graph->kernel_count == 0)
+        return peal_report(kernels->desc->diagnostics, PEAL_E202, kernels->call[0].task->source,
+                           "name the C file that has it: `kernels: file.c`",
+                           "no kernel file defines PEAL_KERNEL(%s): the graph names none",
+                           kernels->call[0].kernel);
+    return read_files(kernels);
+}
+
+static host_kernels *open_kernels(const peal_backend_desc *desc)
+{
+    host_kernels *kernels = calloc(1, sizeof(*kernels));
+
+    if (!kernels)
+        abort();
+    kernels->arena = peal_arena_create();
+    kernels->desc = desc;
+    kernels->graph = desc->rank[0].schedule->graph;
+    return kernels;
+}
+
+peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out)
+{
+    host_kernels *kernels = open_kernels(desc);
+    peal_status status = prepare(kernels);
+
+    if (!status && kernels->call_count > 0)
+        status = build(kernels);
+    *out = kernels;
+    return status;
+}
+
+char *host_kernels_emit(const peal_backend_desc *desc)
+{
+    host_kernels *kernels = open_kernels(desc);
+    char *text = NULL;
+
+    if (prepare(kernels) == PEAL_STATUS_OK && kernels->call_count > 0)
+        text = print_source(kernels);
+    host_kernels_destroy(kernels);
+    return text;
+}
+
+void host_kernels_destroy(host_kernels *kernels)
+{
+    if (!kernels)
+        return;
+    for (int i = 0; kernels->file && i < kernels->graph->kernel_count; i++)
+        free(kernels->file[i].text);
+    if (kernels->library)
+        dlclose(kernels->library);
+    peal_arena_destroy(kernels->arena);
+    free(kernels);
+}
+
+bool host_kernels_bind(const host_kernels *kernels, const peal_schedule *schedule,
+                       const peal_schedule_task *task, peal_function *full, peal_function *bare)
+{
+    *full = *bare = task->function;
+    if (task->function)
+        return true;
+    if (!needs_kernel(task))
+        return false;
+    kernel_call wanted;
+    describe_call(kernels->arena, schedule, task, &wanted);
+    for (int i = 0; i < kernels->call_count; i++) {
+        if (strcmp(kernels->call[i].text, wanted.text) != 0)
+            continue;
+        *full = kernels->call[i].full;
+        *bare = kernels->call[i].bare;
+        return true;
+    }
+    return false;
+}

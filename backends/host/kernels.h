@@ -1,0 +1,11 @@
+/* Kernels of a spec: the generated source around the user's C files, and the functions in it. */
+#ifndef PEAL_HOST_KERNELS_H
+#define PEAL_HOST_KERNELS_H
+
+#include "backends/host/host.h"
+
+/* The source that is compiled for these schedules (`peal plan --emit`): malloc'ed, NULL if no task
+ * names a kernel or a file could not be read (reported). */
+char *host_kernels_emit(const peal_backend_desc *desc);
+
+#endif

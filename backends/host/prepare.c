@@ -1,0 +1,311 @@
+/* Binds a rank's schedule to its memory: addresses of storages, copies, words, values that do not
+ * change. What an executor then touches is small and flat. */
+#include "backends/host/kernels.h"
+#include "backends/host/walk.h"
+
+#include "base/box.h"
+
+#include <string.h>
+
+/* Pointer arithmetic that may leave the allocation: the point with coordinates 0 need not be
+ * stored. */
+static unsigned char *shifted(unsigned char *base, int64_t bytes)
+{
+    return (unsigned char *)((uintptr_t)base + (uintptr_t)bytes);
+}
+
+static int64_t offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes)
+{
+    int64_t elements = 0;
+    for (int k = 0; k < PEAL_AXES; k++)
+        elements += (point[k] - layout->stored.lo[k]) * layout->stride[k];
+    return elements * (int64_t)element_bytes;
+}
+
+static void prepare_arrays(host_rank *rank)
+{
+    static const int64_t zero[PEAL_AXES] = {0};
+    const peal_schedule *schedule = rank->schedule;
+    peal_arena *arena = rank->plan->arena;
+    int count = schedule->array_count;
+
+    rank->layout = PEAL_ARENA_ARRAY(arena, peal_layout, count + 1);
+    rank->origin = PEAL_ARENA_ARRAY(arena, unsigned char *, count + 1);
+    rank->first = PEAL_ARENA_ARRAY(arena, unsigned char *, count + 1);
+    rank->final_binding = PEAL_ARENA_ARRAY(arena, int, count + 1);
+    for (int i = 0; i < count; i++) {
+        const peal_schedule_array *array = &schedule->array[i];
+        size_t bytes = peal_type_bytes(array->type);
+        rank->layout[i] = array->layout;
+        rank->final_binding[i] = i;
+        rank->first[i] = array->layout.offset < 0 ? (unsigned char *)array->lent
+                                                  : rank->bound->segment + array->layout.offset;
+        rank->origin[i] = shifted(rank->first[i], offset_of(&array->layout, zero, bytes));
+        if (array->constant && rank->first[i] && array->layout.bytes > 0)
+            memcpy(rank->first[i], array->constant, (size_t)array->layout.bytes);
+    }
+    rank->peer_first = PEAL_ARENA_ARRAY(arena, unsigned char **, schedule->peer_count + 1);
+    for (int p = 0; p < schedule->peer_count; p++) {
+        const peal_peer *peer = &schedule->peer[p];
+        unsigned char *base =
+            peer->rank == schedule->rank ? rank->bound->segment : rank->bound->peer_segment[p];
+        rank->peer_first[p] = PEAL_ARENA_ARRAY(arena, unsigned char *, count + 1);
+        for (int i = 0; i < count; i++)
+            rank->peer_first[p][i] =
+                peer->rank == schedule->rank ? rank->first[i] : base + peer->layout[i].offset;
+    }
+}
+
+static peal_status prepare_task(host_rank *rank, const peal_schedule_task *source, host_task *task)
+{
+    peal_arena *arena = rank->plan->arena;
+    peal_status status = host_value_prepare(rank, source->needed, &task->needed);
+
+    task->source = source;
+    task->has_constant_arguments = true;
+    task->argument = PEAL_ARENA_ARRAY(arena, host_value, source->argument_count + 1);
+    for (int i = 0; i < source->argument_count && !status; i++) {
+        status = host_value_prepare(rank, source->argument[i], &task->argument[i]);
+        const peal_value *value = &task->argument[i].value;
+        if (!task->argument[i].is_constant)
+            task->has_constant_arguments = false;
+        else if (source->argument_is_real[i])
+            task->call.argument[i].real =
+                value->kind == PEAL_REAL ? value->u.real : (double)value->u.integer;
+        else
+            task->call.argument[i].integer =
+                value->kind == PEAL_BOOLEAN ? value->u.boolean : value->u.integer;
+    }
+    if (!status)
+        status = host_value_prepare(rank, source->value, &task->value);
+    task->item = PEAL_ARENA_ARRAY(arena, host_value, source->item_count + 1);
+    task->name = PEAL_ARENA_ARRAY(arena, const char *, source->item_count + 1);
+    for (int i = 0; i < source->item_count && !status; i++) {
+        task->name[i] = source->item[i].name;
+        status = host_value_prepare(rank, source->item[i].value, &task->item[i]);
+    }
+    task->call.tile.count = source->tile_count;
+    task->call.view_count = source->access_count;
+    task->call.partial_count = source->reduction_count;
+    task->call.argument_count = source->argument_count;
+    task->call.user = source->user;
+    for (int i = 0; i < source->access_count; i++) {
+        const peal_schedule_array *array = &rank->schedule->array[source->access[i].array];
+        task->shifts = task->shifts || source->access[i].per_tile > 0;
+        memcpy(task->call.view[i].stride, array->layout.stride, sizeof(task->call.view[i].stride));
+    }
+    if (status || source->kind != PEAL_TASK_KERNEL)
+        return status;
+    if (!host_kernels_bind(rank->plan->kernels, rank->schedule, source, &task->full, &task->bare))
+        return peal_report(rank->plan->desc.diagnostics, PEAL_E900, source->source, NULL,
+                           "task `%s` has no function", source->name);
+    return PEAL_STATUS_OK;
+}
+
+/* Pieces. Strides along axes of one point do not matter; staging is dense, x fastest. */
+static void prepare_piece(host_rank *rank, const peal_op *op, const peal_channel *channel,
+                          const peal_piece *piece, host_piece *out)
+{
+    const peal_schedule *schedule = rank->schedule;
+    bool local = op->copy == PEAL_COPY_LOCAL;
+    bool sends = op->copy == PEAL_COPY_SEND;
+    /* A receiver knows the type by its own array, a sender by its own. */
+    int mine = op->copy == PEAL_COPY_UNPACK ? piece->target_array : piece->array;
+    size_t bytes = peal_type_bytes(schedule->array[mine].type);
+    const peal_layout *target = &schedule->array[piece->target_array].layout;
+    int64_t extent[PEAL_AXES], dense[PEAL_AXES], points = 1;
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        /* A receiver whose receive has another shape stores the same points in the same order. */
+        extent[k] = op->copy == PEAL_COPY_UNPACK ? piece->target_extent[k]
+                                                 : piece->source.hi[k] - piece->source.lo[k];
+        dense[k] = points;
+        points *= extent[k];
+    }
+    if (sends && piece->direct)
+        target = &schedule->peer[channel->peer_index].layout[piece->target_array];
+    bool from_staging = !local && !sends;
+    bool to_staging = sends && !piece->direct;
+    const peal_layout *source = &schedule->array[piece->array].layout;
+    out->source_array = from_staging ? -1 : piece->array;
+    out->target_array = to_staging ? -1 : piece->target_array;
+    out->source_offset = from_staging ? piece->staging : offset_of(source, piece->source.lo, bytes);
+    out->target_offset = to_staging ? piece->staging : offset_of(target, piece->target, bytes);
+    host_copy_prepare(&out->copy, bytes, extent, from_staging ? dense : source->stride,
+                      to_staging ? dense : target->stride);
+}
+
+static void prepare_copy(host_rank *rank, const peal_op *op, host_op *out)
+{
+    const peal_channel *channel = out->channel;
+    const peal_piece *piece = op->copy == PEAL_COPY_LOCAL ? op->piece : channel->piece;
+    int count = op->copy == PEAL_COPY_LOCAL ? op->piece_count : channel->piece_count;
+
+    out->target = rank->first;
+    if (op->copy == PEAL_COPY_SEND)
+        out->target = rank->peer_first[channel->peer_index];
+    out->piece = PEAL_ARENA_ARRAY(rank->plan->arena, host_piece, count + 1);
+    for (int i = 0; i < count; i++) {
+        if (op->copy == PEAL_COPY_UNPACK && piece[i].direct)
+            continue;
+        prepare_piece(rank, op, channel, &piece[i], &out->piece[out->piece_count++]);
+    }
+}
+
+/* Flags lie in the receiver's segment, credits in the sender's. */
+static void prepare_words(host_rank *rank, const peal_op *op, host_op *out)
+{
+    const peal_channel *channel = out->channel;
+    const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
+    unsigned char *mine = rank->bound->segment;
+    unsigned char *theirs =
+        peer->rank == rank->schedule->rank ? mine : rank->bound->peer_segment[channel->peer_index];
+    int64_t offset = op->credit ? channel->credit_offset : channel->flag_offset;
+
+    if (channel->staging_bytes > 0)
+        out->staging = (channel->outgoing ? theirs : mine) + channel->staging_offset;
+    if (op->kind == PEAL_OP_WAIT)
+        out->word = (peal_dispatch_word *)(void *)(mine + offset);
+    else if (op->kind == PEAL_OP_WRITE)
+        out->word = (peal_dispatch_word *)(void *)(theirs + offset);
+}
+
+/* Ops of one kind on one end of a channel count its messages together. */
+static int message_counter(host_rank *rank, const peal_op *op, int index)
+{
+    for (int i = 0; i < index; i++) {
+        const peal_op *other = &rank->schedule->op[i];
+        if (rank->op[i].message_counter >= 0 && other->channel == op->channel &&
+            other->kind == op->kind && other->credit == op->credit && other->copy == op->copy)
+            return rank->op[i].message_counter;
+    }
+    return rank->message_counter_count++;
+}
+
+static peal_status prepare_op(host_rank *rank, int index)
+{
+    const host_plan *plan = rank->plan;
+    const peal_backend_hooks *hooks = &plan->desc.hooks;
+    const peal_op *op = &rank->schedule->op[index];
+    host_op *out = &rank->op[index];
+    bool has_channel = (op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) ||
+                       op->kind == PEAL_OP_WRITE || op->kind == PEAL_OP_WAIT;
+
+    *out = (host_op){.kind = op->kind, .source = op, .message_counter = -1, .queue = -1};
+    out->owner = op->lane > 0 ? op->lane % rank->share_count : 0;
+    out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    if (op->kind == PEAL_OP_LAUNCH)
+        out->task = &rank->task[op->task];
+    if (has_channel) {
+        out->channel = &rank->schedule->channel[op->channel];
+        prepare_words(rank, op, out);
+        out->message_counter = message_counter(rank, op, index);
+    }
+    if (op->kind == PEAL_OP_COPY)
+        prepare_copy(rank, op, out);
+    return op->kind == PEAL_OP_IF ? host_value_prepare(rank, op->condition, &out->condition)
+                                  : PEAL_STATUS_OK;
+}
+
+/* Room for verdicts: more than the walk looks back, and some for running ahead. */
+static uint64_t verdict_slots(const host_rank *rank, int slot)
+{
+    uint64_t slots = 64;
+    for (int i = 0; i <= rank->schedule->loop_count; i++) {
+        const host_loop *loop = &rank->loop[i];
+        if (loop->source->until && loop->source->decision == slot && loop->lag.is_constant)
+            while (slots < 2 * ((uint64_t)loop->lag.value.u.integer + 2))
+                slots *= 2;
+    }
+    return slots;
+}
+
+static peal_status prepare_loops(host_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_arena *arena = rank->plan->arena;
+    peal_status status = PEAL_STATUS_OK;
+
+    rank->loop = PEAL_ARENA_ARRAY(arena, host_loop, schedule->loop_count + 1);
+    for (int i = 0; i <= schedule->loop_count && !status; i++) {
+        host_loop *loop = &rank->loop[i];
+        loop->source = i == schedule->loop_count ? &schedule->outer : &schedule->loop[i];
+        status = host_value_prepare(rank, loop->source->repeat, &loop->repeat);
+        if (!status)
+            status = host_value_prepare(rank, loop->source->every, &loop->every);
+        if (!status)
+            status = host_value_prepare(rank, loop->source->lag, &loop->lag);
+    }
+    rank->decision = PEAL_ARENA_ARRAY(arena, host_decision, schedule->decision_count + 1);
+    for (int i = 0; i < schedule->decision_count && !status; i++) {
+        host_decision *decision = &rank->decision[i];
+        decision->op = -1;
+        decision->slots = verdict_slots(rank, i);
+        decision->verdict = PEAL_ARENA_ARRAY(arena, bool, decision->slots);
+        decision->consumed =
+            host_counts_create(arena, rank->walker_count > 0 ? rank->walker_count : 1);
+    }
+    return status;
+}
+
+void *host_aligned(peal_arena *arena, size_t bytes)
+{
+    uintptr_t raw = (uintptr_t)peal_arena_allocate(arena, bytes + HOST_LINE);
+    return (void *)((raw + HOST_LINE - 1) / HOST_LINE * HOST_LINE);
+}
+
+host_count *host_counts_create(peal_arena *arena, int count)
+{
+    return host_aligned(arena, (size_t)count * sizeof(host_count));
+}
+
+/* Words begin where the first message counts from: 0, but for the test of the wrap. */
+static void prepare_first_message(host_rank *rank)
+{
+    uint64_t first = rank->plan->desc.hooks.first_message;
+    for (int i = 0; first && i < rank->schedule->channel_count; i++) {
+        const peal_channel *channel = &rank->schedule->channel[i];
+        int64_t offset = channel->outgoing ? channel->credit_offset : channel->flag_offset;
+        if (offset >= 0)
+            host_word_store((peal_dispatch_word *)(void *)(rank->bound->segment + offset),
+                            peal_flag_value(channel, first));
+    }
+}
+
+peal_status host_rank_prepare(host_plan *plan, int index)
+{
+    host_rank *rank = &plan->rank[index];
+    const peal_schedule *schedule = plan->desc.rank[index].schedule;
+    bool concurrent = plan->desc.mode == PEAL_MODE_FUSED || plan->desc.mode == PEAL_MODE_STREAM;
+
+    rank->plan = plan;
+    rank->index = index;
+    rank->schedule = schedule;
+    rank->bound = &plan->desc.rank[index];
+    rank->share_count = 1;
+    if (plan->desc.mode == PEAL_MODE_FUSED || plan->desc.mode == PEAL_MODE_SYNC)
+        rank->share_count = plan->desc.workers;
+    if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count == 1)
+        concurrent = false;
+    rank->walker_count = !concurrent ? 0 : rank->share_count;
+    atomic_store(&rank->progress.op, -1);
+    prepare_arrays(rank);
+    peal_status status = prepare_loops(rank);
+    rank->task = PEAL_ARENA_ARRAY(plan->arena, host_task, schedule->task_count + 1);
+    for (int i = 0; i < schedule->task_count && !status; i++)
+        status = prepare_task(rank, &schedule->task[i], &rank->task[i]);
+    rank->op = PEAL_ARENA_ARRAY(plan->arena, host_op, schedule->op_count + 1);
+    for (int i = 0; i < schedule->op_count && !status; i++)
+        status = prepare_op(rank, i);
+    if (status)
+        return status;
+    for (int i = 0; i < schedule->op_count; i++)
+        if (rank->op[i].task && rank->op[i].task->source->kind == PEAL_TASK_DECIDE)
+            rank->decision[rank->op[i].task->source->decision].op = i;
+    rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
+    host_shares_prepare(rank);
+    if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)
+        host_needs_prepare(rank);
+    prepare_first_message(rank);
+    return PEAL_STATUS_OK;
+}

@@ -1,0 +1,388 @@
+/* Who runs which tile, and which tiles of other workers each of them waits for (`fused`).
+ *
+ * A worker runs its tiles of an op in a fixed order, so one count per (op, worker) says which of
+ * them are done. A tile's dependences become "worker w has finished its first n tiles of op A", and
+ * a need is listed only where it asks for more than an earlier tile of the same instance did: the
+ * list grows with the surface between workers, not with the tiles. */
+#include "backends/host/wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Tiles by worker. */
+
+static int worker_of(const host_rank *rank, const peal_schedule_task *task, const host_op *op,
+                     int64_t tile)
+{
+    if (task->tile_count <= 1 || rank->share_count == 1)
+        return op->owner;
+    return peal_dispatch_owner(tile, task->tile_count, rank->share_count);
+}
+
+static host_run make_run(const peal_tiling *tiling, const int64_t *at, int64_t count)
+{
+    host_run run = {.first = tiling->first, .count = count};
+    int64_t step = 1;
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t lo = tiling->box.lo[k] + at[k] * tiling->extent[k];
+        int64_t hi = lo + tiling->extent[k];
+        run.first += at[k] * step;
+        step *= tiling->count[k];
+        run.lo[k] = (int)lo;
+        run.hi[k] = (int)(hi < tiling->box.hi[k] ? hi : tiling->box.hi[k]);
+    }
+    run.extent = tiling->extent[0];
+    run.box_hi = tiling->box.hi[0];
+    return run;
+}
+
+typedef struct run_list {
+    host_run *run;
+    int count, capacity;
+    int64_t tiles;
+} run_list;
+
+static void add_run(peal_arena *arena, run_list *list, host_run run)
+{
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 1;
+        host_run *grown = PEAL_ARENA_ARRAY(arena, host_run, capacity);
+        if (list->count > 0)
+            memcpy(grown, list->run, (size_t)list->count * sizeof(host_run));
+        list->run = grown;
+        list->capacity = capacity;
+    }
+    list->run[list->count++] = run;
+    list->tiles += run.count;
+}
+
+/* One row of tiles along x, cut where the owner changes. */
+static void share_row(host_rank *rank, const host_op *op, const peal_tiling *tiling,
+                      const int64_t *row, int64_t end, run_list *list)
+{
+    const peal_schedule_task *task = op->task->source;
+    bool single = rank->plan->desc.hooks.shuffle_seed != 0;
+    int64_t at[PEAL_AXES];
+
+    memcpy(at, row, sizeof(at));
+    while (at[0] < end) {
+        host_run run = make_run(tiling, at, 1);
+        int worker = worker_of(rank, task, op, run.first);
+        int64_t next = run.first + end - at[0];
+        if (task->tile_count > 1 && rank->share_count > 1) {
+            int64_t border = peal_dispatch_first(worker + 1, task->tile_count, rank->share_count);
+            next = border < next ? border : next;
+        }
+        run.count = single ? 1 : next - run.first;
+        add_run(rank->plan->arena, &list[worker], run);
+        at[0] += run.count;
+    }
+}
+
+static void share_range(host_rank *rank, const host_op *op, const peal_tile_range *range,
+                        run_list *list)
+{
+    const peal_tiling *tiling = &op->task->source->tiling[range->tiling];
+    int64_t at[PEAL_AXES];
+
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (range->lo[k] >= range->hi[k])
+            return;
+    for (at[3] = range->lo[3]; at[3] < range->hi[3]; at[3]++)
+        for (at[2] = range->lo[2]; at[2] < range->hi[2]; at[2]++)
+            for (at[1] = range->lo[1]; at[1] < range->hi[1]; at[1]++) {
+                at[0] = range->lo[0];
+                share_row(rank, op, tiling, at, range->hi[0], list);
+            }
+}
+
+static void shuffle(run_list *list, uint64_t seed)
+{
+    for (int i = list->count - 1; i > 0; i--) {
+        int j = (int)(host_random(&seed) % (uint64_t)(i + 1));
+        host_run other = list->run[i];
+        list->run[i] = list->run[j];
+        list->run[j] = other;
+    }
+}
+
+/* A task without tiling (one point) is one tile of nothing. */
+static void share_op(host_rank *rank, host_op *op, run_list *list)
+{
+    const peal_op *source = op->source;
+    uint64_t seed = rank->plan->desc.hooks.shuffle_seed;
+
+    memset(list, 0, (size_t)rank->share_count * sizeof(*list));
+    if (op->task->source->kind != PEAL_TASK_KERNEL || op->task->source->tiling_count == 0) {
+        host_run run = {.count = 1, .extent = 1, .box_hi = 1, .hi = {1, 1, 1, 1}};
+        add_run(rank->plan->arena, &list[op->owner], run);
+    } else {
+        for (int i = 0; i < source->range_count; i++)
+            share_range(rank, op, &source->range[i], list);
+    }
+    op->share = PEAL_ARENA_ARRAY(rank->plan->arena, host_share, rank->share_count);
+    int holders = 0;
+    for (int w = 0; w < rank->share_count; w++) {
+        if (seed)
+            shuffle(&list[w], seed + (uint64_t)(op - rank->op) * 131u + (uint64_t)w);
+        op->share[w].run = list[w].run;
+        op->share[w].run_count = list[w].count;
+        op->share[w].tiles = list[w].tiles;
+        holders += list[w].tiles > 0;
+    }
+    op->shared = holders > 1;
+    for (int w = 0; holders == 1 && w < rank->share_count; w++)
+        if (list[w].tiles > 0)
+            op->owner = w;
+}
+
+void host_shares_prepare(host_rank *rank)
+{
+    run_list *list = PEAL_ARENA_ARRAY(rank->plan->arena, run_list, rank->share_count);
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        if (rank->op[i].kind == PEAL_OP_LAUNCH)
+            share_op(rank, &rank->op[i], list);
+}
+
+/* What tiles wait for. */
+
+/* place[t]: the place of tile t in its worker's order of this op; -1: not of this op. */
+typedef struct op_places {
+    int64_t *place;
+} op_places;
+
+typedef struct need_builder {
+    host_rank *rank;
+    op_places *places; /* by op; made when first asked for */
+    uint64_t *most;    /* by dependence of the op, by worker: the greatest target so far */
+    host_need *need;
+    int count, capacity;
+} need_builder;
+
+static bool is_tiled(const host_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH && op->task->source->kind == PEAL_TASK_KERNEL &&
+           op->task->source->tiling_count > 0;
+}
+
+static const int64_t *places_of(need_builder *b, int index)
+{
+    const host_op *op = &b->rank->op[index];
+    int64_t tiles = op->task->source->tile_count;
+
+    if (b->places[index].place)
+        return b->places[index].place;
+    int64_t *place = malloc((size_t)(tiles > 0 ? tiles : 1) * sizeof(*place));
+    if (!place)
+        abort();
+    for (int64_t t = 0; t < tiles; t++)
+        place[t] = -1;
+    for (int w = 0; w < b->rank->share_count; w++) {
+        int64_t at = 0;
+        for (int r = 0; r < op->share[w].run_count; r++)
+            for (int64_t i = 0; i < op->share[w].run[r].count; i++)
+                place[op->share[w].run[r].first + i] = at++;
+    }
+    b->places[index].place = place;
+    return place;
+}
+
+static uint64_t per_instance(const host_op *op, int worker)
+{
+    return op->kind == PEAL_OP_LAUNCH ? (uint64_t)op->share[worker].tiles : 1;
+}
+
+/* The tile at `at` needs worker w to have finished the tile at `target` of dependence d's op. */
+static void add_need(need_builder *b, const peal_op *op, int d, int64_t at, int w, uint64_t target)
+{
+    const peal_dependence *dependence = &op->dependence[d];
+    const host_op *other = &b->rank->op[dependence->op];
+    uint64_t *most = &b->most[(size_t)d * (size_t)b->rank->share_count + (size_t)w];
+
+    if (*most > target)
+        return;
+    *most = target + 1;
+    if (b->count == b->capacity) {
+        int capacity = b->capacity ? 2 * b->capacity : 16;
+        host_need *grown = realloc(b->need, (size_t)capacity * sizeof(*grown));
+        if (!grown)
+            abort();
+        b->need = grown;
+        b->capacity = capacity;
+    }
+    b->need[b->count++] = (host_need){.place = at,
+                                      .op = dependence->op,
+                                      .lag = dependence->lag,
+                                      .worker = w,
+                                      .per_instance = per_instance(other, w),
+                                      .target = target};
+    b->rank->op[dependence->op].published = true;
+}
+
+/* All that the op has. */
+static void need_all(need_builder *b, const peal_op *op, int d, int64_t at, int me)
+{
+    const host_op *other = &b->rank->op[op->dependence[d].op];
+
+    for (int w = 0; w < b->rank->share_count; w++) {
+        bool has = other->kind == PEAL_OP_LAUNCH ? other->share[w].tiles > 0 : w == other->owner;
+        if (w != me && has)
+            add_need(b, op, d, at, w, per_instance(other, w) - 1);
+    }
+}
+
+/* A row of A's tiles [first, last], by number. */
+static void need_row(need_builder *b, const peal_op *op, int d, int64_t at, int me, int64_t first,
+                     int64_t last)
+{
+    int a = op->dependence[d].op;
+    const host_op *other = &b->rank->op[a];
+    const peal_schedule_task *task = other->task->source;
+
+    if (worker_of(b->rank, task, other, first) == me && worker_of(b->rank, task, other, last) == me)
+        return;
+    const int64_t *place = places_of(b, a);
+    for (int64_t t = first; t <= last; t++) {
+        int w = worker_of(b->rank, task, other, t);
+        if (w != me && place[t] >= 0)
+            add_need(b, op, d, at, w, (uint64_t)place[t]);
+    }
+}
+
+static void need_tiles(need_builder *b, const peal_op *op, int d, int64_t at, int me,
+                       const int64_t *j)
+{
+    const peal_dependence *dependence = &op->dependence[d];
+    const peal_tiling *tiling =
+        &b->rank->op[dependence->op].task->source->tiling[dependence->a_tiling];
+    int64_t first[PEAL_AXES], last[PEAL_AXES], i[PEAL_AXES];
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        peal_dispatch_map(&dependence->map[k], j, &first[k], &last[k]);
+        first[k] = first[k] < 0 ? 0 : first[k];
+        last[k] = last[k] >= tiling->count[k] ? tiling->count[k] - 1 : last[k];
+        if (first[k] > last[k])
+            return;
+    }
+    for (i[3] = first[3]; i[3] <= last[3]; i[3]++)
+        for (i[2] = first[2]; i[2] <= last[2]; i[2]++)
+            for (i[1] = first[1]; i[1] <= last[1]; i[1]++) {
+                int64_t row =
+                    tiling->first +
+                    tiling->count[0] * (i[1] + tiling->count[1] * (i[2] + tiling->count[2] * i[3]));
+                need_row(b, op, d, at, me, row + first[0], row + last[0]);
+            }
+}
+
+/* Whether the maps give an op that is not tiled, as if it had one tile with indexes 0. */
+static bool maps_to_one(const peal_dependence *dependence, const int64_t *j)
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t first, last;
+        peal_dispatch_map(&dependence->map[k], j, &first, &last);
+        if (first > 0 || last < 0 || first > last)
+            return false;
+    }
+    return true;
+}
+
+/* The tiling and the tile indexes of tile number `tile`. */
+static int locate(const peal_schedule_task *task, int64_t tile, int64_t *j)
+{
+    int index = 0;
+    while (index + 1 < task->tiling_count && tile >= task->tiling[index + 1].first)
+        index++;
+    const peal_tiling *tiling = &task->tiling[index];
+    int64_t rest = tile - tiling->first;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t count = tiling->count[k] > 0 ? tiling->count[k] : 1;
+        j[k] = rest % count;
+        rest /= count;
+    }
+    return index;
+}
+
+static void needs_of_tile(need_builder *b, const host_op *op, int64_t tile, int64_t at, int me)
+{
+    const peal_op *source = op->source;
+    int64_t j[PEAL_AXES] = {0};
+    int tiling = is_tiled(op) ? locate(op->task->source, tile, j) : -1;
+
+    for (int d = 0; d < source->dependence_count; d++) {
+        const peal_dependence *dependence = &source->dependence[d];
+        const host_op *other = &b->rank->op[dependence->op];
+        bool other_exists = other->kind == PEAL_OP_LAUNCH || other->kind == PEAL_OP_COPY ||
+                            other->kind == PEAL_OP_WRITE || other->kind == PEAL_OP_WAIT;
+        if (!other_exists ||
+            (tiling >= 0 && dependence->b_tiling >= 0 && dependence->b_tiling != tiling))
+            continue;
+        if (!dependence->all && is_tiled(other))
+            need_tiles(b, source, d, at, me, j);
+        else if (dependence->all || maps_to_one(dependence, j))
+            need_all(b, source, d, at, me);
+    }
+}
+
+static host_need *take_needs(need_builder *b, int *count)
+{
+    host_need *out = PEAL_ARENA_ARRAY(b->rank->plan->arena, host_need, b->count + 1);
+    if (b->count > 0)
+        memcpy(out, b->need, (size_t)b->count * sizeof(*out));
+    *count = b->count;
+    b->count = 0;
+    return out;
+}
+
+static void needs_of_op(need_builder *b, host_op *op)
+{
+    size_t words = (size_t)op->source->dependence_count * (size_t)b->rank->share_count;
+
+    if (op->kind != PEAL_OP_LAUNCH) {
+        memset(b->most, 0, words * sizeof(*b->most));
+        needs_of_tile(b, op, 0, 0, op->owner);
+        op->need = take_needs(b, &op->need_count);
+        return;
+    }
+    for (int w = 0; w < b->rank->share_count; w++) {
+        host_share *share = &op->share[w];
+        int64_t at = 0;
+        memset(b->most, 0, words * sizeof(*b->most));
+        for (int r = 0; r < share->run_count; r++)
+            for (int64_t i = 0; i < share->run[r].count; i++)
+                needs_of_tile(b, op, share->run[r].first + i, at++, w);
+        share->need = take_needs(b, &share->need_count);
+    }
+}
+
+static bool does_work(const host_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH || op->kind == PEAL_OP_COPY || op->kind == PEAL_OP_WRITE ||
+           op->kind == PEAL_OP_WAIT;
+}
+
+void host_needs_prepare(host_rank *rank)
+{
+    int ops = rank->schedule->op_count;
+    int most = 1;
+    need_builder b = {.rank = rank};
+
+    for (int i = 0; i < ops; i++)
+        if (rank->schedule->op[i].dependence_count > most)
+            most = rank->schedule->op[i].dependence_count;
+    b.places = calloc((size_t)ops + 1, sizeof(*b.places));
+    b.most = calloc((size_t)most * (size_t)rank->share_count, sizeof(*b.most));
+    if (!b.places || !b.most)
+        abort();
+    for (int i = 0; i < ops; i++)
+        if (does_work(&rank->op[i]))
+            needs_of_op(&b, &rank->op[i]);
+    for (int i = 0; i < ops; i++)
+        free(b.places[i].place);
+    for (int i = 0; i < rank->schedule->decision_count; i++)
+        if (rank->decision[i].op >= 0)
+            rank->op[rank->decision[i].op].published = true;
+    free(b.places);
+    free(b.most);
+    free(b.need);
+}

@@ -1,0 +1,278 @@
+/* `stream`: the thread that walks a rank runs ahead and puts op instances into the queues of the
+ * rank's lanes; a lane runs its queue in order and waits for ops of other lanes.
+ *
+ * What an instance depends on is known when it is queued: a record holds its counters, which
+ * storage each array names, and the count that each other op must have reached. Run-time conditions
+ * make the walk wait for their verdict: at once (lag 0), or for one that is some evaluations old.
+ */
+#include "backends/host/execute.h"
+#include "backends/host/threads.h"
+#include "backends/host/walk.h"
+
+#include <string.h>
+
+enum { QUEUE_WORDS = 1 << 14, RECORD_HEAD = 4, END_OF_RUN = -1 };
+
+typedef struct lane_queue {
+    uint64_t *word; /* a ring */
+    uint64_t capacity;
+    host_count head; /* words that the walk has written */
+    host_count tail; /* words that the lane has finished with */
+} lane_queue;
+
+typedef struct stream_lane {
+    lane_queue queue;
+    host_context context;
+    int64_t *counter; /* of the record that it runs */
+    int *binding;
+    uint64_t *target;
+    int number;
+} stream_lane;
+
+typedef struct stream_rank {
+    host_walk walk;
+    stream_lane *lane;
+    int lanes;
+    int depth; /* counters in a record */
+} stream_rank;
+
+typedef struct stream_state {
+    stream_rank *rank;
+    int per_rank; /* threads: the walk, then the lanes of the rank that has most */
+} stream_state;
+
+static int lane_of(const stream_rank *me, int op)
+{
+    int lane = me->walk.rank->schedule->op[op].lane;
+    return lane > 0 ? lane % me->lanes : 0;
+}
+
+/* The walk. */
+
+static bool make_room(stream_rank *me, lane_queue *queue, uint64_t words)
+{
+    uint64_t head = queue->head.value;
+    uint64_t needed = head + words - queue->capacity;
+    host_wait wait = host_walk_wait(&me->walk, HOST_WAIT_QUEUE, -1);
+
+    if (head + words <= queue->capacity || host_word_reached(&queue->tail.value, needed))
+        return true;
+    return host_wait_slow(&wait, &queue->tail.value, needed);
+}
+
+static void put(lane_queue *queue, uint64_t *at, uint64_t value)
+{
+    queue->word[(*at)++ % queue->capacity] = value;
+}
+
+static uint64_t record_words(const stream_rank *me, const peal_op *op)
+{
+    const peal_schedule *schedule = me->walk.rank->schedule;
+    return RECORD_HEAD + (uint64_t)me->depth + (uint64_t)schedule->array_count +
+           (uint64_t)op->dependence_count;
+}
+
+static bool enqueue(host_walk *walk, void *user)
+{
+    stream_rank *me = user;
+    int index = walk->position;
+    const peal_op *op = &walk->rank->schedule->op[index];
+    lane_queue *queue = &me->lane[lane_of(me, index)].queue;
+
+    if (walk->jitter)
+        host_jitter(&walk->jitter);
+    if (!make_room(me, queue, record_words(me, op)))
+        return false;
+    uint64_t at = queue->head.value;
+    uint64_t body = at + RECORD_HEAD;
+    for (int i = 0; i < op->dependence_count; i++) {
+        const peal_dependence *d = &op->dependence[i];
+        put(queue, &body, peal_dispatch_target(walk->passed[d->op], d->lag, 1, 0));
+    }
+    for (int i = 0; i < me->depth; i++)
+        put(queue, &body, (uint64_t)walk->counter[i]);
+    for (int i = 0; i < walk->rank->schedule->array_count; i++)
+        put(queue, &body, (uint64_t)walk->binding[i]);
+    host_frame frame = host_walk_pass(walk);
+    put(queue, &at, (uint64_t)index);
+    put(queue, &at, frame.message);
+    put(queue, &at, frame.instance);
+    put(queue, &at, 0);
+    /* Pairs with the acquire load in serve. */
+    host_word_store(&queue->head.value, body);
+    return true;
+}
+
+static void enqueue_end(stream_rank *me)
+{
+    for (int i = 0; i < me->lanes; i++) {
+        lane_queue *queue = &me->lane[i].queue;
+        if (!make_room(me, queue, RECORD_HEAD))
+            return;
+        uint64_t at = queue->head.value;
+        put(queue, &at, (uint64_t)END_OF_RUN);
+        host_word_store(&queue->head.value, at + RECORD_HEAD - 1);
+    }
+}
+
+/* A lane. */
+
+static bool await_ops(stream_rank *me, stream_lane *lane, int index)
+{
+    const peal_op *op = &me->walk.rank->schedule->op[index];
+
+    for (int i = 0; i < op->dependence_count; i++) {
+        int other = op->dependence[i].op;
+        peal_op_kind kind = me->walk.rank->op[other].kind;
+        bool works = kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || kind == PEAL_OP_WRITE ||
+                     kind == PEAL_OP_WAIT;
+        if (!works || lane->target[i] == 0 || lane_of(me, other) == lane->number)
+            continue;
+        /* Pairs with the release store in run_record. */
+        const peal_dispatch_word *done = &host_done(me->walk.rank, other, 0)->value;
+        if (host_word_reached(done, lane->target[i]))
+            continue;
+        host_wait wait = {.rank = me->walk.rank,
+                          .kind = HOST_WAIT_TILES,
+                          .worker = lane->number,
+                          .op = index,
+                          .other_op = other,
+                          .step = lane->counter[0]};
+        if (!host_wait_slow(&wait, done, lane->target[i]))
+            return false;
+    }
+    return true;
+}
+
+static uint64_t get(const lane_queue *queue, uint64_t *at)
+{
+    return queue->word[(*at)++ % queue->capacity];
+}
+
+static bool run_record(stream_rank *me, stream_lane *lane, int index, uint64_t at)
+{
+    host_rank *rank = me->walk.rank;
+    const lane_queue *queue = &lane->queue;
+    host_frame frame = {.counter = lane->counter, .binding = lane->binding};
+
+    frame.message = get(queue, &at);
+    frame.instance = get(queue, &at);
+    at++;
+    for (int i = 0; i < rank->schedule->op[index].dependence_count; i++)
+        lane->target[i] = get(queue, &at);
+    for (int i = 0; i < me->depth; i++)
+        lane->counter[i] = (int64_t)get(queue, &at);
+    for (int i = 0; i < rank->schedule->array_count; i++)
+        lane->binding[i] = (int)get(queue, &at);
+    if (!await_ops(me, lane, index) || !host_execute(&lane->context, &rank->op[index], &frame))
+        return false;
+    /* Pairs with the acquire loads in await_ops and in read_verdict (walk.c). */
+    host_word_store(&host_done(rank, index, 0)->value, frame.instance);
+    /* Pairs with the acquire load in make_room: the record has been read. */
+    host_word_store(&lane->queue.tail.value, at);
+    return true;
+}
+
+static void serve(stream_rank *me, stream_lane *lane)
+{
+    lane_queue *queue = &lane->queue;
+    uint64_t jitter = me->walk.rank->plan->desc.hooks.jitter_seed;
+
+    for (;;) {
+        uint64_t at = queue->tail.value;
+        host_wait wait = {.rank = me->walk.rank,
+                          .kind = HOST_WAIT_QUEUE,
+                          .worker = lane->number,
+                          .op = -1,
+                          .other_op = -1};
+        if (!host_word_reached(&queue->head.value, at + 1) &&
+            !host_wait_slow(&wait, &queue->head.value, at + 1))
+            return;
+        int index = (int)(int64_t)get(queue, &at);
+        if (index == END_OF_RUN) {
+            host_word_store(&queue->tail.value, at + RECORD_HEAD - 1);
+            return;
+        }
+        if (jitter)
+            host_jitter(&jitter);
+        if (!run_record(me, lane, index, at))
+            return;
+    }
+}
+
+static void body(host_plan *plan, int index)
+{
+    stream_state *state = plan->executor_data;
+    stream_rank *me = &state->rank[index / state->per_rank];
+    int role = index % state->per_rank;
+
+    if (role > me->lanes)
+        return;
+    if (role > 0) {
+        serve(me, &me->lane[role - 1]);
+        return;
+    }
+    if (host_walk_run(&me->walk, enqueue, me))
+        enqueue_end(me);
+    for (int i = 0; i < me->walk.rank->schedule->array_count; i++)
+        me->walk.rank->final_binding[i] = me->walk.binding[i];
+}
+
+static void create_lane(host_plan *plan, stream_rank *me, int number)
+{
+    const peal_schedule *schedule = me->walk.rank->schedule;
+    stream_lane *lane = &me->lane[number];
+    uint64_t longest = 1;
+
+    for (int i = 0; i < schedule->op_count; i++) {
+        uint64_t words = record_words(me, &schedule->op[i]);
+        longest = words > longest ? words : longest;
+    }
+    lane->number = number;
+    lane->queue.capacity = 8 * longest > QUEUE_WORDS ? 8 * longest : QUEUE_WORDS;
+    lane->queue.word = PEAL_ARENA_ARRAY(plan->arena, uint64_t, lane->queue.capacity);
+    lane->counter = PEAL_ARENA_ARRAY(plan->arena, int64_t, me->depth);
+    lane->binding = PEAL_ARENA_ARRAY(plan->arena, int, schedule->array_count + 1);
+    lane->target = PEAL_ARENA_ARRAY(plan->arena, uint64_t, longest);
+    host_context_init(&lane->context, me->walk.rank, number);
+}
+
+static peal_status create(host_plan *plan)
+{
+    stream_state *state = PEAL_ARENA_NEW(plan->arena, stream_state);
+
+    plan->executor_data = state;
+    state->rank = PEAL_ARENA_ARRAY(plan->arena, stream_rank, plan->rank_count);
+    for (int i = 0; i < plan->rank_count; i++) {
+        stream_rank *me = &state->rank[i];
+        const peal_schedule *schedule = plan->rank[i].schedule;
+        host_walk_init(&me->walk, &plan->rank[i], 0, true);
+        me->lanes = schedule->lanes > 0 ? schedule->lanes : 1;
+        me->depth = schedule->loop_depth > 0 ? schedule->loop_depth : 1;
+        me->lane = host_aligned(plan->arena, (size_t)me->lanes * sizeof(stream_lane));
+        for (int k = 0; k < me->lanes; k++)
+            create_lane(plan, me, k);
+        if (me->lanes + 1 > state->per_rank)
+            state->per_rank = me->lanes + 1;
+    }
+    return host_threads_create(plan, state->per_rank, body, &plan->threads);
+}
+
+static peal_status start(host_plan *plan)
+{
+    host_threads_start(plan->threads);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status wait_all(host_plan *plan)
+{
+    host_threads_wait(plan->threads);
+    return PEAL_STATUS_OK;
+}
+
+static void destroy(host_plan *plan)
+{
+    host_threads_destroy(plan->threads);
+}
+
+const host_executor host_stream = {create, start, wait_all, destroy};

@@ -1,0 +1,165 @@
+/* Threads of a plan: created by create, parked on a condition between runs.
+ *
+ * They are bound to cores only when every thread of the job can have its own: a scheduler that
+ * shares cores does better without being told where. */
+#define _GNU_SOURCE
+#include "backends/host/threads.h"
+
+#include "backends/host/wait.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    SPIN_OWN_CORE = 4000, /* about 0.1 ms: longer than any message takes on its way */
+    SPIN_SHARED_CORE = 20
+};
+
+typedef struct thread_start {
+    host_threads *threads;
+    int index;
+} thread_start;
+
+struct host_threads {
+    host_plan *plan;
+    host_thread_body body;
+    pthread_t *id;
+    thread_start *start;
+    int count, created;
+    pthread_mutex_t lock;
+    pthread_cond_t go, done;
+    uint64_t generation; /* of runs; under lock */
+    int pending;         /* bodies that have not returned; under lock */
+    bool quit;
+};
+
+int host_allowed_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int host_spin_count(int threads_here, int threads_of_job)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    bool own = threads_here <= host_allowed_cores() && threads_of_job <= online;
+    return own ? SPIN_OWN_CORE : SPIN_SHARED_CORE;
+}
+
+static void *run(void *argument)
+{
+    thread_start *start = argument;
+    host_threads *threads = start->threads;
+    uint64_t seen = 0;
+
+    for (;;) {
+        pthread_mutex_lock(&threads->lock);
+        while (threads->generation == seen && !threads->quit)
+            pthread_cond_wait(&threads->go, &threads->lock);
+        seen = threads->generation;
+        bool quit = threads->quit;
+        pthread_mutex_unlock(&threads->lock);
+        if (quit)
+            return NULL;
+        threads->body(threads->plan, start->index);
+        pthread_mutex_lock(&threads->lock);
+        if (--threads->pending == 0) {
+            threads->plan->end = host_clock();
+            pthread_cond_signal(&threads->done);
+        }
+        pthread_mutex_unlock(&threads->lock);
+    }
+}
+
+/* Thread t of the job gets the t-th allowed core, if there are enough for all. */
+static void place(const host_threads *threads, int per_rank)
+{
+    const peal_machine *machine = threads->plan->rank[0].schedule->machine;
+    int first = threads->plan->rank[0].schedule->rank * per_rank;
+    cpu_set_t allowed;
+
+    if (!machine || sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
+        machine->ranks * per_rank > CPU_COUNT(&allowed))
+        return;
+    int number = 0;
+    for (int core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, &allowed))
+            continue;
+        int thread = number++ - first;
+        if (thread < 0 || thread >= threads->created)
+            continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        pthread_setaffinity_np(threads->id[thread], sizeof(one), &one);
+    }
+}
+
+peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body body,
+                                host_threads **out)
+{
+    int count = plan->rank_count * per_rank;
+    peal_source nowhere = {0};
+    host_threads *threads = calloc(1, sizeof(*threads));
+
+    if (!threads)
+        abort();
+    threads->plan = plan;
+    threads->body = body;
+    threads->count = count;
+    threads->id = calloc((size_t)count, sizeof(*threads->id));
+    threads->start = calloc((size_t)count, sizeof(*threads->start));
+    pthread_mutex_init(&threads->lock, NULL);
+    pthread_cond_init(&threads->go, NULL);
+    pthread_cond_init(&threads->done, NULL);
+    for (int i = 0; i < count; i++) {
+        threads->start[i] = (thread_start){threads, i};
+        if (pthread_create(&threads->id[i], NULL, run, &threads->start[i]) != 0) {
+            host_threads_destroy(threads);
+            return peal_report(plan->desc.diagnostics, PEAL_E212, nowhere,
+                               "use fewer --threads, or raise the limit (ulimit -u)",
+                               "cannot create thread %d of %d", i + 1, count);
+        }
+        threads->created++;
+    }
+    place(threads, per_rank);
+    *out = threads;
+    return PEAL_STATUS_OK;
+}
+
+void host_threads_start(host_threads *threads)
+{
+    pthread_mutex_lock(&threads->lock);
+    threads->generation++;
+    threads->pending = threads->count;
+    pthread_cond_broadcast(&threads->go);
+    pthread_mutex_unlock(&threads->lock);
+}
+
+void host_threads_wait(host_threads *threads)
+{
+    pthread_mutex_lock(&threads->lock);
+    while (threads->pending > 0)
+        pthread_cond_wait(&threads->done, &threads->lock);
+    pthread_mutex_unlock(&threads->lock);
+}
+
+void host_threads_destroy(host_threads *threads)
+{
+    if (!threads)
+        return;
+    pthread_mutex_lock(&threads->lock);
+    threads->quit = true;
+    pthread_cond_broadcast(&threads->go);
+    pthread_mutex_unlock(&threads->lock);
+    for (int i = 0; i < threads->created; i++)
+        pthread_join(threads->id[i], NULL);
+    pthread_cond_destroy(&threads->go);
+    pthread_cond_destroy(&threads->done);
+    pthread_mutex_destroy(&threads->lock);
+    free(threads->id);
+    free(threads->start);
+    free(threads);
+}

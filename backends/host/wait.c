@@ -1,0 +1,185 @@
+/* Waits: spin while the other side is likely to run, then yield, then sleep for growing times.
+ *
+ * Nobody wakes a sleeper: words are stored by processes that do not know who waits. The sleep is
+ * short against a scheduler's time slice, so ranks > cores works without burning the cores. */
+#define _GNU_SOURCE
+#include "backends/host/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+enum {
+    YIELDS = 200,           /* rounds of sched_yield before the first sleep */
+    SLEEP_FIRST_NS = 20000, /* grows by a quarter a round */
+    SLEEP_MOST_NS = 500000
+};
+
+double host_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+uint64_t host_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+void host_jitter(uint64_t *state)
+{
+    uint64_t r = host_random(state);
+    if (r % 4 == 0)
+        sched_yield();
+    for (uint64_t i = 0; i < (r >> 8) % 512; i++)
+        relax();
+}
+
+bool host_fail(host_plan *plan, peal_status status)
+{
+    int none = 0;
+    /* Only who reads `failure` after joining needs its contents; the word itself orders nothing. */
+    atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
+    return false;
+}
+
+static void record(const host_wait *wait, double since, uint64_t expected, uint64_t seen)
+{
+    host_failure *failure = &wait->rank->plan->failure;
+    host_stall stall = {.since = since,
+                        .rank = wait->rank->index,
+                        .worker = wait->worker,
+                        .op = wait->op,
+                        .other_op = wait->other_op,
+                        .kind = (int)wait->kind,
+                        .step = wait->step,
+                        .message = wait->message,
+                        .expected = expected,
+                        .seen = seen};
+    pthread_mutex_lock(&failure->lock);
+    int at = failure->count < HOST_STALLS ? failure->count++ : HOST_STALLS - 1;
+    if (at < HOST_STALLS - 1 || failure->stall[at].since == 0 || failure->stall[at].since > since)
+        failure->stall[at] = stall;
+    for (; at > 0 && failure->stall[at - 1].since > failure->stall[at].since; at--) {
+        host_stall other = failure->stall[at];
+        failure->stall[at] = failure->stall[at - 1];
+        failure->stall[at - 1] = other;
+    }
+    pthread_mutex_unlock(&failure->lock);
+}
+
+static void sleep_ns(long ns)
+{
+    struct timespec time = {0, ns};
+    nanosleep(&time, NULL);
+}
+
+static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
+{
+    host_plan *plan = wait->rank->plan;
+    double since = host_clock(), limit = since + 1e-9 * (double)plan->desc.deadline_ns;
+    long sleep = SLEEP_FIRST_NS;
+
+    for (int round = 0;; round++) {
+        if (host_word_reached(word, value))
+            return true;
+        int aborted = atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed);
+        if (aborted == PEAL_STATUS_DEADLINE && wait->op >= 0)
+            record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
+        if (aborted)
+            return false;
+        if (round < YIELDS) {
+            sched_yield();
+            continue;
+        }
+        /* A lane without work, and workers between two launches, wait as long as it takes. */
+        if (plan->desc.deadline_ns > 0 && wait->op >= 0 && host_clock() > limit) {
+            record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
+            return host_fail(plan, PEAL_STATUS_DEADLINE);
+        }
+        sleep_ns(sleep);
+        if (sleep < SLEEP_MOST_NS)
+            sleep += sleep / 4;
+    }
+}
+
+bool host_wait_slow(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
+{
+    host_plan *plan = wait->rank->plan;
+
+    for (int i = 0; i < plan->spin; i++) {
+        if (host_word_reached(word, value))
+            return true;
+        relax();
+    }
+    if (wait->op >= 0)
+        atomic_store_explicit(&wait->rank->progress.op, wait->op, memory_order_relaxed);
+    bool reached = wait_long(wait, word, value);
+    if (reached && wait->op >= 0)
+        atomic_store_explicit(&wait->rank->progress.op, -1, memory_order_relaxed);
+    return reached;
+}
+
+static const peal_channel *channel_of(const peal_schedule *schedule, int op)
+{
+    int channel = op < 0 ? -1 : schedule->op[op].channel;
+    bool has = op >= 0 &&
+               (schedule->op[op].kind == PEAL_OP_WAIT || schedule->op[op].kind == PEAL_OP_WRITE ||
+                schedule->op[op].kind == PEAL_OP_COPY);
+    return has && channel >= 0 ? &schedule->channel[channel] : NULL;
+}
+
+static const char *label_of(const peal_schedule *schedule, int op)
+{
+    return op >= 0 && schedule->op[op].label ? schedule->op[op].label : "a task";
+}
+
+static peal_status report_stall(const host_plan *plan, const host_stall *f)
+{
+    static const char *const hint =
+        "see what the other rank was doing; a longer --deadline helps if it is only slow";
+    const peal_schedule *schedule = plan->rank[f->rank].schedule;
+    const peal_channel *channel = channel_of(schedule, f->op);
+    peal_source none = {0};
+    peal_source source = f->op >= 0 ? schedule->op[f->op].source : none;
+    const char *label = label_of(schedule, f->op);
+    const char *kind = f->kind == HOST_WAIT_CREDIT ? "the credit of" : "the message of";
+
+    if (channel && f->kind != HOST_WAIT_TILES)
+        return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
+                           "rank %d waits in `%s` for %s edge %s from rank %d, step %lld, message "
+                           "%llu: expected %#llx, seen %#llx",
+                           schedule->rank, label, kind, channel->edge ? channel->edge : "?",
+                           channel->peer, (long long)f->step, (unsigned long long)f->message,
+                           (unsigned long long)f->expected, (unsigned long long)f->seen);
+    return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
+                       "rank %d, worker %d waits in `%s` for `%s`, step %lld: expected %llu "
+                       "finished, seen %llu",
+                       schedule->rank, f->worker, label,
+                       f->kind == HOST_WAIT_TILES ? label_of(schedule, f->other_op)
+                                                  : "the other workers",
+                       (long long)f->step, (unsigned long long)f->expected,
+                       (unsigned long long)f->seen);
+}
+
+peal_status host_failure_report(host_plan *plan)
+{
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int i = 0; i < plan->failure.count; i++)
+        status = report_stall(plan, &plan->failure.stall[i]);
+    plan->failure.count = 0;
+    return status;
+}

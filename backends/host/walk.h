@@ -1,0 +1,73 @@
+/* The state of one walk over a rank's ops: where it is, loop counters, how often each op was
+ * passed, which storage each array names.
+ *
+ * Nothing of it is shared: each worker of `fused`, and the one thread that drives a rank in the
+ * other modes, has its own. Only verdicts of run-time conditions come from elsewhere. */
+#ifndef PEAL_HOST_WALK_H
+#define PEAL_HOST_WALK_H
+
+#include "backends/host/host.h"
+#include "backends/host/wait.h"
+
+typedef struct host_loop_state {
+    int64_t iteration, repeat, every, lag;
+    uint64_t evaluations;
+} host_loop_state;
+
+typedef struct host_walk {
+    host_rank *rank;
+    int worker;   /* for reports, and as reader of decisions */
+    int position; /* next op */
+    int64_t *counter;
+    int *binding;
+    uint64_t *passed;  /* by op: instances */
+    uint64_t *message; /* by counter of a channel end */
+    host_loop_state *loop;
+    bool concurrent; /* decisions are made by another thread */
+    uint64_t jitter;
+} host_walk;
+
+typedef enum host_walk_result { HOST_WALK_OP, HOST_WALK_END, HOST_WALK_FAILED } host_walk_result;
+
+void host_walk_init(host_walk *walk, host_rank *rank, int worker, bool concurrent);
+
+/* Goes through control ops up to the next op that does something (LAUNCH, COPY, WRITE, WAIT) or the
+ * end of the section; leaves `position` on it. */
+host_walk_result host_walk_next(host_walk *walk, const peal_section *section);
+
+/* Counts the op at `position` as passed, steps over it, and says what its instance sees. */
+host_frame host_walk_pass(host_walk *walk);
+
+/* The run: setup, steps, finish. The executor is called for every op at walk->position and must
+ * call host_walk_pass. */
+typedef bool (*host_walk_visit)(host_walk *walk, void *user);
+bool host_walk_run(host_walk *walk, host_walk_visit visit, void *user);
+
+/* Once, before the first iteration of the outermost loop. False: failed. */
+bool host_walk_enter(host_walk *walk);
+
+/* After an iteration of the outermost loop. False: failed. */
+bool host_walk_step_done(host_walk *walk, bool *stop);
+
+/* Values in the scope of a frame. False: reported, and the plan has failed. */
+bool host_evaluate(host_rank *rank, const host_value *value, const host_frame *frame,
+                   peal_value *out);
+bool host_evaluate_integer(host_rank *rank, const host_value *value, const host_frame *frame,
+                           int64_t missing, int64_t *out);
+bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_frame *frame,
+                           bool missing, bool *out);
+/* At preparation: constant if it does not depend on counters or memory. */
+peal_status host_value_prepare(host_rank *rank, const peal_expr *expr, host_value *out);
+void host_scope_fill(const host_rank *rank, const host_frame *frame, peal_scope *scope);
+
+static inline host_wait host_walk_wait(const host_walk *walk, host_wait_kind kind, int op)
+{
+    return (host_wait){.rank = walk->rank,
+                       .kind = kind,
+                       .worker = walk->worker,
+                       .op = op,
+                       .other_op = -1,
+                       .step = walk->counter[0]};
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* What can be said of an expression without a value: what it depends on, of which kind it is. */
+#include "base/expression.h"
+
+unsigned peal_expr_uses(const peal_expr *expr)
+{
+    unsigned uses = 0;
+    if (!expr)
+        return 0;
+    switch (expr->kind) {
+    case PEAL_EXPR_RANK:
+    case PEAL_EXPR_RANK_AXIS:
+    case PEAL_EXPR_EXTENT:
+    case PEAL_EXPR_ORIGIN:
+    case PEAL_EXPR_COUNT:
+        return PEAL_USES_RANK;
+    case PEAL_EXPR_COUNTER:
+        return PEAL_USES_COUNTER;
+    case PEAL_EXPR_ELEMENT:
+        return PEAL_USES_ELEMENT;
+    default:
+        for (int i = 0; i < expr->operand_count; i++)
+            uses |= peal_expr_uses(expr->operand[i]);
+        return uses;
+    }
+}
+
+void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int array), void *user)
+{
+    if (!expr)
+        return;
+    if (expr->kind == PEAL_EXPR_ELEMENT)
+        visit(user, expr->index);
+    for (int i = 0; i < expr->operand_count; i++)
+        peal_expr_elements(expr->operand[i], visit, user);
+}
+
+static peal_value_kind kind_of_operator(const peal_expr *expr, const peal_graph_data *graph)
+{
+    switch (expr->op) {
+    case PEAL_OPERATOR_NOT:
+    case PEAL_OPERATOR_EQUAL:
+    case PEAL_OPERATOR_UNEQUAL:
+    case PEAL_OPERATOR_LESS:
+    case PEAL_OPERATOR_LESS_EQUAL:
+    case PEAL_OPERATOR_GREATER:
+    case PEAL_OPERATOR_GREATER_EQUAL:
+    case PEAL_OPERATOR_AND:
+    case PEAL_OPERATOR_OR:
+        return PEAL_BOOLEAN;
+    case PEAL_OPERATOR_SQRT:
+        return PEAL_REAL;
+    case PEAL_OPERATOR_FLOOR:
+    case PEAL_OPERATOR_CEIL:
+        return PEAL_INTEGER;
+    default:
+        for (int i = 0; i < expr->operand_count; i++)
+            if (peal_expr_kind_of(expr->operand[i], graph) == PEAL_REAL)
+                return PEAL_REAL;
+        return PEAL_INTEGER;
+    }
+}
+
+peal_value_kind peal_expr_kind_of(const peal_expr *expr, const peal_graph_data *graph)
+{
+    switch (expr->kind) {
+    case PEAL_EXPR_CONSTANT:
+        return expr->value.kind;
+    case PEAL_EXPR_PARAM:
+        return graph->params[expr->index].value.kind;
+    case PEAL_EXPR_ELEMENT: {
+        peal_type type = graph->arrays[expr->index].type;
+        return type == PEAL_F64 || type == PEAL_F32 ? PEAL_REAL : PEAL_INTEGER;
+    }
+    case PEAL_EXPR_OPERATOR:
+        return kind_of_operator(expr, graph);
+    default:
+        return PEAL_INTEGER;
+    }
+}

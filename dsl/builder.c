@@ -1,0 +1,375 @@
+/* The public builder: keeps what is added, in order, and mistakes of nesting. Nothing is looked up
+ * before resolve, so that things may be added before what they name. */
+#include "dsl/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const section_names[] = {"setup", "step", "finish"};
+
+void peal_list_grow(peal_arena *arena, void **item, int count, int *capacity, size_t size)
+{
+    if (count < *capacity)
+        return;
+    int larger = *capacity ? 2 * *capacity : 8;
+    void *memory = peal_arena_array(arena, (size_t)larger, size);
+    if (count > 0)
+        memcpy(memory, *item, (size_t)count * size);
+    *item = memory;
+    *capacity = larger;
+}
+
+void peal_graph_lend_texts(peal_graph *graph, const char *start, const char *end)
+{
+    graph->pool_start = start;
+    graph->pool_end = end;
+}
+
+void peal_graph_add_piece(peal_graph *graph, const char *start, peal_source source)
+{
+    text_piece piece = {start, source};
+    PEAL_LIST_ADD(graph->arena, &graph->pieces, piece);
+}
+
+static bool is_lent(const peal_graph *graph, const char *text)
+{
+    return graph->pool_start && text >= graph->pool_start && text < graph->pool_end;
+}
+
+peal_source peal_graph_place(peal_graph *graph, const char *at, peal_source fallback)
+{
+    int low = 0, high = graph->pieces.count;
+    if (!at || !is_lent(graph, at))
+        return fallback;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (graph->pieces.item[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return fallback;
+    const text_piece *piece = &graph->pieces.item[low - 1];
+    peal_source place = piece->source;
+    const char *p = piece->start;
+    if (graph->last_at && graph->last_at >= p && graph->last_at <= at) {
+        p = graph->last_at; /* parsers ask in order: go on from there */
+        place = graph->last_place;
+    }
+    for (; p < at; p++) {
+        bool continues = ((unsigned char)*p & 0xc0) == 0x80; /* columns count characters */
+        if (*p == '\n') {
+            place.line++;
+            place.column = 1;
+        } else if (!continues)
+            place.column++;
+    }
+    graph->last_at = at;
+    graph->last_place = place;
+    return place;
+}
+
+const char *peal_graph_keep_text(peal_graph *graph, const char *text)
+{
+    if (!text || is_lent(graph, text) || text == graph->file)
+        return text;
+    return peal_arena_copy_text(graph->arena, text);
+}
+
+peal_status peal_graph_create(const char *name, peal_graph **out)
+{
+    peal_graph *graph = calloc(1, sizeof(*graph));
+    if (!graph)
+        return PEAL_STATUS_ENVIRONMENT;
+    graph->arena = peal_arena_create();
+    graph->mistakes = peal_diagnostics_create();
+    if (!graph->arena || !graph->mistakes) {
+        peal_graph_destroy(graph);
+        return PEAL_STATUS_ENVIRONMENT;
+    }
+    graph->name = peal_graph_keep_text(graph, name ? name : "graph");
+    graph->folder = ".";
+    graph->open_section = -1;
+    *out = graph;
+    return PEAL_STATUS_OK;
+}
+
+static void free_constants(peal_graph *graph)
+{
+    for (constant_entry *entry = graph->constants; entry;) {
+        constant_entry *next = entry->next;
+        free((void *)(uintptr_t)entry->value.data);
+        free(entry);
+        entry = next;
+    }
+}
+
+void peal_graph_destroy(peal_graph *graph)
+{
+    if (!graph)
+        return;
+    free_constants(graph);
+    peal_diagnostics_destroy(graph->mistakes);
+    peal_arena_destroy(graph->arena);
+    free(graph);
+}
+
+/* Nothing can be added to a resolved graph: its data have been handed out. */
+static bool is_closed(peal_graph *graph, peal_source source)
+{
+    if (!graph)
+        return true;
+    if (graph->resolved)
+        peal_report(graph->report_to, PEAL_E070, source, "build another graph",
+                    "the graph has been compiled, nothing can be added to it");
+    return graph->resolved;
+}
+
+void peal_graph_set_folder(peal_graph *graph, const char *folder)
+{
+    if (graph && folder)
+        graph->folder = peal_graph_keep_text(graph, folder);
+}
+
+void peal_graph_override(peal_graph *graph, const char *assignment)
+{
+    raw_text text = {NULL, {0}};
+    if (is_closed(graph, text.source) || !assignment)
+        return;
+    text.text = peal_graph_keep_text(graph, assignment);
+    PEAL_LIST_ADD(graph->arena, &graph->overrides, text);
+}
+
+void peal_graph_add_kernels(peal_graph *graph, const char *file, peal_source source)
+{
+    if (is_closed(graph, source) || !file)
+        return;
+    source.file = peal_graph_keep_text(graph, source.file);
+    raw_text text = {peal_graph_keep_text(graph, file), source};
+    PEAL_LIST_ADD(graph->arena, &graph->kernels, text);
+}
+
+void peal_graph_add_require(peal_graph *graph, const char *what, peal_source source)
+{
+    if (is_closed(graph, source) || !what)
+        return;
+    source.file = peal_graph_keep_text(graph, source.file);
+    raw_text text = {peal_graph_keep_text(graph, what), source};
+    PEAL_LIST_ADD(graph->arena, &graph->require, text);
+}
+
+void peal_graph_set_fma(peal_graph *graph, bool fma)
+{
+    if (graph && !graph->resolved)
+        graph->fma = fma;
+}
+
+int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc)
+{
+    if (!desc || is_closed(graph, desc->source))
+        return -1;
+    const peal_param_desc *own = peal_desc_copy_param(graph, desc);
+    if (!own)
+        return -1;
+    PEAL_LIST_ADD(graph->arena, &graph->params, own);
+    return graph->params.count - 1;
+}
+
+static int add_array(peal_graph *graph, raw_array array)
+{
+    if (!array.field && !array.buffer)
+        return -1;
+    PEAL_LIST_ADD(graph->arena, &graph->arrays, array);
+    return graph->arrays.count - 1;
+}
+
+int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
+{
+    if (!desc || is_closed(graph, desc->source))
+        return -1;
+    raw_array array = {.kind = PEAL_ARRAY_FIELD, .field = peal_desc_copy_field(graph, desc)};
+    return add_array(graph, array);
+}
+
+int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
+{
+    if (!desc || is_closed(graph, desc->source))
+        return -1;
+    raw_array array = {.kind = PEAL_ARRAY_BUFFER, .buffer = peal_desc_copy_buffer(graph, desc)};
+    return add_array(graph, array);
+}
+
+int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *desc)
+{
+    if (!desc || is_closed(graph, desc->source))
+        return -1;
+    const peal_topology_desc *own = peal_desc_copy_topology(graph, desc);
+    if (!own)
+        return -1;
+    if (graph->topology)
+        peal_report(graph->mistakes, PEAL_E069, own->source, NULL, "the topology is set twice");
+    graph->topology = own;
+    return 0;
+}
+
+int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
+{
+    if (!desc || is_closed(graph, desc->source))
+        return -1;
+    const peal_loop_desc *own = peal_desc_copy_loop(graph, desc);
+    if (!own)
+        return -1;
+    if (graph->loop)
+        peal_report(graph->mistakes, PEAL_E069, own->source, NULL,
+                    "the outermost loop is set twice");
+    graph->loop = own;
+    return 0;
+}
+
+void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_source source)
+{
+    if (is_closed(graph, source))
+        return;
+    source.file = peal_graph_keep_text(graph, source.file);
+    if ((unsigned)section > PEAL_FINISH) {
+        peal_report(graph->mistakes, PEAL_E069, source, NULL, "there is no section %d",
+                    (int)section);
+        return;
+    }
+    if (graph->open_section >= 0)
+        peal_report(graph->mistakes, PEAL_E069, source, "call peal_graph_end before",
+                    "%s begins inside %s", section_names[section],
+                    section_names[graph->open_section]);
+    else if (graph->begun[section])
+        peal_report(graph->mistakes, PEAL_E069, source, NULL, "%s begins twice",
+                    section_names[section]);
+    graph->open_section = (int)section;
+    graph->open_loop = NULL;
+    graph->open_depth = 0;
+    graph->begun[section] = true;
+    graph->section[section].source = source;
+}
+
+void peal_graph_end_at(peal_graph *graph, peal_source source)
+{
+    if (is_closed(graph, source))
+        return;
+    source.file = peal_graph_keep_text(graph, source.file);
+    if (graph->open_section < 0)
+        peal_report(graph->mistakes, PEAL_E069, source, NULL, "an end without a begin");
+    else if (graph->open_loop)
+        peal_report(graph->mistakes, PEAL_E069, source, "call peal_graph_end_repeat before",
+                    "%s ends inside a loop", section_names[graph->open_section]);
+    graph->open_section = -1;
+    graph->open_loop = NULL;
+    graph->open_depth = 0;
+}
+
+static int add_statement(peal_graph *graph, raw_statement statement, const void *desc)
+{
+    if (!desc ||
+        is_closed(graph, *(const peal_source *)(const void *)((const char *)desc + sizeof(size_t))))
+        return -1;
+    raw_statement *own = PEAL_ARENA_NEW(graph->arena, raw_statement);
+    *own = statement;
+    if (!peal_desc_copy_statement(graph, desc, own))
+        return -1;
+    if (graph->open_section < 0) {
+        peal_report(graph->mistakes, PEAL_E070, own->source,
+                    "call peal_graph_begin(graph, PEAL_SETUP, PEAL_STEP or PEAL_FINISH) before",
+                    "a statement outside setup, step and finish");
+        return graph->statement_count++;
+    }
+    own->parent = graph->open_loop;
+    raw_body *body = own->parent ? &own->parent->body : &graph->section[graph->open_section];
+    if (body->last)
+        body->last->next = own;
+    else
+        body->first = own;
+    body->last = own;
+    body->count++;
+    if (own->kind == PEAL_STATEMENT_REPEAT) {
+        graph->open_loop = own;
+        own->body.source = own->source;
+        if (++graph->open_depth >= PEAL_LOOP_DEPTH)
+            peal_report(graph->mistakes, PEAL_E074, own->source, NULL,
+                        "more than %d loops inside each other", PEAL_LOOP_DEPTH);
+    }
+    return graph->statement_count++;
+}
+
+int peal_graph_add_task_desc(peal_graph *graph, const peal_task_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_TASK}, desc);
+}
+
+int peal_graph_add_exchange_desc(peal_graph *graph, const peal_exchange_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_EXCHANGE}, desc);
+}
+
+int peal_graph_add_send_desc(peal_graph *graph, const peal_message_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SEND}, desc);
+}
+
+int peal_graph_add_recv_desc(peal_graph *graph, const peal_message_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_RECV}, desc);
+}
+
+int peal_graph_add_reduce_desc(peal_graph *graph, const peal_rank_reduce_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REDUCE}, desc);
+}
+
+int peal_graph_add_allreduce_desc(peal_graph *graph, const peal_rank_reduce_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REDUCE, .everyone = true},
+                         desc);
+}
+
+int peal_graph_add_swap_desc(peal_graph *graph, const peal_swap_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SWAP}, desc);
+}
+
+int peal_graph_add_set_desc(peal_graph *graph, const peal_set_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SET}, desc);
+}
+
+int peal_graph_add_print_desc(peal_graph *graph, const peal_print_row_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_PRINT}, desc);
+}
+
+int peal_graph_add_load_desc(peal_graph *graph, const peal_file_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_LOAD}, desc);
+}
+
+int peal_graph_add_save_desc(peal_graph *graph, const peal_file_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SAVE}, desc);
+}
+
+int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc)
+{
+    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REPEAT}, desc);
+}
+
+void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
+{
+    if (is_closed(graph, source))
+        return;
+    source.file = peal_graph_keep_text(graph, source.file);
+    if (!graph->open_loop) {
+        peal_report(graph->mistakes, PEAL_E069, source, NULL,
+                    "an end_repeat without a begin_repeat");
+        return;
+    }
+    graph->open_loop = graph->open_loop->parent;
+    graph->open_depth--;
+}

@@ -1,0 +1,126 @@
+/* The graph under construction, as dsl/ sees it: what was added, unresolved, and where its texts
+ * came from. */
+#ifndef PEAL_DSL_BUILDER_H
+#define PEAL_DSL_BUILDER_H
+
+#include "base/arena.h"
+#include "base/diagnostic.h"
+#include "dsl/dsl.h"
+
+enum { PEAL_LOOP_DEPTH = 8 /* most nested loops, the outermost included */ };
+
+/* A statement as it was added. Those of a body are a list; a loop has a body of its own. */
+typedef struct raw_statement raw_statement;
+
+typedef struct raw_body {
+    raw_statement *first, *last;
+    int count;
+    peal_source source;
+} raw_body;
+
+struct raw_statement {
+    raw_statement *next;
+    raw_statement *parent; /* the loop around it; NULL: none */
+    peal_statement_kind kind;
+    bool everyone; /* REDUCE: allreduce */
+    peal_source source;
+    const char *name, *when;
+    const char *after[PEAL_GRAPH_AFTER];
+    const void *desc; /* peal_*_desc of the kind */
+    raw_body body;    /* REPEAT */
+};
+
+/* A field or a buffer as it was added. */
+typedef struct raw_array {
+    peal_array_kind kind;
+    const peal_field_desc *field;
+    const peal_buffer_desc *buffer;
+} raw_array;
+
+typedef struct raw_text {
+    const char *text;
+    peal_source source;
+} raw_text;
+
+/* A piece of text that a reader lends: the bytes from start on stand at source in its file. */
+typedef struct text_piece {
+    const char *start;
+    peal_source source;
+} text_piece;
+
+#define PEAL_LIST(type)                                                                            \
+    struct {                                                                                       \
+        type *item;                                                                                \
+        int count, capacity;                                                                       \
+    }
+
+/* Contents of a constant array on a rank that `constant` has handed out. */
+typedef struct constant_entry {
+    int array, rank, ranks;
+    peal_constant value;
+    struct constant_entry *next;
+} constant_entry;
+
+struct peal_graph {
+    peal_arena *arena;
+    peal_diagnostics *mistakes; /* found while building; handed over by resolve */
+    const char *name, *file, *folder;
+    PEAL_LIST(const peal_param_desc *) params;
+    PEAL_LIST(raw_array) arrays;
+    PEAL_LIST(raw_text) overrides;
+    PEAL_LIST(raw_text) kernels;
+    PEAL_LIST(raw_text) require;
+    const peal_topology_desc *topology;
+    const peal_loop_desc *loop;
+    bool fma;
+    raw_body section[3];
+    bool begun[3];
+    int open_section;         /* -1: none */
+    raw_statement *open_loop; /* innermost */
+    int open_depth;
+    int statement_count;
+    /* texts lent by a reader: one buffer, pieces in increasing order */
+    const char *pool_start, *pool_end;
+    PEAL_LIST(text_piece) pieces;
+    const char *last_at; /* the last place that was asked for */
+    peal_source last_place;
+    /* after resolve */
+    bool resolved;
+    peal_status status;
+    peal_graph_data *data;
+    peal_diagnostics *report_to;
+    constant_entry *constants;
+};
+
+/* Makes room for one more item of a list in the arena (old room is left behind). */
+void peal_list_grow(peal_arena *arena, void **item, int count, int *capacity, size_t size);
+#define PEAL_LIST_ADD(arena, list, value)                                                          \
+    do {                                                                                           \
+        void *list_item_ = (list)->item;                                                           \
+        peal_list_grow((arena), &list_item_, (list)->count, &(list)->capacity,                     \
+                       sizeof(*(list)->item));                                                     \
+        (list)->item = list_item_;                                                                 \
+        (list)->item[(list)->count++] = (value);                                                   \
+    } while (0)
+
+/* Texts within [start, end) are not copied by the builder; peal_graph_add_piece says where they
+ * come from. The memory belongs to the graph's arena. */
+void peal_graph_lend_texts(peal_graph *graph, const char *start, const char *end);
+void peal_graph_add_piece(peal_graph *graph, const char *start, peal_source source);
+
+/* Where the byte `at` stands: in a lent piece; otherwise `fallback`. */
+peal_source peal_graph_place(peal_graph *graph, const char *at, peal_source fallback);
+
+/* A copy of text that lives as long as the graph; NULL stays NULL. */
+const char *peal_graph_keep_text(peal_graph *graph, const char *text);
+
+/* Copies of descriptors with their texts (dsl/copy.c). size: bytes that the caller knows. */
+const void *peal_desc_copy_param(peal_graph *graph, const peal_param_desc *desc);
+const void *peal_desc_copy_topology(peal_graph *graph, const peal_topology_desc *desc);
+const void *peal_desc_copy_field(peal_graph *graph, const peal_field_desc *desc);
+const void *peal_desc_copy_buffer(peal_graph *graph, const peal_buffer_desc *desc);
+const void *peal_desc_copy_loop(peal_graph *graph, const peal_loop_desc *desc);
+/* Fills kind's part of statement: desc, name, when, after, source. */
+bool peal_desc_copy_statement(peal_graph *graph, const void *desc, raw_statement *statement);
+
+#endif

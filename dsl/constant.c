@@ -1,0 +1,223 @@
+/* Constant buffers: which they are, and their contents on a rank, read or evaluated when asked for.
+ */
+#include "base/expression.h"
+#include "base/npy.h"
+#include "dsl/resolve.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_body_walk(const peal_body *body, void (*visit)(void *user, const peal_statement *),
+                    void *user)
+{
+    for (int i = 0; i < body->count; i++) {
+        visit(user, body->statement[i]);
+        if (body->statement[i]->kind == PEAL_STATEMENT_REPEAT)
+            peal_body_walk(&body->statement[i]->u.loop.body, visit, user);
+    }
+}
+
+static void task_writes(const peal_task_statement *task, void (*visit)(void *user, int array),
+                        void *user)
+{
+    for (int i = 0; i < task->access_count; i++)
+        if (task->access[i].mode != PEAL_READ_ACCESS)
+            visit(user, task->access[i].array);
+    for (int i = 0; i < task->reduction_count; i++)
+        visit(user, task->reduction[i].array);
+}
+
+void peal_statement_writes(const peal_statement *statement, void (*visit)(void *user, int array),
+                           void *user)
+{
+    switch (statement->kind) {
+    case PEAL_STATEMENT_TASK:
+        task_writes(&statement->u.task, visit, user);
+        break;
+    case PEAL_STATEMENT_EXCHANGE:
+        for (int i = 0; i < statement->u.exchange.item_count; i++)
+            visit(user, statement->u.exchange.item[i].array);
+        break;
+    case PEAL_STATEMENT_RECV:
+        visit(user, statement->u.message.points.array);
+        break;
+    case PEAL_STATEMENT_REDUCE:
+        for (int i = 0; i < statement->u.reduce.item_count; i++)
+            visit(user, statement->u.reduce.item[i].array);
+        break;
+    case PEAL_STATEMENT_SWAP:
+        visit(user, statement->u.swap.first);
+        visit(user, statement->u.swap.second);
+        break;
+    case PEAL_STATEMENT_SET:
+        visit(user, statement->u.set.array);
+        break;
+    case PEAL_STATEMENT_LOAD:
+        visit(user, statement->u.file.array);
+        break;
+    default:
+        break;
+    }
+}
+
+static void mark_written(void *user, int array)
+{
+    peal_parser *parser = user;
+    if (array >= 0)
+        parser->arrays[array].is_constant = false;
+}
+
+static void mark_writes(void *user, const peal_statement *statement)
+{
+    peal_statement_writes(statement, mark_written, user);
+}
+
+static void check_list(peal_parser *parser, int array, peal_source source, const char *what)
+{
+    const peal_array *a = array >= 0 ? &parser->arrays[array] : NULL;
+    if (!a)
+        return;
+    bool integer = a->type == PEAL_I32 || a->type == PEAL_I64;
+    if (!a->is_constant)
+        peal_parser_report(parser, PEAL_E063, NULL, source,
+                           "a list comes from `file` or `values`, and nothing writes it",
+                           "`%s` is not constant: it cannot be a list of %s", a->name, what);
+    else if (!integer)
+        peal_parser_report(parser, PEAL_E063, NULL, source, "say type: i32",
+                           "`%s` has type %s: a list of %s is i32 or i64", a->name,
+                           peal_type_name(a->type), what);
+}
+
+static void check_lists(void *user, const peal_statement *statement)
+{
+    if (statement->kind != PEAL_STATEMENT_SEND && statement->kind != PEAL_STATEMENT_RECV)
+        return;
+    const peal_message_statement *message = &statement->u.message;
+    if (message->peers.kind == PEAL_PEER_LIST)
+        check_list(user, message->peers.list, message->peers.source, "ranks");
+    check_list(user, message->offsets, statement->source, "offsets");
+}
+
+static void walk_all(peal_parser *parser, void (*visit)(void *user, const peal_statement *))
+{
+    peal_body_walk(&parser->data->setup, visit, parser);
+    peal_body_walk(&parser->data->step.body, visit, parser);
+    peal_body_walk(&parser->data->finish, visit, parser);
+}
+
+void peal_resolve_constants(peal_parser *parser)
+{
+    for (int i = 0; i < parser->data->array_count; i++)
+        parser->arrays[i].is_constant = parser->arrays[i].file || parser->arrays[i].values;
+    walk_all(parser, mark_writes);
+    walk_all(parser, check_lists);
+}
+
+static peal_status store_integer(peal_type type, int64_t value, void *data, int64_t index)
+{
+    if ((type == PEAL_I32 && value != (int32_t)value) ||
+        (type == PEAL_U8 && value != (uint8_t)value))
+        return PEAL_STATUS_SPEC;
+    if (type == PEAL_I32)
+        ((int32_t *)data)[index] = (int32_t)value;
+    else if (type == PEAL_U8)
+        ((uint8_t *)data)[index] = (uint8_t)value;
+    else
+        ((int64_t *)data)[index] = value;
+    return PEAL_STATUS_OK;
+}
+
+static peal_status evaluate_value(const peal_array *array, int index, const peal_scope *scope,
+                                  void *data, peal_diagnostics *diagnostics)
+{
+    const peal_expr *expr = array->values[index];
+    if (array->type == PEAL_F64 || array->type == PEAL_F32) {
+        double real;
+        peal_status status = peal_expr_real(expr, scope, 0, &real, diagnostics);
+        if (status)
+            return status;
+        if (array->type == PEAL_F64)
+            ((double *)data)[index] = real;
+        else
+            ((float *)data)[index] = (float)real;
+        return PEAL_STATUS_OK;
+    }
+    int64_t integer;
+    peal_status status = peal_expr_integer(expr, scope, 0, &integer, diagnostics);
+    if (!status && store_integer(array->type, integer, data, index))
+        status =
+            peal_report(diagnostics, PEAL_E047, expr->source, NULL,
+                        "%" PRId64 " does not fit type %s", integer, peal_type_name(array->type));
+    return status;
+}
+
+static peal_status evaluate_values(const peal_array *array, const peal_scope *scope,
+                                   peal_constant *out, peal_diagnostics *diagnostics)
+{
+    void *data = calloc((size_t)array->value_count + 1, peal_type_bytes(array->type));
+    if (!data)
+        return peal_report(diagnostics, PEAL_E900, array->source, NULL, "out of memory");
+    for (int i = 0; i < array->value_count; i++) {
+        peal_status status = evaluate_value(array, i, scope, data, diagnostics);
+        if (status) {
+            free(data);
+            return status;
+        }
+    }
+    *out = (peal_constant){array->value_count, data};
+    return PEAL_STATUS_OK;
+}
+
+static peal_status read_file(const peal_graph *graph, const peal_array *array,
+                             const peal_scope *scope, peal_constant *out)
+{
+    peal_arena *arena = peal_arena_create();
+    const char *name;
+    void *data = NULL;
+    int64_t count = 0;
+    if (!arena)
+        return peal_report(graph->report_to, PEAL_E900, array->source, NULL, "out of memory");
+    peal_status status = peal_template_expand(array->file, scope, NULL, array->source, arena, &name,
+                                              graph->report_to);
+    if (!status) {
+        const char *path = name[0] == '/' || !strcmp(graph->folder, ".")
+                               ? name
+                               : peal_arena_print(arena, "%s/%s", graph->folder, name);
+        status =
+            peal_npy_read_vector(path, array->source, array->type, &count, &data, graph->report_to);
+    }
+    if (!status)
+        *out = (peal_constant){count, data};
+    peal_arena_destroy(arena);
+    return status;
+}
+
+peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
+                                   peal_constant *out)
+{
+    peal_graph *graph = data->owner;
+    const peal_array *a = &data->arrays[array];
+    for (const constant_entry *entry = graph->constants; entry; entry = entry->next)
+        if (entry->array == array && entry->rank == rank && entry->ranks == ranks) {
+            *out = entry->value;
+            return PEAL_STATUS_OK;
+        }
+    peal_scope scope = {.graph = data, .rank = rank, .ranks = ranks};
+    constant_entry *own = calloc(1, sizeof(*own));
+    if (!own)
+        return peal_report(graph->report_to, PEAL_E900, a->source, NULL, "out of memory");
+    peal_status status = a->file ? read_file(graph, a, &scope, &own->value)
+                                 : evaluate_values(a, &scope, &own->value, graph->report_to);
+    if (status) {
+        free(own);
+        return status;
+    }
+    own->array = array;
+    own->rank = rank;
+    own->ranks = ranks;
+    own->next = graph->constants;
+    graph->constants = own;
+    *out = own->value;
+    return PEAL_STATUS_OK;
+}

@@ -1,0 +1,45 @@
+/* What dsl/ offers to the other layers: graphs from YAML or from the builder, finished as plain
+ * data; and the language described by itself (schema, reference). */
+#ifndef PEAL_DSL_DSL_H
+#define PEAL_DSL_DSL_H
+
+#include "base/diagnostic.h"
+
+#include <peal/graph.h>
+#include <peal/plugin/graph.h>
+
+#include <stdio.h>
+
+/* Finishes a graph: names resolved, keys checked, everything reported at once. *out belongs to the
+ * graph and stays valid until peal_graph_destroy. Nothing can be added afterwards. A second call
+ * gives the same result, but does not report again. `diagnostics` is also where peal_graph_data's
+ * `constant` reports: it must live as long as that is called (see peal_graph_report_to). */
+peal_status peal_graph_resolve(peal_graph *graph, peal_diagnostics *diagnostics,
+                               const peal_graph_data **out);
+
+/* Where `constant` of a resolved graph reports from now on; NULL: nowhere. */
+void peal_graph_report_to(peal_graph *graph, peal_diagnostics *diagnostics);
+
+/* Reads a spec into *out (set on success; the caller destroys it). path "-" is standard input,
+ * whose relative names start in the current folder. overrides are texts like "n=512". On an error
+ * everything that was found has been reported, PEAL_STATUS_SPEC (or _USAGE if the file cannot be
+ * read) is returned. The graph is not resolved yet. */
+peal_status peal_graph_read(const char *path, const char *const *overrides, int override_count,
+                            peal_diagnostics *diagnostics, peal_graph **out);
+
+/* The same from memory; name stands for the file in diagnostics. bytes may hold anything. */
+peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t count,
+                                   const char *const *overrides, int override_count,
+                                   peal_diagnostics *diagnostics, peal_graph **out);
+
+/* Prints the document at path as JSON, as peal understands YAML's scalars: `peal check
+ * --print-json`. Only what cannot be read is reported; keys are not checked. */
+peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagnostics *diagnostics);
+
+/* The JSON Schema (draft 7) of the language: `peal schema`. */
+peal_status peal_schema_print(FILE *stream);
+
+/* The reference page of the language, in Markdown: docs/spec-reference.md. */
+void peal_reference_print(FILE *stream);
+
+#endif

@@ -1,0 +1,24 @@
+/* What the parts of the expression parser share. */
+#ifndef PEAL_DSL_EXPRESSION_PARSER_H
+#define PEAL_DSL_EXPRESSION_PARSER_H
+
+#include "dsl/parser.h"
+
+/* Where a parser is in a text. */
+typedef struct peal_cursor {
+    peal_parser *parser;
+    const char *at;
+    peal_source source; /* of the text, if it is not lent by a reader */
+    int depth;
+} peal_cursor;
+
+void peal_cursor_skip(peal_cursor *cursor);
+peal_source peal_cursor_place(peal_cursor *cursor, const char *at);
+
+/* One expression from the cursor on, up to what cannot belong to it. */
+const peal_expr *peal_parse_one(peal_cursor *cursor);
+
+/* The word that stands at `start`; the cursor is after it and may go on to `.member`. */
+const peal_expr *peal_resolve_name(peal_cursor *cursor, const char *word, const char *start);
+
+#endif

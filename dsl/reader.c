@@ -1,0 +1,245 @@
+/* The YAML reader: a client of the builder. The document's top level, declarations, and the calls
+ * of dsl.h. */
+#include "dsl/reader.h"
+
+#include <string.h>
+
+static bool expect_map(peal_reader *r, const peal_node *node, const char *what)
+{
+    if (!node || node->kind == PEAL_NODE_MAP)
+        return node != NULL;
+    peal_reader_report(r, PEAL_E013, node->at, NULL, "expected a map of %s", what);
+    return false;
+}
+
+static void read_params(peal_reader *r, const peal_node *map)
+{
+    for (int i = 0; expect_map(r, map, "params") && i < map->count; i++) {
+        peal_node *value = map->pair[i].value;
+        peal_param_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
+        desc.name = peal_reader_key(r, &map->pair[i]);
+        if (value->kind == PEAL_NODE_MAP) {
+            peal_reader_check_keys(r, value, PEAL_CONTEXT_PARAM);
+            desc.min = peal_reader_text(r, peal_node_find(value, "min"));
+            desc.max = peal_reader_text(r, peal_node_find(value, "max"));
+            value = peal_node_find(value, "value");
+            if (!value)
+                continue;
+        }
+        desc.value = peal_reader_text(r, value);
+        desc.text = value->quoted;
+        if (desc.value)
+            peal_graph_add_param_desc(r->graph, &desc);
+    }
+}
+
+static void read_topology(peal_reader *r, const peal_node *map)
+{
+    if (!map)
+        return;
+    peal_topology_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
+    if (map->kind != PEAL_NODE_MAP) {
+        peal_reader_report(r, PEAL_E013, map->at, "write topology: {dims: [2, auto]}",
+                           "expected a map with dims and periodic");
+        return;
+    }
+    peal_reader_check_keys(r, map, PEAL_CONTEXT_TOPOLOGY);
+    desc.dims = peal_reader_list(r, peal_node_find(map, "dims"));
+    desc.periodic = peal_reader_list(r, peal_node_find(map, "periodic"));
+    peal_graph_set_topology_desc(r->graph, &desc);
+}
+
+static void read_fields(peal_reader *r, const peal_node *map)
+{
+    for (int i = 0; expect_map(r, map, "fields") && i < map->count; i++) {
+        const peal_node *keys = map->pair[i].value;
+        peal_field_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
+        desc.name = peal_reader_key(r, &map->pair[i]);
+        if (keys->kind != PEAL_NODE_MAP) {
+            peal_reader_report(r, PEAL_E013, keys->at, "write u: {size: [nx, ny], halo: 1}",
+                               "expected a map with the keys of a field");
+            continue;
+        }
+        peal_reader_check_keys(r, keys, PEAL_CONTEXT_FIELD);
+        desc.like = peal_reader_text(r, peal_node_find(keys, "like"));
+        desc.type = peal_reader_text(r, peal_node_find(keys, "type"));
+        desc.size = peal_reader_list(r, peal_node_find(keys, "size"));
+        desc.halo = peal_reader_list(r, peal_node_find(keys, "halo"));
+        desc.align = peal_reader_list(r, peal_node_find(keys, "align"));
+        desc.stagger = peal_reader_list(r, peal_node_find(keys, "stagger"));
+        desc.coarsen = peal_reader_list(r, peal_node_find(keys, "coarsen"));
+        peal_graph_add_field_desc(r->graph, &desc);
+    }
+}
+
+static void read_buffers(peal_reader *r, const peal_node *map)
+{
+    for (int i = 0; expect_map(r, map, "buffers") && i < map->count; i++) {
+        const peal_node *keys = map->pair[i].value;
+        peal_buffer_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
+        desc.name = peal_reader_key(r, &map->pair[i]);
+        if (keys->kind != PEAL_NODE_MAP) {
+            peal_reader_report(r, PEAL_E013, keys->at, "write b: {count: 8}, or b: {}",
+                               "expected a map with the keys of a buffer");
+            continue;
+        }
+        peal_reader_check_keys(r, keys, PEAL_CONTEXT_BUFFER);
+        desc.type = peal_reader_text(r, peal_node_find(keys, "type"));
+        desc.count = peal_reader_text(r, peal_node_find(keys, "count"));
+        peal_reader_points(r, peal_node_find(keys, "box"), false, &desc.box);
+        desc.file = peal_reader_text(r, peal_node_find(keys, "file"));
+        desc.values = peal_reader_list(r, peal_node_find(keys, "values"));
+        desc.keep = peal_reader_boolean(r, peal_node_find(keys, "keep"));
+        peal_graph_add_buffer_desc(r->graph, &desc);
+    }
+}
+
+static void read_loop(peal_reader *r, const peal_node *map)
+{
+    peal_loop_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
+    desc.repeat = peal_reader_text(r, peal_node_find(map, "repeat"));
+    desc.until = peal_reader_text(r, peal_node_find(map, "until"));
+    desc.every = peal_reader_text(r, peal_node_find(map, "every"));
+    desc.lag = peal_reader_text(r, peal_node_find(map, "lag"));
+    if (desc.repeat || desc.until || desc.every || desc.lag)
+        peal_graph_set_loop_desc(r->graph, &desc);
+}
+
+static void read_section(peal_reader *r, const peal_node *map, const char *key,
+                         peal_graph_section section)
+{
+    const peal_node *node = peal_node_find(map, key);
+    if (!node)
+        return;
+    peal_graph_begin_at(r->graph, section, node->at);
+    peal_reader_body(r, node);
+    peal_graph_end_at(r->graph, node->at);
+}
+
+static void read_texts(peal_reader *r, peal_node *node,
+                       void (*add)(peal_graph *graph, const char *text, peal_source source))
+{
+    bool is_list = node && node->kind == PEAL_NODE_LIST;
+    for (int i = 0; node && i < (is_list ? node->count : 1); i++) {
+        peal_node *item = is_list ? node->item[i] : node;
+        const char *text = peal_reader_text(r, item);
+        if (text)
+            add(r->graph, text, item->at);
+    }
+}
+
+static void read_version(peal_reader *r, const peal_node *node)
+{
+    if (node && (node->kind != PEAL_NODE_SCALAR || strcmp(node->text, "1")))
+        peal_reader_report(r, PEAL_E015, node->at, "write `peal: 1`",
+                           "this peal reads version 1 of the language");
+}
+
+static void read_spec(peal_reader *r, const peal_node *root)
+{
+    if (root->kind != PEAL_NODE_MAP) {
+        peal_reader_report(r, PEAL_E011, root->at, "a spec begins with `peal: 1`",
+                           "a spec is a map of keys");
+        return;
+    }
+    peal_reader_check_keys(r, root, PEAL_CONTEXT_SPEC);
+    read_version(r, peal_node_find(root, "peal"));
+    const char *name = peal_reader_text(r, peal_node_find(root, "name"));
+    if (name)
+        r->graph->name = name;
+    read_params(r, peal_node_find(root, "params"));
+    read_topology(r, peal_node_find(root, "topology"));
+    read_texts(r, peal_node_find(root, "kernels"), peal_graph_add_kernels);
+    read_texts(r, peal_node_find(root, "require"), peal_graph_add_require);
+    peal_graph_set_fma(r->graph, peal_reader_boolean(r, peal_node_find(root, "fma")));
+    read_fields(r, peal_node_find(root, "fields"));
+    read_buffers(r, peal_node_find(root, "buffers"));
+    read_loop(r, root);
+    read_section(r, root, "setup", PEAL_SETUP);
+    read_section(r, root, "step", PEAL_STEP);
+    read_section(r, root, "finish", PEAL_FINISH);
+}
+
+/* "dir/jacobi2d.yaml": name jacobi2d, folder dir. */
+static void name_graph(peal_graph *graph, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *base = slash ? slash + 1 : path;
+    size_t length = strlen(base);
+    const char *dot = strrchr(base, '.');
+    if (dot && dot > base)
+        length = (size_t)(dot - base);
+    graph->name = peal_arena_copy_bytes(graph->arena, base, length);
+    graph->file = peal_arena_copy_text(graph->arena, path);
+    graph->folder = ".";
+    if (slash)
+        graph->folder =
+            slash == path ? "/" : peal_arena_copy_bytes(graph->arena, path, (size_t)(slash - path));
+}
+
+/* After mistakes in the document what was built is looked at, too, so that all is reported at once.
+ */
+static void report_the_rest(peal_reader *r)
+{
+    const peal_graph_data *data;
+    if (!r->trapped)
+        peal_graph_resolve(r->graph, r->diagnostics, &data);
+}
+
+static peal_status read_graph(peal_graph *graph, const char *bytes, size_t count,
+                              peal_diagnostics *diagnostics)
+{
+    peal_node *root;
+    int node_count;
+    peal_status status = peal_document_parse(graph->file, bytes, count, graph->arena, diagnostics,
+                                             &root, &node_count);
+    if (status)
+        return status;
+    peal_reader r = {.graph = graph, .arena = graph->arena, .diagnostics = diagnostics};
+    /* decoded, a text has at most 3/2 of its bytes in the file, and may be wanted alone and in a
+     * list */
+    size_t room = 4 * count + 16 * (size_t)node_count + 64;
+    r.pool = peal_arena_allocate(graph->arena, room);
+    r.pool_end = r.pool + room;
+    peal_graph_lend_texts(graph, r.pool, r.pool_end);
+    read_spec(&r, root);
+    if (!r.failures)
+        return PEAL_STATUS_OK;
+    report_the_rest(&r);
+    return PEAL_STATUS_SPEC;
+}
+
+peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t count,
+                                   const char *const *overrides, int override_count,
+                                   peal_diagnostics *diagnostics, peal_graph **out)
+{
+    peal_graph *graph = NULL;
+    peal_status status = peal_graph_create(NULL, &graph);
+    if (status)
+        return status;
+    name_graph(graph, name);
+    for (int i = 0; i < override_count; i++)
+        peal_graph_override(graph, overrides[i]);
+    status = read_graph(graph, bytes, count, diagnostics);
+    if (status)
+        peal_graph_destroy(graph);
+    else
+        *out = graph;
+    return status;
+}
+
+peal_status peal_graph_read(const char *path, const char *const *overrides, int override_count,
+                            peal_diagnostics *diagnostics, peal_graph **out)
+{
+    peal_arena *arena = peal_arena_create();
+    const char *bytes;
+    size_t count;
+    if (!arena)
+        return PEAL_STATUS_ENVIRONMENT;
+    peal_status status = peal_document_load(path, arena, diagnostics, &bytes, &count);
+    if (!status)
+        status = peal_graph_read_memory(strcmp(path, "-") ? path : "<stdin>", bytes, count,
+                                        overrides, override_count, diagnostics, out);
+    peal_arena_destroy(arena);
+    return status;
+}

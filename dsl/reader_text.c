@@ -1,0 +1,206 @@
+/* Texts: what the builder gets of scalars and lists, with the place of every piece.
+ *
+ * A list becomes "[a, [b, c]]" whatever its style in the file; each scalar in it is a piece with
+ * its own place, so that messages of the expression parser point into the file. */
+#include "dsl/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void peal_reader_report(peal_reader *reader, peal_code code, peal_source place, const char *hint,
+                        const char *format, ...)
+{
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    peal_report(reader->diagnostics, code, place, hint, "%s", text);
+    reader->failures++;
+}
+
+/* Appends bytes to the pool; false if it is full, which its size rules out. */
+static bool append(peal_reader *reader, const char *text, size_t length)
+{
+    if ((size_t)(reader->pool_end - reader->pool) <= length)
+        return false;
+    memcpy(reader->pool, text, length);
+    reader->pool += length;
+    return true;
+}
+
+static void append_piece(peal_reader *reader, const char *text, peal_source place)
+{
+    peal_graph_add_piece(reader->graph, reader->pool, place);
+    append(reader, text, strlen(text));
+}
+
+/* `grow(a` of {box: grow(a, 1)}: a scalar without quotes in which a parenthesis stays open. */
+static bool is_cut(const peal_node *node)
+{
+    int open = 0;
+    for (const char *p = node->text; *p && !node->quoted; p++)
+        open += (*p == '(') - (*p == ')');
+    return open > 0;
+}
+
+static bool check_cut(peal_reader *reader, peal_node *node)
+{
+    if (node->trapped || !is_cut(node))
+        return !node->trapped;
+    node->trapped = true;
+    reader->trapped = true;
+    peal_reader_report(reader, PEAL_E018, node->at,
+                       "within {} and [] YAML ends a value at a comma: quote it, \"min(a, b)\"; "
+                       "boxes and footprints are written {a: {grow: 1}}",
+                       "`%.60s` is cut off", node->text);
+    return false;
+}
+
+const char *peal_reader_text(peal_reader *reader, peal_node *node)
+{
+    if (!node || node->trapped)
+        return NULL;
+    if (node->kind != PEAL_NODE_SCALAR) {
+        peal_reader_report(reader, PEAL_E013, node->at, NULL, "expected a single value, found a %s",
+                           node->kind == PEAL_NODE_LIST ? "list" : "map");
+        return NULL;
+    }
+    if (!check_cut(reader, node))
+        return NULL;
+    if (!node->quoted && (!*node->text || !strcmp(node->text, "~"))) {
+        peal_reader_report(reader, PEAL_E013, node->at, NULL, "the value is missing");
+        return NULL;
+    }
+    if (!node->lent) {
+        node->lent = reader->pool;
+        append_piece(reader, node->text, node->at);
+        append(reader, "", 1);
+    }
+    return node->lent;
+}
+
+static bool append_list(peal_reader *reader, peal_node *node)
+{
+    bool good = true;
+    if (node->kind == PEAL_NODE_MAP) {
+        peal_reader_report(reader, PEAL_E013, node->at, NULL,
+                           "expected a value or a list, found a map");
+        return false;
+    }
+    if (node->kind == PEAL_NODE_SCALAR) {
+        good = check_cut(reader, node);
+        append_piece(reader, node->text, node->at);
+        return good;
+    }
+    append_piece(reader, "[", node->at);
+    for (int i = 0; i < node->count; i++) {
+        if (i > 0)
+            append(reader, ", ", 2);
+        good = append_list(reader, node->item[i]) && good;
+    }
+    append(reader, "]", 1);
+    return good;
+}
+
+const char *peal_reader_list(peal_reader *reader, peal_node *node)
+{
+    if (!node || node->kind != PEAL_NODE_LIST)
+        return peal_reader_text(reader, node);
+    const char *start = reader->pool;
+    bool good = append_list(reader, node);
+    append(reader, "", 1);
+    return good ? start : NULL;
+}
+
+bool peal_reader_boolean(peal_reader *reader, peal_node *node)
+{
+    if (!node)
+        return false;
+    bool is_true = node->kind == PEAL_NODE_SCALAR && !node->quoted && !strcmp(node->text, "true");
+    bool is_false = node->kind == PEAL_NODE_SCALAR && !node->quoted && !strcmp(node->text, "false");
+    if (!is_true && !is_false)
+        peal_reader_report(reader, PEAL_E013, node->at, NULL, "expected true or false");
+    return is_true;
+}
+
+int peal_reader_texts(peal_reader *reader, peal_node *node, const char **out, int most)
+{
+    int count = 0;
+    if (!node)
+        return 0;
+    bool is_list = node->kind == PEAL_NODE_LIST;
+    for (int i = 0; i < (is_list ? node->count : 1); i++) {
+        peal_node *item = is_list ? node->item[i] : node;
+        if (count == most) {
+            peal_reader_report(reader, PEAL_E020, item->at, NULL, "more than %d items", most);
+            break;
+        }
+        const char *text = peal_reader_text(reader, item);
+        if (text)
+            out[count++] = text;
+    }
+    return count;
+}
+
+const char *peal_reader_key(peal_reader *reader, const peal_pair *pair)
+{
+    peal_node *key = pair->key;
+    if (!key->lent) {
+        key->lent = reader->pool;
+        append_piece(reader, key->text, key->at);
+        append(reader, "", 1);
+    }
+    return key->lent;
+}
+
+static void report_unknown(peal_reader *reader, const peal_node *map, int index,
+                           const peal_context *context)
+{
+    enum { MOST = 32 };
+    const peal_node *key = map->pair[index].key;
+    const char *candidates[MOST];
+    int count = 0;
+    if (!key->quoted && strchr(key->text, ')') && !strchr(key->text, '(')) {
+        peal_node *before = index > 0 ? map->pair[index - 1].value : NULL;
+        if (before && before->kind == PEAL_NODE_SCALAR && check_cut(reader, before))
+            peal_reader_report(reader, PEAL_E012, key->at, NULL, "unknown key `%.100s` in %s",
+                               key->text, context->title);
+        if (before)
+            return;
+    }
+    if (peal_key_is_reserved(key->text)) {
+        peal_reader_report(reader, PEAL_E016, key->at, NULL,
+                           "key `%s` is reserved for a later version", key->text);
+        return;
+    }
+    for (; count < context->key_count && count < MOST; count++)
+        candidates[count] = context->key[count].name;
+    const char *hint = NULL;
+    const char *nearest =
+        reader->failures < 200 ? peal_nearest_word(key->text, candidates, (size_t)count) : NULL;
+    if (nearest)
+        hint = peal_arena_print(reader->arena, "did you mean `%s`?", nearest);
+    else {
+        hint = "keys are:";
+        for (int i = 0; i < count && reader->failures < 200; i++)
+            hint = peal_arena_print(reader->arena, "%s %s", hint, candidates[i]);
+    }
+    peal_reader_report(reader, PEAL_E012, key->at, hint, "unknown key `%.100s` in %s", key->text,
+                       context->title);
+}
+
+void peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_context_id id)
+{
+    const peal_context *context = peal_context_at(id);
+    for (int i = 0; i < map->count; i++)
+        if (!peal_context_find(context, map->pair[i].key->text))
+            report_unknown(reader, map, i, context);
+    for (int i = 0; i < context->key_count; i++)
+        if (context->key[i].required && !peal_node_find(map, context->key[i].name))
+            peal_reader_report(reader, PEAL_E014, map->at,
+                               peal_arena_print(reader->arena, "%s: %s", context->key[i].name,
+                                                context->key[i].doc),
+                               "%s needs the key `%s`", context->title, context->key[i].name);
+}

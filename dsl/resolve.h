@@ -1,0 +1,64 @@
+/* The steps of peal_graph_resolve, in order. Each reports what it finds and goes on. */
+#ifndef PEAL_DSL_RESOLVE_H
+#define PEAL_DSL_RESOLVE_H
+
+#include "dsl/parser.h"
+
+/* Params with their ranges and overrides. */
+void peal_resolve_params(peal_parser *parser);
+/* Fields and buffers, `like` included; then the topology. */
+void peal_resolve_arrays(peal_parser *parser);
+void peal_resolve_topology(peal_parser *parser);
+/* Bodies, loops and statements; ids and names. */
+void peal_resolve_statements(peal_parser *parser);
+/* Which buffers are constant; lists of ranks and offsets must be. */
+void peal_resolve_constants(peal_parser *parser);
+/* What must be equal on all ranks is. */
+void peal_check_uniform(peal_parser *parser);
+/* The hash of all that has meaning. */
+uint64_t peal_hash_graph(const peal_graph_data *data);
+/* peal_graph_data's `constant`. */
+peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
+                                   peal_constant *out);
+
+/* The number of the field or buffer `name`, -1 after a diagnostic. what: "box", "read", ... */
+int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source source,
+                            const char *what);
+/* A buffer of one element, which has a value in expressions. */
+bool peal_is_one_element(const peal_parser *parser, const peal_array *array);
+/* Whether two expressions are the same text of meaning, or have the same constant value. */
+bool peal_same_expression(const peal_parser *parser, const peal_expr *a, const peal_expr *b);
+bool peal_same_amount(const peal_parser *parser, const peal_amount *a, const peal_amount *b);
+
+/* Points of a box (of a task or buffer) or of a message. */
+bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                         unsigned allow, bool message, peal_points *out);
+/* Statements of each kind (resolve_task.c, resolve_message.c, resolve_simple.c). */
+void peal_resolve_task(peal_parser *parser, const peal_task_desc *desc, peal_statement *out);
+void peal_resolve_exchange(peal_parser *parser, const peal_exchange_desc *desc,
+                           peal_statement *out);
+void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, peal_statement *out);
+void peal_resolve_rank_reduce(peal_parser *parser, const peal_rank_reduce_desc *desc, bool everyone,
+                              peal_statement *out);
+void peal_resolve_swap(peal_parser *parser, const peal_swap_desc *desc, peal_statement *out);
+void peal_resolve_set(peal_parser *parser, const peal_set_desc *desc, peal_statement *out);
+void peal_resolve_print(peal_parser *parser, const peal_print_row_desc *desc, peal_statement *out);
+void peal_resolve_file(peal_parser *parser, const peal_file_desc *desc, peal_statement *out);
+/* A text with {rank} and such: its names must be known. */
+void peal_check_template(peal_parser *parser, const char *text, peal_source source);
+/* reduce: of a task (one element) or over ranks. Returns how many. */
+int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, peal_source source,
+                            bool of_task, peal_reduction *out);
+
+/* Calls visit(user, array) for what a statement itself writes (loops: nothing). */
+void peal_statement_writes(const peal_statement *statement, void (*visit)(void *user, int array),
+                           void *user);
+/* Calls visit(user, statement) for every statement of a body, nested ones too, in order. */
+void peal_body_walk(const peal_body *body, void (*visit)(void *user, const peal_statement *),
+                    void *user);
+
+/* One word of several: its index, or -1 after a diagnostic with the nearest. */
+int peal_parse_word(peal_parser *parser, const char *word, peal_source source, const char *what,
+                    const char *const *words, size_t count);
+
+#endif

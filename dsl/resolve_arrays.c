@@ -1,0 +1,322 @@
+/* Fields, buffers and the topology. */
+#include "base/expression.h"
+#include "dsl/resolve.h"
+
+#include <string.h>
+
+static const char *const type_names[PEAL_TYPE_COUNT] = {"f64", "f32", "i32", "i64", "u8"};
+
+int peal_parse_word(peal_parser *parser, const char *word, peal_source source, const char *what,
+                    const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(words[i], word))
+            return (int)i;
+    const char *hint = peal_parser_hint(parser, word, words, count);
+    if (!hint) {
+        hint = words[0];
+        for (size_t i = 1; i < count; i++)
+            hint = peal_arena_print(parser->graph->arena, "%s, %s", hint, words[i]);
+        hint = peal_arena_print(parser->graph->arena, "possible are: %s", hint);
+    }
+    peal_parser_report(parser, PEAL_E055, word, source, hint, "`%s` is no %s", word, what);
+    return -1;
+}
+
+static void add_name(peal_parser *parser, const char *name, peal_source source, int index)
+{
+    struct peal_name_slot slot;
+    if (!peal_is_name(name) || peal_is_reserved(name))
+        peal_parser_report(parser, PEAL_E051, name, source,
+                           "a name is a letter, then letters, digits, _; words of the language are "
+                           "taken",
+                           "`%s` cannot be the name of a field or buffer", name);
+    else if (!peal_name_add(parser->graph->arena, &parser->names, name, PEAL_NAME_ARRAY, index,
+                            &slot))
+        peal_parser_report(parser, PEAL_E050, name, source,
+                           "params, fields and buffers share one name space",
+                           "there is a %s `%s` already",
+                           slot.kind == PEAL_NAME_PARAM                          ? "param"
+                           : parser->arrays[slot.index].kind == PEAL_ARRAY_FIELD ? "field"
+                                                                                 : "buffer",
+                           name);
+}
+
+static const raw_array *find_field(peal_parser *parser, const char *name, peal_source source)
+{
+    struct peal_name_slot slot;
+    if (peal_name_find(&parser->names, name, &slot) && slot.kind == PEAL_NAME_ARRAY &&
+        parser->arrays[slot.index].kind == PEAL_ARRAY_FIELD)
+        return &parser->graph->arrays.item[slot.index];
+    int count = 0;
+    const char **names =
+        PEAL_ARENA_ARRAY(parser->graph->arena, const char *, parser->data->array_count + 1);
+    for (int i = 0; i < parser->data->array_count && count < 256; i++)
+        if (parser->arrays[i].kind == PEAL_ARRAY_FIELD)
+            names[count++] = parser->arrays[i].name;
+    peal_parser_report(parser, PEAL_E062, name, source,
+                       peal_parser_hint(parser, name, names, (size_t)count),
+                       "`like` names no field: `%s`", name);
+    return NULL;
+}
+
+/* Fills what the field doesn't say from what it is like, along the chain. */
+static bool merge_like(peal_parser *parser, peal_field_desc *field)
+{
+    const char *like = field->like;
+    for (int steps = 0; like; steps++) {
+        const raw_array *raw = find_field(parser, like, field->source);
+        if (!raw)
+            return false;
+        if (steps > parser->data->array_count || !strcmp(like, field->name)) {
+            peal_parser_report(parser, PEAL_E062, field->like, field->source, NULL,
+                               "field `%s` is like itself", field->name);
+            return false;
+        }
+        const peal_field_desc *other = raw->field;
+        const char **to[] = {&field->type,  &field->size,    &field->halo,
+                             &field->align, &field->stagger, &field->coarsen};
+        const char *from[] = {other->type,  other->size,    other->halo,
+                              other->align, other->stagger, other->coarsen};
+        for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++)
+            if (!*to[i])
+                *to[i] = from[i];
+        like = other->like;
+    }
+    return true;
+}
+
+static void resolve_type(peal_parser *parser, const char *type, peal_source source, peal_array *out)
+{
+    int index =
+        type ? peal_parse_word(parser, type, source, "type", type_names, PEAL_TYPE_COUNT) : 0;
+    out->type = index < 0 ? PEAL_F64 : (peal_type)index;
+}
+
+static bool resolve_size(peal_parser *parser, const peal_field_desc *field, peal_array *out)
+{
+    if (!field->size) {
+        peal_parser_report(parser, PEAL_E061, field->name, field->source,
+                           "say size: [nx, ny], or like: another field", "field `%s` has no size",
+                           field->name);
+        return false;
+    }
+    const peal_item *item =
+        peal_parse_list(parser, field->size, field->source, PEAL_ALLOW_UNIFORM, NULL);
+    if (!item)
+        return false;
+    int axes = item->is_list ? item->count : 1;
+    if (axes < 1 || axes > PEAL_AXES) {
+        peal_parser_report(parser, PEAL_E059, field->size, field->source, NULL,
+                           "a field has 1 to %d axes, not %d", PEAL_AXES, axes);
+        return false;
+    }
+    out->axis_count = axes;
+    for (int k = 0; k < axes; k++) {
+        const peal_item *part = item->is_list ? &item->item[k] : item;
+        if (!part->expr) {
+            peal_parser_report(parser, PEAL_E058, NULL, part->source, NULL,
+                               "expected the size of an axis");
+            return false;
+        }
+        out->size[k] = part->expr;
+        peal_require_integer(parser, part->expr, "a size");
+    }
+    return true;
+}
+
+static void resolve_axes(peal_parser *parser, const char *text, const peal_field_desc *field,
+                         const char *what, int axis_count, const peal_expr **out)
+{
+    if (text)
+        peal_parse_axes(parser, text, field->source, PEAL_ALLOW_UNIFORM, axis_count, NULL, what,
+                        out);
+}
+
+static void resolve_field(peal_parser *parser, const peal_field_desc *desc, peal_array *out)
+{
+    peal_field_desc field = *desc;
+    field.name = out->name;
+    out->data = field.data;
+    out->axis_count = 1;
+    if (!merge_like(parser, &field))
+        return;
+    resolve_type(parser, field.type, field.source, out);
+    if (!resolve_size(parser, &field, out))
+        return;
+    peal_parse_amount(parser, field.halo, field.source, PEAL_ALLOW_UNIFORM, out->axis_count,
+                      &out->halo);
+    resolve_axes(parser, field.align, &field, "align", out->axis_count, out->align);
+    resolve_axes(parser, field.stagger, &field, "stagger", out->axis_count, out->stagger);
+    resolve_axes(parser, field.coarsen, &field, "coarsen", out->axis_count, out->coarsen);
+}
+
+static void resolve_values(peal_parser *parser, const peal_buffer_desc *buffer, peal_array *out)
+{
+    const peal_item *item =
+        peal_parse_list(parser, buffer->values, buffer->source, PEAL_ALLOW_TEXT_RANK, NULL);
+    if (!item)
+        return;
+    int count = item->is_list ? item->count : 1;
+    const peal_expr **values =
+        PEAL_ARENA_ARRAY(parser->graph->arena, const peal_expr *, count ? count : 1);
+    for (int i = 0; i < count; i++) {
+        const peal_item *part = item->is_list ? &item->item[i] : item;
+        values[i] = part->expr;
+        if (!part->expr) {
+            peal_parser_report(parser, PEAL_E058, NULL, part->source, NULL,
+                               "values are a list of numbers");
+            return;
+        }
+        if (out->type == PEAL_F64 || out->type == PEAL_F32)
+            peal_require_number(parser, part->expr, "a value");
+        else
+            peal_require_integer(parser, part->expr, "a value of an integer buffer");
+    }
+    out->values = values;
+    out->value_count = count;
+}
+
+static void resolve_buffer(peal_parser *parser, const peal_buffer_desc *buffer, peal_array *out)
+{
+    bool has_box = buffer->box.name || buffer->box.box;
+    int ways =
+        (buffer->count != NULL) + has_box + (buffer->file != NULL) + (buffer->values != NULL);
+    out->data = buffer->data;
+    out->keep = buffer->keep;
+    out->axis_count = 1;
+    resolve_type(parser, buffer->type, buffer->source, out);
+    if (ways > 1) {
+        peal_parser_report(parser, PEAL_E060, buffer->name, buffer->source,
+                           "each of them says how many elements there are",
+                           "buffer `%s` has more than one of count, box, file, values", out->name);
+        return;
+    }
+    if (buffer->count) {
+        out->count = peal_parse_expression(parser, buffer->count, buffer->source,
+                                           PEAL_ALLOW_RANK | PEAL_ALLOW_DIMS);
+        peal_require_integer(parser, out->count, "a count");
+    }
+    if (has_box && peal_resolve_points(parser, &buffer->box, buffer->source,
+                                       PEAL_ALLOW_RANK | PEAL_ALLOW_DIMS, false, &out->points))
+        out->axis_count = out->points.array >= 0 ? parser->arrays[out->points.array].axis_count
+                                                 : out->points.ranges.axis_count;
+    if (buffer->file) {
+        peal_check_template(parser, buffer->file, buffer->source);
+        out->file = buffer->file;
+    }
+    if (buffer->values)
+        resolve_values(parser, buffer, out);
+}
+
+bool peal_is_one_element(const peal_parser *parser, const peal_array *array)
+{
+    peal_value value;
+    if (array->kind != PEAL_ARRAY_BUFFER || array->points.kind != PEAL_POINTS_ONE)
+        return false;
+    if (array->file || array->value_count > 1)
+        return false;
+    return !array->count || (peal_constant_value(parser, array->count, &value) &&
+                             value.kind == PEAL_INTEGER && value.u.integer == 1);
+}
+
+void peal_resolve_arrays(peal_parser *parser)
+{
+    peal_graph *graph = parser->graph;
+    int count = graph->arrays.count;
+    peal_array *arrays = PEAL_ARENA_ARRAY(graph->arena, peal_array, count);
+    parser->arrays = arrays;
+    parser->data->arrays = arrays;
+    parser->data->array_count = count;
+    for (int i = 0; i < count; i++) {
+        const raw_array *raw = &graph->arrays.item[i];
+        const char *name = raw->field ? raw->field->name : raw->buffer->name;
+        arrays[i].kind = raw->kind;
+        arrays[i].name = name ? name : "";
+        arrays[i].points.array = -1;
+        arrays[i].source = raw->field ? raw->field->source : raw->buffer->source;
+        add_name(parser, arrays[i].name, arrays[i].source, i);
+    }
+    for (int i = 0; i < count; i++) {
+        parser->array_ready = i;
+        if (arrays[i].kind == PEAL_ARRAY_FIELD)
+            resolve_field(parser, graph->arrays.item[i].field, &arrays[i]);
+        else
+            resolve_buffer(parser, graph->arrays.item[i].buffer, &arrays[i]);
+    }
+    parser->array_ready = count;
+}
+
+static int default_axes(const peal_parser *parser)
+{
+    for (int i = 0; i < parser->data->array_count; i++)
+        if (parser->arrays[i].kind == PEAL_ARRAY_FIELD)
+            return parser->arrays[i].axis_count < PEAL_RANK_AXES ? parser->arrays[i].axis_count
+                                                                 : PEAL_RANK_AXES;
+    return 1;
+}
+
+static bool resolve_periodic_item(peal_parser *parser, const peal_item *item, bool *out)
+{
+    peal_value value;
+    if (!item->expr || !peal_constant_value(parser, item->expr, &value) ||
+        value.kind != PEAL_BOOLEAN) {
+        peal_parser_report(parser, PEAL_E058, NULL, item->source, "write periodic: [false, true]",
+                           "expected true or false by axis");
+        return false;
+    }
+    *out = value.u.boolean;
+    return true;
+}
+
+static void resolve_periodic(peal_parser *parser, const peal_topology_desc *desc,
+                             peal_topology *out)
+{
+    const peal_item *item = peal_parse_list(parser, desc->periodic, desc->source, 0, NULL);
+    if (!item)
+        return;
+    if (item->is_list && item->count > out->axis_count) {
+        peal_parser_report(parser, PEAL_E059, NULL, item->source, NULL,
+                           "periodic lists %d axes, the topology has %d", item->count,
+                           out->axis_count);
+        return;
+    }
+    for (int k = 0; k < (item->is_list ? item->count : out->axis_count); k++)
+        if (!resolve_periodic_item(parser, item->is_list ? &item->item[k] : item,
+                                   &out->periodic[k]))
+            return;
+}
+
+void peal_resolve_topology(peal_parser *parser)
+{
+    const peal_topology_desc *desc = parser->graph->topology;
+    peal_topology *out = &parser->data->topology;
+    if (!desc)
+        return;
+    out->given = true;
+    out->source = desc->source;
+    out->axis_count = default_axes(parser);
+    if (desc->dims) {
+        const peal_item *item = peal_parse_list(parser, desc->dims, desc->source, 0, "auto");
+        if (!item)
+            return;
+        out->axis_count = item->is_list ? item->count : 1;
+        if (out->axis_count < 1 || out->axis_count > PEAL_RANK_AXES) {
+            peal_parser_report(parser, PEAL_E059, desc->dims, desc->source, NULL,
+                               "a topology has 1 to %d axes, not %d", PEAL_RANK_AXES,
+                               out->axis_count);
+            out->axis_count = 1;
+            return;
+        }
+        for (int k = 0; k < out->axis_count; k++) {
+            const peal_item *part = item->is_list ? &item->item[k] : item;
+            out->dims[k] = part->expr;
+            if (part->is_list)
+                peal_parser_report(parser, PEAL_E058, NULL, part->source, NULL,
+                                   "expected a number or auto by axis");
+            peal_require_integer(parser, part->expr, "a number of ranks");
+        }
+    }
+    if (desc->periodic)
+        resolve_periodic(parser, desc, out);
+}

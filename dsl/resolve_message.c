@@ -1,0 +1,199 @@
+/* Communication: exchange, send, recv, reduce and allreduce over ranks. */
+#include "base/expression.h"
+#include "dsl/resolve.h"
+
+#include <string.h>
+
+void peal_resolve_exchange(peal_parser *parser, const peal_exchange_desc *desc, peal_statement *out)
+{
+    peal_arena *arena = parser->graph->arena;
+    peal_exchange_item *list = PEAL_ARENA_ARRAY(arena, peal_exchange_item, PEAL_GRAPH_EXCHANGE);
+    int count = 0, given = 0;
+    for (; given < PEAL_GRAPH_EXCHANGE && desc->exchange[given].name; given++) {
+        const peal_access_desc *item = &desc->exchange[given];
+        peal_source source = item->source.line > 0 ? item->source : desc->source;
+        peal_exchange_item *to = &list[count];
+        *to = (peal_exchange_item){.footprint = PEAL_FOOTPRINT_WHOLE,
+                                   .source = peal_graph_place(parser->graph, item->name, source)};
+        to->array = peal_resolve_array_name(parser, item->name, source, "`exchange`");
+        if (to->array < 0)
+            continue;
+        const peal_array *array = &parser->arrays[to->array];
+        bool twice = false;
+        for (int i = 0; i < count; i++)
+            twice = twice || list[i].array == to->array;
+        if (array->kind != PEAL_ARRAY_FIELD)
+            peal_parser_report(parser, PEAL_E063, item->name, source,
+                               "buffers have no halo; send and recv them", "`%s` is not a field",
+                               array->name);
+        else if (twice)
+            peal_parser_report(parser, PEAL_E052, item->name, source, NULL,
+                               "`%s` stands twice in an exchange", array->name);
+        else if ((item->grow && item->star) || item->box || item->per_tile || item->tile)
+            peal_parser_report(parser, PEAL_E060, item->name, source, NULL,
+                               "an exchange takes all of the halo, or grow or star of it");
+        else if (!item->grow && !item->star)
+            count++;
+        else {
+            to->footprint = item->grow ? PEAL_FOOTPRINT_GROW : PEAL_FOOTPRINT_STAR;
+            count += peal_parse_amount(parser, item->grow ? item->grow : item->star, source,
+                                       PEAL_ALLOW_UNIFORM | PEAL_ALLOW_COUNTERS, array->axis_count,
+                                       &to->amount);
+        }
+    }
+    if (given == 0)
+        peal_parser_report(parser, PEAL_E061, NULL, desc->source, NULL,
+                           "an exchange names no field");
+    out->u.exchange.item = list;
+    out->u.exchange.item_count = count;
+    if (!out->name) {
+        out->name = "exchange";
+        for (int i = 0; i < count; i++)
+            out->name =
+                peal_arena_print(arena, "%s %s", out->name, parser->arrays[list[i].array].name);
+    }
+}
+
+static int resolve_axis(peal_parser *parser, const char *word, peal_source source)
+{
+    static const char *const axes[] = {"x", "y", "z"};
+    return peal_parse_word(parser, word, source, "axis", axes, PEAL_RANK_AXES);
+}
+
+/* The number of the buffer that text names as a list, -1 if it isn't a name of one. */
+static int list_named(const peal_parser *parser, const char *text)
+{
+    struct peal_name_slot slot;
+    if (!peal_name_find(&parser->names, text, &slot) || slot.kind != PEAL_NAME_ARRAY)
+        return -1;
+    const peal_array *array = &parser->arrays[slot.index];
+    bool scalar = peal_is_one_element(parser, array);
+    return array->kind == PEAL_ARRAY_BUFFER && (array->file || array->values || !scalar)
+               ? slot.index
+               : -1;
+}
+
+static void resolve_peers(peal_parser *parser, const char *text, const char *along,
+                          peal_source source, const char *word, peal_peers *out)
+{
+    *out = (peal_peers){.list = -1, .kind = PEAL_PEER_ALL};
+    out->source = peal_graph_place(parser->graph, along ? along : text, source);
+    if (along && text) {
+        peal_parser_report(parser, PEAL_E060, along, source, NULL, "`%s` and `along` together",
+                           word);
+        return;
+    }
+    if (along) {
+        int axis = resolve_axis(parser, along, source);
+        out->kind = PEAL_PEER_ALONG;
+        out->axis = axis < 0 ? 0 : axis;
+        return;
+    }
+    if (!text) {
+        peal_parser_report(parser, PEAL_E061, NULL, source,
+                           "a direction [0, -1], a rank, a list of ranks, all, or {along: x}",
+                           "`%s` is missing", word);
+        return;
+    }
+    if (!strcmp(text, "all"))
+        return;
+    if (text[strspn(text, " \t\n")] == '[') {
+        out->kind = PEAL_PEER_DIRECTION;
+        peal_parse_direction(parser, text, source, PEAL_ALLOW_STATIC, &out->direction);
+        return;
+    }
+    out->list = list_named(parser, text);
+    out->kind = out->list >= 0 ? PEAL_PEER_LIST : PEAL_PEER_RANK;
+    if (out->kind == PEAL_PEER_LIST)
+        return;
+    out->rank = peal_parse_expression(parser, text, source, PEAL_ALLOW_STATIC);
+    peal_require_integer(parser, out->rank, "a rank");
+}
+
+static void resolve_offsets(peal_parser *parser, const peal_message_desc *desc,
+                            peal_message_statement *out)
+{
+    out->offsets = -1;
+    if (!desc->offsets)
+        return;
+    if (out->peers.kind == PEAL_PEER_DIRECTION || out->peers.kind == PEAL_PEER_RANK)
+        peal_parser_report(parser, PEAL_E060, desc->offsets, desc->source,
+                           "offsets say which piece each of several peers gets",
+                           "offsets with a single peer");
+    out->offsets = list_named(parser, desc->offsets);
+    if (out->offsets >= 0)
+        return;
+    out->offset = peal_parse_expression(parser, desc->offsets, desc->source, PEAL_ALLOW_STATIC);
+    peal_require_integer(parser, out->offset, "offsets");
+}
+
+void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, peal_statement *out)
+{
+    bool is_send = out->kind == PEAL_STATEMENT_SEND;
+    peal_message_statement *message = &out->u.message;
+    const peal_points_desc *points = is_send ? &desc->send : &desc->recv;
+    const char *wrong = is_send ? desc->from : desc->to;
+    message->count = -1;
+    if (!points->name)
+        peal_parser_report(parser, PEAL_E061, points->box, desc->source, NULL,
+                           "a %s names no field or buffer", is_send ? "send" : "recv");
+    else
+        peal_resolve_points(parser, points, desc->source, PEAL_ALLOW_STATIC, true,
+                            &message->points);
+    if (wrong)
+        peal_parser_report(parser, PEAL_E060, wrong, desc->source, NULL,
+                           is_send ? "a send goes `to`, not `from`"
+                                   : "a recv comes `from`, not `to`");
+    resolve_peers(parser, is_send ? desc->to : desc->from, desc->along, desc->source,
+                  is_send ? "to" : "from", &message->peers);
+    message->tag = peal_parse_expression(parser, desc->tag, desc->source, PEAL_ALLOW_STATIC);
+    peal_require_integer(parser, message->tag, "a tag");
+    resolve_offsets(parser, desc, message);
+    if (desc->count)
+        peal_parser_report(parser, PEAL_E068, desc->count, desc->source,
+                           "until then send the whole buffer and its count in a second message",
+                           "messages whose count only the run knows are not built yet");
+    if (!out->name)
+        out->name = peal_arena_print(parser->graph->arena, "%s %s", is_send ? "send" : "recv",
+                                     points->name ? points->name : "");
+}
+
+void peal_resolve_rank_reduce(peal_parser *parser, const peal_rank_reduce_desc *desc, bool everyone,
+                              peal_statement *out)
+{
+    peal_arena *arena = parser->graph->arena;
+    peal_reduction list[PEAL_CALL_PARTIALS];
+    peal_rank_reduction *reduce = &out->u.reduce;
+    int count = peal_resolve_reductions(parser, desc->reduce, desc->source, false, list);
+    peal_reduction *own = PEAL_ARENA_ARRAY(arena, peal_reduction, count);
+    const char *name = everyone ? "allreduce" : "reduce";
+    reduce->along = -1;
+    for (int i = 0; i < count; i++) {
+        own[i] = list[i];
+        for (int j = 0; j < i; j++)
+            if (list[j].array == list[i].array)
+                peal_parser_report(parser, PEAL_E052, NULL, list[i].source, NULL,
+                                   "`%s` stands twice in a reduction",
+                                   parser->arrays[list[i].array].name);
+    }
+    if (!desc->reduce[0].name)
+        peal_parser_report(parser, PEAL_E061, NULL, desc->source, "write {allreduce: {d2: sum}}",
+                           "the reduction names no buffer");
+    reduce->item = own;
+    reduce->item_count = count;
+    if (desc->along)
+        reduce->along = resolve_axis(parser, desc->along, desc->source);
+    if (everyone && desc->to)
+        peal_parser_report(parser, PEAL_E060, desc->to, desc->source,
+                           "reduce goes to one rank, allreduce to all", "an allreduce with `to`");
+    else if (!everyone && !desc->to)
+        peal_parser_report(parser, PEAL_E061, NULL, desc->source, "say to: 0, or write allreduce",
+                           "a reduce without `to`");
+    reduce->root = peal_parse_expression(parser, desc->to, desc->source,
+                                         PEAL_ALLOW_UNIFORM | PEAL_ALLOW_COUNTERS);
+    peal_require_integer(parser, reduce->root, "a rank");
+    for (int i = 0; i < count && !out->name; i++)
+        name = peal_arena_print(arena, "%s %s", name, parser->arrays[list[i].array].name);
+    if (!out->name)
+        out->name = name;
+}

@@ -1,0 +1,137 @@
+/* Points: which of an array's a task visits or a message carries. */
+#include "dsl/resolve.h"
+
+#include <string.h>
+
+enum { CANDIDATES = 256 };
+
+int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source source,
+                            const char *what)
+{
+    struct peal_name_slot slot;
+    const char *candidates[CANDIDATES];
+    int count = 0;
+    if (peal_name_find(&parser->names, name, &slot) && slot.kind == PEAL_NAME_ARRAY) {
+        if (slot.index < parser->array_ready)
+            return slot.index;
+        peal_parser_report(parser, PEAL_E042, name, source, "declare it further up",
+                           "`%s` is declared after what uses it", name);
+        return -1;
+    }
+    for (int i = 0; i < parser->array_ready && count < CANDIDATES; i++)
+        candidates[count++] = parser->arrays[i].name;
+    peal_parser_report(parser, PEAL_E041, name, source,
+                       peal_parser_hint(parser, name, candidates, (size_t)count),
+                       "%s names no field or buffer: `%s`", what, name);
+    return -1;
+}
+
+static int count_forms(const peal_points_desc *desc)
+{
+    return (desc->grow != NULL) + (desc->rim != NULL) + (desc->box != NULL) +
+           (desc->border != NULL) + (desc->halo != NULL) + (desc->count != NULL);
+}
+
+static bool contradiction(peal_parser *parser, const char *at, peal_source source, const char *hint,
+                          const char *what)
+{
+    peal_parser_report(parser, PEAL_E060, at, source, hint, "%s", what);
+    return false;
+}
+
+static bool resolve_part(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                         unsigned allow, int axis_count, peal_points *out)
+{
+    if (!strcmp(desc->part, "interior"))
+        out->part = PEAL_PART_INTERIOR;
+    else if (!strcmp(desc->part, "boundary"))
+        out->part = PEAL_PART_BOUNDARY;
+    else {
+        out->part = PEAL_PART_EXTENDED;
+        return peal_parse_amount(parser, desc->part, source, allow, axis_count, &out->part_amount);
+    }
+    return true;
+}
+
+static bool resolve_form(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                         unsigned allow, int axis_count, peal_points *out)
+{
+    out->kind = PEAL_POINTS_ALL;
+    if (desc->box) {
+        out->kind = PEAL_POINTS_RANGES;
+        return peal_parse_ranges(parser, desc->box, source, allow, axis_count, &out->ranges);
+    }
+    if (desc->border || desc->halo) {
+        out->kind = desc->border ? PEAL_POINTS_BORDER : PEAL_POINTS_HALO;
+        return peal_parse_direction(parser, desc->border ? desc->border : desc->halo, source, allow,
+                                    &out->direction);
+    }
+    if (desc->grow || desc->rim) {
+        out->kind = desc->grow ? PEAL_POINTS_GROW : PEAL_POINTS_RIM;
+        return peal_parse_amount(parser, desc->grow ? desc->grow : desc->rim, source, allow,
+                                 axis_count, &out->amount);
+    }
+    return true;
+}
+
+static bool check_array(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                        bool message, const peal_array *array)
+{
+    if (array->kind == PEAL_ARRAY_FIELD)
+        return true;
+    bool plain = !desc->grow && !desc->rim && !desc->border && !desc->halo && !desc->part;
+    if (message && plain)
+        return true;
+    peal_parser_report(parser, PEAL_E063, desc->name, source,
+                       message ? "of a buffer all or {b: [[first, end]]} is sent"
+                               : "points that belong to no field are a box of their own: [[0, m]]",
+                       "`%s` is not a field", array->name);
+    return false;
+}
+
+static bool resolve_local(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                          unsigned allow, peal_points *out)
+{
+    if (desc->part)
+        return contradiction(parser, desc->part, source, NULL,
+                             "`part` is about a field, this box belongs to none");
+    out->kind = PEAL_POINTS_RANGES;
+    out->source = peal_graph_place(parser->graph, desc->box, source);
+    return peal_parse_ranges(parser, desc->box, source, allow, PEAL_AXES, &out->ranges);
+}
+
+bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                         unsigned allow, bool message, peal_points *out)
+{
+    *out = (peal_points){.array = -1};
+    if (desc->source.line > 0)
+        source = desc->source;
+    out->source = peal_graph_place(parser->graph, desc->name, source);
+    if (desc->count || desc->max) {
+        peal_parser_report(parser, PEAL_E068, desc->count ? desc->count : desc->max, source,
+                           "until then let the task visit all of [[0, max]] and look at the count "
+                           "itself",
+                           "boxes whose number of points only the run knows are not built yet");
+        return false;
+    }
+    if (count_forms(desc) > 1)
+        return contradiction(parser, desc->name, source, NULL,
+                             "a box is one of grow, rim, box, border, halo");
+    if (!desc->name)
+        return desc->box ? resolve_local(parser, desc, source, allow, out) : true;
+    if (message && (desc->grow || desc->rim || desc->part))
+        return contradiction(parser, desc->name, source, NULL,
+                             "a message carries all, [[first, end]], a border or a halo");
+    if (desc->part && (desc->border || desc->halo))
+        return contradiction(parser, desc->part, source, NULL,
+                             "`part` does not go with border or halo");
+    out->array =
+        peal_resolve_array_name(parser, desc->name, source, message ? "a message" : "a box");
+    if (out->array < 0)
+        return false;
+    const peal_array *array = &parser->arrays[out->array];
+    if (!check_array(parser, desc, source, message, array) ||
+        !resolve_form(parser, desc, source, allow, array->axis_count, out))
+        return false;
+    return !desc->part || resolve_part(parser, desc, source, allow, array->axis_count, out);
+}

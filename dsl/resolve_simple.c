@@ -1,0 +1,165 @@
+/* Statements of one line: swap, set, print, load, save. */
+#include "base/expression.h"
+#include "dsl/resolve.h"
+
+#include <string.h>
+
+static bool same_axes(const peal_parser *parser, const peal_expr *const *a,
+                      const peal_expr *const *b)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (!peal_same_expression(parser, a[k], b[k]))
+            return false;
+    return true;
+}
+
+static bool same_points(const peal_parser *parser, const peal_points *a, const peal_points *b)
+{
+    bool same = a->kind == b->kind && a->array == b->array && a->part == b->part &&
+                peal_same_amount(parser, &a->amount, &b->amount) &&
+                peal_same_amount(parser, &a->part_amount, &b->part_amount);
+    for (int k = 0; k < PEAL_AXES && same; k++)
+        same = peal_same_expression(parser, a->ranges.low[k], b->ranges.low[k]) &&
+               peal_same_expression(parser, a->ranges.high[k], b->ranges.high[k]);
+    for (int k = 0; k < PEAL_RANK_AXES && same; k++)
+        same = peal_same_expression(parser, a->direction.step[k], b->direction.step[k]);
+    return same;
+}
+
+/* What differs between two arrays that are swapped; NULL: nothing. */
+static const char *difference(const peal_parser *parser, const peal_array *a, const peal_array *b)
+{
+    if (a->kind != b->kind)
+        return "one is a field, the other a buffer";
+    if (a->type != b->type)
+        return "their types differ";
+    if (!same_axes(parser, a->size, b->size))
+        return "their sizes differ";
+    if (!peal_same_amount(parser, &a->halo, &b->halo))
+        return "their halos differ";
+    if (!same_axes(parser, a->align, b->align) || !same_axes(parser, a->stagger, b->stagger) ||
+        !same_axes(parser, a->coarsen, b->coarsen))
+        return "their grids differ (align, stagger, coarsen)";
+    if (!peal_same_expression(parser, a->count, b->count) ||
+        !same_points(parser, &a->points, &b->points))
+        return "their counts differ";
+    if (a->file || b->file || a->values || b->values)
+        return "constant contents cannot be swapped";
+    return NULL;
+}
+
+void peal_resolve_swap(peal_parser *parser, const peal_swap_desc *desc, peal_statement *out)
+{
+    int array[2] = {-1, -1};
+    for (int i = 0; i < 2; i++)
+        if (desc->swap[i])
+            array[i] = peal_resolve_array_name(parser, desc->swap[i], desc->source, "`swap`");
+        else
+            peal_parser_report(parser, PEAL_E061, desc->swap[0], desc->source, "swap: [a, b]",
+                               "a swap names two fields or two buffers");
+    out->u.swap.first = array[0];
+    out->u.swap.second = array[1];
+    if (!out->name)
+        out->name =
+            peal_arena_print(parser->graph->arena, "swap %s %s", desc->swap[0] ? desc->swap[0] : "",
+                             desc->swap[1] ? desc->swap[1] : "");
+    if (array[0] < 0 || array[1] < 0)
+        return;
+    if (array[0] == array[1]) {
+        peal_parser_report(parser, PEAL_E052, desc->swap[1], desc->source, NULL,
+                           "`%s` is swapped with itself", desc->swap[1]);
+        return;
+    }
+    const char *why = difference(parser, &parser->arrays[array[0]], &parser->arrays[array[1]]);
+    if (why)
+        peal_parser_report(parser, PEAL_E066, desc->swap[0], desc->source,
+                           "swap exchanges names, not values; say like: for the second",
+                           "`%s` and `%s` cannot be swapped: %s", desc->swap[0], desc->swap[1],
+                           why);
+}
+
+void peal_resolve_set(peal_parser *parser, const peal_set_desc *desc, peal_statement *out)
+{
+    if (!out->name)
+        out->name = peal_arena_print(parser->graph->arena, "set %s", desc->set ? desc->set : "");
+    out->u.set.array = -1;
+    if (!desc->set || !desc->value) {
+        peal_parser_report(parser, PEAL_E061, desc->set, desc->source, "{set: x, value: 0.5}",
+                           "a set names a buffer and a value");
+        return;
+    }
+    int array = peal_resolve_array_name(parser, desc->set, desc->source, "`set`");
+    out->u.set.array = array;
+    out->u.set.value = peal_parse_expression(parser, desc->value, desc->source, PEAL_ALLOW_ALL);
+    if (array < 0 || !out->u.set.value)
+        return;
+    const peal_array *to = &parser->arrays[array];
+    if (!peal_is_one_element(parser, to))
+        peal_parser_report(parser, PEAL_E063, desc->set, desc->source, NULL,
+                           "`%s` is not a buffer of one element", to->name);
+    else if (to->type == PEAL_F64 || to->type == PEAL_F32)
+        peal_require_number(parser, out->u.set.value, "the value of a set");
+    else
+        peal_require_integer(parser, out->u.set.value, "the value of an integer buffer");
+}
+
+void peal_resolve_print(peal_parser *parser, const peal_print_row_desc *desc, peal_statement *out)
+{
+    peal_print_item *list =
+        PEAL_ARENA_ARRAY(parser->graph->arena, peal_print_item, PEAL_GRAPH_PRINT);
+    int count = 0;
+    for (int i = 0; i < PEAL_GRAPH_PRINT && desc->print[i].name; i++) {
+        const peal_print_desc *item = &desc->print[i];
+        peal_source source = item->source.line > 0 ? item->source : desc->source;
+        for (int j = 0; j < i; j++)
+            if (!strcmp(desc->print[j].name, item->name))
+                peal_parser_report(parser, PEAL_E050, item->name, source, NULL,
+                                   "two columns `%s` in a print", item->name);
+        if (!item->value)
+            peal_parser_report(parser, PEAL_E061, item->name, source, "{print: {norm: sqrt(d2)}}",
+                               "column `%s` has no value", item->name);
+        const peal_expr *value = peal_parse_expression(parser, item->value, source, PEAL_ALLOW_ALL);
+        if (value && peal_require_number(parser, value, "what is printed"))
+            list[count++] = (peal_print_item){item->name, value};
+    }
+    if (!desc->print[0].name)
+        peal_parser_report(parser, PEAL_E061, NULL, desc->source, "{print: {norm: sqrt(d2)}}",
+                           "a print of nothing");
+    out->u.print.item = list;
+    out->u.print.item_count = count;
+    if (!out->name)
+        out->name = "print";
+}
+
+void peal_check_template(peal_parser *parser, const char *text, peal_source source)
+{
+    int64_t zero[PEAL_LOOP_DEPTH] = {0};
+    peal_scope scope = {.graph = parser->data,
+                        .ranks = 1,
+                        .counter = zero,
+                        .counter_count = parser->counter_count};
+    const char *expanded;
+    if (peal_template_expand(text, &scope, parser->counter,
+                             peal_graph_place(parser->graph, text, source), parser->graph->arena,
+                             &expanded, parser->diagnostics))
+        parser->failures++;
+}
+
+void peal_resolve_file(peal_parser *parser, const peal_file_desc *desc, peal_statement *out)
+{
+    bool is_load = out->kind == PEAL_STATEMENT_LOAD;
+    const char *what = is_load ? desc->load : desc->save;
+    out->u.file.array = -1;
+    out->u.file.file = desc->file;
+    if (!out->name)
+        out->name = peal_arena_print(parser->graph->arena, "%s %s", is_load ? "load" : "save",
+                                     what ? what : "");
+    if (!what || !desc->file) {
+        peal_parser_report(parser, PEAL_E061, what, desc->source, "{save: u, file: \"u.npy\"}",
+                           "a %s names a field or buffer and a file", is_load ? "load" : "save");
+        return;
+    }
+    out->u.file.array =
+        peal_resolve_array_name(parser, what, desc->source, is_load ? "`load`" : "`save`");
+    peal_check_template(parser, desc->file, desc->source);
+}

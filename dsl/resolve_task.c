@@ -1,0 +1,220 @@
+/* Tasks: box, tile, accesses, reductions, arguments. */
+#include "base/expression.h"
+#include "dsl/resolve.h"
+
+#include <string.h>
+
+typedef struct task_parse {
+    peal_parser *parser;
+    const peal_task_desc *desc;
+    peal_source source;
+    peal_access access[PEAL_CALL_VIEWS];
+    int access_count;
+    int seen[PEAL_CALL_VIEWS + PEAL_CALL_PARTIALS];
+    int seen_count;
+} task_parse;
+
+static bool note_name(task_parse *t, int array, const char *name, peal_source source)
+{
+    for (int i = 0; i < t->seen_count; i++)
+        if (t->seen[i] == array) {
+            peal_parser_report(t->parser, PEAL_E052, name, source,
+                               "list what is both read and written under `update`",
+                               "`%s` stands twice in task `%s`", name,
+                               t->desc->name ? t->desc->name : "");
+            return false;
+        }
+    if (t->seen_count < PEAL_CALL_VIEWS + PEAL_CALL_PARTIALS)
+        t->seen[t->seen_count++] = array;
+    return true;
+}
+
+static bool has_box(const peal_array *array)
+{
+    return array->kind == PEAL_ARRAY_FIELD || array->points.kind != PEAL_POINTS_ONE;
+}
+
+static bool resolve_footprint(task_parse *t, const peal_access_desc *desc, peal_source source,
+                              peal_access *out)
+{
+    const peal_array *array = &t->parser->arrays[out->array];
+    out->footprint = has_box(array) ? PEAL_FOOTPRINT_TILE : PEAL_FOOTPRINT_WHOLE;
+    if (desc->whole)
+        out->footprint = PEAL_FOOTPRINT_WHOLE;
+    if (desc->tile)
+        out->footprint = PEAL_FOOTPRINT_TILE;
+    if (desc->per_tile) {
+        out->footprint = PEAL_FOOTPRINT_PER_TILE;
+        out->per_tile = peal_parse_expression(t->parser, desc->per_tile, source, PEAL_ALLOW_STATIC);
+        return out->per_tile && peal_require_integer(t->parser, out->per_tile, "per_tile");
+    }
+    if (desc->box) {
+        out->footprint = PEAL_FOOTPRINT_RANGES;
+        return peal_parse_ranges(t->parser, desc->box, source, PEAL_ALLOW_STATIC, array->axis_count,
+                                 &out->ranges);
+    }
+    if (!desc->grow && !desc->star)
+        return true;
+    out->footprint = desc->grow ? PEAL_FOOTPRINT_GROW : PEAL_FOOTPRINT_STAR;
+    if (out->mode == PEAL_WRITE_ACCESS) {
+        peal_parser_report(t->parser, PEAL_E060, desc->name, source,
+                           "grow and star widen only what is read; a tile writes its points",
+                           "`%s` is only written", desc->name);
+        return false;
+    }
+    return peal_parse_amount(t->parser, desc->grow ? desc->grow : desc->star, source,
+                             PEAL_ALLOW_STATIC, array->axis_count, &out->amount);
+}
+
+static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_access_mode mode)
+{
+    peal_source source = desc->source.line > 0 ? desc->source : t->source;
+    peal_access out = {.mode = mode,
+                       .source = peal_graph_place(t->parser->graph, desc->name, source)};
+    static const char *const whats[] = {"`read`", "`update`", "`write`"};
+    int forms = (desc->grow != NULL) + (desc->star != NULL) + (desc->box != NULL) +
+                (desc->per_tile != NULL) + desc->whole + desc->tile;
+    out.array = peal_resolve_array_name(t->parser, desc->name, source, whats[mode]);
+    if (out.array < 0 || !note_name(t, out.array, desc->name, source))
+        return;
+    if (forms > 1) {
+        peal_parser_report(t->parser, PEAL_E060, desc->name, source, NULL,
+                           "an access is one of tile, grow, star, whole, per_tile, ranges");
+        return;
+    }
+    if (!resolve_footprint(t, desc, source, &out))
+        return;
+    if (t->access_count == PEAL_CALL_VIEWS) {
+        peal_parser_report(t->parser, PEAL_E065, desc->name, source, "split the task",
+                           "a task has at most %d accesses", PEAL_CALL_VIEWS);
+        return;
+    }
+    t->access[t->access_count++] = out;
+}
+
+static void resolve_accesses(task_parse *t)
+{
+    const peal_access_desc *lists[] = {t->desc->read, t->desc->update, t->desc->write};
+    for (int mode = 0; mode < 3; mode++)
+        for (int i = 0; i < PEAL_CALL_VIEWS && lists[mode][i].name; i++)
+            resolve_access(t, &lists[mode][i], (peal_access_mode)mode);
+}
+
+int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, peal_source source,
+                            bool of_task, peal_reduction *out)
+{
+    static const char *const combines[] = {"sum", "min", "max"};
+    int count = 0;
+    for (int i = 0; i < PEAL_CALL_PARTIALS && desc[i].name; i++) {
+        peal_source place = desc[i].source.line > 0 ? desc[i].source : source;
+        int array = peal_resolve_array_name(parser, desc[i].name, place, "`reduce`");
+        const char *combine = desc[i].combine ? desc[i].combine : "";
+        int index = peal_parse_word(parser, combine, place, "way to combine", combines, 3);
+        if (array < 0 || index < 0)
+            continue;
+        const peal_array *a = &parser->arrays[array];
+        if (of_task ? !peal_is_one_element(parser, a) : a->kind == PEAL_ARRAY_FIELD) {
+            peal_parser_report(parser, PEAL_E063, desc[i].name, place, NULL,
+                               of_task ? "`%s` is not a buffer of one element"
+                                       : "`%s` is a field; buffers are reduced over ranks",
+                               a->name);
+            continue;
+        }
+        out[count++] =
+            (peal_reduction){.array = array,
+                             .combine = (peal_combine)index,
+                             .source = peal_graph_place(parser->graph, desc[i].name, place)};
+    }
+    return count;
+}
+
+static void resolve_reductions(task_parse *t, peal_task_statement *out)
+{
+    peal_reduction list[PEAL_CALL_PARTIALS];
+    int count = peal_resolve_reductions(t->parser, t->desc->reduce, t->source, true, list);
+    for (int i = 0; i < count; i++)
+        note_name(t, list[i].array, t->parser->arrays[list[i].array].name, list[i].source);
+    peal_reduction *own = PEAL_ARENA_ARRAY(t->parser->graph->arena, peal_reduction, count);
+    if (count > 0)
+        memcpy(own, list, (size_t)count * sizeof(*own));
+    out->reduction = own;
+    out->reduction_count = count;
+}
+
+static void resolve_arguments(task_parse *t, peal_task_statement *out)
+{
+    const peal_expr **list =
+        PEAL_ARENA_ARRAY(t->parser->graph->arena, const peal_expr *, PEAL_CALL_ARGUMENTS);
+    for (int i = 0; i < PEAL_CALL_ARGUMENTS && t->desc->args[i]; i++) {
+        const peal_expr *expr =
+            peal_parse_expression(t->parser, t->desc->args[i], t->source, PEAL_ALLOW_ALL);
+        if (expr && peal_require_number(t->parser, expr, "an argument"))
+            list[out->argument_count++] = expr;
+    }
+    out->argument = list;
+}
+
+/* A number is the extent along x, as in a list of one item. */
+static void resolve_tile(task_parse *t, peal_task_statement *out)
+{
+    const char *text = t->desc->tile;
+    if (!text)
+        return;
+    out->tile_given = true;
+    if (!strcmp(text, "whole")) {
+        out->tile_whole = true;
+        return;
+    }
+    peal_expr const *extent[PEAL_AXES] = {0};
+    int count = peal_parse_axes(t->parser, text, t->source, PEAL_ALLOW_UNIFORM, PEAL_AXES, NULL,
+                                "a tile's extent", extent);
+    bool is_list = strchr(text, '[') != NULL;
+    for (int k = 0; k < count && (is_list || k == 0); k++)
+        out->tile[k] = extent[k];
+}
+
+static void resolve_kernel(task_parse *t, peal_task_statement *out)
+{
+    const peal_task_desc *desc = t->desc;
+    const char *kernel = desc->kernel ? desc->kernel : desc->name;
+    out->function = desc->function;
+    out->user = desc->user;
+    if (desc->function) {
+        if (desc->kernel)
+            peal_parser_report(t->parser, PEAL_E060, desc->kernel, t->source, NULL,
+                               "a task has a kernel or a function, not both");
+        return;
+    }
+    out->kernel = kernel;
+    if (kernel && !peal_is_name(kernel))
+        peal_parser_report(t->parser, PEAL_E051, kernel, t->source,
+                           "kernels are C functions: PEAL_KERNEL(relax)(...)",
+                           "`%s` cannot be the name of a kernel", kernel);
+    else if (kernel && t->parser->graph->kernels.count == 0)
+        peal_parser_report(t->parser, PEAL_E061, kernel, t->source,
+                           "name the C file that defines it: kernels: file.c",
+                           "there are no kernels for task `%s`", desc->name ? desc->name : kernel);
+}
+
+void peal_resolve_task(peal_parser *parser, const peal_task_desc *desc, peal_statement *out)
+{
+    task_parse t = {.parser = parser, .desc = desc, .source = desc->source};
+    peal_task_statement *task = &out->u.task;
+    peal_arena *arena = parser->graph->arena;
+    if (!desc->name || !*desc->name)
+        peal_parser_report(parser, PEAL_E061, desc->name, t.source, NULL, "a task without a name");
+    resolve_kernel(&t, task);
+    peal_resolve_points(parser, &desc->box, t.source, PEAL_ALLOW_STATIC, false, &task->box);
+    resolve_tile(&t, task);
+    resolve_accesses(&t);
+    resolve_reductions(&t, task);
+    resolve_arguments(&t, task);
+    task->independent = desc->independent;
+    peal_access *access = PEAL_ARENA_ARRAY(arena, peal_access, t.access_count);
+    if (t.access_count > 0)
+        memcpy(access, t.access, (size_t)t.access_count * sizeof(*access));
+    task->access = access;
+    task->access_count = t.access_count;
+    if (!out->name)
+        out->name = desc->name ? desc->name : "task";
+}

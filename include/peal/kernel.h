@@ -1,0 +1,108 @@
+/* What the kernels of a spec are written with.
+ *
+ *     PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, an),
+ *                        PEAL_REDUCE(double, d2), long rows, double weight)
+ *     {
+ *         double sum = 0;
+ *         PEAL_FOR_2D(t, x, y) {
+ *             float v = 0.5f * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y));
+ *             PEAL_AT(an, x, y) = v;
+ *             sum += v;
+ *         }
+ *         PEAL_PARTIAL(d2, sum);
+ *     }
+ *
+ * Parameters: the tile, then the task's read, update, write and reduce in the order in which it
+ * lists them, then its args: an integer is a long, a real a double. peal writes the call, so a
+ * wrong number or type of parameters does not compile. peal includes this header before the
+ * kernels; including it again does no harm.
+ *
+ * The same source is compiled for the CPU and for accelerators: use no library but math. A kernel
+ * is inlined into its only caller, so that the compiler sees which results nobody asks for. */
+#ifndef PEAL_KERNEL_H
+#define PEAL_KERNEL_H
+
+#include <peal/call.h>
+
+/* Distances between neighbours along y, z and the fourth axis, in elements; along x it is 1. The
+ * names are odd so that no name of a kernel's own, put into a macro, can meet them. */
+typedef struct peal_strides_ {
+    int64_t peal_y_, peal_z_, peal_w_;
+} peal_strides_;
+
+/* Arrays of one call never overlap. Where a kernel may wait for memory that others write, peal
+ * defines this away. */
+#ifndef PEAL_RESTRICT
+#define PEAL_RESTRICT __restrict__
+#endif
+
+#define PEAL_KERNEL(peal_name_)                                                                    \
+    static inline __attribute__((always_inline)) void peal_kernel_##peal_name_
+
+/* Parameters. u[i] is element i of a buffer without a box; PEAL_AT is for fields. */
+#define PEAL_READ(peal_type_, peal_array_)                                                         \
+    const peal_type_ *PEAL_RESTRICT peal_array_,                                                   \
+        const peal_strides_ peal_array_##_strides_ __attribute__((unused))
+#define PEAL_UPDATE(peal_type_, peal_array_)                                                       \
+    peal_type_ *PEAL_RESTRICT peal_array_,                                                         \
+        const peal_strides_ peal_array_##_strides_ __attribute__((unused))
+#define PEAL_WRITE(peal_type_, peal_array_)                                                        \
+    peal_type_ *PEAL_RESTRICT peal_array_,                                                         \
+        const peal_strides_ peal_array_##_strides_ __attribute__((unused))
+#define PEAL_REDUCE(peal_type_, peal_array_) peal_type_ *PEAL_RESTRICT peal_array_
+
+/* The point with these global coordinates, halo included: PEAL_AT(u, x), (u, x, y), (u, x, y, z),
+ * (u, x, y, z, w). It can be assigned to. */
+#define PEAL_AT(peal_array_, ...)                                                                  \
+    PEAL_PICK_(__VA_ARGS__, PEAL_AT_4_, PEAL_AT_3_, PEAL_AT_2_, PEAL_AT_1_, )                      \
+    (peal_array_, __VA_ARGS__)
+#define PEAL_PICK_(peal_1_, peal_2_, peal_3_, peal_4_, peal_pick_, ...) peal_pick_
+#define PEAL_AT_1_(peal_array_, peal_1_)                                                           \
+    ((void)sizeof(peal_array_##_strides_), peal_array_)[(int64_t)(peal_1_)]
+#define PEAL_AT_2_(peal_array_, peal_1_, peal_2_)                                                  \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_y_]
+#define PEAL_AT_3_(peal_array_, peal_1_, peal_2_, peal_3_)                                         \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_y_ +           \
+                (int64_t)(peal_3_)*peal_array_##_strides_.peal_z_]
+#define PEAL_AT_4_(peal_array_, peal_1_, peal_2_, peal_3_, peal_4_)                                \
+    peal_array_[(int64_t)(peal_1_) + (int64_t)(peal_2_)*peal_array_##_strides_.peal_y_ +           \
+                (int64_t)(peal_3_)*peal_array_##_strides_.peal_z_ +                                \
+                (int64_t)(peal_4_)*peal_array_##_strides_.peal_w_]
+
+/* The tile's points, in any order; int coordinates, x fastest here. */
+#define PEAL_FOR_1D(peal_tile_, peal_x_)                                                           \
+    for (int peal_x_ = (peal_tile_).lo[0], peal_x_##_end_ = (peal_tile_).hi[0];                    \
+         peal_x_ < peal_x_##_end_; peal_x_++)
+#define PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                  \
+    for (int peal_y_ = (peal_tile_).lo[1], peal_y_##_end_ = (peal_tile_).hi[1];                    \
+         peal_y_ < peal_y_##_end_; peal_y_++)                                                      \
+    PEAL_FOR_1D(peal_tile_, peal_x_)
+#define PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                         \
+    for (int peal_z_ = (peal_tile_).lo[2], peal_z_##_end_ = (peal_tile_).hi[2];                    \
+         peal_z_ < peal_z_##_end_; peal_z_++)                                                      \
+    PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)
+
+/* 0 .. n - 1, shared among the tile's threads, of which the CPU has one. */
+#define PEAL_FOR(peal_tile_, peal_i_, peal_n_)                                                     \
+    for (int64_t peal_i_ = 0 * (peal_tile_).count, peal_i_##_end_ = (int64_t)(peal_n_);            \
+         peal_i_ < peal_i_##_end_; peal_i_++)
+
+/* PEAL_ONE(t) { ... } is done by one thread. PEAL_SYNC(t): all before it is visible to all after.
+ */
+#define PEAL_ONE(peal_tile_)  if ((void)(peal_tile_), 1)
+#define PEAL_SYNC(peal_tile_) ((void)(peal_tile_))
+
+/* This tile's part of a reduction, once a tile. Without a reader it and what leads to it vanish. */
+#define PEAL_PARTIAL(peal_array_, peal_value_)                                                     \
+    do {                                                                                           \
+        if (peal_array_)                                                                           \
+            *(peal_array_) = (peal_value_);                                                        \
+    } while (0)
+
+/* a * b + c rounded once. Nothing else is contracted, unless the spec says `fma: true`. */
+#define PEAL_FMA(peal_a_, peal_b_, peal_c_)                                                        \
+    _Generic((peal_a_) * (peal_b_) + (peal_c_), float                                              \
+             : __builtin_fmaf, default                                                             \
+             : __builtin_fma)((peal_a_), (peal_b_), (peal_c_))
+
+#endif

@@ -1,0 +1,148 @@
+/* A plan: a graph that was checked, scheduled for this process's ranks, bound to memory and armed.
+ *
+ *     peal_graph_compile(graph, session, NULL, &plan);
+ *     peal_plan_start(plan, 1000, NULL);      (setup, the first time, and 1000 steps)
+ *     ... compute something else ...
+ *     peal_plan_wait(plan);
+ *     peal_plan_view(plan, 0, "u", &view);    (where u is now)
+ *     peal_plan_finish(plan);                 (the finish section; agreed by all)
+ *     peal_plan_destroy(plan);
+ *
+ * Collective calls are made by all processes of the session, in the same order. Between start and
+ * wait the application must not touch the plan's arrays (its lent memory included), nor start
+ * another plan that shares them. */
+#ifndef PEAL_PLAN_H
+#define PEAL_PLAN_H
+
+#include <peal/call.h>
+#include <peal/plugin/graph.h>
+#include <peal/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct peal_graph peal_graph;
+typedef struct peal_plan peal_plan;
+
+/* A row that `print` made: in the process that hosts rank 0, in order, on any thread. names and
+ * values have count elements and are valid during the call. */
+typedef void (*peal_row_function)(void *user, int64_t step, int count, const char *const *names,
+                                  const peal_value *values);
+
+struct peal_backend_hooks;
+
+/* How a graph is compiled and run. All members but size may be zero; equal in all processes, except
+ * for row, row_user and cache_folder. */
+typedef struct peal_plan_options {
+    size_t size;       /* sizeof(peal_plan_options) */
+    const char *mode;  /* "serial", "sync", "stream", "fused", ...; NULL or "auto": the first of
+                          fused, stream, sync that the graph and the backend allow */
+    int ranks;         /* how many ranks the job has; 0: one a process. At least the processes */
+    int threads;       /* workers a process; 0: the cores it may use / processes of its host */
+    double deadline_s; /* longest wait without progress; 0: the session's */
+    bool verify;       /* keep what peal_plan_verify needs; refused before the run if too big */
+    bool check_footprints;    /* run every tile again with other contents outside its footprint, and
+                                 report undeclared accesses; implies serial */
+    bool allow_outside;       /* kernel files outside the spec's folder */
+    const char *cache_folder; /* of compiled kernels; NULL: by XDG rules */
+    peal_row_function row;    /* NULL: rows are dropped */
+    void *row_user;
+    const struct peal_backend_hooks *hooks; /* tests only (<peal/plugin/backend.h>); NULL */
+} peal_plan_options;
+
+/* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
+#define PEAL_STEPS_ALL ((int64_t)-1)
+
+/* What a start waits for and signals on an accelerator. Unused members are zero. */
+typedef struct peal_start {
+    size_t size;  /* sizeof(peal_start) */
+    void *stream; /* an accelerator's stream after whose work the plan starts; NULL on the host */
+} peal_start;
+
+typedef struct peal_plan_statistics {
+    double seconds;       /* from the first op to the last, summed over the starts waited for */
+    int64_t steps_done;   /* iterations of the outermost loop since the plan was made */
+    bool stopped;         /* `until` ended the last start */
+    int64_t memory_bytes; /* that peal allocated for the ranks of this process */
+} peal_plan_statistics;
+
+/* Where an array of a rank is now. Element (x, y, z, w) in global coordinates is
+ * ((T *)view.base)[x + y * view.stride[1] + ...]; only points of `stored` may be touched. Buffers:
+ * base[i]. */
+typedef struct peal_plan_array {
+    peal_view view;
+    peal_type type;
+    peal_box part;   /* this rank's part */
+    peal_box own;    /* part and the ghost points that belong to the rank */
+    peal_box stored; /* own and halo */
+} peal_plan_array;
+
+/* Checks the graph over all ranks, schedules it for the ranks of this process and prepares
+ * everything that a run needs: memory, mappings of peers, kernels, threads. Collective. options
+ * NULL: all defaults. The graph is used until the plan is destroyed. All processes return the same
+ * status:
+ * PEAL_STATUS_SPEC (the graph is wrong or differs between processes), PEAL_STATUS_ENVIRONMENT (a
+ * forced mode that cannot run, too little memory, no compiler, a required path that is not there),
+ * PEAL_STATUS_USAGE. What is wrong is in the session's diagnostics. *out is set only on success. */
+peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
+                               const peal_plan_options *options, peal_plan **out);
+
+/* Starts `setup` (the first time) and then n steps (PEAL_STEPS_ALL: what is left of `repeat`); the
+ * counter `step` counts on. Collective: returns when all processes have started the same plan with
+ * the same n, else PEAL_STATUS_USAGE in all. In stream and fused the steps run while the caller
+ * goes on; in serial and sync they are done when it returns. start may be NULL. */
+peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start);
+
+/* Waits until the ranks of this process have done the steps that were started and everything sent
+ * to them has arrived. Not collective. After a fault anywhere in the job: the first cause's status,
+ * in all processes. */
+peal_status peal_plan_wait(peal_plan *plan);
+
+/* Where array `name` of rank `rank` (one of this process) is now; swaps are taken into account, so
+ * call it again after a run. Between wait and the next start. PEAL_STATUS_USAGE: a run is under
+ * way, an unknown name, or a rank of another process. */
+peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out);
+/* Ranks of this process: [*first, *end). In serial process 0 hosts all. */
+void peal_plan_ranks(const peal_plan *plan, int *first, int *end);
+
+/* Runs the `finish` section (once; after a wait) and agrees on the outcome: PEAL_STATUS_OK only if
+ * every process has done everything. Collective, once a plan. */
+peal_status peal_plan_finish(peal_plan *plan);
+
+/* Compares, bit for bit, owned points and kept buffers with what `serial` computes in process 0 for
+ * the same steps. Collective; between wait and start, or after finish. The plan was compiled with
+ * `verify`. PEAL_STATUS_WRONG_RESULT: a diagnostic names the first difference (array, rank,
+ * coordinates, both values). */
+peal_status peal_plan_verify(peal_plan *plan);
+
+/* A number that is equal for equal contents of what is defined after a run (owned points, kept
+ * buffers) of array `name`; NULL: of all arrays. It doesn't depend on mode or processes.
+ * Collective; between wait and start, or after finish. */
+peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest);
+
+/* What the plan has done so far; after a wait. */
+void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out);
+/* Steps done by now; any thread, at any time before destroy. */
+int64_t peal_plan_progress(const peal_plan *plan);
+/* How it runs (what "auto" has chosen), ranks in all, workers a rank, the layout of the ranks. */
+peal_mode peal_plan_mode(const peal_plan *plan);
+int peal_plan_rank_count(const peal_plan *plan);
+int peal_plan_workers(const peal_plan *plan);
+void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES]);
+/* The number that is equal on all ranks of equal plans. */
+uint64_t peal_plan_hash(const peal_plan *plan);
+/* Steps that PEAL_STEPS_ALL would start now. */
+int64_t peal_plan_steps_left(const peal_plan *plan);
+/* One line: backend, mode (and why not a faster one), ranks x processes, transports, hash.
+ * Truncated to bytes, always terminated. */
+void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes);
+
+/* Stops what still runs (then the job is aborted) and frees the plan. Not collective. NULL is fine.
+ */
+void peal_plan_destroy(peal_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

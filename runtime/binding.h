@@ -1,0 +1,54 @@
+/* A binding: schedules of the ranks that this process hosts, their memory, and the memory of the
+ * ranks they talk to. What a plan runs on, and what its oracle runs on. */
+#ifndef PEAL_RUNTIME_BINDING_H
+#define PEAL_RUNTIME_BINDING_H
+
+#include "runtime/session.h"
+#include "scheduler/scheduler.h"
+
+#include <peal/plugin/backend.h>
+
+typedef struct peal_bound_rank {
+    const peal_schedule *schedule;
+    peal_segment segment;
+    unsigned char **peer_segment; /* by index of schedule->peer */
+} peal_bound_rank;
+
+typedef struct peal_imported {
+    int rank;
+    peal_segment segment;
+} peal_imported;
+
+typedef struct peal_binding {
+    peal_session *session;
+    int process, processes; /* of the machine the schedules were made for */
+    int first, count;       /* ranks [first, first + count) are here */
+    int key;                /* rank r is published under key + r */
+    peal_bound_rank *rank;
+    peal_imported *imported;
+    int imported_count;
+    peal_backend_rank *backend_rank; /* the same as a backend wants it */
+    unsigned transports;             /* bit k: a channel of a rank here uses transport kind k */
+} peal_binding;
+
+/* Ranks [*first, *end) of a machine that `process` hosts. */
+void peal_machine_ranks(const peal_machine *machine, int process, int *first, int *end);
+
+/* Takes the schedules of the ranks of this process from the compilation, allocates and fills their
+ * segments and publishes those that others need. `machine` with one process binds all ranks here,
+ * in private memory. Not collective, but with several processes all take as many keys. After a
+ * failure peal_binding_release frees what there is. */
+peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
+                                  peal_compilation *compilation, const peal_machine *machine,
+                                  int process);
+/* Makes the segments of all peers reachable. Other processes have allocated theirs, or will. */
+peal_status peal_binding_attach(peal_binding *binding);
+/* NULL and zeroed bindings are fine. */
+void peal_binding_release(peal_binding *binding);
+
+/* Bytes of the segments here. */
+int64_t peal_binding_bytes(const peal_binding *binding);
+/* First byte of `stored` of storage `storage` of hosted rank `index`. */
+unsigned char *peal_binding_array(const peal_binding *binding, int index, int storage);
+
+#endif

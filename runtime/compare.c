@@ -1,0 +1,181 @@
+/* Compares graph and options over the processes before anything is allocated. */
+#include "runtime/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192 };
+
+/* What a process is about to do. */
+typedef struct claim {
+    int32_t status;
+    int32_t mode, ranks, threads;
+    int32_t verify, check_footprints;
+    uint64_t graph_hash;
+    char message[MESSAGE_BYTES];
+} claim;
+
+static claim claim_of(const peal_plan *plan, peal_status mine, int from)
+{
+    claim own = {
+        .status = (int32_t)mine,
+        .mode = (int32_t)plan->mode,
+        .ranks = plan->machine.ranks,
+        .threads = plan->machine.workers,
+        .verify = plan->options.verify,
+        .check_footprints = plan->options.check_footprints,
+        .graph_hash = plan->data ? plan->data->hash : 0,
+    };
+    const char *message = mine ? peal_session_first_message(plan->session, from) : NULL;
+    if (mine)
+        snprintf(own.message, sizeof(own.message), "%s",
+                 message ? message : peal_status_name(mine));
+    return own;
+}
+
+/* The graph in words, a line a thing, as far as it fits. */
+static void write_graph(const peal_graph_data *data, char *text)
+{
+    size_t used = 0;
+#define ADD(...)                                                                                   \
+    do {                                                                                           \
+        if (used < TEXT_BYTES)                                                                     \
+            used += (size_t)snprintf(text + used, TEXT_BYTES - used, __VA_ARGS__);                 \
+    } while (0)
+    ADD("name %s\n", data->name);
+    for (int i = 0; i < data->param_count; i++) {
+        const peal_value *value = &data->params[i].value;
+        const char *name = data->params[i].name;
+        if (value->kind == PEAL_INTEGER)
+            ADD("param %s = %lld\n", name, (long long)value->u.integer);
+        else if (value->kind == PEAL_REAL)
+            ADD("param %s = %.17g\n", name, value->u.real);
+        else if (value->kind == PEAL_BOOLEAN)
+            ADD("param %s = %s\n", name, value->u.boolean ? "true" : "false");
+        else
+            ADD("param %s = '%s'\n", name, value->u.text);
+    }
+    for (int i = 0; i < data->array_count; i++)
+        ADD("%s %s, %s\n", data->arrays[i].kind == PEAL_ARRAY_FIELD ? "field" : "buffer",
+            data->arrays[i].name, peal_type_name(data->arrays[i].type));
+    for (int i = 0; i < data->kernel_count; i++)
+        ADD("kernels %s\n", data->kernels[i]);
+    ADD("%d statements\n", data->statement_count);
+#undef ADD
+    text[TEXT_BYTES - 1] = 0;
+}
+
+/* Reports the first line that differs. Lines are cut at their ends in place. */
+static peal_status report_difference(const peal_plan *plan, char *mine, char *first)
+{
+    char *a = mine, *b = first;
+    const char *here = NULL, *there = NULL;
+    while (a && b && !here) {
+        char *next_a = strchr(a, '\n'), *next_b = strchr(b, '\n');
+        if (next_a)
+            *next_a++ = 0;
+        if (next_b)
+            *next_b++ = 0;
+        if (strcmp(a, b)) {
+            here = a;
+            there = b;
+        }
+        a = next_a;
+        b = next_b;
+    }
+    const char *hint = "give all processes the same spec and the same --set";
+    if (!here)
+        return peal_report(plan->session->diagnostics, PEAL_E353, PEAL_NO_SOURCE, hint,
+                           "the graph of process %d differs from that of process 0 in its "
+                           "statements (%016llx)",
+                           plan->session->identity.process, (unsigned long long)plan->data->hash);
+    return peal_report(plan->session->diagnostics, PEAL_E353, PEAL_NO_SOURCE, hint,
+                       "the graph of process %d differs from that of process 0: \"%s\" here, "
+                       "\"%s\" there",
+                       plan->session->identity.process, here, there);
+}
+
+/* Collective: names the difference in the processes that differ from process 0. */
+static peal_status name_difference(peal_plan *plan, const claim *all)
+{
+    int from = peal_diagnostics_count(plan->session->diagnostics);
+    char mine[TEXT_BYTES], first[TEXT_BYTES];
+    write_graph(plan->data, mine);
+    memcpy(first, mine, TEXT_BYTES);
+    peal_status status = peal_control_broadcast(plan->session->control, 0, first, TEXT_BYTES);
+    if (!status && all[0].graph_hash != plan->data->hash)
+        status = report_difference(plan, mine, first);
+    return peal_session_agree(plan->session, status, from);
+}
+
+static peal_status compare_options(peal_plan *plan, const claim *all, int processes)
+{
+    for (int p = 1; p < processes; p++) {
+        const char *what = NULL;
+        if (all[p].mode != all[0].mode)
+            what = "mode";
+        else if (all[p].ranks != all[0].ranks)
+            what = "number of ranks";
+        else if (all[p].verify != all[0].verify)
+            what = "verify";
+        else if (all[p].check_footprints != all[0].check_footprints)
+            what = "check_footprints";
+        if (what)
+            return peal_report(plan->session->diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+                               "give all processes the same options",
+                               "peal_graph_compile: process %d has another %s than process 0", p,
+                               what);
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* The fewest threads of all, shared among the ranks of the fullest process. */
+static void settle_workers(peal_plan *plan, const claim *all, int processes)
+{
+    int threads = all[0].threads;
+    for (int p = 1; p < processes; p++)
+        if (all[p].threads < threads)
+            threads = all[p].threads;
+    int ranks = (plan->machine.ranks + plan->machine.processes - 1) / plan->machine.processes;
+    plan->machine.workers = threads / ranks > 0 ? threads / ranks : 1;
+}
+
+static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, int processes)
+{
+    for (int p = 0; p < processes; p++)
+        if (all[p].status) {
+            if (!mine)
+                peal_report(plan->session->diagnostics, PEAL_E359, PEAL_NO_SOURCE, NULL,
+                            "process %d: %.*s", p, MESSAGE_BYTES - 1, all[p].message);
+            return (peal_status)all[p].status;
+        }
+    for (int p = 1; p < processes; p++)
+        if (all[p].graph_hash != all[0].graph_hash)
+            return name_difference(plan, all);
+    peal_status status = compare_options(plan, all, processes);
+    if (!status)
+        settle_workers(plan, all, processes);
+    return status;
+}
+
+peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from)
+{
+    peal_session *session = plan->session;
+    int processes = session->identity.processes;
+    claim own = claim_of(plan, mine, from);
+    if (processes == 1)
+        return judge(plan, mine, &own, 1);
+    claim *all = calloc((size_t)processes, sizeof(*all));
+    if (!all)
+        return peal_session_fail(session,
+                                 peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                                             "no memory for %d claims", processes),
+                                 from);
+    peal_status status = peal_control_allgather(session->control, &own, sizeof(own), all);
+    if (status)
+        status = peal_session_status(session) ? peal_session_cause(session) : status;
+    else
+        status = judge(plan, mine, all, processes);
+    free(all);
+    return status;
+}

@@ -1,0 +1,361 @@
+/* The exchange alone: a schedule of one step, run on the calling thread. */
+#include "runtime/exchange.h"
+#include "dsl/dsl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int mark(const peal_session *session)
+{
+    return peal_diagnostics_count(session->diagnostics);
+}
+
+static peal_status no_memory(peal_session *session)
+{
+    return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                       "no memory for the tables of an exchange");
+}
+
+/* ---- create ---- */
+
+static peal_status choose_machine(peal_exchange *exchange, const peal_halo_desc *desc)
+{
+    peal_session *session = exchange->session;
+    int processes = session->identity.processes;
+    exchange->machine = (peal_machine){
+        .ranks = desc->ranks ? desc->ranks : processes,
+        .processes = processes,
+        .workers = 1,
+        .cache_bytes = 1 << 20,
+    };
+    if (exchange->machine.ranks < processes)
+        return peal_report(session->diagnostics, PEAL_E356, PEAL_NO_SOURCE,
+                           "use fewer processes or more ranks", "%d ranks in %d processes",
+                           exchange->machine.ranks, processes);
+    for (int i = 0; i < desc->field_count; i++)
+        if (desc->field[i].data && exchange->machine.ranks != processes)
+            return peal_report(session->diagnostics, PEAL_E365, PEAL_NO_SOURCE,
+                               "use as many processes as ranks, or let peal allocate",
+                               "field %d is lent memory, but there are %d ranks in %d processes", i,
+                               exchange->machine.ranks, processes);
+    return PEAL_STATUS_OK;
+}
+
+/* The caller's strides, in a copy of the schedule. Only its owner addresses lent memory: neighbours
+ * send to staging. */
+static peal_status apply_strides(peal_exchange *exchange, const peal_halo_desc *desc)
+{
+    peal_binding *binding = &exchange->binding;
+    size_t count = (size_t)binding->count;
+    exchange->schedule = calloc(count + 1, sizeof(*exchange->schedule));
+    exchange->array = calloc(count + 1, sizeof(*exchange->array));
+    if (!exchange->schedule || !exchange->array)
+        return no_memory(exchange->session);
+    for (size_t i = 0; i < count; i++) {
+        const peal_schedule *schedule = binding->rank[i].schedule;
+        size_t bytes = (size_t)schedule->array_count * sizeof(*schedule->array);
+        peal_schedule_array *array = exchange->array[i] = malloc(bytes + 1);
+        if (!array)
+            return no_memory(exchange->session);
+        memcpy(array, schedule->array, bytes);
+        for (int f = 0; f < desc->field_count; f++)
+            for (int k = 1; k < desc->axis_count; k++) {
+                int64_t asked = desc->field[f].stride[k], *stride = &array[f].layout.stride[k];
+                if (!desc->field[f].data || !asked)
+                    continue;
+                if (asked < *stride)
+                    return peal_report(exchange->session->diagnostics, PEAL_E362, PEAL_NO_SOURCE,
+                                       "strides count elements, and rows must not overlap",
+                                       "field %d of rank %d has stride[%d] = %" PRId64
+                                       ", its stored points need %" PRId64,
+                                       f, schedule->rank, k, asked, *stride);
+                *stride = asked;
+            }
+        exchange->schedule[i] = *schedule;
+        exchange->schedule[i].array = array;
+        binding->rank[i].schedule = &exchange->schedule[i];
+        binding->backend_rank[i].schedule = &exchange->schedule[i];
+    }
+    return PEAL_STATUS_OK;
+}
+
+static peal_status schedule(peal_exchange *exchange, const peal_halo_desc *desc)
+{
+    peal_session *session = exchange->session;
+    const peal_graph_data *data;
+    peal_status status = peal_exchange_build(session, desc, &exchange->graph);
+    if (status)
+        return status;
+    exchange->field_count = desc->field_count;
+    peal_graph_report_to(exchange->graph, session->diagnostics);
+    status = peal_graph_resolve(exchange->graph, session->diagnostics, &data);
+    if (!status)
+        status = choose_machine(exchange, desc);
+    if (status)
+        return status;
+    exchange->hash = data->hash;
+    status = peal_compilation_create(data, &exchange->machine, PEAL_MODE_SYNC, session->diagnostics,
+                                     &exchange->compilation);
+    if (!status && session->identity.process == 0)
+        status = peal_compilation_check(exchange->compilation);
+    return status;
+}
+
+/* Equal graphs, before anything is allocated. */
+static peal_status compare(peal_exchange *exchange)
+{
+    peal_session *session = exchange->session;
+    int processes = session->identity.processes, from = mark(session);
+    uint64_t own[2] = {exchange->hash, (uint64_t)exchange->machine.ranks};
+    if (processes == 1)
+        return PEAL_STATUS_OK;
+    uint64_t *all = calloc((size_t)processes, sizeof(own));
+    peal_status status =
+        all ? peal_control_allgather(session->control, own, sizeof(own), all) : no_memory(session);
+    if (status) {
+        free(all);
+        return peal_session_fail(session, status, from);
+    }
+    for (int p = 1; !status && p < processes; p++)
+        if (all[2 * p] != all[0] || all[2 * p + 1] != all[1])
+            status = peal_report(session->diagnostics, PEAL_E353, PEAL_NO_SOURCE,
+                                 "give all processes the same peal_halo_desc (but for data and "
+                                 "stride)",
+                                 "the exchange of process %d differs from that of process 0", p);
+    free(all);
+    return status;
+}
+
+static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
+{
+    peal_session *session = exchange->session;
+    int from = mark(session);
+    peal_status status = peal_binding_allocate(&exchange->binding, session, exchange->compilation,
+                                               &exchange->machine, session->identity.process);
+    if (!status)
+        status = apply_strides(exchange, desc);
+    status = peal_session_agree(session, status, from);
+    if (status)
+        return status;
+    from = mark(session);
+    status = peal_binding_attach(&exchange->binding);
+    if (!status)
+        status = peal_exchange_flatten(exchange);
+    return peal_session_agree(session, status, from);
+}
+
+static void free_exchange(peal_exchange *exchange)
+{
+    for (int i = 0; exchange->array && i < exchange->binding.count; i++)
+        free(exchange->array[i]);
+    free(exchange->array);
+    free(exchange->schedule);
+    free(exchange->program.action);
+    free(exchange->program.move);
+    peal_binding_release(&exchange->binding);
+    peal_compilation_destroy(exchange->compilation);
+    if (exchange->graph)
+        peal_graph_report_to(exchange->graph, NULL);
+    peal_graph_destroy(exchange->graph);
+    free(exchange);
+}
+
+peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *desc,
+                                 peal_exchange **out)
+{
+    if (!session || !desc || !out)
+        return PEAL_STATUS_USAGE;
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    peal_exchange *exchange = calloc(1, sizeof(*exchange));
+    if (!exchange)
+        return no_memory(session);
+    exchange->session = session;
+    exchange->deadline_ns = session->deadline_ns;
+    int from = mark(session);
+    peal_status status = peal_session_agree(session, schedule(exchange, desc), from);
+    if (!status)
+        status = compare(exchange);
+    if (!status)
+        status = bind(exchange, desc);
+    if (status) {
+        free_exchange(exchange);
+        return status;
+    }
+    peal_session_running(session, true);
+    if (session->log && session->log_level >= PEAL_LOG_INFO) {
+        char line[256];
+        peal_exchange_describe(exchange, line, sizeof(line));
+        fprintf(session->log, "peal: %s\n", line);
+    }
+    *out = exchange;
+    return PEAL_STATUS_OK;
+}
+
+/* ---- run ---- */
+
+static peal_status give_up(peal_exchange *exchange, const peal_exchange_word *word)
+{
+    peal_session *session = exchange->session;
+    int from = mark(session);
+    peal_status status = PEAL_STATUS_OK;
+    if (!peal_session_status(session))
+        status = peal_report(session->diagnostics, PEAL_E369, word->channel->source, NULL,
+                             "rank %d has waited %g s for %s of rank %d (%s, exchange %" PRIu64 ")",
+                             word->rank, (double)exchange->deadline_ns * 1e-9,
+                             word->channel->outgoing ? "a credit" : "the border",
+                             word->channel->peer, word->channel->edge, exchange->round);
+    exchange->failure = peal_session_fail(session, status, from);
+    return exchange->failure;
+}
+
+static bool is_reached(const peal_exchange_word *word, uint64_t value)
+{
+    /* pairs with the release in write_word of the other side; cyclic: flags wrap */
+    return (int64_t)(atomic_load_explicit(word->word, memory_order_acquire) - value) >= 0;
+}
+
+static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *word,
+                             uint64_t value)
+{
+    int64_t since = 0;
+    for (int turn = 0; !is_reached(word, value);) {
+        if (peal_session_status(exchange->session))
+            return give_up(exchange, word);
+        peal_back_off(&turn);
+        if (turn % 1000 != 0)
+            continue;
+        int64_t now = peal_now_ns();
+        if (!since)
+            since = now;
+        else if (exchange->deadline_ns > 0 && now - since > exchange->deadline_ns)
+            return give_up(exchange, word);
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* Actions [first, end) of exchange number `round`. */
+static peal_status run(peal_exchange *exchange, int first, int end)
+{
+    const peal_exchange_program *program = &exchange->program;
+    uint64_t round = exchange->round;
+    for (int i = first; i < end; i++) {
+        const peal_exchange_action *action = &program->action[i];
+        if (action->kind == PEAL_EXCHANGE_MOVE) {
+            int64_t slot = (int64_t)(round % action->slots);
+            const peal_move *move = &program->move[action->first];
+            for (int m = 0; m < action->count; m++)
+                peal_move_run(&move[m], slot);
+            continue;
+        }
+        const peal_exchange_word *word = &action->word;
+        if (round <= word->behind)
+            continue;
+        uint64_t value = (round - word->behind) * word->quantum;
+        if (action->kind == PEAL_EXCHANGE_WRITE) {
+            /* pairs with the acquire in is_reached: what was moved before is seen after */
+            atomic_store_explicit(word->word, value, memory_order_release);
+            continue;
+        }
+        peal_status status =
+            is_reached(word, value) ? PEAL_STATUS_OK : wait_word(exchange, word, value);
+        if (status)
+            return status;
+    }
+    return PEAL_STATUS_OK;
+}
+
+static peal_status misuse(const peal_exchange *exchange, const char *call, const char *why)
+{
+    if (exchange->failure)
+        return exchange->failure;
+    return peal_report(exchange->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
+                       "%s: the exchange %s", call, why);
+}
+
+peal_status peal_exchange_start(peal_exchange *exchange)
+{
+    if (exchange->started || exchange->failure)
+        return misuse(exchange, "peal_exchange_start", "was started and not waited for");
+    exchange->round++;
+    exchange->started = true;
+    return run(exchange, 0, exchange->program.send_count);
+}
+
+peal_status peal_exchange_wait(peal_exchange *exchange)
+{
+    if (!exchange->started || exchange->failure)
+        return misuse(exchange, "peal_exchange_wait", "was not started");
+    exchange->started = false;
+    return run(exchange, exchange->program.send_count, exchange->program.count);
+}
+
+/* ---- queries and end ---- */
+
+void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end)
+{
+    *first = exchange->binding.first;
+    *end = exchange->binding.first + exchange->binding.count;
+}
+
+peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int field,
+                               peal_exchange_array *out)
+{
+    const peal_binding *binding = &exchange->binding;
+    int index = rank < 0 ? 0 : rank - binding->first;
+    if (field < 0 || field >= exchange->field_count || index < 0 || index >= binding->count)
+        return peal_report(exchange->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
+                           "peal_exchange_view: process %d has no field %d of rank %d",
+                           exchange->session->identity.process, field, rank);
+    const peal_layout *layout = &binding->rank[index].schedule->array[field].layout;
+    out->data = peal_binding_array(binding, index, field);
+    for (int k = 0; k < PEAL_AXES; k++) {
+        out->stride[k] = layout->stride[k];
+        out->origin[k] = layout->part.lo[k];
+        out->extent[k] = layout->part.hi[k] - layout->part.lo[k];
+        out->halo[k] = layout->part.lo[k] - layout->stored.lo[k];
+    }
+    return PEAL_STATUS_OK;
+}
+
+void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes)
+{
+    int dims[PEAL_RANK_AXES], messages = 0;
+    const peal_binding *binding = &exchange->binding;
+    peal_compilation_dims(exchange->compilation, dims);
+    for (int r = 0; r < binding->count; r++)
+        for (int c = 0; c < binding->rank[r].schedule->channel_count; c++)
+            messages += binding->rank[r].schedule->channel[c].outgoing;
+    char paths[64] = "";
+    for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
+        if (binding->transports >> k & 1) {
+            size_t used = strlen(paths);
+            snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
+                     peal_transport_name((peal_transport_kind)k));
+        }
+    snprintf(text, bytes,
+             "exchange of %d field%s, %d rank%s (%d x %d x %d) in %d process%s, from process %d: "
+             "%d message%s, %" PRId64 " bytes by %s, plan %016" PRIx64,
+             exchange->field_count, exchange->field_count == 1 ? "" : "s", exchange->machine.ranks,
+             exchange->machine.ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
+             exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es",
+             exchange->session->identity.process, messages, messages == 1 ? "" : "s",
+             exchange->bytes, paths[0] ? paths : "none", exchange->hash);
+}
+
+peal_status peal_exchange_destroy(peal_exchange *exchange)
+{
+    if (!exchange)
+        return PEAL_STATUS_OK;
+    peal_session *session = exchange->session;
+    peal_status status = exchange->failure;
+    if (!status && exchange->started)
+        status = peal_exchange_wait(exchange);
+    peal_session_running(session, false);
+    if (!status)
+        status = peal_session_meet(session, PEAL_MEET_EXCHANGE, exchange->hash,
+                                   (int64_t)exchange->round);
+    free_exchange(exchange);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* An exchange as its files see it: the schedule of `exchange`, flattened into what start does and
+ * what wait does. */
+#ifndef PEAL_RUNTIME_EXCHANGE_H
+#define PEAL_RUNTIME_EXCHANGE_H
+
+#include "runtime/binding.h"
+#include "runtime/moves.h"
+
+#include <peal/exchange.h>
+#include <peal/graph.h>
+
+/* A word that is waited for or written, and its value at message m: m * quantum. */
+typedef struct peal_exchange_word {
+    _Atomic uint64_t *word;
+    uint64_t quantum;
+    uint64_t behind; /* message m is about message m - behind; earlier there is nothing to do */
+    const peal_channel *channel;
+    int rank;
+} peal_exchange_word;
+
+typedef enum peal_exchange_action_kind {
+    PEAL_EXCHANGE_WAIT,
+    PEAL_EXCHANGE_WRITE,
+    PEAL_EXCHANGE_MOVE
+} peal_exchange_action_kind;
+
+typedef struct peal_exchange_action {
+    peal_exchange_action_kind kind;
+    peal_exchange_word word; /* WAIT, WRITE */
+    int first, count;        /* MOVE: of program->move */
+    uint64_t slots;          /* MOVE: message m uses slot m % slots */
+} peal_exchange_action;
+
+/* In the order of execution: start does [0, send_count), wait the rest. */
+typedef struct peal_exchange_program {
+    peal_exchange_action *action;
+    int send_count, count;
+    peal_move *move;
+    int move_count;
+} peal_exchange_program;
+
+struct peal_exchange {
+    peal_session *session;
+    peal_graph *graph;
+    peal_machine machine;
+    peal_compilation *compilation;
+    peal_binding binding;
+    peal_schedule *schedule;     /* copies by hosted rank, where strides of lent memory are right */
+    peal_schedule_array **array; /* theirs */
+    peal_exchange_program program;
+    uint64_t round; /* of the exchange that was started last; the first is 1 */
+    bool started;
+    peal_status failure;
+    int field_count;
+    int64_t deadline_ns;
+    uint64_t hash;
+    int64_t bytes; /* sent by this process in one exchange */
+    unsigned transports;
+};
+
+/* exchange_graph.c: checks desc and builds a graph of one exchange. */
+peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
+                                peal_graph **graph);
+/* exchange_program.c: flattens the schedules of the ranks here. */
+peal_status peal_exchange_flatten(peal_exchange *exchange);
+
+#endif

@@ -1,0 +1,333 @@
+/* The plan's story: resolve, choose, compare, check and schedule, allocate and publish, attach,
+ * arm; then start, wait, finish. Each step of compiling is local; where it may fail, all processes
+ * agree before the next. */
+#include "runtime/plan.h"
+#include "base/expression.h"
+#include "dsl/dsl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the processes tell each other once all are bound. */
+typedef struct bound {
+    uint64_t hash;
+    uint32_t transports;
+    int32_t has_rank;
+} bound;
+
+static int mark(const peal_plan *plan)
+{
+    return peal_diagnostics_count(plan->session->diagnostics);
+}
+
+/* ---- compile ---- */
+
+static peal_status check_options(peal_session *session, const peal_plan_options *options)
+{
+    if (options && options->size != sizeof(*options))
+        return peal_report(session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+                           "set .size = sizeof(peal_plan_options) and build against this version",
+                           "peal_plan_options has %zu bytes here, the caller's has %zu",
+                           sizeof(*options), options->size);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status resolve(peal_plan *plan)
+{
+    peal_graph_report_to(plan->graph, plan->session->diagnostics);
+    peal_status status = peal_graph_resolve(plan->graph, plan->session->diagnostics, &plan->data);
+    return status ? status : peal_plan_choose(plan);
+}
+
+/* Process 0 checks the job as a whole; the others what their own schedules need. */
+static peal_status schedule(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    peal_status status = peal_compilation_create(plan->data, &plan->machine, plan->mode,
+                                                 session->diagnostics, &plan->compilation);
+    if (!status && session->identity.process == 0)
+        status = peal_compilation_check(plan->compilation);
+    if (!status)
+        status = peal_binding_allocate(&plan->binding, session, plan->compilation, &plan->machine,
+                                       session->identity.process);
+    return status;
+}
+
+/* Iterations of the outermost loop; process 0 knows, since it hosts rank 0. */
+static peal_status evaluate_repeat(peal_plan *plan)
+{
+    plan->repeat = 1;
+    if (!plan->binding.count)
+        return PEAL_STATUS_OK;
+    const peal_schedule *first = plan->binding.rank[0].schedule;
+    peal_layout *layout = calloc((size_t)first->array_count + 1, sizeof(*layout));
+    if (!layout)
+        return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                           "no memory for %d layouts", first->array_count);
+    for (int a = 0; a < first->array_count; a++)
+        layout[a] = first->array[a].layout;
+    peal_scope scope = {.graph = plan->data,
+                        .rank = first->rank,
+                        .ranks = plan->machine.ranks,
+                        .layout = layout};
+    memcpy(scope.position, first->rank_position, sizeof(scope.position));
+    memcpy(scope.dims, first->rank_dims, sizeof(scope.dims));
+    peal_status status = peal_expr_integer(first->outer.repeat, &scope, 1, &plan->repeat,
+                                           plan->session->diagnostics);
+    free(layout);
+    return status;
+}
+
+/* Collective: equal hashes, the transports of all, the number of steps. */
+static peal_status join_bound(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    int processes = session->identity.processes, from = mark(plan);
+    bound own = {.transports = plan->binding.transports, .has_rank = plan->binding.count > 0};
+    plan->hash = own.has_rank ? plan->binding.rank[0].schedule->hash : 0;
+    own.hash = plan->hash;
+    plan->transports = own.transports;
+    if (processes == 1)
+        return PEAL_STATUS_OK;
+    bound *all = calloc((size_t)processes, sizeof(*all));
+    peal_status status =
+        all ? peal_control_allgather(session->control, &own, sizeof(own), all)
+            : peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory");
+    for (int p = 0; !status && p < processes; p++) {
+        plan->transports |= all[p].transports;
+        if (all[p].has_rank && all[p].hash != all[0].hash)
+            status = peal_report(session->diagnostics, PEAL_E353, PEAL_NO_SOURCE,
+                                 "this is a bug of peal unless the data files differ",
+                                 "process %d has scheduled plan %016llx, process 0 %016llx", p,
+                                 (unsigned long long)all[p].hash, (unsigned long long)all[0].hash);
+    }
+    if (!status)
+        plan->hash = all[0].hash;
+    free(all);
+    if (!status)
+        status = peal_control_broadcast(session->control, 0, &plan->repeat, sizeof(plan->repeat));
+    return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, peal_mode mode,
+                          peal_backend_plan **out)
+{
+    double deadline_s = plan->options.deadline_s;
+    const peal_backend_desc desc = {
+        .size = sizeof(desc),
+        .mode = mode,
+        .rank_count = binding->count,
+        .rank = binding->backend_rank,
+        .workers = plan->machine.workers,
+        .abort_word = &plan->session->abort_word,
+        .deadline_ns =
+            deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
+        .allow_outside = plan->options.allow_outside,
+        .cache_folder = plan->options.cache_folder,
+        .row = binding == &plan->binding ? plan->options.row : NULL,
+        .row_user = plan->options.row_user,
+        .hooks = binding == &plan->binding ? plan->hooks : (peal_backend_hooks){0},
+        .diagnostics = plan->session->diagnostics,
+    };
+    return plan->backend->create(&desc, out);
+}
+
+/* Everything that can block or allocate. */
+static peal_status arm(peal_plan *plan)
+{
+    peal_status status = peal_binding_attach(&plan->binding);
+    if (!status && plan->binding.count > 0)
+        status = peal_plan_arm(plan, &plan->binding, plan->mode, &plan->run);
+    if (!status)
+        status = evaluate_repeat(plan);
+    if (!status && plan->options.verify)
+        status = peal_oracle_create(plan);
+    return status;
+}
+
+static peal_status compile(peal_plan *plan)
+{
+    int from = mark(plan);
+    peal_status status = resolve(plan);
+    status = peal_plan_compare(plan, status, from);
+    if (status)
+        return status;
+    from = mark(plan);
+    status = peal_session_agree(plan->session, schedule(plan), from);
+    if (status)
+        return status;
+    from = mark(plan);
+    status = peal_session_agree(plan->session, arm(plan), from);
+    if (!status)
+        status = join_bound(plan);
+    return status ? status : peal_plan_check_required(plan);
+}
+
+peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
+                               const peal_plan_options *options, peal_plan **out)
+{
+    if (!graph || !session || !out)
+        return PEAL_STATUS_USAGE;
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    peal_status status = check_options(session, options);
+    if (status)
+        return status;
+    peal_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory");
+    plan->session = session;
+    plan->graph = graph;
+    if (options)
+        plan->options = *options;
+    if (plan->options.hooks)
+        plan->hooks = *plan->options.hooks;
+    status = compile(plan);
+    if (status) {
+        peal_plan_destroy(plan);
+        return status;
+    }
+    if (session->log && session->log_level >= PEAL_LOG_INFO) {
+        char line[512];
+        peal_plan_describe(plan, line, sizeof(line));
+        fprintf(session->log, "peal: %s\n", line);
+    }
+    *out = plan;
+    return PEAL_STATUS_OK;
+}
+
+/* ---- run ---- */
+
+static peal_status misuse(const peal_plan *plan, const char *call)
+{
+    static const char *const names[] = {"is ready to start", "is running: wait for it first",
+                                        "has been finished", "has failed"};
+    if (plan->state == PEAL_PLAN_FAILED)
+        return plan->failure;
+    return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
+                       "%s: the plan %s", call, names[plan->state]);
+}
+
+static peal_status fail(peal_plan *plan, peal_status status, int from)
+{
+    plan->failure = peal_session_fail(plan->session, status, from);
+    if (!plan->failure)
+        plan->failure = status;
+    if (plan->state == PEAL_PLAN_RUNNING)
+        peal_session_running(plan->session, false);
+    plan->state = PEAL_PLAN_FAILED;
+    return plan->failure;
+}
+
+static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *start)
+{
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
+    if (plan->state != PEAL_PLAN_READY)
+        return misuse(plan, "peal_plan_start");
+    if (n < 0 && n != PEAL_STEPS_ALL)
+        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+                           "PEAL_STEPS_ALL starts what is left of `repeat`",
+                           "peal_plan_start: %lld steps", (long long)n);
+    if (start && start->size != sizeof(*start))
+        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "set .size = sizeof(peal_start)",
+                           "peal_start has %zu bytes here, the caller's has %zu", sizeof(*start),
+                           start->size);
+    if (start && start->stream)
+        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "leave .stream NULL",
+                           "peal_plan_start: the %s backend has no streams", plan->backend->name);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status begin(peal_plan *plan, int64_t steps, bool finish)
+{
+    peal_session_running(plan->session, true);
+    plan->state = PEAL_PLAN_RUNNING;
+    bool setup = !plan->setup_done;
+    plan->setup_done = true;
+    return plan->run ? plan->backend->start(plan->run, setup, steps, finish) : PEAL_STATUS_OK;
+}
+
+static peal_status complete(peal_plan *plan)
+{
+    peal_backend_result result = {0};
+    peal_status status = plan->run ? plan->backend->wait(plan->run, &result) : PEAL_STATUS_OK;
+    if (status)
+        return status;
+    peal_session_running(plan->session, false);
+    plan->steps_done += result.steps_done;
+    plan->stopped = result.stopped;
+    plan->seconds += result.seconds;
+    plan->state = PEAL_PLAN_READY;
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
+{
+    peal_status status = check_start(plan, n, start);
+    if (status)
+        return status;
+    int from = mark(plan);
+    if (n == PEAL_STEPS_ALL)
+        n = peal_plan_steps_left(plan);
+    status = peal_session_meet(plan->session, PEAL_MEET_START, plan->hash, n);
+    if (!status && plan->oracle && !plan->setup_done)
+        status = peal_oracle_remember(plan);
+    if (!status && plan->oracle)
+        status = peal_oracle_note(plan, n, false);
+    if (!status) {
+        plan->steps_asked += n;
+        status = begin(plan, n, false);
+    }
+    return status ? fail(plan, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_wait(peal_plan *plan)
+{
+    if (plan->state != PEAL_PLAN_RUNNING)
+        return misuse(plan, "peal_plan_wait");
+    int from = mark(plan);
+    peal_status status = complete(plan);
+    return status ? fail(plan, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_finish(peal_plan *plan)
+{
+    if (plan->state != PEAL_PLAN_READY)
+        return misuse(plan, "peal_plan_finish");
+    int from = mark(plan);
+    bool stopped = plan->stopped;
+    peal_status status = PEAL_STATUS_OK;
+    if (plan->oracle && !plan->setup_done)
+        status = peal_oracle_remember(plan);
+    if (!status && plan->oracle)
+        status = peal_oracle_note(plan, 0, true);
+    if (!status)
+        status = begin(plan, 0, true);
+    if (!status)
+        status = complete(plan);
+    plan->stopped = stopped;
+    if (!status)
+        status = peal_session_meet(plan->session, PEAL_MEET_FINISH, plan->hash, plan->steps_asked);
+    if (status)
+        return fail(plan, status, from);
+    plan->state = PEAL_PLAN_FINISHED;
+    return PEAL_STATUS_OK;
+}
+
+void peal_plan_destroy(peal_plan *plan)
+{
+    if (!plan)
+        return;
+    if (plan->state == PEAL_PLAN_RUNNING) {
+        peal_session_abort(plan->session, PEAL_STATUS_USAGE, "a running plan was destroyed");
+        complete(plan);
+    }
+    if (plan->run)
+        plan->backend->destroy(plan->run);
+    peal_oracle_destroy(plan->oracle);
+    peal_binding_release(&plan->binding);
+    peal_compilation_destroy(plan->compilation);
+    peal_graph_report_to(plan->graph, NULL);
+    free(plan);
+}

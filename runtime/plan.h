@@ -1,0 +1,76 @@
+/* The plan as the other files of runtime/ see it. */
+#ifndef PEAL_RUNTIME_PLAN_H
+#define PEAL_RUNTIME_PLAN_H
+
+#include "runtime/binding.h"
+
+#include <peal/plan.h>
+
+enum { PEAL_NOTE_BYTES = 240 };
+
+typedef enum peal_plan_state {
+    PEAL_PLAN_READY,   /* nothing runs */
+    PEAL_PLAN_RUNNING, /* between start and wait */
+    PEAL_PLAN_FINISHED,
+    PEAL_PLAN_FAILED
+} peal_plan_state;
+
+typedef struct peal_oracle peal_oracle;
+
+struct peal_plan {
+    peal_session *session;
+    peal_graph *graph;
+    const peal_graph_data *data;
+    peal_plan_options options;
+    peal_backend_hooks hooks;
+    const peal_backend_ops *backend;
+    peal_mode mode;
+    char note[PEAL_NOTE_BYTES]; /* what auto passed over, and why */
+    peal_machine machine;
+    peal_compilation *compilation;
+    peal_binding binding;
+    peal_backend_plan *run; /* NULL: no rank is hosted here */
+    peal_oracle *oracle;    /* what peal_plan_verify needs */
+    unsigned transports;    /* of all processes: bit k for kind k */
+    uint64_t hash;
+    int64_t repeat; /* of the outermost loop */
+    peal_plan_state state;
+    peal_status failure;
+    bool setup_done;
+    bool stopped;
+    int64_t steps_asked, steps_done;
+    double seconds;
+};
+
+/* choose.c: mode, backend, number of ranks, processes and workers; what the graph requires. */
+peal_status peal_plan_choose(peal_plan *plan);
+/* choose.c: once the transports of all processes are known. */
+peal_status peal_plan_check_required(peal_plan *plan);
+/* compare.c: collective; all processes have the same graph and options. Takes this process's
+ * status so far (`from`: its diagnostics began there), returns that of all. */
+peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from);
+
+/* A backend plan for a binding with this plan's options. */
+peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, peal_mode mode,
+                          peal_backend_plan **out);
+
+/* verify.c: the oracle of a plan that was compiled with `verify`. */
+peal_status peal_oracle_create(peal_plan *plan);
+/* Collective, before setup: the contents of lent memory. */
+peal_status peal_oracle_remember(peal_plan *plan);
+/* What was started, to be repeated. */
+peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish);
+void peal_oracle_destroy(peal_oracle *oracle);
+
+/* contents.c: what is defined after a run. */
+bool peal_array_is_compared(const peal_schedule *schedule, int array);
+/* Bytes of a box of an array's elements, densely packed. */
+int64_t peal_box_bytes(const peal_box *box, peal_type type);
+/* Packs `box` of an array, x fastest, from the memory whose first byte is the first of `stored`;
+ * unpacks it again. */
+void peal_box_pack(const peal_schedule_array *array, const peal_box *box,
+                   const unsigned char *memory, unsigned char *packed);
+void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsigned char *memory,
+                     const unsigned char *packed);
+
+#endif

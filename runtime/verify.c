@@ -1,0 +1,445 @@
+/* Verification: the same steps again in serial mode, all ranks in process 0 on memory of their own,
+ * compared bit for bit with what the plan has left. */
+#include "base/box.h"
+#include "runtime/memory/available.h"
+#include "runtime/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What was started `times` times in a row. */
+typedef struct note {
+    int64_t steps, times;
+    bool finish;
+} note;
+
+/* A schedule whose files are not written again and whose lent memory is a copy. */
+typedef struct twin {
+    peal_schedule schedule;
+    peal_schedule_array *array;
+    peal_op *op;
+} twin;
+
+struct peal_oracle {
+    peal_machine machine;
+    peal_compilation *compilation; /* process 0 */
+    twin *twin;                    /* process 0: by rank */
+    unsigned char **lent;          /* process 0: by rank * arrays + array; initial contents */
+    int ranks, arrays;
+    note *note;
+    int note_count, note_capacity;
+};
+
+static peal_status no_memory(const peal_plan *plan)
+{
+    return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                       "no memory for the verification's tables");
+}
+
+/* ---- before the run ---- */
+
+static peal_status check_memory(const peal_plan *plan, const peal_oracle *oracle)
+{
+    char reason[160] = "";
+    int64_t segments = 0, largest = 0;
+    for (int a = 0; a < oracle->arrays; a++) {
+        int64_t bytes = 0;
+        for (int r = 0; r < oracle->ranks; r++) {
+            const peal_schedule_array *array = &oracle->twin[r].schedule.array[a];
+            bytes += peal_box_bytes(&array->layout.own, array->type);
+            if (array->layout.offset < 0)
+                segments += array->layout.bytes;
+        }
+        largest = bytes > largest ? bytes : largest;
+    }
+    for (int r = 0; r < oracle->ranks; r++)
+        segments += oracle->twin[r].schedule.segment_bytes;
+    int64_t need = segments + 2 * largest, have = peal_memory_available("", reason, sizeof(reason));
+    if (need <= have)
+        return PEAL_STATUS_OK;
+    return peal_report(plan->session->diagnostics, PEAL_E361, PEAL_NO_SOURCE,
+                       "verify a smaller size, or run without",
+                       "verifying needs %" PRId64 " bytes in process 0, it can have %" PRId64
+                       " (%s)",
+                       need, have, reason);
+}
+
+/* A copy of the schedule's arrays and ops, where files are not saved. */
+static bool make_twin(twin *out, const peal_schedule *schedule)
+{
+    out->schedule = *schedule;
+    out->array = calloc((size_t)schedule->array_count + 1, sizeof(*out->array));
+    out->op = calloc((size_t)schedule->op_count + 1, sizeof(*out->op));
+    if (!out->array || !out->op)
+        return false;
+    memcpy(out->array, schedule->array, (size_t)schedule->array_count * sizeof(*out->array));
+    memcpy(out->op, schedule->op, (size_t)schedule->op_count * sizeof(*out->op));
+    out->schedule.array = out->array;
+    out->schedule.op = out->op;
+    for (int i = 0; i < schedule->op_count; i++)
+        if (out->op[i].kind == PEAL_OP_LAUNCH &&
+            schedule->task[out->op[i].task].kind == PEAL_TASK_SAVE)
+            out->op[i].range_count = 0;
+    return true;
+}
+
+peal_status peal_oracle_create(peal_plan *plan)
+{
+    peal_oracle *oracle = plan->oracle = calloc(1, sizeof(*oracle));
+    if (!oracle)
+        return no_memory(plan);
+    oracle->machine = plan->machine;
+    oracle->machine.processes = 1;
+    oracle->ranks = plan->machine.ranks;
+    oracle->arrays = plan->data->array_count;
+    if (plan->session->identity.process != 0)
+        return PEAL_STATUS_OK;
+    peal_status status = peal_compilation_create(plan->data, &oracle->machine, PEAL_MODE_SERIAL,
+                                                 plan->session->diagnostics, &oracle->compilation);
+    if (status)
+        return status;
+    oracle->twin = calloc((size_t)oracle->ranks, sizeof(*oracle->twin));
+    oracle->lent =
+        calloc((size_t)oracle->ranks * (size_t)oracle->arrays + 1, sizeof(*oracle->lent));
+    if (!oracle->twin || !oracle->lent)
+        return no_memory(plan);
+    for (int r = 0; r < oracle->ranks; r++) {
+        const peal_schedule *schedule;
+        status = peal_compilation_schedule(oracle->compilation, r, &schedule);
+        if (status)
+            return status;
+        if (!make_twin(&oracle->twin[r], schedule))
+            return no_memory(plan);
+    }
+    return check_memory(plan, oracle);
+}
+
+/* ---- contents of all processes, in process 0 ---- */
+
+/* Which part of an array is gathered. */
+typedef enum extent { OWN_POINTS, STORED_POINTS } extent;
+
+static const peal_box *box_of(const peal_schedule_array *array, extent what)
+{
+    return what == OWN_POINTS ? &array->layout.own : &array->layout.stored;
+}
+
+static int64_t bytes_of(const peal_schedule_array *array, extent what)
+{
+    return peal_box_bytes(box_of(array, what), array->type);
+}
+
+/* Collective. In process 0 packed[r] becomes the array of rank r (malloc'ed). */
+static peal_status gather_array(peal_plan *plan, int array, extent what, unsigned char **packed)
+{
+    peal_session *session = plan->session;
+    const peal_binding *binding = &plan->binding;
+    int processes = session->identity.processes;
+    int64_t bytes = 0;
+    for (int i = 0; i < binding->count; i++)
+        bytes += bytes_of(&binding->rank[i].schedule->array[array], what);
+    unsigned char *mine = malloc((size_t)bytes + 1), *place = mine;
+    void **blob = calloc((size_t)processes, sizeof(*blob));
+    size_t *size = calloc((size_t)processes, sizeof(*size));
+    if (!mine || !blob || !size) {
+        free(mine);
+        free(blob);
+        free(size);
+        return no_memory(plan);
+    }
+    for (int i = 0; i < binding->count; i++) {
+        const peal_schedule_array *a = &binding->rank[i].schedule->array[array];
+        int storage = plan->backend->storage(plan->run, i, array);
+        peal_box_pack(a, box_of(a, what), peal_binding_array(binding, i, storage), place);
+        place += bytes_of(a, what);
+    }
+    peal_status status = peal_control_gather(session->control, mine, (size_t)bytes, blob, size);
+    for (int p = 0; !status && packed && p < processes; p++) {
+        int first, end;
+        peal_machine_ranks(&plan->machine, p, &first, &end);
+        const unsigned char *from = blob[p];
+        size_t left = size[p];
+        for (int r = first; r < end && !status; r++) {
+            const peal_schedule_array *a = &plan->oracle->twin[r].schedule.array[array];
+            size_t need = (size_t)bytes_of(a, what);
+            packed[r] = malloc(need + 1);
+            if (!packed[r] || left < need) {
+                status = packed[r] ? PEAL_STATUS_INTERNAL : no_memory(plan);
+                break;
+            }
+            memcpy(packed[r], from, need);
+            from += need;
+            left -= need;
+        }
+    }
+    for (int p = 0; p < processes; p++)
+        free(blob[p]);
+    free(mine);
+    free(blob);
+    free(size);
+    return status;
+}
+
+static void free_packed(unsigned char **packed, int ranks)
+{
+    for (int r = 0; packed && r < ranks; r++)
+        free(packed[r]);
+    free(packed);
+}
+
+peal_status peal_oracle_remember(peal_plan *plan)
+{
+    peal_oracle *oracle = plan->oracle;
+    bool first = plan->session->identity.process == 0;
+    peal_status status = PEAL_STATUS_OK;
+    for (int a = 0; !status && a < oracle->arrays; a++) {
+        if (!plan->data->arrays[a].data)
+            continue;
+        unsigned char **packed = first ? calloc((size_t)oracle->ranks, sizeof(*packed)) : NULL;
+        if (first && !packed)
+            return no_memory(plan);
+        status = gather_array(plan, a, STORED_POINTS, packed);
+        for (int r = 0; packed && r < oracle->ranks; r++)
+            oracle->lent[(size_t)r * (size_t)oracle->arrays + (size_t)a] = packed[r];
+        free(packed);
+    }
+    return status;
+}
+
+peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish)
+{
+    peal_oracle *oracle = plan->oracle;
+    note *last = oracle->note_count ? &oracle->note[oracle->note_count - 1] : NULL;
+    if (last && last->steps == steps && last->finish == finish && !finish) {
+        last->times++;
+        return PEAL_STATUS_OK;
+    }
+    if (oracle->note_count == oracle->note_capacity) {
+        int capacity = oracle->note_capacity ? 2 * oracle->note_capacity : 8;
+        note *grown = realloc(oracle->note, (size_t)capacity * sizeof(*grown));
+        if (!grown)
+            return no_memory(plan);
+        oracle->note = grown;
+        oracle->note_capacity = capacity;
+    }
+    oracle->note[oracle->note_count++] = (note){steps, 1, finish};
+    return PEAL_STATUS_OK;
+}
+
+/* ---- the serial run ---- */
+
+/* Lends each twin its own copy of what the plan was lent. */
+static peal_status lend_copies(peal_plan *plan, peal_binding *binding, unsigned char **copy)
+{
+    peal_oracle *oracle = plan->oracle;
+    for (int r = 0; r < oracle->ranks; r++) {
+        for (int a = 0; a < oracle->arrays; a++) {
+            size_t slot = (size_t)r * (size_t)oracle->arrays + (size_t)a;
+            peal_schedule_array *array = &oracle->twin[r].array[a];
+            if (array->layout.offset >= 0 || !oracle->lent[slot])
+                continue;
+            copy[slot] = calloc(1, (size_t)array->layout.bytes + 1);
+            if (!copy[slot])
+                return no_memory(plan);
+            peal_box_unpack(array, &array->layout.stored, copy[slot], oracle->lent[slot]);
+            array->lent = copy[slot];
+        }
+        binding->rank[r].schedule = &oracle->twin[r].schedule;
+        binding->backend_rank[r].schedule = &oracle->twin[r].schedule;
+    }
+    return PEAL_STATUS_OK;
+}
+
+static peal_status replay(const peal_plan *plan, peal_backend_plan *run)
+{
+    const peal_oracle *oracle = plan->oracle;
+    int64_t steps = 0;
+    bool setup = true;
+    for (int i = 0; i < oracle->note_count; i++)
+        for (int64_t t = 0; t < oracle->note[i].times; t++) {
+            peal_backend_result result = {0};
+            peal_status status =
+                plan->backend->start(run, setup, oracle->note[i].steps, oracle->note[i].finish);
+            if (!status)
+                status = plan->backend->wait(run, &result);
+            if (status)
+                return status;
+            setup = false;
+            steps += result.steps_done;
+        }
+    if (plan->binding.count && steps != plan->steps_done)
+        return peal_report(plan->session->diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
+                           "the run stopped after %" PRId64 " steps, serial after %" PRId64,
+                           plan->steps_done, steps);
+    return PEAL_STATUS_OK;
+}
+
+/* ---- comparison ---- */
+
+static void print_element(peal_type type, const unsigned char *at, char *text, size_t bytes)
+{
+    double f64;
+    float f32;
+    int32_t i32;
+    int64_t i64;
+    switch (type) {
+    case PEAL_F64:
+        memcpy(&f64, at, sizeof(f64));
+        snprintf(text, bytes, "%.17g", f64);
+        break;
+    case PEAL_F32:
+        memcpy(&f32, at, sizeof(f32));
+        snprintf(text, bytes, "%.9g", (double)f32);
+        break;
+    case PEAL_I32:
+        memcpy(&i32, at, sizeof(i32));
+        snprintf(text, bytes, "%" PRId32, i32);
+        break;
+    case PEAL_I64:
+        memcpy(&i64, at, sizeof(i64));
+        snprintf(text, bytes, "%" PRId64, i64);
+        break;
+    default:
+        snprintf(text, bytes, "%u", *at);
+    }
+}
+
+static peal_status report_difference(const peal_plan *plan, const peal_schedule *schedule,
+                                     int array, const unsigned char *run,
+                                     const unsigned char *serial)
+{
+    const peal_schedule_array *a = &schedule->array[array];
+    const peal_box *own = &a->layout.own;
+    int64_t points = peal_box_points(own), first = -1, differing = 0;
+    size_t element = peal_type_bytes(a->type), used = 0;
+    for (int64_t i = 0; i < points; i++)
+        if (memcmp(run + (size_t)i * element, serial + (size_t)i * element, element) != 0) {
+            first = first < 0 ? i : first;
+            differing++;
+        }
+    char place[100] = "", got[40], want[40];
+    int64_t rest = first;
+    for (int k = 0; k < own->axis_count || k == 0; k++) {
+        int64_t points_k = own->hi[k] - own->lo[k];
+        used += (size_t)snprintf(place + used, sizeof(place) - used, "%s%" PRId64, k ? ", " : "",
+                                 own->lo[k] + rest % points_k);
+        rest /= points_k;
+    }
+    print_element(a->type, run + (size_t)first * element, got, sizeof(got));
+    print_element(a->type, serial + (size_t)first * element, want, sizeof(want));
+    return peal_report(plan->session->diagnostics, PEAL_E360, plan->data->arrays[array].source,
+                       "try --check-footprints: a kernel may touch what it doesn't declare",
+                       "'%s' of rank %d differs from serial at (%s): %s, serial has %s; %" PRId64
+                       " of %" PRId64 " points differ",
+                       a->name, schedule->rank, place, got, want, differing, points);
+}
+
+/* Collective; process 0 has the serial run. All processes gather all arrays, whatever was found. */
+static peal_status compare_array(peal_plan *plan, int array, const peal_binding *serial,
+                                 const peal_backend_plan *run)
+{
+    peal_oracle *oracle = plan->oracle;
+    bool first = plan->session->identity.process == 0;
+    unsigned char **packed = first ? calloc((size_t)oracle->ranks, sizeof(*packed)) : NULL;
+    if (first && !packed)
+        return no_memory(plan);
+    peal_status status = gather_array(plan, array, OWN_POINTS, packed);
+    for (int r = 0; !status && packed && r < oracle->ranks; r++) {
+        const peal_schedule *schedule = &oracle->twin[r].schedule;
+        if (!peal_array_is_compared(schedule, array))
+            continue;
+        const peal_schedule_array *a = &schedule->array[array];
+        int64_t bytes = bytes_of(a, OWN_POINTS);
+        unsigned char *want = malloc((size_t)bytes + 1);
+        if (!want) {
+            status = no_memory(plan);
+            break;
+        }
+        int storage = plan->backend->storage(run, r, array);
+        peal_box_pack(a, &a->layout.own, peal_binding_array(serial, r, storage), want);
+        if (memcmp(want, packed[r], (size_t)bytes) != 0)
+            status = report_difference(plan, schedule, array, packed[r], want);
+        free(want);
+    }
+    free_packed(packed, oracle->ranks);
+    return status;
+}
+
+/* In process 0: everything is run again. */
+static peal_status run_serial(peal_plan *plan, peal_binding *binding, peal_backend_plan **run,
+                              unsigned char **copy)
+{
+    peal_oracle *oracle = plan->oracle;
+    peal_status status =
+        peal_binding_allocate(binding, plan->session, oracle->compilation, &oracle->machine, 0);
+    if (!status)
+        status = peal_binding_attach(binding);
+    if (!status)
+        status = lend_copies(plan, binding, copy);
+    if (!status)
+        status = peal_plan_arm(plan, binding, PEAL_MODE_SERIAL, run);
+    return status ? status : replay(plan, *run);
+}
+
+static peal_status check_state(const peal_plan *plan)
+{
+    if (plan->state == PEAL_PLAN_FAILED)
+        return plan->failure;
+    if (plan->state == PEAL_PLAN_RUNNING)
+        return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE,
+                           "call peal_plan_wait first", "peal_plan_verify: the plan is running");
+    if (!plan->oracle)
+        return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE,
+                           "set .verify = true in peal_plan_options",
+                           "peal_plan_verify: the plan was not compiled for it");
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_verify(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    int from = peal_diagnostics_count(session->diagnostics);
+    peal_status status = check_state(plan);
+    if (status)
+        return status;
+    peal_oracle *oracle = plan->oracle;
+    peal_binding binding = {0};
+    peal_backend_plan *run = NULL;
+    size_t slots = (size_t)oracle->ranks * (size_t)oracle->arrays;
+    unsigned char **copy = calloc(slots + 1, sizeof(*copy));
+    if (!copy)
+        status = no_memory(plan);
+    peal_session_running(session, true);
+    if (!status && session->identity.process == 0)
+        status = run_serial(plan, &binding, &run, copy);
+    peal_session_running(session, false);
+    peal_status met = peal_session_meet(session, PEAL_MEET_VERIFY, plan->hash, plan->steps_asked);
+    status = met ? met : peal_session_agree(session, status, from);
+    for (int a = 0; !status && a < oracle->arrays; a++)
+        status = peal_session_agree(session, compare_array(plan, a, &binding, run), from);
+    if (run)
+        plan->backend->destroy(run);
+    peal_binding_release(&binding);
+    for (size_t i = 0; copy && i < slots; i++)
+        free(copy[i]);
+    free(copy);
+    return status;
+}
+
+void peal_oracle_destroy(peal_oracle *oracle)
+{
+    if (!oracle)
+        return;
+    for (int r = 0; oracle->twin && r < oracle->ranks; r++) {
+        free(oracle->twin[r].array);
+        free(oracle->twin[r].op);
+    }
+    for (int i = 0; oracle->lent && i < oracle->ranks * oracle->arrays; i++)
+        free(oracle->lent[i]);
+    free(oracle->twin);
+    free(oracle->lent);
+    free(oracle->note);
+    peal_compilation_destroy(oracle->compilation);
+    free(oracle);
+}

@@ -1,0 +1,345 @@
+/* What the passes of a compilation share: the view of one rank, filled stage by stage.
+ *
+ * A pass is a function from the graph and earlier stages to a later stage of a rank_view. Views of
+ * ranks that a rank exchanges messages with are made the same way, on demand, and kept: both ends
+ * of a channel decide alike because they run the same pure functions on the same data. */
+#ifndef PEAL_SCHEDULER_COMPILATION_H
+#define PEAL_SCHEDULER_COMPILATION_H
+
+#include "base/arena.h"
+#include "base/box.h"
+#include "base/checked.h"
+#include "base/expression.h"
+#include "scheduler/scheduler.h"
+
+enum { PEAL_BOXES = 2 * PEAL_AXES + 1 }; /* most disjoint boxes that points are made of */
+
+/* A list of disjoint boxes. */
+typedef struct box_list {
+    int count;
+    peal_box box[PEAL_BOXES];
+} box_list;
+
+/* One end of a message, as its statement on this rank says it. */
+typedef struct message_end {
+    bool outgoing;
+    int statement;
+    int peer;
+    int64_t tag;
+    bool directed;
+    int direction[PEAL_RANK_AXES]; /* the sender's */
+    int array;
+    peal_box box;
+    peal_source source;
+} message_end;
+
+/* One end of a channel before it is lowered. */
+typedef struct rank_message {
+    bool outgoing;
+    int statement;
+    int phase; /* numbers the messages of a statement that makes several (reductions in two shots)
+                */
+    int peer;
+    int64_t tag;
+    int direction[PEAL_RANK_AXES];
+    bool directed;
+    int own_statement; /* the statement of this end; `statement` is the sender's, the name of the
+                          channel */
+    bool application_reads; /* no task reads the halo: the application does, between runs */
+    peal_piece *piece;
+    int piece_count;
+} rank_message;
+
+typedef enum node_kind {
+    NODE_LAUNCH,
+    NODE_SEND,
+    NODE_RECV,
+    NODE_LOCAL,
+    NODE_SWAP,
+    NODE_IF,
+    NODE_LOOP
+} node_kind;
+
+/* What a node touches: for dependences and for the order. Arrays at and above array_total() are
+ * virtual: they stand for the console, for `after`, for staging memory and for the end of a
+ * neighbour's setup. */
+typedef struct touch {
+    int array;
+    bool write;
+    bool per_tile; /* tile k touches its own elements only: tiles of one task never meet there */
+    int tiling;    /* of the node's task; -1: a fixed box */
+    int range;     /* of the node's ranges */
+    peal_reach reach;
+    peal_box box; /* all that is touched by the range's tiles; or the fixed box */
+} touch;
+
+typedef struct node node;
+
+typedef struct node_list {
+    node **item;
+    int count, capacity;
+} node_list;
+
+/* A unit of the walk order; becomes one or a few ops. */
+struct node {
+    node_kind kind;
+    int statement;
+    int event;
+    const char *label;
+    peal_source source;
+    int task;               /* LAUNCH */
+    peal_tile_range *range; /* LAUNCH */
+    int range_count;
+    bool border;             /* LAUNCH: tiles that a message of the same body meets */
+    int message;             /* SEND, RECV: index into the view's messages */
+    const peal_piece *piece; /* LOCAL */
+    int piece_count;
+    int first, second;          /* SWAP */
+    const peal_expr *condition; /* IF */
+    int decision;               /* IF, or -1 */
+    int loop;                   /* LOOP: index of the schedule's loops */
+    node_list body;             /* IF, LOOP */
+    touch *touch;
+    int touch_count, touch_capacity;
+    bool communicates; /* has a receive inside */
+    int op;            /* first op it became */
+};
+
+typedef struct segment_map segment_map;
+
+/* How a channel is lowered; decided by the two ends alike. */
+typedef struct delivery {
+    bool direct; /* pieces marked direct are stored in place */
+    bool credit; /* the sender waits for explicit credits */
+    int slots;
+    int carrier; /* message of the receiver to the sender that carries the credit; -1: none needed
+                  */
+} delivery;
+
+/* What one statement became on one rank. */
+typedef struct statement_view {
+    int task;      /* index of its kernel or built-in task; -1 */
+    int first_end; /* explicit messages */
+} statement_view;
+
+typedef struct rank_view {
+    int rank;
+    int position[PEAL_RANK_AXES];
+    peal_scope scope;
+    int stage;                /* how many stages have been computed */
+    peal_status status;       /* of the first that failed */
+    peal_layout *layout;      /* stage 1; by array, hidden ones too (their extents: stage 2) */
+    peal_schedule_task *task; /* stage 2 */
+    int task_count, task_capacity;
+    statement_view *statement;
+    message_end *end; /* stage 2: explicit ones and those of reductions */
+    int end_count, end_capacity;
+    const message_end **sorted_end; /* by what identifies a message */
+    rank_message *message; /* stage 3: incoming and outgoing, in the order of statements, peers */
+    int message_count, message_capacity;
+    int *program_order; /* messages in program order, sends of a statement before its receives */
+    peal_piece **local; /* stage 3: by statement: images of my own points */
+    int *local_count;
+    node_list setup, step, finish; /* stage 4: in walk order */
+    peal_schedule_loop outer;
+    peal_schedule_loop *loop;
+    int loop_count, loop_capacity;
+    int decision_count;
+    segment_map *segment;    /* stage 3, on demand */
+    peal_schedule *schedule; /* stage 5 */
+} rank_view;
+
+/* Where a statement stands, by the id of its innermost loop's statement or one of these. */
+enum { LOOP_SETUP = -1, LOOP_FINISH = -2, LOOP_OUTER = -3 };
+
+/* A hidden array that a statement needs on every rank. */
+typedef struct hidden_array {
+    char *name;
+    int statement;
+    int item; /* which of its reductions */
+    peal_type type;
+} hidden_array;
+
+struct peal_compilation {
+    const peal_graph_data *graph;
+    peal_machine machine;
+    peal_mode mode;
+    peal_diagnostics *diagnostics;
+    peal_arena *arena;
+    int dims[PEAL_RANK_AXES];
+    bool periodic[PEAL_RANK_AXES];
+    const peal_statement **statement; /* by id */
+    int *statement_loop;              /* by id: the innermost loop, or LOOP_* */
+    bool *statement_plain;            /* by id: directly in its body, without `when` */
+    hidden_array *hidden;
+    int hidden_count, hidden_capacity;
+    int *statement_hidden; /* by id: first hidden array; -1: none */
+    int *swap_group;       /* by array: -1 or a group */
+    rank_view **view;      /* by rank, NULL until asked for */
+};
+
+/* compilation.c: a rank's view, computed up to a stage (1 geometry, 2 tasks, 3 messages, 4 order, 5
+ * schedule). NULL after a diagnostic. */
+rank_view *view_at(peal_compilation *c, int rank, int stage);
+int array_total(const peal_compilation *c);
+const char *array_name(const peal_compilation *c, int array);
+peal_type array_type(const peal_compilation *c, int array);
+
+/* topology.c */
+peal_status choose_dims(peal_compilation *c);
+/* The rank at position + direction, or -1: nobody. */
+int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
+              const int direction[PEAL_RANK_AXES]);
+/* Whether there is a neighbour (perhaps myself) below (side 0) or above (side 1) along an axis of a
+ * field. */
+bool has_neighbour(const peal_compilation *c, const rank_view *v, int axis, int side);
+
+/* geometry.c: stage 1 */
+typedef struct field_shape {
+    int axis_count;
+    int64_t size[PEAL_AXES];  /* points along the axis, all ranks: coarsened and staggered */
+    int64_t whole[PEAL_AXES]; /* points before coarsening and staggering: what is cut */
+    int64_t halo[PEAL_AXES][2];
+    int64_t align[PEAL_AXES], stagger[PEAL_AXES], coarsen[PEAL_AXES];
+} field_shape;
+peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, field_shape *out);
+void part_along(const peal_compilation *c, const field_shape *shape, int axis, int position,
+                int ranks, int64_t *lo, int64_t *hi);
+peal_status make_geometry(peal_compilation *c, rank_view *v);
+peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
+                             peal_type type, peal_source source, const char *name);
+int ranks_along(const peal_compilation *c, int axis);
+
+/* points.c */
+peal_status amount_of(peal_compilation *c, const peal_scope *scope, const peal_amount *amount,
+                      int64_t out[PEAL_AXES][2]);
+peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_ranges *ranges,
+                      peal_box *out);
+peal_status direction_of(peal_compilation *c, const peal_scope *scope,
+                         const peal_direction *direction, int out[PEAL_RANK_AXES]);
+peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *points, box_list *out);
+/* my halo points in a direction (halo amounts given), and which of my points the neighbour there
+ * has in its halo */
+peal_box halo_box(const rank_view *v, int array, const int64_t amount[PEAL_AXES][2],
+                  const int *direction);
+peal_box border_box(const rank_view *v, int array, const int64_t amount[PEAL_AXES][2],
+                    const int *direction);
+void subtract_box(const peal_box *from, const peal_box *what, box_list *out);
+
+/* tasks.c: stage 2 */
+peal_status make_tasks(peal_compilation *c, rank_view *v);
+int add_task(peal_compilation *c, rank_view *v, const peal_statement *s, peal_task_kind kind);
+peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_box *stored);
+/* tiling.c */
+void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
+                   const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES],
+                   peal_tiling *tiling);
+/* needed.c */
+const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
+/* reads.c: calls visit for each array whose value a statement reads in an expression (args, set,
+ * until, when, print) */
+void statement_elements(const peal_statement *s, void (*visit)(void *user, int array), void *user);
+
+/* messages.c, match.c: stage 2 (ends) and 3 */
+peal_status make_ends(peal_compilation *c, rank_view *v);
+peal_status make_messages(peal_compilation *c, rank_view *v);
+peal_status match_all(peal_compilation *c);
+void sort_ends(peal_compilation *c, rank_view *v);
+/* The other end of an explicit message, owned by the peer's view. */
+peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
+                      const message_end **twin);
+/* False: a condition that only depends on the rank keeps the statement from ever happening here. */
+bool is_active(const rank_view *v, const peal_statement *s);
+/* exchange.c */
+peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);
+/* reductions.c */
+peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s);
+typedef struct reduction_plan {
+    int member_count, me; /* ranks that take part; my number among them, -1: not */
+    int *member;
+    bool two_shot;
+    int root; /* -1: everyone */
+} reduction_plan;
+peal_status plan_reduction(peal_compilation *c, rank_view *v, const peal_statement *s,
+                           int64_t count, size_t bytes, reduction_plan *out);
+peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s);
+rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
+void add_piece(peal_compilation *c, rank_message *m, peal_piece piece);
+
+/* nodes.c, order.c: stage 4 */
+peal_status make_nodes(peal_compilation *c, rank_view *v);
+void order_body(peal_compilation *c, rank_view *v, node_list *body);
+void split_body(peal_compilation *c, rank_view *v, node_list *body);
+void add_node(peal_compilation *c, node_list *list, node *n);
+void add_touch(peal_compilation *c, node *n, touch t);
+void touch_launch(peal_compilation *c, rank_view *v, node *n);
+bool touches_conflict(const touch *a, const touch *b);
+bool nodes_conflict(const node *a, const node *b);
+
+/* Virtual arrays. */
+static inline int console_array(const peal_compilation *c)
+{
+    return array_total(c);
+}
+static inline int after_array(const peal_compilation *c, int statement)
+{
+    return array_total(c) + 1 + statement;
+}
+static inline int ready_array(const peal_compilation *c, int rank)
+{
+    return array_total(c) + 1 + c->graph->statement_count + rank;
+}
+static inline int staging_array(const peal_compilation *c, int message)
+{
+    return array_total(c) + 1 + c->graph->statement_count + c->machine.ranks + message;
+}
+static inline int received_array(const peal_compilation *c, const rank_view *v, int message)
+{
+    return staging_array(c, v->message_count + message);
+}
+static inline int decision_array(int decision)
+{
+    return -1 - decision;
+}
+touch fixed_touch(int array, bool write, const peal_box *box);
+touch virtual_touch(int array, bool write);
+
+/* credits.c: how an outgoing message of rank `sender` is delivered; both ends decide alike. */
+peal_status deliver(peal_compilation *c, int sender, int message_index, delivery *out);
+bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver,
+                        const peal_piece *piece);
+/* The end of message m of view v at its peer, an index; -1: none. */
+int twin_of(const rank_view *peer_view, int rank, const rank_message *m);
+
+/* memory.c: where everything lies in a rank's segment; needs stage 3. */
+struct segment_map {
+    int64_t *array;   /* by array; -1: lent */
+    int64_t *flag;    /* by message: incoming ones */
+    int64_t *staging; /* by message: slot 0 */
+    int64_t *slot_bytes;
+    int64_t *credit; /* by message: outgoing ones */
+    int *peer;       /* ranks that it exchanges messages with, ascending */
+    int64_t *ready;  /* by peer: flag that says the peer's setup is done */
+    int peer_count;
+    int64_t bytes;
+};
+const segment_map *map_segment(peal_compilation *c, rank_view *v);
+
+/* lower.c, dependences.c: stage 5 */
+peal_status make_schedule(peal_compilation *c, rank_view *v);
+typedef struct lowered_op {
+    peal_op op;
+    const node *node;
+    touch *touch; /* what it does; others wait for it */
+    int touch_count;
+    touch *extra; /* what only it waits for: credits that it carries, a neighbour's setup */
+    int extra_count;
+    bool waits_for_nothing; /* a WAIT: what it writes was ordered by the sender */
+} lowered_op;
+void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int count, int step_first,
+                      int step_end);
+/* Tiles of A's touch that a tile of B's touch meets; false: none ever. */
+bool map_tiles(const touch *a, const peal_tiling *at, const peal_tile_range *ar, const touch *b,
+               const peal_tiling *bt, const peal_tile_range *br, peal_map_axis map[PEAL_AXES]);
+
+#endif

@@ -1,0 +1,90 @@
+/* Memory: where arrays, flags, credits and staging lie in a rank's segment. A function of the
+ * rank's messages alone, so that its peers compute the same.
+ *
+ * A flag has a pair of cache lines of its own; a message of a few bytes is staged beside its flag,
+ * so that both arrive with one line. */
+#include "scheduler/compilation.h"
+
+#include <string.h>
+
+enum { LINE = 128, SMALL_SLOT = 24, SLOTS = 2 };
+
+static int64_t reserve(int64_t *used, int64_t bytes)
+{
+    int64_t at = *used;
+    *used += (bytes + LINE - 1) / LINE * LINE;
+    return at;
+}
+
+static void place_arrays(peal_compilation *c, const rank_view *v, segment_map *map)
+{
+    for (int i = 0; i < array_total(c); i++) {
+        bool lent = i < c->graph->array_count && c->graph->arrays[i].data;
+        map->array[i] = lent ? -1 : reserve(&map->bytes, v->layout[i].bytes);
+    }
+}
+
+static void place_messages(const rank_view *v, segment_map *map)
+{
+    for (int i = 0; i < v->message_count; i++) {
+        const rank_message *m = &v->message[i];
+        int64_t slot = 0;
+        map->flag[i] = map->staging[i] = map->credit[i] = -1;
+        for (int k = 0; k < m->piece_count; k++)
+            slot += (m->piece[k].bytes + 7) / 8 * 8;
+        map->slot_bytes[i] = slot <= SMALL_SLOT ? SMALL_SLOT : (slot + 63) / 64 * 64;
+        if (m->outgoing) {
+            map->credit[i] = reserve(&map->bytes, 8);
+            continue;
+        }
+        map->flag[i] = reserve(&map->bytes, 8);
+        map->staging[i] = slot <= SMALL_SLOT ? map->flag[i] + 8
+                                             : reserve(&map->bytes, SLOTS * map->slot_bytes[i]);
+    }
+}
+
+static void list_peers(peal_compilation *c, const rank_view *v, segment_map *map)
+{
+    bool *is_peer = PEAL_ARENA_ARRAY(c->arena, bool, c->machine.ranks);
+    for (int i = 0; i < v->message_count; i++)
+        is_peer[v->message[i].peer] = true;
+    for (int rank = 0; rank < c->machine.ranks; rank++)
+        map->peer_count += is_peer[rank];
+    map->peer = PEAL_ARENA_ARRAY(c->arena, int, map->peer_count);
+    map->ready = PEAL_ARENA_ARRAY(c->arena, int64_t, map->peer_count);
+    for (int rank = 0, count = 0; rank < c->machine.ranks; rank++)
+        if (is_peer[rank]) {
+            map->ready[count] = reserve(&map->bytes, 8);
+            map->peer[count++] = rank;
+        }
+}
+
+const segment_map *map_segment(peal_compilation *c, rank_view *v)
+{
+    if (v->segment)
+        return v->segment;
+    segment_map *map = PEAL_ARENA_NEW(c->arena, segment_map);
+    map->array = PEAL_ARENA_ARRAY(c->arena, int64_t, array_total(c));
+    map->flag = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    map->staging = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    map->slot_bytes = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    map->credit = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    place_arrays(c, v, map);
+    place_messages(v, map);
+    list_peers(c, v, map);
+    if (map->bytes < LINE)
+        map->bytes = LINE;
+    return v->segment = map;
+}
+
+int twin_of(const rank_view *peer_view, int rank, const rank_message *m)
+{
+    for (int i = 0; i < peer_view->message_count; i++) {
+        const rank_message *t = &peer_view->message[i];
+        if (t->outgoing != m->outgoing && t->peer == rank && t->statement == m->statement &&
+            t->phase == m->phase && t->tag == m->tag &&
+            !memcmp(t->direction, m->direction, sizeof(t->direction)))
+            return i;
+    }
+    return -1;
+}

@@ -1,0 +1,265 @@
+/* Messages: the ends that send and recv statements name on a rank (stage 2), and what travels
+ * between which ranks once ends are matched (stage 3). */
+#include "scheduler/compilation.h"
+
+#include <string.h>
+
+void add_piece(peal_compilation *c, rank_message *m, peal_piece piece)
+{
+    int64_t points = peal_box_points(&piece.source);
+    piece.bytes = points * (int64_t)peal_type_bytes(array_type(c, piece.array));
+    if (!(m->piece_count & (m->piece_count - 1))) { /* full at powers of two */
+        peal_piece *grown =
+            PEAL_ARENA_ARRAY(c->arena, peal_piece, m->piece_count ? 2 * m->piece_count : 1);
+        if (m->piece_count)
+            memcpy(grown, m->piece, (size_t)m->piece_count * sizeof(*grown));
+        m->piece = grown;
+    }
+    m->piece[m->piece_count++] = piece;
+}
+
+rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
+{
+    if (v->message_count == v->message_capacity) {
+        int capacity = v->message_capacity ? 2 * v->message_capacity : 8;
+        rank_message *grown = PEAL_ARENA_ARRAY(c->arena, rank_message, capacity);
+        if (v->message_count)
+            memcpy(grown, v->message, (size_t)v->message_count * sizeof(*grown));
+        v->message = grown;
+        v->message_capacity = capacity;
+    }
+    v->message[v->message_count] = m;
+    return &v->message[v->message_count++];
+}
+
+static void add_end(peal_compilation *c, rank_view *v, message_end end)
+{
+    if (v->end_count == v->end_capacity) {
+        int capacity = v->end_capacity ? 2 * v->end_capacity : 8;
+        message_end *grown = PEAL_ARENA_ARRAY(c->arena, message_end, capacity);
+        if (v->end_count)
+            memcpy(grown, v->end, (size_t)v->end_count * sizeof(*grown));
+        v->end = grown;
+        v->end_capacity = capacity;
+    }
+    v->end[v->end_count++] = end;
+}
+
+bool is_active(const rank_view *v, const peal_statement *s)
+{
+    bool active = true;
+    if (s->when && !(peal_expr_uses(s->when) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
+        peal_expr_boolean(s->when, &v->scope, true, &active, NULL);
+    return active;
+}
+
+static peal_status constant_at(peal_compilation *c, const rank_view *v, int array, int64_t index,
+                               int64_t *out, peal_source source)
+{
+    peal_constant constant;
+    peal_status status = c->graph->constant(c->graph, array, v->rank, c->machine.ranks, &constant);
+    if (status)
+        return status;
+    peal_type type = array_type(c, array);
+    if (index >= constant.count || (type != PEAL_I32 && type != PEAL_I64))
+        return peal_report(c->diagnostics, PEAL_E136, source,
+                           "give an integer buffer with enough elements",
+                           "`%s` (%s, %lld elements on rank %d) has no element %lld",
+                           array_name(c, array), peal_type_name(type), (long long)constant.count,
+                           v->rank, (long long)index);
+    *out = type == PEAL_I32 ? ((const int32_t *)constant.data)[index]
+                            : ((const int64_t *)constant.data)[index];
+    return PEAL_STATUS_OK;
+}
+
+static int64_t peer_count(peal_compilation *c, const rank_view *v, const peal_peers *p)
+{
+    switch (p->kind) {
+    case PEAL_PEER_LIST:
+        return v->layout[p->list].stored.hi[0];
+    case PEAL_PEER_ALL:
+        return c->machine.ranks;
+    case PEAL_PEER_ALONG:
+        return c->dims[p->axis];
+    default:
+        return 1;
+    }
+}
+
+/* Rank of peer k; -1: nobody there. */
+static peal_status peer_at(peal_compilation *c, const rank_view *v, const peal_peers *p, int64_t k,
+                           int64_t *out, int direction[PEAL_RANK_AXES])
+{
+    peal_status status = PEAL_STATUS_OK;
+    *out = k;
+    switch (p->kind) {
+    case PEAL_PEER_DIRECTION:
+        status = direction_of(c, &v->scope, &p->direction, direction);
+        if (!status)
+            *out = neighbour(c, v->position, direction);
+        return status;
+    case PEAL_PEER_RANK:
+        status = peal_expr_integer(p->rank, &v->scope, 0, out, c->diagnostics);
+        break;
+    case PEAL_PEER_LIST:
+        status = constant_at(c, v, p->list, k, out, p->source);
+        break;
+    case PEAL_PEER_ALONG: {
+        int position[PEAL_RANK_AXES] = {v->position[0], v->position[1], v->position[2]};
+        static const int nowhere[PEAL_RANK_AXES] = {0, 0, 0};
+        position[p->axis] = (int)k;
+        *out = neighbour(c, position, nowhere);
+        break;
+    }
+    default:
+        break;
+    }
+    if (!status && (*out < 0 || *out >= c->machine.ranks))
+        status =
+            peal_report(c->diagnostics, PEAL_E137, p->source, "name a rank from 0 to ranks - 1",
+                        "rank %lld on rank %d: there are %d ranks", (long long)*out, v->rank,
+                        c->machine.ranks);
+    return status;
+}
+
+/* Which elements of the statement's array go to (or come from) peer k of `count`. */
+static peal_status piece_of(peal_compilation *c, const rank_view *v, const peal_statement *s,
+                            const peal_box *all, int64_t k, int64_t count, peal_box *out)
+{
+    const peal_message_statement *m = &s->u.message;
+    int64_t lo = 0, hi = 0, each = 0;
+    peal_status status = PEAL_STATUS_OK;
+    *out = *all;
+    if (m->offsets >= 0) {
+        status = constant_at(c, v, m->offsets, k, &lo, m->peers.source);
+        if (!status)
+            status = constant_at(c, v, m->offsets, k + 1, &hi, m->peers.source);
+    } else if (m->offset) {
+        status = peal_expr_integer(m->offset, &v->scope, 0, &each, c->diagnostics);
+        lo = k * each;
+        hi = lo + each;
+    } else if (count > 1 && s->kind == PEAL_STATEMENT_RECV)
+        return peal_report(c->diagnostics, PEAL_E138, s->source,
+                           "say `offsets:` (a buffer, or elements a peer)",
+                           "%lld peers would all be received into the same elements of `%s`",
+                           (long long)count, array_name(c, m->points.array));
+    else
+        return PEAL_STATUS_OK;
+    if (!status && (lo < 0 || hi < lo || hi > v->layout[m->points.array].stored.hi[0]))
+        status = peal_report(
+            c->diagnostics, PEAL_E138, s->source,
+            "offsets grow from 0 to at most the buffer's count",
+            "elements [%lld, %lld) of peer %lld are outside `%s`, which has %lld on rank %d",
+            (long long)lo, (long long)hi, (long long)k, array_name(c, m->points.array),
+            (long long)v->layout[m->points.array].stored.hi[0], v->rank);
+    out->lo[0] = lo;
+    out->hi[0] = hi;
+    return status;
+}
+
+static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const peal_statement *s)
+{
+    const peal_message_statement *m = &s->u.message;
+    box_list boxes;
+    int64_t tag, count = peer_count(c, v, &m->peers);
+    peal_status status = points_of(c, v, &m->points, &boxes);
+    if (!status)
+        status = peal_expr_integer(m->tag, &v->scope, 0, &tag, c->diagnostics);
+    if (!status && boxes.count > 1)
+        status = peal_report(c->diagnostics, PEAL_E129, m->points.source, "send one box",
+                             "a message of %d boxes", boxes.count);
+    for (int64_t k = 0; !status && k < count; k++) {
+        message_end end = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
+                           .statement = s->id,
+                           .tag = tag,
+                           .array = m->points.array,
+                           .directed = m->peers.kind == PEAL_PEER_DIRECTION,
+                           .source = s->source};
+        int64_t peer;
+        status = peer_at(c, v, &m->peers, k, &peer, end.direction);
+        if (status || peer < 0)
+            continue;
+        peal_box all = boxes.count ? boxes.box[0] : (peal_box){.axis_count = 1};
+        if (!end.outgoing)
+            for (int a = 0; a < PEAL_RANK_AXES; a++)
+                end.direction[a] = -end.direction[a];
+        end.peer = (int)peer;
+        status = piece_of(c, v, s, &all, k, count, &end.box);
+        if (!status)
+            add_end(c, v, end);
+    }
+    return status;
+}
+
+peal_status make_ends(peal_compilation *c, rank_view *v)
+{
+    peal_status first = PEAL_STATUS_OK;
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        const peal_statement *s = c->statement[i];
+        if (!s || (s->kind != PEAL_STATEMENT_SEND && s->kind != PEAL_STATEMENT_RECV) ||
+            !is_active(v, s))
+            continue;
+        v->statement[i].first_end = v->end_count;
+        peal_status status = make_statement_ends(c, v, s);
+        if (status && !first)
+            first = status;
+    }
+    sort_ends(c, v);
+    return first;
+}
+
+static peal_status add_explicit(peal_compilation *c, rank_view *v, const message_end *end)
+{
+    const message_end *twin;
+    peal_status status = match_end(c, v, end, &twin);
+    if (status)
+        return status;
+    const message_end *from = end->outgoing ? end : twin, *to = end->outgoing ? twin : end;
+    rank_message m = {.outgoing = end->outgoing,
+                      .statement = from->statement,
+                      .peer = end->peer,
+                      .tag = end->tag,
+                      .directed = end->directed};
+    memcpy(m.direction, end->direction, sizeof(m.direction));
+    m.own_statement = end->statement;
+    if (peal_box_is_empty(&from->box))
+        return PEAL_STATUS_OK;
+    peal_piece piece = {.array = from->array, .target_array = to->array, .source = from->box};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        piece.target[k] = to->box.lo[k];
+        piece.target_extent[k] = to->box.hi[k] - to->box.lo[k];
+    }
+    add_piece(c, &m, piece);
+    add_message(c, v, m);
+    return PEAL_STATUS_OK;
+}
+
+peal_status make_messages(peal_compilation *c, rank_view *v)
+{
+    peal_status first = PEAL_STATUS_OK;
+    v->local = PEAL_ARENA_ARRAY(c->arena, peal_piece *, c->graph->statement_count);
+    v->local_count = PEAL_ARENA_ARRAY(c->arena, int, c->graph->statement_count);
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        const peal_statement *s = c->statement[i];
+        peal_status status = PEAL_STATUS_OK;
+        int before = v->message_count;
+        if (!s || !is_active(v, s))
+            continue;
+        if (s->kind == PEAL_STATEMENT_EXCHANGE)
+            status = add_exchange(c, v, s);
+        else if (s->kind == PEAL_STATEMENT_REDUCE)
+            status = add_reduction_messages(c, v, s);
+        else if (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV)
+            for (int k = v->statement[i].first_end;
+                 k >= 0 && k < v->end_count && v->end[k].statement == i; k++) {
+                peal_status found = add_explicit(c, v, &v->end[k]);
+                status = status ? status : found;
+            }
+        for (int k = before; k < v->message_count; k++)
+            if (s->kind == PEAL_STATEMENT_EXCHANGE || s->kind == PEAL_STATEMENT_REDUCE)
+                v->message[k].own_statement = i;
+        if (status && !first)
+            first = status;
+    }
+    return first;
+}

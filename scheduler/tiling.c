@@ -1,0 +1,67 @@
+/* Tiling: how a box is cut into tiles when the spec doesn't say.
+ *
+ * The rule depends on the box alone (and the machine's cache), never on the mode or the number of
+ * workers: tasks with reductions must have the same tiles in every mode. x stays whole; rows, then
+ * planes, are gathered until a tile has about as many points as a core's cache takes; the last axis
+ * is cut so far that border tiles can go first. */
+#include "scheduler/compilation.h"
+
+enum { LEAST_POINTS = 1024, MOST_POINTS = 16384, SLABS = 8 };
+
+static int64_t round_up(int64_t value, int64_t multiple)
+{
+    return peal_ceil_divide(value, multiple) * multiple;
+}
+
+static void set_extent(peal_tiling *t, int k, int64_t extent, int64_t multiple)
+{
+    int64_t length = t->box.hi[k] - t->box.lo[k];
+    if (extent < 1)
+        extent = 1;
+    if (extent > length)
+        extent = length;
+    int64_t count = peal_ceil_divide(length, extent);
+    extent = round_up(peal_ceil_divide(length, count), multiple); /* tiles of even size */
+    t->extent[k] = extent;
+    t->count[k] = peal_ceil_divide(length, extent);
+}
+
+/* The last axis with more than one point. */
+static int last_axis(const peal_box *box)
+{
+    int last = 0;
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (box->hi[k] - box->lo[k] > 1)
+            last = k;
+    return last;
+}
+
+void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
+                   const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES], peal_tiling *t)
+{
+    (void)c;
+    int64_t points = 1;
+    int last = last_axis(&t->box);
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t length = t->box.hi[k] - t->box.lo[k], extent = length;
+        if (task->tile_whole)
+            extent = length;
+        else if (task->tile_given) {
+            t->extent[k] = tile[k] < length ? tile[k] : length;
+            t->count[k] = peal_ceil_divide(length, t->extent[k]);
+            continue;
+        } else if (k > 0 || last == 0) {
+            extent = MOST_POINTS / points;
+            if (k == last) {
+                int64_t slab = peal_ceil_divide(length, SLABS),
+                        least = peal_ceil_divide(LEAST_POINTS, points);
+                slab = slab > least ? slab : least;
+                extent = extent < slab ? extent : slab;
+            }
+        }
+        set_extent(t, k, extent, multiple[k]);
+        points *= t->extent[k];
+        if (points > MOST_POINTS)
+            points = MOST_POINTS;
+    }
+}

@@ -1,0 +1,45 @@
+/* Prints what the language says of itself, for tests and for the files that are generated:
+ *
+ *     describe schema | describe reference | describe json SPEC | describe read SPEC [name=value
+ * ...] */
+#include "dsl/dsl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static int read_spec(int count, char **argument, peal_diagnostics *diagnostics)
+{
+    peal_graph *graph = NULL;
+    const peal_graph_data *data = NULL;
+    peal_status status = peal_graph_read(argument[0], (const char *const *)argument + 1, count - 1,
+                                         diagnostics, &graph);
+    if (!status)
+        status = peal_graph_resolve(graph, diagnostics, &data);
+    if (!status)
+        printf("%s: %d fields and buffers, %d statements, hash %016" PRIx64 "\n", data->name,
+               data->array_count, data->statement_count, data->hash);
+    peal_graph_destroy(graph);
+    return (int)status;
+}
+
+int main(int count, char **argument)
+{
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    int status = PEAL_STATUS_USAGE;
+    if (count == 2 && !strcmp(argument[1], "schema"))
+        status = (int)peal_schema_print(stdout);
+    else if (count == 2 && !strcmp(argument[1], "reference")) {
+        peal_reference_print(stdout);
+        status = 0;
+    } else if (count == 3 && !strcmp(argument[1], "json"))
+        status = (int)peal_document_print_json(argument[2], stdout, diagnostics);
+    else if (count >= 3 && !strcmp(argument[1], "read"))
+        status = read_spec(count - 2, argument + 2, diagnostics);
+    else
+        fprintf(stderr,
+                "usage: describe schema | reference | json SPEC | read SPEC [name=value ...]\n");
+    peal_diagnostics_print(diagnostics, stderr, 0);
+    peal_diagnostics_destroy(diagnostics);
+    return status;
+}

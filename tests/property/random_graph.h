@@ -1,0 +1,25 @@
+/* Random valid graphs for property tests: the same seed gives the same graph. Tasks are host
+ * functions, so no compiler is needed; what they compute depends on every element of their
+ * footprints. */
+#ifndef PEAL_TESTS_RANDOM_GRAPH_H
+#define PEAL_TESTS_RANDOM_GRAPH_H
+
+#include <peal/graph.h>
+
+typedef struct random_graph random_graph;
+
+/* Never fails (aborts without memory). */
+random_graph *random_graph_create(uint64_t seed);
+void random_graph_destroy(random_graph *graph);
+
+peal_graph *random_graph_builder(random_graph *graph);
+int random_graph_ranks(const random_graph *graph);
+int random_graph_steps(const random_graph *graph);
+/* The graph as text, to look at when a seed fails. */
+const char *random_graph_text(const random_graph *graph);
+
+/* A small generator with a defined sequence (splitmix64). */
+uint64_t random_next(uint64_t *state);
+int random_below(uint64_t *state, int limit);
+
+#endif

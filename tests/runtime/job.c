@@ -1,0 +1,59 @@
+/* Sessions over forked processes. */
+#include "tests/runtime/job.h"
+
+#include <string.h>
+
+typedef struct job_member {
+    test_team *team;
+    int process;
+} job_member;
+
+static int allgather(void *user, const void *mine, size_t bytes, void *all)
+{
+    const job_member *member = user;
+    team_board *board = member->team->board;
+    if (bytes > TEAM_BLOB)
+        return 1;
+    memcpy(board->gathered + (size_t)member->process * bytes, mine, bytes);
+    pthread_barrier_wait(&board->barrier);
+    memcpy(all, board->gathered, (size_t)member->team->processes * bytes);
+    pthread_barrier_wait(&board->barrier);
+    return 0;
+}
+
+peal_status job_open(test_team *team, int process, double deadline_s, peal_session **out)
+{
+    static job_member member; /* of this forked process */
+    member = (job_member){team, process};
+    const peal_bootstrap_callbacks callbacks = {.size = sizeof(callbacks),
+                                                .process = process,
+                                                .processes = team->processes,
+                                                .allgather = allgather,
+                                                .user = &member};
+    const peal_session_desc desc = {.size = sizeof(desc),
+                                    .bootstrap = &callbacks,
+                                    .deadline_s = deadline_s,
+                                    .log_level = PEAL_LOG_ERROR,
+                                    .log = stderr};
+    return peal_session_create(&desc, out);
+}
+
+bool job_reported(peal_session *session, peal_code code, const char *text)
+{
+    const peal_diagnostics *list = peal_session_diagnostics(session);
+    for (int i = 0; i < peal_diagnostics_count(list); i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(list, i);
+        if (d->code == code && (!text || strstr(d->message, text)))
+            return true;
+    }
+    return false;
+}
+
+void job_pass_together(test_team *team, int process)
+{
+    int turn = 0;
+    atomic_store(&team->board->flag[process], 1);
+    for (int p = 0; p < team->processes; p++)
+        while (!atomic_load(&team->board->flag[p]))
+            peal_back_off(&turn);
+}

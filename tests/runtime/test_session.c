@@ -1,0 +1,238 @@
+/* Sessions: creation and misuse, agreement over processes, meetings, aborts, lost peers. */
+#define _GNU_SOURCE
+#include "tests/runtime/job.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void one_process(void **state)
+{
+    (void)state;
+    peal_session *session = NULL;
+    assert_int_equal(peal_session_create(NULL, &session), PEAL_STATUS_OK);
+    assert_int_equal(peal_session_process(session), 0);
+    assert_int_equal(peal_session_processes(session), 1);
+    assert_int_equal(peal_session_local_process(session), 0);
+    assert_int_equal(peal_session_local_processes(session), 1);
+    assert_string_equal(peal_session_bootstrap(session), "single");
+    assert_int_equal(peal_session_status(session), PEAL_STATUS_OK);
+    assert_int_equal(peal_session_error_count(session), 0);
+    assert_int_equal(peal_session_meet(session, PEAL_MEET_START, 1, 1), PEAL_STATUS_OK);
+    peal_session_destroy(session);
+    peal_session_destroy(NULL);
+}
+
+static void refuse_desc(peal_session_desc desc, const char *text)
+{
+    char *printed = NULL;
+    size_t bytes = 0;
+    desc.log = open_memstream(&printed, &bytes);
+    desc.log_level = PEAL_LOG_ERROR;
+    peal_session *session = NULL;
+    assert_int_equal(peal_session_create(&desc, &session), PEAL_STATUS_USAGE);
+    assert_null(session);
+    fclose(desc.log);
+    if (text)
+        assert_non_null(strstr(printed, text));
+    free(printed);
+}
+
+static void descriptors(void **state)
+{
+    (void)state;
+    refuse_desc((peal_session_desc){.size = sizeof(peal_session_desc), .deadline_s = -1}, "E350");
+    refuse_desc((peal_session_desc){.size = sizeof(peal_session_desc), .deadline_s = 1e300},
+                "E350");
+    refuse_desc((peal_session_desc){.size = 3}, NULL);
+    assert_int_equal(peal_session_create(NULL, NULL), PEAL_STATUS_USAGE);
+}
+
+static int member_agrees(test_team *team, int process)
+{
+    peal_session *session;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_session_process(session) == process);
+    TEAM_CHECK(peal_session_processes(session) == team->processes);
+    TEAM_CHECK(!strcmp(peal_session_bootstrap(session), "caller"));
+    TEAM_CHECK(peal_session_agree(session, PEAL_STATUS_OK, 0) == PEAL_STATUS_OK);
+    peal_status mine = PEAL_STATUS_OK;
+    if (process == 1)
+        mine = peal_report(peal_session_diagnostics(session), PEAL_E356, PEAL_NO_SOURCE, NULL,
+                           "something about ranks");
+    if (process == 2)
+        mine = PEAL_STATUS_DEVICE;
+    /* the first by number counts, everywhere; those that were fine say who it was */
+    TEAM_CHECK(peal_session_agree(session, mine, 0) == PEAL_STATUS_USAGE);
+    TEAM_CHECK(job_reported(session, PEAL_E359, "process 1: something about ranks") == !mine);
+    for (int round = 0; round < 100; round++)
+        TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 7, round) == PEAL_STATUS_OK);
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void run_all(int processes, team_member member)
+{
+    test_team team;
+    team_create(&team, processes);
+    team_run(&team, member);
+    for (int p = 0; p < processes; p++)
+        assert_int_equal(team.exit_code[p], 0);
+    team_destroy(&team);
+}
+
+static void agreement(void **state)
+{
+    (void)state;
+    run_all(4, member_agrees);
+}
+
+static int member_differs(test_team *team, int process, int kind, uint64_t hash, int64_t count,
+                          const char *text)
+{
+    peal_session *session;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_session_meet(session, kind, hash, count) == PEAL_STATUS_USAGE);
+    TEAM_CHECK(job_reported(session, PEAL_E354, text));
+    TEAM_CHECK(peal_session_status(session) == PEAL_STATUS_USAGE);
+    peal_session_destroy(session);
+    return 0;
+}
+
+static int member_other_steps(test_team *team, int process)
+{
+    return member_differs(team, process, PEAL_MEET_START, 5, process == 2 ? 11 : 10,
+                          "process 0 has 10 steps, process 2 has 11");
+}
+
+static int member_other_plan(test_team *team, int process)
+{
+    return member_differs(team, process, PEAL_MEET_START, process == 1 ? 6 : 5, 10,
+                          "process 1 at plan 0000000000000006");
+}
+
+static int member_other_call(test_team *team, int process)
+{
+    return member_differs(team, process, process == 1 ? PEAL_MEET_FINISH : PEAL_MEET_START, 5, 10,
+                          "process 1 calls peal_plan_finish");
+}
+
+static void differing_meetings(void **state)
+{
+    (void)state;
+    run_all(3, member_other_steps);
+    run_all(3, member_other_plan);
+    run_all(2, member_other_call);
+}
+
+static int member_aborts(test_team *team, int process)
+{
+    peal_session *session;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    job_pass_together(team, process);
+    if (process == 1)
+        peal_session_abort(session, PEAL_STATUS_DEVICE, "the device is on fire");
+    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEVICE);
+    TEAM_CHECK(peal_session_status(session) == PEAL_STATUS_DEVICE);
+    if (process != 1)
+        TEAM_CHECK(job_reported(session, PEAL_E324, "the device is on fire"));
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void aborts(void **state)
+{
+    (void)state;
+    run_all(3, member_aborts);
+}
+
+static int member_dies(test_team *team, int process)
+{
+    peal_session *session;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    job_pass_together(team, process);
+    if (process == 1)
+        raise(SIGKILL);
+    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_PEER_LOST);
+    TEAM_CHECK(job_reported(session, PEAL_E320, "process 1") ||
+               job_reported(session, PEAL_E324, "process 1"));
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void lost_peer(void **state)
+{
+    (void)state;
+    test_team team;
+    team_create(&team, 3);
+    team_run(&team, member_dies);
+    assert_int_equal(team.exit_code[0], 0);
+    assert_int_equal(team.exit_code[1], 128 + SIGKILL);
+    assert_int_equal(team.exit_code[2], 0);
+    team_destroy(&team);
+}
+
+/* Process 1 comes only after process 0 has given up. */
+static int member_is_late(test_team *team, int process)
+{
+    peal_session *session;
+    TEAM_CHECK(job_open(team, process, process == 0 ? 0.2 : 60, &session) == PEAL_STATUS_OK);
+    if (process == 0) {
+        TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEADLINE);
+        TEAM_CHECK(job_reported(session, PEAL_E368, "process 1 did not come"));
+    } else {
+        int turn = 0;
+        while (!peal_session_status(session))
+            peal_back_off(&turn);
+        TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEADLINE);
+    }
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void deadline(void **state)
+{
+    (void)state;
+    run_all(2, member_is_late);
+}
+
+/* While process 1 says that it runs something, process 0 waits beyond the deadline. */
+static int member_runs_long(test_team *team, int process)
+{
+    peal_session *session;
+    TEAM_CHECK(job_open(team, process, process == 0 ? 0.2 : 60, &session) == PEAL_STATUS_OK);
+    if (process == 1)
+        peal_session_running(session, true);
+    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 1, 0) == PEAL_STATUS_OK);
+    if (process == 1) {
+        int64_t since = peal_now_ns();
+        int turn = 0;
+        while (peal_now_ns() - since < 500000000)
+            peal_back_off(&turn);
+    }
+    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_FINISH, 1, 0) == PEAL_STATUS_OK);
+    peal_session_destroy(session);
+    return 0;
+}
+
+static void long_run(void **state)
+{
+    (void)state;
+    run_all(2, member_runs_long);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_process), cmocka_unit_test(descriptors),
+        cmocka_unit_test(agreement),   cmocka_unit_test(differing_meetings),
+        cmocka_unit_test(aborts),      cmocka_unit_test(lost_peer),
+        cmocka_unit_test(deadline),    cmocka_unit_test(long_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+# Bad input is met with the right number at the right place. Each file of tests/specs/broken says in
+# its first lines what is expected: "# expect: E021 12:9" (several such lines: all of them) and
+# "# arguments: -n 4", "# verb: run" (check), "# exit: 4" (3); tests/specs/valid must pass. What is too big to keep is made here.
+import glob
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+from common import SPECS, environment, main, peal
+
+BROKEN = os.path.join(SPECS, "broken")
+GOOD = """peal: 1
+params: {n: 16}
+kernels: kernels.c
+fields: {a: {size: [n, n], halo: 1}, b: {like: a}}
+step:
+  - {exchange: a}
+  - {task: relax, box: {a: {grow: -1}}, read: {a: {star: 1}}, write: b}
+"""
+
+
+def directives(path):
+    with open(path, "rb") as spec:
+        head = spec.read(2000).decode("utf-8", "replace")
+    expected = re.findall(r"^# expect: (E\d+) (\d+):(\d+)", head, re.M)
+    arguments = re.search(r"^# arguments: (.*)$", head, re.M)
+    verb = re.search(r"^# verb: (.*)$", head, re.M)
+    code = re.search(r"^# exit: (\d+)$", head, re.M)
+    return (expected, arguments.group(1).split() if arguments else [], verb.group(1) if verb else "check",
+            int(code.group(1)) if code else 3)
+
+
+class Broken(unittest.TestCase):
+    def test_every_broken_spec(self):
+        paths = sorted(glob.glob(os.path.join(BROKEN, "*.yaml")))
+        self.assertGreater(len(paths), 50)
+        for path in paths:
+            name = os.path.basename(path)
+            expected, arguments, verb, status = directives(path)
+            with self.subTest(name):
+                self.assertTrue(expected, "the file says what it expects")
+                code, _, err = peal(verb, name, *arguments, cwd=BROKEN)
+                self.assertEqual(code, status, err)
+                for number, line, column in expected:
+                    place = f"{name}:{line}:{column}:" if line != "0" else name
+                    self.assertRegex(err, rf"(?m)^{re.escape(place)}.*\[{number}\]$")
+
+    def test_every_message_has_a_place_and_a_number(self):
+        for path in sorted(glob.glob(os.path.join(BROKEN, "*.yaml"))):
+            _, arguments, verb, _ = directives(path)
+            with self.subTest(os.path.basename(path)):
+                err = peal(verb, os.path.basename(path), *arguments, cwd=BROKEN)[2]
+                for line in err.splitlines():
+                    if ": error: " in line:
+                        self.assertRegex(line, r"^[^:]+\.(yaml|c|npy):\d+:.* \[E\d+\]$")
+
+    def test_valid_specs(self):
+        for path in sorted(glob.glob(os.path.join(SPECS, "valid", "*.yaml"))):
+            _, arguments, _, _ = directives(path)
+            with self.subTest(os.path.basename(path)):
+                code, _, err = peal("run", path, *arguments, "--mode", "all", "--verify", "--processes", "1")
+                self.assertEqual(code, 0, err)
+
+
+class Big(unittest.TestCase):
+    def check(self, text):
+        code, _, err = peal("check", "-", stdin=text)
+        self.assertEqual(code, 3, err[:500])
+        self.assertRegex(err, r"\[E0\d\d\]")
+        self.assertLess(len(err), 5000)
+
+    def test_over_a_mebibyte(self):
+        self.check(GOOD + "# padding\n" * 110000)
+
+    def test_nesting(self):
+        for opening in ["[", "{a: ", "- "]:
+            with self.subTest(opening):
+                self.check("peal: 1\nstep: " + opening * 60000)
+
+    def test_many_nodes(self):
+        self.check("peal: 1\nstep: [" + "1," * 200000 + "1]")
+
+    def test_bytes_that_are_no_text(self):
+        self.check("peal: 1\nname: \"\x01\x02\"\n")
+
+
+class Surroundings(unittest.TestCase):
+    """Right specs in an environment that lacks something."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        shutil.copy(os.path.join(BROKEN, "kernels.c"), self.folder)
+        self.spec = os.path.join(self.folder, "good.yaml")
+        with open(self.spec, "w", encoding="utf-8") as spec:
+            spec.write(GOOD)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def run_good(self, *arguments, **changes):
+        return peal("run", self.spec, *arguments, env=environment(**changes))
+
+    def test_it_is_good(self):
+        code, _, err = self.run_good()
+        self.assertEqual(code, 0, err)
+
+    def test_no_compiler(self):
+        code, _, err = self.run_good(CC="/nonexistent/cc", PEAL_CACHE=os.path.join(self.folder, "cache"))
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"\[E2\d\d\]")
+
+    def test_a_kernel_that_does_not_compile(self):
+        self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))\n"
+                                "{\n    nonsense;\n}\n")
+        code, _, err = self.run_good()
+        self.assertEqual(code, 3, err)
+        self.assertIn("kernels.c:3:", err)
+
+    def test_a_kernel_with_other_parameters(self):
+        self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(double, b)) {}\n")
+        code, _, err = self.run_good()
+        self.assertEqual(code, 3, err)
+
+    def test_a_kernel_that_is_not_there(self):
+        self.write("kernels.c", "PEAL_KERNEL(other)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b)) {}\n")
+        code, _, err = self.run_good()
+        self.assertEqual(code, 3, err)
+        self.assertIn("relax", err)
+
+    def test_kernels_outside_the_folder(self):
+        inner = os.path.join(self.folder, "inner")
+        os.mkdir(inner)
+        self.spec = os.path.join(inner, "good.yaml")
+        with open(self.spec, "w", encoding="utf-8") as spec:
+            spec.write(GOOD.replace("kernels.c", "../kernels.c"))
+        code, _, err = self.run_good()
+        self.assertEqual(code, 3, err)
+        self.assertIn("--allow-outside", err)
+        self.assertEqual(self.run_good("--allow-outside")[0], 0)
+
+    def test_a_link_to_the_outside(self):
+        inner = os.path.join(self.folder, "inner")
+        os.mkdir(inner)
+        os.symlink("../kernels.c", os.path.join(inner, "kernels.c"))
+        self.spec = os.path.join(inner, "good.yaml")
+        with open(self.spec, "w", encoding="utf-8") as spec:
+            spec.write(GOOD)
+        code, _, err = self.run_good()
+        self.assertEqual(code, 3, err)
+        self.assertIn("--allow-outside", err)
+
+    def test_unwritable_cache_is_a_warning(self):
+        blocked = os.path.join(self.folder, "file")
+        self.write("file", "")
+        code, _, err = self.run_good(PEAL_CACHE=os.path.join(blocked, "cache"))
+        self.assertEqual(code, 0, err)
+
+    def test_unwritable_result(self):
+        with open(self.spec, "a", encoding="utf-8") as spec:
+            spec.write("finish: [{save: b, file: nowhere/b.npy}]\n")
+        code, _, err = self.run_good()
+        self.assertEqual(code, 4, err)
+        self.assertIn("nowhere/b.npy", err)
+
+    def test_too_little_memory(self):
+        code, _, err = self.run_good("--set", "n=2000000", "-n", "2")
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"needs \d+.*can have \d+")
+
+    def test_a_spec_error_is_printed_once(self):
+        path = os.path.join(BROKEN, "unknown-key.yaml")
+        for words in [["-n", "3"], []]:
+            prefix = () if words else ("mpirun", "--oversubscribe", "-n", "3")
+            if prefix and not shutil.which("mpirun"):
+                continue
+            code, _, err = peal("run", path, *words, prefix=prefix)
+            self.assertEqual(code, 3, err)
+            self.assertEqual(err.count("error: "), 1, err)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+# The command line itself: help, exit codes, hints, pages of diagnostics, JSON that parses.
+import glob
+import os
+import re
+import unittest
+
+from common import PEAL, ROOT, SPECS, environment, main, peal, peal_json
+
+VERBS = ["run", "check", "plan", "doctor", "schema", "explain", "version"]
+HEAT = os.path.join(SPECS, "run", "heat.yaml")
+
+
+def codes():
+    """Every diagnostic's number, from the lists."""
+    found = []
+    lists = glob.glob(os.path.join(ROOT, "base", "diagnostics", "*.def"))
+    for path in [os.path.join(ROOT, "base", "diagnostics.def"), *lists]:
+        with open(path, encoding="utf-8") as text:
+            found += re.findall(r"^PEAL_DIAGNOSTIC\((E\d+),", text.read(), re.M)
+    return found
+
+
+class Help(unittest.TestCase):
+    def test_every_help_fits_a_screen_and_has_an_example(self):
+        for words in [["--help"]] + [[verb, "--help"] for verb in VERBS]:
+            with self.subTest(words):
+                code, out, err = peal(*words)
+                self.assertEqual((code, err), (0, ""))
+                self.assertLessEqual(len(out.splitlines()), 24)
+                self.assertLessEqual(max(map(len, out.splitlines())), 90)
+                self.assertIn("peal ", out.splitlines()[-1])
+
+    def test_no_verb_is_a_usage_error(self):
+        self.assertEqual(peal()[0], 2)
+
+    def test_help_names_every_verb(self):
+        out = peal("--help")[1]
+        for verb in VERBS:
+            self.assertRegex(out, rf"\n  {verb} ")
+
+    def test_version(self):
+        self.assertEqual(peal("--version"), peal("version"))
+        self.assertRegex(peal("version")[1], r"^peal \d+\.\d+\.\d+\n")
+        code, data, _ = peal_json("version", "--json")
+        self.assertEqual((code, data["schema"]), (0, "peal.version/1"))
+
+
+class Mistakes(unittest.TestCase):
+    def expect(self, words, number, hint):
+        code, out, err = peal(*words)
+        self.assertEqual((code, out), (2, ""), err)
+        self.assertIn(f"[{number}]", err)
+        self.assertIn(hint, err)
+
+    def test_hints(self):
+        self.expect(["rum"], "E400", "did you mean `peal run`?")
+        self.expect(["run", HEAT, "--verfy"], "E401", "did you mean --verify?")
+        self.expect(["check", HEAT, "--verify"], "E401", "an option of `peal run`")
+        self.expect(["run", HEAT, "-x"], "E401", "--help")
+        self.expect(["run", HEAT, "--mode", "fast"], "E402", "serial, sync, stream")
+        self.expect(["run", HEAT, "--ranks"], "E402", "number of ranks")
+        self.expect(["run", HEAT, "-n", "0"], "E402", "not '0'")
+        self.expect(["run", HEAT, "-n", "4x"], "E402", "not '4x'")
+        self.expect(["run", HEAT, "--deadline", "10 parsecs"], "E402", "30s")
+        self.expect(["run", HEAT, "--set", "n"], "E402", "NAME=VALUE")
+        self.expect(["run", HEAT, "--verify=yes"], "E402", "no value")
+        self.expect(["run", HEAT, "more"], "E403", "too many")
+        self.expect(["run"], "E403", "which spec")
+        self.expect(["run", HEAT, "-n", "2", "--processes", "3"], "E404", "more ranks")
+        self.expect(["plan", HEAT, "-n", "2", "--rank", "2"], "E404", "count from 0")
+        self.expect(["plan", HEAT, "--machine", "nod:1"], "E406", "did you mean node?")
+        self.expect(["plan", HEAT, "--machine", "node:2"], "E406", "network")
+        self.expect(["plan", HEAT, "--machine", "core:many"], "E406", "process:4")
+        self.expect(["explain", "E999"], "E407", "brackets")
+        self.expect(["explain"], "E403", "E021")
+
+    def test_several_mistakes_are_reported_at_once(self):
+        err = peal("run", HEAT, "--verfy", "--mode", "fast", "-n", "-1")[2]
+        self.assertEqual(sorted(re.findall(r"\[(E\d+)\]", err)), ["E401", "E402", "E402"])
+
+    def test_no_spec_there(self):
+        code, _, err = peal("check", "nowhere.yaml")
+        self.assertEqual(code, 4)
+        self.assertIn("[E411]", err)
+        code, _, err = peal("check", SPECS)
+        self.assertEqual(code, 4)
+        self.assertIn("exactly one spec", err)
+
+    def test_unwritable_output(self):
+        code = os.system(f"'{PEAL}' version >/dev/full 2>/dev/null")
+        self.assertEqual(os.waitstatus_to_exitcode(code), 4)
+
+    def test_environment_variables(self):
+        err = peal("version", env=environment(PEAL_CACH="/tmp"))[2]
+        self.assertIn("[E405]", err)
+        self.assertIn("did you mean PEAL_CACHE?", err)
+        self.assertEqual(peal("version", env=environment(PEAL_LOG="info"))[2], "")
+
+
+class Pages(unittest.TestCase):
+    def test_every_diagnostic_has_a_page(self):
+        self.assertGreater(len(codes()), 10)
+        for number in codes():
+            with self.subTest(number):
+                code, out, err = peal("explain", number)
+                self.assertEqual((code, err), (0, ""))
+                self.assertTrue(out.startswith(f"{number}: "))
+                self.assertGreater(len(out), 80, "a page says more than the title")
+                self.assertLessEqual(max(map(len, out.splitlines()[2:])), 82)
+
+    def test_numbers_are_unique_and_may_be_small(self):
+        self.assertEqual(len(set(codes())), len(codes()))
+        self.assertEqual(peal("explain", "e401"), peal("explain", "E401"))
+
+    def test_json(self):
+        code, data, _ = peal_json("explain", "E401", "--json")
+        self.assertEqual((code, data["schema"], data["exit"]), (0, "peal.explain/1", 2))
+
+
+class Json(unittest.TestCase):
+    def test_schemas(self):
+        for words, schema in [(["check", HEAT, "--json"], "peal.check/1"), (["plan", HEAT, "--json"], "peal.plan/1"),
+                              (["explain", HEAT, "--format", "json", "-n", "4"], "peal.explain/1")]:
+            with self.subTest(words):
+                code, data, err = peal_json(*words)
+                self.assertEqual((code, data["schema"]), (0, schema), err)
+
+    def test_check_lists_messages(self):
+        code, data, _ = peal_json("check", os.path.join(SPECS, "broken", "unknown-key.yaml"), "--json")
+        self.assertEqual(code, 3)
+        message = data["messages"][0]
+        self.assertEqual(message["severity"], "error")
+        self.assertGreater(message["line"], 0)
+
+    def test_print_json_is_the_document(self):
+        code, data, _ = peal_json("check", HEAT, "--print-json")
+        self.assertEqual(code, 0)
+        self.assertEqual(data["params"], {"n": 24, "steps": 60, "report": 20})
+
+
+class Plan(unittest.TestCase):
+    MACHINE = ["-n", "4", "--machine", "process:2 core:2 cache:1MiB"]
+
+    def test_same_input_same_bytes(self):
+        for form in ["text", "json", "dot"]:
+            for mode in ["serial", "sync", "stream", "fused"]:
+                with self.subTest((form, mode)):
+                    words = ["plan", HEAT, *self.MACHINE, "--mode", mode, "--format", form]
+                    first = peal(*words)
+                    self.assertEqual(first[0], 0, first[2])
+                    self.assertGreater(len(first[1]), 100)
+                    self.assertEqual(first, peal(*words))
+
+    def test_one_rank_or_all(self):
+        every = peal_json("plan", HEAT, *self.MACHINE, "--json")[1]["schedules"]
+        self.assertEqual([s["rank"] for s in every], [0, 1, 2, 3])
+        one = peal_json("plan", HEAT, *self.MACHINE, "--json", "--rank", "2")[1]["schedules"]
+        self.assertEqual(one, [every[2]])
+
+    def test_every_wait_has_its_write(self):
+        every = peal_json("plan", HEAT, *self.MACHINE, "--json")[1]["schedules"]
+        sent, received = [], []
+        for schedule in every:
+            for channel in schedule["channels"]:
+                pair = (schedule["rank"], channel["peer"])
+                (sent if channel["direction"] == "out" else received).append(
+                    (*(pair if channel["direction"] == "out" else pair[::-1]), channel["bytes"]))
+        self.assertGreater(len(sent), 0)
+        self.assertEqual(sorted(sent), sorted(received))
+
+    def test_graph_mode_is_refused_with_the_reason(self):
+        code, out, err = peal("plan", HEAT, "--mode", "graph")
+        self.assertEqual((code, out), (4, ""))
+        self.assertIn("[E408]", err)
+
+    def test_explain_lists_every_mode(self):
+        code, data, _ = peal_json("explain", HEAT, "-n", "4", "--json")
+        self.assertEqual(code, 0)
+        modes = {m["mode"]: m["applicable"] for m in data["modes"]}
+        self.assertEqual(modes, {"serial": True, "sync": True, "stream": True, "graph": False, "fused": True})
+        self.assertGreater(sum(p["bytes"] for p in data["paths"]), 0)
+        self.assertIn("graph", peal("explain", HEAT, "-n", "4")[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+# What the tests of the command share: running it, finding its processes.
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+PEAL = os.path.abspath(os.environ.get("PEAL", "build/tools/peal"))
+ROOT = os.path.abspath(os.environ.get("PEAL_ROOT", "."))
+SPECS = os.path.join(ROOT, "tests", "specs")
+HARD_LIMIT = 120  # of anything that might hang; no test judges speed
+
+
+def environment(**changes):
+    """Ours, without what a launcher or the user's shell may have put there."""
+    result = {k: v for k, v in os.environ.items() if not k.startswith(("PMIX_", "PEAL", "OMPI_"))}
+    result.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    for name, value in changes.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = value
+    return result
+
+
+def peal(*arguments, stdin=None, env=None, cwd=None, prefix=()):
+    """Runs the command; (exit code, stdout, stderr)."""
+    done = subprocess.run([*prefix, PEAL, *arguments], input=stdin, capture_output=True, text=True, check=False,
+                          env=env or environment(), cwd=cwd, timeout=HARD_LIMIT, errors="replace")
+    return done.returncode, done.stdout, done.stderr
+
+
+def peal_json(*arguments, **more):
+    code, out, err = peal(*arguments, **more)
+    try:
+        return code, json.loads(out), err
+    except ValueError as error:
+        raise AssertionError(f"no JSON ({error}): {out[:200]!r}, stderr: {err}") from error
+
+
+def mpirun(processes, *arguments):
+    """The words before the command under Debian's mpirun."""
+    return ("mpirun", "--oversubscribe", "-n", str(processes), *arguments)
+
+
+def descendants(pid):
+    """Processes below pid, from /proc."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents[int(name)] = int(fields[1])
+    found, wanted = [], [pid]
+    while wanted:
+        parent = wanted.pop()
+        children = [p for p, q in parents.items() if q == parent]
+        found += children
+        wanted += children
+    return sorted(found)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, what):
+    """Polls an outcome under the hard limit."""
+    end = time.monotonic() + HARD_LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"never happened: {what}")
+        time.sleep(0.01)
+
+
+def main():
+    if not os.access(PEAL, os.X_OK):
+        print(f"no command at {PEAL}: set PEAL")
+        sys.exit(1)
+    unittest.main(verbosity=1)

@@ -1,0 +1,49 @@
+# The JSON Schema accepts every sample and every valid spec, as peal's own reader understands them,
+# and refuses keys that don't exist. Skipped where python3-jsonschema is missing.
+import glob
+import json
+import os
+import sys
+import unittest
+
+from common import ROOT, SPECS, main, peal
+
+try:
+    import jsonschema
+except ImportError:
+    print("python3-jsonschema is missing")
+    sys.exit(77)
+
+
+class Schema(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        code, out, err = peal("schema")
+        assert code == 0, err
+        cls.schema = json.loads(out)
+
+    def document(self, path):
+        code, out, err = peal("check", path, "--print-json")
+        self.assertEqual(code, 0, err)
+        return json.loads(out)
+
+    def test_it_is_a_schema(self):
+        self.assertIn("draft-07", self.schema["$schema"])
+        jsonschema.Draft7Validator.check_schema(self.schema)
+
+    def test_samples_and_valid_specs(self):
+        paths = [*glob.glob(os.path.join(ROOT, "samples", "*", "*.yaml")),
+                 *glob.glob(os.path.join(SPECS, "valid", "*.yaml")), *glob.glob(os.path.join(SPECS, "run", "*.yaml"))]
+        self.assertGreater(len(paths), 3)
+        for path in sorted(paths):
+            with self.subTest(os.path.relpath(path, ROOT)):
+                jsonschema.validate(self.document(path), self.schema)
+
+    def test_unknown_keys_are_refused(self):
+        for name in ["unknown-key", "unknown-key-in-field", "unknown-key-in-task"]:
+            with self.subTest(name), self.assertRaises(jsonschema.ValidationError):
+                jsonschema.validate(self.document(os.path.join(SPECS, "broken", name + ".yaml")), self.schema)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+/* `peal check`: every problem of a spec, over all ranks, without running anything. */
+#include "tools/command.h"
+#include "tools/job.h"
+#include "tools/output.h"
+
+#include "backends/host/kernels.h"
+
+#include <stdlib.h>
+
+/* The kernel files are there and within the folder. They are read, not compiled:
+ * loading what a compiler made could run it. */
+static peal_status check_kernels(const peal_options *options, peal_compilation *compilation,
+                                 peal_diagnostics *diagnostics)
+{
+    const peal_schedule *schedule;
+    int before = peal_diagnostics_errors(diagnostics);
+    peal_status status = peal_compilation_schedule(compilation, 0, &schedule);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    peal_backend_rank rank = {.schedule = schedule};
+    peal_backend_desc desc = {.size = sizeof(desc),
+                              .mode = PEAL_MODE_SYNC,
+                              .rank_count = 1,
+                              .rank = &rank,
+                              .workers = 1,
+                              .allow_outside = options->allow_outside,
+                              .diagnostics = diagnostics};
+    free(host_kernels_emit(&desc));
+    return peal_diagnostics_errors(diagnostics) > before ? peal_diagnostics_status(diagnostics)
+                                                         : PEAL_STATUS_OK;
+}
+
+/* Reads, resolves, and makes all checks for every rank. */
+static peal_status check_all(const peal_options *options, peal_spec *spec, peal_machine *machine,
+                             int dims[PEAL_RANK_AXES], peal_diagnostics *diagnostics)
+{
+    peal_compilation *compilation = NULL;
+    peal_status status = machine_of(options, diagnostics, machine);
+    if (status == PEAL_STATUS_OK)
+        status = spec_open(options, diagnostics, spec);
+    if (status == PEAL_STATUS_OK)
+        status =
+            peal_compilation_create(spec->data, machine, PEAL_MODE_SYNC, diagnostics, &compilation);
+    if (status == PEAL_STATUS_OK) {
+        peal_compilation_dims(compilation, dims);
+        status = peal_compilation_check(compilation);
+    }
+    if (status == PEAL_STATUS_OK)
+        status = check_kernels(options, compilation, diagnostics);
+    peal_compilation_destroy(compilation);
+    return status;
+}
+
+static void print_result(const peal_options *options, peal_status status, const peal_spec *spec,
+                         const peal_machine *machine, const int dims[PEAL_RANK_AXES],
+                         peal_diagnostics *diagnostics)
+{
+    int errors = peal_diagnostics_errors(diagnostics);
+    int warnings = peal_diagnostics_count(diagnostics) - errors;
+    if (options->format == FORMAT_JSON) {
+        json_t *object = json_begin("peal.check/1");
+        json_object_set_new(object, "status", json_string(peal_status_name(status)));
+        json_object_set_new(object, "ranks", json_integer(machine->ranks));
+        json_object_set_new(object, "errors", json_integer(errors));
+        json_object_set_new(object, "warnings", json_integer(warnings));
+        json_object_set_new(object, "messages", json_diagnostics(diagnostics));
+        if (spec->data)
+            json_object_set_new(object, "hash", json_string(text_hash(spec->data->hash).s));
+        json_print(object);
+    } else if (status == PEAL_STATUS_OK && !options->quiet) {
+        printf("%s: fine on %d rank%s (%d x %d x %d), %d statement%s, %d warning%s\n",
+               spec->data->name, machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1],
+               dims[2], spec->data->statement_count, spec->data->statement_count == 1 ? "" : "s",
+               warnings, warnings == 1 ? "" : "s");
+    }
+}
+
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    peal_spec spec = {0};
+    peal_machine machine = {0};
+    int dims[PEAL_RANK_AXES] = {1, 1, 1};
+    if (options->print_json && options->subject)
+        return peal_document_print_json(options->subject, stdout, diagnostics);
+    peal_status status = check_all(options, &spec, &machine, dims, diagnostics);
+    print_result(options, status, &spec, &machine, dims, diagnostics);
+    spec_close(&spec);
+    return status;
+}
+
+const peal_command check_command = {
+    "check", VERB_CHECK,
+    "usage: peal check SPEC [options]\n"
+    "\n"
+    "Reports every problem of a spec, over all ranks, without running it. SPEC is a YAML\n"
+    "file, a folder that holds one, or - for standard input. Exit code 3: errors found.\n"
+    "\n"
+    "  -n, --ranks N      check for this many ranks (default 1)\n"
+    "      --set K=V      override a param\n"
+    "      --machine M    for this machine, such as \"process:4 core:2\"\n"
+    "      --allow-outside  kernel files may lie outside the spec's folder\n"
+    "      --json         messages as JSON (schema peal.check/1)\n"
+    "      --print-json   only print the document as peal reads it, as JSON\n"
+    "  -q, --quiet        say nothing if all is fine\n"
+    "  -h, --help         this text\n"
+    "\n"
+    "example: peal check samples/heat3d -n 7 --set nx=100\n",
+    run};

@@ -1,0 +1,196 @@
+/* `peal doctor`: what this machine offers, what is off and why, and a verified transfer over every
+ * path. */
+#define _GNU_SOURCE
+#include "tools/doctor.h"
+#include "tools/command.h"
+#include "tools/job.h"
+#include "tools/output.h"
+
+#include "peal_config.h"
+#include "tools/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+void findings_add(peal_findings *findings, const char *name, int state, const char *format, ...)
+{
+    if (findings->count == MAX_FINDINGS)
+        return;
+    peal_finding *item = &findings->item[findings->count++];
+    va_list arguments;
+    va_start(arguments, format);
+    snprintf(item->name, sizeof(item->name), "%s", name);
+    item->state = state;
+    vsnprintf(item->text, sizeof(item->text), format, arguments);
+    va_end(arguments);
+}
+
+/* The number behind "KEY:" in /proc/meminfo, in bytes; -1: unknown. */
+static int64_t meminfo(const char *key)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    int64_t kib = -1;
+    while (file && fgets(line, sizeof(line), file))
+        if (!strncmp(line, key, strlen(key)) && line[strlen(key)] == ':')
+            kib = strtoll(line + strlen(key) + 1, NULL, 10);
+    if (file)
+        fclose(file);
+    return kib < 0 ? -1 : kib * 1024;
+}
+
+static void look_at_machine(peal_findings *out)
+{
+    findings_add(out, "cores", FINDING_ON, "%d for this process, %ld online", machine_cores(),
+                 sysconf(_SC_NPROCESSORS_ONLN));
+    findings_add(out, "caches", FINDING_ON, "L1 %s, L2 %s, L3 %s",
+                 text_bytes(sysconf(_SC_LEVEL1_DCACHE_SIZE)).s,
+                 text_bytes(sysconf(_SC_LEVEL2_CACHE_SIZE)).s,
+                 text_bytes(sysconf(_SC_LEVEL3_CACHE_SIZE)).s);
+    findings_add(out, "memory", FINDING_ON, "%s available of %s",
+                 text_bytes(meminfo("MemAvailable")).s, text_bytes(meminfo("MemTotal")).s);
+}
+
+/* Ranks of different processes meet in sealed memfds. */
+static void look_at_shared_memory(peal_findings *out)
+{
+    int descriptor = memfd_create("peal-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const char *failed = descriptor < 0 ? "memfd_create" : NULL;
+    if (!failed && posix_fallocate(descriptor, 0, 1 << 20))
+        failed = "posix_fallocate";
+    if (!failed && fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+        failed = "sealing";
+    if (failed)
+        findings_add(out, "shared memory", FINDING_FAILED, "%s: %s", failed, strerror(errno));
+    else
+        findings_add(out, "shared memory", FINDING_ON, "sealed memfd");
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+static void look_at_compiler(peal_findings *out)
+{
+    const char *name = getenv("CC");
+    char command[300], line[160] = "";
+    name = name && *name ? name : "cc";
+    snprintf(command, sizeof(command), "%s --version 2>/dev/null", name);
+    FILE *pipe = popen(command, "r");
+    if (pipe && !fgets(line, sizeof(line), pipe))
+        line[0] = 0;
+    int code = pipe ? pclose(pipe) : -1;
+    line[strcspn(line, "\n")] = 0;
+    if (code == 0 && line[0])
+        findings_add(out, "compiler", FINDING_ON, "%s: %s", name, line);
+    else
+        findings_add(out, "compiler", FINDING_OFF,
+                     "'%s' doesn't run: specs with kernels cannot run; install gcc or set CC",
+                     name);
+}
+
+static void look_at_parts(peal_findings *out)
+{
+    const char *namespace = getenv("PMIX_NAMESPACE");
+    findings_add(out, "yaml", PEAL_HAVE_YAML ? FINDING_ON : FINDING_OFF,
+                 PEAL_HAVE_YAML ? "specs in YAML" : "built without libyaml: only the C builder");
+    if (!PEAL_HAVE_PMIX)
+        findings_add(out, "pmix", FINDING_OFF, "built without libpmix: one process only");
+    else
+        findings_add(out, "pmix", FINDING_ON, "%s",
+                     namespace ? "this process was started by a launcher"
+                               : "`peal run -n N` starts processes; mpirun, srun, prun can too");
+    findings_add(out, "hwloc", PEAL_HAVE_HWLOC ? FINDING_ON : FINDING_OFF,
+                 PEAL_HAVE_HWLOC ? "thread placement" : "built without it: threads aren't placed");
+    findings_add(out, "gpu", FINDING_OFF, "this version has only the host backend");
+    findings_add(out, "network", FINDING_OFF, "this version has no transport between hosts");
+}
+
+/* Starts this command again in two processes; they see the launcher and only transfer. */
+static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
+{
+    char *const words[] = {"peal", "doctor"};
+    return launch_command(2, words, 2, diagnostics);
+}
+
+static peal_status look_at_paths(const peal_options *options, peal_findings *out,
+                                 peal_diagnostics *diagnostics)
+{
+    double deadline_s = (double)options->deadline_ns * 1e-9;
+    peal_status self = transfer_verify(2, deadline_s, diagnostics), shm = PEAL_STATUS_OK;
+    findings_add(out, "path self", self == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
+                 self == PEAL_STATUS_OK ? "verified: 2 ranks of one process, sync, stream, fused"
+                                        : peal_status_name(self));
+    if (!PEAL_HAVE_PMIX) {
+        findings_add(out, "path shm", FINDING_OFF, "needs two processes, and those need libpmix");
+        return self;
+    }
+    shm = transfer_between_processes(diagnostics);
+    findings_add(out, "path shm", shm == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
+                 shm == PEAL_STATUS_OK ? "verified: 2 processes of this host, sync, stream, fused"
+                                       : peal_status_name(shm));
+    return self != PEAL_STATUS_OK ? self : shm;
+}
+
+static void print_text(const peal_findings *findings)
+{
+    static const char *const states[] = {"ok", "off", "FAILED"};
+    const char *name, *use;
+    for (int i = 0; i < findings->count; i++)
+        printf("%-14s %-7s %s\n", findings->item[i].name, states[findings->item[i].state],
+               findings->item[i].text);
+    puts("\nEnvironment variables:");
+    for (int i = 0; environment_describe(i, &name, &use); i++)
+        printf("  %-12s %s%s\n", name, use, getenv(name) ? " (set)" : "");
+}
+
+static void print_json(const peal_findings *findings)
+{
+    static const char *const states[] = {"ok", "off", "failed"};
+    json_t *object = json_begin("peal.doctor/1"), *list = json_array();
+    for (int i = 0; i < findings->count; i++)
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s}", "name", findings->item[i].name,
+                                              "state", states[findings->item[i].state], "text",
+                                              findings->item[i].text));
+    json_object_set_new(object, "version", json_string(PEAL_VERSION));
+    json_object_set_new(object, "cores", json_integer(machine_cores()));
+    json_object_set_new(object, "cache_bytes", json_integer(machine_cache_bytes()));
+    json_object_set_new(object, "findings", list);
+    json_print(object);
+}
+
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    peal_findings findings = {.count = 0};
+    if (getenv("PMIX_NAMESPACE"))
+        return transfer_verify(0, (double)options->deadline_ns * 1e-9, diagnostics);
+    look_at_machine(&findings);
+    look_at_shared_memory(&findings);
+    look_at_compiler(&findings);
+    look_at_parts(&findings);
+    peal_status status = look_at_paths(options, &findings, diagnostics);
+    if (options->format == FORMAT_JSON)
+        print_json(&findings);
+    else
+        print_text(&findings);
+    return status;
+}
+
+const peal_command doctor_command = {
+    "doctor", VERB_DOCTOR,
+    "usage: peal doctor [--json]\n"
+    "\n"
+    "Shows what this machine offers and why something is off, and sends a pattern over\n"
+    "every path between ranks (within a process, between processes) in every mode,\n"
+    "comparing each element. Exit code 0: everything that is on works.\n"
+    "\n"
+    "  --json      as JSON (schema peal.doctor/1)\n"
+    "  -h, --help  this text\n"
+    "\n"
+    "example: peal doctor\n",
+    run};

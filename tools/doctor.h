@@ -1,0 +1,28 @@
+/* What the files of `peal doctor` share. */
+#ifndef PEAL_TOOLS_DOCTOR_H
+#define PEAL_TOOLS_DOCTOR_H
+
+#include "tools/options.h"
+
+/* A finding: what, whether it can be used, and how much or why not. */
+typedef struct peal_finding {
+    char name[24];
+    enum { FINDING_ON, FINDING_OFF, FINDING_FAILED } state;
+    char text[200];
+} peal_finding;
+
+enum { MAX_FINDINGS = 32 };
+
+typedef struct peal_findings {
+    peal_finding item[MAX_FINDINGS];
+    int count;
+} peal_findings;
+
+void findings_add(peal_findings *findings, const char *name, int state, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Sends a pattern round the ring of `ranks` ranks of this job, in every mode that can, and compares
+ * what arrives, every element of every step. Collective. */
+peal_status transfer_verify(int ranks, double deadline_s, peal_diagnostics *diagnostics);
+
+#endif

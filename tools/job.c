@@ -1,0 +1,229 @@
+/* Finding and reading the spec of a verb; the machine that its options describe. */
+#define _GNU_SOURCE
+#include "tools/job.h"
+#include "tools/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const peal_source nowhere;
+
+/* What a run assumes, too: the second level of today's cores, within a factor of two. */
+enum { MIB = 1 << 20 };
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+/* The spec of a folder: NAME/NAME.yaml, else its only *.yaml. NULL: none, or several. */
+static char *spec_of_folder(const char *folder)
+{
+    char *real = realpath(folder, NULL), *path = NULL;
+    struct stat info;
+    if (!real)
+        return NULL;
+    if (asprintf(&path, "%s/%s.yaml", folder, strrchr(real, '/') + 1) < 0)
+        path = NULL;
+    free(real);
+    if (path && !stat(path, &info))
+        return path;
+    free(path);
+    path = NULL;
+    DIR *entries = opendir(folder);
+    int found = 0;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (!ends_in(entry->d_name, ".yaml") || found++)
+            continue;
+        if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
+            path = NULL;
+    }
+    if (entries)
+        closedir(entries);
+    if (found > 1) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
+static peal_status find_spec(const peal_options *options, peal_diagnostics *diagnostics,
+                             char **path)
+{
+    struct stat info;
+    const char *subject = options->subject;
+    if (!subject)
+        return peal_report(
+            diagnostics, PEAL_E403, nowhere, "for example: peal run samples/jacobi2d",
+            "which spec? a YAML file, a folder that holds one, or - for standard input");
+    if (!strcmp(subject, "-")) {
+        *path = strdup("-");
+        return PEAL_STATUS_OK;
+    }
+    if (stat(subject, &info))
+        return peal_report(diagnostics, PEAL_E411, nowhere, NULL, "cannot read '%s': %s", subject,
+                           strerror(errno));
+    *path = S_ISDIR(info.st_mode) ? spec_of_folder(subject) : strdup(subject);
+    if (!*path)
+        return peal_report(diagnostics, PEAL_E411, nowhere, "name the file itself",
+                           "the folder '%s' doesn't hold exactly one spec", subject);
+    return PEAL_STATUS_OK;
+}
+
+/* The text that the launching process has read from standard input. */
+static peal_status read_descriptor(const peal_options *options, peal_diagnostics *diagnostics,
+                                   peal_graph **graph)
+{
+    struct stat info;
+    char *text = NULL;
+    peal_status status = PEAL_STATUS_ENVIRONMENT;
+    if (!fstat(options->spec_descriptor, &info) && (text = malloc((size_t)info.st_size + 1)) &&
+        pread(options->spec_descriptor, text, (size_t)info.st_size, 0) == info.st_size)
+        status = peal_graph_read_memory("-", text, (size_t)info.st_size, options->setting,
+                                        options->setting_count, diagnostics, graph);
+    else
+        status = peal_report(diagnostics, PEAL_E411, nowhere, NULL,
+                             "the launched process cannot read the spec");
+    free(text);
+    return status;
+}
+
+peal_status spec_open(const peal_options *options, peal_diagnostics *diagnostics, peal_spec *out)
+{
+    *out = (peal_spec){0};
+    peal_status status = find_spec(options, diagnostics, &out->path);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    if (options->spec_descriptor >= 0)
+        status = read_descriptor(options, diagnostics, &out->graph);
+    else
+        status = peal_graph_read(out->path, options->setting, options->setting_count, diagnostics,
+                                 &out->graph);
+    if (status == PEAL_STATUS_OK)
+        status = peal_graph_resolve(out->graph, diagnostics, &out->data);
+    return status;
+}
+
+void spec_close(peal_spec *spec)
+{
+    peal_graph_destroy(spec->graph);
+    free(spec->path);
+    *spec = (peal_spec){0};
+}
+
+int64_t machine_cache_bytes(void)
+{
+    long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return bytes > 0 ? bytes : 1 << 20;
+}
+
+int machine_cores(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        return CPU_COUNT(&set);
+    return 1;
+}
+
+/* What --machine says; 0: nothing. */
+typedef struct machine_words {
+    int64_t node, process, core, cache;
+} machine_words;
+
+static peal_status read_word(const char *word, machine_words *description,
+                             peal_diagnostics *diagnostics)
+{
+    static const char *const kinds[] = {"node", "process", "core", "cache"};
+    int64_t *const targets[] = {&description->node, &description->process, &description->core,
+                                &description->cache};
+    size_t length = strcspn(word, ":");
+    char kind[16], hint[80];
+    snprintf(kind, sizeof(kind), "%.*s", (int)length, word);
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(kind, kinds[i]))
+            continue;
+        const char *value = word[length] ? word + length + 1 : "";
+        bool fine = i == 3 ? parse_size(value, targets[i])
+                           : parse_count(value, 1, i == 0 ? 1 : 1 << 16, targets[i]);
+        if (fine)
+            return PEAL_STATUS_OK;
+        return peal_report(diagnostics, PEAL_E406, nowhere,
+                           i == 0
+                               ? "several nodes need a network transport, which doesn't exist yet"
+                               : "for example: \"process:4 core:2 cache:1MiB\"",
+                           "--machine: '%s' is no %s", value, i == 3 ? "size" : "count here");
+    }
+    const char *nearest = peal_nearest_word(kind, kinds, 4);
+    snprintf(hint, sizeof(hint), nearest ? "did you mean %s?" : "known: node process core cache",
+             nearest);
+    return peal_report(diagnostics, PEAL_E406, nowhere, hint, "--machine: unknown word '%s'", kind);
+}
+
+static peal_status read_description(const char *text, machine_words *out,
+                                    peal_diagnostics *diagnostics)
+{
+    peal_status status = PEAL_STATUS_OK;
+    if (ends_in(text, ".yaml"))
+        return peal_report(diagnostics, PEAL_E406, nowhere,
+                           "describe it by words, such as \"process:4 core:2\"",
+                           "--machine: files that describe machines aren't supported yet");
+    char *words = strdup(text), *rest = NULL;
+    for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        peal_status one = read_word(word, out, diagnostics);
+        if (one != PEAL_STATUS_OK)
+            status = one;
+    }
+    free(words);
+    return status;
+}
+
+peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
+                       peal_machine *out)
+{
+    machine_words given = {0};
+    peal_status status = PEAL_STATUS_OK;
+    if (options->machine)
+        status = read_description(options->machine, &given, diagnostics);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    int ranks = options->ranks       ? options->ranks
+                : options->processes ? options->processes
+                : given.process      ? (int)given.process
+                                     : 1;
+    int processes = options->processes ? options->processes
+                    : given.process    ? (int)given.process
+                                       : ranks;
+    if (processes > ranks)
+        processes = ranks;
+    int threads = options->threads ? options->threads
+                  : given.core     ? (int)given.core
+                                   : machine_cores() / processes;
+    int hosted = (ranks + processes - 1) / processes;
+    *out = (peal_machine){.ranks = ranks,
+                          .processes = processes,
+                          .workers = threads / hosted > 1 ? threads / hosted : 1,
+                          .cache_bytes = given.cache ? given.cache : MIB};
+    return PEAL_STATUS_OK;
+}
+
+const char *mode_refusal(const peal_graph_data *graph, peal_mode mode)
+{
+    const char *reason = peal_backend_host.refuses(mode);
+    return reason ? reason : peal_graph_refuses(graph, mode);
+}
+
+peal_mode mode_automatic(const peal_graph_data *graph)
+{
+    static const peal_mode order[] = {PEAL_MODE_FUSED, PEAL_MODE_STREAM};
+    for (int i = 0; i < 2; i++)
+        if (!mode_refusal(graph, order[i]))
+            return order[i];
+    return PEAL_MODE_SYNC;
+}

@@ -1,0 +1,39 @@
+/* What run, check, plan and explain share: the spec, the machine, the modes. */
+#ifndef PEAL_TOOLS_JOB_H
+#define PEAL_TOOLS_JOB_H
+
+#include "dsl/dsl.h"
+#include "scheduler/scheduler.h"
+#include "tools/options.h"
+
+#include <peal/plugin/machine.h>
+
+/* A spec that was read and resolved. */
+typedef struct peal_spec {
+    char *path; /* of the file; "-" standard input */
+    peal_graph *graph;
+    const peal_graph_data *data;
+} peal_spec;
+
+/* Finds, reads and resolves options->subject, reporting everything that is wrong. On failure the
+ * spec still has to be closed. */
+peal_status spec_open(const peal_options *options, peal_diagnostics *diagnostics, peal_spec *out);
+void spec_close(peal_spec *spec);
+
+/* The machine of --machine and -n, --processes, --threads; what they leave open is this machine. */
+peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
+                       peal_machine *out);
+
+/* NULL: the graph can run in the mode on the host; else why not. */
+const char *mode_refusal(const peal_graph_data *graph, peal_mode mode);
+/* The first of fused, stream, sync that can run. */
+peal_mode mode_automatic(const peal_graph_data *graph);
+
+/* Bytes of the cache of one core; 1 MiB if unknown. Cores that this process may use. */
+int64_t machine_cache_bytes(void);
+int machine_cores(void);
+
+/* The part of `peal explain` that is about a spec. */
+peal_status explain_spec(const peal_options *options, peal_diagnostics *diagnostics);
+
+#endif

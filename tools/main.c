@@ -1,0 +1,106 @@
+/* The command `peal`: finds the verb, reads its options, runs it, and turns its status into the
+ * exit code. A new verb is one file and one line in `commands`. */
+#define _POSIX_C_SOURCE 200809L
+#include "tools/command.h"
+#include "tools/output.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const peal_command *const commands[] = {&run_command,    &check_command,  &plan_command,
+                                               &doctor_command, &schema_command, &explain_command,
+                                               &version_command};
+enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
+
+static const char usage[] =
+    "usage: peal VERB [options] [SPEC]\n"
+    "\n"
+    "peal compiles declared halo exchanges and tasks into schedules, and runs them.\n"
+    "\n"
+    "  run      run a spec, in one mode or in all\n"
+    "  check    report every problem of a spec\n"
+    "  plan     print the schedule: text, JSON or Graphviz\n"
+    "  explain  a diagnostic (E021), or which modes can run a spec and why\n"
+    "  doctor   what this machine offers, and a verified transfer over every path\n"
+    "  schema   the JSON Schema of the spec format\n"
+    "  version  version and parts of this build\n"
+    "\n"
+    "`peal VERB --help` shows a verb's options.\n"
+    "\n"
+    "Exit codes: 0 ok, 1 wrong result, 2 usage, 3 spec, 4 environment, 5 peer lost,\n"
+    "6 deadline, 7 device, 8 internal, 130 interrupted, 143 terminated.\n"
+    "\n"
+    "  peal run samples/jacobi2d -n 4 --mode all --verify\n";
+
+static const peal_command *find_command(const char *name)
+{
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        if (!strcmp(commands[i]->name, name))
+            return commands[i];
+    return NULL;
+}
+
+static peal_status report_unknown_verb(const char *name, peal_diagnostics *diagnostics)
+{
+    static const peal_source nowhere;
+    const char *names[COMMAND_COUNT];
+    char hint[80];
+    for (int i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    const char *nearest = peal_nearest_word(name, names, COMMAND_COUNT);
+    snprintf(hint, sizeof(hint),
+             nearest ? "did you mean `peal %s`?" : "`peal --help` lists the verbs", nearest);
+    return peal_report(diagnostics, PEAL_E400, nowhere, hint, "there is no verb '%s'", name);
+}
+
+static peal_status run_verb(const peal_command *command, int argc, char **argv,
+                            peal_diagnostics *diagnostics)
+{
+    peal_options options;
+    peal_status status = options_parse(&options, command->verb, argc, argv, diagnostics);
+    if (options.help) {
+        fputs(command->help, stdout);
+        return PEAL_STATUS_OK;
+    }
+    if (status != PEAL_STATUS_OK)
+        return status;
+    options.words = argv - 2;
+    options.word_count = argc + 2;
+    if (!output_is_follower() && !getenv("PEAL_LAUNCH_CHILD"))
+        environment_check(diagnostics);
+    return command->run(&options, diagnostics);
+}
+
+/* A full disk or a closed pipe must not look like success. */
+static peal_status flush_output(peal_status status, peal_diagnostics *diagnostics)
+{
+    static const peal_source nowhere;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    peal_report(diagnostics, PEAL_E410, nowhere, NULL, "writing to standard output failed");
+    return status == PEAL_STATUS_OK ? PEAL_STATUS_ENVIRONMENT : status;
+}
+
+int main(int argc, char **argv)
+{
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    if (!diagnostics)
+        return PEAL_STATUS_ENVIRONMENT;
+    signal(SIGPIPE, SIG_IGN);
+    peal_status status = PEAL_STATUS_OK;
+    const char *name = argc > 1 ? argv[1] : "--help";
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        fputs(usage, argc > 1 ? stdout : stderr);
+        status = argc > 1 ? PEAL_STATUS_OK : PEAL_STATUS_USAGE;
+    } else {
+        const peal_command *command = find_command(strcmp(name, "--version") ? name : "version");
+        status = command ? run_verb(command, argc - 2, argv + 2, diagnostics)
+                         : report_unknown_verb(name, diagnostics);
+    }
+    status = flush_output(status, diagnostics);
+    if (!output_is_follower() || status != PEAL_STATUS_SPEC)
+        peal_diagnostics_print(diagnostics, stderr, strcmp(name, "check") ? 20 : 0);
+    peal_diagnostics_destroy(diagnostics);
+    return (int)status;
+}

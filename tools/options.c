@@ -1,0 +1,269 @@
+/* The option table and the parser that reads a verb's words by it. */
+#define _POSIX_C_SOURCE 200809L
+#include "tools/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum option_id {
+    OPTION_SET,
+    OPTION_RANKS,
+    OPTION_PROCESSES,
+    OPTION_THREADS,
+    OPTION_STEPS,
+    OPTION_DEADLINE,
+    OPTION_MODE,
+    OPTION_VERIFY,
+    OPTION_CHECK_FOOTPRINTS,
+    OPTION_ALLOW_OUTSIDE,
+    OPTION_MACHINE,
+    OPTION_RANK,
+    OPTION_FORMAT,
+    OPTION_JSON,
+    OPTION_PRINT_JSON,
+    OPTION_QUIET,
+    OPTION_HELP,
+    OPTION_SPEC_DESCRIPTOR
+} option_id;
+
+typedef struct option_info {
+    const char *name;
+    char letter; /* 0: none */
+    bool has_value;
+    unsigned verbs;
+    option_id id;
+    const char *value; /* what the value must be, for messages */
+} option_info;
+
+enum { ON_A_SPEC = VERB_RUN | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN, ANYWHERE = 127 };
+
+static const option_info table[] = {
+    {"set", 0, true, ON_A_SPEC, OPTION_SET, "NAME=VALUE"},
+    {"ranks", 'n', true, ON_A_SPEC, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
+    {"processes", 0, true, VERB_RUN | VERB_PLAN, OPTION_PROCESSES,
+     "a number of processes, 1 to 65536"},
+    {"threads", 0, true, VERB_RUN | VERB_PLAN, OPTION_THREADS, "a number of threads, 1 to 4096"},
+    {"steps", 0, true, VERB_RUN, OPTION_STEPS, "a number of steps"},
+    {"deadline", 0, true, VERB_RUN, OPTION_DEADLINE, "a time such as 30s or 500ms"},
+    {"mode", 0, true, VERB_RUN | VERB_PLAN, OPTION_MODE,
+     "serial, sync, stream, graph, fused, auto or all"},
+    {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
+    {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
+    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK, OPTION_ALLOW_OUTSIDE, NULL},
+    {"machine", 0, true, VERB_PLAN | VERB_CHECK | VERB_EXPLAIN, OPTION_MACHINE,
+     "a description such as \"node:1 core:2\""},
+    {"rank", 0, true, VERB_PLAN, OPTION_RANK, "the number of a rank"},
+    {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
+    {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
+    {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
+    {"quiet", 'q', false, VERB_RUN | VERB_CHECK, OPTION_QUIET, NULL},
+    {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
+    {"launched-spec-descriptor", 0, true, VERB_RUN, OPTION_SPEC_DESCRIPTOR, "a file descriptor"},
+};
+enum { OPTION_COUNT = sizeof(table) / sizeof(*table) };
+
+static const peal_source nowhere;
+
+const char *options_mode_name(int mode)
+{
+    return mode == MODE_AUTO ? "auto" : mode == MODE_ALL ? "all" : peal_mode_name((peal_mode)mode);
+}
+
+static bool parse_mode(const char *text, int *mode)
+{
+    for (int i = 0; i <= MODE_ALL; i++)
+        if (!strcmp(text, options_mode_name(i))) {
+            *mode = i;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_format(const char *text, output_format *format)
+{
+    static const char *const names[] = {"text", "json", "dot"};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(text, names[i])) {
+            *format = (output_format)i;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_int(const char *text, int64_t low, int64_t high, int *out)
+{
+    int64_t value;
+    if (!parse_count(text, low, high, &value))
+        return false;
+    *out = (int)value;
+    return true;
+}
+
+static bool add_setting(peal_options *options, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || options->setting_count == MAX_SETTINGS)
+        return false;
+    options->setting[options->setting_count++] = text;
+    return true;
+}
+
+/* False: the value is not what the option takes. */
+static bool apply(peal_options *options, option_id id, const char *value)
+{
+    switch (id) {
+    case OPTION_SET:
+        return add_setting(options, value);
+    case OPTION_RANKS:
+        return parse_int(value, 1, 1 << 20, &options->ranks);
+    case OPTION_PROCESSES:
+        return parse_int(value, 1, 1 << 16, &options->processes);
+    case OPTION_THREADS:
+        return parse_int(value, 1, 4096, &options->threads);
+    case OPTION_STEPS:
+        return parse_count(value, 0, INT64_MAX, &options->steps);
+    case OPTION_DEADLINE:
+        return parse_time(value, &options->deadline_ns) && options->deadline_ns > 0;
+    case OPTION_MODE:
+        options->mode_given = true;
+        return parse_mode(value, &options->mode);
+    case OPTION_RANK:
+        return parse_int(value, 0, (1 << 20) - 1, &options->rank);
+    case OPTION_FORMAT:
+        return parse_format(value, &options->format);
+    case OPTION_SPEC_DESCRIPTOR:
+        return parse_int(value, 3, 1 << 20, &options->spec_descriptor);
+    case OPTION_MACHINE:
+        options->machine = value;
+        return true;
+    case OPTION_VERIFY:
+        return options->verify = true;
+    case OPTION_CHECK_FOOTPRINTS:
+        return options->check_footprints = true;
+    case OPTION_ALLOW_OUTSIDE:
+        return options->allow_outside = true;
+    case OPTION_PRINT_JSON:
+        return options->print_json = true;
+    case OPTION_QUIET:
+        return options->quiet = true;
+    case OPTION_HELP:
+        return options->help = true;
+    case OPTION_JSON:
+        options->format = FORMAT_JSON;
+        return true;
+    }
+    return false;
+}
+
+static const option_info *find_long(const char *name, size_t length)
+{
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (strlen(table[i].name) == length && !strncmp(table[i].name, name, length))
+            return &table[i];
+    return NULL;
+}
+
+static const option_info *find_letter(char letter)
+{
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (table[i].letter && table[i].letter == letter)
+            return &table[i];
+    return NULL;
+}
+
+static const char *verb_of(unsigned verbs)
+{
+    static const char *const names[] = {"run",    "check",   "plan",   "doctor",
+                                        "schema", "explain", "version"};
+    for (int i = 0; i < 7; i++)
+        if (verbs & (1u << i))
+            return names[i];
+    return "run";
+}
+
+static void report_unknown(unsigned verb, const char *word, size_t length, const option_info *known,
+                           peal_diagnostics *diagnostics)
+{
+    const char *names[OPTION_COUNT];
+    size_t count = 0;
+    char hint[160] = "", name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)length, word);
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if ((table[i].verbs & verb) && table[i].id != OPTION_SPEC_DESCRIPTOR)
+            names[count++] = table[i].name;
+    const char *nearest = peal_nearest_word(name, names, count);
+    if (known)
+        snprintf(hint, sizeof(hint), "it is an option of `peal %s`", verb_of(known->verbs));
+    else if (nearest)
+        snprintf(hint, sizeof(hint), "did you mean --%s?", nearest);
+    else
+        snprintf(hint, sizeof(hint), "`peal %s --help` lists the options", verb_of(verb));
+    peal_report(diagnostics, PEAL_E401, nowhere, hint, "`peal %s` has no option %s%s",
+                verb_of(verb), length > 1 ? "--" : "-", name);
+}
+
+/* Reads the option at argv[i]; returns how many words it took. */
+static int parse_option(peal_options *options, unsigned verb, int i, int argc, char **argv,
+                        peal_diagnostics *diagnostics)
+{
+    const char *word = argv[i], *value = NULL;
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    size_t length = is_long ? strcspn(name, "=") : 1;
+    const option_info *info = is_long ? find_long(name, length) : find_letter(*name);
+    int words = 1;
+    if (is_long && name[length] == '=')
+        value = name + length + 1;
+    else if (!is_long && name[1])
+        value = name + 1; /* -n4 */
+    if (!info || !(info->verbs & verb)) {
+        report_unknown(verb, name, length, info, diagnostics);
+        return 1;
+    }
+    if (!info->has_value && value) {
+        peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s takes no value", info->name);
+        return 1;
+    }
+    if (info->has_value && !value && i + 1 < argc) {
+        value = argv[i + 1];
+        words = 2;
+    }
+    if (info->has_value && !value)
+        peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s needs %s", info->name,
+                    info->value);
+    else if (!apply(options, info->id, value))
+        peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s needs %s, not '%s'", info->name,
+                    info->value, value);
+    return words;
+}
+
+peal_status options_parse(peal_options *out, unsigned verb, int argc, char **argv,
+                          peal_diagnostics *diagnostics)
+{
+    int before = peal_diagnostics_errors(diagnostics);
+    *out = (peal_options){.rank = -1,
+                          .steps = -1,
+                          .deadline_ns = INT64_C(30000000000),
+                          .mode = MODE_AUTO,
+                          .spec_descriptor = -1};
+    bool only_names = false;
+    for (int i = 0; i < argc;) {
+        const char *word = argv[i];
+        if (!only_names && !strcmp(word, "--")) {
+            only_names = true;
+            i++;
+        } else if (!only_names && word[0] == '-' && word[1]) {
+            i += parse_option(out, verb, i, argc, argv, diagnostics);
+        } else {
+            if (out->subject)
+                peal_report(diagnostics, PEAL_E403, nowhere, NULL,
+                            "'%s' is one argument too many, after '%s'", word, out->subject);
+            out->subject = word;
+            i++;
+        }
+    }
+    if (out->ranks && out->processes > out->ranks)
+        peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
+                    "--processes %d is more than --ranks %d", out->processes, out->ranks);
+    return peal_diagnostics_errors(diagnostics) > before ? PEAL_STATUS_USAGE : PEAL_STATUS_OK;
+}

@@ -1,0 +1,63 @@
+/* Options, shared by all verbs: one table says which verb has which. */
+#ifndef PEAL_TOOLS_OPTIONS_H
+#define PEAL_TOOLS_OPTIONS_H
+
+#include "base/diagnostic.h"
+
+enum {
+    VERB_RUN = 1,
+    VERB_CHECK = 2,
+    VERB_PLAN = 4,
+    VERB_DOCTOR = 8,
+    VERB_SCHEMA = 16,
+    VERB_EXPLAIN = 32,
+    VERB_VERSION = 64
+};
+
+typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_format;
+
+/* --mode: a mode of peal_mode, or one of these. */
+enum { MODE_AUTO = PEAL_MODE_COUNT, MODE_ALL };
+
+enum { MAX_SETTINGS = 64, MAX_WORDS = 256 };
+
+typedef struct peal_options {
+    char *const *words; /* of the whole command, set by main */
+    int word_count;
+    const char *subject;               /* the spec, or what to explain; NULL: none */
+    const char *setting[MAX_SETTINGS]; /* of --set: NAME=VALUE */
+    int setting_count;
+    int ranks;     /* 0: not given */
+    int processes; /* 0: not given */
+    int threads;   /* 0: not given */
+    int rank;      /* -1: all */
+    int64_t steps; /* -1: what the spec says */
+    int64_t deadline_ns;
+    int mode; /* a peal_mode, MODE_AUTO or MODE_ALL */
+    bool mode_given;
+    output_format format;
+    bool verify, check_footprints, allow_outside, print_json, quiet, help;
+    const char *machine; /* NULL: this one */
+    int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */
+} peal_options;
+
+/* Reads the words after the verb. Reports all mistakes; PEAL_STATUS_USAGE if there were any. The
+ * texts point into argv. */
+peal_status options_parse(peal_options *options, unsigned verb, int argc, char **argv,
+                          peal_diagnostics *diagnostics);
+
+/* "auto", "all", or the name of a mode. */
+const char *options_mode_name(int mode);
+
+/* A time ("30s", "10us", "2min"; no suffix: seconds), a size ("4KiB", "2MB"; no suffix: bytes), a
+ * count within [low, high]. False: not one, or out of range. */
+bool parse_time(const char *text, int64_t *nanoseconds);
+bool parse_size(const char *text, int64_t *bytes);
+bool parse_count(const char *text, int64_t low, int64_t high, int64_t *out);
+
+/* Warns of variables that begin with PEAL_ and that nobody reads. */
+void environment_check(peal_diagnostics *diagnostics);
+/* Name and use of the variables that exist; false: no more. */
+bool environment_describe(int index, const char **name, const char **use);
+
+#endif

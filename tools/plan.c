@@ -1,0 +1,109 @@
+/* `peal plan`: the schedules of a spec, as text, JSON or a Graphviz digraph. */
+#include "tools/command.h"
+#include "tools/job.h"
+#include "tools/output.h"
+#include "tools/plan_json.h"
+
+static const peal_source nowhere;
+
+static peal_status print_rank(peal_compilation *compilation, int rank, output_format format,
+                              json_t *list)
+{
+    const peal_schedule *schedule;
+    peal_status status = peal_compilation_schedule(compilation, rank, &schedule);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    if (format == FORMAT_JSON)
+        json_array_append_new(list, json_schedule(schedule));
+    else if (format == FORMAT_DOT)
+        peal_schedule_print_dot(schedule, stdout);
+    else
+        peal_schedule_print_text(schedule, stdout);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status print_mode(const peal_options *options, const peal_graph_data *graph,
+                              const peal_machine *machine, peal_mode mode, json_t *list,
+                              peal_diagnostics *diagnostics)
+{
+    peal_compilation *compilation = NULL;
+    peal_status status = peal_compilation_create(graph, machine, mode, diagnostics, &compilation);
+    if (status == PEAL_STATUS_OK)
+        status = peal_compilation_check(compilation);
+    int first = options->rank < 0 ? 0 : options->rank;
+    int end = options->rank < 0 ? machine->ranks : options->rank + 1;
+    for (int rank = first; rank < end && status == PEAL_STATUS_OK; rank++)
+        status = print_rank(compilation, rank, options->format, list);
+    peal_compilation_destroy(compilation);
+    return status;
+}
+
+/* Every applicable mode for `all`, else one. */
+static peal_status print_modes(const peal_options *options, const peal_graph_data *graph,
+                               const peal_machine *machine, json_t *list,
+                               peal_diagnostics *diagnostics)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int mode = 0; mode < PEAL_MODE_COUNT && status == PEAL_STATUS_OK; mode++) {
+        bool wanted = options->mode == MODE_ALL    ? !mode_refusal(graph, (peal_mode)mode)
+                      : options->mode == MODE_AUTO ? mode == (int)mode_automatic(graph)
+                                                   : mode == options->mode;
+        if (!wanted)
+            continue;
+        const char *reason = mode_refusal(graph, (peal_mode)mode);
+        if (reason)
+            return peal_report(diagnostics, PEAL_E408, nowhere,
+                               "`peal explain SPEC` shows which modes can run it", "mode %s: %s",
+                               peal_mode_name((peal_mode)mode), reason);
+        status = print_mode(options, graph, machine, (peal_mode)mode, list, diagnostics);
+    }
+    return status;
+}
+
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    peal_spec spec = {0};
+    peal_machine machine;
+    peal_status status = machine_of(options, diagnostics, &machine);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    if (options->rank >= machine.ranks)
+        return peal_report(diagnostics, PEAL_E404, nowhere, "ranks count from 0",
+                           "--rank %d: the job has %d rank%s", options->rank, machine.ranks,
+                           machine.ranks == 1 ? "" : "s");
+    status = spec_open(options, diagnostics, &spec);
+    if (status == PEAL_STATUS_OK) {
+        json_t *list = options->format == FORMAT_JSON ? json_array() : NULL;
+        status = print_modes(options, spec.data, &machine, list, diagnostics);
+        if (list && status == PEAL_STATUS_OK) {
+            json_t *object = json_begin("peal.plan/1");
+            json_object_set_new(object, "name", json_string(spec.data->name));
+            json_object_set(object, "schedules", list);
+            json_print(object);
+        }
+        json_decref(list);
+    }
+    spec_close(&spec);
+    return status;
+}
+
+const peal_command plan_command = {
+    "plan", VERB_PLAN,
+    "usage: peal plan SPEC [options]\n"
+    "\n"
+    "Prints the schedule that each rank would run: operations, tiles, dependences,\n"
+    "channels. The same input gives the same bytes.\n"
+    "\n"
+    "  -n, --ranks N      for this many ranks (default 1)\n"
+    "      --rank R       only this rank's (default: all)\n"
+    "      --mode M       serial, sync, stream, fused, auto (default) or all\n"
+    "      --set K=V      override a param\n"
+    "      --processes P  ranks live in this many processes (default: one each)\n"
+    "      --threads T    workers a process\n"
+    "      --machine M    all of that at once, such as \"process:4 core:2 cache:1MiB\"\n"
+    "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
+    "      --json         short for --format json\n"
+    "  -h, --help         this text\n"
+    "\n"
+    "example: peal plan samples/jacobi2d -n 4 --rank 1 --format dot | dot -Tsvg > plan.svg\n",
+    run};

@@ -1,0 +1,171 @@
+/* `peal run`: starts the processes of a job, or, as one of them, reads the spec and runs it in one
+ * mode or in all. */
+#define _POSIX_C_SOURCE 200809L
+#include "tools/run.h"
+#include "tools/command.h"
+#include "tools/signals.h"
+
+#include "runtime/session.h"
+
+#include "peal_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const peal_source nowhere;
+
+/* A launcher (ours, mpirun, srun, prun) has started this process. */
+static bool is_launched(void)
+{
+    return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
+}
+
+static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
+                                peal_run *run)
+{
+    peal_session_desc desc = {.size = sizeof(desc),
+                              .deadline_s = (double)options->deadline_ns * 1e-9,
+                              .log_level = PEAL_LOG_ERROR,
+                              .log = stderr};
+    peal_status status = peal_session_create(&desc, &run->session);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    signals_watch(run->session);
+    run->processes = peal_session_processes(run->session);
+    run->leads = peal_session_process(run->session) == 0;
+    output_set_follower(!run->leads);
+    if (options->processes && options->processes != run->processes)
+        return peal_report(diagnostics, PEAL_E404, nowhere,
+                           "the launcher decides: drop --processes",
+                           "--processes %d, but the launcher has started %d", options->processes,
+                           run->processes);
+    if (options->ranks && options->ranks < run->processes)
+        return peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
+                           "-n %d, but the launcher has started %d processes", options->ranks,
+                           run->processes);
+    return PEAL_STATUS_OK;
+}
+
+/* All processes read the spec; they agree on whether that went well. */
+static peal_status read_spec(const peal_options *options, peal_run *run)
+{
+    peal_diagnostics *list = peal_session_diagnostics(run->session);
+    int from = peal_diagnostics_count(list);
+    peal_status status = spec_open(options, list, &run->spec);
+    return peal_session_agree(run->session, status, from);
+}
+
+static peal_status run_modes(const peal_options *options, peal_run *run)
+{
+    peal_status status = PEAL_STATUS_OK;
+    if (options->check_footprints)
+        return run_mode(run, PEAL_MODE_SERIAL);
+    if (options->mode != MODE_ALL)
+        return run_mode(run, options->mode);
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+        peal_status one = run_mode(run, mode);
+        if (status == PEAL_STATUS_OK)
+            status = one;
+        if (one != PEAL_STATUS_OK && one != PEAL_STATUS_WRONG_RESULT)
+            break;
+    }
+    return status;
+}
+
+static void report(const peal_options *options, const peal_run *run, peal_status status)
+{
+    if (options->format == FORMAT_JSON)
+        report_json(run, status);
+    else
+        report_text(run, status);
+    fflush(stdout);
+}
+
+/* Process 0 prints what was found; the others only what it cannot know: that it is gone. */
+static void print_messages(const peal_run *run, peal_status status)
+{
+    bool silent = !run->leads && status != PEAL_STATUS_PEER_LOST && status != PEAL_STATUS_INTERNAL;
+    if (!silent && run->session)
+        peal_session_print_diagnostics(run->session, stderr, SHOWN_MESSAGES);
+    fflush(stderr);
+}
+
+/* What a signal has cut off. */
+static void report_signal(const peal_run *run, peal_status status)
+{
+    if (!run->leads || (status != PEAL_STATUS_INTERRUPT && status != PEAL_STATUS_TERMINATED))
+        return;
+    bool by_user = status == PEAL_STATUS_INTERRUPT;
+    const mode_result *last = run->result_count ? &run->result[run->result_count - 1] : NULL;
+    peal_report(peal_session_diagnostics(run->session), by_user ? PEAL_E413 : PEAL_E414, nowhere,
+                NULL, "%s%s%s; all processes have left", by_user ? "interrupted" : "terminated",
+                last ? " in mode " : "", last ? peal_mode_name(last->mode) : "");
+}
+
+/* One process of the job (maybe the only one). */
+static peal_status run_member(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    peal_run run = {.options = options, .rows = {.quiet = options->quiet}};
+    if (options->format == FORMAT_JSON)
+        run.rows.rows = json_array();
+    signals_catch();
+    peal_status status = open_session(options, diagnostics, &run);
+    if (status == PEAL_STATUS_OK)
+        status = read_spec(options, &run);
+    if (status == PEAL_STATUS_OK)
+        status = run_modes(options, &run);
+    if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
+        status = peal_session_status(run.session); /* the first cause's code, everywhere */
+    report_signal(&run, status);
+    print_messages(&run, status);
+    if (run.leads)
+        report(options, &run, status);
+    spec_close(&run.spec);
+    signals_watch(NULL);
+    peal_session_destroy(run.session);
+    json_decref(run.rows.rows);
+    return status;
+}
+
+static peal_status run_verb(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    if (options->format == FORMAT_DOT)
+        return peal_report(diagnostics, PEAL_E402, nowhere,
+                           "`peal plan --format dot` draws schedules",
+                           "`peal run` prints text or json");
+    if (is_launched())
+        return run_member(options, diagnostics);
+    int ranks = options->ranks ? options->ranks : 1;
+    int processes = options->processes ? options->processes : ranks;
+    if (processes == 1)
+        return run_member(options, diagnostics);
+    if (!PEAL_HAVE_PMIX)
+        return peal_report(diagnostics, PEAL_E409, nowhere,
+                           "--processes 1 hosts all ranks in one process",
+                           "this build has no libpmix: it cannot start %d processes", processes);
+    return run_launch(options, processes, diagnostics);
+}
+
+const peal_command run_command = {
+    "run", VERB_RUN,
+    "usage: peal run SPEC [options]\n"
+    "\n"
+    "Runs a spec: a YAML file, a folder that holds one, or - for standard input. Running a\n"
+    "spec runs its kernels. Under mpirun, srun or prun each process takes part.\n"
+    "\n"
+    "  -n, --ranks N         ranks (default 1; under a launcher its processes)\n"
+    "      --mode M          serial, sync, stream, fused, all, or auto (default)\n"
+    "      --verify          compare with serial, bit for bit\n"
+    "      --set K=V         override a param\n"
+    "      --steps S         stop after S steps\n"
+    "      --processes P     processes that share the ranks (default: one each)\n"
+    "      --threads T       workers a process (default: its share of the cores)\n"
+    "      --deadline D      longest time without progress (default 30s)\n"
+    "      --check-footprints  find what kernels touch beyond their declared accesses\n"
+    "      --allow-outside   kernel files may lie outside the spec's folder\n"
+    "      --json            result as JSON (schema peal.run/1)\n"
+    "  -q, --quiet           only the verdict and errors\n"
+    "  -h, --help            this text\n"
+    "\n"
+    "example: peal run samples/heat3d -n 4 --mode all --verify --set steps=50\n",
+    run_verb};

@@ -1,0 +1,60 @@
+/* What the files of `peal run` share. */
+#ifndef PEAL_TOOLS_RUN_H
+#define PEAL_TOOLS_RUN_H
+
+#include "tools/job.h"
+#include "tools/output.h"
+
+#include <peal/plan.h>
+
+enum { MAX_SAMPLES = 9, SHOWN_MESSAGES = 20 /* `peal check` shows all */ };
+
+/* What became of one mode. */
+typedef struct mode_result {
+    peal_mode mode;
+    const char *refusal; /* NULL: it could peal_run */
+    bool ran;
+    int64_t steps;
+    bool stopped;
+    double seconds;               /* of all steps */
+    double per_step[MAX_SAMPLES]; /* sorted */
+    int sample_count;
+    int64_t memory_bytes;
+    uint64_t digest;
+    bool compared, equal; /* with what serial computes */
+} mode_result;
+
+/* A run of the command, in one process of the job. */
+typedef struct peal_run {
+    const peal_options *options;
+    peal_session *session;
+    peal_spec spec;
+    row_table rows;
+    bool leads; /* process 0: prints */
+    mode_result result[PEAL_MODE_COUNT];
+    int result_count;
+    int ranks, processes, workers;
+    int dims[PEAL_RANK_AXES];
+    uint64_t hash;
+    char description[256];
+} peal_run;
+
+/* Runs the graph in one mode (or MODE_AUTO) and fills the next result. Collective. */
+peal_status run_mode(peal_run *run, int mode);
+
+/* Median of sorted samples. */
+double median_of(const double *sorted, int count);
+
+/* The last part of a run's output. */
+void report_text(const peal_run *run, peal_status status);
+void report_json(const peal_run *run, peal_status status);
+
+/* Checks the spec, starts the processes of the job and waits for them: this command again in each.
+ */
+peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics);
+
+/* Starts this program with other words in several processes; the job's status. */
+peal_status launch_command(int processes, char *const *words, int count,
+                           peal_diagnostics *diagnostics);
+
+#endif

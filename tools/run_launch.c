@@ -1,0 +1,118 @@
+/* Starts the processes of a job: this command again in each, as clients of the PMIx server that
+ * peal_launch is. The spec is checked first, so that its mistakes are told once. */
+#define _GNU_SOURCE
+#include "tools/run.h"
+
+#include "runtime/launch/launch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MOST_TEXT = (1 << 20) + 1 }; /* one byte more than the reader takes */
+
+static const peal_source nowhere;
+
+/* Reads the spec and makes all checks for all ranks. What it warns of, the job will tell. */
+static peal_status check_spec(const peal_options *options, int processes)
+{
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_compilation *compilation = NULL;
+    peal_options with = *options;
+    peal_machine machine;
+    peal_spec spec = {0};
+    with.processes = processes;
+    peal_status status = machine_of(&with, list, &machine);
+    if (status == PEAL_STATUS_OK)
+        status = spec_open(options, list, &spec);
+    if (status == PEAL_STATUS_OK)
+        status = peal_compilation_create(spec.data, &machine, PEAL_MODE_SYNC, list, &compilation);
+    if (status == PEAL_STATUS_OK)
+        status = peal_compilation_check(compilation);
+    if (status != PEAL_STATUS_OK)
+        peal_diagnostics_print(list, stderr, SHOWN_MESSAGES);
+    peal_compilation_destroy(compilation);
+    spec_close(&spec);
+    peal_diagnostics_destroy(list);
+    return status;
+}
+
+/* Standard input, kept where all processes can read it; -1: failed. */
+static int keep_standard_input(void)
+{
+    char buffer[65536];
+    size_t all = 0;
+    int descriptor = memfd_create("peal-spec", 0);
+    for (ssize_t n; descriptor >= 0 && all < MOST_TEXT; all += (size_t)n) {
+        n = read(STDIN_FILENO, buffer, sizeof(buffer));
+        if (n == 0)
+            break;
+        if (n < 0 || write(descriptor, buffer, (size_t)n) != n) {
+            close(descriptor);
+            return -1;
+        }
+    }
+    return descriptor;
+}
+
+static peal_status launch(int processes, char **words, peal_diagnostics *diagnostics)
+{
+    char program[4096];
+    peal_diagnostics *list = peal_diagnostics_create();
+    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    int code = 0;
+    if (length < 0)
+        return peal_report(diagnostics, PEAL_E900, nowhere, NULL, "cannot find this program: %s",
+                           strerror(errno));
+    program[length] = 0;
+    setenv("PEAL_LAUNCH_CHILD", "1", 1);
+    peal_launch_desc desc = {.processes = processes, .program = program, .argv = words};
+    peal_status status = peal_launch(&desc, list, &code);
+    /* A process that leaves with a code has said why: only what no process could say is printed. */
+    if (peal_diagnostics_errors(list) > 0)
+        peal_diagnostics_print(list, stderr, 0);
+    peal_diagnostics_destroy(list);
+    return status == PEAL_STATUS_OK ? (peal_status)code : status;
+}
+
+peal_status launch_command(int processes, char *const *words, int count,
+                           peal_diagnostics *diagnostics)
+{
+    char **argv = calloc((size_t)count + 1, sizeof(*argv));
+    if (!argv)
+        return PEAL_STATUS_ENVIRONMENT;
+    memcpy(argv, words, (size_t)count * sizeof(*argv));
+    peal_status status = launch(processes, argv, diagnostics);
+    free(argv);
+    return status;
+}
+
+peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics)
+{
+    peal_options kept = *options;
+    char option[48];
+    int count = 0;
+    char *words[MAX_WORDS + 2];
+    if (options->word_count > MAX_WORDS)
+        return peal_report(diagnostics, PEAL_E403, nowhere, NULL, "more than %d words", MAX_WORDS);
+    words[count++] = options->words[0];
+    words[count++] = options->words[1];
+    if (options->subject && !strcmp(options->subject, "-")) {
+        kept.spec_descriptor = keep_standard_input();
+        if (kept.spec_descriptor < 0)
+            return peal_report(diagnostics, PEAL_E411, nowhere, NULL,
+                               "cannot read standard input: %s", strerror(errno));
+        snprintf(option, sizeof(option), "--launched-spec-descriptor=%d", kept.spec_descriptor);
+        words[count++] = option;
+    }
+    for (int i = 2; i < options->word_count; i++)
+        words[count++] = options->words[i];
+    peal_status status = check_spec(&kept, processes);
+    if (status == PEAL_STATUS_OK)
+        status = launch_command(processes, words, count, diagnostics);
+    if (kept.spec_descriptor >= 0)
+        close(kept.spec_descriptor);
+    return status;
+}

@@ -1,0 +1,195 @@
+/* One mode of `peal run`: compile, start, wait, finish, compare. */
+#define _POSIX_C_SOURCE 200809L
+#include "tools/run.h"
+
+#include "runtime/session.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHUNKS = 5, STEPS_OF_A_CHUNK = 10 };
+
+/* Draws a bar while a plan runs. */
+typedef struct progress_bar {
+    const peal_plan *plan;
+    const char *mode;
+    int64_t steps;
+    _Atomic bool stop;
+    pthread_t thread;
+    bool started;
+} progress_bar;
+
+static void *draw_bar(void *argument)
+{
+    progress_bar *bar = argument;
+    while (!atomic_load(&bar->stop)) {
+        struct timespec pause = {0, 100000000};
+        nanosleep(&pause, NULL);
+        int64_t done = peal_plan_progress(bar->plan);
+        if (done < bar->steps && !atomic_load(&bar->stop))
+            progress_draw(bar->mode, done, bar->steps);
+    }
+    return NULL;
+}
+
+static void bar_start(progress_bar *bar, const peal_run *run, const peal_plan *plan)
+{
+    *bar = (progress_bar){.plan = plan,
+                          .mode = peal_mode_name(peal_plan_mode(plan)),
+                          .steps = peal_plan_steps_left(plan)};
+    bool wanted = run->leads && !run->options->quiet && run->options->format == FORMAT_TEXT &&
+                  isatty(STDERR_FILENO);
+    bar->started = wanted && pthread_create(&bar->thread, NULL, draw_bar, bar) == 0;
+}
+
+static void bar_stop(progress_bar *bar)
+{
+    if (!bar->started)
+        return;
+    atomic_store(&bar->stop, true);
+    pthread_join(bar->thread, NULL);
+    progress_clear();
+}
+
+static int by_value(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+double median_of(const double *sorted, int count)
+{
+    if (count == 0)
+        return -1;
+    return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+/* How many starts the steps are cut into: each gives one time. A loop that may stop early runs in
+ * one piece, and so do few steps. */
+static int chunks_of(const peal_graph_data *graph, int64_t steps)
+{
+    bool may_stop = graph->step.until != NULL;
+    return may_stop || steps < (int64_t)CHUNKS * STEPS_OF_A_CHUNK ? 1 : CHUNKS;
+}
+
+static peal_status run_steps(peal_run *run, peal_plan *plan, mode_result *result)
+{
+    int64_t left = run->options->steps >= 0 ? run->options->steps : peal_plan_steps_left(plan);
+    int chunks = chunks_of(run->spec.data, left);
+    peal_plan_statistics before = {0}, after = {0};
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; i < chunks && status == PEAL_STATUS_OK && !after.stopped; i++) {
+        int64_t n = left / (chunks - i);
+        left -= n;
+        status = peal_plan_start(plan, n, NULL);
+        if (status == PEAL_STATUS_OK)
+            status = peal_plan_wait(plan);
+        peal_plan_statistics_get(plan, &after);
+        int64_t done = after.steps_done - before.steps_done;
+        if (done > 0)
+            result->per_step[result->sample_count++] =
+                (after.seconds - before.seconds) / (double)done;
+        before = after;
+    }
+    qsort(result->per_step, (size_t)result->sample_count, sizeof(double), by_value);
+    result->steps = after.steps_done;
+    result->stopped = after.stopped;
+    result->seconds = after.seconds;
+    result->memory_bytes = after.memory_bytes;
+    return status;
+}
+
+static void remember_plan(peal_run *run, const peal_plan *plan)
+{
+    run->ranks = peal_plan_rank_count(plan);
+    run->workers = peal_plan_workers(plan);
+    run->hash = peal_plan_hash(plan);
+    peal_plan_dims(plan, run->dims);
+    peal_plan_describe(plan, run->description, sizeof(run->description));
+    if (!run->leads || run->options->format != FORMAT_TEXT || run->options->quiet ||
+        run->result_count > 1)
+        return;
+    if (run->options->mode != MODE_ALL)
+        printf("%s: %s\n", run->spec.data->name, run->description);
+    else
+        printf("%s: %d ranks (%d x %d x %d) in %d process%s, every mode in turn\n",
+               run->spec.data->name, run->ranks, run->dims[0], run->dims[1], run->dims[2],
+               run->processes, run->processes == 1 ? "" : "es");
+}
+
+/* With serial's digest at hand, equal digests; and with --verify, or if they differ, every bit. */
+static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
+{
+    const mode_result *first = &run->result[0];
+    peal_status status = peal_plan_digest(plan, NULL, &result->digest);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    if (first->ran && first->mode == PEAL_MODE_SERIAL) {
+        result->compared = true;
+        result->equal = result->digest == first->digest;
+    }
+    if (verify && result->mode != PEAL_MODE_SERIAL) {
+        status = peal_plan_verify(plan);
+        result->compared = true;
+        result->equal =
+            status == PEAL_STATUS_OK &&
+            (first == result || !first->ran || first->mode != PEAL_MODE_SERIAL || result->equal);
+    }
+    if (status == PEAL_STATUS_OK && result->compared && !result->equal)
+        status =
+            peal_report(peal_session_diagnostics(run->session), PEAL_E412, (peal_source){0},
+                        "--verify names the first difference",
+                        "mode %s computed other bits than serial", peal_mode_name(result->mode));
+    return status;
+}
+
+static peal_status execute(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
+{
+    progress_bar bar;
+    bar_start(&bar, run, plan);
+    peal_status status = run_steps(run, plan, result);
+    if (status == PEAL_STATUS_OK)
+        status = peal_plan_finish(plan);
+    bar_stop(&bar);
+    result->ran = status == PEAL_STATUS_OK;
+    if (status == PEAL_STATUS_OK && !run->options->check_footprints)
+        status = compare(run, plan, result, verify);
+    return status;
+}
+
+peal_status run_mode(peal_run *run, int mode)
+{
+    const peal_options *options = run->options;
+    bool prints = run->leads && run->result_count == 0;
+    bool verify = options->verify && mode != PEAL_MODE_SERIAL;
+    peal_plan_options plan_options = {.size = sizeof(plan_options),
+                                      .mode = mode == MODE_AUTO ? NULL : options_mode_name(mode),
+                                      .ranks = options->ranks,
+                                      .threads = options->threads,
+                                      .deadline_s = (double)options->deadline_ns * 1e-9,
+                                      .verify = verify,
+                                      .check_footprints = options->check_footprints,
+                                      .allow_outside = options->allow_outside,
+                                      .row = prints ? row_table_add : NULL,
+                                      .row_user = &run->rows};
+    mode_result *result = &run->result[run->result_count++];
+    *result =
+        (mode_result){.mode = mode == MODE_AUTO ? mode_automatic(run->spec.data) : (peal_mode)mode};
+    if (mode != MODE_AUTO)
+        result->refusal = mode_refusal(run->spec.data, (peal_mode)mode);
+    if (result->refusal && options->mode == MODE_ALL)
+        return PEAL_STATUS_OK;
+    peal_plan *plan = NULL;
+    peal_status status = peal_graph_compile(run->spec.graph, run->session, &plan_options, &plan);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    result->mode = peal_plan_mode(plan);
+    remember_plan(run, plan);
+    status = execute(run, plan, result, verify);
+    peal_plan_destroy(plan);
+    return status;
+}

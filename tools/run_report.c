@@ -1,0 +1,153 @@
+/* What `peal run` prints at the end: the table of modes, what to try next, the verdict. */
+#include "tools/run.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* sync is what a hand-written MPI program does: the others are compared with it. */
+static double seconds_of_sync(const peal_run *run)
+{
+    for (int i = 0; i < run->result_count; i++)
+        if (run->result[i].mode == PEAL_MODE_SYNC && run->result[i].sample_count)
+            return median_of(run->result[i].per_step, run->result[i].sample_count);
+    return 0;
+}
+
+static void print_row(const mode_result *result, double sync)
+{
+    const char *name = peal_mode_name(result->mode);
+    if (!result->ran) {
+        printf("%-8s %s%s\n", name, result->refusal ? "cannot run: " : "did not finish",
+               result->refusal ? result->refusal : "");
+        return;
+    }
+    const double *samples = result->per_step;
+    int count = result->sample_count;
+    char ratio[16] = "";
+    double median = median_of(samples, count);
+    if (sync > 0 && median > 0)
+        snprintf(ratio, sizeof(ratio), "%.2fx", sync / median);
+    printf("%-8s %12s %12s %12s %10s   %s\n", name, text_seconds(median).s,
+           text_seconds(count ? samples[0] : -1).s, text_seconds(count ? samples[count - 1] : -1).s,
+           ratio,
+           result->mode == PEAL_MODE_SERIAL ? "the reference"
+           : !result->compared              ? "not compared"
+           : result->equal                  ? "equal to serial"
+                                            : "DIFFERS from serial");
+}
+
+static void print_modes(const peal_run *run)
+{
+    double sync = seconds_of_sync(run);
+    printf("\n%-8s %12s %12s %12s %10s   %s\n", "mode", "time/step", "min", "max", "vs sync",
+           "result");
+    for (int i = 0; i < run->result_count; i++)
+        print_row(&run->result[i], sync);
+}
+
+static void print_summary(const mode_result *result)
+{
+    printf("%" PRId64 " steps%s in %s", result->steps, result->stopped ? " (stopped by until)" : "",
+           text_seconds(result->seconds).s);
+    if (result->sample_count)
+        printf(": %s a step", text_seconds(median_of(result->per_step, result->sample_count)).s);
+    putchar('\n');
+}
+
+/* One line that leads on from what was just seen. */
+static void print_next(const peal_run *run)
+{
+    const char *spec = run->options->subject;
+    if (run->options->mode == MODE_ALL)
+        printf("\nNext: `peal plan %s -n %d --rank 0` shows the schedule, `peal explain %s -n %d` "
+               "its paths.\n",
+               spec, run->ranks, spec, run->ranks);
+}
+
+/* The last line. */
+static void print_verdict(const peal_run *run)
+{
+    int compared = 0, equal = 0;
+    for (int i = 0; i < run->result_count; i++) {
+        compared += run->result[i].compared && run->result[i].mode != PEAL_MODE_SERIAL;
+        equal += run->result[i].compared && run->result[i].equal &&
+                 run->result[i].mode != PEAL_MODE_SERIAL;
+    }
+    if (!compared)
+        return;
+    if (equal == compared)
+        printf("Result: %s equal to serial, bit for bit%s.\n",
+               compared == 1 ? peal_mode_name(run->result[run->result_count - 1].ran
+                                                  ? run->result[run->result_count - 1].mode
+                                                  : run->result[0].mode)
+                             : "every mode",
+               run->options->verify ? "" : " (by digest; --verify compares every bit)");
+    else
+        printf("Result: WRONG, %d of %d modes differ from serial.\n", compared - equal, compared);
+}
+
+void report_text(const peal_run *run, peal_status status)
+{
+    if (run->options->check_footprints) {
+        if (status == PEAL_STATUS_OK)
+            puts("Result: every kernel touches only what its task declares.");
+        return;
+    }
+    if (!run->options->quiet) {
+        if (run->options->mode == MODE_ALL)
+            print_modes(run);
+        else if (run->result_count && run->result[0].ran)
+            print_summary(&run->result[0]);
+        if (status == PEAL_STATUS_OK)
+            print_next(run);
+    }
+    if (status == PEAL_STATUS_OK || status == PEAL_STATUS_WRONG_RESULT)
+        print_verdict(run);
+}
+
+static json_t *json_result(const mode_result *result)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "mode", json_string(peal_mode_name(result->mode)));
+    json_object_set_new(object, "applicable", json_boolean(!result->refusal));
+    if (result->refusal)
+        json_object_set_new(object, "reason", json_string(result->refusal));
+    json_object_set_new(object, "finished", json_boolean(result->ran));
+    if (!result->ran)
+        return object;
+    json_object_set_new(object, "steps", json_integer(result->steps));
+    json_object_set_new(object, "stopped", json_boolean(result->stopped));
+    json_object_set_new(object, "seconds", json_real(result->seconds));
+    json_object_set_new(object, "memory_bytes", json_integer(result->memory_bytes));
+    json_object_set_new(object, "digest", json_string(text_hash(result->digest).s));
+    if (result->sample_count) {
+        int last = result->sample_count - 1;
+        json_object_set_new(object, "seconds_per_step",
+                            json_pack("{s:f,s:f,s:f}", "median",
+                                      median_of(result->per_step, result->sample_count), "min",
+                                      result->per_step[0], "max", result->per_step[last]));
+    }
+    if (result->compared)
+        json_object_set_new(object, "equal_to_serial", json_boolean(result->equal));
+    return object;
+}
+
+void report_json(const peal_run *run, peal_status status)
+{
+    json_t *object = json_begin("peal.run/1"), *modes = json_array();
+    for (int i = 0; i < run->result_count; i++)
+        json_array_append_new(modes, json_result(&run->result[i]));
+    json_object_set_new(object, "status", json_string(peal_status_name(status)));
+    json_object_set_new(object, "exit", json_integer(status));
+    if (run->spec.data)
+        json_object_set_new(object, "name", json_string(run->spec.data->name));
+    json_object_set_new(object, "ranks", json_integer(run->ranks));
+    json_object_set_new(object, "processes", json_integer(run->processes));
+    json_object_set_new(object, "workers", json_integer(run->workers));
+    json_object_set_new(object, "dims",
+                        json_pack("[i,i,i]", run->dims[0], run->dims[1], run->dims[2]));
+    json_object_set_new(object, "hash", json_string(text_hash(run->hash).s));
+    json_object_set_new(object, "modes", modes);
+    json_object_set(object, "rows", run->rows.rows);
+    json_print(object);
+}

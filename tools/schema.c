@@ -1,0 +1,27 @@
+/* `peal schema`: the JSON Schema of the spec format, made from the reader's own key table. */
+#include "tools/command.h"
+
+#include "dsl/dsl.h"
+
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    (void)diagnostics;
+    if (options->subject)
+        return peal_report(diagnostics, PEAL_E403, (peal_source){0}, NULL,
+                           "`peal schema` takes no argument, not '%s'", options->subject);
+    return peal_schema_print(stdout);
+}
+
+const peal_command schema_command = {
+    "schema", VERB_SCHEMA,
+    "usage: peal schema\n"
+    "\n"
+    "Prints the JSON Schema (draft 7) of the spec format, for editors and checkers.\n"
+    "A spec whose first line is\n"
+    "  # yaml-language-server: $schema=peal.schema.json\n"
+    "gets completion and checks in editors that have a YAML language server.\n"
+    "\n"
+    "  -h, --help  this text\n"
+    "\n"
+    "example: peal schema > peal.schema.json\n",
+    run};

@@ -1,0 +1,49 @@
+/* A thread that waits for SIGINT and SIGTERM: no handler runs, so aborting may lock and allocate.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "tools/signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static peal_session *watched;
+
+static void *wait_for_signals(void *set)
+{
+    for (int times = 0;; times++) {
+        int number;
+        if (sigwait(set, &number))
+            return NULL;
+        peal_status status = number == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED;
+        pthread_mutex_lock(&lock);
+        if (!watched || times > 0)
+            _exit((int)status);
+        peal_session_abort(watched, status,
+                           number == SIGINT ? "interrupted (SIGINT)" : "terminated (SIGTERM)");
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+void signals_catch(void)
+{
+    static sigset_t set;
+    pthread_t thread;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (pthread_create(&thread, NULL, wait_for_signals, &set) == 0)
+        pthread_detach(thread);
+    else
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void signals_watch(peal_session *session)
+{
+    pthread_mutex_lock(&lock);
+    watched = session;
+    pthread_mutex_unlock(&lock);
+}
