@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -237,6 +238,28 @@ static void check_missing(void **state)
     }
 }
 
+/* Process 1 may open no more files. */
+static int one_without_descriptors(test_team *team, int process)
+{
+    struct rlimit none = {3, 3};
+    if (process == 1)
+        TEAM_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    return only_join(team, process);
+}
+
+static void check_no_descriptors(void **state)
+{
+    test_team team;
+    (void)state;
+    team_create(&team, 2);
+    team.deadline_ns = short_deadline;
+    team_run(&team, one_without_descriptors);
+    assert_int_equal(team.exit_code[1], PEAL_STATUS_ENVIRONMENT);
+    assert_non_null(strstr(team.board->text[1], "E302 the control plane cannot have an"));
+    assert_int_equal(team.exit_code[0], PEAL_STATUS_DEADLINE);
+    team_destroy(&team);
+}
+
 static void run_lie(team_lie lie, int processes, int expected_status, const char *expected_text)
 {
     test_team team;
@@ -351,6 +374,7 @@ int main(void)
         cmocka_unit_test(check_leaving),
         cmocka_unit_test(check_no_progress),
         cmocka_unit_test(check_missing),
+        cmocka_unit_test(check_no_descriptors),
         cmocka_unit_test(check_lies),
         cmocka_unit_test(check_version),
         cmocka_unit_test(check_hosts),
