@@ -3,7 +3,32 @@
 #include "tools/job.h"
 #include "tools/output.h"
 
+#include "backends/host/kernels.h"
+
 #include <stdlib.h>
+
+/* The kernel files are there and within the folder. They are read, not compiled:
+ * loading what a compiler made could run it. */
+static peal_status check_kernels(const peal_options *options, peal_compilation *compilation,
+                                 peal_diagnostics *diagnostics)
+{
+    const peal_schedule *schedule;
+    int before = peal_diagnostics_errors(diagnostics);
+    peal_status status = peal_compilation_schedule(compilation, 0, &schedule);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    peal_backend_rank rank = {.schedule = schedule};
+    peal_backend_desc desc = {.size = sizeof(desc),
+                              .mode = PEAL_MODE_SYNC,
+                              .rank_count = 1,
+                              .rank = &rank,
+                              .workers = 1,
+                              .allow_outside = options->allow_outside,
+                              .diagnostics = diagnostics};
+    free(host_kernels_emit(&desc));
+    return peal_diagnostics_errors(diagnostics) > before ? peal_diagnostics_status(diagnostics)
+                                                         : PEAL_STATUS_OK;
+}
 
 /* Reads, resolves, and makes all checks for every rank. */
 static peal_status check_all(const peal_options *options, peal_spec *spec, peal_machine *machine,
@@ -20,6 +45,8 @@ static peal_status check_all(const peal_options *options, peal_spec *spec, peal_
         peal_compilation_dims(compilation, dims);
         status = peal_compilation_check(compilation);
     }
+    if (status == PEAL_STATUS_OK)
+        status = check_kernels(options, compilation, diagnostics);
     peal_compilation_destroy(compilation);
     return status;
 }
@@ -71,6 +98,7 @@ const peal_command check_command = {
     "  -n, --ranks N      check for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
     "      --machine M    for this machine, such as \"process:4 core:2\"\n"
+    "      --allow-outside  kernel files may lie outside the spec's folder\n"
     "      --json         messages as JSON (schema peal.check/1)\n"
     "      --print-json   only print the document as peal reads it, as JSON\n"
     "  -q, --quiet        say nothing if all is fine\n"

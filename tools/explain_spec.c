@@ -56,11 +56,13 @@ static void add_channels(message_paths *paths, const peal_schedule *schedule)
     }
 }
 
-/* The edges' names say who sends to whom after the first blank behind the '@'. */
+/* An edge is "exchange an@14 [0,-1] 1->0" or "setup done 1->0": the part before line and ranks. */
 static int name_length(const char *edge)
 {
-    const char *at = strchr(edge, '@');
-    return at ? (int)(at - edge) : (int)strlen(edge);
+    const char *end = strchr(edge, '@');
+    if (!end)
+        end = strrchr(edge, ' ');
+    return end ? (int)(end - edge) : (int)strlen(edge);
 }
 
 static void print_modes(const peal_graph_data *graph)
@@ -86,7 +88,8 @@ static void print_paths(const message_paths *paths, int ranks)
     for (int i = 0; i < paths->count; i++) {
         const message_path *p = &paths->item[i];
         char name[29];
-        snprintf(name, sizeof(name), "%.*s, line %d", name_length(p->name), p->name, p->line);
+        snprintf(name, sizeof(name), p->line > 0 ? "%.*s, line %d" : "%.*s", name_length(p->name),
+                 p->name, p->line);
         printf("%-28s %-6s %9" PRId64 " %12" PRId64 " %8" PRId64 " %8" PRId64 " %8" PRId64 "\n",
                name, peal_transport_name(p->transport), p->messages, p->bytes, p->direct, p->staged,
                p->credits);

@@ -49,7 +49,7 @@ static const option_info table[] = {
      "serial, sync, stream, graph, fused, auto or all"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
-    {"allow-outside", 0, false, VERB_RUN, OPTION_ALLOW_OUTSIDE, NULL},
+    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK, OPTION_ALLOW_OUTSIDE, NULL},
     {"machine", 0, true, VERB_PLAN | VERB_CHECK | VERB_EXPLAIN, OPTION_MACHINE,
      "a description such as \"node:1 core:2\""},
     {"rank", 0, true, VERB_PLAN, OPTION_RANK, "the number of a rank"},

@@ -90,6 +90,18 @@ static void print_messages(const peal_run *run, peal_status status)
     fflush(stderr);
 }
 
+/* What a signal has cut off. */
+static void report_signal(const peal_run *run, peal_status status)
+{
+    if (!run->leads || (status != PEAL_STATUS_INTERRUPT && status != PEAL_STATUS_TERMINATED))
+        return;
+    bool by_user = status == PEAL_STATUS_INTERRUPT;
+    const mode_result *last = run->result_count ? &run->result[run->result_count - 1] : NULL;
+    peal_report(peal_session_diagnostics(run->session), by_user ? PEAL_E413 : PEAL_E414, nowhere,
+                NULL, "%s%s%s; all processes have left", by_user ? "interrupted" : "terminated",
+                last ? " in mode " : "", last ? peal_mode_name(last->mode) : "");
+}
+
 /* One process of the job (maybe the only one). */
 static peal_status run_member(const peal_options *options, peal_diagnostics *diagnostics)
 {
@@ -104,6 +116,7 @@ static peal_status run_member(const peal_options *options, peal_diagnostics *dia
         status = run_modes(options, &run);
     if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
         status = peal_session_status(run.session); /* the first cause's code, everywhere */
+    report_signal(&run, status);
     print_messages(&run, status);
     if (run.leads)
         report(options, &run, status);

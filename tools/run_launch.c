@@ -60,6 +60,7 @@ static int keep_standard_input(void)
 static peal_status launch(int processes, char **words, peal_diagnostics *diagnostics)
 {
     char program[4096];
+    peal_diagnostics *list = peal_diagnostics_create();
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     int code = 0;
     if (length < 0)
@@ -68,7 +69,11 @@ static peal_status launch(int processes, char **words, peal_diagnostics *diagnos
     program[length] = 0;
     setenv("PEAL_LAUNCH_CHILD", "1", 1);
     peal_launch_desc desc = {.processes = processes, .program = program, .argv = words};
-    peal_status status = peal_launch(&desc, diagnostics, &code);
+    peal_status status = peal_launch(&desc, list, &code);
+    /* A process that leaves with a code has said why: only what no process could say is printed. */
+    if (peal_diagnostics_errors(list) > 0)
+        peal_diagnostics_print(list, stderr, 0);
+    peal_diagnostics_destroy(list);
     return status == PEAL_STATUS_OK ? (peal_status)code : status;
 }
 

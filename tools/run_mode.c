@@ -110,9 +110,15 @@ static void remember_plan(peal_run *run, const peal_plan *plan)
     run->hash = peal_plan_hash(plan);
     peal_plan_dims(plan, run->dims);
     peal_plan_describe(plan, run->description, sizeof(run->description));
-    if (run->leads && run->options->format == FORMAT_TEXT && !run->options->quiet &&
-        run->result_count == 1)
+    if (!run->leads || run->options->format != FORMAT_TEXT || run->options->quiet ||
+        run->result_count > 1)
+        return;
+    if (run->options->mode != MODE_ALL)
         printf("%s: %s\n", run->spec.data->name, run->description);
+    else
+        printf("%s: %d ranks (%d x %d x %d) in %d process%s, every mode in turn\n",
+               run->spec.data->name, run->ranks, run->dims[0], run->dims[1], run->dims[2],
+               run->processes, run->processes == 1 ? "" : "es");
 }
 
 /* With serial's digest at hand, equal digests; and with --verify, or if they differ, every bit. */

@@ -38,6 +38,7 @@ static void destroy(host_plan *plan)
     host_kernels_destroy(plan->kernels);
     peal_diagnostics_destroy(plan->late);
     peal_arena_destroy(plan->arena);
+    pthread_mutex_destroy(&plan->failure.lock);
     free(plan);
 }
 
@@ -73,6 +74,7 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
     host_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         abort();
+    pthread_mutex_init(&plan->failure.lock, NULL);
     plan->desc = *desc;
     plan->executor = executor;
     plan->rank_count = desc->rank_count;

@@ -12,6 +12,8 @@
 
 #include <peal/plugin/backend.h>
 
+#include <pthread.h>
+
 typedef struct peal_backend_plan host_plan;
 typedef struct host_rank host_rank;
 
@@ -147,14 +149,22 @@ struct host_rank {
     peal_progress progress;
 };
 
-/* The first failure of a plan: who waited where. */
-typedef struct host_failure {
-    _Atomic int taken;
-    peal_status status;
+enum { HOST_STALLS = 8 };
+
+/* A wait that was going on when the deadline of one of them passed. */
+typedef struct host_stall {
+    double since;
     int rank, worker, op, other_op;
     int kind;
     int64_t step;
     uint64_t message, expected, seen;
+} host_stall;
+
+/* The waits that had begun first, in that order: the cause is mostly the first. */
+typedef struct host_failure {
+    pthread_mutex_t lock;
+    host_stall stall[HOST_STALLS];
+    int count;
 } host_failure;
 
 /* The functions of a mode. */

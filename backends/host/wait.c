@@ -55,23 +55,29 @@ bool host_fail(host_plan *plan, peal_status status)
     return false;
 }
 
-static void record(const host_wait *wait, uint64_t expected, uint64_t seen)
+static void record(const host_wait *wait, double since, uint64_t expected, uint64_t seen)
 {
     host_failure *failure = &wait->rank->plan->failure;
-    int none = 0;
-
-    if (!atomic_compare_exchange_strong(&failure->taken, &none, 1))
-        return;
-    failure->status = PEAL_STATUS_DEADLINE;
-    failure->rank = wait->rank->index;
-    failure->worker = wait->worker;
-    failure->op = wait->op;
-    failure->other_op = wait->other_op;
-    failure->kind = (int)wait->kind;
-    failure->step = wait->step;
-    failure->message = wait->message;
-    failure->expected = expected;
-    failure->seen = seen;
+    host_stall stall = {.since = since,
+                        .rank = wait->rank->index,
+                        .worker = wait->worker,
+                        .op = wait->op,
+                        .other_op = wait->other_op,
+                        .kind = (int)wait->kind,
+                        .step = wait->step,
+                        .message = wait->message,
+                        .expected = expected,
+                        .seen = seen};
+    pthread_mutex_lock(&failure->lock);
+    int at = failure->count < HOST_STALLS ? failure->count++ : HOST_STALLS - 1;
+    if (at < HOST_STALLS - 1 || failure->stall[at].since == 0 || failure->stall[at].since > since)
+        failure->stall[at] = stall;
+    for (; at > 0 && failure->stall[at - 1].since > failure->stall[at].since; at--) {
+        host_stall other = failure->stall[at];
+        failure->stall[at] = failure->stall[at - 1];
+        failure->stall[at - 1] = other;
+    }
+    pthread_mutex_unlock(&failure->lock);
 }
 
 static void sleep_ns(long ns)
@@ -83,13 +89,16 @@ static void sleep_ns(long ns)
 static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
 {
     host_plan *plan = wait->rank->plan;
-    double limit = host_clock() + 1e-9 * (double)plan->desc.deadline_ns;
+    double since = host_clock(), limit = since + 1e-9 * (double)plan->desc.deadline_ns;
     long sleep = SLEEP_FIRST_NS;
 
     for (int round = 0;; round++) {
         if (host_word_reached(word, value))
             return true;
-        if (host_is_aborted(plan))
+        int aborted = atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed);
+        if (aborted == PEAL_STATUS_DEADLINE && wait->op >= 0)
+            record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
+        if (aborted)
             return false;
         if (round < YIELDS) {
             sched_yield();
@@ -97,7 +106,7 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
         }
         /* A lane without work, and workers between two launches, wait as long as it takes. */
         if (plan->desc.deadline_ns > 0 && wait->op >= 0 && host_clock() > limit) {
-            record(wait, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
+            record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
             return host_fail(plan, PEAL_STATUS_DEADLINE);
         }
         sleep_ns(sleep);
@@ -137,28 +146,24 @@ static const char *label_of(const peal_schedule *schedule, int op)
     return op >= 0 && schedule->op[op].label ? schedule->op[op].label : "a task";
 }
 
-peal_status host_failure_report(host_plan *plan)
+static peal_status report_stall(const host_plan *plan, const host_stall *f)
 {
     static const char *const hint =
         "see what the other rank was doing; a longer --deadline helps if it is only slow";
-    const host_failure *f = &plan->failure;
-    if (!atomic_load(&plan->failure.taken))
-        return PEAL_STATUS_OK;
     const peal_schedule *schedule = plan->rank[f->rank].schedule;
     const peal_channel *channel = channel_of(schedule, f->op);
     peal_source none = {0};
     peal_source source = f->op >= 0 ? schedule->op[f->op].source : none;
     const char *label = label_of(schedule, f->op);
+    const char *kind = f->kind == HOST_WAIT_CREDIT ? "the credit of" : "the message of";
 
-    if (channel)
+    if (channel && f->kind != HOST_WAIT_TILES)
         return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
                            "rank %d waits in `%s` for %s edge %s from rank %d, step %lld, message "
                            "%llu: expected %#llx, seen %#llx",
-                           schedule->rank, label,
-                           f->kind == HOST_WAIT_CREDIT ? "the credit of" : "the message of",
-                           channel->edge ? channel->edge : "?", channel->peer, (long long)f->step,
-                           (unsigned long long)f->message, (unsigned long long)f->expected,
-                           (unsigned long long)f->seen);
+                           schedule->rank, label, kind, channel->edge ? channel->edge : "?",
+                           channel->peer, (long long)f->step, (unsigned long long)f->message,
+                           (unsigned long long)f->expected, (unsigned long long)f->seen);
     return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
                        "rank %d, worker %d waits in `%s` for `%s`, step %lld: expected %llu "
                        "finished, seen %llu",
@@ -167,4 +172,14 @@ peal_status host_failure_report(host_plan *plan)
                                                   : "the other workers",
                        (long long)f->step, (unsigned long long)f->expected,
                        (unsigned long long)f->seen);
+}
+
+peal_status host_failure_report(host_plan *plan)
+{
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int i = 0; i < plan->failure.count; i++)
+        status = report_stall(plan, &plan->failure.stall[i]);
+    plan->failure.count = 0;
+    return status;
 }

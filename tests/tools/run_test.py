@@ -205,6 +205,7 @@ class Ends(unittest.TestCase):
                     job.send_signal(number)
                     code, err = self.end(job, ours)
                     self.assertEqual(code, expected, err)
+                    self.assertIn("[E413]" if number == signal.SIGINT else "[E414]", err)
 
     def test_a_signal_to_a_rank(self):
         job, ours = self.begin("-n", "3")
