@@ -173,8 +173,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "embed: %s\n", peal_status_name(status));
     } else {
         if (peal_session_process(session) == 0)
-            printf("%d x %d points, %d ranks, %d steps, mode %s\n", POINTS, POINTS,
-                   peal_plan_rank_count(plan), STEPS, peal_mode_name(peal_plan_mode(plan)));
+            printf("%d x %d points, %d steps, ranks: %d, mode: %s\n", POINTS, POINTS, STEPS,
+                   peal_plan_rank_count(plan), peal_mode_name(peal_plan_mode(plan)));
         printf("process %d of %d: the plate %s\n", peal_session_process(session),
                peal_session_processes(session),
                largest < 1e-11 ? "is as the waves foretold" : "is wrong");

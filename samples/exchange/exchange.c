@@ -124,8 +124,8 @@ static peal_status report(const stripe *s, const peal_session *session, int step
 {
     int right = largest_error(s, steps) < 1e-8;
     if (peal_session_process(session) == 0)
-        printf("%d x %d points, %d processes, %d steps\n", s->nx, s->ny,
-               peal_session_processes(session), steps);
+        printf("%d x %d points, %d steps, processes: %d\n", s->nx, s->ny, steps,
+               peal_session_processes(session));
     printf("process %d of %d: rows %d to %d %s\n", peal_session_process(session),
            peal_session_processes(session), s->first, s->end - 1,
            right ? "are where the waves should be" : "are wrong");

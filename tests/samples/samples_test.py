@@ -39,7 +39,8 @@ SMALL = {
 class Case:
     def __init__(self, root, peal, embed, exchange, scratch):
         self.samples = pathlib.Path(root) / "samples"
-        self.peal, self.embed, self.exchange = peal, embed, exchange
+        programs = [pathlib.Path(program).resolve() for program in (peal, embed, exchange)]
+        self.peal, self.embed, self.exchange = programs
         self.scratch = pathlib.Path(scratch)
 
     def folder(self, sample):
@@ -124,6 +125,24 @@ def kernels_are_clean(case):
             execute([compiler, *flags, case.samples / name / f"{name}.c"])
 
 
+def schema(case):
+    """The schema beside the samples is the one of this build, and the samples obey it."""
+    shipped = (case.samples / "peal.schema.json").read_text()
+    current = execute([case.peal, "schema"])
+    expect(json.loads(shipped) == json.loads(current), "peal schema > samples/peal.schema.json")
+    try:
+        import jsonschema
+    except ImportError:
+        print("no jsonschema")
+        sys.exit(SKIPPED)
+    for spec in SMALL:
+        sample, name = spec.split("/")
+        path = case.samples / sample / f"{name}.yaml"
+        document = execute([case.peal, "check", path, "-n", "4", "--print-json"])
+        jsonschema.validate(json.loads(document), json.loads(current))
+        expect("$schema=../peal.schema.json" in path.read_text().splitlines()[0], path)
+
+
 def agree(case, spec):
     for ranks in RANKS:
         sets = list(SMALL[spec])
@@ -133,6 +152,52 @@ def agree(case, spec):
         for processes in (1, 2):
             if processes < ranks:
                 case.run(spec, ranks, "--verify", "--processes", str(processes), sets=sets)
+
+
+def readmes(case):
+    """The tables in the READMEs are what comes out (of jacobi2d, see norms)."""
+    sets = {"cg": ["n=256"]}
+    for spec in ("heat3d/heat3d", "halo/halo", "denoise/denoise", "cg/cg", "vcycle/vcycle", "mesh/mesh"):
+        sample = spec.split("/")[0]
+        text = (case.samples / sample / "README.md").read_text().split("Expected:")[1]
+        block = [line.split() for line in text.splitlines() if line.startswith("        ")]
+        table = [dict(zip(block[0], map(float, line))) for line in block[1:]]
+        rows = rows_of(case.run(spec, 4, sets=sets.get(sample, [])))
+        expect(len(rows) == len(table), f"{sample}: {len(rows)} rows, {len(table)} in README.md")
+        for row, promised in zip(rows, table):
+            for name, value in promised.items():
+                close = abs(row[name] - value) <= 1e-6 * abs(value)
+                expect(close, f"{sample}: {name} is {row[name]}, README.md says {value}")
+
+
+def footprints(case):
+    """No kernel touches what its task doesn't declare; and a task that declares too little is met."""
+    for spec, sets in SMALL.items():
+        case.run(spec, 4, "--check-footprints", "--steps", "3", sets=sets)
+    spec = case.folder("heat3d") / "heat3d.yaml"
+    text = spec.read_text()
+    expect(text.count("{u: {grow: 1}}") == 1, "heat3d.yaml reads u otherwise")
+    spec.write_text(text.replace("{u: {grow: 1}}", "{u: {star: 1}}"))
+    command = [case.peal, "run", spec, "-n", "2", "--check-footprints", "--steps", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    expect(done.returncode not in (0, 2), f"nobody saw that heat3d reads corners: {done}")
+    expect("spread" in done.stderr, f"the task is not named: {done.stderr}")
+
+
+def launched(case):
+    """The specs as a launcher's processes run them."""
+    launcher = under_mpirun(4)
+    if not launcher:
+        print("no mpirun")
+        sys.exit(SKIPPED)
+    for spec, sets in SMALL.items():
+        sample, name = spec.split("/")
+        command = launcher + [case.peal, "run", case.folder(sample) / f"{name}.yaml"]
+        command += ["--mode", "all", "--verify"]
+        for assignment in sets:
+            command += ["--set", assignment]
+        last = execute(command).rstrip().splitlines()[-1]
+        expect(last == "Result: every mode equal to serial, bit for bit.", f"{spec}: {last}")
 
 
 def norms(case, n):
@@ -255,13 +320,13 @@ def embed(case):
     for ranks in RANKS:
         for mode in MODES:
             lines = execute([case.embed, ranks, mode]).splitlines()
-            expect(lines[0] == f"240 x 240 points, {ranks} ranks, 2000 steps, mode {mode}", lines)
+            expect(lines[0] == f"240 x 240 points, 2000 steps, ranks: {ranks}, mode: {mode}", lines)
             expect(lines[1:] == ["process 0 of 1: the plate is as the waves foretold"], lines)
     for processes in (2, 4):
         launcher = under_mpirun(processes)
         if launcher:
             lines = sorted(execute(launcher + [case.embed]).splitlines())
-            expect(lines[0].startswith(f"240 x 240 points, {processes} ranks"), lines)
+            expect(lines[0].startswith(f"240 x 240 points, 2000 steps, ranks: {processes},"), lines)
             expect(
                 lines[1:]
                 == [
@@ -278,7 +343,7 @@ def exchange(case):
         if launcher is None:
             continue
         lines = sorted(execute(launcher + [case.exchange, 90, 53, 400]).splitlines())
-        expected, first = [f"90 x 53 points, {processes} processes, 400 steps"], 0
+        expected, first = [f"90 x 53 points, 400 steps, processes: {processes}"], 0
         for k in range(processes):
             end = first + 53 // processes + (k < 53 % processes)
             expected.append(
@@ -289,7 +354,11 @@ def exchange(case):
 
 
 CASES = {
+    "schema": schema,
     "kernels-are-clean": kernels_are_clean,
+    "readmes": readmes,
+    "footprints": footprints,
+    "launched": launched,
     "heat-is-kept": heat_is_kept,
     "halo-by-hand": halo_by_hand,
     "picture": picture,
