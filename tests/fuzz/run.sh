@@ -4,7 +4,7 @@
 #     tests/fuzz/run.sh SECONDS [FOLDER-FOR-OUTPUT]
 #
 # New inputs and crashes are kept in the output folder (default: a fresh one under /tmp); a crash
-# becomes a file of tests/fuzz/corpus.
+# becomes a file of tests/fuzz/seeds.
 set -eu
 seconds=${1:?seconds}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -22,5 +22,5 @@ for target in yaml expression; do
     echo "fuzz_$target: $seconds s, output in $out"
     "$out/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=1024 -max_len=8192 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="$out/" \
-        "$out/$target" tests/fuzz/corpus/$target
+        "$out/$target" tests/fuzz/seeds/$target
 done
