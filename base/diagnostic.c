@@ -7,10 +7,17 @@
 #include <string.h>
 #include <strings.h>
 
+typedef struct file_name file_name;
+struct file_name {
+    file_name *next;
+    char text[];
+};
+
 struct peal_diagnostics {
     pthread_mutex_t lock;
     peal_diagnostic *item;
     int count, capacity;
+    file_name *files; /* the list may outlive the graph whose files it names */
 };
 
 typedef struct code_info {
@@ -40,6 +47,10 @@ void peal_diagnostics_destroy(peal_diagnostics *list)
     for (int i = 0; i < list->count; i++) {
         free(list->item[i].message);
         free(list->item[i].hint);
+    }
+    for (file_name *name = list->files, *next; name; name = next) {
+        next = name->next;
+        free(name);
     }
     free(list->item);
     pthread_mutex_destroy(&list->lock);
@@ -75,6 +86,23 @@ static bool is_known(const peal_diagnostics *list, const peal_diagnostic *d)
     return false;
 }
 
+/* The list's own copy of a file's name; NULL when out of memory. */
+static const char *keep_file(peal_diagnostics *list, const char *file)
+{
+    if (!file)
+        return NULL;
+    for (const file_name *name = list->files; name; name = name->next)
+        if (!strcmp(name->text, file))
+            return name->text;
+    file_name *name = malloc(sizeof(*name) + strlen(file) + 1);
+    if (!name)
+        return NULL;
+    strcpy(name->text, file);
+    name->next = list->files;
+    list->files = name;
+    return name->text;
+}
+
 static void add(peal_diagnostics *list, peal_diagnostic d)
 {
     pthread_mutex_lock(&list->lock);
@@ -88,8 +116,10 @@ static void add(peal_diagnostics *list, peal_diagnostic d)
         } else
             keep = false;
     }
-    if (keep)
+    if (keep) {
+        d.source.file = keep_file(list, d.source.file);
         list->item[list->count++] = d;
+    }
     pthread_mutex_unlock(&list->lock);
     if (!keep) {
         free(d.message);
