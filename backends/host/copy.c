@@ -29,7 +29,7 @@ static void copy_block(const host_copy *copy, unsigned char *target, const unsig
                 unsigned char *t = target + j * copy->target_step[1] + k * copy->target_step[2];   \
                 const unsigned char *s =                                                           \
                     source + j * copy->source_step[1] + k * copy->source_step[2];                  \
-                for (int64_t i = 0; i < n; i++, t += to, s += from)                                \
+                _Pragma("GCC unroll 4") for (int64_t i = 0; i < n; i++, t += to, s += from)        \
                     memcpy(t, s, (size_t)(size));                                                  \
             }                                                                                      \
     }
@@ -43,21 +43,46 @@ COPY_LOOP(copy_rows_32, 32)
 COPY_LOOP(copy_rows_64, 64)
 COPY_LOOP(copy_rows_any, copy->bytes)
 
+static inline void copy_words(unsigned char *t, const unsigned char *s, int64_t bytes)
+{
+    int64_t at = 0;
+    for (; at + 32 <= bytes; at += 32)
+        memcpy(t + at, s + at, 32);
+    for (; at < bytes; at += 8)
+        memcpy(t + at, s + at, 8);
+}
+
 /* Rows of a few words: shorter than a call of memcpy. */
 static void copy_rows_words(const host_copy *copy, unsigned char *target,
                             const unsigned char *source)
 {
-    const int64_t n = copy->count[0], words = copy->bytes / 8;
+    const int64_t n = copy->count[0], to = copy->target_step[0], from = copy->source_step[0];
+    const int64_t bytes = copy->bytes;
     for (int64_t k = 0; k < copy->count[2]; k++)
-        for (int64_t j = 0; j < copy->count[1]; j++)
-            for (int64_t i = 0; i < n; i++) {
-                unsigned char *t = target + i * copy->target_step[0] + j * copy->target_step[1] +
-                                   k * copy->target_step[2];
-                const unsigned char *s = source + i * copy->source_step[0] +
-                                         j * copy->source_step[1] + k * copy->source_step[2];
-                for (int64_t w = 0; w < words; w++)
-                    memcpy(t + 8 * w, s + 8 * w, 8);
-            }
+        for (int64_t j = 0; j < copy->count[1]; j++) {
+            unsigned char *t = target + j * copy->target_step[1] + k * copy->target_step[2];
+            const unsigned char *s = source + j * copy->source_step[1] + k * copy->source_step[2];
+            for (int64_t i = 0; i < n; i++, t += to, s += from)
+                copy_words(t, s, bytes);
+        }
+}
+
+static void copy_one_4(const host_copy *copy, unsigned char *target, const unsigned char *source)
+{
+    (void)copy;
+    memcpy(target, source, 4);
+}
+
+static void copy_one_8(const host_copy *copy, unsigned char *target, const unsigned char *source)
+{
+    (void)copy;
+    memcpy(target, source, 8);
+}
+
+static void copy_one_words(const host_copy *copy, unsigned char *target,
+                           const unsigned char *source)
+{
+    copy_words(target, source, copy->bytes);
 }
 
 static void choose(host_copy *copy)
@@ -74,8 +99,12 @@ static void choose(host_copy *copy)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
         if (sizes[i].bytes == copy->bytes)
             copy->run = sizes[i].run;
-    if (copy->count[0] * copy->count[1] * copy->count[2] == 1)
-        copy->run = copy_block;
+    if (copy->count[0] * copy->count[1] * copy->count[2] != 1)
+        return;
+    if (copy->bytes == 4 || copy->bytes == 8)
+        copy->run = copy->bytes == 4 ? copy_one_4 : copy_one_8;
+    else
+        copy->run = copy->run == copy_rows_words ? copy_one_words : copy_block;
 }
 
 void host_copy_prepare(host_copy *copy, size_t element_bytes, const int64_t extent[PEAL_AXES],

@@ -129,6 +129,33 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
     return true;
 }
 
+/* All tiles of a share of a plain task: nothing but bases and tiles changes. */
+static void run_plain(host_context *context, const host_op *op, const host_frame *frame,
+                      const host_share *share)
+{
+    const host_task *task = op->task;
+    peal_call *call = &context->call[task - context->rank->task];
+    unsigned char *const *origin = context->rank->origin;
+
+    for (int i = 0; i < call->view_count; i++)
+        call->view[i].base = origin[frame->binding[task->view_array[i]]];
+    for (int r = 0; r < share->run_count; r++) {
+        const host_run *run = &share->run[r];
+        int64_t lo = run->lo[0], extent = run->extent, box_hi = run->box_hi;
+        memcpy(call->tile.lo, run->lo, sizeof(call->tile.lo));
+        memcpy(call->tile.hi, run->hi, sizeof(call->tile.hi));
+        call->tile.index = run->first;
+        task->full(call);
+        for (int64_t i = 1; i < run->count; i++) {
+            lo += extent;
+            call->tile.lo[0] = (int)lo;
+            call->tile.hi[0] = (int)(lo + extent < box_hi ? lo + extent : box_hi);
+            call->tile.index++;
+            task->full(call);
+        }
+    }
+}
+
 /* Built-in tasks. */
 
 static void store_value(peal_type type, unsigned char *at, const peal_value *value)
@@ -276,7 +303,10 @@ bool host_execute(host_context *context, const host_op *op, const host_frame *fr
         return true;
     switch (op->kind) {
     case PEAL_OP_LAUNCH:
-        return run_task(context, op, frame);
+        if (!op->task->plain)
+            return run_task(context, op, frame);
+        run_plain(context, op, frame, &op->share[0]);
+        return true;
     case PEAL_OP_COPY:
         copy_pieces(context->rank, op, frame);
         return true;

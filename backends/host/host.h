@@ -48,6 +48,8 @@ typedef struct host_task {
     peal_call call;    /* what is alike in all calls */
     bool has_constant_arguments;
     bool shifts; /* an access is per_tile */
+    bool plain;  /* a kernel whose calls differ by tile and bases only */
+    int *view_array;
 } host_task;
 
 /* Neighbouring tiles along x of one tiling: what an executor loops over. */
@@ -93,6 +95,7 @@ typedef struct host_op {
     bool shared;
     bool published; /* another worker waits for it */
     bool skipped;   /* by a test hook */
+    bool decides;   /* a LAUNCH of DECIDE */
     host_task *task;
     host_share *share; /* LAUNCH: by worker */
     const peal_channel *channel;

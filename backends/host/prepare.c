@@ -89,11 +89,15 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
     task->call.partial_count = source->reduction_count;
     task->call.argument_count = source->argument_count;
     task->call.user = source->user;
+    task->view_array = PEAL_ARENA_ARRAY(arena, int, source->access_count + 1);
     for (int i = 0; i < source->access_count; i++) {
+        task->view_array[i] = source->access[i].array;
         const peal_schedule_array *array = &rank->schedule->array[source->access[i].array];
         task->shifts = task->shifts || source->access[i].per_tile > 0;
         memcpy(task->call.view[i].stride, array->layout.stride, sizeof(task->call.view[i].stride));
     }
+    task->plain = source->kind == PEAL_TASK_KERNEL && !task->shifts &&
+                  task->has_constant_arguments && source->reduction_count == 0;
     if (status || source->kind != PEAL_TASK_KERNEL)
         return status;
     if (!host_kernels_bind(rank->plan->kernels, rank->schedule, source, &task->full, &task->bare))
@@ -194,8 +198,10 @@ static peal_status prepare_op(host_rank *rank, int index)
     *out = (host_op){.kind = op->kind, .source = op, .message_counter = -1, .queue = -1};
     out->owner = op->lane > 0 ? op->lane % rank->share_count : 0;
     out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
-    if (op->kind == PEAL_OP_LAUNCH)
+    if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->task[op->task];
+        out->decides = out->task->source->kind == PEAL_TASK_DECIDE;
+    }
     if (has_channel) {
         out->channel = &rank->schedule->channel[op->channel];
         prepare_words(rank, op, out);

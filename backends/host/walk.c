@@ -131,13 +131,6 @@ static bool control(host_walk *walk, const host_op *op)
 
     walk->passed[walk->position]++;
     switch (source->kind) {
-    case PEAL_OP_SWAP: {
-        int other = walk->binding[source->first];
-        walk->binding[source->first] = walk->binding[source->second];
-        walk->binding[source->second] = other;
-        walk->position++;
-        return true;
-    }
     case PEAL_OP_LOOP:
         if (!enter_loop(walk, source->loop))
             return false;
@@ -170,11 +163,13 @@ static bool control(host_walk *walk, const host_op *op)
 
 host_walk_result host_walk_next(host_walk *walk, const peal_section *section)
 {
+    const host_op *ops = walk->rank->op;
+
     while (walk->position < section->end) {
-        const host_op *op = &walk->rank->op[walk->position];
+        const host_op *op = &ops[walk->position];
         switch (op->kind) {
         case PEAL_OP_LAUNCH:
-            if (op->task->source->kind != PEAL_TASK_DECIDE || passes_decide(walk, op))
+            if (!op->decides || passes_decide(walk, op))
                 return HOST_WALK_OP;
             walk->position++;
             break;
@@ -182,6 +177,14 @@ host_walk_result host_walk_next(host_walk *walk, const peal_section *section)
         case PEAL_OP_WRITE:
         case PEAL_OP_WAIT:
             return HOST_WALK_OP;
+        case PEAL_OP_SWAP: {
+            int first = op->source->first, second = op->source->second;
+            int other = walk->binding[first];
+            walk->binding[first] = walk->binding[second];
+            walk->binding[second] = other;
+            walk->passed[walk->position++]++;
+            break;
+        }
         case PEAL_OP_FENCE: /* host memory is coherent; the release of WRITE orders all stores */
             walk->passed[walk->position++]++;
             break;
@@ -191,17 +194,6 @@ host_walk_result host_walk_next(host_walk *walk, const peal_section *section)
         }
     }
     return HOST_WALK_END;
-}
-
-host_frame host_walk_pass(host_walk *walk)
-{
-    const host_op *op = &walk->rank->op[walk->position];
-    host_frame frame = {.counter = walk->counter, .binding = walk->binding};
-
-    frame.instance = ++walk->passed[walk->position++];
-    if (op->message_counter >= 0)
-        frame.message = ++walk->message[op->message_counter];
-    return frame;
 }
 
 static bool run_section(host_walk *walk, const peal_section *section, host_walk_visit visit,

@@ -36,7 +36,16 @@ void host_walk_init(host_walk *walk, host_rank *rank, int worker, bool concurren
 host_walk_result host_walk_next(host_walk *walk, const peal_section *section);
 
 /* Counts the op at `position` as passed, steps over it, and says what its instance sees. */
-host_frame host_walk_pass(host_walk *walk);
+static inline host_frame host_walk_pass(host_walk *walk)
+{
+    const host_op *op = &walk->rank->op[walk->position];
+    host_frame frame = {.counter = walk->counter, .binding = walk->binding};
+
+    frame.instance = ++walk->passed[walk->position++];
+    if (op->message_counter >= 0)
+        frame.message = ++walk->message[op->message_counter];
+    return frame;
+}
 
 /* The run: setup, steps, finish. The executor is called for every op at walk->position and must
  * call host_walk_pass. */
