@@ -46,6 +46,8 @@ const spec_case spec_cases[] = {
     {"name: x\n", PEAL_E014, 1, 1, "version", NULL},
     {"peal: 2\n", PEAL_E015, 1, 7, NULL, NULL},
     {STEP "{exchange: u, reverse: add}\n", PEAL_E016, 7, 17, NULL, NULL},
+    {STEP "{host: f}\n", PEAL_E016, 7, 4, NULL, NULL},
+    {STEP "{exchange: u, swap: [u, v]}\n", PEAL_E017, 7, 17, "two statements", NULL},
     {STEP "{tusk: relax}\n", PEAL_E017, 7, 4, "`task`", NULL},
     {STEP "exchange\n", PEAL_E017, 7, 3, NULL, NULL},
     {STEP "{task: t, box: grow(u, 1)}\n", PEAL_E018, 7, 18, "{a: {grow: 1}}", NULL},
@@ -141,6 +143,11 @@ const spec_case spec_cases[] = {
      NULL, NULL},
     {FIELDS "until: s < tol\nstep: [{task: t, box: u, read: u, reduce: {s: sum}}]\n", PEAL_E067, 6,
      10, "allreduce", NULL},
+    {FIELDS
+     "repeat: 90\nuntil: s < tol\nevery: 5\n"
+     "step: [{task: t, box: u, read: u, reduce: {s: sum}}, {allreduce: {s: sum}, when: step % "
+     "10 == 9}]\n",
+     PEAL_E067, 7, 10, "allreduce", NULL},
     {STEP "{swap: [u, v], when: rank == 0}\n", PEAL_E067, 7, 29, NULL, NULL},
     {FIELDS "setup: [{recv: s, from: [1]}]\nstep: [{exchange: u, when: s < 1}]\n", PEAL_E067, 7, 30,
      NULL, NULL},
