@@ -60,12 +60,14 @@ static peal_expr *new_node(peal_cursor *c, peal_expr_kind kind, const char *at)
     return expr;
 }
 
-static const peal_expr *new_operator(peal_cursor *c, peal_operator op, const char *at, int count,
+static const peal_expr *new_operator(peal_cursor *c, peal_operator op, peal_source place, int count,
                                      const peal_expr *const *operand)
 {
-    peal_expr *expr = new_node(c, PEAL_EXPR_OPERATOR, at);
+    peal_expr *expr = PEAL_ARENA_NEW(c->parser->graph->arena, peal_expr);
     const peal_expr **own = PEAL_ARENA_ARRAY(c->parser->graph->arena, const peal_expr *, count);
     memcpy(own, operand, (size_t)count * sizeof(*own));
+    expr->kind = PEAL_EXPR_OPERATOR;
+    expr->source = place; /* looked up before the operands: places are cheap in order */
     expr->op = op;
     expr->operand = own;
     expr->operand_count = count;
@@ -180,6 +182,7 @@ static const peal_expr *parse_call(peal_cursor *c, const operator_word *function
     enum { MOST = 16 };
     const peal_expr *operand[MOST];
     int count = 0;
+    peal_source place = peal_cursor_place(c, start);
     bool many = function->op == PEAL_OPERATOR_MINIMUM || function->op == PEAL_OPERATOR_MAXIMUM;
     c->at++; /* the parenthesis */
     do {
@@ -198,7 +201,7 @@ static const peal_expr *parse_call(peal_cursor *c, const operator_word *function
         return syntax(c, start, NULL,
                       many ? "min and max take two or more values"
                            : "the function takes one value");
-    return new_operator(c, function->op, start, count, operand);
+    return new_operator(c, function->op, place, count, operand);
 }
 
 static const peal_expr *parse_word(peal_cursor *c)
@@ -276,22 +279,24 @@ static const peal_expr *parse_sign(peal_cursor *c)
         c->depth--;
         return least;
     }
+    peal_source place = peal_cursor_place(c, start);
     const peal_expr *operand = parse_sign(c);
     c->depth--;
     if (!operand || *start == '+')
         return operand;
     if (operand->kind == PEAL_EXPR_CONSTANT && operand->value.kind <= PEAL_REAL) {
-        peal_expr *negated = new_node(c, PEAL_EXPR_CONSTANT, start);
+        peal_expr *negated = PEAL_ARENA_NEW(c->parser->graph->arena, peal_expr);
+        negated->source = place;
         negated->value = operand->value;
         if (operand->value.kind == PEAL_REAL)
             negated->value.u.real = -operand->value.u.real;
         else if (operand->value.u.integer != INT64_MIN)
             negated->value.u.integer = -operand->value.u.integer;
         else
-            return new_operator(c, PEAL_OPERATOR_NEGATE, start, 1, &operand);
+            return new_operator(c, PEAL_OPERATOR_NEGATE, place, 1, &operand);
         return negated;
     }
-    return new_operator(c, PEAL_OPERATOR_NEGATE, start, 1, &operand);
+    return new_operator(c, PEAL_OPERATOR_NEGATE, place, 1, &operand);
 }
 
 static const operator_word *find_operator(peal_cursor *c, const operator_word *words, size_t count)
@@ -314,8 +319,9 @@ static const peal_expr *parse_chain(peal_cursor *c, const operator_word *words, 
         c->at += strlen(found->word);
         if (*found->word == '*' && *c->at == '*')
             return syntax(c, at, "write x * x", "there is no operator `**`");
+        peal_source place = peal_cursor_place(c, at);
         const peal_expr *operand[2] = {left, parse(c)};
-        left = operand[1] ? new_operator(c, found->op, at, 2, operand) : NULL;
+        left = operand[1] ? new_operator(c, found->op, place, 2, operand) : NULL;
     }
     return left;
 }
@@ -338,14 +344,14 @@ static const peal_expr *parse_comparison(peal_cursor *c)
     const operator_word *found = find_operator(c, comparisons, COUNT(comparisons));
     if (!found)
         return operand[0];
-    const char *at = c->at;
+    peal_source place = peal_cursor_place(c, c->at);
     c->at += strlen(found->word);
     operand[1] = parse_sum(c);
     if (!operand[1])
         return NULL;
     if (find_operator(c, comparisons, COUNT(comparisons)))
         return syntax(c, c->at, "write a < b and b < c", "comparisons cannot be chained");
-    return new_operator(c, found->op, at, 2, operand);
+    return new_operator(c, found->op, place, 2, operand);
 }
 
 static const peal_expr *parse_not(peal_cursor *c)
@@ -356,9 +362,10 @@ static const peal_expr *parse_not(peal_cursor *c)
         return parse_comparison(c);
     if (!enter(c, at))
         return NULL;
+    peal_source place = peal_cursor_place(c, at);
     const peal_expr *operand = parse_not(c);
     c->depth--;
-    return operand ? new_operator(c, PEAL_OPERATOR_NOT, at, 1, &operand) : NULL;
+    return operand ? new_operator(c, PEAL_OPERATOR_NOT, place, 1, &operand) : NULL;
 }
 
 static const peal_expr *parse_and(peal_cursor *c)
@@ -369,8 +376,9 @@ static const peal_expr *parse_and(peal_cursor *c)
         const char *at = c->at;
         if (!take_keyword(c, "and"))
             return left;
+        peal_source place = peal_cursor_place(c, at);
         const peal_expr *operand[2] = {left, parse_not(c)};
-        left = operand[1] ? new_operator(c, PEAL_OPERATOR_AND, at, 2, operand) : NULL;
+        left = operand[1] ? new_operator(c, PEAL_OPERATOR_AND, place, 2, operand) : NULL;
     }
     return NULL;
 }
@@ -386,8 +394,9 @@ static const peal_expr *parse_or(peal_cursor *c)
         const char *at = c->at;
         if (!take_keyword(c, "or"))
             break;
+        peal_source place = peal_cursor_place(c, at);
         const peal_expr *operand[2] = {left, parse_and(c)};
-        left = operand[1] ? new_operator(c, PEAL_OPERATOR_OR, at, 2, operand) : NULL;
+        left = operand[1] ? new_operator(c, PEAL_OPERATOR_OR, place, 2, operand) : NULL;
     }
     c->depth--;
     return left;

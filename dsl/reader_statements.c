@@ -357,6 +357,11 @@ static peal_context_id recognise(peal_reader *r, const peal_node *map)
     const char *first = map->count > 0 ? map->pair[0].key->text : "";
     const char *nearest = peal_nearest_word(first, words, count);
     peal_source place = map->count > 0 ? map->pair[0].key->at : map->at;
+    if (peal_key_is_reserved(first)) {
+        peal_reader_report(r, PEAL_E016, place, NULL, "key `%s` is reserved for a later version",
+                           first);
+        return PEAL_CONTEXT_COUNT;
+    }
     const char *hint =
         nearest ? peal_arena_print(r->arena, "did you mean `%s`?", nearest)
                 : "a statement is one of task, exchange, send, recv, allreduce, reduce, swap, set, "

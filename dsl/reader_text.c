@@ -155,6 +155,14 @@ const char *peal_reader_key(peal_reader *reader, const peal_pair *pair)
     return key->lent;
 }
 
+static bool is_statement(const char *name)
+{
+    for (int id = PEAL_CONTEXT_TASK; id < PEAL_CONTEXT_COUNT; id++)
+        if (!strcmp(peal_context_at((peal_context_id)id)->name, name))
+            return true;
+    return false;
+}
+
 static void report_unknown(peal_reader *reader, const peal_node *map, int index,
                            const peal_context *context)
 {
@@ -173,6 +181,11 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
     if (peal_key_is_reserved(key->text)) {
         peal_reader_report(reader, PEAL_E016, key->at, NULL,
                            "key `%s` is reserved for a later version", key->text);
+        return;
+    }
+    if (is_statement(context->name) && is_statement(key->text)) {
+        peal_reader_report(reader, PEAL_E017, key->at, "write two statements",
+                           "`%s` and `%s` in one statement", context->name, key->text);
         return;
     }
     for (; count < context->key_count && count < MOST; count++)

@@ -46,6 +46,8 @@ const spec_case spec_cases[] = {
     {"name: x\n", PEAL_E014, 1, 1, "version", NULL},
     {"peal: 2\n", PEAL_E015, 1, 7, NULL, NULL},
     {STEP "{exchange: u, reverse: add}\n", PEAL_E016, 7, 17, NULL, NULL},
+    {STEP "{host: f}\n", PEAL_E016, 7, 4, NULL, NULL},
+    {STEP "{exchange: u, swap: [u, v]}\n", PEAL_E017, 7, 17, "two statements", NULL},
     {STEP "{tusk: relax}\n", PEAL_E017, 7, 4, "`task`", NULL},
     {STEP "exchange\n", PEAL_E017, 7, 3, NULL, NULL},
     {STEP "{task: t, box: grow(u, 1)}\n", PEAL_E018, 7, 18, "{a: {grow: 1}}", NULL},
