@@ -3,6 +3,7 @@
 #include "base/diagnostic.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -38,7 +39,7 @@ void peal_diagnostics_destroy(peal_diagnostics *list)
     if (!list)
         return;
     for (int i = 0; i < list->count; i++) {
-        free((char *)list->item[i].source.file);
+        free((char *)(uintptr_t)list->item[i].source.file);
         free(list->item[i].message);
         free(list->item[i].hint);
     }
@@ -90,7 +91,7 @@ static void add(peal_diagnostics *list, peal_diagnostic d)
             keep = false;
     }
     if (keep) {
-        /* its own copy: whoever reports may be gone when the list is printed */
+        /* The list is often printed when the graph that named the file is gone. */
         d.source.file = d.source.file ? strdup(d.source.file) : NULL;
         list->item[list->count++] = d;
     }
@@ -229,25 +230,29 @@ bool peal_code_parse(const char *text, peal_code *out)
     return false;
 }
 
+/* Letters that are missing, too many, wrong, or swapped with their neighbour count 1 each. */
 static size_t edit_distance(const char *a, const char *b)
 {
-    size_t m = strlen(a), n = strlen(b), row[65];
+    size_t m = strlen(a), n = strlen(b), before[65] = {0}, last[65], row[65] = {0};
     if (m > 64 || n > 64)
         return 64;
     for (size_t j = 0; j <= n; j++)
         row[j] = j;
     for (size_t i = 1; i <= m; i++) {
-        size_t diagonal = row[0];
+        memcpy(last, row, sizeof(row));
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
+            size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
             row[j] = best;
         }
+        memcpy(before, last, sizeof(last));
     }
     return row[n];
 }

@@ -238,11 +238,11 @@ def table(bench, case, series, rounds, limit):
     best = best_of([s for s in series if s.kind == "peer"], rounds)
     peal = best_of([s for s in series if s.kind == "peal"], rounds)
     lines = [f"{bench} {case} ({UNIT[bench]}; {len(rounds)} rounds)",
-             f"  {'':44}{'median':>12}{'min':>12}{'max':>12}   ratio to best peer [min, max]"]
+             f"  {'':46}{'median':>14}{'min':>14}{'max':>14}   ratio to best peer [min, max]"]
     for row in shown(series, rounds, limit):
         values = [row.ns[r] for r in rounds if r in row.ns]
-        text = f"  {row.kind + ': ' + row.label:44}{median(values):12.1f}"
-        text += f"{min(values):12.1f}{max(values):12.1f}"
+        text = f"  {row.kind + ': ' + row.label:46}{median(values):14.1f}"
+        text += f"{min(values):14.1f}{max(values):14.1f}"
         compared = ratios(row, best, rounds) if best else []
         if compared:
             text += f"   {median(compared):5.2f} [{min(compared):.2f}, {max(compared):.2f}]"

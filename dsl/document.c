@@ -15,6 +15,8 @@ typedef struct loader {
     yaml_parser_t parser;
     size_t *line_start;
     size_t line_count;
+    yaml_mark_t last_mark; /* marks are asked for in order: the next one is near */
+    size_t last_byte;
     int node_count;
     bool failed; /* something was reported; reading goes on where it can */
 } loader;
@@ -40,15 +42,21 @@ static void find_lines(loader *l)
 }
 
 /* The byte at a mark. */
-static size_t byte_at(const loader *l, yaml_mark_t mark)
+static size_t byte_at(loader *l, yaml_mark_t mark)
 {
     if (mark.line >= l->line_count)
         return l->count;
-    size_t at = l->line_start[mark.line];
-    for (size_t column = mark.column; column > 0 && at < l->count; column--)
+    size_t at = l->line_start[mark.line], column = 0;
+    if (mark.line == l->last_mark.line && mark.column >= l->last_mark.column) {
+        at = l->last_byte;
+        column = l->last_mark.column;
+    }
+    for (; column < mark.column && at < l->count; column++)
         do
             at++;
         while (at < l->count && ((unsigned char)l->bytes[at] & 0xc0) == 0x80);
+    l->last_mark = mark;
+    l->last_byte = at;
     return at;
 }
 
@@ -73,6 +81,8 @@ static peal_status syntax_error(loader *l)
     yaml_mark_t mark = l->parser.problem_mark;
     if (l->parser.error == YAML_READER_ERROR)
         mark = l->parser.mark;
+    else if (strstr(problem, "end of stream") && l->parser.context)
+        mark = l->parser.context_mark; /* where the quote opens, not where the file ends */
     return peal_report(l->diagnostics, PEAL_E005, place_of(l, mark), hint_for(problem), "%s%s%s",
                        problem, l->parser.context ? ", " : "",
                        l->parser.context ? l->parser.context : "");

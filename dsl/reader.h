@@ -19,8 +19,8 @@ typedef struct peal_reader {
 void peal_reader_report(peal_reader *reader, peal_code code, peal_source place, const char *hint,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Every key of map is one of the context, those required are there. */
-void peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_context_id context);
+/* Every key of map is one of the context; those required are there (false: not all of them). */
+bool peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_context_id context);
 
 /* The texts of a node, for the builder; NULL after a diagnostic or if node is NULL. */
 const char *peal_reader_text(peal_reader *reader, peal_node *node); /* any scalar */

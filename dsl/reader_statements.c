@@ -4,6 +4,8 @@
 #include <string.h>
 
 typedef struct statement_keys {
+    bool complete; /* no required key is missing */
+    int failures;  /* of the reader, before it looked into this statement */
     const char *when, *name;
     const char *after[PEAL_GRAPH_AFTER];
 } statement_keys;
@@ -18,11 +20,19 @@ static const char *list_of(peal_reader *r, const peal_node *map, const char *key
     return peal_reader_list(r, peal_node_find(map, key));
 }
 
-static statement_keys shared_keys(peal_reader *r, const peal_node *map)
+static statement_keys shared_keys(peal_reader *r, const peal_node *map, bool complete)
 {
-    statement_keys keys = {.when = text_of(r, map, "when"), .name = text_of(r, map, "name")};
+    statement_keys keys = {.complete = complete, .failures = r->failures};
+    keys.when = text_of(r, map, "when");
+    keys.name = text_of(r, map, "name");
     peal_reader_texts(r, peal_node_find(map, "after"), keys.after, PEAL_GRAPH_AFTER);
     return keys;
+}
+
+/* What was reported once is not handed on, or the builder would miss it and say so again. */
+static bool is_whole(const peal_reader *r, const statement_keys *keys)
+{
+    return keys->complete && r->failures == keys->failures;
 }
 
 #define TAKE_SHARED(desc, keys, name_member)                                                       \
@@ -196,7 +206,8 @@ static void read_task(peal_reader *r, const peal_node *map, statement_keys keys)
     peal_reader_texts(r, peal_node_find(map, "args"), desc.args, PEAL_CALL_ARGUMENTS);
     desc.independent = peal_reader_boolean(r, peal_node_find(map, "independent"));
     TAKE_SHARED(desc, keys, label);
-    peal_graph_add_task_desc(r->graph, &desc);
+    if (is_whole(r, &keys))
+        peal_graph_add_task_desc(r->graph, &desc);
 }
 
 static void read_exchange(peal_reader *r, const peal_node *map, statement_keys keys)
@@ -204,7 +215,8 @@ static void read_exchange(peal_reader *r, const peal_node *map, statement_keys k
     peal_exchange_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
     read_access_key(r, map, "exchange", true, desc.exchange, PEAL_GRAPH_EXCHANGE);
     TAKE_SHARED(desc, keys, name);
-    peal_graph_add_exchange_desc(r->graph, &desc);
+    if (is_whole(r, &keys))
+        peal_graph_add_exchange_desc(r->graph, &desc);
 }
 
 /* to, from: a value or list; or {along: x}. */
@@ -232,6 +244,8 @@ static void read_message(peal_reader *r, const peal_node *map, statement_keys ke
     desc.offsets = text_of(r, map, "offsets");
     desc.count = text_of(r, map, "count");
     TAKE_SHARED(desc, keys, name);
+    if (!is_whole(r, &keys))
+        return;
     if (is_send)
         peal_graph_add_send_desc(r->graph, &desc);
     else
@@ -246,6 +260,8 @@ static void read_rank_reduce(peal_reader *r, const peal_node *map, statement_key
     desc.along = text_of(r, map, "along");
     desc.to = everyone ? NULL : text_of(r, map, "to");
     TAKE_SHARED(desc, keys, name);
+    if (!is_whole(r, &keys))
+        return;
     if (everyone)
         peal_graph_add_allreduce_desc(r->graph, &desc);
     else
@@ -262,7 +278,8 @@ static void read_swap(peal_reader *r, const peal_node *map, statement_keys keys)
     else
         peal_reader_texts(r, node, desc.swap, 2);
     TAKE_SHARED(desc, keys, name);
-    peal_graph_add_swap_desc(r->graph, &desc);
+    if (is_whole(r, &keys))
+        peal_graph_add_swap_desc(r->graph, &desc);
 }
 
 static void read_set(peal_reader *r, const peal_node *map, statement_keys keys)
@@ -271,7 +288,8 @@ static void read_set(peal_reader *r, const peal_node *map, statement_keys keys)
     desc.set = text_of(r, map, "set");
     desc.value = text_of(r, map, "value");
     TAKE_SHARED(desc, keys, name);
-    peal_graph_add_set_desc(r->graph, &desc);
+    if (is_whole(r, &keys))
+        peal_graph_add_set_desc(r->graph, &desc);
 }
 
 static void read_print(peal_reader *r, const peal_node *map, statement_keys keys)
@@ -293,7 +311,8 @@ static void read_print(peal_reader *r, const peal_node *map, statement_keys keys
         desc.print[i].value = peal_reader_text(r, node->pair[i].value);
     }
     TAKE_SHARED(desc, keys, name);
-    peal_graph_add_print_desc(r->graph, &desc);
+    if (is_whole(r, &keys))
+        peal_graph_add_print_desc(r->graph, &desc);
 }
 
 static void read_file(peal_reader *r, const peal_node *map, statement_keys keys, bool is_load)
@@ -303,6 +322,8 @@ static void read_file(peal_reader *r, const peal_node *map, statement_keys keys,
     desc.save = is_load ? NULL : text_of(r, map, "save");
     desc.file = text_of(r, map, "file");
     TAKE_SHARED(desc, keys, name);
+    if (!is_whole(r, &keys))
+        return;
     if (is_load)
         peal_graph_add_load_desc(r->graph, &desc);
     else
@@ -353,8 +374,8 @@ static void read_statement(peal_reader *r, const peal_node *map)
     peal_context_id id = recognise(r, map);
     if (id == PEAL_CONTEXT_COUNT)
         return;
-    peal_reader_check_keys(r, map, id);
-    statement_keys keys = shared_keys(r, map);
+    bool complete = peal_reader_check_keys(r, map, id);
+    statement_keys keys = shared_keys(r, map, complete);
     switch (id) {
     case PEAL_CONTEXT_TASK:
         read_task(r, map, keys);

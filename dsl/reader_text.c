@@ -191,16 +191,21 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
                        context->title);
 }
 
-void peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_context_id id)
+bool peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_context_id id)
 {
     const peal_context *context = peal_context_at(id);
     for (int i = 0; i < map->count; i++)
         if (!peal_context_find(context, map->pair[i].key->text))
             report_unknown(reader, map, i, context);
-    for (int i = 0; i < context->key_count; i++)
-        if (context->key[i].required && !peal_node_find(map, context->key[i].name))
-            peal_reader_report(reader, PEAL_E014, map->at,
-                               peal_arena_print(reader->arena, "%s: %s", context->key[i].name,
-                                                context->key[i].doc),
-                               "%s needs the key `%s`", context->title, context->key[i].name);
+    bool complete = true;
+    for (int i = 0; i < context->key_count; i++) {
+        const peal_key *key = &context->key[i];
+        if (!key->required || peal_node_find(map, key->name))
+            continue;
+        complete = false;
+        peal_reader_report(reader, PEAL_E014, map->at,
+                           peal_arena_print(reader->arena, "%s: %s", key->name, key->doc),
+                           "%s needs the key `%s`", context->title, key->name);
+    }
+    return complete;
 }

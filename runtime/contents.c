@@ -16,9 +16,8 @@ int64_t peal_box_bytes(const peal_box *box, peal_type type)
     return peal_box_points(box) * (int64_t)peal_type_bytes(type);
 }
 
-/* Calls visit for every row (along x) of box with the place of its first byte in the array. */
-static void visit_rows(const peal_schedule_array *array, const peal_box *box,
-                       void (*visit)(void *user, int64_t place, int64_t bytes), void *user)
+void peal_box_rows(const peal_schedule_array *array, const peal_box *box,
+                   void (*visit)(void *user, int64_t place, int64_t bytes), void *user)
 {
     const peal_layout *layout = &array->layout;
     int64_t element = (int64_t)peal_type_bytes(array->type), p[PEAL_AXES];
@@ -80,14 +79,14 @@ void peal_box_pack(const peal_schedule_array *array, const peal_box *box,
                    const unsigned char *memory, unsigned char *packed)
 {
     cursor c = {.from = memory, .to = packed};
-    visit_rows(array, box, pack_row, &c);
+    peal_box_rows(array, box, pack_row, &c);
 }
 
 void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsigned char *memory,
                      const unsigned char *packed)
 {
     cursor c = {.from = packed, .to = memory};
-    visit_rows(array, box, unpack_row, &c);
+    peal_box_rows(array, box, unpack_row, &c);
 }
 
 /* Of one array of one rank; rank and array are mixed in, so that digests may be combined in any
@@ -95,10 +94,10 @@ void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsi
 static uint64_t digest_array(const peal_plan *plan, int index, int array)
 {
     const peal_schedule *schedule = plan->binding.rank[index].schedule;
-    int storage = plan->backend->storage(plan->run, index, array);
+    int storage = plan->backend->storage(peal_plan_runner(plan), index, array);
     cursor c = {.from = peal_binding_array(&plan->binding, index, storage)};
     c.digest = mix(mix(0, (uint64_t)schedule->rank), (uint64_t)array);
-    visit_rows(&schedule->array[array], &schedule->array[array].layout.own, digest_row, &c);
+    peal_box_rows(&schedule->array[array], &schedule->array[array].layout.own, digest_row, &c);
     return mix(c.digest, 0);
 }
 

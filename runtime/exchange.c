@@ -243,10 +243,8 @@ static peal_status run(peal_exchange *exchange, int first, int end)
     for (int i = first; i < end; i++) {
         const peal_exchange_action *action = &program->action[i];
         if (action->kind == PEAL_EXCHANGE_MOVE) {
-            int64_t slot = (int64_t)(round % action->slots);
-            const peal_move *move = &program->move[action->first];
-            for (int m = 0; m < action->count; m++)
-                peal_move_run(&move[m], slot);
+            peal_moves_run(&program->move[action->first], action->count,
+                           (int64_t)(round % action->slots));
             continue;
         }
         const peal_exchange_word *word = &action->word;

@@ -70,63 +70,106 @@ static void add_word(builder *b, const peal_op *op, phase when)
         action->word.behind = 1;
 }
 
-/* Where a piece comes from: my array, or (UNPACK) my staging. Returns the strides. */
-static const int64_t *set_source(const builder *b, const peal_op *op, const peal_piece *piece,
-                                 const int64_t *packed, peal_move *move)
+/* The piece of the same message whose staged points include those of piece `index`; itself if there
+ * is none. An edge or corner beyond a periodic end of one rank is an image of points that the face
+ * brings anyway: it is unpacked from the face. Both ends see the same pieces and decide alike. */
+static int carrier_of(const peal_piece *piece, int count, int index)
 {
-    const peal_schedule_array *array = &b->schedule->array[piece->array];
-    if (op->copy == PEAL_COPY_UNPACK) {
-        const peal_channel *channel = &b->schedule->channel[op->channel];
-        move->from = segment_of(b) + channel->staging_offset + piece->staging;
-        move->from_slot = channel->staging_bytes;
-        return packed;
-    }
-    move->from = peal_binding_array(&b->exchange->binding, b->rank, piece->array) +
-                 offset_of(&array->layout, piece->source.lo, peal_type_bytes(array->type));
-    return array->layout.stride;
+    int carrier = index;
+    for (int i = 0; i < count && !piece[index].direct; i++)
+        if (!piece[i].direct && piece[i].array == piece[index].array &&
+            peal_box_contains(&piece[i].source, &piece[index].source) &&
+            (piece[i].bytes > piece[carrier].bytes ||
+             (piece[i].bytes == piece[carrier].bytes && i < carrier)))
+            carrier = i;
+    return carrier;
 }
 
-/* Where it goes: (SEND) the peer's staging or array, else my array. */
-static const int64_t *set_target(const builder *b, const peal_op *op, const peal_piece *piece,
-                                 const int64_t *packed, peal_move *move)
+/* Strides of the points of a box, dense, x fastest. */
+static void pack_strides(const peal_box *box, int64_t stride[PEAL_AXES])
 {
-    const peal_schedule_array *array = &b->schedule->array[piece->target_array];
-    size_t element = peal_type_bytes(array->type);
-    if (op->copy != PEAL_COPY_SEND) {
-        move->to = peal_binding_array(&b->exchange->binding, b->rank, piece->target_array) +
-                   offset_of(&array->layout, piece->target, element);
-        return array->layout.stride;
+    int64_t run = 1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        stride[k] = run;
+        run *= box->hi[k] - box->lo[k];
     }
-    const peal_channel *channel = &b->schedule->channel[op->channel];
+}
+
+/* One move, with both of its ends in the making. */
+typedef struct ends {
+    peal_move *move;
+    size_t element;
+    int64_t to_stride[PEAL_AXES], from_stride[PEAL_AXES];
+} ends;
+
+/* From my array. */
+static void from_array(const builder *b, const peal_piece *piece, ends *e)
+{
+    const peal_layout *layout = &b->schedule->array[piece->array].layout;
+    e->move->from = peal_binding_array(&b->exchange->binding, b->rank, piece->array) +
+                    offset_of(layout, piece->source.lo, e->element);
+    memcpy(e->from_stride, layout->stride, sizeof(e->from_stride));
+}
+
+/* From my staging, where the points of `carrier` lie. */
+static void from_staging(const builder *b, const peal_channel *channel, const peal_piece *piece,
+                         const peal_piece *carrier, ends *e)
+{
+    int64_t place = 0;
+    pack_strides(&carrier->source, e->from_stride);
+    for (int k = 0; k < PEAL_AXES; k++)
+        place += (piece->source.lo[k] - carrier->source.lo[k]) * e->from_stride[k];
+    e->move->from =
+        segment_of(b) + channel->staging_offset + carrier->staging + place * (int64_t)e->element;
+    e->move->from_slot = channel->staging_bytes;
+}
+
+static void to_array(const builder *b, const peal_piece *piece, ends *e)
+{
+    const peal_layout *layout = &b->schedule->array[piece->target_array].layout;
+    e->move->to = peal_binding_array(&b->exchange->binding, b->rank, piece->target_array) +
+                  offset_of(layout, piece->target, e->element);
+    memcpy(e->to_stride, layout->stride, sizeof(e->to_stride));
+}
+
+/* To the peer: its staging, or straight into its array. */
+static void to_peer(const builder *b, const peal_channel *channel, const peal_piece *piece, ends *e)
+{
     unsigned char *segment = peer_segment_of(b, channel);
     if (!piece->direct) {
-        move->to = segment + channel->staging_offset + piece->staging;
-        move->to_slot = channel->staging_bytes;
-        return packed;
+        e->move->to = segment + channel->staging_offset + piece->staging;
+        e->move->to_slot = channel->staging_bytes;
+        pack_strides(&piece->source, e->to_stride);
+        return;
     }
     const peal_layout *layout = &b->schedule->peer[channel->peer_index].layout[piece->target_array];
-    move->to = segment + layout->offset + offset_of(layout, piece->target, element);
-    return layout->stride;
+    e->move->to = segment + layout->offset + offset_of(layout, piece->target, e->element);
+    memcpy(e->to_stride, layout->stride, sizeof(e->to_stride));
 }
 
-static void add_piece(builder *b, const peal_op *op, const peal_piece *piece)
+static void add_piece(builder *b, const peal_op *op, const peal_piece *piece,
+                      const peal_piece *carrier)
 {
-    int64_t extent[PEAL_AXES], packed[PEAL_AXES], run = 1;
     int index = b->moves++;
     if (b->counting)
         return;
-    peal_move *move = &b->program->move[index];
-    for (int k = 0; k < PEAL_AXES; k++) {
-        extent[k] = piece->source.hi[k] - piece->source.lo[k];
-        packed[k] = run;
-        run *= extent[k];
-    }
-    const int64_t *from = set_source(b, op, piece, packed, move);
-    const int64_t *to = set_target(b, op, piece, packed, move);
-    peal_move_prepare(move, peal_type_bytes(b->schedule->array[piece->array].type), extent, to,
-                      from);
-    if (op->copy == PEAL_COPY_SEND)
+    const peal_channel *channel = op->channel >= 0 ? &b->schedule->channel[op->channel] : NULL;
+    ends e = {.move = &b->program->move[index],
+              .element = peal_type_bytes(b->schedule->array[piece->array].type)};
+    if (op->copy == PEAL_COPY_UNPACK)
+        from_staging(b, channel, piece, carrier, &e);
+    else
+        from_array(b, piece, &e);
+    if (op->copy == PEAL_COPY_SEND) {
+        to_peer(b, channel, piece, &e);
         b->exchange->bytes += piece->bytes;
+    } else {
+        to_array(b, piece, &e);
+    }
+    int64_t extent[PEAL_AXES];
+    for (int k = 0; k < PEAL_AXES; k++)
+        extent[k] = piece->source.hi[k] - piece->source.lo[k];
+    peal_move_prepare(e.move, e.element, extent, e.to_stride, e.from_stride);
 }
 
 static void add_pieces(builder *b, const peal_op *op)
@@ -134,11 +177,16 @@ static void add_pieces(builder *b, const peal_op *op)
     const peal_channel *channel = op->channel >= 0 ? &b->schedule->channel[op->channel] : NULL;
     const peal_piece *piece = channel ? channel->piece : op->piece;
     int count = channel ? channel->piece_count : op->piece_count, first = b->moves;
-    for (int i = 0; i < count; i++)
-        if (op->copy != PEAL_COPY_UNPACK || !piece[i].direct)
-            add_piece(b, op, &piece[i]);
+    for (int i = 0; i < count; i++) {
+        int carrier = channel ? carrier_of(piece, count, i) : i;
+        bool goes = op->copy == PEAL_COPY_UNPACK ? !piece[i].direct : carrier == i;
+        if (goes)
+            add_piece(b, op, &piece[i], &piece[carrier]);
+    }
     if (b->moves == first)
         return;
+    if (!b->counting)
+        peal_moves_arrange(&b->program->move[first], b->moves - first);
     peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_MOVE);
     action->first = first;
     action->count = b->moves - first;

@@ -14,16 +14,31 @@ typedef struct peal_move {
     int64_t to_step[3], from_step[3]; /* bytes */
     int64_t to_slot, from_slot;       /* added to the addresses for each slot */
     void (*run)(const struct peal_move *move, unsigned char *to, const unsigned char *from);
+    /* This and the next together - 1 moves run plane by plane: `run` copies one of the planes. */
+    int together; /* at least 1 in the first of them */
+    int64_t planes;
+    int64_t to_plane, from_plane; /* bytes */
 } peal_move;
 
-/* Fills counts, steps and the function: extent points an axis, strides in elements, that
- * of x is 1. */
+/* Fills counts, steps and the function: extent points an axis, strides in elements, that of x is 1.
+ */
 void peal_move_prepare(peal_move *move, size_t element_bytes, const int64_t extent[PEAL_AXES],
                        const int64_t to_stride[PEAL_AXES], const int64_t from_stride[PEAL_AXES]);
 
-static inline void peal_move_run(const peal_move *move, int64_t slot)
+/* Orders moves that may run in any order, so that those of one shape which touch the same cache
+ * lines (the two ends of a row are neighbours in memory) run together. */
+void peal_moves_arrange(peal_move *move, int count);
+
+/* Runs them. slot counts for those with to_slot or from_slot. */
+static inline void peal_moves_run(const peal_move *move, int count, int64_t slot)
 {
-    move->run(move, move->to + slot * move->to_slot, move->from + slot * move->from_slot);
+    for (int i = 0; i < count; i += move[i].together)
+        for (int64_t plane = 0; plane < move[i].planes; plane++)
+            for (int k = i; k < i + move[i].together; k++) {
+                const peal_move *m = &move[k];
+                m->run(m, m->to + slot * m->to_slot + plane * m->to_plane,
+                       m->from + slot * m->from_slot + plane * m->from_plane);
+            }
 }
 
 #endif

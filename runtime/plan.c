@@ -143,6 +143,8 @@ static peal_status arm(peal_plan *plan)
         status = evaluate_repeat(plan);
     if (!status && plan->options.verify)
         status = peal_oracle_create(plan);
+    if (!status && plan->options.check_footprints)
+        status = peal_footprints_create(plan);
     return status;
 }
 
@@ -245,13 +247,15 @@ static peal_status begin(peal_plan *plan, int64_t steps, bool finish)
     plan->state = PEAL_PLAN_RUNNING;
     bool setup = !plan->setup_done;
     plan->setup_done = true;
-    return plan->run ? plan->backend->start(plan->run, setup, steps, finish) : PEAL_STATUS_OK;
+    peal_backend_plan *run = peal_plan_runner(plan);
+    return run ? plan->backend->start(run, setup, steps, finish) : PEAL_STATUS_OK;
 }
 
 static peal_status complete(peal_plan *plan)
 {
     peal_backend_result result = {0};
-    peal_status status = plan->run ? plan->backend->wait(plan->run, &result) : PEAL_STATUS_OK;
+    peal_backend_plan *run = peal_plan_runner(plan);
+    peal_status status = run ? plan->backend->wait(run, &result) : PEAL_STATUS_OK;
     if (status)
         return status;
     peal_session_running(plan->session, false);
@@ -312,7 +316,9 @@ peal_status peal_plan_finish(peal_plan *plan)
     if (status)
         return fail(plan, status, from);
     plan->state = PEAL_PLAN_FINISHED;
-    return PEAL_STATUS_OK;
+    if (!plan->footprints)
+        return PEAL_STATUS_OK;
+    return peal_session_agree(plan->session, peal_footprints_status(plan->footprints), 0);
 }
 
 void peal_plan_destroy(peal_plan *plan)
@@ -323,8 +329,11 @@ void peal_plan_destroy(peal_plan *plan)
         peal_session_abort(plan->session, PEAL_STATUS_USAGE, "a running plan was destroyed");
         complete(plan);
     }
+    if (plan->checking)
+        plan->backend->destroy(plan->checking);
     if (plan->run)
         plan->backend->destroy(plan->run);
+    peal_footprints_destroy(plan->footprints);
     peal_oracle_destroy(plan->oracle);
     peal_binding_release(&plan->binding);
     peal_compilation_destroy(plan->compilation);

@@ -16,6 +16,7 @@ typedef enum peal_plan_state {
 } peal_plan_state;
 
 typedef struct peal_oracle peal_oracle;
+typedef struct peal_footprints peal_footprints;
 
 struct peal_plan {
     peal_session *session;
@@ -29,9 +30,11 @@ struct peal_plan {
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_backend_plan *run; /* NULL: no rank is hosted here */
-    peal_oracle *oracle;    /* what peal_plan_verify needs */
-    unsigned transports;    /* of all processes: bit k for kind k */
+    peal_backend_plan *run;      /* NULL: no rank is hosted here */
+    peal_oracle *oracle;         /* what peal_plan_verify needs */
+    peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
+    peal_backend_plan *checking;
+    unsigned transports; /* of all processes: bit k for kind k */
     uint64_t hash;
     int64_t repeat; /* of the outermost loop */
     peal_plan_state state;
@@ -62,10 +65,27 @@ peal_status peal_oracle_remember(peal_plan *plan);
 peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish);
 void peal_oracle_destroy(peal_oracle *oracle);
 
+/* footprints.c: arms plan->checking, which runs every tile on shadows first. */
+peal_status peal_footprints_create(peal_plan *plan);
+/* PEAL_STATUS_SPEC if an undeclared access was found. */
+peal_status peal_footprints_status(const peal_footprints *footprints);
+/* Before the plan's binding is released. */
+void peal_footprints_destroy(peal_footprints *footprints);
+
+/* The backend plan that runs; NULL: no rank is hosted here. */
+static inline peal_backend_plan *peal_plan_runner(const peal_plan *plan)
+{
+    return plan->checking ? plan->checking : plan->run;
+}
+
 /* contents.c: what is defined after a run. */
 bool peal_array_is_compared(const peal_schedule *schedule, int array);
 /* Bytes of a box of an array's elements, densely packed. */
 int64_t peal_box_bytes(const peal_box *box, peal_type type);
+/* Calls visit for every row (along x) of box with the place of its first byte behind the first byte
+ * of `stored`. */
+void peal_box_rows(const peal_schedule_array *array, const peal_box *box,
+                   void (*visit)(void *user, int64_t place, int64_t bytes), void *user);
 /* Packs `box` of an array, x fastest, from the memory whose first byte is the first of `stored`;
  * unpacks it again. */
 void peal_box_pack(const peal_schedule_array *array, const peal_box *box,

@@ -43,7 +43,7 @@ peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, pe
     int array = array_of(schedule, name);
     if (array < 0)
         return unknown_array(plan, name);
-    int storage = plan->backend->storage(plan->run, index, array);
+    int storage = plan->backend->storage(peal_plan_runner(plan), index, array);
     const peal_layout *layout = &schedule->array[array].layout;
     int64_t before = 0;
     for (int k = 0; k < PEAL_AXES; k++)
@@ -78,7 +78,8 @@ void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out)
 
 int64_t peal_plan_progress(const peal_plan *plan)
 {
-    return plan->run ? plan->backend->progress(plan->run) : 0;
+    peal_backend_plan *run = peal_plan_runner(plan);
+    return run ? plan->backend->progress(run) : 0;
 }
 
 peal_mode peal_plan_mode(const peal_plan *plan)

@@ -150,7 +150,7 @@ static peal_status gather_array(peal_plan *plan, int array, extent what, unsigne
     }
     for (int i = 0; i < binding->count; i++) {
         const peal_schedule_array *a = &binding->rank[i].schedule->array[array];
-        int storage = plan->backend->storage(plan->run, i, array);
+        int storage = plan->backend->storage(peal_plan_runner(plan), i, array);
         peal_box_pack(a, box_of(a, what), peal_binding_array(binding, i, storage), place);
         place += bytes_of(a, what);
     }

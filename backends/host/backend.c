@@ -150,6 +150,12 @@ static int64_t progress(const peal_backend_plan *plan)
     return atomic_load_explicit(&((peal_backend_plan *)plan)->steps_done, memory_order_relaxed);
 }
 
+static peal_function function(const peal_backend_plan *plan, int index, int task, bool partials)
+{
+    const host_task *bound = &plan->rank[index].task[task];
+    return partials ? bound->full : bound->bare;
+}
+
 const peal_backend_ops peal_backend_host = {
     .size = sizeof(peal_backend_ops),
     .name = "host",
@@ -160,4 +166,5 @@ const peal_backend_ops peal_backend_host = {
     .storage = storage,
     .progress = progress,
     .destroy = destroy,
+    .function = function,
 };

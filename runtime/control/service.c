@@ -40,6 +40,7 @@ typedef struct service {
     peal_control *control;
     guest_socket guest[GUEST_LIMIT];
     int guest_count, half_open;
+    bool is_starved; /* no descriptor was left for a guest: look again a little later */
     struct pollfd poll[POLL_LIMIT];
     int polled_link[PEAL_TREE_LINKS];
 } service;
@@ -75,6 +76,7 @@ static void accept_guests(service *self)
         int socket = accept4(self->control->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (socket < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
+        self->is_starved = socket < 0 && errno != EAGAIN && errno != EWOULDBLOCK;
         if (socket < 0)
             return;
         if (!peal_wire_same_user(socket)) {
@@ -263,7 +265,8 @@ static int fill_poll(service *self)
     peal_control *control = self->control;
     int count = 0, links = 0;
     self->poll[count++] = (struct pollfd){control->wake, POLLIN, 0};
-    bool full = self->half_open >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT;
+    bool full =
+        self->half_open >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT || self->is_starved;
     self->poll[count++] = (struct pollfd){full ? -1 : control->listener, POLLIN, 0};
     pthread_mutex_lock(&control->lock);
     for (int i = 0; i < control->link_count; i++)
@@ -286,7 +289,7 @@ static void *serve(void *argument)
     peal_control *control = self->control;
     for (;;) {
         int count = fill_poll(self);
-        int timeout = self->half_open ? (int)(half_open_ns / 1000000) : -1;
+        int timeout = self->is_starved ? 50 : self->half_open ? (int)(half_open_ns / 1000000) : -1;
         if (poll(self->poll, (nfds_t)count, timeout) < 0 && errno != EINTR && errno != EAGAIN)
             break;
         pthread_mutex_lock(&control->lock);
@@ -304,7 +307,7 @@ static void *serve(void *argument)
             if (self->poll[2 + 2 * i].revents || self->poll[3 + 2 * i].revents)
                 serve_link(self, &control->link[self->polled_link[i]],
                            self->poll[3 + 2 * i].revents != 0);
-        if (self->poll[1].revents)
+        if (self->poll[1].revents || self->is_starved)
             accept_guests(self);
         serve_guests(self);
     }

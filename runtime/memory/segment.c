@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,21 @@ static peal_status no_memory(peal_diagnostics *diagnostics, int64_t need, int64_
                        "a rank needs %" PRId64 " bytes of memory, this process can have %" PRId64
                        " (%s)",
                        need, have, reason);
+}
+
+/* A limit of this process that `bytes` exceed, in words, or NULL. */
+static const char *exceeded_limit(int64_t bytes, bool shared, int64_t *have)
+{
+    struct rlimit limit;
+    if (shared && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < (rlim_t)bytes) {
+        *have = (int64_t)limit.rlim_cur; /* growing a memfd beyond it is a SIGXFSZ */
+        return "file size limit, see ulimit -f";
+    }
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur < (rlim_t)bytes) {
+        *have = (int64_t)limit.rlim_cur;
+        return "address space limit, see ulimit -v";
+    }
+    return NULL;
 }
 
 static peal_status failed(peal_diagnostics *diagnostics, int64_t need, const char *call)
@@ -146,6 +162,9 @@ peal_status peal_segment_create(int64_t bytes, bool shared, peal_diagnostics *di
     int64_t have = peal_memory_available("", reason, sizeof(reason));
     if (rounded > have)
         return no_memory(diagnostics, rounded, have, reason);
+    const char *limit = exceeded_limit(rounded, shared, &have);
+    if (limit)
+        return no_memory(diagnostics, rounded, have, limit);
     return shared ? create_shared(rounded, diagnostics, out)
                   : create_private(rounded, diagnostics, out);
 }

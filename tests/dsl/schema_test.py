@@ -1,7 +1,10 @@
 """Specs, as peal's own reader turns them into JSON, are valid by peal's own schema; broken ones are not.
 
-schema_test.py DESCRIBE SPEC ... ; a spec whose name ends in .broken.yaml must be refused."""
+schema_test.py DESCRIBE SPEC-OR-FOLDER ... ; a spec whose name ends in .broken.yaml must be refused.
+Of a folder the specs one level below are taken."""
+import glob
 import json
+import os
 import subprocess
 import sys
 
@@ -12,7 +15,12 @@ def output(*command):
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
-def main(describe, specs):
+def expand(path):
+    return sorted(glob.glob(path + "/*/*.yaml")) if os.path.isdir(path) else [path]
+
+
+def main(describe, paths):
+    specs = [spec for path in paths for spec in expand(path)]
     schema = output(describe, "schema")
     jsonschema.Draft7Validator.check_schema(schema)
     validator = jsonschema.Draft7Validator(schema)

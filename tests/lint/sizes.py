@@ -11,7 +11,9 @@ import tempfile
 FILE_LINES = 500
 FUNCTION_LINES = 80
 SKIPPED = {".git", "subprojects"}
-COMMENTS = {".c": "/*", ".h": "/*", ".py": "#", ".sh": "#", ".build": "#"}
+COMMENTS = {".c": "/*", ".h": "/*", ".py": ("#", '"""'), ".sh": "#", ".build": "#"}
+# Older than the rule, and to be split: they may shrink, not grow.
+KNOWN_LONG = {"tests/backends/ring.c": 567, "tests/property/random_graph.c": 521, "tests/scheduler/test_unroll.c": 717}
 # Tables of text: one entry a diagnostic or a key.
 TABLES = (".def",)
 
@@ -31,8 +33,9 @@ def problems_of(path, lines):
     kind = os.path.splitext(path)[1]
     if kind in TABLES:
         return
-    if len(lines) > FILE_LINES:
-        yield f"{path}: {len(lines)} lines, more than {FILE_LINES}"
+    limit = max(FILE_LINES, KNOWN_LONG.get(path, 0))
+    if len(lines) > limit:
+        yield f"{path}: {len(lines)} lines, more than {limit}"
     first = next((line for line in lines if line and not line.startswith("#!")), "")
     if not first.startswith(COMMENTS[kind]):
         yield f"{path}:1: begin with a comment that says what the file does"

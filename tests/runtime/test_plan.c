@@ -56,6 +56,29 @@ static void relax_wrongly(const peal_call *call)
             *at(an, x, y) += *at(a, x + 1, y + 1);
 }
 
+/* Adds to what it only declares to write. */
+static void add_wrongly(const peal_call *call)
+{
+    double old = *at(&call->view[1], call->tile.lo[0], call->tile.lo[1]);
+    relax(call);
+    *at(&call->view[1], call->tile.lo[0], call->tile.lo[1]) += old;
+}
+
+/* Leaves out a point of what it writes, which is allowed. */
+static void leave_out(const peal_call *call)
+{
+    double old = *at(&call->view[1], call->tile.lo[0], call->tile.lo[1]);
+    relax(call);
+    *at(&call->view[1], call->tile.lo[0], call->tile.lo[1]) = old;
+}
+
+/* Writes the point above its tile's last one. */
+static void write_wrongly(const peal_call *call)
+{
+    relax(call);
+    *at(&call->view[1], call->tile.hi[0] - 1, call->tile.hi[1]) = 1;
+}
+
 static peal_graph *make_graph(const char *ny, peal_function function, double *lent)
 {
     peal_graph *g;
@@ -392,6 +415,46 @@ static void wrong_result(void **state)
     peal_session_destroy(session);
 }
 
+static void check_footprints(peal_function function, int ranks, peal_status want, peal_code code,
+                             const char *text)
+{
+    peal_session *session = open_session();
+    peal_graph *g = make_graph("23", function, NULL);
+    peal_plan *plan = NULL;
+    const peal_plan_options options = {.size = sizeof(options),
+                                       .ranks = ranks,
+                                       .check_footprints = true};
+    CHECK_OK(session, peal_graph_compile(g, session, &options, &plan));
+    assert_int_equal(peal_plan_mode(plan), PEAL_MODE_SERIAL);
+    CHECK_OK(session, peal_plan_start(plan, 3, NULL));
+    CHECK_OK(session, peal_plan_wait(plan));
+    if (function == relax)
+        assert_true(is_right(plan, 3));
+    assert_int_equal(peal_plan_finish(plan), want);
+    if (want && !job_reported(session, code, text))
+        peal_session_print_diagnostics(session, stderr, 0);
+    if (want)
+        assert_true(job_reported(session, code, text));
+    assert_int_equal(peal_session_error_count(session), want ? 1 : 0);
+    peal_plan_destroy(plan);
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+}
+
+static void footprints(void **state)
+{
+    (void)state;
+    check_footprints(relax, 1, PEAL_STATUS_OK, 0, NULL);
+    check_footprints(relax, 3, PEAL_STATUS_OK, 0, NULL);
+    check_footprints(relax_wrongly, 1, PEAL_STATUS_SPEC, PEAL_E363,
+                     "task 'relax' reads 'a' at (37, 23), which it doesn't declare (rank 0");
+    check_footprints(add_wrongly, 2, PEAL_STATUS_SPEC, PEAL_E363,
+                     "task 'relax' reads 'an' at (0, 0), which it doesn't declare (rank 0");
+    check_footprints(leave_out, 2, PEAL_STATUS_OK, 0, NULL);
+    check_footprints(write_wrongly, 2, PEAL_STATUS_SPEC, PEAL_E364,
+                     "task 'relax' writes 'an' at (");
+}
+
 static int member_has_another_graph(test_team *team, int process)
 {
     peal_session *session;
@@ -480,8 +543,8 @@ int main(void)
         cmocka_unit_test(requirements),
         cmocka_unit_test(lent_memory),
         cmocka_unit_test(wrong_result),
+        cmocka_unit_test(footprints),
         cmocka_unit_test(differing_processes),
     };
-    (void)relax_wrongly;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

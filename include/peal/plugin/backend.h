@@ -80,6 +80,9 @@ typedef struct peal_backend_ops {
     /* Steps done since create, for a progress bar; any thread. */
     int64_t (*progress)(const peal_backend_plan *plan);
     void (*destroy)(peal_backend_plan *plan);
+    /* What runs the tiles of kernel task `task` of hosted rank `index`, with partials or without.
+     * Valid until destroy. For --check-footprints; optional: NULL where the host cannot call it. */
+    peal_function (*function)(const peal_backend_plan *plan, int index, int task, bool partials);
 } peal_backend_ops;
 
 extern const peal_backend_ops peal_backend_host;

@@ -212,6 +212,27 @@ static void check_refused(void **state)
     assert_non_null(strstr(result.text, "E332 process 0: cannot start"));
 }
 
+/* No place for the server's private folder. */
+static void check_no_folder(void **state)
+{
+    peal_diagnostics *list = peal_diagnostics_create();
+    char *const argv[] = {"true", NULL};
+    peal_launch_desc desc = {2, NULL, argv};
+    int exit_code = -1;
+    const char *before = getenv("TMPDIR");
+    (void)state;
+    setenv("TMPDIR", "/nonexistent/folder", 1);
+    assert_int_equal(peal_launch(&desc, list, &exit_code), PEAL_STATUS_ENVIRONMENT);
+    assert_int_equal(exit_code, -1);
+    assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E331);
+    assert_non_null(strstr(peal_diagnostics_at(list, 0)->message, "/nonexistent/folder"));
+    if (before)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+    peal_diagnostics_destroy(list);
+}
+
 /* Found in PATH; exit codes of any program. */
 static void check_path(void **state)
 {
@@ -228,11 +249,12 @@ int main(int argc, char **argv)
         return 2;
     job = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_good),    cmocka_unit_test(check_exit_code),
-        cmocka_unit_test(check_killed),  cmocka_unit_test(check_stubborn),
-        cmocka_unit_test(check_abort),   cmocka_unit_test(check_signals),
-        cmocka_unit_test(check_absent),  cmocka_unit_test(check_launcher_killed),
-        cmocka_unit_test(check_refused), cmocka_unit_test(check_path),
+        cmocka_unit_test(check_good),      cmocka_unit_test(check_exit_code),
+        cmocka_unit_test(check_killed),    cmocka_unit_test(check_stubborn),
+        cmocka_unit_test(check_abort),     cmocka_unit_test(check_signals),
+        cmocka_unit_test(check_absent),    cmocka_unit_test(check_launcher_killed),
+        cmocka_unit_test(check_refused),   cmocka_unit_test(check_path),
+        cmocka_unit_test(check_no_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,3 +175,26 @@ peal_bootstrap *team_caller_bootstrap(test_team *team, int process)
     TEAM_CHECK(peal_bootstrap_caller(&callbacks, NULL, &out) == PEAL_STATUS_OK);
     return out;
 }
+
+peal_status team_join(team_seat *seat, test_team *team, int process, int64_t deadline_ns)
+{
+    memset(seat, 0, sizeof(*seat));
+    seat->diagnostics = peal_diagnostics_create();
+    seat->bootstrap = team_bootstrap(team, process);
+    return peal_control_open(seat->bootstrap, &seat->abort_word, deadline_ns, seat->diagnostics,
+                             &seat->control);
+}
+
+void team_leave(team_seat *seat)
+{
+    peal_control_close(seat->control);
+    seat->bootstrap->ops->close(seat->bootstrap);
+    peal_diagnostics_destroy(seat->diagnostics);
+}
+
+void team_meet(test_team *team)
+{
+    atomic_fetch_add(&team->board->flag[1], 1);
+    while (atomic_load(&team->board->flag[1]) < team->processes)
+        sched_yield();
+}

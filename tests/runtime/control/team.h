@@ -55,6 +55,21 @@ peal_bootstrap *team_bootstrap(test_team *team, int process);
 /* peal's caller bootstrap over an allgather on the board. */
 peal_bootstrap *team_caller_bootstrap(test_team *team, int process);
 
+/* A member's end of the control plane. */
+typedef struct team_seat {
+    _Atomic int abort_word;
+    peal_control *control;
+    peal_bootstrap *bootstrap;
+    peal_diagnostics *diagnostics;
+} team_seat;
+
+/* Opens the control plane over team_bootstrap(). */
+peal_status team_join(team_seat *seat, test_team *team, int process, int64_t deadline_ns);
+void team_leave(team_seat *seat);
+/* Returns once all members have called it, without the control plane: so nobody is in an earlier
+ * call any more. Once a team. */
+void team_meet(test_team *team);
+
 #define TEAM_CHECK(condition)                                                                      \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,6 +129,46 @@ static void check_too_much(void **state)
         }
 }
 
+/* In a forked process, whose limits are its own: the exit code is the status. */
+static int create_under_limit(int resource, rlim_t bytes, bool shared, char *message, size_t size)
+{
+    int ends[2], status = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        struct rlimit limit = {bytes, bytes};
+        peal_segment segment;
+        peal_diagnostics *list = peal_diagnostics_create();
+        setrlimit(resource, &limit);
+        int result = (int)peal_segment_create(1 << 20, shared, list, &segment);
+        const char *text =
+            peal_diagnostics_count(list) ? peal_diagnostics_at(list, 0)->message : "";
+        if (write(ends[1], text, strlen(text) + 1) < 0)
+            result = 99;
+        _exit(result);
+    }
+    close(ends[1]);
+    assert_true(read(ends[0], message, size) > 0);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void check_limits(void **state)
+{
+    char message[400];
+    (void)state;
+    assert_int_equal(create_under_limit(RLIMIT_FSIZE, 1 << 16, true, message, sizeof(message)),
+                     PEAL_STATUS_ENVIRONMENT);
+    assert_non_null(strstr(message, "needs 1048576 bytes of memory, this process can have 65536"));
+    assert_non_null(strstr(message, "ulimit -f"));
+    assert_int_equal(create_under_limit(RLIMIT_FSIZE, 1 << 16, false, message, sizeof(message)),
+                     PEAL_STATUS_OK);
+    assert_int_equal(create_under_limit(RLIMIT_FSIZE, 1 << 20, true, message, sizeof(message)),
+                     PEAL_STATUS_OK);
+}
+
 static void write_file(const char *folder, const char *name, const char *text)
 {
     char path[600];
@@ -227,6 +268,7 @@ int main(void)
         cmocka_unit_test(check_import_of_other_size),
         cmocka_unit_test(check_import_of_unsealed),
         cmocka_unit_test(check_too_much),
+        cmocka_unit_test(check_limits),
         cmocka_unit_test(check_available),
         cmocka_unit_test(check_nothing_left),
     };
