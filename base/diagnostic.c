@@ -231,7 +231,6 @@ bool peal_code_parse(const char *text, peal_code *out)
 }
 
 /* Letters that are missing, too many, wrong, or swapped with their neighbour count 1 each. */
-/* Letters that are missing, too many, wrong, or swapped with their neighbour count 1 each. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t m = strlen(a), n = strlen(b), before[65] = {0}, last[65], row[65] = {0};
