@@ -72,8 +72,12 @@ static peal_status wait_for(peal_session *session, int p)
 
 static const char *kind_name(int kind)
 {
-    static const char *const name[] = {"?", "peal_plan_start", "peal_plan_finish",
-                                       "peal_plan_verify", "peal_exchange_destroy"};
+    static const char *const name[] = {"?",
+                                       "peal_graph_compile or another collective call",
+                                       "peal_plan_start",
+                                       "peal_plan_finish",
+                                       "peal_plan_verify",
+                                       "peal_exchange_destroy"};
     return kind >= 0 && kind < (int)(sizeof(name) / sizeof(name[0])) ? name[kind] : name[0];
 }
 

@@ -48,6 +48,9 @@ static peal_status schedule(peal_plan *plan)
                                                  session->diagnostics, &plan->compilation);
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(plan->compilation);
+    if (!status && plan->options.verify)
+        status =
+            peal_oracle_create(plan); /* refuses what is too big before anything is allocated */
     if (!status)
         status = peal_binding_allocate(&plan->binding, session, plan->compilation, &plan->machine,
                                        session->identity.process);
@@ -141,10 +144,17 @@ static peal_status arm(peal_plan *plan)
         status = peal_plan_arm(plan, &plan->binding, plan->mode, &plan->run);
     if (!status)
         status = evaluate_repeat(plan);
-    if (!status && plan->options.verify)
-        status = peal_oracle_create(plan);
     if (!status && plan->options.check_footprints)
         status = peal_footprints_create(plan);
+    return status;
+}
+
+/* Compiling kernels may take longer than the deadline: the others wait for it. */
+static peal_status take_time(peal_plan *plan, peal_status (*step)(peal_plan *plan))
+{
+    peal_session_running(plan->session, true);
+    peal_status status = step(plan);
+    peal_session_running(plan->session, false);
     return status;
 }
 
@@ -156,11 +166,11 @@ static peal_status compile(peal_plan *plan)
     if (status)
         return status;
     from = mark(plan);
-    status = peal_session_agree(plan->session, schedule(plan), from);
+    status = peal_session_agree(plan->session, take_time(plan, schedule), from);
     if (status)
         return status;
     from = mark(plan);
-    status = peal_session_agree(plan->session, arm(plan), from);
+    status = peal_session_agree(plan->session, take_time(plan, arm), from);
     if (!status)
         status = join_bound(plan);
     return status ? status : peal_plan_check_required(plan);

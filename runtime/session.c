@@ -51,6 +51,15 @@ static peal_status open_board(peal_session *session)
                   : peal_segment_import(descriptor, bytes, session->diagnostics, &session->board);
 }
 
+/* A barrier at the end: nobody is told of a session that another process could not open. */
+static peal_status finish_joining(peal_session *session)
+{
+    int from = peal_diagnostics_count(session->diagnostics);
+    peal_status status = peal_session_agree(session, open_board(session), from);
+    session->joined = !status;
+    return status;
+}
+
 static peal_status join(peal_session *session, const peal_session_desc *desc)
 {
     peal_status status =
@@ -64,7 +73,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
         return status;
     status = peal_control_open(session->bootstrap, &session->abort_word, session->deadline_ns,
                                session->diagnostics, &session->control);
-    return status ? status : open_board(session);
+    return status ? status : finish_joining(session);
 }
 
 static void free_session(peal_session *session)
@@ -209,6 +218,11 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
     int processes = session->identity.processes;
     if (processes == 1)
         return mine;
+    if (session->joined) { /* the control's own deadline is for calls that all make at once */
+        peal_status met = peal_session_meet(session, PEAL_MEET_AGREE, 0, 0);
+        if (met)
+            return met;
+    }
     const char *message = mine ? peal_session_first_message(session, from) : NULL;
     outcome own = {.status = (int32_t)mine};
     if (mine)

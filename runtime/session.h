@@ -37,6 +37,7 @@ struct peal_session {
     int next_key;       /* of published segments; the same in all processes */
     peal_segment board; /* a peal_meeting_seat a process */
     uint64_t round;
+    bool joined; /* the board is there in all processes */
     peal_log_level log_level;
     FILE *log;
 };
@@ -56,11 +57,17 @@ const char *peal_session_first_message(const peal_session *session, int from);
 
 /* Collective: all processes get the status of the first (by number) that failed. `from` is the
  * number of diagnostics before the attempt: where nothing was reported since, the failing process
- * and its message are. */
+ * and its message are. Waits as peal_session_meet does. */
 peal_status peal_session_agree(peal_session *session, peal_status mine, int from);
 
 /* Kinds of meetings. */
-enum { PEAL_MEET_START = 1, PEAL_MEET_FINISH, PEAL_MEET_VERIFY, PEAL_MEET_EXCHANGE };
+enum {
+    PEAL_MEET_AGREE = 1,
+    PEAL_MEET_START,
+    PEAL_MEET_FINISH,
+    PEAL_MEET_VERIFY,
+    PEAL_MEET_EXCHANGE
+};
 
 /* Collective: waits until all processes have come with the same kind, hash and count. E354 names
  * the first that came with something else. PEAL_STATUS_DEADLINE when one that isn't running

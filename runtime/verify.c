@@ -55,13 +55,15 @@ static peal_status check_memory(const peal_plan *plan, const peal_oracle *oracle
     }
     for (int r = 0; r < oracle->ranks; r++)
         segments += oracle->twin[r].schedule.segment_bytes;
-    int64_t need = segments + 2 * largest, have = peal_memory_available("", reason, sizeof(reason));
+    /* the job's own memory, all on this host, is still to be allocated */
+    int64_t need = 2 * segments + 2 * largest,
+            have = peal_memory_available("", reason, sizeof(reason));
     if (need <= have)
         return PEAL_STATUS_OK;
     return peal_report(plan->session->diagnostics, PEAL_E361, PEAL_NO_SOURCE,
                        "verify a smaller size, or run without",
-                       "verifying needs %" PRId64 " bytes in process 0, it can have %" PRId64
-                       " (%s)",
+                       "the run and its verification need %" PRId64
+                       " bytes, process 0 can have %" PRId64 " (%s)",
                        need, have, reason);
 }
 

@@ -407,6 +407,8 @@ static peal_status make_builtin_task(peal_compilation *c, rank_view *v, const pe
         return make_file_task(c, v, s);
     case PEAL_STATEMENT_REDUCE:
         return make_reduction(c, v, s);
+    case PEAL_STATEMENT_EXCHANGE:
+        return check_exchange(c, v, s);
     default:
         return PEAL_STATUS_OK;
     }

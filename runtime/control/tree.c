@@ -195,40 +195,100 @@ static int missing_child(const peal_control *control)
     return -1;
 }
 
-static peal_status await_children(peal_control *control, int64_t until_ns)
+/* A child that ended after it had published will never connect: its socket is gone. -1: none. */
+static int dead_child(peal_control *control)
 {
-    char message[PEAL_MESSAGE_BYTES];
-    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    for (int i = peal_control_has_parent(control); i < control->link_count; i++) {
+        const peal_link *link = &control->link[i];
+        pthread_mutex_lock(&control->lock);
+        bool is_missing = link->data == -1 || link->watch == -1;
+        pthread_mutex_unlock(&control->lock);
+        int probe = is_missing ? peal_wire_connect(link->blob.endpoint.name, 0) : -1;
+        if (is_missing && probe < 0 && errno == ECONNREFUSED)
+            return link->process;
+        if (probe >= 0)
+            close(probe);
+    }
+    return -1;
+}
+
+/* At most `limit_ns` long; the child that is still missing, or -1. */
+static int await_some(peal_control *control, int64_t limit_ns)
+{
+    struct timespec limit = {limit_ns / 1000000000, limit_ns % 1000000000};
     int error = 0, missing;
     pthread_mutex_lock(&control->lock);
     while ((missing = missing_child(control)) >= 0 && !control->has_cause && !error)
-        error = pthread_cond_timedwait(&control->changed, &control->lock, &until);
+        error = pthread_cond_timedwait(&control->changed, &control->lock, &limit);
     pthread_mutex_unlock(&control->lock);
-    peal_status cause = peal_control_cause_status(control);
-    if (cause != PEAL_STATUS_OK || missing < 0)
-        return cause;
+    return missing;
+}
+
+static peal_status await_children(peal_control *control, int64_t until_ns)
+{
+    const int64_t look_again_ns = 500000000;
+    char message[PEAL_MESSAGE_BYTES];
+    for (;;) {
+        int64_t next = peal_clock_ns() + look_again_ns;
+        int dead = dead_child(control);
+        /* It may have told us why before it closed. */
+        int missing = await_some(control, next < until_ns ? next : until_ns);
+        peal_status cause = peal_control_cause_status(control);
+        if (cause != PEAL_STATUS_OK || missing < 0)
+            return cause;
+        if (dead >= 0) {
+            snprintf(message, sizeof(message), "process %d ended before it had joined the job",
+                     dead);
+            return refuse(control, PEAL_E320, NULL, message);
+        }
+        if (peal_clock_ns() >= until_ns)
+            break;
+    }
+    pthread_mutex_lock(&control->lock);
+    int missing = missing_child(control);
+    pthread_mutex_unlock(&control->lock);
+    if (missing < 0)
+        return peal_control_cause_status(control);
     snprintf(message, sizeof(message), "process %d has not connected within %.3g s", missing,
              (double)control->deadline_ns * 1e-9);
     return refuse(control, PEAL_E311, NULL, message);
 }
 
-/* Tells all neighbours that can be reached; some may hear it twice. */
-static void spread_cause(peal_control *control)
+/* Of a neighbour that this process had not come to ask for. */
+static void learn_late(peal_control *control, peal_bootstrap *bootstrap, peal_link *link)
 {
-    int64_t until = peal_clock_ns() + 100000000;
+    const int64_t patience_ns = 200000000;
+    peal_control_blob blob;
+    size_t bytes = 0;
+    memset(&blob, 0, sizeof(blob));
+    if (bootstrap->ops->get(bootstrap, 0, link->process, patience_ns, &blob, sizeof(blob),
+                            &bytes) != PEAL_STATUS_OK ||
+        !is_blob_of(&blob, bytes, link->process) || blob.wire_version != PEAL_WIRE_VERSION)
+        return;
+    pthread_mutex_lock(&control->lock);
+    link->blob = blob;
+    link->is_known = true;
+    pthread_mutex_unlock(&control->lock);
+}
+
+/* Tells all neighbours that can be reached; some may hear it twice. */
+static void spread_cause(peal_control *control, peal_bootstrap *bootstrap)
+{
     peal_notice notice;
     memset(&notice, 0, sizeof(notice));
     notice.kind = PEAL_NOTICE_ABORT;
     notice.status =
         peal_control_cause(control, &notice.process, notice.message, sizeof(notice.message));
     for (int i = 0; i < control->link_count; i++) {
-        const peal_link *link = &control->link[i];
+        peal_link *link = &control->link[i];
+        if (!link->is_known)
+            learn_late(control, bootstrap, link);
         pthread_mutex_lock(&control->lock);
         bool told = link->watch >= 0 && peal_wire_send_small(link->watch, &notice, sizeof(notice));
         pthread_mutex_unlock(&control->lock);
         int socket = -1;
         if (!told && link->is_known)
-            socket = connect_as(control, link, PEAL_HELLO_NOTICE, until);
+            socket = connect_as(control, link, PEAL_HELLO_NOTICE, peal_clock_ns() + 100000000);
         if (socket < 0)
             continue;
         peal_wire_send_small(socket, &notice, sizeof(notice));
@@ -252,6 +312,6 @@ peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap)
     if (status == PEAL_STATUS_OK)
         status = await_children(control, meet);
     if (status != PEAL_STATUS_OK)
-        spread_cause(control); /* before anything is closed: see is_explained() */
+        spread_cause(control, bootstrap); /* before anything is closed: see is_explained() */
     return status;
 }

@@ -455,6 +455,25 @@ static void footprints(void **state)
                      "task 'relax' writes 'an' at (");
 }
 
+/* A size of 2^59 bytes is refused before anything is allocated. */
+static void too_big_to_verify(void **state)
+{
+    (void)state;
+    peal_session *session = open_session();
+    peal_graph *g = make_graph("23", relax, NULL);
+    peal_graph_override(g, "ny=2000000000");
+    peal_graph_override(g, "nx=20000000");
+    peal_plan *plan = NULL;
+    const peal_plan_options options = {.size = sizeof(options), .verify = true};
+    assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_ENVIRONMENT);
+    assert_null(plan);
+    if (!job_reported(session, PEAL_E361, "the run and its verification need "))
+        peal_session_print_diagnostics(session, stderr, 0);
+    assert_true(job_reported(session, PEAL_E361, "the run and its verification need "));
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+}
+
 static int member_has_another_graph(test_team *team, int process)
 {
     peal_session *session;
@@ -544,6 +563,7 @@ int main(void)
         cmocka_unit_test(lent_memory),
         cmocka_unit_test(wrong_result),
         cmocka_unit_test(footprints),
+        cmocka_unit_test(too_big_to_verify),
         cmocka_unit_test(differing_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

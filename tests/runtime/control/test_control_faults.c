@@ -238,13 +238,55 @@ static void check_missing(void **state)
     }
 }
 
+/* The last process publishes and dies before it connects. */
+static int one_dies_early(test_team *team, int process)
+{
+    if (process == team->processes - 1) {
+        peal_bootstrap *bootstrap = team_bootstrap(team, process);
+        peal_control_blob blob = {.magic = PEAL_BLOB_MAGIC,
+                                  .wire_version = PEAL_WIRE_VERSION,
+                                  .process = process,
+                                  .processes = team->processes};
+        memcpy(blob.endpoint.name, "nobody", 6);
+        peal_host_identity(blob.host, sizeof(blob.host));
+        bootstrap->ops->put(bootstrap, 0, &blob, sizeof(blob));
+        bootstrap->ops->close(bootstrap);
+        return PEAL_STATUS_PEER_LOST;
+    }
+    return only_join(team, process);
+}
+
+static void check_early_death(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SIZES; i++) {
+        test_team team;
+        char expected[64];
+        team_create(&team, sizes[i]);
+        team.deadline_ns = long_deadline;
+        team_run(&team, one_dies_early);
+        snprintf(expected, sizeof(expected), "process %d ended before it had joined", sizes[i] - 1);
+        for (int p = 0; p < sizes[i]; p++) {
+            assert_int_equal(team.exit_code[p], PEAL_STATUS_PEER_LOST);
+            if (p < sizes[i] - 1)
+                assert_non_null(strstr(team.board->text[p], expected));
+        }
+        team_destroy(&team);
+    }
+}
+
 /* Process 1 may open no more files. */
 static int one_without_descriptors(test_team *team, int process)
 {
-    struct rlimit none = {3, 3};
+    struct rlimit before, none;
+    TEAM_CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    none = before;
+    none.rlim_cur = 3;
     if (process == 1)
         TEAM_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    return only_join(team, process);
+    int status = only_join(team, process);
+    TEAM_CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0); /* tools that run at exit need some */
+    return status;
 }
 
 static void check_no_descriptors(void **state)
@@ -375,6 +417,7 @@ int main(void)
         cmocka_unit_test(check_no_progress),
         cmocka_unit_test(check_missing),
         cmocka_unit_test(check_no_descriptors),
+        cmocka_unit_test(check_early_death),
         cmocka_unit_test(check_lies),
         cmocka_unit_test(check_version),
         cmocka_unit_test(check_hosts),
