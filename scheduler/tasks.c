@@ -360,6 +360,9 @@ static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const pea
     }
     t->access = access;
     t->access_count = task->access_count;
+    t->mergeable = !task->tile_given;
+    for (int i = 0; i < task->access_count; i++)
+        t->mergeable &= access[i].per_tile == 0;
     return status ? status : add_reductions(c, v, s, index);
 }
 
