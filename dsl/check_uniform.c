@@ -1,43 +1,91 @@
 /* What decides loops and communication at run time must be equal on all ranks.
  *
- * An abstract run keeps, for every buffer, whether its value is surely the same everywhere: zero
+ * An abstract run keeps, for every array, whether its value is surely the same everywhere: zero
  * memory is, what allreduce gives is, and what `set` or a task without a box makes of such alone.
- * Loops run until nothing changes any more. A `when` known before the run (and equal on all ranks)
- * is taken to hold where it matters: `allreduce` every 100 steps and `every: 100` belong together.
- */
+ * Loops run until nothing changes any more.
+ *
+ * Under a `when` that is known before the run, what is written is the same, or differs, only in the
+ * iterations where it holds. So `allreduce` in every 100th step goes with `every: 100`, which is
+ * tried step by step, but not with an `until` that is looked at in between. */
 #include "base/expression.h"
 #include "dsl/resolve.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+enum { TRIED_ITERATIONS = 4096 };
+
+/* same, when NULL: always; same, when: in iterations where it holds; not same, when: but where it
+ * holds; not same, NULL: perhaps never. */
+typedef struct array_state {
+    bool same;
+    const peal_expr *when;
+} array_state;
+
 typedef struct uniform_check {
     peal_parser *parser;
-    bool *same;   /* by array */
-    bool verdict; /* of the expression that is looked at */
-    bool value;   /* what write_same gives to the arrays that it visits */
+    array_state *state;     /* by array */
+    array_state verdict;    /* of the expression that is looked at */
+    array_state value;      /* what write_value gives to the arrays that it visits */
+    const peal_expr *under; /* the static `when` of the statement that is run */
 } uniform_check;
 
+static const array_state always = {true, NULL}, never = {false, NULL};
+
 static void run_body(uniform_check *c, const peal_body *body);
+
+static bool is_always(array_state state)
+{
+    return state.same && !state.when;
+}
+
+/* Both must be the same. */
+static array_state both(const uniform_check *c, array_state a, array_state b)
+{
+    if (is_always(a))
+        return b;
+    if (is_always(b) || (a.same == b.same && peal_same_expression(c->parser, a.when, b.when)))
+        return a;
+    return never;
+}
 
 static void look_at_element(void *user, int array)
 {
     uniform_check *c = user;
-    c->verdict = c->verdict && c->same[array];
+    c->verdict = both(c, c->verdict, c->state[array]);
 }
 
-static bool is_same(uniform_check *c, const peal_expr *expr)
+static array_state state_of(uniform_check *c, const peal_expr *expr)
 {
-    c->verdict = !(peal_expr_uses(expr) & PEAL_USES_RANK);
+    c->verdict = peal_expr_uses(expr) & PEAL_USES_RANK ? never : always;
     peal_expr_elements(expr, look_at_element, c);
     return c->verdict;
 }
 
-static void write_same(void *user, int array)
+static bool is_same(uniform_check *c, const peal_expr *expr)
+{
+    return is_always(state_of(c, expr));
+}
+
+/* What is left in an array after a write under a static condition. */
+static array_state written(const uniform_check *c, array_state before, array_state value)
+{
+    bool matches = before.when && peal_same_expression(c->parser, before.when, c->under);
+    if (!c->under)
+        return value;
+    if (value.when && !peal_same_expression(c->parser, value.when, c->under))
+        return never;
+    if (value.same)
+        return is_always(before) || (matches && !before.same) ? always
+                                                              : (array_state){true, c->under};
+    return is_always(before) || (matches && !before.same) ? (array_state){false, c->under} : never;
+}
+
+static void write_value(void *user, int array)
 {
     uniform_check *c = user;
     if (array >= 0)
-        c->same[array] = c->value;
+        c->state[array] = written(c, c->state[array], c->value);
 }
 
 static void refuse(uniform_check *c, const peal_expr *expr, const char *what)
@@ -48,57 +96,110 @@ static void refuse(uniform_check *c, const peal_expr *expr, const char *what)
         "%s may differ from rank to rank", what);
 }
 
-static bool task_is_same(uniform_check *c, const peal_task_statement *task)
+static array_state task_state(uniform_check *c, const peal_task_statement *task)
 {
-    bool same = task->box.kind == PEAL_POINTS_ONE;
-    for (int i = 0; i < task->access_count && same; i++)
-        same = task->access[i].mode == PEAL_WRITE_ACCESS || c->same[task->access[i].array];
-    for (int i = 0; i < task->argument_count && same; i++)
-        same = is_same(c, task->argument[i]);
-    return same;
+    array_state state = task->box.kind == PEAL_POINTS_ONE ? always : never;
+    for (int i = 0; i < task->access_count; i++)
+        if (task->access[i].mode != PEAL_WRITE_ACCESS)
+            state = both(c, state, c->state[task->access[i].array]);
+    for (int i = 0; i < task->argument_count; i++)
+        state = both(c, state, state_of(c, task->argument[i]));
+    return state;
+}
+
+/* Whether `when` holds in every iteration after which the loop looks at `until`. */
+static bool holds_when_looked(const uniform_check *c, const peal_loop *loop, const peal_expr *when)
+{
+    int64_t counter[PEAL_LOOP_DEPTH] = {0}, every, repeat;
+    peal_scope scope = {.graph = c->parser->data};
+    if (peal_expr_integer(loop->every, &scope, 1, &every, NULL) || every < 1 ||
+        peal_expr_integer(loop->repeat, &scope, 1, &repeat, NULL))
+        return false;
+    if (repeat > TRIED_ITERATIONS)
+        repeat = TRIED_ITERATIONS > 2 * every ? TRIED_ITERATIONS : 2 * every;
+    if (every > TRIED_ITERATIONS * 256)
+        return false;
+    scope.counter = counter;
+    scope.counter_count = loop->depth + 1;
+    for (int64_t k = every - 1; k < repeat; k += every) {
+        bool holds[2];
+        counter[loop->depth] = k;
+        for (int i = 0; i < 2; i++) { /* whatever the loops around count */
+            for (int d = 0; d < loop->depth; d++)
+                counter[d] = i * 7;
+            if (peal_expr_boolean(when, &scope, true, &holds[i], NULL) || !holds[i])
+                return false;
+        }
+    }
+    return true;
+}
+
+static void check_until(uniform_check *c, const peal_loop *loop)
+{
+    array_state state = state_of(c, loop->until);
+    if (is_always(state) || (state.same && state.when && holds_when_looked(c, loop, state.when)))
+        return;
+    refuse(c, loop->until, "`until`");
+}
+
+/* Conditions belong to their iteration. */
+static void end_iteration(uniform_check *c, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_always(c->state[i]))
+            c->state[i] = never;
 }
 
 static void run_loop(uniform_check *c, const peal_loop *loop)
 {
     size_t count = (size_t)c->parser->data->array_count;
-    bool *entry = malloc(count + 1), changed = true;
+    array_state *entry = malloc((count + 1) * sizeof(*entry));
+    const peal_expr *under = c->under;
+    bool changed = true;
     peal_value repeat;
     if (!entry)
         return;
+    end_iteration(c, count);
     while (changed) {
         changed = false;
-        memcpy(entry, c->same, count);
+        memcpy(entry, c->state, count * sizeof(*entry));
+        c->under = NULL;
         run_body(c, &loop->body);
-        if (loop->until && !is_same(c, loop->until))
-            refuse(c, loop->until, "`until`");
+        if (loop->until)
+            check_until(c, loop);
+        end_iteration(c, count);
         for (size_t i = 0; i < count; i++)
-            changed = changed || (entry[i] && !c->same[i]);
+            changed = changed || (entry[i].same && !c->state[i].same);
         for (size_t i = 0; i < count && changed; i++)
-            c->same[i] = c->same[i] && entry[i];
+            c->state[i] = entry[i].same ? c->state[i] : never;
     }
+    c->under = under;
     bool surely = peal_constant_value(c->parser, loop->repeat, &repeat) && repeat.u.integer > 0;
-    for (size_t i = 0; i < count && loop->repeat && !surely; i++)
-        c->same[i] = c->same[i] && entry[i]; /* the body may not run at all */
+    for (size_t i = 0; i < count && ((loop->repeat && !surely) || under); i++)
+        c->state[i] = entry[i].same ? c->state[i] : never; /* the body may not run at all */
     free(entry);
 }
 
 static void run_statement(uniform_check *c, const peal_statement *s)
 {
-    c->value = false;
+    c->value = never;
     switch (s->kind) {
     case PEAL_STATEMENT_TASK:
-        c->value = task_is_same(c, &s->u.task);
+        c->value = task_state(c, &s->u.task);
         break;
     case PEAL_STATEMENT_REDUCE:
-        c->value = !s->u.reduce.root && s->u.reduce.along < 0;
+        c->value = !s->u.reduce.root && s->u.reduce.along < 0 ? always : never;
         break;
     case PEAL_STATEMENT_SET:
-        c->value = is_same(c, s->u.set.value);
+        c->value = state_of(c, s->u.set.value);
         break;
     case PEAL_STATEMENT_SWAP: {
-        bool first = c->same[s->u.swap.first];
-        c->same[s->u.swap.first] = c->same[s->u.swap.second];
-        c->same[s->u.swap.second] = first;
+        array_state first = c->state[s->u.swap.first];
+        c->state[s->u.swap.first] = c->state[s->u.swap.second];
+        c->state[s->u.swap.second] = first;
+        if (c->under) /* swapped or not: both must be the same anyway */
+            c->state[s->u.swap.first] = c->state[s->u.swap.second] =
+                both(c, first, c->state[s->u.swap.first]);
         return;
     }
     case PEAL_STATEMENT_REPEAT:
@@ -107,7 +208,7 @@ static void run_statement(uniform_check *c, const peal_statement *s)
     default:
         break;
     }
-    peal_statement_writes(s, write_same, c);
+    peal_statement_writes(s, write_value, c);
 }
 
 static bool is_collective(const uniform_check *c, const peal_statement *s)
@@ -132,17 +233,22 @@ static void run_conditional(uniform_check *c, const peal_statement *s)
         refuse(c, s->when, "`when` of a swap, a loop or a field's file");
     else if (!same && runtime && is_communication(s))
         refuse(c, s->when, "`when` of communication");
-    bool *before = malloc(count + 1);
+    if (same && !runtime) {
+        c->under = s->when;
+        run_statement(c, s);
+        c->under = NULL;
+        return;
+    }
+    array_state *before = malloc((count + 1) * sizeof(*before));
     if (!before)
         return;
-    memcpy(before, c->same, count);
+    memcpy(before, c->state, count * sizeof(*before));
     run_statement(c, s);
-    if (!same) {
-        c->value = false;
-        peal_statement_writes(s, write_same, c);
-    }
-    for (size_t i = 0; i < count && (runtime || !same); i++)
-        c->same[i] = c->same[i] && before[i];
+    c->value = never;
+    if (!same)
+        peal_statement_writes(s, write_value, c);
+    for (size_t i = 0; i < count; i++)
+        c->state[i] = both(c, c->state[i], before[i]);
     free(before);
 }
 
@@ -169,13 +275,13 @@ void peal_check_uniform(peal_parser *parser)
 {
     peal_graph_data *data = parser->data;
     uniform_check c = {.parser = parser};
-    c.same = calloc((size_t)data->array_count + 1, sizeof(*c.same));
-    if (!c.same)
+    c.state = calloc((size_t)data->array_count + 1, sizeof(*c.state));
+    if (!c.state)
         return;
     for (int i = 0; i < data->array_count; i++)
-        c.same[i] = starts_same(&data->arrays[i]);
+        c.state[i].same = starts_same(&data->arrays[i]);
     run_body(&c, &data->setup);
     run_loop(&c, &data->step);
     run_body(&c, &data->finish);
-    free(c.same);
+    free(c.state);
 }

@@ -165,20 +165,6 @@ void peal_compilation_destroy(peal_compilation *compilation)
         peal_arena_destroy(compilation->arena);
 }
 
-peal_status peal_compilation_check(peal_compilation *c)
-{
-    peal_status status = PEAL_STATUS_OK;
-    for (int rank = 0; rank < c->machine.ranks; rank++)
-        if (!view_at(c, rank, 2) && !status)
-            status = c->view[rank]->status;
-    if (!status)
-        status = match_all(c);
-    for (int rank = 0; !status && rank < c->machine.ranks; rank++)
-        if (!view_at(c, rank, 4))
-            status = c->view[rank]->status;
-    return status;
-}
-
 peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_schedule **out)
 {
     rank_view *v = view_at(c, rank, STAGE_COUNT);
@@ -195,5 +181,5 @@ void peal_compilation_dims(const peal_compilation *c, int dims[PEAL_RANK_AXES])
 
 size_t peal_compilation_bytes(const peal_compilation *c)
 {
-    return peal_arena_bytes(c->arena);
+    return peal_arena_bytes(c->arena) + c->check_bytes;
 }

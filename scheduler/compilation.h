@@ -176,6 +176,7 @@ struct peal_compilation {
     int *statement_hidden; /* by id: first hidden array; -1: none */
     int *swap_group;       /* by array: -1 or a group */
     rank_view **view;      /* by rank, NULL until asked for */
+    size_t check_bytes;    /* that peal_compilation_check needed at most beside the arena */
 };
 
 /* compilation.c: a rank's view, computed up to a stage (1 geometry, 2 tasks, 3 messages, 4 order, 5
@@ -243,7 +244,19 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
 /* messages.c, match.c: stage 2 (ends) and 3 */
 peal_status make_ends(peal_compilation *c, rank_view *v);
 peal_status make_messages(peal_compilation *c, rank_view *v);
-peal_status match_all(peal_compilation *c);
+/* What identifies an explicit message, and what must agree at both ends: 40 bytes an end. */
+typedef struct message_record {
+    int64_t tag, count;
+    int32_t from, to, statement;
+    int32_t direction; /* the sender's, 0 to 26; -1: none */
+} message_record;
+message_record record_of(const rank_view *v, const message_end *e);
+peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to);
+peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing);
+peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool outgoing,
+                             int count);
+/* Replays one pass of all ranks: a cycle of waits is reported. */
+peal_status find_deadlock(peal_compilation *c);
 void sort_ends(peal_compilation *c, rank_view *v);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
@@ -251,6 +264,7 @@ peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
 /* False: a condition that only depends on the rank keeps the statement from ever happening here. */
 bool is_active(const rank_view *v, const peal_statement *s);
 /* exchange.c */
+peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s);
 peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);
 /* reductions.c */
 peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s);

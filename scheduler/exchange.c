@@ -70,6 +70,18 @@ static peal_status item_amount(peal_compilation *c, const rank_view *v,
     return status;
 }
 
+/* What is wrong with an exchange, whoever its neighbours are. */
+peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s)
+{
+    int64_t amount[PEAL_AXES][2];
+    peal_status first = PEAL_STATUS_OK;
+    for (int i = 0; i < s->u.exchange.item_count; i++) {
+        peal_status status = item_amount(c, v, &s->u.exchange.item[i], amount);
+        first = first ? first : status;
+    }
+    return first;
+}
+
 static int nonzero_steps(const int direction[PEAL_RANK_AXES])
 {
     return (direction[0] != 0) + (direction[1] != 0) + (direction[2] != 0);

@@ -1,5 +1,5 @@
 /* Matching: every send has exactly one receive, of the same size and type, in the same loop; and no
- * cycle of waits. */
+ * cycle of waits. check.c does it for all ranks. */
 #include "scheduler/compilation.h"
 
 #include <stdlib.h>
@@ -56,78 +56,115 @@ static int find_ends(const rank_view *v, const message_end *key, int *count)
     return low;
 }
 
-static const char *describe(const peal_compilation *c, const rank_view *v, const message_end *e,
+/* ---- What is wrong with a match ---- */
+
+static const char *describe(const peal_compilation *c, const message_record *r, bool outgoing,
                             char *text, size_t bytes)
 {
+    const peal_statement *s = c->statement[r->statement];
     int used = snprintf(text, bytes, "%s of `%s` %s rank %d (on rank %d, tag %lld",
-                        e->outgoing ? "send" : "recv", array_name(c, e->array),
-                        e->outgoing ? "to" : "from", e->peer, v->rank, (long long)e->tag);
-    if (e->directed)
+                        outgoing ? "send" : "recv", array_name(c, s->u.message.points.array),
+                        outgoing ? "to" : "from", outgoing ? r->to : r->from,
+                        outgoing ? r->from : r->to, (long long)r->tag);
+    if (r->direction >= 0)
         used += snprintf(text + used, bytes - (size_t)used, ", sender's direction [%d, %d, %d]",
-                         e->direction[0], e->direction[1], e->direction[2]);
+                         r->direction % 3 - 1, r->direction / 3 % 3 - 1, r->direction / 9 - 1);
     snprintf(text + used, bytes - (size_t)used, ")");
     return text;
 }
 
-static peal_status check_pair(peal_compilation *c, const rank_view *v, const message_end *e,
-                              const message_end *twin)
+peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool outgoing, int count)
 {
-    const message_end *from = e->outgoing ? e : twin, *to = e->outgoing ? twin : e;
-    const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement];
     char text[200];
-    describe(c, v, e, text, sizeof(text));
-    if (array_type(c, from->array) != array_type(c, to->array))
-        return peal_report(c->diagnostics, PEAL_E142, from->source,
-                           "send and recv elements of one type",
-                           "%s: `%s` is %s, but `%s`, into which it is received, is %s", text,
-                           array_name(c, from->array), peal_type_name(array_type(c, from->array)),
-                           array_name(c, to->array), peal_type_name(array_type(c, to->array)));
-    if (peal_box_points(&from->box) != peal_box_points(&to->box))
-        return peal_report(c->diagnostics, PEAL_E141, from->source,
-                           "send as many elements as are received",
-                           "%s: %lld elements are sent, %lld are received", text,
-                           (long long)peal_box_points(&from->box),
-                           (long long)peal_box_points(&to->box));
-    if (c->statement_loop[send->id] != c->statement_loop[recv->id])
-        return peal_report(c->diagnostics, PEAL_E143, from->source,
-                           "put both into the same loop body",
-                           "%s: send and recv do not stand in the same loop body", text);
+    return peal_report(c->diagnostics, PEAL_E140, c->statement[r->statement]->source,
+                       "give each its own `tag`",
+                       "%s: %d such statements: a match would not be unique",
+                       describe(c, r, outgoing, text, sizeof(text)), count);
+}
+
+peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing)
+{
+    char text[200];
+    return peal_report(c->diagnostics, PEAL_E139, c->statement[r->statement]->source,
+                       outgoing ? "add the recv, or let fewer ranks send"
+                                : "add the send, or let fewer receive",
+                       "%s has no matching %s", describe(c, r, outgoing, text, sizeof(text)),
+                       outgoing ? "recv" : "send");
+}
+
+static bool same_condition(const peal_statement *send, const peal_statement *recv)
+{
     unsigned dynamic = PEAL_USES_COUNTER | PEAL_USES_ELEMENT;
     bool send_when = send->when && peal_expr_uses(send->when) & dynamic;
     bool recv_when = recv->when && peal_expr_uses(recv->when) & dynamic;
-    if (send_when != recv_when || (send_when && send->when->text && recv->when->text &&
-                                   strcmp(send->when->text, recv->when->text)))
-        return peal_report(c->diagnostics, PEAL_E144, from->source,
+    return send_when == recv_when && !(send_when && send->when->text && recv->when->text &&
+                                       strcmp(send->when->text, recv->when->text));
+}
+
+peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to)
+{
+    const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement];
+    int sent = send->u.message.points.array, received = recv->u.message.points.array;
+    char text[200];
+    if (array_type(c, sent) != array_type(c, received))
+        return peal_report(c->diagnostics, PEAL_E142, send->source,
+                           "send and recv elements of one type",
+                           "%s: `%s` is %s, but `%s`, into which it is received, is %s",
+                           describe(c, from, true, text, sizeof(text)), array_name(c, sent),
+                           peal_type_name(array_type(c, sent)), array_name(c, received),
+                           peal_type_name(array_type(c, received)));
+    if (from->count != to->count)
+        return peal_report(c->diagnostics, PEAL_E141, send->source,
+                           "send as many elements as are received",
+                           "%s: %lld elements are sent, %lld are received",
+                           describe(c, from, true, text, sizeof(text)), (long long)from->count,
+                           (long long)to->count);
+    if (c->statement_loop[send->id] != c->statement_loop[recv->id])
+        return peal_report(c->diagnostics, PEAL_E143, send->source,
+                           "put both into the same loop body",
+                           "%s: send and recv do not stand in the same loop body",
+                           describe(c, from, true, text, sizeof(text)));
+    if (!same_condition(send, recv))
+        return peal_report(c->diagnostics, PEAL_E144, send->source,
                            "give send and recv the same `when`",
-                           "%s: send and recv happen under different conditions", text);
+                           "%s: send and recv happen under different conditions",
+                           describe(c, from, true, text, sizeof(text)));
     return PEAL_STATUS_OK;
+}
+
+message_record record_of(const rank_view *v, const message_end *e)
+{
+    int direction = -1;
+    if (e->directed)
+        direction = e->direction[0] + 1 + 3 * (e->direction[1] + 1) + 9 * (e->direction[2] + 1);
+    return (message_record){.tag = e->tag,
+                            .count = peal_box_points(&e->box),
+                            .from = e->outgoing ? v->rank : e->peer,
+                            .to = e->outgoing ? e->peer : v->rank,
+                            .statement = e->statement,
+                            .direction = direction};
 }
 
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
                       const message_end **twin)
 {
-    char text[200];
     rank_view *other = view_at(c, e->peer, 2);
     if (!other)
         return c->view[e->peer]->status;
     int mine, theirs;
     message_end key = *e;
+    message_record record = record_of(v, e);
     find_ends(v, &key, &mine);
     key.outgoing = !e->outgoing;
     key.peer = v->rank;
     int found = find_ends(other, &key, &theirs);
     if (mine > 1)
-        return peal_report(c->diagnostics, PEAL_E140, e->source, "give each its own `tag`",
-                           "%s: %d such statements: a match would not be unique",
-                           describe(c, v, e, text, sizeof(text)), mine);
+        return report_ambiguous(c, &record, e->outgoing, mine);
     if (!theirs)
-        return peal_report(c->diagnostics, PEAL_E139, e->source,
-                           e->outgoing ? "add the recv, or let fewer ranks send"
-                                       : "add the send, or let fewer receive",
-                           "%s has no matching %s", describe(c, v, e, text, sizeof(text)),
-                           e->outgoing ? "recv" : "send");
+        return report_unmatched(c, &record, e->outgoing);
     *twin = other->sorted_end[found];
-    return theirs > 1 || !e->outgoing ? PEAL_STATUS_OK : check_pair(c, v, e, *twin);
+    message_record end = record_of(other, *twin);
+    return e->outgoing ? check_pair(c, &record, &end) : check_pair(c, &end, &record);
 }
 
 /* Deadlock: each rank runs the events of one pass through its program; a receive needs its send. */
@@ -173,7 +210,7 @@ static peal_status report_cycle(peal_compilation *c, const replay *r, int start)
                        "deadlock: %s", text);
 }
 
-static peal_status find_deadlock(peal_compilation *c)
+static peal_status replay_ranks(peal_compilation *c)
 {
     replay r = {PEAL_ARENA_ARRAY(c->arena, int, c->machine.ranks)};
     bool moved = true;
@@ -214,7 +251,7 @@ static void set_program_order(peal_compilation *c, rank_view *v)
     }
 }
 
-peal_status match_all(peal_compilation *c)
+peal_status find_deadlock(peal_compilation *c)
 {
     peal_status first = PEAL_STATUS_OK;
     for (int rank = 0; rank < c->machine.ranks; rank++) {
@@ -224,5 +261,5 @@ peal_status match_all(peal_compilation *c)
         if (v)
             set_program_order(c, v);
     }
-    return first ? first : find_deadlock(c);
+    return first ? first : replay_ranks(c);
 }

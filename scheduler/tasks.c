@@ -360,6 +360,9 @@ static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const pea
     }
     t->access = access;
     t->access_count = task->access_count;
+    t->mergeable = !task->tile_given;
+    for (int i = 0; i < task->access_count; i++)
+        t->mergeable &= access[i].per_tile == 0;
     return status ? status : add_reductions(c, v, s, index);
 }
 
@@ -407,6 +410,8 @@ static peal_status make_builtin_task(peal_compilation *c, rank_view *v, const pe
         return make_file_task(c, v, s);
     case PEAL_STATEMENT_REDUCE:
         return make_reduction(c, v, s);
+    case PEAL_STATEMENT_EXCHANGE:
+        return check_exchange(c, v, s);
     default:
         return PEAL_STATUS_OK;
     }

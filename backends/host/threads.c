@@ -1,7 +1,7 @@
 /* Threads of a plan: created by create, parked on a condition between runs.
  *
- * They are bound to cores only when every thread of the job can have its own: a scheduler that
- * shares cores does better without being told where. */
+ * They are bound to cores only when the job's threads fill them exactly: a scheduler that shares
+ * cores does better without being told where. */
 #define _GNU_SOURCE
 #include "backends/host/threads.h"
 
@@ -75,7 +75,8 @@ static void *run(void *argument)
     }
 }
 
-/* Thread t of the job gets the t-th allowed core, if there are enough for all. */
+/* Thread t of the job gets the t-th allowed core, if they are as many: with cores left over, other
+ * jobs on the machine would be bound to the same first ones. */
 static void place(const host_threads *threads, int per_rank)
 {
     const peal_machine *machine = threads->plan->rank[0].schedule->machine;
@@ -83,7 +84,7 @@ static void place(const host_threads *threads, int per_rank)
     cpu_set_t allowed;
 
     if (!machine || sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
-        machine->ranks * per_rank > CPU_COUNT(&allowed))
+        machine->ranks * per_rank != CPU_COUNT(&allowed))
         return;
     int number = 0;
     for (int core = 0; core < CPU_SETSIZE; core++) {

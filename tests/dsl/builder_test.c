@@ -289,13 +289,37 @@ static void test_statements(void **state)
     peal_graph_destroy(g);
 }
 
+/* A norm that is known in every 10th step only, and looked at just then. */
+static void test_until_and_when(void **state)
+{
+    (void)state;
+    static const char *const reduce_when[] = {NULL, "step % 10 == 9"};
+    static const char *const every[] = {"10", NULL};
+    for (int i = 0; i < 2; i++) {
+        peal_graph *g = NULL;
+        assert_int_equal(peal_graph_create("norm", &g), PEAL_STATUS_OK);
+        peal_graph_add_field(g, .name = "u", .size = "8");
+        peal_graph_add_buffer(g, .name = "d2");
+        peal_graph_set_loop(g, .repeat = "100", .until = "d2 < 0.5", .every = every[i]);
+        peal_graph_begin(g, PEAL_STEP);
+        peal_graph_add_task(g, .name = "t", .function = relax, .box = {.name = "u"},
+                            .read = {{.name = "u"}}, .reduce = {{.name = "d2", .combine = "sum"}},
+                            .when = reduce_when[i]);
+        peal_graph_add_allreduce(g, .reduce = {{.name = "d2", .combine = "sum"}},
+                                 .when = "step % 10 == 9");
+        peal_graph_end(g);
+        resolve(g);
+        peal_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_yaml),      cmocka_unit_test(test_contents),
         cmocka_unit_test(test_overrides),        cmocka_unit_test(test_hash),
         cmocka_unit_test(test_short_descriptor), cmocka_unit_test(test_texts_and_memory),
-        cmocka_unit_test(test_statements),
+        cmocka_unit_test(test_statements),       cmocka_unit_test(test_until_and_when),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

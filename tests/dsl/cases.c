@@ -143,6 +143,11 @@ const spec_case spec_cases[] = {
      NULL, NULL},
     {FIELDS "until: s < tol\nstep: [{task: t, box: u, read: u, reduce: {s: sum}}]\n", PEAL_E067, 6,
      10, "allreduce", NULL},
+    {FIELDS
+     "repeat: 90\nuntil: s < tol\nevery: 5\n"
+     "step: [{task: t, box: u, read: u, reduce: {s: sum}}, {allreduce: {s: sum}, when: step % "
+     "10 == 9}]\n",
+     PEAL_E067, 7, 10, "allreduce", NULL},
     {STEP "{swap: [u, v], when: rank == 0}\n", PEAL_E067, 7, 29, NULL, NULL},
     {FIELDS "setup: [{recv: s, from: [1]}]\nstep: [{exchange: u, when: s < 1}]\n", PEAL_E067, 7, 30,
      NULL, NULL},
