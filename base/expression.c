@@ -98,7 +98,8 @@ static peal_status evaluate_rounding(const evaluation *e, const peal_expr *expr,
         return PEAL_STATUS_OK;
     }
     double real = expr->op == PEAL_OPERATOR_FLOOR ? floor(value->u.real) : ceil(value->u.real);
-    if (!(real >= -0x1p63 && real < 0x1p63))
+    const double limit = 9223372036854775808.0; /* 2^63 */
+    if (!(real >= -limit && real < limit))
         return peal_report(e->diagnostics, PEAL_E047, expr->source, NULL,
                            "`%s` of %g is not an integer of 64 bits", operator_name(expr->op),
                            value->u.real);

@@ -308,6 +308,7 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
 {
     loader l = {.file = file, .arena = arena, .diagnostics = diagnostics};
     peal_node *root = NULL;
+    peal_source whole = {file, 0, 0};
     peal_status status = peal_document_scan(file, &bytes, &count, diagnostics);
     if (status)
         return status;
@@ -315,8 +316,7 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
     l.count = count;
     find_lines(&l);
     if (!yaml_parser_initialize(&l.parser))
-        return peal_report(diagnostics, PEAL_E900, (peal_source){file, 0, 0}, NULL,
-                           "out of memory");
+        return peal_report(diagnostics, PEAL_E900, whole, NULL, "out of memory");
     yaml_parser_set_encoding(&l.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&l.parser, (const unsigned char *)bytes, count);
     status = load_stream(&l, &root);

@@ -45,6 +45,7 @@ static peal_status print_json(const char *path, peal_arena *arena, FILE *stream,
                               peal_diagnostics *diagnostics)
 {
     const char *bytes, *name = strcmp(path, "-") ? path : "<stdin>";
+    peal_source whole = {name, 0, 0};
     size_t count;
     int node_count;
     peal_node *root;
@@ -57,7 +58,7 @@ static peal_status print_json(const char *path, peal_arena *arena, FILE *stream,
     bool written = json && !json_dumpf(json, stream, JSON_INDENT(2) | JSON_ENCODE_ANY);
     json_decref(json);
     if (!written || fputc('\n', stream) == EOF)
-        return peal_report(diagnostics, PEAL_E001, (peal_source){name, 0, 0}, NULL,
+        return peal_report(diagnostics, PEAL_E001, whole, NULL,
                            "cannot write the document as JSON");
     return PEAL_STATUS_OK;
 }
