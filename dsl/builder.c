@@ -97,12 +97,14 @@ peal_status peal_graph_create(const char *name, peal_graph **out)
 
 static void free_constants(peal_graph *graph)
 {
-    for (constant_entry *entry = graph->constants; entry;) {
-        constant_entry *next = entry->next;
-        free((void *)(uintptr_t)entry->value.data);
-        free(entry);
-        entry = next;
-    }
+    for (size_t i = 0; i < graph->constant_buckets; i++)
+        for (constant_entry *entry = graph->constants[i]; entry;) {
+            constant_entry *next = entry->next;
+            free((void *)(uintptr_t)entry->value.data);
+            free(entry);
+            entry = next;
+        }
+    free(graph->constants);
 }
 
 void peal_graph_destroy(peal_graph *graph)

@@ -89,7 +89,8 @@ struct peal_graph {
     peal_status status;
     peal_graph_data *data;
     peal_diagnostics *report_to;
-    constant_entry *constants;
+    constant_entry **constants; /* buckets of a hash table by array and rank */
+    size_t constant_buckets, constant_count;
 };
 
 /* Makes room for one more item of a list in the arena (old room is left behind). */

@@ -193,31 +193,69 @@ static peal_status read_file(const peal_graph *graph, const peal_array *array,
     return status;
 }
 
+static size_t bucket_of(const peal_graph *graph, int array, int rank)
+{
+    return ((size_t)rank * 31 + (size_t)array) & (graph->constant_buckets - 1);
+}
+
+static bool grow_table(peal_graph *graph)
+{
+    size_t old = graph->constant_buckets, count = old ? 4 * old : 64;
+    constant_entry **from = graph->constants, **to = calloc(count, sizeof(constant_entry *));
+    if (!to)
+        return false;
+    graph->constants = to;
+    graph->constant_buckets = count;
+    for (size_t i = 0; i < old; i++)
+        for (constant_entry *entry = from[i], *next; entry; entry = next) {
+            next = entry->next;
+            size_t at = bucket_of(graph, entry->array, entry->rank);
+            entry->next = to[at];
+            to[at] = entry;
+        }
+    free(from);
+    return true;
+}
+
+static const constant_entry *find_constant(const peal_graph *graph, int array, int rank, int ranks)
+{
+    const constant_entry *entry = NULL;
+    if (graph->constant_buckets)
+        entry = graph->constants[bucket_of(graph, array, rank)];
+    while (entry && !(entry->array == array && entry->rank == rank && entry->ranks == ranks))
+        entry = entry->next;
+    return entry;
+}
+
 peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
                                    peal_constant *out)
 {
     peal_graph *graph = data->owner;
     const peal_array *a = &data->arrays[array];
-    for (const constant_entry *entry = graph->constants; entry; entry = entry->next)
-        if (entry->array == array && entry->rank == rank && entry->ranks == ranks) {
-            *out = entry->value;
-            return PEAL_STATUS_OK;
-        }
+    const constant_entry *known = find_constant(graph, array, rank, ranks);
+    if (known) {
+        *out = known->value;
+        return PEAL_STATUS_OK;
+    }
     peal_scope scope = {.graph = data, .rank = rank, .ranks = ranks};
     constant_entry *own = calloc(1, sizeof(*own));
-    if (!own)
+    if (!own || (graph->constant_count == graph->constant_buckets && !grow_table(graph))) {
+        free(own);
         return peal_report(graph->report_to, PEAL_E900, a->source, NULL, "out of memory");
+    }
     peal_status status = a->file ? read_file(graph, a, &scope, &own->value)
                                  : evaluate_values(a, &scope, &own->value, graph->report_to);
     if (status) {
         free(own);
         return status;
     }
+    size_t at = bucket_of(graph, array, rank);
     own->array = array;
     own->rank = rank;
     own->ranks = ranks;
-    own->next = graph->constants;
-    graph->constants = own;
+    own->next = graph->constants[at];
+    graph->constants[at] = own;
+    graph->constant_count++;
     *out = own->value;
     return PEAL_STATUS_OK;
 }

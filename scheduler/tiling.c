@@ -6,7 +6,7 @@
  * is cut so far that border tiles can go first. */
 #include "scheduler/compilation.h"
 
-enum { LEAST_POINTS = 1024, MOST_POINTS = 16384, SLABS = 8 };
+enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
 
 static int64_t round_up(int64_t value, int64_t multiple)
 {

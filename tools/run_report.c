@@ -47,8 +47,8 @@ static void print_modes(const peal_run *run)
 
 static void print_summary(const mode_result *result)
 {
-    printf("%" PRId64 " steps%s in %s", result->steps, result->stopped ? " (stopped by until)" : "",
-           text_seconds(result->seconds).s);
+    printf("%" PRId64 " step%s%s in %s", result->steps, result->steps == 1 ? "" : "s",
+           result->stopped ? " (stopped by until)" : "", text_seconds(result->seconds).s);
     if (result->sample_count)
         printf(": %s a step", text_seconds(median_of(result->per_step, result->sample_count)).s);
     putchar('\n');

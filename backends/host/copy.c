@@ -19,29 +19,33 @@ static void copy_block(const host_copy *copy, unsigned char *target, const unsig
     memcpy(target, source, (size_t)copy->bytes);
 }
 
-/* One copy loop for runs of a size that the compiler knows. */
-#define COPY_LOOP(name, size)                                                                      \
-    static void name(const host_copy *copy, unsigned char *target, const unsigned char *source)    \
+/* Lines along the innermost axis. */
+
+/* Single elements with a stride at either end, as the faces across x are: four loads, then four
+ * stores, so that the loads do not wait for each other. */
+#define COPY_ELEMENTS(name, type)                                                                  \
+    static inline void name(unsigned char *t, const unsigned char *s, int64_t n, int64_t to,       \
+                            int64_t from, int64_t bytes)                                           \
     {                                                                                              \
-        const int64_t n = copy->count[0], to = copy->target_step[0], from = copy->source_step[0];  \
-        for (int64_t k = 0; k < copy->count[2]; k++)                                               \
-            for (int64_t j = 0; j < copy->count[1]; j++) {                                         \
-                unsigned char *t = target + j * copy->target_step[1] + k * copy->target_step[2];   \
-                const unsigned char *s =                                                           \
-                    source + j * copy->source_step[1] + k * copy->source_step[2];                  \
-                _Pragma("GCC unroll 4") for (int64_t i = 0; i < n; i++, t += to, s += from)        \
-                    memcpy(t, s, (size_t)(size));                                                  \
-            }                                                                                      \
+        (void)bytes;                                                                               \
+        for (; n >= 4; n -= 4, t += 4 * to, s += 4 * from) {                                       \
+            type v0, v1, v2, v3;                                                                   \
+            memcpy(&v0, s, sizeof(v0));                                                            \
+            memcpy(&v1, s + from, sizeof(v1));                                                     \
+            memcpy(&v2, s + 2 * from, sizeof(v2));                                                 \
+            memcpy(&v3, s + 3 * from, sizeof(v3));                                                 \
+            memcpy(t, &v0, sizeof(v0));                                                            \
+            memcpy(t + to, &v1, sizeof(v1));                                                       \
+            memcpy(t + 2 * to, &v2, sizeof(v2));                                                   \
+            memcpy(t + 3 * to, &v3, sizeof(v3));                                                   \
+        }                                                                                          \
+        for (; n > 0; n--, t += to, s += from)                                                     \
+            memcpy(t, s, sizeof(type));                                                            \
     }
 
-COPY_LOOP(copy_rows_1, 1)
-COPY_LOOP(copy_rows_4, 4)
-COPY_LOOP(copy_rows_8, 8)
-COPY_LOOP(copy_rows_16, 16)
-COPY_LOOP(copy_rows_24, 24)
-COPY_LOOP(copy_rows_32, 32)
-COPY_LOOP(copy_rows_64, 64)
-COPY_LOOP(copy_rows_any, copy->bytes)
+COPY_ELEMENTS(line_1, uint8_t)
+COPY_ELEMENTS(line_4, uint32_t)
+COPY_ELEMENTS(line_8, uint64_t)
 
 static inline void copy_words(unsigned char *t, const unsigned char *s, int64_t bytes)
 {
@@ -53,19 +57,42 @@ static inline void copy_words(unsigned char *t, const unsigned char *s, int64_t 
 }
 
 /* Rows of a few words: shorter than a call of memcpy. */
-static void copy_rows_words(const host_copy *copy, unsigned char *target,
-                            const unsigned char *source)
+static inline void line_words(unsigned char *t, const unsigned char *s, int64_t n, int64_t to,
+                              int64_t from, int64_t bytes)
 {
-    const int64_t n = copy->count[0], to = copy->target_step[0], from = copy->source_step[0];
-    const int64_t bytes = copy->bytes;
-    for (int64_t k = 0; k < copy->count[2]; k++)
-        for (int64_t j = 0; j < copy->count[1]; j++) {
-            unsigned char *t = target + j * copy->target_step[1] + k * copy->target_step[2];
-            const unsigned char *s = source + j * copy->source_step[1] + k * copy->source_step[2];
-            for (int64_t i = 0; i < n; i++, t += to, s += from)
-                copy_words(t, s, bytes);
-        }
+    for (; n > 0; n--, t += to, s += from)
+        copy_words(t, s, bytes);
 }
+
+static inline void line_any(unsigned char *t, const unsigned char *s, int64_t n, int64_t to,
+                            int64_t from, int64_t bytes)
+{
+    for (; n > 0; n--, t += to, s += from)
+        memcpy(t, s, (size_t)bytes);
+}
+
+/* The loops around a line. All that they need is in locals: what is stored could be anything, so
+ * the compiler would read the members again for each row. */
+#define COPY_LOOPS(name, line)                                                                     \
+    static void name(const host_copy *copy, unsigned char *target, const unsigned char *source)    \
+    {                                                                                              \
+        const int64_t n = copy->count[0], rows = copy->count[1], planes = copy->count[2];          \
+        const int64_t to = copy->target_step[0], to_row = copy->target_step[1];                    \
+        const int64_t from = copy->source_step[0], from_row = copy->source_step[1];                \
+        const int64_t bytes = copy->bytes;                                                         \
+        for (int64_t k = 0; k < planes; k++) {                                                     \
+            unsigned char *t = target + k * copy->target_step[2];                                  \
+            const unsigned char *s = source + k * copy->source_step[2];                            \
+            for (int64_t j = rows; j > 0; j--, t += to_row, s += from_row)                         \
+                line(t, s, n, to, from, bytes);                                                    \
+        }                                                                                          \
+    }
+
+COPY_LOOPS(copy_rows_1, line_1)
+COPY_LOOPS(copy_rows_4, line_4)
+COPY_LOOPS(copy_rows_8, line_8)
+COPY_LOOPS(copy_rows_words, line_words)
+COPY_LOOPS(copy_rows_any, line_any)
 
 static void copy_one_4(const host_copy *copy, unsigned char *target, const unsigned char *source)
 {
@@ -87,18 +114,15 @@ static void copy_one_words(const host_copy *copy, unsigned char *target,
 
 static void choose(host_copy *copy)
 {
-    static const struct {
-        int64_t bytes;
-        void (*run)(const host_copy *copy, unsigned char *target, const unsigned char *source);
-    } sizes[] = {{1, copy_rows_1},   {4, copy_rows_4},   {8, copy_rows_8},  {16, copy_rows_16},
-                 {24, copy_rows_24}, {32, copy_rows_32}, {64, copy_rows_64}};
-
     copy->run = copy_rows_any;
-    if (copy->bytes % 8 == 0 && copy->bytes <= 256)
+    if (copy->bytes == 1)
+        copy->run = copy_rows_1;
+    else if (copy->bytes == 4)
+        copy->run = copy_rows_4;
+    else if (copy->bytes == 8)
+        copy->run = copy_rows_8;
+    else if (copy->bytes % 8 == 0 && copy->bytes <= 256)
         copy->run = copy_rows_words;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        if (sizes[i].bytes == copy->bytes)
-            copy->run = sizes[i].run;
     if (copy->count[0] * copy->count[1] * copy->count[2] != 1)
         return;
     if (copy->bytes == 4 || copy->bytes == 8)

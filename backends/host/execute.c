@@ -129,6 +129,23 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
     return true;
 }
 
+bool host_launch_all(host_launch *launch)
+{
+    const host_share *share = launch->share;
+    peal_call *call = launch->call;
+
+    if (!launch->prepared && !prepare_call(launch))
+        return false;
+    bool partials = launch->partials && launch->op->task->source->reduction_count > 0;
+    if (partials || share->merged_count == 0)
+        return host_launch_tiles(launch, share->tiles, NULL, 0);
+    for (int i = 0; i < share->merged_count; i++) {
+        enter_run(call, &share->merged[i], 0);
+        launch->function(call);
+    }
+    return true;
+}
+
 /* All tiles of a share of a plain task: nothing but bases and tiles changes. */
 static void run_plain(host_context *context, const host_op *op, const host_frame *frame,
                       const host_share *share)
@@ -139,8 +156,10 @@ static void run_plain(host_context *context, const host_op *op, const host_frame
 
     for (int i = 0; i < call->view_count; i++)
         call->view[i].base = origin[frame->binding[task->view_array[i]]];
-    for (int r = 0; r < share->run_count; r++) {
-        const host_run *run = &share->run[r];
+    const host_run *runs = share->merged_count ? share->merged : share->run;
+    int run_count = share->merged_count ? share->merged_count : share->run_count;
+    for (int r = 0; r < run_count; r++) {
+        const host_run *run = &runs[r];
         int64_t lo = run->lo[0], extent = run->extent, box_hi = run->box_hi;
         memcpy(call->tile.lo, run->lo, sizeof(call->tile.lo));
         memcpy(call->tile.hi, run->hi, sizeof(call->tile.hi));
@@ -275,7 +294,7 @@ static bool run_task(host_context *context, const host_op *op, const host_frame 
     }
     host_launch launch;
     host_launch_init(&launch, context, op, frame, &op->share[0]);
-    return host_launch_tiles(&launch, op->share[0].tiles, NULL, 0);
+    return host_launch_all(&launch);
 }
 
 /* Copies and words. */

@@ -33,6 +33,8 @@ void host_launch_init(host_launch *launch, host_context *context, const host_op 
 /* Runs the next `count` tiles of the share; with `done`, stores base + 1, base + 2 ... there after
  * each, for the workers that wait. */
 bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *done, uint64_t base);
+/* Runs all tiles of the share, in as few calls as the task allows. Nobody waits for single ones. */
+bool host_launch_all(host_launch *launch);
 
 /* A LAUNCH of a built-in task, a COPY or a WRITE, whole. */
 bool host_execute(host_context *context, const host_op *op, const host_frame *frame);

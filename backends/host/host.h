@@ -77,7 +77,9 @@ typedef struct host_share {
     host_run *run;
     int run_count;
     int64_t tiles;
-    host_need *need; /* by place */
+    host_run *merged; /* the same points in as few boxes as there are; for mergeable tasks */
+    int merged_count; /* 0: tiles are to be run one by one */
+    host_need *need;  /* by place */
     int need_count;
 } host_share;
 

@@ -107,6 +107,39 @@ static void shuffle(run_list *list, uint64_t seed)
     }
 }
 
+/* Whether b continues a along axis k. */
+static bool continues(const host_run *a, const host_run *b, int k)
+{
+    for (int other = 0; other < PEAL_AXES; other++)
+        if (other != k && (a->lo[other] != b->lo[other] || a->hi[other] != b->hi[other]))
+            return false;
+    return a->hi[k] == b->lo[k];
+}
+
+/* The tiles of a share as boxes: rows along x, then what continues along y, z and w. */
+static void merge_runs(peal_arena *arena, const run_list *list, host_share *share)
+{
+    share->merged = PEAL_ARENA_ARRAY(arena, host_run, list->count + 1);
+    share->merged_count = list->count;
+    for (int i = 0; i < list->count; i++) {
+        const host_run *run = &list->run[i];
+        int64_t hi = run->lo[0] + run->count * run->extent;
+        share->merged[i] = *run;
+        share->merged[i].count = 1;
+        share->merged[i].hi[0] = (int)(hi < run->box_hi ? hi : run->box_hi);
+        share->merged[i].extent = share->merged[i].hi[0] - run->lo[0];
+    }
+    for (int k = 1; k < PEAL_AXES; k++) {
+        int kept = 0;
+        for (int i = 1; i < share->merged_count; i++)
+            if (continues(&share->merged[kept], &share->merged[i], k))
+                share->merged[kept].hi[k] = share->merged[i].hi[k];
+            else
+                share->merged[++kept] = share->merged[i];
+        share->merged_count = share->merged_count ? kept + 1 : 0;
+    }
+}
+
 /* A task without tiling (one point) is one tile of nothing. */
 static void share_op(host_rank *rank, host_op *op, run_list *list)
 {
@@ -129,6 +162,8 @@ static void share_op(host_rank *rank, host_op *op, run_list *list)
         op->share[w].run = list[w].run;
         op->share[w].run_count = list[w].count;
         op->share[w].tiles = list[w].tiles;
+        if (op->task->source->mergeable && !seed)
+            merge_runs(rank->plan->arena, &list[w], &op->share[w]);
         holders += list[w].tiles > 0;
     }
     op->shared = holders > 1;

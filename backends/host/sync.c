@@ -25,7 +25,7 @@ static bool run_share(sync_rank *me, int worker)
     host_launch launch;
 
     host_launch_init(&launch, &me->context[worker], me->op, &me->frame, share);
-    return host_launch_tiles(&launch, share->tiles, NULL, 0);
+    return host_launch_all(&launch);
 }
 
 static void announce(sync_rank *me, const host_op *op)

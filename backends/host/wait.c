@@ -11,7 +11,7 @@
 enum {
     YIELDS = 200,           /* rounds of sched_yield before the first sleep */
     SLEEP_FIRST_NS = 20000, /* grows by a quarter a round */
-    SLEEP_MOST_NS = 500000
+    SLEEP_MOST_NS = 100000
 };
 
 double host_clock(void)

@@ -44,6 +44,9 @@ typedef struct ring_job {
     peal_backend_result result;
 } ring_job;
 
+/* The schedule of one rank: arrays, channels, tasks, ops. Called by ring_init. */
+void ring_build_rank(ring_job *job, int rank);
+
 /* Builds schedules and memory. Ops can still be changed; then create, start, wait. */
 void ring_init(ring_job *job, const ring_options *options);
 peal_status ring_create(ring_job *job);

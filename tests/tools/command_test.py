@@ -2,9 +2,10 @@
 import glob
 import os
 import re
+import subprocess
 import unittest
 
-from common import PEAL, ROOT, SPECS, environment, main, peal, peal_json
+from common import HARD_LIMIT, PEAL, ROOT, SPECS, environment, main, peal, peal_json
 
 VERBS = ["run", "check", "plan", "doctor", "schema", "explain", "version"]
 HEAT = os.path.join(SPECS, "run", "heat.yaml")
@@ -87,8 +88,11 @@ class Mistakes(unittest.TestCase):
         self.assertIn("exactly one spec", err)
 
     def test_unwritable_output(self):
-        code = os.system(f"'{PEAL}' version >/dev/full 2>/dev/null")
-        self.assertEqual(os.waitstatus_to_exitcode(code), 4)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([PEAL, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                  env=environment(), timeout=HARD_LIMIT)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("[E410]", done.stderr)
 
     def test_environment_variables(self):
         err = peal("version", env=environment(PEAL_CACH="/tmp"))[2]

@@ -12,6 +12,7 @@ from common import (HARD_LIMIT, PEAL, SPECS, descendants, environment, is_alive,
                     wait_until)
 
 HEAT = os.path.join(SPECS, "run", "heat.yaml")
+FICKLE = os.path.join(SPECS, "run", "fickle.yaml")
 GREEDY = os.path.join(SPECS, "run", "greedy.yaml")
 ENDLESS = [HEAT, "--set", "steps=2000000000", "--set", "report=500"]
 
@@ -83,6 +84,15 @@ class Modes(unittest.TestCase):
             for name in ["heat.yaml", "kernels.c"]:
                 shutil.copy(os.path.join(SPECS, "run", name), folder)
             self.assertEqual(peal("run", folder, "-q")[0], 0)
+
+    def test_a_result_that_differs(self):
+        for more in [[], ["--verify"]]:
+            with self.subTest(more):
+                code, out, err = peal("run", FICKLE, "--mode", "all", *more)
+                self.assertEqual(code, 1, err)
+                self.assertRegex(err, r"\[E\d+\]" if more else r"\[E412\]")
+                self.assertIn("DIFFERS", out)
+                self.assertIn("Result: WRONG, 3 of 3", out.splitlines()[-1])
 
     def test_undeclared_accesses_are_found(self):
         code, _, err = peal("run", GREEDY, "--check-footprints")

@@ -111,6 +111,8 @@ typedef struct peal_schedule_task {
     const peal_tiling *tiling;
     int tiling_count;
     int64_t tile_count;
+    bool mergeable; /* neighbouring tiles may be run by one call where no partials are wanted: the
+                       dependency grain and the loop tile are two numbers */
     const peal_task_access *access; /* kernels: read, update, write in listed order */
     int access_count;
     const peal_task_reduction *reduction;

@@ -1,7 +1,8 @@
 /* Kernels of the broken specs: right themselves. */
 PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))
 {
-    PEAL_FOR_2D(t, x, y) {
+    PEAL_FOR_2D(t, x, y)
+    {
         PEAL_AT(b, x, y) = 0.25 * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) +
                                    PEAL_AT(a, x, y - 1) + PEAL_AT(a, x, y + 1));
     }
@@ -9,7 +10,8 @@ PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))
 
 PEAL_KERNEL(fill)(peal_tile t, PEAL_WRITE(double, p))
 {
-    PEAL_FOR (t, i, 16) {
+    PEAL_FOR(t, i, 16)
+    {
         p[i] = (double)i;
     }
 }
