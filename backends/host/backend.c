@@ -13,7 +13,7 @@ static const char *refuses(peal_mode mode)
     return NULL;
 }
 
-static const host_executor *executor_of(peal_mode mode)
+static const host_executor *executor_of(peal_mode mode, int workers)
 {
     switch (mode) {
     case PEAL_MODE_SERIAL:
@@ -21,7 +21,8 @@ static const host_executor *executor_of(peal_mode mode)
     case PEAL_MODE_SYNC:
         return &host_sync;
     case PEAL_MODE_STREAM:
-        return &host_stream;
+        /* One lane has nothing to be ordered against: it walks ahead itself, without a queue. */
+        return workers > 1 ? &host_stream : &host_fused;
     case PEAL_MODE_FUSED:
         return &host_fused;
     default:
@@ -63,7 +64,7 @@ static peal_status prepare(host_plan *plan)
 static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out)
 {
     peal_source nowhere = {0};
-    const host_executor *executor = executor_of(desc->mode);
+    const host_executor *executor = executor_of(desc->mode, desc->workers);
 
     if (!executor)
         return peal_report(desc->diagnostics, PEAL_E213, nowhere, "use --mode auto", "%s",
