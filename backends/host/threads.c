@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "backends/host/threads.h"
 
+#include "backends/host/placement.h"
+
 #include "backends/host/wait.h"
 
 #include <pthread.h>
@@ -81,21 +83,17 @@ static void place(const host_threads *threads, int per_rank)
 {
     const peal_machine *machine = threads->plan->rank[0].schedule->machine;
     int first = threads->plan->rank[0].schedule->rank * per_rank;
-    cpu_set_t allowed;
+    int cpu[HOST_MOST_CPUS], cores = 0;
 
-    if (!machine || sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
-        machine->ranks * per_rank != CPU_COUNT(&allowed))
+    if (!machine || machine->ranks * per_rank > host_allowed_cores())
         return;
-    int number = 0;
-    for (int core = 0; core < CPU_SETSIZE; core++) {
-        if (!CPU_ISSET(core, &allowed))
-            continue;
-        int thread = number++ - first;
-        if (thread < 0 || thread >= threads->created)
-            continue;
+    int count = host_placement_list(cpu, &cores);
+    if (machine->ranks * per_rank != count && machine->ranks * per_rank != cores)
+        return;
+    for (int thread = 0; thread < threads->created && first + thread < count; thread++) {
         cpu_set_t one;
         CPU_ZERO(&one);
-        CPU_SET(core, &one);
+        CPU_SET(cpu[first + thread], &one);
         pthread_setaffinity_np(threads->id[thread], sizeof(one), &one);
     }
 }
