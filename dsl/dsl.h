@@ -13,7 +13,8 @@
 /* Finishes a graph: names resolved, keys checked, everything reported at once. *out belongs to the
  * graph and stays valid until peal_graph_destroy. Nothing can be added afterwards. A second call
  * gives the same result, but does not report again. `diagnostics` is also where peal_graph_data's
- * `constant` reports: it must live as long as that is called (see peal_graph_report_to). */
+ * `constant` reports: it must live as long as that is called (see peal_graph_report_to). `constant`
+ * keeps what it has read: one thread at a time may call it. */
 peal_status peal_graph_resolve(peal_graph *graph, peal_diagnostics *diagnostics,
                                const peal_graph_data **out);
 

@@ -65,7 +65,7 @@ rank_view *view_at(peal_compilation *c, int rank, int stage)
         for (int i = 0; i < 2 && stages[next][i] && !v->status; i++)
             v->status = stages[next][i](c, v);
     }
-    return v->status ? NULL : v;
+    return v->status && stage >= v->stage ? NULL : v; /* stages before the failed one are good */
 }
 
 static void add_hidden(peal_compilation *c, const peal_statement *s, int item,

@@ -263,6 +263,9 @@ peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
                       const message_end **twin);
 /* False: a condition that only depends on the rank keeps the statement from ever happening here. */
 bool is_active(const rank_view *v, const peal_statement *s);
+/* Reports a statement between all ranks that another rank never runs. */
+peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_view *other,
+                          const peal_statement *s);
 /* exchange.c */
 peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s);
 peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);

@@ -164,8 +164,12 @@ static peal_status add_both_ends(peal_compilation *c, rank_view *v, const peal_s
         peal_status status = exchange_pieces(c, outgoing ? other : v, s, &sink);
         if (status)
             return status;
-        if (m.piece_count)
-            add_message(c, v, m);
+        if (!m.piece_count)
+            continue;
+        status = check_partner(c, v, other, s);
+        if (status)
+            return status;
+        add_message(c, v, m);
     }
     return PEAL_STATUS_OK;
 }

@@ -234,6 +234,36 @@ static peal_status add_explicit(peal_compilation *c, rank_view *v, const message
     return PEAL_STATUS_OK;
 }
 
+static bool communicates(const peal_statement *s)
+{
+    return s->kind == PEAL_STATEMENT_EXCHANGE || s->kind == PEAL_STATEMENT_REDUCE ||
+           s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
+}
+
+/* A condition that changes during the run must be the same on all ranks. */
+static peal_status check_when(peal_compilation *c, const peal_statement *s)
+{
+    unsigned uses = s->when && communicates(s) ? peal_expr_uses(s->when) : 0;
+    if (!(uses & PEAL_USES_RANK) || !(uses & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
+        return PEAL_STATUS_OK;
+    return peal_report(
+        c->diagnostics, PEAL_E144, s->source,
+        "let `when` depend on the rank alone, inside a `repeat: 1` with a `when` for "
+        "the rest",
+        "the `when` of `%s` depends on the rank and on what changes during the run", s->name);
+}
+
+peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_view *other,
+                          const peal_statement *s)
+{
+    if (is_active(other, s))
+        return PEAL_STATUS_OK;
+    return peal_report(c->diagnostics, PEAL_E139, s->source,
+                       "give it a `when` that is the same on all ranks",
+                       "`%s` on rank %d needs rank %d, but rank %d takes no part", s->name, v->rank,
+                       other->rank, other->rank);
+}
+
 peal_status make_messages(peal_compilation *c, rank_view *v)
 {
     peal_status first = PEAL_STATUS_OK;
@@ -245,11 +275,12 @@ peal_status make_messages(peal_compilation *c, rank_view *v)
         int before = v->message_count;
         if (!s || !is_active(v, s))
             continue;
-        if (s->kind == PEAL_STATEMENT_EXCHANGE)
+        status = check_when(c, s);
+        if (!status && s->kind == PEAL_STATEMENT_EXCHANGE)
             status = add_exchange(c, v, s);
-        else if (s->kind == PEAL_STATEMENT_REDUCE)
+        else if (!status && s->kind == PEAL_STATEMENT_REDUCE)
             status = add_reduction_messages(c, v, s);
-        else if (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV)
+        else if (!status && (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV))
             for (int k = v->statement[i].first_end;
                  k >= 0 && k < v->end_count && v->end[k].statement == i; k++) {
                 peal_status found = add_explicit(c, v, &v->end[k]);

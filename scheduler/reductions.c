@@ -169,6 +169,8 @@ peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal
         pair_messages pair = {0};
         if (peer == v->rank || !(s->u.reduce.along < 0 || in_my_row(c, v, peer, s->u.reduce.along)))
             continue;
+        rank_view *other = view_at(c, peer, 1);
+        status = other ? check_partner(c, v, other, s) : c->view[peer]->status;
         for (int i = 0; !status && i < s->u.reduce.item_count; i++)
             status = item_pieces(c, v, s, i, peer, &pair, NULL);
         for (int phase = 0; !status && phase < 2; phase++)

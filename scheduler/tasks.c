@@ -293,16 +293,6 @@ static peal_status cut_into_tiles(peal_compilation *c, rank_view *v,
     return PEAL_STATUS_OK;
 }
 
-static peal_status check_element(peal_compilation *c, const rank_view *v, int array,
-                                 peal_source source)
-{
-    if (v->layout[array].stored.axis_count == 1 && v->layout[array].stored.hi[0] == 1)
-        return PEAL_STATUS_OK;
-    return peal_report(c->diagnostics, PEAL_E133, source, "use a buffer of one element",
-                       "`%s` has %lld elements on rank %d", array_name(c, array),
-                       (long long)v->layout[array].stored.hi[0], v->rank);
-}
-
 static peal_status add_reductions(peal_compilation *c, rank_view *v, const peal_statement *s,
                                   int index)
 {
@@ -315,10 +305,8 @@ static peal_status add_reductions(peal_compilation *c, rank_view *v, const peal_
         int array = task->reduction[i].array, partials = c->statement_hidden[s->id] + i;
         peal_box stored = {.axis_count = 1, .hi = {v->task[index].tile_count, 1, 1, 1}};
         reduction[i] = (peal_task_reduction){array, partials, task->reduction[i].combine};
-        status = check_element(c, v, array, task->reduction[i].source);
-        if (!status)
-            status = set_dense_layout(c, &v->layout[partials], &stored, array_type(c, partials),
-                                      s->source, s->name);
+        status = set_dense_layout(c, &v->layout[partials], &stored, array_type(c, partials),
+                                  s->source, s->name);
         v->layout[partials].part = v->layout[partials].own = stored;
         int fold = add_task(c, v, s, PEAL_TASK_FOLD);
         v->task[fold].array = array;
@@ -398,7 +386,7 @@ static peal_status make_builtin_task(peal_compilation *c, rank_view *v, const pe
         v->task[index].array = s->u.set.array;
         v->task[index].value = s->u.set.value;
         v->statement[s->id].task = index;
-        return check_element(c, v, s->u.set.array, s->source);
+        return PEAL_STATUS_OK;
     case PEAL_STATEMENT_PRINT:
         index = add_task(c, v, s, PEAL_TASK_PRINT);
         v->task[index].item = s->u.print.item;

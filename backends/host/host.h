@@ -27,6 +27,10 @@ typedef struct host_value {
     const peal_expr *expr; /* NULL: absent */
     bool is_constant;
     peal_value value;
+    /* `counter % modulus == remainder` (or !=), the usual condition, without a walk of the tree */
+    bool is_periodic, unequal;
+    int depth;
+    int64_t modulus, remainder;
 } host_value;
 
 /* What one instance of an op sees of the walk that passed it. */

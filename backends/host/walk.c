@@ -326,6 +326,11 @@ bool host_evaluate_integer(host_rank *rank, const host_value *value, const host_
 bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_frame *frame,
                            bool missing, bool *out)
 {
+    if (value->is_periodic) {
+        *out = (frame->counter[value->depth] % value->modulus == value->remainder) !=
+               value->unequal;
+        return true;
+    }
     peal_value result = {.kind = PEAL_BOOLEAN, .u.boolean = missing};
     if (value->expr && !host_evaluate(rank, value, frame, &result))
         return false;
@@ -333,13 +338,36 @@ bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_
     return true;
 }
 
+/* Counters are never negative, so that C's % is the language's. */
+static void find_period(const peal_expr *expr, const peal_scope *scope, host_value *out)
+{
+    bool compares = expr->kind == PEAL_EXPR_OPERATOR &&
+                    (expr->op == PEAL_OPERATOR_EQUAL || expr->op == PEAL_OPERATOR_UNEQUAL);
+    const peal_expr *modulo = compares ? expr->operand[0] : NULL;
+    if (!modulo || modulo->kind != PEAL_EXPR_OPERATOR || modulo->op != PEAL_OPERATOR_MODULO ||
+        modulo->operand[0]->kind != PEAL_EXPR_COUNTER)
+        return;
+    unsigned dynamic = PEAL_USES_COUNTER | PEAL_USES_ELEMENT;
+    if ((peal_expr_uses(modulo->operand[1]) | peal_expr_uses(expr->operand[1])) & dynamic)
+        return;
+    if (peal_expr_integer(modulo->operand[1], scope, 0, &out->modulus, NULL) ||
+        peal_expr_integer(expr->operand[1], scope, 0, &out->remainder, NULL))
+        return;
+    out->is_periodic = out->modulus > 0;
+    out->unequal = expr->op == PEAL_OPERATOR_UNEQUAL;
+    out->depth = modulo->operand[0]->index;
+}
+
 peal_status host_value_prepare(host_rank *rank, const peal_expr *expr, host_value *out)
 {
     *out = (host_value){.expr = expr};
-    if (!expr || (peal_expr_uses(expr) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
+    if (!expr)
         return PEAL_STATUS_OK;
     peal_scope scope;
     host_scope_fill(rank, NULL, &scope);
+    find_period(expr, &scope, out);
+    if (peal_expr_uses(expr) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT))
+        return PEAL_STATUS_OK;
     peal_status status =
         peal_expr_evaluate(expr, &scope, &out->value, rank->plan->desc.diagnostics);
     out->is_constant = status == PEAL_STATUS_OK;

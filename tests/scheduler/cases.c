@@ -1,0 +1,203 @@
+/* Broken specs: each has one mistake that only the scheduler can see. A spec is HEAD (2 lines),
+ * what it declares, and its statements.
+ *
+ * What dsl/ sees first has its cases there: a buffer where a field must stand or one element is
+ * wanted, lists of another type (E063), steps of a direction that are constants (E073), a rim in a
+ * message (E012), `repeat` and the `when` of loops and swaps that differ by rank (E042, E067). */
+#include "tests/scheduler/cases.h"
+
+#define HEAD "peal: 1\nkernels: k.c\n"
+/* line 3 to 5; statements begin at line 7, after `step:` */
+#define GRID                                                                                       \
+    HEAD "topology: {dims: [auto, 1]}\n"                                                           \
+         "fields: {u: {size: [12, 8], halo: 1}, v: {like: u}}\n"                                   \
+         "buffers: {s: {}, r: {}, b: {count: 6}, c: {count: 6}, i: {type: i64, count: 6}}\n"       \
+         "step:\n- "
+#define LISTS                                                                                      \
+    HEAD "topology: {dims: auto}\n"                                                                \
+         "buffers: {b: {count: 6}, c: {count: 6}, two: {type: i32, values: [0, 1]}, one: {type: "  \
+         "i32, values: [0]}, far: {type: i32, values: [0, 7]}, wide: "                             \
+         "{type: i32, values: [0, 3, 9]}, down: {type: i32, values: [0, 3, 2]}}\n"                 \
+         "# nothing\nstep:\n- "
+
+const graph_case graph_cases[] = {
+    /* sizes */
+    {HEAD "fields: {u: {size: 0}}\n", 1, PEAL_E120, 3, 20, "extent"},
+    {HEAD "fields: {u: {size: [8, 1 - 9]}}\n", 1, PEAL_E120, 3, 26, "extent"},
+    {HEAD "fields: {u: {size: 4294967296}}\n", 1, PEAL_E120, 3, 20, NULL},
+    {HEAD "fields: {u: {size: 8, align: 0}}\n", 1, PEAL_E120, 3, 30, "align"},
+    {HEAD "fields: {u: {size: 8, coarsen: 0}}\n", 1, PEAL_E120, 3, 32, "coarsen"},
+    {HEAD "fields: {u: {size: 8, stagger: -1}}\n", 1, PEAL_E120, 3, 32, "stagger"},
+    {HEAD "fields: {u: {size: 8, halo: [[1, -1]]}}\n", 1, PEAL_E120, 3, 29, "negative halo"},
+    {HEAD "fields: {u: {size: 8, halo: 4294967296}}\n", 1, PEAL_E120, 3, 29, "amount"},
+    {HEAD "fields: {u: {size: [2147483647, 2147483647, 2147483647]}}\n", 1, PEAL_E120, 3, 10,
+     "overflow"},
+    {HEAD "buffers: {b: {count: 2305843009213693952}}\n", 1, PEAL_E120, 3, 11, "overflow"},
+    {HEAD "fields: {u: {size: 8}}\nstep:\n- {task: t, box: [[0, 2147483647], [0, 2147483647], [0, "
+          "2147483647]], tile: [1, 1, 1], read: {u: whole}}\n",
+     1, PEAL_E120, 5, 18, "number of tiles"},
+    {GRID "{task: t, box: {u: {grow: 4294967296}}, write: u}\n", 1, PEAL_E120, 7, 29, "amount"},
+    /* topology */
+    {HEAD "topology: {dims: [2, 2]}\nfields: {u: {size: [8, 8]}}\n", 3, PEAL_E121, 3, 11, NULL},
+    {HEAD "topology: {dims: [2, auto]}\nfields: {u: {size: [8, 8]}}\n", 3, PEAL_E121, 3, 11, NULL},
+    {HEAD "topology: {dims: [0, auto]}\nfields: {u: {size: [8, 8]}}\n", 2, PEAL_E121, 3, 19, NULL},
+    {HEAD "topology: {dims: [1, 9]}\nfields: {u: {size: [8, 8]}}\n", 2, PEAL_E121, 3, 22, NULL},
+    {HEAD "topology: {dims: [1, 1]}\nfields: {u: {size: [8, 8]}}\n", 2, PEAL_E121, 3, 11, NULL},
+    /* parts */
+    {HEAD "topology: {dims: 2}\nfields: {u: {size: 8, align: 2}, c: {like: u, align: 3, coarsen: "
+          "2}}\n",
+     2, PEAL_E122, 4, 34, NULL},
+    {HEAD "topology: {dims: 5}\nfields: {u: {size: 4}}\n", 5, PEAL_E123, 4, 10, "rank 4"},
+    {HEAD "topology: {dims: 3}\nfields: {u: {size: 8, align: 4}}\n", 3, PEAL_E123, 4, 10,
+     "align 4"},
+    {HEAD "topology: {dims: 2}\nfields: {u: {size: 5, halo: 3}}\n", 2, PEAL_E124, 4, 29,
+     "2 points"},
+    {HEAD "topology: {dims: 1, periodic: true}\nfields: {u: {size: 3, halo: 4}}\n", 1, PEAL_E124, 4,
+     29, NULL},
+    {HEAD "topology: {dims: 2}\nfields: {u: {size: 8, halo: 3, align: 2}, c: {like: u, coarsen: "
+          "2}}\n",
+     2, PEAL_E124, 4, 29, "`c`"},
+    {HEAD "buffers: {b: {count: 2 - rank * 3}}\n", 2, PEAL_E125, 3, 24, "rank 1"},
+    {HEAD "fields: {u: {size: [8, 8]}}\nbuffers: {b: {box: {u: {rim: 1}}}}\n", 1, PEAL_E125, 4, 21,
+     "4 boxes"},
+    /* points */
+    {GRID "{task: t, box: {u: [[5, 2], [0, 8]]}, write: u}\n", 1, PEAL_E126, 7, 22, NULL},
+    {GRID "{task: t, box: [[3, 0]], write: s}\n", 1, PEAL_E126, 7, 18, NULL},
+    {GRID "{task: t, box: u, read: {v: [[4, 3], [0, 1]]}, write: u}\n", 1, PEAL_E126, 7, 31, NULL},
+    {GRID "{task: t, box: {u: {border: [ranks + 1, 0]}}, write: u}\n", 1, PEAL_E127, 7, 31, NULL},
+    {GRID "{send: b, to: [ranks]}\n- {recv: c, from: [-ranks]}\n", 2, PEAL_E127, 7, 17, NULL},
+    {HEAD "topology: {dims: [1, 2]}\nfields: {u: {size: 8}}\n# none\nstep:\n- {task: t, box: {u: "
+          "{border: [0, 1]}}, write: u}\n",
+     2, PEAL_E127, 7, 31, "no axis y"},
+    {GRID "{task: t, box: {u: {grow: 2}}, write: u}\n", 1, PEAL_E128, 7, 19, "beyond the end"},
+    {GRID "{task: t, box: {u: [[-2, 4], [0, 8]]}, write: u}\n", 1, PEAL_E128, 7, 19, NULL},
+    {GRID "{task: t, box: {u: {part: 2}}, write: u}\n", 2, PEAL_E128, 7, 19, "extends"},
+    {GRID "{send: {b: [[2, 7]]}, to: 0, when: rank == 1}\n- {recv: b, from: 1, when: rank == 0}\n",
+     2, PEAL_E128, 7, 11, "6 elements"},
+    {GRID "{task: t, box: {u: {rim: 1, part: interior}}, write: u}\n", 1, PEAL_E129, 7, 19, "rim"},
+    /* tasks */
+    {GRID "{task: t, box: u, read: {v: {star: 2}}, write: u}\n", 1, PEAL_E130, 7, 28, "touches"},
+    {GRID "{task: t, box: {u: {grow: 1}}, read: {v: {grow: 1}}, write: u}\n", 1, PEAL_E130, 7, 41,
+     NULL},
+    {GRID "{task: t, box: u, read: {v: [[0, 14], [0, 1]]}, write: u}\n", 1, PEAL_E130, 7, 28, NULL},
+    {GRID "{task: t, box: [[0, 8]], tile: 1, write: {b: {per_tile: 1}}}\n", 1, PEAL_E130, 7, 45,
+     "8 tiles"},
+    {GRID "{task: t, box: [[0, 8]], tile: 1, write: {b: tile}}\n", 1, PEAL_E130, 7, 45, NULL},
+    {GRID "{task: t, box: [[0, 3]], tile: 1, write: {b: {per_tile: 0}}}\n", 1, PEAL_E130, 7, 45,
+     NULL},
+    {GRID "{task: t, box: u, tile: [4, 4], write: [u, s]}\n", 1, PEAL_E131, 7, 46, "`s`"},
+    {GRID "{task: t, box: u, tile: [4, 4], update: {b: whole}}\n", 1, PEAL_E131, 7, 44, "`b`"},
+    {GRID "{task: t, box: u, tile: [0, 4], write: u}\n", 1, PEAL_E132, 7, 28, "0 points"},
+    /* communication */
+    {GRID "{exchange: {u: {star: 2}}}\n", 2, PEAL_E134, 7, 15, NULL},
+    {GRID "{exchange: [u, {v: {grow: [[2, 0], 0]}}]}\n", 2, PEAL_E134, 7, 19, "`v`"},
+    {GRID "{reduce: {s: sum}, to: 2}\n", 2, PEAL_E135, 7, 26, "no rank 2"},
+    {HEAD "buffers: {b: {count: rank + 1}}\nstep:\n- {allreduce: {b: sum}}\n", 2, PEAL_E135, 5, 16,
+     "1 elements on rank 0"},
+    {HEAD "fields: {u: {size: [8, 8]}}\nbuffers: {b: {box: u}}\nstep:\n- {allreduce: {b: sum}}\n",
+     1, PEAL_E135, 6, 16, "plain"},
+    {LISTS "{send: b, to: two, offsets: one}\n- {recv: c, from: two, offsets: one}\n", 2, PEAL_E136,
+     7, 17, NULL},
+    {LISTS "{send: b, to: far}\n- {recv: c, from: two, offsets: 3}\n", 2, PEAL_E137, 7, 17,
+     "rank 7"},
+    {GRID "{send: b, to: ranks}\n- {recv: c, from: 0}\n", 2, PEAL_E137, 7, 17, "rank 2"},
+    {GRID "{send: b, to: rank - 1}\n- {recv: c, from: rank - 1}\n", 1, PEAL_E137, 7, 17, "rank -1"},
+    {LISTS "{send: {b: [[0, 3]]}, to: two}\n- {recv: c, from: two}\n", 2, PEAL_E138, 8, 3,
+     "same elements"},
+    {LISTS "{send: b, to: two, offsets: wide}\n- {recv: c, from: two, offsets: 3}\n", 2, PEAL_E138,
+     7, 3, NULL},
+    {LISTS "{send: b, to: two, offsets: down}\n- {recv: c, from: two, offsets: 3}\n", 2, PEAL_E138,
+     7, 3, NULL},
+    {LISTS "{send: b, to: all, offsets: 4}\n- {recv: c, from: all, offsets: 3}\n", 2, PEAL_E138, 7,
+     3, NULL},
+    {GRID "{send: b, to: 0, when: rank == 1}\n", 2, PEAL_E139, 7, 3, "no matching recv"},
+    {GRID "{recv: b, from: 0, when: rank == 1}\n", 2, PEAL_E139, 7, 3, "no matching send"},
+    {GRID "{send: b, to: [1, 0]}\n- {recv: c, from: [1, 0]}\n", 2, PEAL_E139, 7, 3, NULL},
+    {GRID "{send: b, to: 0, when: rank == 1, tag: 1}\n- {recv: c, from: 1, when: rank == 0}\n", 2,
+     PEAL_E139, 7, 3, "send of `b`"},
+    {GRID "{send: b, to: 0, when: rank == 1, tag: 1}\n- {recv: c, from: 1, when: rank == 0}\n", 2,
+     PEAL_E139, 8, 3, NULL},
+    {GRID "{exchange: u, when: rank == 0}\n", 2, PEAL_E139, 7, 3, "rank 1 takes no part"},
+    {GRID "{exchange: u, when: rank > 0}\n", 2, PEAL_E139, 7, 3, "rank 0 takes no part"},
+    {GRID "{allreduce: {s: sum}, when: rank < 2}\n", 3, PEAL_E139, 7, 3, "rank 2 takes no part"},
+    {GRID "{send: b, to: 0, when: rank == 1}\n- {send: b, to: 0, when: rank == 1}\n"
+          "- {recv: c, from: 1, when: rank == 0}\n",
+     2, PEAL_E140, 7, 3, "2 such"},
+    {GRID "{send: b, to: 0, when: rank == 1}\n- {recv: c, from: 1, when: rank == 0}\n"
+          "- {recv: c, from: 1, when: rank == 0}\n",
+     2, PEAL_E140, 8, 3, "2 such"},
+    {GRID "{send: b, to: 0, when: rank == 1}\n- {recv: {c: [[0, 5]]}, from: 1, when: rank == 0}\n",
+     2, PEAL_E141, 7, 3, "6 elements are sent, 5"},
+    {GRID "{send: b, to: 0, when: rank == 1}\n- {recv: i, from: 1, when: rank == 0}\n", 2,
+     PEAL_E142, 7, 3, "i64"},
+    {GRID "{repeat: 2, step: [{send: b, to: 0, when: rank == 1}]}\n- {recv: c, from: 1, when: "
+          "rank == 0}\n",
+     2, PEAL_E143, 7, 22, NULL},
+    {GRID "{send: b, to: 1 - rank, when: step % 2 == 0}\n- {recv: c, from: 1 - rank}\n", 2,
+     PEAL_E144, 7, 3, NULL},
+    {GRID "{send: b, to: [1, 0], when: step % 2 == 0}\n- {recv: c, from: [-1, 0], when: step % 2 "
+          "== 1}\n",
+     2, PEAL_E144, 7, 3, NULL},
+    {GRID "{send: b, to: 1 - rank, when: rank == 0 and step % 2 == 0}\n"
+          "- {recv: c, from: 1 - rank, when: rank == 0 and step % 2 == 0}\n",
+     2, PEAL_E144, 7, 3, "rank"},
+    {GRID "{exchange: u, when: rank == 0 and step % 2 == 0}\n", 2, PEAL_E144, 7, 3, "rank"},
+    {GRID "{allreduce: {s: sum}, when: rank == step}\n", 2, PEAL_E144, 7, 3, "rank"},
+    {GRID "{recv: c, from: (rank + 1) % ranks}\n- {send: b, to: (rank + ranks - 1) % ranks}\n", 3,
+     PEAL_E145, 7, 3, "rank 0 waits"},
+    {GRID "{recv: c, from: 1 - rank, when: rank < 2}\n- {send: b, to: 1 - rank, when: rank < 2}\n",
+     3, PEAL_E145, 7, 3, "rank 1 waits"},
+    {GRID "{recv: c, from: rank}\n- {send: b, to: rank}\n", 1, PEAL_E145, 7, 3, "rank 0"},
+};
+const int graph_case_count = sizeof(graph_cases) / sizeof(graph_cases[0]);
+
+const valid_case valid_cases[] = {
+    {"a periodic axis of one rank, the halo as wide as the part",
+     HEAD "topology: {dims: 1, periodic: true}\nfields: {u: {size: 3, halo: 3}, v: {like: u}}\n"
+          "step:\n- {exchange: u}\n- {task: t, box: u, read: {u: {star: 3}}, write: v}\n",
+     1},
+    {"a periodic axis of two ranks, left and right apart",
+     GRID
+     "{send: {u: {border: [1, 0]}}, to: [1, 0]}\n- {send: {u: {border: [-1, 0]}}, to: [-1, 0]}\n"
+     "- {recv: {u: {halo: [1, 0]}}, from: [1, 0]}\n"
+     "- {recv: {u: {halo: [-1, 0]}}, from: [-1, 0]}\n",
+     2},
+    {"periodic in both axes, two ranks on one of them",
+     HEAD "topology: {dims: [2, 1], periodic: true}\n"
+          "fields: {u: {size: [5, 2], halo: 2}, v: {like: u}}\nstep:\n- {exchange: u}\n"
+          "- {task: t, box: u, read: {u: {grow: 2}}, write: v}\n",
+     2},
+    {"the halo as wide as the smallest part of an uneven division",
+     HEAD "topology: {dims: 3}\nfields: {u: {size: 7, halo: 2}, v: {like: u}}\nstep:\n"
+          "- {exchange: u}\n- {task: t, box: u, read: {u: {star: 2}}, write: v}\n",
+     3},
+    {"recv above its send in a pipeline",
+     GRID "{recv: {u: {halo: [-1, 0]}}, from: [-1, 0]}\n- {task: t, box: u, read: {u: {grow: [[1, "
+          "0], 0]}}, write: v}\n- {send: {u: {border: [1, 0]}}, to: [1, 0]}\n",
+     4},
+    {"conditions on the rank alone that differ",
+     GRID "{send: b, to: 1, when: rank == 0}\n- {recv: c, from: 0, when: rank == 1}\n", 3},
+    {"a condition on the rank inside one on the step",
+     GRID "{repeat: 1, when: step % 2 == 0, step: [{send: b, to: 1, when: rank == 0}, {recv: c, "
+          "from: 0, when: rank == 1}]}\n",
+     3},
+    {"a message to oneself", GRID "{send: b, to: rank}\n- {recv: c, from: rank}\n", 2},
+    {"a send nobody is there for", GRID "{send: b, to: [1, 0]}\n- {recv: c, from: [-1, 0]}\n", 1},
+    {"align, stagger and coarsen",
+     HEAD "topology: {dims: [2, 2]}\nfields: {u: {size: [10, 8], halo: 1, align: 2}, c: {like: u, "
+          "coarsen: 2}, e: {like: u, stagger: [1, 0]}}\nstep:\n- {exchange: [u, c, e]}\n"
+          "- {task: t, box: c, read: [{u: {star: 1}}, {c: {star: 1}}], write: e}\n",
+     4},
+    {"more ranks along an axis than it has tiles",
+     HEAD "topology: {dims: [1, 4]}\nfields: {u: {size: [4, 4]}}\nstep:\n- {task: t, box: u, "
+          "tile: [9, 9], update: u}\n",
+     4},
+    {"an empty box, an empty buffer",
+     GRID "{task: t, box: {u: [[3, 3], [0, 8]]}, write: u}\n- {task: e, box: [[0, 0]], write: {b: "
+          "tile}}\n",
+     3},
+    {"lists and offsets",
+     LISTS "{send: b, to: two, offsets: 3}\n- {recv: c, from: two, offsets: 3}\n", 2},
+    {"a row of one rank", LISTS "{allreduce: {b: sum}, along: x}\n", 1},
+};
+const int valid_case_count = sizeof(valid_cases) / sizeof(valid_cases[0]);

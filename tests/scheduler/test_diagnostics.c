@@ -1,0 +1,127 @@
+/* Every diagnostic of the scheduler, provoked by the smallest spec that has it, with its line and
+ * column; and specs at the edge of what is allowed, which must pass. The last test fails if a code
+ * of the section has no case. */
+#include "dsl/dsl.h"
+#include "scheduler/scheduler.h"
+#include "tests/scheduler/cases.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool seen[PEAL_CODE_COUNT];
+
+static peal_status schedule_all(const peal_graph_data *data, int ranks, peal_mode mode,
+                                peal_diagnostics *list)
+{
+    peal_machine machine = {.ranks = ranks, .processes = 1, .workers = 2, .cache_bytes = 1 << 18};
+    peal_compilation *c = NULL;
+    peal_status status = peal_compilation_create(data, &machine, mode, list, &c);
+    if (status)
+        return status;
+    status = peal_compilation_check(c);
+    for (int rank = 0; !status && rank < ranks; rank++) {
+        const peal_schedule *schedule;
+        status = peal_compilation_schedule(c, rank, &schedule);
+    }
+    peal_compilation_destroy(c);
+    return status;
+}
+
+static peal_status compile_text(const char *text, int ranks, peal_mode mode, peal_diagnostics *list)
+{
+    peal_graph *graph = NULL;
+    const peal_graph_data *data = NULL;
+    peal_status status =
+        peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list, &graph);
+    if (!status)
+        status = peal_graph_resolve(graph, list, &data);
+    if (!status)
+        status = schedule_all(data, ranks, mode, list);
+    peal_graph_destroy(graph);
+    return status;
+}
+
+static bool is_at(const peal_diagnostic *d, const graph_case *c)
+{
+    return d->source.line == c->line && d->source.column == c->column &&
+           (!c->message || strstr(d->message, c->message));
+}
+
+/* All that is reported has this code, and one of it stands at this place. */
+static bool passes(const graph_case *c)
+{
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_status status = compile_text(c->text, c->ranks, PEAL_MODE_FUSED, list);
+    bool here = false, alone = true;
+    for (int i = 0; i < peal_diagnostics_count(list); i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(list, i);
+        here = here || is_at(d, c);
+        alone = alone && d->code == c->code;
+        seen[d->code] = true;
+    }
+    bool good = here && alone && status == peal_code_status(c->code);
+    if (!good) {
+        fprintf(stderr, "%s\n%d ranks: expected %s at %d:%d%s%s, found status %d:\n", c->text,
+                c->ranks, peal_code_name(c->code), c->line, c->column, c->message ? ", " : "",
+                c->message ? c->message : "", (int)status);
+        peal_diagnostics_print(list, stderr, 0);
+    }
+    peal_diagnostics_destroy(list);
+    return good;
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    int bad = 0;
+    for (int i = 0; i < graph_case_count; i++)
+        bad += !passes(&graph_cases[i]);
+    assert_int_equal(bad, 0);
+}
+
+static void test_edges_of_what_is_allowed(void **state)
+{
+    (void)state;
+    static const peal_mode modes[] = {PEAL_MODE_SERIAL, PEAL_MODE_SYNC, PEAL_MODE_STREAM,
+                                      PEAL_MODE_FUSED};
+    int bad = 0;
+    for (int i = 0; i < valid_case_count; i++)
+        for (int m = 0; m < 4; m++) {
+            peal_diagnostics *list = peal_diagnostics_create();
+            if (compile_text(valid_cases[i].text, valid_cases[i].ranks, modes[m], list)) {
+                bad++;
+                fprintf(stderr, "%s, %s:\n%s", valid_cases[i].what, peal_mode_name(modes[m]),
+                        valid_cases[i].text);
+                peal_diagnostics_print(list, stderr, 0);
+            }
+            peal_diagnostics_destroy(list);
+        }
+    assert_int_equal(bad, 0);
+}
+
+static void test_every_code_has_a_case(void **state)
+{
+    (void)state;
+    static const peal_code codes[] = {
+#define PEAL_DIAGNOSTIC(code, status, title, explanation) PEAL_##code,
+#include "base/diagnostics/scheduler.def"
+#undef PEAL_DIAGNOSTIC
+    };
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (!seen[codes[i]])
+            fail_msg("no case provokes %s", peal_code_name(codes[i]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_edges_of_what_is_allowed),
+        cmocka_unit_test(test_every_code_has_a_case),
+    };
+    return cmocka_run_group_tests_name("scheduler diagnostics", tests, NULL, NULL);
+}
