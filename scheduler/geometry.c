@@ -77,7 +77,7 @@ void part_along(const peal_compilation *c, const field_shape *s, int axis, int p
     (void)c;
     *lo = peal_ceil_divide(low, s->coarsen[axis]);
     *hi = peal_ceil_divide(high, s->coarsen[axis]);
-    if (position == ranks - 1)
+    if (position == ranks - 1 && *hi > *lo) /* a rank needs a point beside these */
         *hi += s->stagger[axis];
 }
 

@@ -233,14 +233,63 @@ static peal_box interior_of(const peal_compilation *c, const rank_view *v, int a
     return box;
 }
 
+/* All points of the box, over all ranks. */
+static peal_status global_points(peal_compilation *c, const rank_view *v, const peal_points *p,
+                                 const field_shape *s, peal_box *out)
+{
+    int64_t amount[PEAL_AXES][2] = {{0}};
+    peal_status status = PEAL_STATUS_OK;
+    if (p->kind == PEAL_POINTS_GROW)
+        status = amount_of(c, &v->scope, &p->amount, amount);
+    *out = global_box(s, (const int64_t(*)[2])amount);
+    peal_box ranges;
+    if (p->kind != PEAL_POINTS_RANGES)
+        return status;
+    status = ranges_of(c, &v->scope, &p->ranges, &ranges);
+    for (int k = 0; !status && k < s->axis_count; k++) {
+        bool given = k < ranges.axis_count;
+        out->lo[k] = given ? ranges.lo[k] : -s->halo[k][0];
+        out->hi[k] = given ? ranges.hi[k] : s->size[k] + s->halo[k][1];
+    }
+    return status;
+}
+
+/* Cuts [*lo, *hi) to the points of [low, high) and, if periodic, their images; false: these are
+ * several pieces. */
+static bool cut_with_images(int64_t low, int64_t high, bool periodic, int64_t size, int64_t *lo,
+                            int64_t *hi)
+{
+    int64_t from = *lo, to = *hi, end = from;
+    bool any = false;
+    if (periodic)
+        low = low > 0 ? low : 0, high = high < size ? high : size;
+    for (int image = periodic ? -1 : 0; image <= periodic; image++) {
+        int64_t first = low + image * size, last = high + image * size;
+        first = first > from ? first : from;
+        last = last < to ? last : to;
+        if (first >= last)
+            continue;
+        if (any && first != end)
+            return false;
+        *lo = any ? *lo : first;
+        *hi = end = last;
+        any = true;
+    }
+    if (!any)
+        *hi = *lo;
+    return true;
+}
+
 static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_points *p,
                                const field_shape *s, box_list *list)
 {
     int64_t amount[PEAL_AXES][2];
+    peal_box all, box = v->layout[p->array].own;
     peal_status status = amount_of(c, &v->scope, &p->part_amount, amount);
-    if (status || !list->count)
-        return status;
-    for (int k = 0; k < s->axis_count; k++)
+    if (!status)
+        status = global_points(c, v, p, s, &all);
+    bool one_piece = p->kind != PEAL_POINTS_RIM;
+    for (int k = 0; !status && k < s->axis_count; k++) {
         for (int side = 0; side < 2; side++) {
             if (amount[k][side] < 0 || amount[k][side] > s->halo[k][side])
                 return peal_report(
@@ -249,10 +298,19 @@ static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_poi
                     (long long)amount[k][side], "xyzw"[k], array_name(c, p->array),
                     (long long)s -> halo[k][side]);
             if (has_neighbour(c, v, k, side))
-                *(side ? &list->box[0].hi[k] : &list->box[0].lo[k]) +=
-                    side ? amount[k][1] : -amount[k][0];
+                *(side ? &box.hi[k] : &box.lo[k]) += side ? amount[k][1] : -amount[k][0];
         }
-    return PEAL_STATUS_OK;
+        bool periodic = k < PEAL_RANK_AXES && c->periodic[k];
+        one_piece &=
+            cut_with_images(all.lo[k], all.hi[k], periodic, s->size[k], &box.lo[k], &box.hi[k]);
+    }
+    if (!status && !one_piece)
+        status = peal_report(c->diagnostics, PEAL_E129, p->source,
+                             "use a box that is one piece with its images",
+                             "the points of `part` are several boxes on rank %d", v->rank);
+    list->box[0] = box;
+    list->count = 1;
+    return status;
 }
 
 static peal_status take_part(peal_compilation *c, rank_view *v, const peal_points *p,
@@ -260,12 +318,12 @@ static peal_status take_part(peal_compilation *c, rank_view *v, const peal_point
 {
     if (p->part == PEAL_PART_ALL)
         return PEAL_STATUS_OK;
+    if (p->part == PEAL_PART_EXTENDED)
+        return extend_part(c, v, p, s, list);
     if (list->count > 1)
         return peal_report(c->diagnostics, PEAL_E129, p->source,
                            "use `part` with a box that is one piece",
                            "`part` of a rim of several pieces");
-    if (p->part == PEAL_PART_EXTENDED)
-        return extend_part(c, v, p, s, list);
     peal_box inside = interior_of(c, v, p->array, s);
     if (!list->count)
         return PEAL_STATUS_OK;

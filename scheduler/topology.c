@@ -18,24 +18,63 @@ static const peal_array *first_field(const peal_graph_data *graph, int *index)
     return NULL;
 }
 
-/* Halo points that the busiest rank receives in one exchange of a field cut into dims. */
+/* Ranks along one axis that own and store as many points as each other. */
+typedef struct axis_class {
+    int64_t own, stored;
+} axis_class;
+
+enum { CLASSES = 12 }; /* first, last, others: each with parts of up to three sizes, and spare */
+
+/* The classes of an axis cut into `ranks`; -1: some rank gets no point, or a neighbour's halo is
+ * wider than its part. */
+static int axis_classes(const peal_compilation *c, const field_shape *shape, int axis, int ranks,
+                        axis_class out[CLASSES])
+{
+    bool periodic = axis < PEAL_RANK_AXES && c->periodic[axis];
+    int64_t below = shape->halo[axis][0], above = shape->halo[axis][1];
+    int count = 0;
+    for (int position = 0; position < ranks; position++) {
+        bool first = !periodic && position == 0, last = !periodic && position == ranks - 1;
+        int64_t lo, hi;
+        part_along(c, shape, axis, position, ranks, &lo, &hi);
+        if (hi - lo < 1 || (!first && above > hi - lo) || (!last && below > hi - lo))
+            return -1;
+        axis_class found = {hi - lo + (first ? below : 0) + (last ? above : 0),
+                            hi - lo + below + above};
+        int i = 0;
+        while (i < count && (out[i].own != found.own || out[i].stored != found.stored))
+            i++;
+        if (i == count && count < CLASSES)
+            out[count++] = found;
+    }
+    return count;
+}
+
+/* Halo points that the busiest rank receives in one exchange of a field cut into dims; INT64_MAX:
+ * it cannot be cut so. */
 static int64_t busiest_halo(const peal_compilation *c, const field_shape *shape,
                             const int dims[PEAL_RANK_AXES])
 {
-    int64_t own = 1, stored = 1;
+    axis_class class[PEAL_AXES][CLASSES];
+    int count[PEAL_AXES], combinations = 1;
+    int64_t most = 0;
     for (int k = 0; k < shape->axis_count; k++) {
-        int ranks = k < PEAL_RANK_AXES ? dims[k] : 1;
-        bool periodic = k < PEAL_RANK_AXES && c->periodic[k];
-        int64_t part = peal_ceil_divide(shape->size[k], ranks), low = 0, high = 0;
-        if (periodic || ranks > 2)
-            low = shape->halo[k][0], high = shape->halo[k][1];
-        else if (ranks == 2)
-            high = shape->halo[k][0] > shape->halo[k][1] ? shape->halo[k][0] : shape->halo[k][1];
-        if (peal_multiply_overflows(own, part, &own) ||
-            peal_multiply_overflows(stored, part + low + high, &stored))
+        count[k] = axis_classes(c, shape, k, k < PEAL_RANK_AXES ? dims[k] : 1, class[k]);
+        if (count[k] < 0)
             return INT64_MAX;
+        combinations *= count[k];
     }
-    return stored - own;
+    for (int i = 0; i < combinations; i++) {
+        int64_t own = 1, stored = 1;
+        for (int k = 0, left = i; k < shape->axis_count; left /= count[k++]) {
+            const axis_class *of = &class[k][left % count[k]];
+            if (peal_multiply_overflows(own, of->own, &own) ||
+                peal_multiply_overflows(stored, of->stored, &stored))
+                return INT64_MAX;
+        }
+        most = stored - own > most ? stored - own : most;
+    }
+    return most;
 }
 
 typedef struct search {
@@ -101,7 +140,6 @@ static peal_status given_dims(peal_compilation *c, search *s, int64_t *product)
     peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     *product = 1;
     for (int k = 0; k < t->axis_count; k++) {
-        c->periodic[k] = t->periodic[k];
         s->automatic[k] = !t->dims[k];
         if (!t->dims[k])
             continue;
@@ -139,6 +177,7 @@ peal_status choose_dims(peal_compilation *c)
     int field = -1;
     field_shape shape;
     const peal_array *first = first_field(c->graph, &field);
+    memcpy(c->periodic, t->periodic, sizeof(c->periodic)); /* shapes depend on it */
     peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     if (first) {
         peal_status status = shape_of(c, &scope, field, &shape);
