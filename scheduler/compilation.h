@@ -323,7 +323,8 @@ touch virtual_touch(int array, bool write);
 
 /* credits.c: how an outgoing message of rank `sender` is delivered; both ends decide alike. */
 peal_status deliver(peal_compilation *c, int sender, int message_index, delivery *out);
-bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver,
+/* Whether a piece is long enough, where it goes, to be stored in place. */
+bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
                         const peal_piece *piece);
 /* The end of message m of view v at its peer, an index; -1: none. */
 int twin_of(const rank_view *peer_view, int rank, const rank_message *m);

@@ -7,11 +7,12 @@
  * memory. The carrier's send then waits for those uses (which it mostly does anyway). A halo is
  * written in place only where a carrier covers all its readers: checked by replaying both walks
  * over enough iterations to see every rotation of the storages. */
+#include "scheduler/channels/channels.h"
 #include "scheduler/compilation.h"
 
 #include <string.h>
 
-enum { DIRECT_RUN_BYTES = 256, MOST_PERIOD = 12 };
+enum { MOST_PERIOD = 12 };
 
 /* A body in which a message's node stands, and where. */
 typedef struct found_node {
@@ -45,7 +46,7 @@ static bool find_node(const rank_view *v, node_kind kind, int message, found_nod
            find_in(&v->finish, LOOP_FINISH, false, kind, message, out);
 }
 
-bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver,
+bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
                         const peal_piece *piece)
 {
     int array = piece->target_array;
@@ -59,7 +60,7 @@ bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver,
         if (piece->target_extent[k] != stored->hi[k] - stored->lo[k])
             break;
     }
-    return run >= DIRECT_RUN_BYTES;
+    return run >= channel_transport_between(&c->machine, sender, receiver->rank)->in_place_bytes;
 }
 
 typedef struct replay {
@@ -200,7 +201,7 @@ static bool direct_is_covered(replay *r)
         return false;
     for (int i = 0; i < r->m->piece_count; i++) {
         const peal_piece *p = &r->m->piece[i];
-        if (!piece_wants_direct(r->c, r->receiver, p))
+        if (!piece_wants_direct(r->c, r->receiver, r->sender->rank, p))
             continue;
         any = true;
         if (!outside_is_quiet(r, p))

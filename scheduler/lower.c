@@ -1,5 +1,6 @@
 /* Stage 5, lowering: nodes in walk order become ops; messages become copies, flags and waits on
  * channels. */
+#include "scheduler/channels/channels.h"
 #include "scheduler/compilation.h"
 
 #include <string.h>
@@ -282,7 +283,10 @@ static void make_pieces(lowering *l, const rank_message *m, const delivery *d,
     peal_piece *piece = PEAL_ARENA_ARRAY(l->c->arena, peal_piece, m->piece_count);
     for (int i = 0; i < m->piece_count; i++) {
         piece[i] = m->piece[i];
-        piece[i].direct = d->direct && piece_wants_direct(l->c, receiver, &piece[i]);
+        piece[i].direct =
+            d->direct &&
+            piece_wants_direct(l->c, receiver, m->peer == receiver->rank ? l->v->rank : m->peer,
+                               &piece[i]);
         out->message_bytes += piece[i].bytes;
         if (piece[i].direct)
             continue;
@@ -308,12 +312,12 @@ static peal_status make_channel(lowering *l, int index)
         m->outgoing ? deliver(l->c, l->v->rank, index, d) : deliver(l->c, m->peer, twin, d);
     if (status)
         return status;
-    bool same_process = peal_machine_process(&l->c->machine, m->peer) ==
-                        peal_machine_process(&l->c->machine, l->v->rank);
+    const channel_transport *transport =
+        channel_transport_between(&l->c->machine, l->v->rank, m->peer);
     *out = (peal_channel){.outgoing = m->outgoing,
                           .peer = m->peer,
                           .peer_index = peer_index(l->map, m->peer),
-                          .transport = same_process ? PEAL_TRANSPORT_SELF : PEAL_TRANSPORT_SHM,
+                          .transport = transport->kind,
                           .statement = m->own_statement,
                           .edge = edge_name(l, m),
                           .source = l->c->statement[m->own_statement]->source,
@@ -342,13 +346,13 @@ static void make_ready_channels(lowering *l, int first)
             int peer = l->map->peer[i], from = incoming ? peer : l->v->rank,
                 to = incoming ? l->v->rank : peer;
             const segment_map *receiver = incoming ? l->map : map_segment(l->c, l->c->view[peer]);
-            bool same = peal_machine_process(&l->c->machine, peer) ==
-                        peal_machine_process(&l->c->machine, l->v->rank);
+            const channel_transport *transport =
+                channel_transport_between(&l->c->machine, l->v->rank, peer);
             l->channel[first + 2 * i + incoming] = (peal_channel){
                 .outgoing = !incoming,
                 .peer = peer,
                 .peer_index = i,
-                .transport = same ? PEAL_TRANSPORT_SELF : PEAL_TRANSPORT_SHM,
+                .transport = transport->kind,
                 .statement = -1,
                 .edge = peal_arena_print(l->c->arena, "setup done %d->%d", from, to),
                 .slots = 1,

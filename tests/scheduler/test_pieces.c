@@ -98,7 +98,7 @@ static int direction_number(const int direction[PEAL_AXES])
 }
 
 /* Halo points come a direction at a time: those of a direction of which one is read. */
-static void check_exchange(trial *t, const exchange_trial *e, int rank, int statement)
+static void compare_exchange(trial *t, const exchange_trial *e, int rank, int statement)
 {
     rank_view *v = view_at(t->c, rank, 3);
     int position[PEAL_AXES], direction[PEAL_AXES];
@@ -197,7 +197,7 @@ static void test_exchanges(void **state)
         bool valid = trial_compile(&t);
         EXPECT(&t, valid == !brute_is_refused(&t.f), "valid: %d", valid);
         for (int rank = 0; valid && rank < t.ranks; rank++)
-            check_exchange(&t, &e, rank, 0);
+            compare_exchange(&t, &e, rank, 0);
         if (valid)
             check_twins(&t);
         trial_end(&t);
