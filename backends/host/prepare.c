@@ -291,8 +291,8 @@ peal_status host_rank_prepare(host_plan *plan, int index)
     rank->share_count = 1;
     if (plan->desc.mode == PEAL_MODE_FUSED || plan->desc.mode == PEAL_MODE_SYNC)
         rank->share_count = plan->desc.workers;
-    if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count == 1)
-        concurrent = false;
+    if (plan->executor == &host_fused && rank->share_count == 1)
+        concurrent = false; /* one walk makes its decisions itself */
     rank->walker_count = !concurrent ? 0 : rank->share_count;
     atomic_store(&rank->progress.op, -1);
     prepare_arrays(rank);
