@@ -1,0 +1,443 @@
+/* Unrolls schedules into events, accesses and edges. */
+#include "tests/scheduler/unroll.h"
+
+#include "base/expression.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 5 };
+
+/* One rank's walk. */
+typedef struct walk {
+    unrolled *u;
+    const peal_schedule *s;
+    int64_t counter[8];
+    int64_t *passed;   /* by op */
+    int **first_event; /* by op: event of the first tile slot of each instance */
+    int *instance_count;
+    int *binding;         /* by array */
+    int *last_of_channel; /* by channel: last event */
+    uint64_t *messages;   /* by channel: how many the walk has passed */
+    int last_decision;    /* event of the latest DECIDE, ordered before what it decides; -1 */
+    int key[KEY];
+} walk;
+
+typedef struct flag_event {
+    int rank;
+    int64_t offset; /* in the receiver's (credit: the sender's) segment of rank */
+    uint64_t message;
+    int event;
+    bool write, credit;
+    int slots;
+} flag_event;
+
+static flag_event *flags;
+static int flag_count, flag_capacity;
+
+static void *grow(void *list, int count, int *capacity, size_t size)
+{
+    if (count < *capacity)
+        return list;
+    *capacity = *capacity ? 2 * *capacity : 1024;
+    return realloc(list, (size_t)*capacity * size);
+}
+
+static void add_edge(unrolled *u, int from, int to)
+{
+    if (from < 0 || from == to)
+        return;
+    u->edge = grow(u->edge, u->edge_count, &u->edge_capacity, sizeof(*u->edge));
+    u->edge[u->edge_count][0] = from;
+    u->edge[u->edge_count++][1] = to;
+}
+
+static void add_access(walk *w, int of_event, const int key[KEY], int rank, int storage,
+                       int64_t slot, peal_box box, bool write)
+{
+    unrolled *u = w->u;
+    if (peal_box_is_empty(&box))
+        return;
+    u->access = grow(u->access, u->access_count, &u->access_capacity, sizeof(*u->access));
+    access *a = &u->access[u->access_count++];
+    *a = (access){.event = of_event,
+                  .memory_rank = rank,
+                  .storage = storage,
+                  .slot = slot,
+                  .box = box,
+                  .write = write};
+    memcpy(a->key, key, sizeof(a->key));
+}
+
+static int add_event(walk *w, int op, int64_t tile)
+{
+    unrolled *u = w->u;
+    if (u->event_count == UNROLL_EVENTS) {
+        u->overflow = true;
+        return UNROLL_EVENTS - 1;
+    }
+    event *e = &u->event[u->event_count];
+    *e = (event){.rank = w->s->rank, .op = op, .tile = tile};
+    memcpy(e->key, w->key, sizeof(e->key));
+    if (w->last_decision >= 0)
+        add_edge(u, w->last_decision, u->event_count);
+    return u->event_count++;
+}
+
+static int64_t tile_count(const peal_schedule *s, const peal_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH ? s->task[op->task].tile_count : 1;
+}
+
+static bool in_range(const peal_tile_range *r, int tiling, const int64_t index[PEAL_AXES])
+{
+    bool inside = r->tiling == tiling;
+    for (int k = 0; k < PEAL_AXES; k++)
+        inside &= index[k] >= r->lo[k] && index[k] < r->hi[k];
+    return inside;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* Edges from the tiles of A that dependence d maps tile `index` of B to. */
+static void follow(walk *w, const peal_dependence *d, int tiling, const int64_t index[PEAL_AXES],
+                   int to)
+{
+    const peal_op *a = &w->s->op[d->op];
+    int64_t instance = w->passed[d->op] - 1 - d->lag, lo[PEAL_AXES], hi[PEAL_AXES], i[PEAL_AXES];
+    if (instance < 0 || (!d->all && d->b_tiling >= 0 && d->b_tiling != tiling))
+        return;
+    const int *events = w->first_event[d->op] + instance * tile_count(w->s, a);
+    if (d->all) {
+        for (int64_t t = 0; t < tile_count(w->s, a); t++)
+            add_edge(w->u, events[t], to);
+        return;
+    }
+    for (int k = 0; k < PEAL_AXES; k++) {
+        const peal_map_axis *m = &d->map[k];
+        int64_t j = m->b_axis < 0 ? 0 : index[m->b_axis];
+        lo[k] = floor_div(j * m->step + m->low, m->divisor);
+        hi[k] = floor_div(j * m->step + m->high, m->divisor);
+        lo[k] = lo[k] > m->first ? lo[k] : m->first;
+        hi[k] = hi[k] < m->last ? hi[k] : m->last;
+    }
+    const peal_tiling *g =
+        a->kind == PEAL_OP_LAUNCH ? &w->s->task[a->task].tiling[d->a_tiling] : NULL;
+    for (i[3] = lo[3]; i[3] <= hi[3]; i[3]++)
+        for (i[2] = lo[2]; i[2] <= hi[2]; i[2]++)
+            for (i[1] = lo[1]; i[1] <= hi[1]; i[1]++)
+                for (i[0] = lo[0]; i[0] <= hi[0]; i[0]++) {
+                    int64_t t =
+                        !g ? 0
+                           : g->first + i[0] +
+                                 g->count[0] * (i[1] + g->count[1] * (i[2] + g->count[2] * i[3]));
+                    add_edge(w->u, events[t], to);
+                }
+}
+
+static peal_box reach_box(const peal_reach *reach, const peal_box *tile)
+{
+    peal_box out = {.axis_count = PEAL_AXES};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        const peal_reach_axis *a = &reach->axis[k];
+        out.lo[k] = a->fixed ? a->low : floor_div(tile->lo[k] * a->num, a->den) + a->low;
+        out.hi[k] = a->fixed ? a->high : -floor_div(-tile->hi[k] * a->num, a->den) + a->high;
+    }
+    return out;
+}
+
+static peal_box stored_of(const walk *w, int array)
+{
+    return w->s->array[array].layout.stored;
+}
+
+typedef struct element_reads {
+    walk *w;
+    int event;
+} element_reads;
+
+static void read_element(void *user, int array)
+{
+    element_reads *r = user;
+    add_access(r->w, r->event, r->w->key, r->w->s->rank, r->w->binding[array], 0,
+               stored_of(r->w, array), false);
+}
+
+static void kernel_accesses(walk *w, const peal_schedule_task *t, const peal_tiling *g,
+                            const int64_t index[PEAL_AXES], int64_t number, int e)
+{
+    int rank = w->s->rank;
+    peal_box tile = g->box;
+    element_reads reads = {w, e};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        tile.lo[k] = g->box.lo[k] + index[k] * g->extent[k];
+        tile.hi[k] =
+            tile.lo[k] + g->extent[k] < g->box.hi[k] ? tile.lo[k] + g->extent[k] : g->box.hi[k];
+    }
+    for (int i = 0; i < t->access_count; i++)
+        for (int j = 0; j < t->access[i].reach_count; j++)
+            add_access(w, e, w->key, rank, w->binding[t->access[i].array], 0,
+                       reach_box(&t->access[i].reach[j], &tile),
+                       t->access[i].mode != PEAL_READ_ACCESS);
+    for (int i = 0; i < t->reduction_count; i++)
+        add_access(w, e, w->key, rank, w->binding[t->reduction[i].partials], 0,
+                   (peal_box){.lo = {number}, .hi = {number + 1, 1, 1, 1}}, true);
+    for (int i = 0; i < t->argument_count; i++)
+        peal_expr_elements(t->argument[i], read_element, &reads);
+}
+
+static void builtin_accesses(walk *w, const peal_schedule_task *t, int e)
+{
+    element_reads reads = {w, e};
+    peal_expr_elements(t->value, read_element, &reads);
+    if (t->gather >= 0)
+        add_access(w, e, w->key, w->s->rank, w->binding[t->gather], 0, stored_of(w, t->gather),
+                   false);
+    if (t->array >= 0)
+        add_access(w, e, w->key, w->s->rank, w->binding[t->array], 0, stored_of(w, t->array), true);
+}
+
+static void unroll_launch(walk *w, int index, int *events)
+{
+    const peal_op *op = &w->s->op[index];
+    const peal_schedule_task *t = &w->s->task[op->task];
+    int64_t i[PEAL_AXES];
+    for (int g = 0; g < t->tiling_count; g++) {
+        const peal_tiling *tiling = &t->tiling[g];
+        for (int64_t n = 0;
+             n < tiling->count[0] * tiling->count[1] * tiling->count[2] * tiling->count[3]; n++) {
+            bool mine = false;
+            i[0] = n % tiling->count[0];
+            i[1] = n / tiling->count[0] % tiling->count[1];
+            i[2] = n / tiling->count[0] / tiling->count[1] % tiling->count[2];
+            i[3] = n / tiling->count[0] / tiling->count[1] / tiling->count[2];
+            for (int r = 0; r < op->range_count; r++)
+                mine |= in_range(&op->range[r], g, i);
+            if (!mine)
+                continue;
+            int e = events[tiling->first + n] = add_event(w, index, tiling->first + n);
+            for (int d = 0; d < op->dependence_count; d++)
+                follow(w, &op->dependence[d], g, i, e);
+            if (t->kind == PEAL_TASK_KERNEL)
+                kernel_accesses(w, t, tiling, i, tiling->first + n, e);
+            else
+                builtin_accesses(w, t, e);
+            if (t->kind == PEAL_TASK_DECIDE)
+                w->last_decision = e;
+        }
+    }
+}
+
+static peal_box piece_target(const peal_piece *p)
+{
+    peal_box box = {.axis_count = PEAL_AXES};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        box.lo[k] = p->target[k];
+        box.hi[k] = p->target[k] + p->target_extent[k];
+    }
+    return box;
+}
+
+/* A store into the receiver's memory happens, in the sequential order, at the receiver's receive.
+ */
+static void receive_key(const walk *w, int key[KEY])
+{
+    memcpy(key, w->key, KEY * sizeof(int));
+    key[KEY - 1]++;
+    if (key[3] == 0)
+        key[2]++;
+}
+
+static void copy_accesses(walk *w, const peal_op *op, int e)
+{
+    const peal_channel *c = op->channel >= 0 ? &w->s->channel[op->channel] : NULL;
+    const peal_piece *piece = c ? c->piece : op->piece;
+    int count = c ? c->piece_count : op->piece_count, rank = w->s->rank;
+    int receiver = c && c->outgoing ? c->peer : rank;
+    int64_t slot = c ? (int64_t)(w->messages[op->channel] % (uint64_t)c->slots) : 0;
+    for (int i = 0; i < count; i++) {
+        const peal_piece *p = &piece[i];
+        int staging = c ? 1000000 + (int)c->flag_offset : 0, key[KEY];
+        peal_box one = {.hi = {1, 1, 1, 1}};
+        memcpy(key, w->key, sizeof(key));
+        if (op->copy != PEAL_COPY_UNPACK)
+            add_access(w, e, w->key, rank, w->binding[p->array], 0, p->source, false);
+        if (op->copy == PEAL_COPY_SEND && p->direct)
+            receive_key(w, key);
+        if (op->copy == PEAL_COPY_LOCAL || (op->copy == PEAL_COPY_SEND ? p->direct : !p->direct))
+            add_access(w, e, key, receiver, w->binding[p->target_array], 0, piece_target(p), true);
+        if (op->copy != PEAL_COPY_LOCAL && !p->direct)
+            add_access(w, e, w->key, receiver, staging, slot, one, op->copy == PEAL_COPY_SEND);
+    }
+}
+
+static void note_flag(walk *w, const peal_op *op, int e)
+{
+    const peal_channel *c = &w->s->channel[op->channel];
+    bool at_peer = op->credit ? !c->outgoing
+                              : c->outgoing; /* flags lie at the receiver, credits at the sender */
+    int64_t offset = op->credit ? c->credit_offset : c->flag_offset;
+    flags = grow(flags, flag_count, &flag_capacity, sizeof(*flags));
+    flags[flag_count++] = (flag_event){.rank = at_peer ? c->peer : w->s->rank,
+                                       .offset = offset,
+                                       .message = w->messages[op->channel],
+                                       .event = e,
+                                       .write = op->kind == PEAL_OP_WRITE,
+                                       .credit = op->credit,
+                                       .slots = c->slots};
+}
+
+static bool begins_message(const peal_schedule *s, int index)
+{
+    const peal_op *op = &s->op[index];
+    if (op->channel < 0)
+        return false;
+    return index == 0 || s->op[index - 1].channel != op->channel;
+}
+
+static void unroll_op(walk *w, int index)
+{
+    const peal_op *op = &w->s->op[index];
+    int64_t count = tile_count(w->s, op), no_index[PEAL_AXES] = {0};
+    w->first_event[index] =
+        realloc(w->first_event[index], (size_t)((w->passed[index] + 1) * count) * sizeof(int));
+    int *events = w->first_event[index] + w->passed[index] * count;
+    for (int64_t i = 0; i < count; i++)
+        events[i] = -1;
+    if (begins_message(w->s, index))
+        w->messages[op->channel]++;
+    if (op->kind == PEAL_OP_LAUNCH)
+        unroll_launch(w, index, events);
+    else {
+        int e = events[0] = add_event(w, index, 0);
+        for (int d = 0; d < op->dependence_count; d++)
+            follow(w, &op->dependence[d], -1, no_index, e);
+        if (op->kind == PEAL_OP_COPY)
+            copy_accesses(w, op, e);
+        if (op->channel >= 0) {
+            add_edge(w->u, w->last_of_channel[op->channel], e);
+            w->last_of_channel[op->channel] = e;
+            bool lost = w->u->lost_rank == w->s->rank && w->u->lost_wait == index;
+            if (op->kind != PEAL_OP_COPY && !lost)
+                note_flag(w, op, e);
+        }
+    }
+    if (w->passed[index]) /* a tile's instances run in order */
+        for (int64_t i = 0; i < count; i++)
+            add_edge(w->u, events[i - count], events[i]);
+    w->passed[index]++;
+}
+
+static void unroll_section(walk *w, int first, int end, int depth);
+
+static void unroll_region(walk *w, int index, int depth)
+{
+    const peal_op *op = &w->s->op[index];
+    peal_scope scope = {.graph = w->s->graph,
+                        .rank = w->s->rank,
+                        .ranks = w->s->machine->ranks,
+                        .counter = w->counter,
+                        .counter_count = 8};
+    if (op->kind == PEAL_OP_LOOP) {
+        int64_t repeat = 1;
+        assert_int_equal(peal_expr_integer(w->s->loop[op->loop].repeat, &scope, 1, &repeat, NULL),
+                         0);
+        int depth_index = w->s->loop[op->loop].depth;
+        w->key[2] = op->event;
+        for (int64_t k = 0; k < repeat; k++) {
+            w->counter[depth_index] = k;
+            w->key[3] = (int)k + 1;
+            unroll_section(w, index + 1, op->end, depth + 1);
+        }
+        w->key[3] = 0;
+        return;
+    }
+    bool taken = true;
+    if (op->decision >=
+        0) /* any verdict will do, if all ranks agree, as a send and its recv must */
+        taken = ((int)w->counter[0] * 2 + w->key[3]) % 3 != 0;
+    else
+        assert_int_equal(peal_expr_boolean(op->condition, &scope, true, &taken, NULL), 0);
+    if (taken)
+        unroll_section(w, index + 1, op->end, depth);
+}
+
+static void unroll_section(walk *w, int first, int end, int depth)
+{
+    for (int i = first; i < end; i++) {
+        const peal_op *op = &w->s->op[i];
+        if (w->key[3] == 0)
+            w->key[2] = op->event;
+        w->key[4] = op->event;
+        if (op->kind == PEAL_OP_SWAP) {
+            int held = w->binding[op->first];
+            w->binding[op->first] = w->binding[op->second];
+            w->binding[op->second] = held;
+        } else if (op->kind == PEAL_OP_LOOP || op->kind == PEAL_OP_IF) {
+            unroll_region(w, i, depth);
+            i = op->end;
+        } else if (op->kind != PEAL_OP_END)
+            unroll_op(w, i);
+    }
+}
+
+void unroll_rank(unrolled *u, int rank)
+{
+    const peal_schedule *s = u->schedule[rank];
+    walk w = {.u = u, .s = s, .last_decision = -1};
+    w.passed = calloc((size_t)s->op_count, sizeof(*w.passed));
+    w.first_event = calloc((size_t)s->op_count, sizeof(*w.first_event));
+    w.binding = calloc((size_t)s->array_count, sizeof(*w.binding));
+    w.last_of_channel = calloc((size_t)s->channel_count + 1, sizeof(int));
+    w.messages = calloc((size_t)s->channel_count + 1, sizeof(*w.messages));
+    for (int i = 0; i < s->array_count; i++)
+        w.binding[i] = i;
+    for (int i = 0; i < s->channel_count; i++)
+        w.last_of_channel[i] = -1;
+    unroll_section(&w, s->setup.first, s->setup.end, 0);
+    w.key[0] = 1;
+    for (int step = 0; step < STEPS; step++) {
+        w.key[1] = step;
+        w.counter[0] = step;
+        unroll_section(&w, s->step.first, s->step.end, 0);
+    }
+    w.key[0] = 2;
+    w.counter[0] = STEPS;
+    unroll_section(&w, s->finish.first, s->finish.end, 0);
+    for (int i = 0; i < s->op_count; i++)
+        free(w.first_event[i]);
+    free(w.passed);
+    free(w.first_event);
+    free(w.binding);
+    free(w.last_of_channel);
+    free(w.messages);
+}
+
+void unroll_connect_flags(unrolled *u)
+{
+    for (int k = 0; k < flag_count; k++) {
+        const flag_event *wait = &flags[k];
+        uint64_t wanted = wait->credit ? wait->message - (uint64_t)wait->slots : wait->message;
+        bool free_slot = wait->credit && wait->message <= (uint64_t)wait->slots;
+        int found = 0;
+        for (int i = 0; i < flag_count && !wait->write; i++) {
+            const flag_event *write = &flags[i];
+            if (!write->write || write->rank != wait->rank || write->offset != wait->offset ||
+                write->credit != wait->credit || write->message != wanted)
+                continue;
+            add_edge(u, write->event, wait->event);
+            found++;
+        }
+        u->unmatched_waits += !wait->write && !free_slot && found != 1 && !u->overflow;
+    }
+    free(flags);
+    flags = NULL;
+    flag_count = flag_capacity = 0;
+}
