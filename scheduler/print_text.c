@@ -1,4 +1,5 @@
 /* The schedule as text: stable, for people and for golden tests. */
+#include "base/checked.h"
 #include "base/expression.h"
 #include "scheduler/scheduler.h"
 
@@ -78,10 +79,11 @@ static void print_dependence(const peal_schedule *s, const peal_dependence *d, F
         const peal_map_axis *m = &d->map[k];
         if (m->first == 0 && m->last == 0)
             continue;
+        int64_t low = peal_floor_divide(m->low, m->divisor);
+        int64_t high = peal_floor_divide(m->high, m->divisor);
         if (m->b_axis < 0)
             fprintf(f, "(%c %" PRId64 "..%" PRId64 ")", "xyzw"[k],
-                    m -> low > m -> first ? m -> low : m -> first,
-                    m -> high < m -> last ? m -> high : m -> last);
+                    low > m -> first ? low : m -> first, high < m -> last ? high : m -> last);
         else if (m->divisor == 1)
             fprintf(f, "(%c%+" PRId64 "..%+" PRId64 ")", "xyzw"[k], m -> low, m -> high);
         else
