@@ -67,9 +67,8 @@ static void print_channels(const peal_schedule *s, FILE *f)
     }
 }
 
-static void print_dependence(const peal_schedule *s, const peal_dependence *d, FILE *f)
+static void print_dependence(const peal_dependence *d, FILE *f)
 {
-    (void)s;
     fprintf(f, " %d%s", d->op, d->lag ? "'" : "");
     if (d->all) {
         fprintf(f, "(all)");
@@ -77,18 +76,19 @@ static void print_dependence(const peal_schedule *s, const peal_dependence *d, F
     }
     for (int k = 0; k < PEAL_AXES; k++) {
         const peal_map_axis *m = &d->map[k];
-        if (m->first == 0 && m->last == 0)
+        long long low = peal_floor_divide(m->low, m->divisor),
+                  high = peal_floor_divide(m->high, m->divisor);
+        long long first = m->first, last = m->last, step = m->step, divisor = m->divisor;
+        if (first == 0 && last == 0)
             continue;
-        int64_t low = peal_floor_divide(m->low, m->divisor);
-        int64_t high = peal_floor_divide(m->high, m->divisor);
         if (m->b_axis < 0)
-            fprintf(f, "(%c %" PRId64 "..%" PRId64 ")", "xyzw"[k],
-                    low > m -> first ? low : m -> first, high < m -> last ? high : m -> last);
-        else if (m->divisor == 1)
-            fprintf(f, "(%c%+" PRId64 "..%+" PRId64 ")", "xyzw"[k], m -> low, m -> high);
+            fprintf(f, "(%c %lld..%lld)", "xyzw"[k], low > first ? low : first,
+                    high < last ? high : last);
+        else if (divisor == 1)
+            fprintf(f, "(%c%+lld..%+lld)", "xyzw"[k], low, high);
         else
-            fprintf(f, "(%c (%" PRId64 "j%+" PRId64 "..%+" PRId64 ")/%" PRId64 ")", "xyzw"[k],
-                    m -> step, m -> low, m -> high, m -> divisor);
+            fprintf(f, "(%c (%lldj%+lld..%+lld)/%lld)", "xyzw"[k], step, (long long)m -> low,
+                    (long long)m -> high, divisor);
     }
 }
 
@@ -159,7 +159,7 @@ static void print_section(const peal_schedule *s, const char *name, peal_section
         if (op->dependence_count)
             fprintf(f, " after");
         for (int k = 0; k < op->dependence_count; k++)
-            print_dependence(s, &op->dependence[k], f);
+            print_dependence(&op->dependence[k], f);
         fputc('\n', f);
         if (op->kind == PEAL_OP_LOOP || op->kind == PEAL_OP_IF)
             depth++;
