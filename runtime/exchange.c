@@ -1,5 +1,7 @@
 /* The exchange alone: a schedule of one step, run on the calling thread. */
 #include "runtime/exchange.h"
+
+#include "base/prefetch.h"
 #include "dsl/dsl.h"
 
 #include <inttypes.h>
@@ -243,6 +245,12 @@ static peal_status run(peal_exchange *exchange, int first, int end)
     for (int i = first; i < end; i++) {
         const peal_exchange_action *action = &program->action[i];
         if (action->kind == PEAL_EXCHANGE_MOVE) {
+            const unsigned char *slot =
+                action->staging + (int64_t)(round % action->slots) * action->staging_bytes;
+            if (action->staging && action->sends)
+                peal_prefetch_write(slot, action->staging_bytes);
+            else if (action->staging)
+                peal_prefetch_read(slot, action->staging_bytes);
             peal_moves_run(&program->move[action->first], action->count,
                            (int64_t)(round % action->slots));
             continue;

@@ -26,9 +26,12 @@ typedef enum peal_exchange_action_kind {
 
 typedef struct peal_exchange_action {
     peal_exchange_action_kind kind;
-    peal_exchange_word word; /* WAIT, WRITE */
-    int first, count;        /* MOVE: of program->move */
-    uint64_t slots;          /* MOVE: message m uses slot m % slots */
+    peal_exchange_word word;      /* WAIT, WRITE */
+    int first, count;             /* MOVE: of program->move */
+    uint64_t slots;               /* MOVE: message m uses slot m % slots */
+    const unsigned char *staging; /* MOVE: slot 0 of the message; NULL: none */
+    int64_t staging_bytes;
+    bool sends;
 } peal_exchange_action;
 
 /* In the order of execution: start does [0, send_count), wait the rest. */

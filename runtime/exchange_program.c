@@ -191,6 +191,12 @@ static void add_pieces(builder *b, const peal_op *op)
     action->first = first;
     action->count = b->moves - first;
     action->slots = channel && channel->slots > 0 ? (uint64_t)channel->slots : 1;
+    if (!channel || channel->staged_count == 0)
+        return;
+    action->sends = op->copy == PEAL_COPY_SEND;
+    action->staging =
+        (action->sends ? peer_segment_of(b, channel) : segment_of(b)) + channel->staging_offset;
+    action->staging_bytes = channel->staging_bytes;
 }
 
 static bool belongs(const peal_schedule *schedule, const peal_op *op, bool after, phase wanted)

@@ -3,6 +3,7 @@
 
 #include "backends/host/fold.h"
 #include "backends/host/walk.h"
+#include "base/prefetch.h"
 
 #include <string.h>
 
@@ -306,6 +307,10 @@ static void copy_pieces(const host_rank *rank, const host_op *op, const host_fra
 
     if (slot && channel->slots > 1)
         slot += (int64_t)(frame->message % (uint64_t)channel->slots) * channel->staging_bytes;
+    if (slot && channel->outgoing)
+        peal_prefetch_write(slot, channel->staging_bytes);
+    else if (slot)
+        peal_prefetch_read(slot, channel->staging_bytes);
     for (int i = 0; i < op->piece_count; i++) {
         const host_piece *piece = &op->piece[i];
         const unsigned char *from =
