@@ -89,28 +89,23 @@ static peal_box target_box(const peal_piece *p)
     return box;
 }
 
-/* Whether a node of the receiver uses the memory of a direct piece; the array by which it does in
- * *array. */
-static bool uses_target(const replay *r, const node *n, const peal_piece *p, int *array)
+/* Whether a node of the receiver may use the memory of a direct piece. */
+static bool uses_target(const replay *r, const node *n, const peal_piece *p)
 {
     peal_box box = target_box(p);
     for (int i = 0; i < n->touch_count; i++)
-        if (touches_group(r->c, &n->touch[i], p->target_array, &box)) {
-            *array = n->touch[i].array;
+        if (touches_group(r->c, &n->touch[i], p->target_array, &box))
             return true;
-        }
     return false;
 }
 
 /* Only nodes directly in the body may use the halo, and only the body itself may swap the group. */
 static bool only_body_uses(const replay *r, const node_list *list, const peal_piece *p)
 {
-    int array;
     for (int i = 0; i < list->count; i++) {
         const node *n = list->item[i];
         bool region = n->kind == NODE_IF || n->kind == NODE_LOOP;
-        if (list == r->recv.body ? region && uses_target(r, n, p, &array)
-                                 : !region && uses_target(r, n, p, &array))
+        if (list == r->recv.body ? region && uses_target(r, n, p) : !region && uses_target(r, n, p))
             return false;
         if (list != r->recv.body && region && !only_body_uses(r, &n->body, p))
             return false;
@@ -149,6 +144,20 @@ static int storage_at(const replay *r, const node_list *body, int iteration, int
     return binding[array];
 }
 
+/* Whether the node at a position of an iteration uses the storage that the piece lands in, under
+ * whichever name. */
+static bool uses_storage(const replay *r, const peal_piece *p, int iteration, int position,
+                         int storage, int *binding)
+{
+    const node *n = r->recv.body->item[position];
+    peal_box box = target_box(p);
+    for (int i = 0; i < n->touch_count; i++)
+        if (touches_group(r->c, &n->touch[i], p->target_array, &box) &&
+            storage_at(r, r->recv.body, iteration, position, n->touch[i].array, binding) == storage)
+            return true;
+    return false;
+}
+
 /* Whether every use of the storage that message `k` writes lies, in the receiver's walk, before the
  * carrier that the sender has received when it sends message k. */
 static bool iteration_is_covered(const replay *r, const peal_piece *p, int k, int *binding)
@@ -160,14 +169,12 @@ static bool iteration_is_covered(const replay *r, const peal_piece *p, int k, in
     for (int i = 0; i <= k; i++)
         for (int at = 0; at < r->recv.body->count; at++) {
             const node *n = r->recv.body->item[at];
-            int array;
             bool before_recv = i < k || at < r->recv.position;
             bool before_carrier = i < carried || (i == carried && at < r->carrier_send.position);
             if (!before_recv || before_carrier || n->kind == NODE_SWAP ||
                 n == r->recv.body->item[r->recv.position])
                 continue;
-            if (uses_target(r, n, p, &array) &&
-                storage_at(r, r->recv.body, i, at, array, binding) == storage)
+            if (uses_storage(r, p, i, at, storage, binding))
                 return false;
         }
     /* the receive of an earlier message into the same storage: its flag comes before the carrier as

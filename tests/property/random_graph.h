@@ -18,6 +18,11 @@ int random_graph_steps(const random_graph *graph);
 /* The graph as text, to look at when a seed fails. */
 const char *random_graph_text(const random_graph *graph);
 
+/* What of the language the graph uses: bit i is random_feature_names[i]. */
+uint64_t random_graph_features(const random_graph *graph);
+extern const char *const random_feature_names[];
+extern const int random_feature_count;
+
 /* A small generator with a defined sequence (splitmix64). */
 uint64_t random_next(uint64_t *state);
 int random_below(uint64_t *state, int limit);

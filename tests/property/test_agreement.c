@@ -1,6 +1,5 @@
 /* Agreement: random valid graphs give the same bits in every mode as in `serial`, with any number
- * of workers, tiles in seeded random order and random delays. And mutants: a dropped wait, copy or
- * credit, is it noticed?
+ * of workers, tiles in seeded random order and random delays.
  *
  * test_agreement [FIRST [COUNT]]: seeds FIRST .. FIRST + COUNT - 1; the failing seed is printed
  * with its graph. */
@@ -62,6 +61,21 @@ static peal_status run(peal_session *session, uint64_t seed, const variant *v,
     return status;
 }
 
+/* How many graphs had each feature of the language. */
+static void print_coverage(void)
+{
+    for (int f = 0; f < random_feature_count; f++) {
+        int count = 0;
+        for (uint64_t seed = first_seed; seed < first_seed + (uint64_t)graph_count; seed++) {
+            random_graph *r = random_graph_create(seed);
+            count += (random_graph_features(r) & (1ull << f)) != 0;
+            random_graph_destroy(r);
+        }
+        print_message("%5d graphs with %s\n", count, random_feature_names[f]);
+        assert_true(count > 0 || graph_count < GRAPHS);
+    }
+}
+
 static void show(uint64_t seed)
 {
     random_graph *r = random_graph_create(seed);
@@ -102,6 +116,7 @@ static void test_modes_agree(void **state)
         }
         peal_session_destroy(session);
     }
+    print_coverage();
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* Wrong offsets: schedules in which one piece of one message lands one element beside its place,
  * and are run. Is that noticed in the result? Where it is not, leaving the piece out altogether
- * must change nothing either: then nobody reads it, and the mutant is equivalent.
+ * must change nothing either: then nobody reads it, and the mutant is equivalent. The exception:
+ * what is read may be masked where it passes through a minimum, a maximum or a byte only.
  *
  * test_mutants [SEED]: one seed only. */
 #include "tests/property/graph_job.h"
@@ -14,12 +15,12 @@
 
 #include <cmocka.h>
 
-enum { SEEDS = 40, PIECES = 12 };
+enum { SEEDS = 100, PIECES = 12 };
 
 static uint64_t first_seed = 1, last_seed = SEEDS;
 
 typedef struct score {
-    int tried, noticed, unread;
+    int tried, noticed, unread, masked;
 } score;
 
 /* A piece of a schedule: of a channel, or of a copy within the rank. */
@@ -98,6 +99,12 @@ static int run_changed(graph_job *job, const place *at, change how, uint64_t exp
     return result;
 }
 
+static bool loses_values(const graph_job *job)
+{
+    const char *text = random_graph_text(job->random);
+    return strstr(text, "reduce r max") || strstr(text, "reduce r min") || strstr(text, "u8");
+}
+
 static void try_piece(graph_job *job, uint64_t seed, const place *at, uint64_t expected, score *sum)
 {
     int noticed = run_changed(job, at, SHIFT, expected);
@@ -107,12 +114,16 @@ static void try_piece(graph_job *job, uint64_t seed, const place *at, uint64_t e
     sum->noticed += noticed;
     if (noticed)
         return;
-    if (run_changed(job, at, LEAVE_OUT, expected) > 0)
+    if (run_changed(job, at, LEAVE_OUT, expected) <= 0) {
+        sum->unread++;
+        return;
+    }
+    if (!loses_values(job))
         fail_msg("seed %llu: rank %d, channel %d, op %d, piece %d is read, but may land one "
                  "element beside\n%s",
                  (unsigned long long)seed, at->rank, at->channel, at->op, at->piece,
                  random_graph_text(job->random));
-    sum->unread++;
+    sum->masked++;
 }
 
 /* Pieces are placed by the sender if direct, else by the receiver. Those of reductions are left
@@ -153,8 +164,10 @@ static void test_wrong_offsets_are_noticed(void **state)
     for (uint64_t seed = first_seed; seed <= last_seed; seed++)
         check_seed(seed, sum);
     for (int i = 0; i < 2; i++) {
-        print_message("wrong offsets %s: %d of %d noticed, %d equivalent: nobody reads there\n",
-                      names[i], sum[i].noticed, sum[i].tried, sum[i].unread);
+        print_message("wrong offsets %s: %d of %d noticed, %d equivalent: nobody reads there, %d "
+                      "masked\n",
+                      names[i], sum[i].noticed, sum[i].tried, sum[i].unread, sum[i].masked);
+        assert_true(50 * sum[i].masked <= sum[i].tried || first_seed == last_seed);
         assert_true(first_seed == last_seed || sum[i].noticed > 0);
     }
 }

@@ -73,9 +73,10 @@ static void describe(const unrolled *u, const access *a, char *text, size_t byte
     const event *e = &u->event[a->event];
     const peal_op *op = &u->schedule[e->rank]->op[e->op];
     snprintf(text, bytes,
-             "rank %d op %d (%s) tile %d, key %d.%d.%d.%d.%d, %s storage %d of rank %d", e->rank,
-             e->op, op->label, (int)e->tile, a->key[0], a->key[1], a->key[2], a->key[3], a->key[4],
-             a->write ? "writes" : "reads", a->storage, a->memory_rank);
+             "rank %d op %d (%s) tile %d, key %d.%d.%d.%d.%d.%d.%d, %s storage %d of rank %d",
+             e->rank, e->op, op->label, (int)e->tile, a->key[0], a->key[1], a->key[2], a->key[3],
+             a->key[4], a->key[5], a->key[6], a->write ? "writes" : "reads", a->storage,
+             a->memory_rank);
 }
 
 static int by_memory(const void *left, const void *right)
@@ -107,6 +108,10 @@ static int count_races(unrolled *u, char *text, size_t bytes)
                 !peal_box_meets(&a->box, &b->box))
                 continue;
             int earlier = compare_keys(a->key, b->key);
+            if (!earlier && u->event[a->event].op == u->event[b->event].op &&
+                u->event[a->event].rank == u->event[b->event].rank &&
+                u->event[a->event].independent)
+                continue;
             bool before =
                 reach[words * (size_t)b->event + (size_t)a->event / 64] >> (a->event % 64) & 1;
             bool after =

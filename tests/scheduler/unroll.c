@@ -23,6 +23,7 @@ typedef struct walk {
     int *binding;         /* by array */
     int *last_of_channel; /* by channel: last event */
     uint64_t *messages;   /* by channel: how many the walk has passed */
+    int depth;            /* of loops around the op, without the outermost */
     int last_decision;    /* event of the latest DECIDE, ordered before what it decides; -1 */
     int key[KEY];
 } walk;
@@ -170,22 +171,48 @@ static void read_element(void *user, int array)
                stored_of(r->w, array), false);
 }
 
+static const peal_statement *find_statement(const peal_body *body, int id)
+{
+    const peal_statement *found = NULL;
+    for (int i = 0; i < body->count && !found; i++) {
+        const peal_statement *s = body->statement[i];
+        found = s->id == id                        ? s
+                : s->kind == PEAL_STATEMENT_REPEAT ? find_statement(&s->u.loop.body, id)
+                                                   : NULL;
+    }
+    return found;
+}
+
+/* Whether the task promises that its tiles never meet. */
+static bool is_independent(const peal_graph_data *graph, int id)
+{
+    const peal_statement *s = find_statement(&graph->setup, id);
+    s = s ? s : find_statement(&graph->step.body, id);
+    s = s ? s : find_statement(&graph->finish, id);
+    return s && s->kind == PEAL_STATEMENT_TASK && s->u.task.independent;
+}
+
 static void kernel_accesses(walk *w, const peal_schedule_task *t, const peal_tiling *g,
                             const int64_t index[PEAL_AXES], int64_t number, int e)
 {
     int rank = w->s->rank;
     peal_box tile = g->box;
     element_reads reads = {w, e};
+    w->u->event[e].independent = is_independent(w->s->graph, t->statement);
     for (int k = 0; k < PEAL_AXES; k++) {
         tile.lo[k] = g->box.lo[k] + index[k] * g->extent[k];
         tile.hi[k] =
             tile.lo[k] + g->extent[k] < g->box.hi[k] ? tile.lo[k] + g->extent[k] : g->box.hi[k];
     }
     for (int i = 0; i < t->access_count; i++)
-        for (int j = 0; j < t->access[i].reach_count; j++)
-            add_access(w, e, w->key, rank, w->binding[t->access[i].array], 0,
-                       reach_box(&t->access[i].reach[j], &tile),
-                       t->access[i].mode != PEAL_READ_ACCESS);
+        for (int j = 0; j < t->access[i].reach_count; j++) {
+            const peal_task_access *a = &t->access[i];
+            peal_box box = reach_box(&a->reach[j], &tile);
+            if (a->per_tile)
+                box.lo[0] = number * a->per_tile, box.hi[0] = box.lo[0] + a->per_tile;
+            add_access(w, e, w->key, rank, w->binding[a->array], 0, box,
+                       a->mode != PEAL_READ_ACCESS);
+        }
     for (int i = 0; i < t->reduction_count; i++)
         add_access(w, e, w->key, rank, w->binding[t->reduction[i].partials], 0,
                    (peal_box){.lo = {number}, .hi = {number + 1, 1, 1, 1}}, true);
@@ -250,9 +277,7 @@ static peal_box piece_target(const peal_piece *p)
 static void receive_key(const walk *w, int key[KEY])
 {
     memcpy(key, w->key, KEY * sizeof(int));
-    key[KEY - 1]++;
-    if (key[3] == 0)
-        key[2]++;
+    key[2 + 2 * w->depth]++;
 }
 
 static void copy_accesses(walk *w, const peal_op *op, int e)
@@ -350,13 +375,14 @@ static void unroll_region(walk *w, int index, int depth)
         assert_int_equal(peal_expr_integer(w->s->loop[op->loop].repeat, &scope, 1, &repeat, NULL),
                          0);
         int depth_index = w->s->loop[op->loop].depth;
-        w->key[2] = op->event;
         for (int64_t k = 0; k < repeat; k++) {
             w->counter[depth_index] = k;
-            w->key[3] = (int)k + 1;
+            w->key[3 + 2 * depth] = (int)k + 1;
+            w->depth = depth + 1;
             unroll_section(w, index + 1, op->end, depth + 1);
         }
-        w->key[3] = 0;
+        w->depth = depth;
+        memset(&w->key[3 + 2 * depth], 0, sizeof(int) * (size_t)(KEY - 3 - 2 * depth));
         return;
     }
     bool taken = true;
@@ -369,13 +395,18 @@ static void unroll_region(walk *w, int index, int depth)
         unroll_section(w, index + 1, op->end, depth);
 }
 
+/* The verdict of a loop comes after its body, whatever the number of its event. */
+static bool ends_loop(const peal_schedule *s, const peal_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH && s->task[op->task].kind == PEAL_TASK_DECIDE &&
+           !strcmp(s->task[op->task].name, "until");
+}
+
 static void unroll_section(walk *w, int first, int end, int depth)
 {
     for (int i = first; i < end; i++) {
         const peal_op *op = &w->s->op[i];
-        if (w->key[3] == 0)
-            w->key[2] = op->event;
-        w->key[4] = op->event;
+        w->key[2 + 2 * depth] = ends_loop(w->s, op) ? INT32_MAX : op->event;
         if (op->kind == PEAL_OP_SWAP) {
             int held = w->binding[op->first];
             w->binding[op->first] = w->binding[op->second];

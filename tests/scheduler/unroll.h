@@ -12,12 +12,13 @@
 
 #include <peal/plugin/schedule.h>
 
-enum { KEY = 5, UNROLL_EVENTS = 24000 };
+enum { KEY = 9, UNROLL_EVENTS = 24000 };
 
 typedef struct event {
     int rank, op;
+    bool independent; /* of the other tiles of its launch */
     int64_t tile;
-    int key[KEY]; /* place in the sequential order: section, step, statement, inner iteration, event
+    int key[KEY]; /* place in the sequential order: section, step, then event and iteration by loop
                    */
 } event;
 

@@ -1,0 +1,236 @@
+/* Random communication: exchanges, messages of fields, of buffers with a box, of vectors with
+ * offsets, and reductions over ranks. */
+#include "tests/property/random_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* s: the scalar that decides; r: partial results; v, w: vectors, sent from v into w; pt: an element
+ * a tile; next, previous, at, both: constant lists for messages around the ring of ranks. */
+void random_add_buffers(random_graph *g)
+{
+    char count[16], border[32], halo[32];
+    int way[3] = {0}, back[3] = {0};
+    bool ring = g->ranks > 2;
+    g->vector_count = random_chance(g, 30) ? 1030 : 6 + random_below(&g->state, 30);
+    sprintf(count, "%d", g->vector_count);
+    random_say(g, "v, w: %s elements\n", count);
+    peal_graph_add_buffer(g->graph, .name = "s", .keep = true);
+    peal_graph_add_buffer(g->graph, .name = "r", .keep = true);
+    peal_graph_add_buffer(g->graph, .name = "v", .count = count, .keep = true);
+    peal_graph_add_buffer(g->graph, .name = "w", .count = count, .keep = true);
+    peal_graph_add_buffer(g->graph, .name = "pt", .count = "2000", .keep = true);
+    const char *up = "(rank + 1) % ranks", *down = "(rank + ranks - 1) % ranks";
+    char to[80], from[80];
+    sprintf(to, ring ? "[%s, %s]" : "[%s]", up, down);
+    sprintf(from, ring ? "[%s, %s]" : "[%s]", down, up);
+    peal_graph_add_buffer(g->graph, .name = "to", .type = "i32", .values = to);
+    peal_graph_add_buffer(g->graph, .name = "from", .type = "i32", .values = from);
+    peal_graph_add_buffer(g->graph, .name = "at", .type = "i64",
+                          .values = ring ? "[0, 4, 6]" : "[1, 6]");
+    g->box_axis = random_below(&g->state, g->axis_count);
+    g->box_side = random_chance(g, 50) ? 1 : -1;
+    way[g->box_axis] = g->box_side;
+    back[g->box_axis] = -g->box_side;
+    random_per_axis(g, way, border);
+    random_per_axis(g, back, halo);
+    const char *type = peal_type_name(g->field[0].type);
+    peal_graph_add_buffer(g->graph, .name = "out", .type = type,
+                          .box = {.name = "f0", .border = border});
+    peal_graph_add_buffer(g->graph, .name = "in", .type = type,
+                          .box = {.name = "f0", .halo = halo});
+}
+
+static const char *next_tag(random_graph *g, char *text)
+{
+    sprintf(text, "%d", ++g->tag_count);
+    return text;
+}
+
+static const char *random_combine(random_graph *g)
+{
+    static const char *const combine[] = {"sum", "min", "max"};
+    return combine[random_below(&g->state, 3)];
+}
+
+void random_add_exchange(random_graph *g, const char *when)
+{
+    char texts[FIELDS][96];
+    peal_exchange_desc d = {.size_bytes = sizeof(d), .source = PEAL_HERE, .when = when};
+    int count = 0;
+    peal_type type = PEAL_F64;
+    random_say(g, "- exchange");
+    for (int i = 0; i < g->field_count; i++) {
+        if (count && !random_chance(g, 40))
+            continue;
+        if (count && type != g->field[i].type)
+            random_use(g, F_TYPES_MIXED);
+        type = g->field[i].type;
+        d.exchange[count].name = g->field[i].name;
+        if (random_chance(g, 20)) {
+            int part[PEAL_AXES][2] = {{0}};
+            for (int k = 0; k < g->axis_count; k++)
+                for (int side = 0; side < 2; side++)
+                    part[k][side] = random_below(&g->state, g->field[i].halo[k][side] + 1);
+            *(random_chance(g, 50) ? &d.exchange[count].star : &d.exchange[count].grow) =
+                random_per_side(g, part, texts[count]);
+        }
+        random_say(g, " %s %s", d.exchange[count].name,
+                   d.exchange[count].star   ? d.exchange[count].star
+                   : d.exchange[count].grow ? d.exchange[count].grow
+                                            : "all");
+        count++;
+    }
+    random_say(g, " when %s\n", when ? when : "-");
+    peal_graph_add_exchange_desc(g->graph, &d);
+}
+
+void random_add_field_message(random_graph *g, const char *when)
+{
+    char to[64], from[64], tag[16];
+    int direction[3] = {0, 0, 0}, back[3], axis = random_below(&g->state, g->axis_count);
+    const random_field *f = &g->field[random_below(&g->state, g->field_count)];
+    direction[axis] = random_chance(g, 50) ? 1 : -1;
+    for (int k = 0; k < 3; k++)
+        back[k] = -direction[k];
+    random_per_axis(g, direction, to);
+    random_per_axis(g, back, from);
+    next_tag(g, tag);
+    random_say(g, "- send %s border %s, recv halo %s when %s\n", f->name, to, from,
+               when ? when : "-");
+    peal_graph_add_send(g->graph, .send = {.name = f->name, .border = to}, .to = to, .tag = tag,
+                        .when = when);
+    if (random_chance(g, 50))
+        random_add_task(g, NULL);
+    peal_graph_add_recv(g->graph, .recv = {.name = f->name, .halo = from}, .from = from, .tag = tag,
+                        .when = when);
+    random_use(g, F_FIELD_MESSAGE);
+}
+
+/* Copies between f0 and a buffer with a box of f0's. */
+static void add_packing(random_graph *g, const char *when, const char *read, const char *write,
+                        const char *border, const char *halo)
+{
+    mix_task *t = random_new_task(g);
+    if (!t)
+        return;
+    t->read_count = t->write_count = 1;
+    t->view[0].type = t->view[1].type = g->field[0].type;
+    peal_graph_add_task(g->graph, .name = "pack", .function = random_mix, .user = t,
+                        .box = {.name = "f0", .border = border, .halo = halo},
+                        .read = {{.name = read}}, .write = {{.name = write}}, .when = when);
+}
+
+void random_add_packed_message(random_graph *g, const char *when)
+{
+    char to[32], from[32], tag[16];
+    int way[3] = {0}, back[3] = {0};
+    way[g->box_axis] = g->box_side;
+    back[g->box_axis] = -g->box_side;
+    random_per_axis(g, way, to);
+    random_per_axis(g, back, from);
+    if (g->task_count + 2 > TASKS)
+        return;
+    random_say(g, "- pack f0 border %s, send, recv, unpack when %s\n", to, when ? when : "-");
+    next_tag(g, tag);
+    add_packing(g, when, "f0", "out", to, NULL);
+    peal_graph_add_send(g->graph, .send = {.name = "out"}, .to = to, .tag = tag, .when = when);
+    peal_graph_add_recv(g->graph, .recv = {.name = "in"}, .from = from, .tag = tag, .when = when);
+    add_packing(g, when, "in", "f0", NULL, from);
+    random_use(g, F_BOX_BUFFER);
+}
+
+void random_add_vector_message(random_graph *g, const char *when)
+{
+    char tag[16];
+    next_tag(g, tag);
+    peal_message_desc send = {.size_bytes = sizeof(send),
+                              .source = PEAL_HERE,
+                              .send = {.name = "v"},
+                              .tag = tag,
+                              .when = when};
+    peal_message_desc recv = send;
+    recv.send = (peal_points_desc){0};
+    recv.recv.name = "w";
+    switch (random_below(&g->state, 3)) {
+    case 0:
+        send.to = "to";
+        recv.from = "from";
+        send.offsets = recv.offsets = "at";
+        random_use(g, F_LIST);
+        break;
+    case 1:
+        send.along = recv.along = "x";
+        send.offsets = recv.offsets = "2";
+        random_use(g, F_ALONG);
+        break;
+    default:
+        send.to = recv.from = "all";
+        send.offsets = recv.offsets = "1";
+        random_use(g, F_ALL);
+        break;
+    }
+    random_say(g, "- send v to %s, recv w when %s\n", send.to ? send.to : "along x",
+               when ? when : "-");
+    peal_graph_add_send_desc(g->graph, &send);
+    if (random_chance(g, 30))
+        random_add_task(g, NULL);
+    peal_graph_add_recv_desc(g->graph, &recv);
+}
+
+void random_add_vector_task(random_graph *g, const char *when)
+{
+    char box[32], tile[16], name[16];
+    mix_task *t = random_new_task(g);
+    if (!t)
+        return;
+    sprintf(box, "[[0, %d]]", g->vector_count);
+    sprintf(tile, "[%d]", g->vector_count / (1 + random_below(&g->state, 4)));
+    sprintf(name, "t%d", g->task_count);
+    t->axis_count = 1;
+    t->read_count = 1;
+    t->update_count = 1;
+    peal_access_desc read = {.name = "w", .tile = true};
+    if (random_chance(g, 30)) {
+        read = (peal_access_desc){.name = "pt", .whole = true};
+        t->view[0].kind = VIEW_WHOLE;
+    }
+    random_say(g, "- task %s box %s tile %s read %s update v when %s\n", name, box, tile, read.name,
+               when ? when : "-");
+    peal_graph_add_task(g->graph, .name = name, .function = random_mix, .user = t,
+                        .box = {.box = box}, .tile = tile, .read = {read},
+                        .update = {{.name = "v", .tile = true}}, .when = when);
+    strcpy(g->last_label, name);
+}
+
+void random_add_vector_reduction(random_graph *g, const char *when)
+{
+    char root[16];
+    const char *how = random_combine(g), *what = random_chance(g, 75) ? "v" : "r";
+    bool to_root = random_chance(g, 40), along = random_chance(g, 30);
+    sprintf(root, "%d", random_below(&g->state, g->ranks));
+    peal_rank_reduce_desc d = {.size_bytes = sizeof(d),
+                               .source = PEAL_HERE,
+                               .reduce = {{.name = what, .combine = how}},
+                               .when = when};
+    along = along && !to_root;
+    d.along = along ? "x" : NULL;
+    d.to = to_root ? root : NULL;
+    random_say(g, "- %s %s %s%s when %s\n", to_root ? "reduce" : "allreduce", what, how,
+               along ? " along x" : "", when ? when : "-");
+    (to_root ? peal_graph_add_reduce_desc : peal_graph_add_allreduce_desc)(g->graph, &d);
+    random_use(g, to_root ? F_REDUCE_ROOT : F_VECTOR);
+    if (along)
+        random_use(g, F_ALONG);
+    if (what[0] == 'v' && !to_root && g->vector_count > 1024 && (along ? g->dims[0] : g->ranks) > 2)
+        random_use(g, F_TWO_SHOTS);
+}
+
+void random_add_scalar(random_graph *g)
+{
+    const char *how = random_combine(g);
+    random_say(g, "- allreduce r %s, set s\n", how);
+    peal_graph_add_allreduce(g->graph, .reduce = {{.name = "r", .combine = how}});
+    peal_graph_add_set(g->graph, .set = "s", .value = "s / 3 + min(r, 2.0) / 7");
+    g->scalar_known = true;
+}
