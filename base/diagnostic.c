@@ -66,13 +66,25 @@ static bool same_place(const peal_source *a, const peal_source *b)
            (a->file == b->file || (a->file && b->file && !strcmp(a->file, b->file)));
 }
 
-static bool is_known(const peal_diagnostics *list, const peal_diagnostic *d)
+/* What the scheduler says of one place for many ranks is said once, and counted. */
+static bool is_said_per_rank(peal_code code)
+{
+    return code >= PEAL_E120 && code <= PEAL_E149;
+}
+
+static bool is_known(peal_diagnostics *list, const peal_diagnostic *d)
 {
     for (int i = 0; i < list->count; i++) {
-        const peal_diagnostic *other = &list->item[i];
-        if (other->code == d->code && same_place(&other->source, &d->source) && other->message &&
-            d->message && !strcmp(other->message, d->message))
+        peal_diagnostic *other = &list->item[i];
+        if (other->code != d->code || !same_place(&other->source, &d->source) || !other->message ||
+            !d->message)
+            continue;
+        if (!strcmp(other->message, d->message))
             return true;
+        if (is_said_per_rank(d->code) && d->source.line > 0) {
+            other->repeats++;
+            return true;
+        }
     }
     return false;
 }
@@ -166,21 +178,29 @@ static int by_place(const void *left, const void *right)
     return a < b ? -1 : 1;
 }
 
+/* One write a message: those of several processes are not mixed within a line. */
 static void print_one(const peal_diagnostic *d, FILE *stream)
 {
     static const char *const severities[] = {"note", "warning", "error"};
-    if (d->source.file)
-        fprintf(stream, "%s:", d->source.file);
-    else
-        fprintf(stream, "peal:");
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return;
+    fprintf(out, "%s:", d->source.file ? d->source.file : "peal");
     if (d->source.line > 0)
-        fprintf(stream, "%d:", d->source.line);
+        fprintf(out, "%d:", d->source.line);
     if (d->source.line > 0 && d->source.column > 0)
-        fprintf(stream, "%d:", d->source.column);
-    fprintf(stream, " %s: %s [%s]\n", severities[d->severity], d->message ? d->message : "?",
-            codes[d->code].name);
+        fprintf(out, "%d:", d->source.column);
+    fprintf(out, " %s: %s", severities[d->severity], d->message ? d->message : "?");
+    if (d->repeats > 0)
+        fprintf(out, " (and %d more like this)", d->repeats);
+    fprintf(out, " [%s]\n", codes[d->code].name);
     if (d->hint)
-        fprintf(stream, "    %s\n", d->hint);
+        fprintf(out, "    %s\n", d->hint);
+    fclose(out);
+    fwrite(text, 1, bytes, stream);
+    free(text);
 }
 
 void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limit)

@@ -26,6 +26,7 @@ typedef struct peal_diagnostic {
     peal_source source; /* file NULL: no place */
     char *message;      /* what is wrong */
     char *hint;         /* what to do; NULL: none */
+    int repeats;        /* how many more there were of the scheduler's at this place */
 } peal_diagnostic;
 
 typedef struct peal_diagnostics peal_diagnostics;

@@ -83,6 +83,9 @@ static peal_status check_rank(checker *k, int rank)
     peal_status status = v ? note_messages(k, v) : c->view[rank]->status;
     if (v && !status)
         status = compare_reductions(k, v);
+    if (v && !status &&
+        rank == c->machine.ranks / 2) /* one in the middle has all neighbours there are */
+        warn_of_halos(c, v);
     if (scratch) {
         size_t bytes = peal_arena_bytes(scratch);
         k->most_bytes = bytes > k->most_bytes ? bytes : k->most_bytes;

@@ -267,6 +267,11 @@ bool is_active(const rank_view *v, const peal_statement *s);
 peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_view *other,
                           const peal_statement *s);
 /* exchange.c */
+/* Whether any task or message of a rank reads an array's halo, under any name that swaps give it.
+ */
+bool halo_is_read(const peal_compilation *c, const rank_view *v, int array);
+/* stale.c: warnings, from one rank's point of view. */
+void warn_of_halos(peal_compilation *c, const rank_view *v);
 peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s);
 peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);
 /* reductions.c */

@@ -44,6 +44,11 @@ static bool is_read(const peal_compilation *c, const rank_view *v, int array, co
     return false;
 }
 
+bool halo_is_read(const peal_compilation *c, const rank_view *v, int array)
+{
+    return is_read(c, v, array, NULL);
+}
+
 static peal_status item_amount(peal_compilation *c, const rank_view *v,
                                const peal_exchange_item *item, int64_t amount[PEAL_AXES][2])
 {

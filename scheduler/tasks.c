@@ -86,8 +86,13 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
     reach[0] = *base;
     int arms = 0;
     for (int k = 0; !status && k < PEAL_AXES; k++) {
-        if (base->axis[k].fixed || (!amount[k][0] && !amount[k][1]))
+        if (!amount[k][0] && !amount[k][1])
             continue;
+        if (base->axis[k].fixed)
+            return peal_report(c->diagnostics, PEAL_E147, a->source,
+                               "give the task the box whose points it visits, e.g. `box: u`",
+                               "`%s` is widened along axis %c, which the task's box does not have",
+                               array_name(c, a->array), "xyzw"[k]);
         peal_reach *arm = star ? &reach[arms++] : &reach[0];
         if (star)
             *arm = *base;

@@ -85,6 +85,7 @@ const graph_case graph_cases[] = {
     {GRID "{task: t, box: [[0, 8]], tile: 1, write: {b: tile}}\n", 1, PEAL_E130, 7, 45, NULL},
     {GRID "{task: t, box: [[0, 3]], tile: 1, write: {b: {per_tile: 0}}}\n", 1, PEAL_E130, 7, 45,
      NULL},
+    {GRID "{task: t, read: {u: {star: 1}}, write: s}\n", 1, PEAL_E147, 7, 18, "axis x"},
     {GRID "{task: t, box: u, tile: [4, 4], write: [u, s]}\n", 1, PEAL_E131, 7, 46, "`s`"},
     {GRID "{task: t, box: u, tile: [4, 4], update: {b: whole}}\n", 1, PEAL_E131, 7, 44, "`b`"},
     {GRID "{task: t, box: u, tile: [0, 4], write: u}\n", 1, PEAL_E132, 7, 28, "0 points"},
