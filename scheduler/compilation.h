@@ -101,7 +101,8 @@ struct node {
     node_list body;             /* IF, LOOP */
     touch *touch;
     int touch_count, touch_capacity;
-    bool communicates; /* has a receive inside */
+    bool sends;        /* IF, LOOP: has a send inside */
+    bool communicates; /* IF, LOOP: may wait for another rank: has a receive, or a loop's sends */
     int op;            /* first op it became */
 };
 

@@ -172,8 +172,11 @@ static void touch_children(peal_compilation *c, node *n)
             t.per_tile = false;
             add_touch(c, n, t);
         }
+        n->sends |= child->sends || child->kind == NODE_SEND;
         n->communicates |= child->communicates || child->kind == NODE_RECV;
     }
+    if (n->kind == NODE_LOOP) /* its later messages wait for credits of its first */
+        n->communicates |= n->sends;
 }
 
 static void add_messages(peal_compilation *c, rank_view *v, node_list *list,

@@ -130,6 +130,18 @@ static int count_races(unrolled *u, char *text, size_t bytes)
     return races;
 }
 
+/* Whether one worker a rank, which does everything in walk order, comes to an end. */
+static bool one_worker_ends(unrolled *u)
+{
+    int *order = malloc((size_t)u->event_count * sizeof(int));
+    for (int e = 1; e < u->event_count; e++)
+        if (u->event[e].rank == u->event[e - 1].rank)
+            unroll_add_edge(u, e - 1, e);
+    bool ends = sort_events(u, order);
+    free(order);
+    return ends;
+}
+
 int unroll_races(const peal_schedule **schedules, int ranks, int lost_rank, int lost_wait,
                  char *text, size_t bytes, bool *overflow)
 {
@@ -143,6 +155,10 @@ int unroll_races(const peal_schedule **schedules, int ranks, int lost_rank, int 
     unroll_connect_flags(&u);
     *overflow = u.overflow;
     int races = u.overflow ? 0 : count_races(&u, text, bytes);
+    if (!races && !u.overflow && !one_worker_ends(&u)) {
+        snprintf(text, bytes, "one worker a rank would wait for ever");
+        races = 1;
+    }
     if (!races && u.unmatched_waits) {
         snprintf(text, bytes, "%d waits are not released by one write", u.unmatched_waits);
         races = u.unmatched_waits;

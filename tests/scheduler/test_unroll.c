@@ -166,6 +166,7 @@ static void test_fused_schedules_order_all_conflicts(void **state)
     (void)state;
     static const uint64_t failed_once[] = {
         1528, /* a direct halo that another exchange unpacks into under the other name of a swap */
+        5683, /* a loop of sends that overtook a receive: waits for ever with one worker */
     };
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         check_seed(seed, PEAL_MODE_FUSED, NULL);

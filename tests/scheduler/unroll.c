@@ -48,7 +48,7 @@ static void *grow(void *list, int count, int *capacity, size_t size)
     return realloc(list, (size_t)*capacity * size);
 }
 
-static void add_edge(unrolled *u, int from, int to)
+void unroll_add_edge(unrolled *u, int from, int to)
 {
     if (from < 0 || from == to)
         return;
@@ -85,7 +85,7 @@ static int add_event(walk *w, int op, int64_t tile)
     *e = (event){.rank = w->s->rank, .op = op, .tile = tile};
     memcpy(e->key, w->key, sizeof(e->key));
     if (w->last_decision >= 0)
-        add_edge(u, w->last_decision, u->event_count);
+        unroll_add_edge(u, w->last_decision, u->event_count);
     return u->event_count++;
 }
 
@@ -118,7 +118,7 @@ static void follow(walk *w, const peal_dependence *d, int tiling, const int64_t 
     const int *events = w->first_event[d->op] + instance * tile_count(w->s, a);
     if (d->all) {
         for (int64_t t = 0; t < tile_count(w->s, a); t++)
-            add_edge(w->u, events[t], to);
+            unroll_add_edge(w->u, events[t], to);
         return;
     }
     for (int k = 0; k < PEAL_AXES; k++) {
@@ -139,7 +139,7 @@ static void follow(walk *w, const peal_dependence *d, int tiling, const int64_t 
                         !g ? 0
                            : g->first + i[0] +
                                  g->count[0] * (i[1] + g->count[1] * (i[2] + g->count[2] * i[3]));
-                    add_edge(w->u, events[t], to);
+                    unroll_add_edge(w->u, events[t], to);
                 }
 }
 
@@ -347,7 +347,7 @@ static void unroll_op(walk *w, int index)
         if (op->kind == PEAL_OP_COPY)
             copy_accesses(w, op, e);
         if (op->channel >= 0) {
-            add_edge(w->u, w->last_of_channel[op->channel], e);
+            unroll_add_edge(w->u, w->last_of_channel[op->channel], e);
             w->last_of_channel[op->channel] = e;
             bool lost = w->u->lost_rank == w->s->rank && w->u->lost_wait == index;
             if (op->kind != PEAL_OP_COPY && !lost)
@@ -356,7 +356,7 @@ static void unroll_op(walk *w, int index)
     }
     if (w->passed[index]) /* a tile's instances run in order */
         for (int64_t i = 0; i < count; i++)
-            add_edge(w->u, events[i - count], events[i]);
+            unroll_add_edge(w->u, events[i - count], events[i]);
     w->passed[index]++;
 }
 
@@ -463,7 +463,7 @@ void unroll_connect_flags(unrolled *u)
             if (!write->write || write->rank != wait->rank || write->offset != wait->offset ||
                 write->credit != wait->credit || write->message != wanted)
                 continue;
-            add_edge(u, write->event, wait->event);
+            unroll_add_edge(u, write->event, wait->event);
             found++;
         }
         u->unmatched_waits += !wait->write && !free_slot && found != 1 && !u->overflow;

@@ -48,6 +48,7 @@ typedef struct unrolled {
 /* Unrolls one rank's schedule into u; then, for all ranks, adds the edges that flags make. */
 void unroll_rank(unrolled *u, int rank);
 void unroll_connect_flags(unrolled *u);
+void unroll_add_edge(unrolled *u, int from, int to);
 
 /* How many conflicting pairs of accesses are not ordered; the first is described in text.
  * *overflow: too many events to tell (then 0). lost_wait: op of rank lost_rank whose wait gets
