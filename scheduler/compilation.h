@@ -66,9 +66,10 @@ typedef enum node_kind {
 typedef struct touch {
     int array;
     bool write;
-    bool per_tile; /* tile k touches its own elements only: tiles of one task never meet there */
-    int tiling;    /* of the node's task; -1: a fixed box */
-    int range;     /* of the node's ranges */
+    int64_t per_tile; /* > 0: tile k touches its own elements only, so many; tiles of one task that
+                         touch equally many never meet there. -1: partials, one a tile */
+    int tiling;       /* of the node's task; -1: a fixed box */
+    int range;        /* of the node's ranges */
     peal_reach reach;
     peal_box box; /* all that is touched by the range's tiles; or the fixed box */
 } touch;
@@ -230,6 +231,8 @@ void subtract_box(const peal_box *from, const peal_box *what, box_list *out);
 
 /* tasks.c: stage 2 */
 peal_status make_tasks(peal_compilation *c, rank_view *v);
+/* A buffer that is counted, not shaped by a `box:`. */
+bool is_plain_buffer(const peal_compilation *c, int array);
 int add_task(peal_compilation *c, rank_view *v, const peal_statement *s, peal_task_kind kind);
 peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_box *stored);
 /* tiling.c */
@@ -358,6 +361,7 @@ typedef struct lowered_op {
     int touch_count;
     touch *extra; /* what only it waits for: credits that it carries, a neighbour's setup */
     int extra_count;
+    int same_as;            /* an earlier op that waits for the same; -1: none */
     bool waits_for_nothing; /* a WAIT: what it writes was ordered by the sender */
 } lowered_op;
 void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int count, int step_first,

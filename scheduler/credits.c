@@ -18,7 +18,8 @@ enum { MOST_PERIOD = 12 };
 typedef struct found_node {
     const node_list *body;
     int position;
-    int loop; /* id of the loop statement; LOOP_* */
+    int loop;    /* id of the loop statement; LOOP_* */
+    int section; /* LOOP_SETUP, LOOP_OUTER, LOOP_FINISH */
     bool in_if;
 } found_node;
 
@@ -28,7 +29,7 @@ static bool find_in(const node_list *list, int loop, bool in_if, node_kind kind,
     for (int i = 0; i < list->count; i++) {
         const node *n = list->item[i];
         if (n->kind == kind && n->message == message) {
-            *out = (found_node){list, i, loop, in_if};
+            *out = (found_node){.body = list, .position = i, .loop = loop, .in_if = in_if};
             return true;
         }
         if (n->kind == NODE_IF && find_in(&n->body, loop, true, kind, message, out))
@@ -41,9 +42,14 @@ static bool find_in(const node_list *list, int loop, bool in_if, node_kind kind,
 
 static bool find_node(const rank_view *v, node_kind kind, int message, found_node *out)
 {
-    return find_in(&v->setup, LOOP_SETUP, false, kind, message, out) ||
-           find_in(&v->step, LOOP_OUTER, false, kind, message, out) ||
-           find_in(&v->finish, LOOP_FINISH, false, kind, message, out);
+    const node_list *sections[] = {&v->setup, &v->step, &v->finish};
+    static const int names[] = {LOOP_SETUP, LOOP_OUTER, LOOP_FINISH};
+    for (int i = 0; i < 3; i++)
+        if (find_in(sections[i], names[i], false, kind, message, out)) {
+            out->section = names[i];
+            return true;
+        }
+    return false;
 }
 
 bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
@@ -265,7 +271,9 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
     }
     if (r.send.in_if || r.recv.in_if)
         return PEAL_STATUS_OK;
-    if (c->statement[m->statement]->kind == PEAL_STATEMENT_EXCHANGE && !m->application_reads)
+    /* In place only in the steps: nothing fences the first message of a loop in setup or finish. */
+    if (c->statement[m->statement]->kind == PEAL_STATEMENT_EXCHANGE && !m->application_reads &&
+        r.recv.section == LOOP_OUTER)
         out->carrier = find_carrier(&r, sender, direct_is_covered);
     out->direct = out->carrier >= 0;
     if (!out->direct)

@@ -199,7 +199,7 @@ static void depend(dependence_pass *p, int a, const touch *ta, int b, const touc
                          .b_tiling = tb->tiling,
                          .a_tiling = ta->tiling < 0 ? 0 : ta->tiling};
     if (oa->op.kind == PEAL_OP_LAUNCH && ob->op.kind == PEAL_OP_LAUNCH &&
-        oa->op.task == ob->op.task && ta->per_tile && tb->per_tile)
+        oa->op.task == ob->op.task && ta->per_tile && ta->per_tile == tb->per_tile)
         return;
     if (ta->tiling < 0 && add_all(p, a, lag))
         return;
@@ -229,8 +229,7 @@ static void compare(dependence_pass *p, int a, int b, const touch *tb)
         if ((!ta->write && !tb->write) ||
             !(same || (group >= 0 && group_of(p->c, ta->array) == group)))
             continue;
-        bool both = a < b && a >= p->step_first &&
-                    b < p->step_end; /* both in the loop: older instances exist */
+        bool both = a < b && share_loop(p, a, b); /* older instances of A exist */
         if (same || path_may_swap(p, a, b, group))
             depend(p, a, ta, b, tb, 0);
         else if (both && swap_between(p, group, 0, p->count))
@@ -248,7 +247,7 @@ static bool can_precede(const dependence_pass *p, int a, int b)
 static void find_places(dependence_pass *p)
 {
     p->place = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count);
-    walk_place stack[64];
+    walk_place *stack = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count + 1);
     int depth = 0;
     for (int i = 0; i < p->count; i++) {
         stack[0] =
@@ -256,9 +255,9 @@ static void find_places(dependence_pass *p)
         if (p->op[i].op.kind == PEAL_OP_END)
             depth--;
         p->place[i] = stack[depth];
-        if (p->op[i].op.kind == PEAL_OP_LOOP && depth < 63)
+        if (p->op[i].op.kind == PEAL_OP_LOOP)
             stack[++depth] = (walk_place){i, false};
-        if (p->op[i].op.kind == PEAL_OP_IF && depth < 63) {
+        if (p->op[i].op.kind == PEAL_OP_IF) {
             stack[depth + 1] = (walk_place){stack[depth].loop, true};
             depth++;
         }
@@ -289,6 +288,9 @@ void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int cou
         .c = c, .v = v, .op = op, .count = count, .step_first = step_first, .step_end = step_end};
     find_places(&p);
     for (int b = 0; b < count; b++)
-        if (op[b].touch_count || op[b].extra_count)
+        if (op[b].same_as >= 0) {
+            op[b].op.dependence = op[op[b].same_as].op.dependence;
+            op[b].op.dependence_count = op[op[b].same_as].op.dependence_count;
+        } else if (op[b].touch_count || op[b].extra_count)
             find_for(&p, b);
 }

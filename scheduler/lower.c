@@ -1,24 +1,10 @@
 /* Stage 5, lowering: nodes in walk order become ops; messages become copies, flags and waits on
  * channels. */
-#include "scheduler/channels/channels.h"
-#include "scheduler/compilation.h"
+#include "scheduler/lowering.h"
 
 #include <string.h>
 
 enum { LANES = 2 };
-
-typedef struct lowering {
-    peal_compilation *c;
-    rank_view *v;
-    const segment_map *map;
-    peal_schedule *schedule;
-    peal_channel *channel;
-    delivery *delivery; /* by message; of incoming ones as the sender decides */
-    int *carried_by;    /* by message: the outgoing message that carries its credit; -1 */
-    int *awaits;        /* by outgoing message: the incoming one that brings its credit; -1 */
-    lowered_op *op;
-    int count, capacity;
-} lowering;
 
 static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
 {
@@ -31,7 +17,7 @@ static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
         l->capacity = capacity;
     }
     lowered_op *o = &l->op[l->count++];
-    *o = (lowered_op){.node = n};
+    *o = (lowered_op){.node = n, .same_as = -1};
     o->op = (peal_op){.kind = kind,
                       .statement = n ? n->statement : -1,
                       .event = n ? n->event : -1,
@@ -136,9 +122,11 @@ static void lower_recv(lowering *l, const node *n)
     lowered_op *unpack = channel->staged_count ? emit(l, PEAL_OP_COPY, n) : NULL;
     wait = &l->op[wait_index];
     for (int i = 0; i < n->touch_count; i++) {
-        bool staged = i < channel->piece_count && !channel->piece[i].direct;
-        lowered_op *by = staged ? unpack : wait;
+        bool direct = i < channel->piece_count && channel->piece[i].direct;
+        bool extra = i >= channel->piece_count; /* `after` */
+        lowered_op *by = direct || (extra && !unpack) ? wait : unpack;
         append_touch(l, &by->touch, &by->touch_count, n->touch[i]);
+        wait->waits_for_nothing &= !(extra && !unpack);
     }
     if (!unpack)
         return;
@@ -214,11 +202,27 @@ static void lower_list(lowering *l, const node_list *list)
         lower_node(l, list->item[i]);
 }
 
+/* Everything that setup does. */
+static void wait_for_setup(lowering *l, lowered_op *o, int setup_end)
+{
+    int count = 0;
+    for (int k = 0; k < setup_end; k++)
+        count += l->op[k].touch_count;
+    o->extra = PEAL_ARENA_ARRAY(l->c->arena, touch, count);
+    for (int k = 0; k < setup_end; k++)
+        for (int t = 0; t < l->op[k].touch_count; t++) {
+            touch after = l->op[k].touch[t];
+            after.tiling = -1;
+            after.write = true;
+            o->extra[o->extra_count++] = after;
+        }
+}
+
 /* Setup ends with a handshake between ranks that exchange messages: nobody writes into a halo that
  * setup still uses. */
 static void lower_handshake(lowering *l, int first_ready)
 {
-    int setup_end = l->count;
+    int setup_end = l->count, first_write = -1;
     if (l->c->mode == PEAL_MODE_SERIAL)
         return;
     for (int outgoing = 1; outgoing >= 0; outgoing--)
@@ -235,151 +239,13 @@ static void lower_handshake(lowering *l, int first_ready)
                 o->waits_for_nothing = true;
                 continue;
             }
-            for (int k = 0; k < setup_end; k++) /* everything that setup does */
-                for (int t = 0; t < l->op[k].touch_count; t++) {
-                    touch after = l->op[k].touch[t];
-                    after.tiling = -1;
-                    after.write = true;
-                    append_touch(l, &o->extra, &o->extra_count, after);
-                }
+            if (first_write >= 0) {
+                o->same_as = first_write;
+                continue;
+            }
+            first_write = l->count - 1;
+            wait_for_setup(l, o, setup_end);
         }
-}
-
-static char *edge_name(lowering *l, const rank_message *m)
-{
-    const peal_statement *s = l->c->statement[m->statement];
-    int from = m->outgoing ? l->v->rank : m->peer, to = m->outgoing ? m->peer : l->v->rank;
-    const char *shot = m->phase ? " (second shot)" : "";
-    if (m->directed)
-        return peal_arena_print(l->c->arena, "%s@%d [%d,%d,%d] %d->%d", s->name, s->source.line,
-                                m->direction[0], m->direction[1], m->direction[2], from, to);
-    return peal_arena_print(l->c->arena, "%s@%d%s %d->%d", s->name, s->source.line, shot, from, to);
-}
-
-static int peer_index(const segment_map *map, int rank)
-{
-    int low = 0, high = map->peer_count - 1;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (map->peer[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static uint64_t quantum_of(int slots)
-{
-    uint64_t period = 2;
-    while (period <= 2u * ((unsigned)slots + 1))
-        period *= 2;
-    return (UINT64_MAX / period) + 1;
-}
-
-static void make_pieces(lowering *l, const rank_message *m, const delivery *d,
-                        const rank_view *receiver, peal_channel *out)
-{
-    peal_piece *piece = PEAL_ARENA_ARRAY(l->c->arena, peal_piece, m->piece_count);
-    for (int i = 0; i < m->piece_count; i++) {
-        piece[i] = m->piece[i];
-        piece[i].direct =
-            d->direct &&
-            piece_wants_direct(l->c, receiver, m->peer == receiver->rank ? l->v->rank : m->peer,
-                               &piece[i]);
-        out->message_bytes += piece[i].bytes;
-        if (piece[i].direct)
-            continue;
-        piece[i].staging = out->staging_bytes;
-        out->staging_bytes += (piece[i].bytes + 7) / 8 * 8;
-        out->staged_count++;
-    }
-    out->piece = piece;
-    out->piece_count = m->piece_count;
-}
-
-static peal_status make_channel(lowering *l, int index)
-{
-    const rank_message *m = &l->v->message[index];
-    peal_channel *out = &l->channel[index];
-    rank_view *peer = view_at(l->c, m->peer, 4);
-    if (!peer)
-        return l->c->view[m->peer]->status;
-    int twin = twin_of(peer, l->v->rank, m);
-    const segment_map *theirs = map_segment(l->c, peer);
-    delivery *d = &l->delivery[index];
-    peal_status status =
-        m->outgoing ? deliver(l->c, l->v->rank, index, d) : deliver(l->c, m->peer, twin, d);
-    if (status)
-        return status;
-    const channel_transport *transport =
-        channel_transport_between(&l->c->machine, l->v->rank, m->peer);
-    *out = (peal_channel){.outgoing = m->outgoing,
-                          .peer = m->peer,
-                          .peer_index = peer_index(l->map, m->peer),
-                          .transport = transport->kind,
-                          .statement = m->own_statement,
-                          .edge = edge_name(l, m),
-                          .source = l->c->statement[m->own_statement]->source,
-                          .slots = d->slots,
-                          .quantum = quantum_of(d->slots)};
-    const segment_map *receiver = m->outgoing ? theirs : l->map,
-                      *sender = m->outgoing ? l->map : theirs;
-    int at_receiver = m->outgoing ? twin : index, at_sender = m->outgoing ? index : twin;
-    out->flag_offset = receiver->flag[at_receiver];
-    out->staging_offset = receiver->staging[at_receiver];
-    out->credit_offset = d->credit ? sender->credit[at_sender] : -1;
-    make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
-    out->staging_bytes = receiver->slot_bytes[at_receiver];
-    if (!m->outgoing &&
-        d->carrier >= 0) /* an outgoing message of mine carries the credit of this one */
-        l->carried_by[index] = d->carrier;
-    if (m->outgoing && d->carrier >= 0)
-        l->awaits[index] = twin_of(l->v, peer->rank, &peer->message[d->carrier]);
-    return PEAL_STATUS_OK;
-}
-
-static void make_ready_channels(lowering *l, int first)
-{
-    for (int i = 0; i < l->map->peer_count; i++)
-        for (int incoming = 0; incoming < 2; incoming++) {
-            int peer = l->map->peer[i], from = incoming ? peer : l->v->rank,
-                to = incoming ? l->v->rank : peer;
-            const segment_map *receiver = incoming ? l->map : map_segment(l->c, l->c->view[peer]);
-            const channel_transport *transport =
-                channel_transport_between(&l->c->machine, l->v->rank, peer);
-            l->channel[first + 2 * i + incoming] = (peal_channel){
-                .outgoing = !incoming,
-                .peer = peer,
-                .peer_index = i,
-                .transport = transport->kind,
-                .statement = -1,
-                .edge = peal_arena_print(l->c->arena, "setup done %d->%d", from, to),
-                .slots = 1,
-                .flag_offset = receiver->ready[peer_index(receiver, incoming ? peer : l->v->rank)],
-                .credit_offset = -1,
-                .quantum = quantum_of(1)};
-        }
-}
-
-static peal_status make_channels(lowering *l)
-{
-    int count = l->v->message_count;
-    l->channel = PEAL_ARENA_ARRAY(l->c->arena, peal_channel, count + 2 * l->map->peer_count);
-    l->delivery = PEAL_ARENA_ARRAY(l->c->arena, delivery, count);
-    l->carried_by = PEAL_ARENA_ARRAY(l->c->arena, int, count);
-    l->awaits = PEAL_ARENA_ARRAY(l->c->arena, int, count);
-    for (int i = 0; i < count; i++)
-        l->carried_by[i] = l->awaits[i] = -1;
-    for (int i = 0; i < count; i++) {
-        peal_status status = make_channel(l, i);
-        if (status)
-            return status;
-    }
-    make_ready_channels(l, count);
-    l->schedule->channel = l->channel;
-    l->schedule->channel_count = count + 2 * l->map->peer_count;
-    return PEAL_STATUS_OK;
 }
 
 static bool is_defined(const peal_compilation *c, int array)

@@ -130,14 +130,18 @@ static peal_status piece_of(peal_compilation *c, const rank_view *v, const peal_
     int64_t lo = 0, hi = 0, each = 0;
     peal_status status = PEAL_STATUS_OK;
     *out = *all;
+    if ((m->offsets >= 0 || m->offset) && !is_plain_buffer(c, m->points.array))
+        return peal_report(c->diagnostics, PEAL_E138, s->source, "use a buffer without `box`",
+                           "`offsets` count elements; `%s` has coordinates",
+                           array_name(c, m->points.array));
     if (m->offsets >= 0) {
         status = constant_at(c, v, m->offsets, k, &lo, m->peers.source);
         if (!status)
             status = constant_at(c, v, m->offsets, k + 1, &hi, m->peers.source);
     } else if (m->offset) {
         status = peal_expr_integer(m->offset, &v->scope, 0, &each, c->diagnostics);
-        lo = k * each;
-        hi = lo + each;
+        if (!status && (peal_multiply_overflows(k, each, &lo) || peal_add_overflows(lo, each, &hi)))
+            lo = -1;
     } else if (count > 1 && s->kind == PEAL_STATEMENT_RECV)
         return peal_report(c->diagnostics, PEAL_E138, s->source,
                            "say `offsets:` (a buffer, or elements a peer)",

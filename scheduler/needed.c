@@ -106,6 +106,7 @@ static void search_readers(reader_search *r)
     }
     element_search until = {r->array, false};
     peal_expr_elements(r->c->graph->step.until, match_element, &until);
+    r->always |= r->c->swap_group[r->array] >= 0; /* read under another name */
     r->always |= until.found || r->c->graph->arrays[r->array].keep;
 }
 

@@ -86,7 +86,7 @@ static void touch_access(peal_compilation *c, rank_view *v, node *n, const peal_
     for (int j = 0; j < a->reach_count; j++) {
         touch found = {.array = a->array,
                        .write = a->mode != PEAL_READ_ACCESS,
-                       .per_tile = a->per_tile > 0,
+                       .per_tile = a->per_tile,
                        .tiling = r->tiling,
                        .range = range,
                        .reach = a->reach[j]};
@@ -108,7 +108,7 @@ static void touch_kernel(peal_compilation *c, rank_view *v, node *n)
     for (int i = 0; i < t->reduction_count; i++) {
         touch partials = fixed_touch(t->reduction[i].partials, true,
                                      &v->layout[t->reduction[i].partials].stored);
-        partials.per_tile = true;
+        partials.per_tile = -1;
         add_touch(c, n, partials);
     }
 }
@@ -169,7 +169,7 @@ static void touch_children(peal_compilation *c, node *n)
         for (int k = 0; k < child->touch_count; k++) {
             touch t = child->touch[k];
             t.tiling = -1;
-            t.per_tile = false;
+            t.per_tile = 0;
             add_touch(c, n, t);
         }
         n->sends |= child->sends || child->kind == NODE_SEND;
@@ -357,13 +357,15 @@ static void make_statement(peal_compilation *c, rank_view *v, node_list *list,
     }
 }
 
-/* `after`: the statement's nodes read what those of the named statements write. */
+/* `after`: the statement's nodes read what those of the named statements write; those within a
+ * region too, since only they become ops that wait. */
 static void touch_after(peal_compilation *c, const peal_statement *s, node_list *list, int first)
 {
     for (int i = first; i < list->count; i++) {
         add_touch(c, list->item[i], virtual_touch(after_array(c, s->id), true));
         for (int k = 0; k < s->after_count; k++)
             add_touch(c, list->item[i], virtual_touch(after_array(c, s->after[k]), false));
+        touch_after(c, s, &list->item[i]->body, 0);
     }
 }
 

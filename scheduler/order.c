@@ -26,7 +26,8 @@ bool nodes_conflict(const node *a, const node *b)
     for (int i = 0; i < a->touch_count; i++)
         for (int k = 0; k < b->touch_count; k++)
             if (touches_conflict(&a->touch[i], &b->touch[k]) &&
-                !(same_task && a->touch[i].per_tile && b->touch[k].per_tile))
+                !(same_task && a->touch[i].per_tile &&
+                  a->touch[i].per_tile == b->touch[k].per_tile))
                 return true;
     return false;
 }
@@ -112,6 +113,9 @@ static node *copy_launch(peal_compilation *c, rank_view *v, const node *launch,
         memcpy(n->range[i].hi, boxes[i].hi, sizeof(boxes[i].hi));
     }
     touch_launch(c, v, n);
+    for (int i = 0; i < launch->touch_count; i++) /* `after` */
+        if (launch->touch[i].array > console_array(c))
+            add_touch(c, n, launch->touch[i]);
     return n;
 }
 
@@ -162,7 +166,7 @@ void order_body(peal_compilation *c, rank_view *v, node_list *body)
     for (int a = 0; a < count; a++)
         for (int b = a + 1; b < count; b++)
             if (nodes_conflict(body->item[a], body->item[b])) {
-                before[a * count + b] = true;
+                before[(size_t)a * (size_t)count + (size_t)b] = true;
                 waits[b]++;
             }
     while (out.count < count) {
@@ -172,7 +176,7 @@ void order_body(peal_compilation *c, rank_view *v, node_list *body)
                 next = i;
         waits[next] = -1;
         for (int b = next + 1; b < count; b++)
-            waits[b] -= before[next * count + b];
+            waits[b] -= before[(size_t)next * (size_t)count + (size_t)b];
         add_node(c, &out, body->item[next]);
     }
     *body = out;

@@ -56,7 +56,8 @@ static int64_t slice_end(const reduction_plan *plan, int64_t count, int member)
 
 static peal_status check_item(peal_compilation *c, const rank_view *v, const peal_reduction *item)
 {
-    if (v->layout[item->array].stored.axis_count == 1)
+    (void)v;
+    if (is_plain_buffer(c, item->array))
         return PEAL_STATUS_OK;
     return peal_report(c->diagnostics, PEAL_E135, item->source, "reduce a buffer without `box`",
                        "`%s` is not a plain buffer", array_name(c, item->array));

@@ -155,6 +155,12 @@ peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_bo
     return out;
 }
 
+bool is_plain_buffer(const peal_compilation *c, int array)
+{
+    const peal_array *a = &c->graph->arrays[array];
+    return a->kind == PEAL_ARRAY_BUFFER && a->points.kind == PEAL_POINTS_ONE;
+}
+
 static peal_status check_bounds(peal_compilation *c, const rank_view *v,
                                 const peal_schedule_task *t, const peal_access *a,
                                 const peal_reach *reach, int count)
@@ -194,14 +200,28 @@ static bool collides_along(const peal_access *a, const peal_reach *reach, int co
     return false;
 }
 
-static peal_status check_collisions(peal_compilation *c, const peal_task_statement *task,
-                                    const peal_schedule_task *t, const peal_access *a,
-                                    const peal_reach *reach, int count)
+/* Whether what two pieces of the box write meets. */
+static bool pieces_collide(const peal_schedule_task *t, const peal_reach *reach,
+                           const peal_box *stored)
+{
+    for (int i = 0; i < t->tiling_count; i++)
+        for (int k = i + 1; k < t->tiling_count; k++) {
+            peal_box one = reach_range(reach, &t->tiling[i].box, stored);
+            peal_box other = reach_range(reach, &t->tiling[k].box, stored);
+            if (peal_box_meets(&one, &other))
+                return true;
+        }
+    return false;
+}
+
+static peal_status check_collisions(peal_compilation *c, const rank_view *v,
+                                    const peal_task_statement *task, const peal_schedule_task *t,
+                                    const peal_access *a, const peal_reach *reach, int count)
 {
     if (a->mode == PEAL_READ_ACCESS || task->independent || t->tile_count < 2)
         return PEAL_STATUS_OK;
-    bool collides =
-        t->tiling_count > 1 && reach[0].axis[0].fixed && a->footprint != PEAL_FOOTPRINT_PER_TILE;
+    bool collides = a->footprint != PEAL_FOOTPRINT_PER_TILE &&
+                    pieces_collide(t, reach, &v->layout[a->array].stored);
     for (int i = 0; i < t->tiling_count; i++)
         for (int k = 0; k < PEAL_AXES; k++)
             collides |= collides_along(a, reach, count, &t->tiling[i], k);
@@ -228,6 +248,10 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
                               .reach = reach};
     if (!status && a->footprint == PEAL_FOOTPRINT_PER_TILE) {
         int64_t have = v->layout[a->array].stored.hi[0], need;
+        if (!is_plain_buffer(c, a->array))
+            return peal_report(c->diagnostics, PEAL_E130, a->source, "use a buffer without `box`",
+                               "`per_tile` counts elements; `%s` has coordinates",
+                               array_name(c, a->array));
         status = peal_expr_integer(a->per_tile, &v->scope, 1, &out->per_tile, c->diagnostics);
         if (!status &&
             (out->per_tile < 1 || peal_multiply_overflows(out->per_tile, t->tile_count, &need) ||
@@ -241,7 +265,7 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
     if (!status)
         status = check_bounds(c, v, t, a, reach, count);
     if (!status)
-        status = check_collisions(c, task, t, a, reach, count);
+        status = check_collisions(c, v, task, t, a, reach, count);
     return status;
 }
 

@@ -196,11 +196,14 @@ static void print_trampolines(const host_kernels *kernels, FILE *out)
     for (int i = 0; i < kernels->call_count; i++) {
         const char *text = kernels->call[i].text;
         fprintf(out, "#define PARTIAL(index) call->partial[index]\n");
-        /* A call alone would convert an integer to a double, or cut a real number. */
-        const char *parameters = strchr(kernels->call[i].signature, ')') + 1;
+        /* A call alone would convert an integer to a double, or cut a real number. The tile has a
+         * name of its own here: a buffer may be called t. */
+        const char *parameters =
+            strchr(kernels->call[i].signature, ')') + sizeof(")(peal_tile t") - 1;
         fprintf(out,
                 "#line 1 \"<task %d>\"\nvoid peal_run_%d(const peal_call *call)\n{\n"
-                "    void (*const fits)%s = peal_kernel_%s;\n    (void)fits;\n    %s;\n}\n",
+                "    void (*const fits)(peal_tile peal_tile_%s = peal_kernel_%s;\n"
+                "    (void)fits;\n    %s;\n}\n",
                 i, i, parameters, kernels->call[i].kernel, text);
         fprintf(out, "#undef PARTIAL\n#define PARTIAL(index) 0\n");
         fprintf(out,

@@ -183,7 +183,7 @@ static const char *random_condition(random_graph *g)
     }
     if (g->depth && random_chance(g, 15))
         return "k % 2 == 1";
-    if (random_chance(g, 15))
+    if (!g->in_setup && random_chance(g, 15))
         return random_chance(g, 50) ? "step % 2 == 0" : "step % 3 != 1";
     return NULL;
 }
@@ -267,10 +267,14 @@ static void add_statements(random_graph *g, int count)
 static void add_setup(random_graph *g)
 {
     peal_graph_begin(g->graph, PEAL_SETUP);
+    g->in_setup = true; /* the counter `step` begins after it */
     for (int i = 0; i < g->field_count; i++)
         random_add_start(g, &g->field[i]);
     if (random_chance(g, 50))
         random_add_exchange(g, NULL);
+    if (random_chance(g, 40)) /* loops here are fenced by nothing but their own dependences */
+        add_loop(g);
+    g->in_setup = false;
     peal_graph_end(g->graph);
     g->last_label[0] = 0;
 }

@@ -88,7 +88,8 @@ struct random_graph {
     int vector_count;       /* elements of v and w */
     int box_axis, box_side; /* direction of the buffers with a box; -1: none */
     bool scalar_known;      /* s holds the same value on all ranks */
-    char last_label[16];    /* of the statement before, in the same body; empty: none */
+    bool in_setup;
+    char last_label[16]; /* of the statement before, in the same body; empty: none */
     char text[TEXT];
     size_t used;
 };

@@ -10,8 +10,9 @@
 /* line 3 to 5; statements begin at line 7, after `step:` */
 #define GRID                                                                                       \
     HEAD "topology: {dims: [auto, 1]}\n"                                                           \
-         "fields: {u: {size: [12, 8], halo: 1}, v: {like: u}}\n"                                   \
-         "buffers: {s: {}, r: {}, b: {count: 6}, c: {count: 6}, i: {type: i64, count: 6}}\n"       \
+         "fields: {u: {size: [12, 8], halo: 1}, v: {like: u}, w: {size: 12}}\n"                    \
+         "buffers: {o: {box: [[5, 9]]}, s: {}, r: {}, b: {count: 6}, c: {count: 6}, "              \
+         "i: {type: i64, count: 6}}\n"                                                             \
          "step:\n- "
 #define LISTS                                                                                      \
     HEAD "topology: {dims: auto}\n"                                                                \
@@ -85,7 +86,12 @@ const graph_case graph_cases[] = {
     {GRID "{task: t, box: [[0, 8]], tile: 1, write: {b: tile}}\n", 1, PEAL_E130, 7, 45, NULL},
     {GRID "{task: t, box: [[0, 3]], tile: 1, write: {b: {per_tile: 0}}}\n", 1, PEAL_E130, 7, 45,
      NULL},
-    {GRID "{task: t, read: {u: {star: 1}}, write: s}\n", 1, PEAL_E147, 7, 18, "axis x"},
+    {GRID "{task: t, read: {u: {star: 1}}, write: s}\n", 1, PEAL_E147, 7, 20, "axis x"},
+    {GRID "{task: t, box: {u: {rim: [0, 1]}}, write: w}\n", 1, PEAL_E131, 7, 45, "`w`"},
+    {GRID "{task: t, box: [[0, 2]], tile: 1, write: {o: {per_tile: 1}}}\n", 1, PEAL_E130, 7, 45,
+     "coordinates"},
+    {GRID "{allreduce: {o: sum}}\n", 1, PEAL_E135, 7, 16, "plain"},
+    {GRID "{send: o, to: all, offsets: 2}\n", 1, PEAL_E138, 7, 3, "coordinates"},
     {GRID "{task: t, box: u, tile: [4, 4], write: [u, s]}\n", 1, PEAL_E131, 7, 46, "`s`"},
     {GRID "{task: t, box: u, tile: [4, 4], update: {b: whole}}\n", 1, PEAL_E131, 7, 44, "`b`"},
     {GRID "{task: t, box: u, tile: [0, 4], write: u}\n", 1, PEAL_E132, 7, 28, "0 points"},
