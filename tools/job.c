@@ -85,7 +85,7 @@ static peal_status find_spec(const peal_options *options, peal_diagnostics *diag
     *path = S_ISDIR(info.st_mode) ? spec_of_folder(subject, &count) : strdup(subject);
     if (!*path)
         return peal_report(diagnostics, PEAL_E411, nowhere, "name the file itself",
-                           "the folder '%s' holds %d files that end in .yaml or .yml, not one",
+                           "the folder '%s' doesn't hold exactly one spec, but %d (.yaml or .yml)",
                            subject, count);
     return PEAL_STATUS_OK;
 }
