@@ -206,10 +206,12 @@ peal_status peal_session_cause(peal_session *session)
 
 peal_status peal_session_fail(peal_session *session, peal_status status, int from)
 {
-    if (!peal_session_status(session)) {
-        const char *message = peal_session_first_message(session, from);
-        peal_control_abort(session->control, status, message ? message : peal_status_name(status));
-    }
+    /* A backend sets the abort word itself: that alone tells no other process. What has become the
+     * cause before stays it. */
+    peal_status first = peal_session_status(session);
+    const char *message = peal_session_first_message(session, from);
+    peal_control_abort(session->control, first ? first : status,
+                       message ? message : peal_status_name(status));
     return peal_session_cause(session);
 }
 

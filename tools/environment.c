@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 extern char **environ;
@@ -10,8 +11,8 @@ extern char **environ;
 static const struct {
     const char *name, *use;
 } variables[] = {
-    {"PEAL_CACHE", "folder of compiled kernels (default: XDG_CACHE_HOME/peal)"},
-    {"PEAL_LOG", "info or debug: say on standard error how the job was set up"},
+    {"PEAL_CACHE", "folder of compiled kernels (default: XDG_CACHE_HOME/peal or ~/.cache/peal)"},
+    {"PEAL_LOG", "quiet, error (default) or info: say on standard error how the job was set up"},
 };
 enum { VARIABLE_COUNT = sizeof(variables) / sizeof(*variables) };
 
@@ -24,10 +25,44 @@ bool environment_describe(int index, const char **name, const char **use)
     return true;
 }
 
+/* The levels of PEAL_LOG; `debug` says no more than `info` yet. */
+static const struct {
+    const char *name;
+    peal_log_level level;
+} levels[] = {{"quiet", PEAL_LOG_QUIET},
+              {"error", PEAL_LOG_ERROR},
+              {"info", PEAL_LOG_INFO},
+              {"debug", PEAL_LOG_INFO}};
+enum { LEVEL_COUNT = sizeof(levels) / sizeof(*levels) };
+
+static int find_level(const char *name)
+{
+    for (int i = 0; i < LEVEL_COUNT; i++)
+        if (!strcmp(levels[i].name, name))
+            return i;
+    return -1;
+}
+
+peal_log_level environment_log_level(void)
+{
+    const char *name = getenv("PEAL_LOG");
+    int found = name ? find_level(name) : -1;
+    return found < 0 ? PEAL_LOG_ERROR : levels[found].level;
+}
+
+static void check_log_level(peal_diagnostics *diagnostics)
+{
+    const char *name = getenv("PEAL_LOG");
+    if (name && find_level(name) < 0)
+        peal_warn(diagnostics, PEAL_E405, (peal_source){0}, "known: quiet, error, info",
+                  "PEAL_LOG has no level '%s'", name);
+}
+
 void environment_check(peal_diagnostics *diagnostics)
 {
     static const peal_source nowhere;
     const char *names[VARIABLE_COUNT];
+    check_log_level(diagnostics);
     for (int i = 0; i < VARIABLE_COUNT; i++)
         names[i] = variables[i].name;
     for (char **entry = environ; *entry; entry++) {

@@ -22,24 +22,35 @@ static bool ends_in(const char *text, const char *end)
     return n >= m && !strcmp(text + n - m, end);
 }
 
-/* The spec of a folder: NAME/NAME.yaml, else its only *.yaml. NULL: none, or several. */
-static char *spec_of_folder(const char *folder)
+/* FOLDER/NAME followed by the ending, where NAME is the folder's; NULL: there is no such file. */
+static char *namesake(const char *folder, const char *ending)
 {
     char *real = realpath(folder, NULL), *path = NULL;
     struct stat info;
     if (!real)
         return NULL;
-    if (asprintf(&path, "%s/%s.yaml", folder, strrchr(real, '/') + 1) < 0)
+    if (asprintf(&path, "%s/%s%s", folder, strrchr(real, '/') + 1, ending) < 0)
         path = NULL;
     free(real);
     if (path && !stat(path, &info))
         return path;
     free(path);
-    path = NULL;
+    return NULL;
+}
+
+/* The spec of a folder: NAME/NAME.yaml, else its only *.yaml or *.yml. NULL: none, or several:
+ * *count says how many. */
+static char *spec_of_folder(const char *folder, int *count)
+{
+    char *path = namesake(folder, ".yaml");
+    if (!path)
+        path = namesake(folder, ".yml");
+    if (path)
+        return path;
     DIR *entries = opendir(folder);
     int found = 0;
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        if (!ends_in(entry->d_name, ".yaml") || found++)
+        if ((!ends_in(entry->d_name, ".yaml") && !ends_in(entry->d_name, ".yml")) || found++)
             continue;
         if (asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
             path = NULL;
@@ -50,6 +61,7 @@ static char *spec_of_folder(const char *folder)
         free(path);
         path = NULL;
     }
+    *count = found;
     return path;
 }
 
@@ -69,10 +81,12 @@ static peal_status find_spec(const peal_options *options, peal_diagnostics *diag
     if (stat(subject, &info))
         return peal_report(diagnostics, PEAL_E411, nowhere, NULL, "cannot read '%s': %s", subject,
                            strerror(errno));
-    *path = S_ISDIR(info.st_mode) ? spec_of_folder(subject) : strdup(subject);
+    int count = 0;
+    *path = S_ISDIR(info.st_mode) ? spec_of_folder(subject, &count) : strdup(subject);
     if (!*path)
         return peal_report(diagnostics, PEAL_E411, nowhere, "name the file itself",
-                           "the folder '%s' doesn't hold exactly one spec", subject);
+                           "the folder '%s' doesn't hold exactly one spec, but %d (.yaml or .yml)",
+                           subject, count);
     return PEAL_STATUS_OK;
 }
 

@@ -4,9 +4,11 @@
 #include "tools/command.h"
 #include "tools/output.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const peal_command *const commands[] = {&run_command,    &check_command,  &plan_command,
                                                &doctor_command, &schema_command, &explain_command,
@@ -26,7 +28,7 @@ static const char usage[] =
     "  schema   the JSON Schema of the spec format\n"
     "  version  version and parts of this build\n"
     "\n"
-    "`peal VERB --help` shows a verb's options.\n"
+    "`peal help VERB` or `peal VERB --help` shows a verb's options.\n"
     "\n"
     "Exit codes: 0 ok, 1 wrong result, 2 usage, 3 spec, 4 environment, 5 peer lost,\n"
     "6 deadline, 7 device, 8 internal, 130 interrupted, 143 terminated.\n"
@@ -72,11 +74,18 @@ static peal_status run_verb(const peal_command *command, int argc, char **argv,
     return command->run(&options, diagnostics);
 }
 
-/* A full disk or a closed pipe must not look like success. */
+/* `peal schema | head`: the reader has seen enough. */
+static bool reader_has_gone(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1 && (output.revents & POLLERR);
+}
+
+/* A full disk must not look like success. */
 static peal_status flush_output(peal_status status, peal_diagnostics *diagnostics)
 {
     static const peal_source nowhere;
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || reader_has_gone())
         return status;
     peal_report(diagnostics, PEAL_E410, nowhere, NULL, "writing to standard output failed");
     return status == PEAL_STATUS_OK ? PEAL_STATUS_ENVIRONMENT : status;
@@ -90,7 +99,13 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     peal_status status = PEAL_STATUS_OK;
     const char *name = argc > 1 ? argv[1] : "--help";
-    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+    if (!strcmp(name, "help") && argc > 2) {
+        const peal_command *command = find_command(argv[2]);
+        if (command)
+            fputs(command->help, stdout);
+        else
+            status = report_unknown_verb(argv[2], diagnostics);
+    } else if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         fputs(usage, argc > 1 ? stdout : stderr);
         status = argc > 1 ? PEAL_STATUS_OK : PEAL_STATUS_USAGE;
     } else {

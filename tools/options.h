@@ -4,6 +4,8 @@
 
 #include "base/diagnostic.h"
 
+#include <peal/session.h>
+
 enum {
     VERB_RUN = 1,
     VERB_CHECK = 2,
@@ -55,7 +57,10 @@ bool parse_time(const char *text, int64_t *nanoseconds);
 bool parse_size(const char *text, int64_t *bytes);
 bool parse_count(const char *text, int64_t low, int64_t high, int64_t *out);
 
-/* Warns of variables that begin with PEAL_ and that nobody reads. */
+/* The level that PEAL_LOG names; PEAL_LOG_ERROR without it. */
+peal_log_level environment_log_level(void);
+/* Warns of variables that begin with PEAL_ and that nobody reads, and of a PEAL_LOG that is no
+ * level. */
 void environment_check(peal_diagnostics *diagnostics);
 /* Name and use of the variables that exist; false: no more. */
 bool environment_describe(int index, const char **name, const char **use);

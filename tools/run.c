@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const peal_source nowhere;
 
@@ -25,7 +26,7 @@ static peal_status open_session(const peal_options *options, peal_diagnostics *d
 {
     peal_session_desc desc = {.size = sizeof(desc),
                               .deadline_s = (double)options->deadline_ns * 1e-9,
-                              .log_level = PEAL_LOG_ERROR,
+                              .log_level = environment_log_level(),
                               .log = stderr};
     peal_status status = peal_session_create(&desc, &run->session);
     if (status != PEAL_STATUS_OK)
@@ -81,13 +82,57 @@ static void report(const peal_options *options, const peal_run *run, peal_status
     fflush(stdout);
 }
 
-/* Process 0 prints what was found; the others only what it cannot know: that it is gone. */
+/* Prints what this process has found itself, without what it was told of another's end. */
+static void print_own_messages(const peal_diagnostics *all)
+{
+    peal_diagnostics *own = peal_diagnostics_create();
+    for (int i = 0; i < peal_diagnostics_count(all); i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(all, i);
+        if (d->code == PEAL_E320 || d->code == PEAL_E324)
+            continue;
+        if (d->severity == PEAL_ERROR)
+            peal_report(own, d->code, d->source, d->hint, "%s", d->message);
+        else
+            peal_warn(own, d->code, d->source, d->hint, "%s", d->message);
+    }
+    peal_diagnostics_print(own, stderr, SHOWN_MESSAGES);
+    peal_diagnostics_destroy(own);
+}
+
+/* What all processes find alike, such as a wrong spec, process 0 prints. What ends a job while it
+ * runs is printed by the process that found it: process 0 may be the one that is stuck or dead. */
 static void print_messages(const peal_run *run, peal_status status)
 {
-    bool silent = !run->leads && status != PEAL_STATUS_PEER_LOST && status != PEAL_STATUS_INTERNAL;
-    if (!silent && run->session)
+    if (!run->session)
+        return;
+    int finder = -1;
+    if (status != PEAL_STATUS_OK && status != PEAL_STATUS_SPEC && status != PEAL_STATUS_USAGE)
+        peal_control_cause(run->session->control, &finder, NULL, 0);
+    bool by_signal = status == PEAL_STATUS_INTERRUPT || status == PEAL_STATUS_TERMINATED;
+    bool lost = status == PEAL_STATUS_PEER_LOST || status == PEAL_STATUS_INTERNAL;
+    bool found_here = finder == peal_session_process(run->session);
+    if (finder < 0 || by_signal ? run->leads || (lost && finder < 0) : found_here)
         peal_session_print_diagnostics(run->session, stderr, SHOWN_MESSAGES);
+    else if (run->leads)
+        print_own_messages(peal_session_diagnostics(run->session));
     fflush(stderr);
+}
+
+static volatile int member = -1; /* this process's number while a run is under way; else -1 */
+
+/* Runs at exit(): the command itself returns from main only when no run is under way. */
+static void guard_exit(void)
+{
+    if (member < 0)
+        return;
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_report(list, PEAL_E415, nowhere, "kernels return; they don't end the program",
+                "process %d left before the job was finished (a kernel called exit?)", member);
+    fflush(stdout);
+    if (list)
+        peal_diagnostics_print(list, stderr, 0);
+    fflush(stderr);
+    _exit(PEAL_STATUS_PEER_LOST);
 }
 
 /* What a signal has cut off. */
@@ -112,8 +157,12 @@ static peal_status run_member(const peal_options *options, peal_diagnostics *dia
     peal_status status = open_session(options, diagnostics, &run);
     if (status == PEAL_STATUS_OK)
         status = read_spec(options, &run);
-    if (status == PEAL_STATUS_OK)
+    if (status == PEAL_STATUS_OK) {
+        member = peal_session_process(run.session);
+        atexit(guard_exit);
         status = run_modes(options, &run);
+        member = -1;
+    }
     if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
         status = peal_session_status(run.session); /* the first cause's code, everywhere */
     report_signal(&run, status);
@@ -160,7 +209,8 @@ const peal_command run_command = {
     "      --steps S         stop after S steps\n"
     "      --processes P     processes that share the ranks (default: one each)\n"
     "      --threads T       workers a process (default: its share of the cores)\n"
-    "      --deadline D      longest time without progress (default 30s)\n"
+    "      --deadline D      longest wait without progress (default 30s); a kernel\n"
+    "                        that doesn't return is not interrupted\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernel files may lie outside the spec's folder\n"
     "      --json            result as JSON (schema peal.run/1)\n"

@@ -73,6 +73,8 @@ static void print_verdict(const peal_run *run)
         equal += run->result[i].compared && run->result[i].equal &&
                  run->result[i].mode != PEAL_MODE_SERIAL;
     }
+    if (!compared && run->options->verify && run->options->mode == PEAL_MODE_SERIAL)
+        puts("Result: serial is the reference.");
     if (!compared)
         return;
     if (equal == compared)

@@ -5,16 +5,34 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static peal_session *watched;
 
+/* After the first signal all leave, unless a kernel doesn't return: then say what helps. */
+static void wait_for_kernels(const sigset_t *set)
+{
+    struct timespec patience = {1, 0};
+    int number = sigtimedwait(set, NULL, &patience);
+    pthread_mutex_lock(&lock);
+    if (number > 0)
+        _exit(number == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED);
+    if (watched)
+        fprintf(stderr, "peal: process %d is waiting for a kernel; signal again to kill\n",
+                peal_session_process(watched));
+    pthread_mutex_unlock(&lock);
+}
+
 static void *wait_for_signals(void *set)
 {
     for (int times = 0;; times++) {
         int number;
+        if (times == 1)
+            wait_for_kernels(set);
         if (sigwait(set, &number))
             return NULL;
         peal_status status = number == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED;

@@ -2,7 +2,9 @@
 import glob
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 from common import HARD_LIMIT, PEAL, ROOT, SPECS, environment, main, peal, peal_json
@@ -39,6 +41,13 @@ class Help(unittest.TestCase):
         for verb in VERBS:
             self.assertRegex(out, rf"\n  {verb} ")
 
+    def test_help_of_a_verb(self):
+        for verb in VERBS:
+            self.assertEqual(peal("help", verb), peal(verb, "--help"))
+        code, _, err = peal("help", "rum")
+        self.assertEqual(code, 2)
+        self.assertIn("did you mean `peal run`?", err)
+
     def test_version(self):
         self.assertEqual(peal("--version"), peal("version"))
         self.assertRegex(peal("version")[1], r"^peal \d+\.\d+\.\d+\n")
@@ -58,6 +67,8 @@ class Mistakes(unittest.TestCase):
         self.expect(["run", HEAT, "--verfy"], "E401", "did you mean --verify?")
         self.expect(["check", HEAT, "--verify"], "E401", "an option of `peal run`")
         self.expect(["run", HEAT, "-x"], "E401", "--help")
+        self.expect(["run", HEAT, "--steps", "-3"], "E402", "a number of steps")
+        self.expect(["run", HEAT, "--steps=-3"], "E402", "a number of steps")
         self.expect(["run", HEAT, "--mode", "fast"], "E402", "serial, sync, stream")
         self.expect(["run", HEAT, "--ranks"], "E402", "number of ranks")
         self.expect(["run", HEAT, "-n", "0"], "E402", "not '0'")
@@ -99,6 +110,40 @@ class Mistakes(unittest.TestCase):
         self.assertIn("[E405]", err)
         self.assertIn("did you mean PEAL_CACHE?", err)
         self.assertEqual(peal("version", env=environment(PEAL_LOG="info"))[2], "")
+
+
+class Surroundings(unittest.TestCase):
+    def test_log_levels(self):
+        for level, lines in [("quiet", 0), ("error", 0), ("info", 2)]:
+            err = peal("run", HEAT, "-n", "2", "-q", env=environment(PEAL_LOG=level))[2]
+            self.assertEqual(err.count("peal: host "), lines, err)
+        code, _, err = peal("run", HEAT, "-n", "2", "-q", env=environment(PEAL_LOG="inof"))
+        self.assertEqual((code, err.count("[E405]")), (0, 1), err)
+
+    def test_a_reader_that_has_seen_enough(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            done = subprocess.run([PEAL, "schema"], stdout=writer, stderr=subprocess.PIPE, check=False,
+                                  env=environment(), timeout=HARD_LIMIT)
+        finally:
+            os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+    def test_folders(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("exactly one spec, but 0", peal("check", folder)[2])
+            shutil.copy(os.path.join(SPECS, "run", "kernels.c"), folder)
+            shutil.copy(HEAT, os.path.join(folder, "one.yml"))
+            self.assertEqual(peal("check", folder)[0], 0)
+            shutil.copy(HEAT, os.path.join(folder, "two.yaml"))
+            code, _, err = peal("check", folder)
+            self.assertEqual(code, 4, err)
+            self.assertIn("exactly one spec, but 2", err)
+
+    def test_serial_is_the_reference(self):
+        code, out, _ = peal("run", HEAT, "--mode", "serial", "--verify")
+        self.assertEqual((code, out.splitlines()[-1]), (0, "Result: serial is the reference."))
 
 
 class Pages(unittest.TestCase):
