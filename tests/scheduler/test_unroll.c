@@ -174,6 +174,65 @@ static void test_fused_schedules_order_all_conflicts(void **state)
         check_seed(failed_once[i], PEAL_MODE_FUSED, NULL);
 }
 
+/* Graphs that went wrong once: loops in setup, and tiles that touch other elements after a swap. */
+static const struct {
+    const char *text;
+    int ranks;
+} once_wrong[] = {
+    {"peal: 1\nkernels: k.c\n"
+     "fields: {u: {size: [8, 16], halo: [0, 1]}, v: {like: u}, p: {like: u, halo: 0}}\n"
+     "setup:\n- repeat: 4\n  as: k\n  step:\n"
+     "  - {task: rd, box: p, tile: [8, 4], read: {u: {grow: [0, [0, 1]]}}, update: p}\n"
+     "  - {task: wr, box: v, tile: [8, 4], update: v}\n  - {swap: [u, v]}\n"
+     "step: [{task: t, box: p, update: p}]\n",
+     1},
+    {"peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\n"
+     "fields: {a: {size: [64, 16], halo: [0, 1]}, an: {like: a}, w: {like: a}}\n"
+     "setup:\n- {exchange: [a, an]}\n"
+     "- {task: r1, box: {an: {grow: [0, -1]}}, read: {an: {grow: [0, 1]}}, write: w}\n"
+     "- repeat: 3\n  step:\n"
+     "  - {task: r2, box: {a: {grow: [0, -1]}}, read: {a: {grow: [0, 1]}}, write: an}\n"
+     "  - {exchange: an}\n  - {swap: [a, an]}\n"
+     "step: [{task: t, box: w, update: w}]\n",
+     2},
+    {"peal: 1\nkernels: k.c\nbuffers: {a: {count: 16, keep: true}, b: {count: 16, keep: true}}\n"
+     "step:\n- {task: mix, box: [[0, 8]], tile: 1, read: {a: {per_tile: 2}}, write: {b: {per_tile: "
+     "1}}}\n- {swap: [a, b]}\n",
+     1},
+};
+
+static void check_text(const char *spec, int ranks)
+{
+    const peal_graph_data *graph;
+    peal_graph *g = NULL;
+    scheduled s = {
+        .diagnostics = peal_diagnostics_create(),
+        .machine = {.ranks = ranks, .processes = 1, .workers = 2, .cache_bytes = 1 << 18}};
+    char text[1024] = "";
+    bool overflow = false;
+    assert_int_equal(peal_graph_read_memory("t.yaml", spec, strlen(spec), NULL, 0, s.diagnostics,
+                                            &g),
+                     0);
+    assert_int_equal(peal_graph_resolve(g, s.diagnostics, &graph), 0);
+    assert_int_equal(peal_compilation_create(graph, &s.machine, PEAL_MODE_FUSED, s.diagnostics,
+                                             &s.compilation),
+                     0);
+    for (int rank = 0; rank < ranks; rank++)
+        assert_int_equal(peal_compilation_schedule(s.compilation, rank, &s.schedule[rank]), 0);
+    if (unroll_races(s.schedule, ranks, -1, -1, text, sizeof(text), &overflow) > 0)
+        fail_msg("%s\n%s", text, spec);
+    assert_false(overflow);
+    forget(&s);
+    peal_graph_destroy(g);
+}
+
+static void test_graphs_that_went_wrong_once(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(once_wrong) / sizeof(once_wrong[0]); i++)
+        check_text(once_wrong[i].text, once_wrong[i].ranks);
+}
+
 static void test_stream_schedules_order_all_conflicts(void **state)
 {
     (void)state;
@@ -206,6 +265,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_schedules_order_all_conflicts),
+        cmocka_unit_test(test_graphs_that_went_wrong_once),
         cmocka_unit_test(test_stream_schedules_order_all_conflicts),
         cmocka_unit_test(test_mutants_are_noticed),
     };
