@@ -306,6 +306,12 @@ static void types_are_checked(void **state)
         ring_options options = options_of("types.c");
         check_refused(&options, PEAL_E206, "types.c", 10, "does not fit", "PEAL_READ(double, a)");
     }
+    char text[sizeof(good)];
+    memcpy(text, good, sizeof(good));
+    replace(text, "long n", "int  n"); /* C would convert an argument without a word */
+    write_text("types.c", text);
+    ring_options options = options_of("types.c");
+    check_refused(&options, PEAL_E206, "types.c", 3, "does not fit", "long argument_1");
 }
 
 static void missing_compiler_is_told(void **state)
