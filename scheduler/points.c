@@ -263,7 +263,7 @@ static bool cut_with_images(int64_t low, int64_t high, bool periodic, int64_t si
     bool any = false;
     if (periodic)
         low = low > 0 ? low : 0, high = high < size ? high : size;
-    for (int image = periodic ? -1 : 0; image <= periodic; image++) {
+    for (int image = periodic ? -1 : 0; image <= (periodic ? 1 : 0); image++) {
         int64_t first = low + image * size, last = high + image * size;
         first = first > from ? first : from;
         last = last < to ? last : to;

@@ -327,8 +327,8 @@ bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_
                            bool missing, bool *out)
 {
     if (value->is_periodic) {
-        *out = (frame->counter[value->depth] % value->modulus == value->remainder) !=
-               value->unequal;
+        *out =
+            (frame->counter[value->depth] % value->modulus == value->remainder) != value->unequal;
         return true;
     }
     peal_value result = {.kind = PEAL_BOOLEAN, .u.boolean = missing};
