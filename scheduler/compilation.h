@@ -241,7 +241,7 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    peal_tiling *tiling);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
-/* reads.c: calls visit for each array whose value a statement reads in an expression (args, set,
+/* needed.c: calls visit for each array whose value a statement reads in an expression (args, set,
  * until, when, print) */
 void statement_elements(const peal_statement *s, void (*visit)(void *user, int array), void *user);
 
@@ -290,6 +290,8 @@ peal_status plan_reduction(peal_compilation *c, rank_view *v, const peal_stateme
                            int64_t count, size_t bytes, reduction_plan *out);
 peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s);
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
+/* The points of a piece in the receiver's coordinates. */
+peal_box piece_target(const peal_piece *piece);
 void add_piece(peal_compilation *c, rank_message *m, peal_piece piece);
 
 /* nodes.c, order.c: stage 4 */

@@ -85,20 +85,10 @@ static bool touches_group(const peal_compilation *c, const touch *t, int array, 
     return same && peal_box_meets(&t->box, box);
 }
 
-static peal_box target_box(const peal_piece *p)
-{
-    peal_box box = {.axis_count = PEAL_AXES};
-    for (int k = 0; k < PEAL_AXES; k++) {
-        box.lo[k] = p->target[k];
-        box.hi[k] = p->target[k] + p->target_extent[k];
-    }
-    return box;
-}
-
 /* Whether a node of the receiver may use the memory of a direct piece. */
 static bool uses_target(const replay *r, const node *n, const peal_piece *p)
 {
-    peal_box box = target_box(p);
+    peal_box box = piece_target(p);
     for (int i = 0; i < n->touch_count; i++)
         if (touches_group(r->c, &n->touch[i], p->target_array, &box))
             return true;
@@ -156,7 +146,7 @@ static bool uses_storage(const replay *r, const peal_piece *p, int iteration, in
                          int storage, int *binding)
 {
     const node *n = r->recv.body->item[position];
-    peal_box box = target_box(p);
+    peal_box box = piece_target(p);
     for (int i = 0; i < n->touch_count; i++)
         if (touches_group(r->c, &n->touch[i], p->target_array, &box) &&
             storage_at(r, r->recv.body, iteration, position, n->touch[i].array, binding) == storage)

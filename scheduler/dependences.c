@@ -17,7 +17,7 @@
  * Tile i of A touches [floor((oa + i TA) na / da) + la, ceil((oa + (i+1) TA) na / da) + ha), tile j
  * of B the same with b; the intervals meet iff each begins before the other ends. Solved for i;
  * roundings of B are bounded outwards. */
-static bool map_axis(const peal_reach_axis *ra, int64_t oa, int64_t ta, const peal_reach_axis *rb,
+static void map_axis(const peal_reach_axis *ra, int64_t oa, int64_t ta, const peal_reach_axis *rb,
                      int64_t ob, int64_t tb, peal_map_axis *out)
 {
     int64_t na = ra->num, da = ra->den, nb = rb->num, db = rb->den, base = oa * na * db;
@@ -37,7 +37,6 @@ static bool map_axis(const peal_reach_axis *ra, int64_t oa, int64_t ta, const pe
         out->high = peal_floor_divide(out->high, out->divisor);
         out->step = out->divisor = 1;
     }
-    return true;
 }
 
 static const peal_reach_axis identity = {false, 1, 1, 0, 0};

@@ -48,16 +48,6 @@ static int message_lane(const lowering *l, int message)
     return l->c->mode == PEAL_MODE_FUSED ? message : 0;
 }
 
-static peal_box target_of(const peal_piece *p)
-{
-    peal_box box = {.axis_count = PEAL_AXES};
-    for (int k = 0; k < PEAL_AXES; k++) {
-        box.lo[k] = p->target[k];
-        box.hi[k] = p->target[k] + p->target_extent[k];
-    }
-    return box;
-}
-
 /* What a send waits for on behalf of the messages whose credits it carries: the uses of their
  * memory here. */
 static void carry_credits(lowering *l, lowered_op *o, int message)
@@ -68,7 +58,7 @@ static void carry_credits(lowering *l, lowered_op *o, int message)
         const peal_channel *channel = &l->channel[i];
         for (int k = 0; k < channel->piece_count; k++)
             if (channel->piece[k].direct) {
-                peal_box box = target_of(&channel->piece[k]);
+                peal_box box = piece_target(&channel->piece[k]);
                 append_touch(l, &o->extra, &o->extra_count,
                              fixed_touch(channel->piece[k].target_array, true, &box));
             }

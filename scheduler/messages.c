@@ -18,6 +18,16 @@ void add_piece(peal_compilation *c, rank_message *m, peal_piece piece)
     m->piece[m->piece_count++] = piece;
 }
 
+peal_box piece_target(const peal_piece *piece)
+{
+    peal_box box = {.axis_count = PEAL_AXES};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        box.lo[k] = piece->target[k];
+        box.hi[k] = piece->target[k] + piece->target_extent[k];
+    }
+    return box;
+}
+
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
 {
     if (v->message_count == v->message_capacity) {
