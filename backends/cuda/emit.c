@@ -309,8 +309,12 @@ static bool emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
     uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
     uint64_t value = peal_flag_value(op->channel, frame->message - slots);
 
-    if (frame->message - plan->desc.hooks.first_message <= slots || !await_lanes(rank, index))
-        return plan->status == PEAL_STATUS_OK;
+    /* The first messages need no credit. What a graph waits for must hold at every replay: there
+     * the value is one that the word has passed from the start. */
+    if (frame->message - plan->desc.hooks.first_message <= slots && (op->self || !plan->capturing))
+        return true;
+    if (!await_lanes(rank, index))
+        return false;
     if (op->self)
         return emit_self_wait(rank, op, frame->message - slots) && publish_now(rank, lane, index);
     if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
@@ -623,6 +627,13 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
 
     if (task->kind == PEAL_TASK_PRINT && rank->schedule->rank != 0)
         return publish_now(rank, lane, index);
+    if (task->kind == PEAL_TASK_DECIDE && rank->plan->capturing && rank->stop_word &&
+        rank->program->op[index].decision_loop == rank->schedule->loop_count) {
+        /* Once the verdict is there, nothing counts any more. */
+        if (!cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
+            return false;
+        rank->graph_step = frame->counter[0] + 1;
+    }
     bool opens = group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 &&
                  depends_within(rank, group, index, &waits, &boxes);
     if (group->kind != CUDA_GROUP_NONE && !opens && !cuda_flush(rank, op->lane))

@@ -18,7 +18,7 @@
 typedef struct peal_backend_plan cuda_plan;
 typedef struct cuda_rank cuda_rank;
 
-enum { CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024 };
+enum { CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
 
 /* How WRITE and WAIT, and copies, are put onto a lane. */
 typedef enum cuda_signal { CUDA_SIGNAL_FUSED, CUDA_SIGNAL_KERNEL, CUDA_SIGNAL_MEMOP } cuda_signal;
@@ -134,12 +134,13 @@ struct cuda_rank {
     unsigned *verdict; /* mapped host memory: by slot and instance */
     CUdeviceptr verdict_device;
     CUdeviceptr stop_word; /* of graphs whose `until` ends them; 0 */
+    int64_t graph_begin;   /* counter 0 at the start of the graph, while capturing */
     int64_t graph_step;    /* counter 0 at what launch.step stands for, while capturing */
     int64_t steps_left;
-    int phase; /* of run.c */
     bool stop;
-    bool dry;   /* verdicts are not looked at */
-    int *place; /* by op: 1 + place in its lane's group; 0: none */
+    bool at_end; /* of an iteration whose verdict is awaited */
+    bool dry;    /* verdicts are not looked at */
+    int *place;  /* by op: 1 + place in its lane's group; 0: none */
     int *final_binding;
 };
 
@@ -191,6 +192,10 @@ struct peal_backend_plan {
     unsigned graph_rows; /* that it prints */
 };
 
+/* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
+ * fuse=BYTES,steps=N" */
+bool cuda_lowering_apply(const char *text, cuda_lowering *out);
+
 /* prepare.c */
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);
 peal_status cuda_plan_upload(cuda_plan *plan);
@@ -215,6 +220,8 @@ bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_
 bool cuda_row_launched(cuda_rank *rank, CUstream stream);
 /* Hands out the rows that have arrived, in order; all: waits for all of them. */
 bool cuda_rows_out(cuda_plan *plan, bool all);
+/* While capturing: counts steps on the device, before what may end the loop (graph.c). */
+bool cuda_graph_count(cuda_rank *rank, int64_t steps);
 void cuda_row_out(cuda_plan *plan, const cuda_row *row, int64_t first_step);
 
 /* files.c: `load` and `save`, on host memory. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VERDICTS = 64, ROWS = 256, PENDING = -1 };
+enum { VERDICTS = 64, ROWS = CUDA_ROWS, PENDING = -1 };
 
 static size_t most_items(const cuda_plan *plan)
 {
@@ -101,6 +101,14 @@ peal_walk_result cuda_verdict_read(void *user, int slot, uint64_t instance, bool
 
 /* ---- rows ---- */
 
+static bool too_many_rows(cuda_plan *plan, const peal_schedule_task *task)
+{
+    peal_report(plan->desc.diagnostics, PEAL_E644, task->source,
+                "print less often, or use --mode stream",
+                "a graph prints more than %d rows in one replay", ROWS / 2);
+    return cuda_fail(plan, PEAL_STATUS_SPEC);
+}
+
 bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_walk_frame *frame,
                     unsigned long long *items)
 {
@@ -109,13 +117,15 @@ bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_
 
     if (plan->capturing) {
         if (plan->graph_rows == ROWS / 2)
-            return cuda_fail(plan, PEAL_STATUS_INTERNAL);
+            return too_many_rows(plan, task);
         slot = plan->graph_half * (ROWS / 2) + plan->graph_rows++;
     } else if (plan->rows - plan->rows_out >= ROWS / 2 && !cuda_rows_out(plan, true)) {
         return false;
     }
     plan->row[slot] =
-        (cuda_row){.task = task, .slot = slot, .step = frame->counter[0] - rank->graph_step};
+        (cuda_row){.task = task,
+                   .slot = slot,
+                   .step = frame->counter[0] - (plan->capturing ? rank->graph_begin : 0)};
     *items = plan->row_device + slot * plan->row_items * sizeof(peal_device_item);
     return true;
 }

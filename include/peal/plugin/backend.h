@@ -99,7 +99,8 @@ typedef struct peal_backend_desc {
     const char *cache_folder; /* NULL: by XDG rules */
     peal_row_function row;
     void *row_user;
-    peal_device *device;               /* what open returned; NULL on the host */
+    const char *lowering; /* forced choices of the backend, "key=value,..."; NULL: its own */
+    peal_device *device;  /* what open returned; NULL on the host */
     const peal_kernel_source *kernels; /* NULL: the backend builds them */
     peal_backend_hooks hooks;
     peal_diagnostics *diagnostics; /* gets compile errors at create; run-time reports at wait */
@@ -112,6 +113,7 @@ typedef struct peal_backend_result {
     int64_t steps_done; /* iterations of the outermost loop in this start */
     bool stopped;       /* `until` ended it */
     double seconds;     /* from the first op to the last */
+    double cpu_seconds; /* of the thread that drives a device; 0: the ranks' own threads */
 } peal_backend_result;
 
 typedef struct peal_backend_ops {
