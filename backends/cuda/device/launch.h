@@ -73,11 +73,20 @@ typedef struct peal_device_control {
     int kind;        /* 1: a wait that ran out of clock; 2: an expression failed */
     int op;          /* of the schedule */
     int wait;
-    int reserved;
+    unsigned claimed; /* by the device: its thread that fills the record */
     long long step;
     unsigned long long expected, seen;
     unsigned long long steps_done; /* iterations of the outermost loop that have finished */
 } peal_device_control;
+
+/* A value of a row that PRINT stores: kind as peal_value_kind; texts are the host's. */
+typedef struct peal_device_item {
+    int kind, reserved;
+    union {
+        long long integer; /* booleans too */
+        double real;
+    } value;
+} peal_device_item;
 
 typedef struct peal_launch {
     unsigned long long control; /* peal_device_control */
