@@ -130,6 +130,7 @@ peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, pe
         .cache_folder = plan->options.cache_folder,
         .row = binding == &plan->binding ? plan->options.row : NULL,
         .row_user = plan->options.row_user,
+        .device = plan->machine.accelerator ? plan->session->device : NULL,
         .hooks = binding == &plan->binding ? plan->hooks : (peal_backend_hooks){0},
         .diagnostics = plan->session->diagnostics,
     };

@@ -21,11 +21,11 @@ static peal_status move_file(cuda_rank *rank, const cuda_op *op, const peal_walk
     peal_walk_scope(rank->program, frame->counter, &request.scope);
     /* A load leaves points alone that the file doesn't have. */
     peal_status status =
-        peal_device_memory_ops.read(plan->device, memory, device, bytes, plan->late);
+        cuda_memory.read(plan->device, memory, device, bytes, plan->late);
     if (!status)
         status = loads ? peal_array_file_load(&request) : peal_array_file_save(&request);
     if (!status && loads)
-        status = peal_device_memory_ops.write(plan->device, device, memory, bytes, plan->late);
+        status = cuda_memory.write(plan->device, device, memory, bytes, plan->late);
     return status;
 }
 

@@ -255,7 +255,7 @@ static peal_status capture(cuda_plan *plan, int half)
     if (!result)
         result = driver->cuStreamSynchronize_(origin(plan));
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E644, PEAL_NO_SOURCE,
+        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
                            "--mode stream runs the same without a graph",
                            "the driver refuses the graph of %lld steps: %s",
                            (long long)graphs->steps, peal_cuda_error(result, text));
@@ -303,7 +303,7 @@ static bool walk_to_begin(cuda_plan *plan)
     return true;
 }
 
-static void rewind(cuda_plan *plan)
+static void go_back(cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         cuda_rank *rank = &plan->rank[r];
@@ -327,7 +327,7 @@ static int64_t choose_steps(cuda_plan *plan, const char **reason)
     const cuda_rank *rank = &plan->rank[0];
     const peal_walk_value *repeat = &rank->program->loop[rank->schedule->loop_count].repeat;
 
-    rewind(plan);
+    go_back(plan);
     if (!walk_to_begin(plan)) {
         *reason = "a run-time condition in setup";
         return 0;
@@ -345,7 +345,7 @@ static int64_t choose_steps(cuda_plan *plan, const char **reason)
 
 static peal_status refuse(cuda_plan *plan, const char *reason)
 {
-    return peal_report(plan->desc.diagnostics, PEAL_E644, PEAL_NO_SOURCE,
+    return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
                        "--mode stream runs it; --mode auto takes the first mode that can",
                        "mode graph cannot run this: %s", reason);
 }
@@ -374,7 +374,7 @@ peal_status cuda_graphs_create(cuda_plan *plan)
     if (graphs->stops && plan->lowering.copy == CUDA_COPY_ENGINE)
         return refuse(plan, "`until` needs copy kernels: the copy engine cannot be skipped");
     graphs->steps = choose_steps(plan, &reason);
-    rewind(plan);
+    go_back(plan);
     if (!graphs->steps)
         return refuse(plan, reason ? reason : "no period");
     graphs->report = graphs->steps > REPORTS ? graphs->steps / REPORTS : 1;
@@ -394,7 +394,7 @@ peal_status cuda_graphs_create(cuda_plan *plan)
         if (!status && graphs->rows)
             graphs->halves = 2;
     }
-    rewind(plan);
+    go_back(plan);
     return status;
 }
 

@@ -36,7 +36,7 @@ static void default_lowering(cuda_plan *plan)
 static peal_status no_stream(cuda_plan *plan, CUresult result)
 {
     char text[160];
-    return peal_report(plan->desc.diagnostics, PEAL_E640, PEAL_NO_SOURCE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                        "cannot create streams, events or words on the device: %s",
                        peal_cuda_error(result, text));
 }
@@ -157,7 +157,7 @@ peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
     cuda_plan *plan = calloc(1, sizeof(*plan));
 
     if (!plan)
-        return peal_report(desc->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
     plan->driver = peal_cuda_open(&reason);
     plan->desc = *desc;
     plan->device = desc->device;
@@ -190,7 +190,7 @@ peal_status cuda_plan_start(cuda_plan *plan, bool setup, int64_t steps, bool fin
     plan->start_step = atomic_load(&plan->steps_done);
     plan->begin = plan->end = cuda_clock();
     if (pthread_create(&plan->thread, NULL, cuda_run_thread, plan) != 0)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL,
                            "cannot create the thread that drives the device");
     plan->running = true;
     return PEAL_STATUS_OK;

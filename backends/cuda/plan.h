@@ -15,8 +15,10 @@
 
 #include <pthread.h>
 
-typedef struct peal_backend_plan cuda_plan;
+typedef struct cuda_plan cuda_plan;
 typedef struct cuda_rank cuda_rank;
+
+#define CUDA_NOWHERE ((peal_source){0})
 
 enum { CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
 
@@ -146,7 +148,7 @@ struct cuda_rank {
 
 typedef struct cuda_graphs cuda_graphs;
 
-struct peal_backend_plan {
+struct cuda_plan {
     peal_backend_desc desc;
     const peal_cuda_driver *driver;
     peal_device *device;

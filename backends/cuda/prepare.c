@@ -390,7 +390,7 @@ static peal_status prepare_events(cuda_rank *rank)
             result = driver->cuEventCreate_(&rank->op[i].event[k], CU_EVENT_DISABLE_TIMING);
     if (!result)
         return PEAL_STATUS_OK;
-    return peal_report(rank->plan->desc.diagnostics, PEAL_E640, PEAL_NO_SOURCE, NULL,
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                        "cannot create the events of rank %d: %s", rank->schedule->rank,
                        peal_cuda_error(result, text));
 }
@@ -405,7 +405,7 @@ static peal_status prepare_first_message(cuda_rank *rank)
         int64_t offset = channel->outgoing ? channel->credit_offset : channel->flag_offset;
         uint64_t value = peal_flag_value(channel, first);
         if (offset >= 0 &&
-            peal_device_memory_ops.write(rank->plan->device, rank->bound->segment + offset, &value,
+            cuda_memory.write(rank->plan->device, rank->bound->segment + offset, &value,
                                          sizeof(value), rank->plan->desc.diagnostics))
             return PEAL_STATUS_DEVICE;
     }
@@ -462,7 +462,7 @@ peal_status cuda_plan_upload(cuda_plan *plan)
     char text[160];
     CUresult result = plan->driver->cuMemAlloc_(&plan->tables_device, bytes);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E640, PEAL_NO_SOURCE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                            "no device memory for %lld pieces of messages: %s", (long long)count,
                            peal_cuda_error(result, text));
     count = 0;
@@ -475,7 +475,7 @@ peal_status cuda_plan_upload(cuda_plan *plan)
         }
     result = plan->driver->cuMemcpyHtoD_(plan->tables_device, all, bytes);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E640, PEAL_NO_SOURCE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                            "cannot copy the tables of messages to the device: %s",
                            peal_cuda_error(result, text));
     return PEAL_STATUS_OK;

@@ -35,7 +35,7 @@ peal_status cuda_mapped_create(cuda_plan *plan)
     if (!result)
         result = plan->driver->cuMemHostGetDevicePointer_(&plan->mapped_device, plan->mapped, 0);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E640, PEAL_NO_SOURCE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                            "cannot map %zu bytes of host memory: %s", bytes,
                            peal_cuda_error(result, text));
     memset(plan->mapped, 0, bytes);
@@ -57,7 +57,7 @@ peal_status cuda_mapped_create(cuda_plan *plan)
         result = plan->driver->cuEventCreate_(&plan->row_event[i], CU_EVENT_DISABLE_TIMING);
     if (!result)
         return PEAL_STATUS_OK;
-    return peal_report(plan->desc.diagnostics, PEAL_E640, PEAL_NO_SOURCE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                        "cannot create the events of rows: %s", peal_cuda_error(result, text));
 }
 
@@ -103,7 +103,7 @@ peal_walk_result cuda_verdict_read(void *user, int slot, uint64_t instance, bool
 
 static bool too_many_rows(cuda_plan *plan, const peal_schedule_task *task)
 {
-    peal_report(plan->desc.diagnostics, PEAL_E644, task->source,
+    peal_report(plan->desc.diagnostics, PEAL_E664, task->source,
                 "print less often, or use --mode stream",
                 "a graph prints more than %d rows in one replay", ROWS / 2);
     return cuda_fail(plan, PEAL_STATUS_SPEC);

@@ -41,9 +41,9 @@ bool cuda_fail(cuda_plan *plan, peal_status status)
 bool cuda_broken(cuda_plan *plan, CUresult result, const cuda_op *op, const char *what)
 {
     char text[160];
-    peal_source source = op ? op->source->source : PEAL_NO_SOURCE;
+    peal_source source = op ? op->source->source : CUDA_NOWHERE;
 
-    peal_report(plan->late, PEAL_E640, source, NULL, "%s `%s`: %s", op ? "at" : "recording",
+    peal_report(plan->late, PEAL_E660, source, NULL, "%s `%s`: %s", op ? "at" : "recording",
                 what ? what : "a message", peal_cuda_error(result, text));
     return cuda_fail(plan, PEAL_STATUS_DEVICE);
 }
@@ -65,7 +65,7 @@ static bool report_record(cuda_plan *plan, const cuda_rank *rank)
     const peal_op *op = &rank->schedule->op[index];
 
     if (control->kind == 2) {
-        peal_report(plan->late, PEAL_E642, op->source, NULL,
+        peal_report(plan->late, PEAL_E662, op->source, NULL,
                     "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
                     rank->schedule->rank, (long long)control->step, label_of(rank, index));
         return cuda_fail(plan, PEAL_STATUS_SPEC);
@@ -73,7 +73,7 @@ static bool report_record(cuda_plan *plan, const cuda_rank *rank)
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
     uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
     peal_report(
-        plan->late, PEAL_E641, op->source,
+        plan->late, PEAL_E661, op->source,
         "is a neighbour stuck, or much slower? --deadline sets the limit",
         "rank %d, step %lld: `%s` waits for %s %s of message %llu (mod %llu), has seen %llu",
         rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
@@ -112,7 +112,7 @@ static bool report_stall(cuda_plan *plan)
                 continue;
             const peal_op *op = &rank->schedule->op[lane->group.launch.op];
             peal_report(
-                plan->late, PEAL_E641, op->source,
+                plan->late, PEAL_E661, op->source,
                 "a kernel that does not end, or a message that does not come; --deadline "
                 "sets the limit",
                 "rank %d, lane %d: no progress for %.1f s; the last that was put onto it is "

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
 {
     if (!peal_enter_(launch))
         return;
-    if (launch.piece_count > 0)
+    if (launch.list_count > 0)
         peal_copy_share_(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                          gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
     if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x))
@@ -110,7 +110,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
     } else
         peal_fold_rest_<type, combine>(element, count, 1, result);
     if (launch.senders > 0) {
-        if (launch.piece_count > 0) {
+        if (launch.list_count > 0) {
             __syncthreads();
             peal_copy_share_(&launch, peal_thread_() / 32, PEAL_THREADS_ / 32, peal_thread_() % 32);
         }

@@ -115,6 +115,7 @@ typedef struct peal_launch {
     unsigned long long
         element[PEAL_LAUNCH_ELEMENTS];          /* addresses of scalars that expressions use */
     unsigned long long base[PEAL_LAUNCH_BASES]; /* of pieces */
+    peal_launch_list list[PEAL_LAUNCH_LISTS];
     peal_launch_box box[PEAL_LAUNCH_BOXES];
     peal_launch_wait wait[PEAL_LAUNCH_WAITS];
     peal_launch_write write[PEAL_LAUNCH_WRITES];

@@ -173,12 +173,12 @@ static __device__ __forceinline__ long long peal_offset_(const peal_place_ &plac
 /* Units first, first + 32, ... below end of a piece: four loads are under way at a time. */
 template <class type>
 static __device__ __forceinline__ void
-peal_copy_units_(const peal_launch *launch, const peal_device_piece &piece,
+peal_copy_units_(const unsigned long long *base, const peal_device_piece &piece,
                  unsigned long long first, unsigned long long end)
 {
     enum { AT_ONCE = 4 };
-    const char *from = (const char *)launch->base[piece.source] + piece.source_offset;
-    char *to = (char *)launch->base[piece.target] + piece.target_offset;
+    const char *from = (const char *)base[piece.source] + piece.source_offset;
+    char *to = (char *)base[piece.target] + piece.target_offset;
     if (first >= end)
         return;
     peal_place_ place = peal_place_of_(piece, first), step = peal_place_of_(piece, 32);
@@ -203,42 +203,38 @@ peal_copy_units_(const peal_launch *launch, const peal_device_piece &piece,
     }
 }
 
-static __device__ __forceinline__ void peal_copy_piece_(const peal_launch *launch,
+static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long *base,
                                                         const peal_device_piece &piece,
                                                         unsigned long long first,
                                                         unsigned long long end)
 {
     switch (piece.unit) {
     case 16:
-        peal_copy_units_<uint4>(launch, piece, first, end);
+        peal_copy_units_<uint4>(base, piece, first, end);
         break;
     case 8:
-        peal_copy_units_<unsigned long long>(launch, piece, first, end);
+        peal_copy_units_<unsigned long long>(base, piece, first, end);
         break;
     case 4:
-        peal_copy_units_<unsigned>(launch, piece, first, end);
+        peal_copy_units_<unsigned>(base, piece, first, end);
         break;
     case 2:
-        peal_copy_units_<unsigned short>(launch, piece, first, end);
+        peal_copy_units_<unsigned short>(base, piece, first, end);
         break;
     default:
-        peal_copy_units_<unsigned char>(launch, piece, first, end);
+        peal_copy_units_<unsigned char>(base, piece, first, end);
     }
 }
 
-/* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
- */
-static __device__ __noinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
-                                                     unsigned warps, int lane)
+/* Units [from, to) of a list. */
+static __device__ __forceinline__ void peal_copy_list_(const peal_launch *launch,
+                                                       const peal_launch_list &list, long long from,
+                                                       long long to, int lane)
 {
-    const peal_device_piece *piece = (const peal_device_piece *)launch->piece;
-    long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
-    long long from = share * warp, to = from + share;
-    int low = 0, high = launch->piece_count - 1;
+    const peal_device_piece *piece = (const peal_device_piece *)list.piece;
+    const unsigned long long *base = launch->base + list.base;
+    int low = 0, high = list.count - 1;
 
-    to = to < launch->units ? to : launch->units;
-    if (from >= to)
-        return;
     while (low < high) { /* the last piece that begins at or before `from` */
         int middle = (low + high + 1) / 2;
         if (piece[middle].begin <= from)
@@ -249,7 +245,27 @@ static __device__ __noinline__ void peal_copy_share_(const peal_launch *launch, 
     for (; from < to; low++) {
         long long begin = piece[low].begin, end = begin + piece[low].units;
         end = end < to ? end : to;
-        peal_copy_piece_(launch, piece[low], from - begin + lane, end - begin);
+        peal_copy_piece_(base, piece[low], from - begin + lane, end - begin);
+        from = end;
+    }
+}
+
+/* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
+ */
+static __device__ __noinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
+                                                     unsigned warps, int lane)
+{
+    long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
+    long long from = share * warp, to = from + share;
+
+    to = to < launch->units ? to : launch->units;
+    for (int l = 0; l < launch->list_count && from < to; l++) {
+        const peal_launch_list &list = launch->list[l];
+        long long end = list.begin + list.units;
+        if (end <= from)
+            continue;
+        end = end < to ? end : to;
+        peal_copy_list_(launch, list, from - list.begin, end - list.begin, lane);
         from = end;
     }
 }
@@ -295,10 +311,10 @@ static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 {
     if (launch->senders == 0 || !peal_is_last_(launch, launch->senders))
         return;
-    if (launch->piece_count > 0 && peal_block_threads_() >= 32)
+    if (launch->list_count > 0 && peal_block_threads_() >= 32)
         peal_copy_share_(launch, peal_thread_() / 32, peal_block_threads_() / 32,
                          peal_thread_() % 32);
-    else if (launch->piece_count > 0)
+    else if (launch->list_count > 0)
         for (int lane = 0; lane < 32 && peal_thread_() == 0; lane++)
             peal_copy_share_(launch, 0, 1, lane);
     peal_write_flags_(launch);
