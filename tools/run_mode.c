@@ -181,7 +181,8 @@ peal_status run_mode(peal_run *run, int mode)
                                       .allow_outside = options->allow_outside,
                                       .row = prints ? row_table_add : NULL,
                                       .row_user = &run->rows,
-                                      .backend = options->backend};
+                                      .backend = options->backend,
+                                      .lowering = options->lowering};
     mode_result *result = &run->result[run->result_count++];
     *result = (mode_result){.mode = mode == MODE_AUTO ? mode_automatic(run->backend, run->spec.data)
                                                       : (peal_mode)mode};

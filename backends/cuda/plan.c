@@ -7,7 +7,7 @@
 
 enum { WORDS_STRIDE = 512, ARRIVED_AT = 256 };
 
-static void default_lowering(cuda_plan *plan)
+static peal_status choose_lowering(cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
 
@@ -20,8 +20,11 @@ static void default_lowering(cuda_plan *plan)
         plan->lowering.signal = CUDA_SIGNAL_KERNEL;
         plan->lowering.copy = CUDA_COPY_ENGINE;
     }
-    if (plan->desc.lowering)
-        cuda_lowering_apply(plan->desc.lowering, &plan->lowering);
+    if (!cuda_lowering_apply(plan->desc.lowering, &plan->lowering))
+        return peal_report(plan->desc.diagnostics, PEAL_E665, CUDA_NOWHERE,
+                           "use signal=fused|kernel|memop, copy=kernel|engine, lanes=1|2, "
+                           "fuse=BYTES, steps=N",
+                           "'%s' is no lowering", plan->desc.lowering);
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
     if (schedule->machine && schedule->machine->shares_device)
         plan->lowering.signal = CUDA_SIGNAL_MEMOP;
@@ -31,6 +34,7 @@ static void default_lowering(cuda_plan *plan)
     /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
     if (plan->rank_count > 1 && plan->lowering.signal == CUDA_SIGNAL_FUSED)
         plan->lowering.signal = CUDA_SIGNAL_KERNEL;
+    return PEAL_STATUS_OK;
 }
 
 static peal_status no_stream(cuda_plan *plan, CUresult result)
@@ -115,7 +119,8 @@ static peal_status arm(cuda_plan *plan)
         rank->bound = &plan->desc.rank[r];
         rank->schedule = rank->bound->schedule;
     }
-    default_lowering(plan);
+    if (!status)
+        status = choose_lowering(plan);
     if (!status)
         status = cuda_mapped_create(plan);
     for (int r = 0; r < plan->rank_count && !status; r++) {

@@ -49,9 +49,12 @@ typedef struct peal_plan_options {
     peal_row_function row;    /* NULL: rows are dropped */
     void *row_user;
     const struct peal_backend_hooks *hooks; /* tests only (<peal/plugin/backend.h>); NULL */
-    const char *backend; /* "host", "cuda"; NULL or "auto": cuda if every process has a GPU and the
-                            graph has neither tasks that are host functions nor lent host memory;
-                            else host */
+    const char *backend;  /* "host", "cuda"; NULL or "auto": cuda if every process has a GPU and the
+                             graph has neither tasks that are host functions nor lent host memory;
+                             else host */
+    const char *lowering; /* forced choices of how a device is driven, for tuning and tests:
+                             "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,
+                             steps=N", or some of them; NULL: peal chooses */
 } peal_plan_options;
 
 /* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
