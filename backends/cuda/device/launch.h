@@ -44,7 +44,7 @@ typedef struct peal_launch_write {
 
 /* A strided box to copy, in device memory. Element e (of unit bytes) of run (i0, i1, i2) lies at
  * base[source] + source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one launch are
- * numbered through: piece p has units [begin, begin + units). */
+ * numbered through: piece p has units [begin, begin + units), less than 2^31 of them. */
 typedef struct peal_device_piece {
     int source, target; /* index into launch.base */
     int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */
