@@ -352,7 +352,7 @@ static void print_entry(const cuda_entry *entry, int index, FILE *out)
 {
     const char *threads = entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
                                   entry->task->kind == PEAL_TASK_COMBINE
-                              ? "PEAL_THREADS_"
+                              ? "PEAL_THREADS_, PEAL_BLOCKS_"
                               : "32";
     fprintf(out,
             "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void __launch_bounds__(%s) "

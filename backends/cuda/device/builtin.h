@@ -10,8 +10,8 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
     if (!peal_enter_(launch))
         return;
     if (launch.list_count > 0)
-        peal_copy_share_(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
-                         gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
+        peal_copy_share_<4>(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
+                            gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
     if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x))
         peal_write_flags_(&launch);
 }
@@ -112,7 +112,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
     if (launch.senders > 0) {
         if (launch.list_count > 0) {
             __syncthreads();
-            peal_copy_share_(&launch, peal_thread_() / 32, PEAL_THREADS_ / 32, peal_thread_() % 32);
+            peal_copy_all_(&launch);
         }
         peal_write_flags_(&launch);
     }

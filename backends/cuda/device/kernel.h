@@ -21,7 +21,9 @@
 #define __restrict
 #define __ldg(peal_address_) (*(peal_address_))
 
-enum { PEAL_AXES = 4, PEAL_THREADS_ = 256 };
+/* Blocks of that many threads that an SM is to hold: the copies at a task's end would take more
+ * registers than most bodies, and fewer loads of these would be under way. */
+enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4 };
 
 typedef struct peal_tile {
     int lo[PEAL_AXES];

@@ -45,7 +45,7 @@ typedef struct peal_launch_write {
 
 /* A strided box to copy, in device memory. Unit e of run (i0, i1, i2) lies at base[source] +
  * source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one list are numbered through:
- * piece p has units [begin, begin + units). */
+ * piece p has units [begin, begin + units), less than 2^31 of them. */
 typedef struct peal_device_piece {
     int source, target; /* index into launch.base, from the list's `base` on */
     int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */

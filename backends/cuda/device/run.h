@@ -118,156 +118,185 @@ static __device__ __noinline__ bool peal_wait_(const peal_launch *launch, unsign
 
 /* Copies. */
 
-/* A place in a piece: unit e of run (i0, i1, i2). */
+/* Loads that the compiler leaves where they stand: a kernel's registers are as many as its
+ * hungriest part needs, and copies come last in every task. */
+static __device__ __forceinline__ long long peal_fetch_(const long long *address)
+{
+    long long value;
+    asm volatile("ld.global.s64 %0, [%1];" : "=l"(value) : "l"(address));
+    return value;
+}
+
+/* Unit (e, i0, i1, i2) of a piece, by its addresses; i2 is in them alone. */
 struct peal_place_ {
-    unsigned e, i[3];
+    const char *from;
+    char *to;
+    unsigned e, i0, i1;
 };
 
-static __device__ __forceinline__ unsigned peal_split_(unsigned long long *rest, unsigned by)
+/* Adds `units` to the place, all at its begin. */
+static __device__ __forceinline__ void peal_go_(const peal_device_piece *piece, unsigned units,
+                                                int bytes, peal_place_ *place)
 {
-    unsigned long long value = *rest;
-    if (value >> 32) {
-        *rest = value / by;
-        return (unsigned)(value % by);
-    }
-    unsigned quotient = (unsigned)value / by;
-    *rest = quotient;
-    return (unsigned)value - quotient * by;
+    unsigned run = piece->run, rest = units / run;
+    unsigned i2 = rest / piece->count[0];
+    place->e = units - rest * run;
+    place->i0 = rest - i2 * piece->count[0];
+    rest = i2;
+    i2 = rest / piece->count[1];
+    place->i1 = rest - i2 * piece->count[1];
+    place->from += (long long)place->e * bytes + place->i0 * piece->source_step[0] +
+                   place->i1 * piece->source_step[1] + i2 * piece->source_step[2];
+    place->to += (long long)place->e * bytes + place->i0 * piece->target_step[0] +
+                 place->i1 * piece->target_step[1] + i2 * piece->target_step[2];
 }
 
-static __device__ __forceinline__ peal_place_ peal_place_of_(const peal_device_piece &piece,
-                                                             unsigned long long unit)
+/* Along axis k - 1 the place has passed its end by one round: back there, one on along axis k. */
+static __device__ __forceinline__ void peal_carry_(const peal_device_piece *piece, int k,
+                                                   unsigned round, long long bytes,
+                                                   peal_place_ *place)
 {
-    peal_place_ place;
-    place.e = peal_split_(&unit, piece.run);
-    place.i[0] = peal_split_(&unit, piece.count[0]);
-    place.i[1] = peal_split_(&unit, piece.count[1]);
-    place.i[2] = (unsigned)unit;
-    return place;
+    long long from = k > 0 ? peal_fetch_(&piece->source_step[k - 1]) : bytes;
+    long long to = k > 0 ? peal_fetch_(&piece->target_step[k - 1]) : bytes;
+    place->from += peal_fetch_(&piece->source_step[k]) - round * from;
+    place->to += peal_fetch_(&piece->target_step[k]) - round * to;
 }
 
-/* Adds a step that was split the same way: at most one carry an axis, no division. */
-static __device__ __forceinline__ void peal_advance_(const peal_device_piece &piece,
-                                                     peal_place_ *place, const peal_place_ &step)
+/* Adds a step, whose addresses are differences: at most one carry an axis, and no division. */
+static __device__ __forceinline__ void peal_advance_(const peal_device_piece *piece, int bytes,
+                                                     const peal_place_ &step, peal_place_ *place)
 {
-    unsigned carry;
+    place->from += (long long)step.from;
+    place->to += (long long)step.to;
     place->e += step.e;
-    carry = place->e >= piece.run;
-    place->e -= carry ? piece.run : 0;
-    place->i[0] += step.i[0] + carry;
-    carry = place->i[0] >= piece.count[0];
-    place->i[0] -= carry ? piece.count[0] : 0;
-    place->i[1] += step.i[1] + carry;
-    carry = place->i[1] >= piece.count[1];
-    place->i[1] -= carry ? piece.count[1] : 0;
-    place->i[2] += step.i[2] + carry;
+    place->i0 += step.i0;
+    place->i1 += step.i1;
+    if (place->e >= piece->run) {
+        place->e -= piece->run;
+        place->i0++;
+        peal_carry_(piece, 0, piece->run, bytes, place);
+    }
+    if (place->i0 >= piece->count[0]) {
+        place->i0 -= piece->count[0];
+        place->i1++;
+        peal_carry_(piece, 1, piece->count[0], bytes, place);
+    }
+    if (place->i1 >= piece->count[1]) {
+        place->i1 -= piece->count[1];
+        peal_carry_(piece, 2, piece->count[1], bytes, place);
+    }
 }
 
-static __device__ __forceinline__ long long peal_offset_(const peal_place_ &place,
-                                                         const long long *step, int unit)
+/* Units first, first + 32, ... below end of a piece; at_once loads are under way at a time. */
+template <class type, int at_once>
+static __device__ __forceinline__ void peal_copy_units_(const unsigned long long *base,
+                                                        const peal_device_piece *piece,
+                                                        unsigned first, unsigned end)
 {
-    return (long long)place.e * unit + place.i[0] * step[0] + place.i[1] * step[1] +
-           place.i[2] * step[2];
-}
+    peal_place_ step = {}, place;
 
-/* Units first, first + 32, ... below end of a piece: four loads are under way at a time. */
-template <class type>
-static __device__ __forceinline__ void
-peal_copy_units_(const unsigned long long *base, const peal_device_piece &piece,
-                 unsigned long long first, unsigned long long end)
-{
-    enum { AT_ONCE = 4 };
-    const char *from = (const char *)base[piece.source] + piece.source_offset;
-    char *to = (char *)base[piece.target] + piece.target_offset;
     if (first >= end)
         return;
-    peal_place_ place = peal_place_of_(piece, first), step = peal_place_of_(piece, 32);
-
+    place.from = (const char *)base[piece->source] + piece->source_offset;
+    place.to = (char *)base[piece->target] + piece->target_offset;
+    peal_go_(piece, first, sizeof(type), &place);
+    peal_go_(piece, 32, sizeof(type), &step);
+#pragma unroll 1
     while (first < end) {
-        type value[AT_ONCE];
-        long long target[AT_ONCE];
+        type value[at_once];
+        char *to[at_once];
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++) {
-            if (first + 32 * k < end) {
-                value[k] =
-                    *(const type *)(from + peal_offset_(place, piece.source_step, sizeof(type)));
-                target[k] = peal_offset_(place, piece.target_step, sizeof(type));
-            }
-            peal_advance_(piece, &place, step);
+        for (int k = 0; k < at_once; k++) {
+            to[k] = place.to;
+            if (first + 32 * k < end)
+                value[k] = *(const type *)place.from;
+            peal_advance_(piece, sizeof(type), step, &place);
         }
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; k++)
+        for (int k = 0; k < at_once; k++)
             if (first + 32 * k < end)
-                *(type *)(to + target[k]) = value[k];
-        first += 32 * AT_ONCE;
+                *(type *)to[k] = value[k];
+        first += 32 * at_once;
     }
 }
 
+template <int at_once>
 static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long *base,
-                                                        const peal_device_piece &piece,
-                                                        unsigned long long first,
-                                                        unsigned long long end)
+                                                        const peal_device_piece *piece,
+                                                        unsigned first, unsigned end)
 {
-    switch (piece.unit) {
+    switch (piece->unit) {
     case 16:
-        peal_copy_units_<uint4>(base, piece, first, end);
+        peal_copy_units_<uint4, at_once>(base, piece, first, end);
         break;
     case 8:
-        peal_copy_units_<unsigned long long>(base, piece, first, end);
+        peal_copy_units_<unsigned long long, at_once>(base, piece, first, end);
         break;
     case 4:
-        peal_copy_units_<unsigned>(base, piece, first, end);
+        peal_copy_units_<unsigned, at_once>(base, piece, first, end);
         break;
     case 2:
-        peal_copy_units_<unsigned short>(base, piece, first, end);
+        peal_copy_units_<unsigned short, at_once>(base, piece, first, end);
         break;
     default:
-        peal_copy_units_<unsigned char>(base, piece, first, end);
+        peal_copy_units_<unsigned char, at_once>(base, piece, first, end);
     }
 }
 
-/* Units [from, to) of a list. */
-static __device__ __forceinline__ void peal_copy_list_(const peal_launch *launch,
-                                                       const peal_launch_list &list, long long from,
-                                                       long long to, int lane)
+/* The last piece that begins at or before unit `from` of a list. */
+static __device__ __forceinline__ const peal_device_piece *
+peal_piece_of_(const peal_launch_list &list, long long from)
 {
     const peal_device_piece *piece = (const peal_device_piece *)list.piece;
-    const unsigned long long *base = launch->base + list.base;
     int low = 0, high = list.count - 1;
 
-    while (low < high) { /* the last piece that begins at or before `from` */
+    while (low < high) {
         int middle = (low + high + 1) / 2;
         if (piece[middle].begin <= from)
             low = middle;
         else
             high = middle - 1;
     }
-    for (; from < to; low++) {
-        long long begin = piece[low].begin, end = begin + piece[low].units;
-        end = end < to ? end : to;
-        peal_copy_piece_(base, piece[low], from - begin + lane, end - begin);
-        from = end;
-    }
+    return piece + low;
 }
 
 /* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
  */
-static __device__ __noinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
-                                                     unsigned warps, int lane)
+template <int at_once>
+static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
+                                                         unsigned warps, unsigned lane)
 {
-    long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
+    unsigned long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
     long long from = share * warp, to = from + share;
 
     to = to < launch->units ? to : launch->units;
+#pragma unroll 1
     for (int l = 0; l < launch->list_count && from < to; l++) {
         const peal_launch_list &list = launch->list[l];
-        long long end = list.begin + list.units;
-        if (end <= from)
+        long long last = list.begin + list.units < to ? list.begin + list.units : to;
+        if (last <= from)
             continue;
-        end = end < to ? end : to;
-        peal_copy_list_(launch, list, from - list.begin, end - list.begin, lane);
-        from = end;
+#pragma unroll 1
+        for (const peal_device_piece *piece = peal_piece_of_(list, from - list.begin); from < last;
+             piece++) {
+            long long begin = list.begin + piece->begin, end = begin + piece->units;
+            end = end < last ? end : last;
+            peal_copy_piece_<at_once>(launch->base + list.base, piece,
+                                      (unsigned)(from - begin) + lane, (unsigned)(end - begin));
+            from = end;
+        }
     }
+}
+
+/* In the last block of a task: few registers matter more than many loads under way. */
+static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch)
+{
+    if (peal_block_threads_() >= 32)
+        peal_copy_share_<2>(launch, peal_thread_() / 32, peal_block_threads_() / 32,
+                            peal_thread_() % 32);
+    else if (peal_thread_() == 0)
+        for (unsigned lane = 0; lane < 32; lane++)
+            peal_copy_share_<1>(launch, 0, 1, lane);
 }
 
 /* Flags. */
@@ -311,12 +340,8 @@ static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 {
     if (launch->senders == 0 || !peal_is_last_(launch, launch->senders))
         return;
-    if (launch->list_count > 0 && peal_block_threads_() >= 32)
-        peal_copy_share_(launch, peal_thread_() / 32, peal_block_threads_() / 32,
-                         peal_thread_() % 32);
-    else if (launch->list_count > 0)
-        for (int lane = 0; lane < 32 && peal_thread_() == 0; lane++)
-            peal_copy_share_(launch, 0, 1, lane);
+    if (launch->list_count > 0)
+        peal_copy_all_(launch);
     peal_write_flags_(launch);
 }
 
