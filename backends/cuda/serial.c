@@ -240,7 +240,8 @@ int64_t cuda_serial_progress(const cuda_serial *serial)
 peal_function cuda_serial_function(const cuda_serial *serial, int index, int task, bool partials,
                                    void **user)
 {
-    return peal_backend_host.function(serial->host, index, task, partials, user);
+    peal_function found = peal_backend_host.function(serial->host, index, task, partials, user);
+    return found;
 }
 
 void cuda_serial_destroy(cuda_serial *serial)
