@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROWS = 8 /* points a thread in tiles of free shape */ };
+
 /* What runs the tiles of one task. */
 typedef struct tile_caller {
     cuda_serial *serial;
@@ -55,22 +57,28 @@ static void describe_partials(const tile_caller *caller, peal_launch *launch, co
     }
 }
 
-static void describe_box(peal_launch *launch, const peal_call *call)
+/* A tile as the schedule has it is one block's. Where nothing depends on tiles, as many blocks as
+ * the box is large share it: the host hands over several tiles at a time then. */
+static void describe_box(peal_launch *launch, const peal_call *call, const int threads[3],
+                         bool free)
 {
     peal_launch_box *box = &launch->box[0];
+    box->blocks = 1;
     for (int k = 0; k < PEAL_AXES; k++) {
+        int length = call->tile.hi[k] - call->tile.lo[k];
+        int extent = free && k < 3 ? threads[k] * (k == 1 ? ROWS : 1) : length;
         box->lo[k] = call->tile.lo[k];
         box->hi[k] = call->tile.hi[k];
-        box->extent[k] = box->hi[k] > box->lo[k] ? box->hi[k] - box->lo[k] : 1;
-        box->count[k] = 1;
+        box->extent[k] = extent > 0 ? extent : 1;
+        box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
+        box->blocks *= box->count[k];
     }
-    box->blocks = 1;
     box->tile = call->tile.index;
     launch->box_count = 1;
 }
 
-/* One block, one tile as the schedule has it. */
-static void describe_tile(const tile_caller *caller, const peal_call *call, peal_launch *launch)
+static void describe_tile(const tile_caller *caller, const peal_call *call, bool free,
+                          peal_launch *launch)
 {
     memset(launch, 0, sizeof(*launch));
     launch->control = (uintptr_t)caller->serial->control;
@@ -79,7 +87,7 @@ static void describe_tile(const tile_caller *caller, const peal_call *call, peal
     describe_partials(caller, launch, call);
     for (int i = 0; i < call->argument_count; i++)
         launch->argument[i].integer = call->argument[i].integer;
-    describe_box(launch, call);
+    describe_box(launch, call, caller->kernel->threads, free);
 }
 
 /* After an error every call would fail: the run ends, its first error is told. */
@@ -101,14 +109,20 @@ static void run_tile(const peal_call *call, bool partials)
     const cuda_serial *serial = caller->serial;
     const peal_cuda_driver *driver = serial->device->driver;
     const cuda_task_kernel *kernel = caller->kernel;
+    static const int exact[3] = {CUDA_TASK_THREADS, 1, 1};
+    bool free = caller->task->mergeable && (!partials || !caller->task->reduction_count);
+    const int *threads = free ? kernel->threads : exact;
     peal_launch launch;
     void *parameters[] = {&launch};
     if (serial->error)
         return;
-    describe_tile(caller, call, &launch);
+    describe_tile(caller, call, free, &launch);
+    if (!launch.box[0].blocks)
+        return;
     CUresult result =
-        driver->cuLaunchKernel_(partials ? kernel->full : kernel->bare, 1, 1, 1, CUDA_TASK_THREADS,
-                                1, 1, 0, serial->stream, parameters, NULL);
+        driver->cuLaunchKernel_(partials ? kernel->full : kernel->bare, launch.box[0].blocks, 1, 1,
+                                (unsigned)threads[0], (unsigned)threads[1], (unsigned)threads[2], 0,
+                                serial->stream, parameters, NULL);
     if (result) {
         fail(caller, result, "cuLaunchKernel");
         return;
@@ -226,7 +240,8 @@ int64_t cuda_serial_progress(const cuda_serial *serial)
 peal_function cuda_serial_function(const cuda_serial *serial, int index, int task, bool partials,
                                    void **user)
 {
-    return peal_backend_host.function(serial->host, index, task, partials, user);
+    peal_function found = peal_backend_host.function(serial->host, index, task, partials, user);
+    return found;
 }
 
 void cuda_serial_destroy(cuda_serial *serial)
