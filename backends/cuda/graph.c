@@ -12,6 +12,10 @@
 
 enum { MOST_STEPS = 1024, AHEAD = 2, REPORTS = 8 };
 
+/* A condition on the step that is rarely met is not part of the graph's period: a replay is a
+ * stretch of steps in which it is not met, and the steps in between are run one by one. */
+enum { RARE = 256 };
+
 typedef struct state_change {
     uint64_t *passed, *message;
     int64_t iterations;
@@ -47,7 +51,7 @@ static bool period_holds(const peal_walk_value *value, int64_t steps, const char
         return false;
     }
     if (value->is_periodic)
-        return value->depth > 0 || steps % value->modulus == 0;
+        return value->depth > 0 || value->modulus > RARE || steps % value->modulus == 0;
     *reason = "a condition on the step that is not periodic";
     return false;
 }
@@ -78,6 +82,32 @@ static bool conditions_hold(const cuda_rank *rank, int64_t steps, const char **r
             return false;
     }
     return true;
+}
+
+/* How many steps from `step` on go by before a rare condition changes. */
+static int64_t steps_before(const peal_walk_value *value, int64_t step)
+{
+    if (!value->expr || !value->is_periodic || value->depth > 0 || value->modulus <= RARE)
+        return INT64_MAX;
+    int64_t away = (value->remainder - step) % value->modulus;
+    return away < 0 ? away + value->modulus : away;
+}
+
+/* The same for all conditions of a rank, from where its walk is. */
+static int64_t steps_alike(const cuda_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    int64_t least = INT64_MAX;
+
+    for (int i = schedule->step.first; i < schedule->step.end; i++) {
+        const peal_op *op = &schedule->op[i];
+        const peal_walk_value *value = op->kind == PEAL_OP_IF ? &rank->program->op[i].condition
+                                       : op->kind == PEAL_OP_LAUNCH ? &rank->task[op->task].needed
+                                                                    : NULL;
+        int64_t steps = value ? steps_before(value, rank->walk.counter[0]) : INT64_MAX;
+        least = steps < least ? steps : least;
+    }
+    return least;
 }
 
 /* After `steps` iterations from `begin`, everything that the nodes hold as constants is as before.
@@ -298,6 +328,9 @@ static bool walk_to_begin(cuda_plan *plan)
         if (!cuda_run_dry(rank, &rank->schedule->setup) ||
             peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
             return false;
+        while (steps_alike(rank) == 0)
+            if (!dry_step(rank))
+                return false;
         peal_walk_copy(&plan->graphs->begin[r], &rank->walk);
     }
     return true;
@@ -542,11 +575,22 @@ static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
     return true;
 }
 
+static int64_t least_alike(const cuda_plan *plan)
+{
+    int64_t least = INT64_MAX;
+    for (int r = 0; r < plan->rank_count; r++) {
+        int64_t steps = steps_alike(&plan->rank[r]);
+        least = steps < least ? steps : least;
+    }
+    return least;
+}
+
 /* As many replays as fit. */
 static bool run_replays(cuda_plan *plan, int64_t *left)
 {
     cuda_graphs *graphs = plan->graphs;
-    int64_t first = plan->rank[0].walk.counter[0], count = *left / graphs->steps, launched = 0;
+    int64_t first = plan->rank[0].walk.counter[0], alike = least_alike(plan), launched = 0;
+    int64_t count = (*left < alike ? *left : alike) / graphs->steps;
 
     for (int r = 0; r < plan->rank_count; r++)
         if (!cuda_flush_all(&plan->rank[r]))
@@ -579,7 +623,8 @@ bool cuda_graphs_run(cuda_plan *plan)
     int64_t left = plan->steps;
 
     while (left > 0 && !plan->stopped) {
-        if (left >= plan->graphs->steps && is_aligned(plan)) {
+        if (left >= plan->graphs->steps && least_alike(plan) >= plan->graphs->steps &&
+            is_aligned(plan)) {
             if (!run_replays(plan, &left))
                 return false;
             continue;
