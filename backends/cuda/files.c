@@ -20,8 +20,7 @@ static peal_status move_file(cuda_rank *rank, const cuda_op *op, const peal_walk
 
     peal_walk_scope(rank->program, frame->counter, &request.scope);
     /* A load leaves points alone that the file doesn't have. */
-    peal_status status =
-        cuda_memory.read(plan->device, memory, device, bytes, plan->late);
+    peal_status status = cuda_memory.read(plan->device, memory, device, bytes, plan->late);
     if (!status)
         status = loads ? peal_array_file_load(&request) : peal_array_file_save(&request);
     if (!status && loads)

@@ -404,9 +404,8 @@ static peal_status prepare_first_message(cuda_rank *rank)
         const peal_channel *channel = &rank->schedule->channel[i];
         int64_t offset = channel->outgoing ? channel->credit_offset : channel->flag_offset;
         uint64_t value = peal_flag_value(channel, first);
-        if (offset >= 0 &&
-            cuda_memory.write(rank->plan->device, rank->bound->segment + offset, &value,
-                                         sizeof(value), rank->plan->desc.diagnostics))
+        if (offset >= 0 && cuda_memory.write(rank->plan->device, rank->bound->segment + offset,
+                                             &value, sizeof(value), rank->plan->desc.diagnostics))
             return PEAL_STATUS_DEVICE;
     }
     return PEAL_STATUS_OK;
