@@ -44,7 +44,7 @@ typedef struct peal_launch_write {
 
 /* A strided box to copy, in device memory. Element e (of unit bytes) of run (i0, i1, i2) lies at
  * base[source] + source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one launch are
- * numbered through: piece p has units [begin, begin + units). */
+ * numbered through: piece p has units [begin, begin + units), less than 2^31 of them. */
 typedef struct peal_device_piece {
     int source, target; /* index into launch.base */
     int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */
@@ -64,11 +64,20 @@ typedef struct peal_device_control {
     int kind;        /* 1: a wait that ran out of clock; 2: an expression failed */
     int op;          /* of the schedule */
     int wait;
-    int reserved;
+    unsigned claimed; /* by the device: its thread that fills the record */
     long long step;
     unsigned long long expected, seen;
     unsigned long long steps_done; /* iterations of the outermost loop that have finished */
 } peal_device_control;
+
+/* A value of a row that PRINT stores: kind as peal_value_kind; texts are the host's. */
+typedef struct peal_device_item {
+    int kind, reserved;
+    union {
+        long long integer; /* booleans too */
+        double real;
+    } value;
+} peal_device_item;
 
 typedef struct peal_launch {
     unsigned long long control; /* peal_device_control */
