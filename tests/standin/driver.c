@@ -212,6 +212,14 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
     return CUDA_SUCCESS;
 }
 
+/* NVRTC looks for what a real driver offers it; it can do without. */
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    (void)id;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
 /* ---- memory: every call needs a context ---- */
 
 #define NEED_CONTEXT(name)                                                                         \

@@ -2,7 +2,7 @@
 # What peal does with a driver, on a stand-in that records calls: doctor, opening, memory between
 # processes, clean-up after any call that fails. It shows call order and error paths, no results.
 #
-#   standin_test.py NEW OLD JOB: folders with the stand-in of a new and of an old driver; device_job
+#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB: folders with the stand-in of a new and of an old driver, programs
 import os
 import re
 import subprocess
@@ -13,14 +13,15 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import common  # noqa: E402
 
-NEW, OLD, JOB = sys.argv[1:4]
-del sys.argv[1:4]
+NEW, OLD, JOB, PLAN_JOB = sys.argv[1:5]
+del sys.argv[1:5]
 
 FOLDER = tempfile.TemporaryDirectory()
 
 # Calls that give back; what stays when one of them fails.
 GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRelease": {"handle"},
-              "cuMemFreeHost": {"pinned"}, "cuMemFree": {"memory"}, "cuDevicePrimaryCtxRelease": {"context"}}
+              "cuMemFreeHost": {"pinned"}, "cuMemFree": {"memory"}, "cuDevicePrimaryCtxRelease": {"context"},
+              "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}}
 # What peal can do without: names for people; it looks once more at what has failed already.
 OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
             "cuMemGetInfo"}
@@ -173,6 +174,87 @@ def run(*words, **more):
     env, path = with_driver(**more)
     code, out, err = common.peal_json("run", "-", "--json", *words, stdin=SPEC, env=env)
     return code, out, err, lines_of(path) if os.path.exists(path) else []
+
+
+HEAT = os.path.join(common.SPECS, "run", "heat.yaml")
+
+
+class Kernels(unittest.TestCase):
+    """serial, whose tiles are launched: NVRTC compiles them, the stand-in records the launches."""
+
+    def setUp(self):
+        if findings(with_driver()[0])["nvrtc"][0] != "ok":
+            self.skipTest("no NVRTC")
+        self.cache = tempfile.mkdtemp(dir=FOLDER.name)
+
+    def heat(self, **more):
+        env, path = with_driver(XDG_CACHE_HOME=self.cache, **more)
+        code, _, err = common.peal("run", HEAT, "-n", "2", "--steps", "2", "--mode", "serial", "--backend", "cuda",
+                                   env=env)
+        return code, err, lines_of(path)
+
+    def test_every_launch_is_waited_for(self):
+        code, err, record = self.heat()
+        self.assertEqual(code, 0, err)
+        calls = only(record, {"cuModuleLoadData", "cuLaunchKernel", "cuStreamSynchronize", "cuModuleUnload"})
+        self.assertEqual((calls[0], calls[-1]), ("cuModuleLoadData", "cuModuleUnload"))
+        launches = calls[1:-1]
+        self.assertEqual(launches, ["cuLaunchKernel", "cuStreamSynchronize"] * (len(launches) // 2))
+        self.assertGreaterEqual(len(launches), 2 * 2 * 3)  # two ranks: start, then relax twice
+        self.assertEqual(left(record), set())
+
+    def test_errors_name_the_task(self):
+        for call in ("cuLaunchKernel", "cuStreamSynchronize"):
+            for number, task in ((1, "start"), (3, "relax")):
+                code, err, record = self.heat(STANDIN_FAIL=f"{call}:{number}")
+                self.assertEqual(code, 7, err)
+                self.assertRegex(err, rf"task '{task}' of rank \d: {call}: .*\[E383\]")
+                self.assertEqual(record.count("cuLaunchKernel"), number - (call == "cuLaunchKernel"))
+                self.assertEqual(left(record), set())
+
+    def test_every_failing_call(self):
+        """Whatever fails while a plan is made or run, everything else is given back."""
+        seen = {}
+        self.heat()  # from now on kernels come from the cache: NVRTC asks the driver, too
+        for name in [line for line in self.heat()[2] if not line.startswith("left")]:
+            seen[name] = seen.get(name, 0) + 1
+            if name == "cuCtxSetCurrent" or seen[name] > (1 if name in OPTIONAL else 3):
+                continue
+            with self.subTest(call=name, number=seen[name]):
+                record = self.heat(STANDIN_FAIL=f"{name}:{seen[name]}")[2]
+                self.assertIn(f"{name} fails", record)
+                self.assertLessEqual(left(record), GIVES_BACK.get(name, set()))
+
+
+class Application(unittest.TestCase):
+    def test_choice_of_backend(self):
+        env, path = with_driver()
+        done = subprocess.run([PLAN_JOB], env=env, capture_output=True, text=True, check=False,
+                              timeout=common.HARD_LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        out = {}
+        for line in done.stdout.splitlines():
+            if line.startswith("  "):
+                out[name][1].append(line.strip())
+            else:
+                name, rest = line.split(": ", 1)
+                out[name] = (rest.split(", "), [])
+        backends = {name: result[:2] for name, (result, _) in out.items()}
+        self.assertEqual(backends["auto function"], ["host", "ok"])
+        self.assertEqual(backends["auto lent"], ["host", "ok"])
+        self.assertEqual(backends["auto plain"], ["cuda", "ok"])
+        self.assertEqual(backends["forced serial function"], ["cuda", "ok"])
+        self.assertEqual(out["forced serial function"][0][2], out["host"][0][2])
+        self.assertEqual(backends["verify lent"], ["host", "ok"])
+        for name, status, message in (
+                ("forced sync function", "environment", "task 'add' is a function of the host"),
+                ("forced lent", "usage", "'u' has lent memory that the cuda backend cannot use: it is ordinary host"),
+                ("unknown", "usage", "there is no backend 'gpu'"),
+                ("fused", "environment", "mode fused cannot run: on a GPU it comes with the fused kernel")):
+            self.assertEqual(backends[name][0], "none", name)
+            self.assertIn(status, backends[name][1])
+            self.assertIn(message, " ".join(out[name][1]))
+        self.assertEqual(left(lines_of(path)), set())
 
 
 class Run(unittest.TestCase):
