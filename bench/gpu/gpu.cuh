@@ -1,8 +1,8 @@
 /* What the GPU benchmarks share: error checks, entry points of the driver, device code to store
  * and await flags, and two ways to time what a stream does.
  *
- * Times are slopes: the same work enqueued `low` and `high` times behind a gate that the host opens
- * once all is enqueued, so that neither launching nor the events count. */
+ * Times are slopes: the same work enqueued `low` and `high` times behind a kernel that keeps the
+ * stream busy meanwhile, so that neither launching nor the events count. */
 #ifndef PEAL_BENCH_GPU_CUH
 #define PEAL_BENCH_GPU_CUH
 
@@ -64,7 +64,7 @@ typedef struct gpu_device {
 
 extern gpu_device device[GPU_MAX];
 extern int device_count;
-extern volatile uint64_t *host_flag; /* GPU_FLAGS words of mapped memory; word 0 is the gate */
+extern volatile uint64_t *host_flag; /* GPU_FLAGS words of mapped memory */
 extern uint64_t *host_flag_on_gpu;
 
 /* Finds the entry points; false and a message: there is no driver or it is too old. */
@@ -76,8 +76,7 @@ void gpu_close(void);
 /* Enqueues the work `count` times on the stream, for GPU_SLOPE or a graph's capture. */
 typedef void gpu_enqueue(const void *argument, int count, cudaStream_t stream);
 
-/* Microseconds that one repetition of the work takes on a stream of the device. Not more than a few
- * hundred operations may stand behind the gate. */
+/* Microseconds that one repetition of the work takes on a stream of the device. */
 double gpu_stream_slope(int on, gpu_enqueue *enqueue, const void *argument, int low, int high);
 /* The same, captured into one graph of so many repetitions. */
 double gpu_graph_slope(int on, gpu_enqueue *enqueue, const void *argument, int low, int high);

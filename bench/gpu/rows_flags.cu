@@ -2,7 +2,7 @@
  * by the host, and what batches of memory operations cost. */
 #include "primitives.cuh"
 
-/* Words of device[].flag and host_flag that these rows use; word 0 of the host's is the gate. */
+/* Words of device[].flag and host_flag that these rows use. */
 enum {
     WORD_PING = 8,
     WORD_FAILED = 16,
@@ -119,8 +119,6 @@ static double memop_ping_pong(const row *r)
     for (int turn = 1; turn <= TURNS; turn++) { /* it waits for the leader */
         memop_turn(1, turn, r->a);
     }
-    DRIVER(driver.wait((CUstream)device[0].stream[0], gpu_address(host_flag_on_gpu), 1,
-                       CU_STREAM_WAIT_VALUE_GEQ));
     for (int turn = 1; turn <= TURNS; turn++) {
         memop_turn(0, turn, r->a);
         if (turn == SKIPPED || turn == TURNS) {
@@ -128,7 +126,6 @@ static double memop_ping_pong(const row *r)
                                 device[0].stream[0]));
         }
     }
-    host_flag[0] = 1;
     GPU(cudaEventSynchronize(device[0].end));
     GPU(cudaStreamSynchronize(device[1].stream[0]));
     GPU(cudaEventElapsedTime(&ms, device[0].begin, device[0].end));
@@ -157,7 +154,7 @@ static double host_turns(int turns)
 /* r->a: one batch a turn rather than two calls. */
 static double host_memop(const row *r)
 {
-    enum { TURNS = 100 };
+    enum { TURNS = 60 };
     CUstream stream = (CUstream)device[0].stream[0];
     clear_flags();
     for (int turn = 1; turn <= TURNS; turn++) {
@@ -230,7 +227,7 @@ static void enqueue_batches(const void *argument, int count, cudaStream_t stream
 static double batch_on_stream(const row *r)
 {
     clear_flags();
-    return gpu_stream_slope(0, enqueue_batches, r, 10, 60);
+    return gpu_stream_slope(0, enqueue_batches, r, 10, r->a + r->b > 8 ? 30 : 60);
 }
 
 static double batch_in_graph(const row *r)
