@@ -335,7 +335,7 @@ static inline void halo_measure(const team *t, const halo_rank *r, const halo_wa
         result.batch_count = batch + 1;
     }
     if (t->rank == 0) {
-        team_print(&result, bench_median(cpu_ns, BENCH_BATCHES));
+        team_print(&result, bench_median(cpu_ns, BENCH_BATCHES), "");
     }
 }
 

@@ -127,14 +127,14 @@ static inline int team_run(int size, bool processes, void (*work)(team *, void *
     return processes ? team_processes(member, size) : team_threads(member, size);
 }
 
-/* The line that the driver reads, with the CPU's time of a repetition. */
-static inline void team_print(const bench_result *r, double cpu_ns)
+/* The line that the driver reads, with the CPU's time of a repetition and `more` keys. */
+static inline void team_print(const bench_result *r, double cpu_ns, const char *more)
 {
     printf("{\"bench\": \"%s\", \"case\": \"%s\", \"peer\": \"%s\", \"variant\": \"%s\", "
            "\"kind\": \"%s\", \"ns\": %.1f, \"cpu_ns\": %.1f, "
-           "\"digest\": \"%016llx\", \"verified\": %s}\n",
+           "\"digest\": \"%016llx\", \"verified\": %s%s}\n",
            r->bench, r->test, r->peer, r->variant, r->kind, bench_median(r->ns, r->batch_count),
-           cpu_ns, (unsigned long long)r->digest, r->verified ? "true" : "false");
+           cpu_ns, (unsigned long long)r->digest, r->verified ? "true" : "false", more);
     fflush(stdout);
 }
 

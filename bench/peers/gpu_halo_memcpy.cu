@@ -190,7 +190,7 @@ static void measure(job *j, const halo_way *way)
         cpu_ns[batch] = (enqueued - start) / (double)done;
         result.batch_count = batch + 1;
     }
-    team_print(&result, bench_median(cpu_ns, BENCH_BATCHES));
+    team_print(&result, bench_median(cpu_ns, BENCH_BATCHES), "");
 }
 
 static const halo_way ways[][2] = {

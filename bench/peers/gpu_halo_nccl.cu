@@ -4,20 +4,9 @@
  *
  * usage: gpu_halo_nccl GPUS CASE..., a case being "ring BYTES INTERIOR_US" or "box POINTS" */
 #include "../gpu/halo.cuh"
-
-#include <nccl.h>
+#include "gpu_nccl.cuh"
 
 enum { ROUNDS = 20 }; /* of a graph */
-
-#define NCCL(call)                                                                                 \
-    do {                                                                                           \
-        ncclResult_t nccl_result = (call);                                                         \
-        if (nccl_result != ncclSuccess) {                                                          \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                          \
-                    ncclGetErrorString(nccl_result));                                              \
-            _Exit(GPU_EXIT);                                                                       \
-        }                                                                                          \
-    } while (0)
 
 typedef struct job {
     halo_rank r;
