@@ -105,8 +105,9 @@ template <bool NORM> static __device__ inline void jacobi_march(const jacobi_swe
     if (first < end) {
         const float4 *a = (const float4 *)s.a + quad;
         float4 up = a[(first - 1) * quads], mid = a[first * quads], down = a[(first + 1) * quads];
-        for (int row = first; row < end; row++) {
-            const float4 next = row + 1 < end ? a[(row + 2) * quads] : down;
+        float4 next = first + 1 < end ? a[(first + 2) * quads] : down;
+        for (int row = first; row < end; row++) { /* loads run two rows ahead of their use */
+            const float4 far = row + 2 < end ? a[(row + 3) * quads] : next;
             const float4 v = jacobi_quad(s.a + row * s.n, quads, quad, up, mid, down);
             ((float4 *)s.an)[row * quads + quad] = v;
             if (row == 1 && s.above) {
@@ -122,6 +123,7 @@ template <bool NORM> static __device__ inline void jacobi_march(const jacobi_swe
             up = mid;
             mid = down;
             down = next;
+            next = far;
         }
     }
     if (NORM) {

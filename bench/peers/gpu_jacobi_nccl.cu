@@ -201,7 +201,7 @@ static void work(team *t, void *argument)
     GPU(cudaMalloc((void **)&j->p.sum, JACOBI_CHUNK * sizeof(double)));
     for (int i = 0; i < a->count; i++) {
         const long n = atol(a->words[i]);
-        if (n < 256 || n % 128 != 0) {
+        if (n < 256 || (n & (n - 1)) != 0) {
             fprintf(stderr, "not a size: %s\n", a->words[i]);
             _Exit(2);
         }

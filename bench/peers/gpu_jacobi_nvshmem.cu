@@ -262,7 +262,7 @@ static void work(team *t, void *argument)
     GPU(cudaMalloc((void **)&j.p.sum, JACOBI_CHUNK * sizeof(double)));
     for (; *words; words++) {
         const long n = atol(*words);
-        if (n < 256 || n % 128 != 0) {
+        if (n < 256 || (n & (n - 1)) != 0) {
             fprintf(stderr, "not a size: %s\n", *words);
             _exit(2);
         }
