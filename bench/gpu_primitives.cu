@@ -60,7 +60,9 @@ static void print_table(void)
         double value[3];
         if (r->value_count == 0) {
             printf("%-62s %5s %10s\n", r->name, r->unit,
-                   r->gpus > device_count ? "needs 2 GPUs" : "not measured");
+                   r->failed                ? "FAILED"
+                   : r->gpus > device_count ? "needs 2 GPUs"
+                                            : "not measured");
             continue;
         }
         summarise(r, value);
@@ -107,16 +109,24 @@ static void *watch(void *unused)
 
 static void measure_row(row *r)
 {
-    if (r->gpus > device_count || r->value_count < 0) {
+    if (r->gpus > device_count || r->failed) {
         return;
     }
+    double value = NAN;
     current_since = gpu_now_us();
     current = r;
-    GPU(cudaSetDevice(0));
-    double value = r->measure(r);
+    gpu_throws = true;
+    try {
+        GPU(cudaSetDevice(0));
+        value = r->measure(r);
+    } catch (const gpu_failure &) {
+        gpu_recover();
+    }
+    gpu_throws = false;
     current = NULL;
     if (isnan(value)) {
-        fprintf(stderr, "gave up: %s\n", r->name);
+        r->failed = true;
+        fprintf(stderr, "failed: %s\n", r->name);
     } else {
         r->value[r->value_count++] = value;
     }

@@ -31,8 +31,8 @@ UNIT = {"halo": "us a round", "jacobi": "us a step"}
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1",
                "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "CUDA_MODULE_LOADING": "EAGER"}
 # How the peers are started: what a user who tunes would try. The best one counts.
-TUNINGS = {"nccl": {"": {}, "one channel": {"NCCL_MAX_P2P_NCHANNELS": "1",
-                                            "NCCL_MIN_P2P_NCHANNELS": "1"}}}
+ONE_CHANNEL = {"NCCL_MAX_P2P_NCHANNELS": "1", "NCCL_MIN_P2P_NCHANNELS": "1"}
+TUNINGS = {("halo", "nccl"): {"": {}, "one channel": ONE_CHANNEL}}
 PEERS = {"halo": ["nccl", "memcpy", "nvshmem"], "jacobi": ["nccl", "nvshmem"]}
 
 
@@ -77,7 +77,7 @@ def programs(bench, build, counts, cases):
         for peer in PEERS[bench]:
             if bench == "halo" and gpus == 1 and peer != "memcpy":
                 continue
-            for tuning, env in TUNINGS.get(peer, {"": {}}).items():
+            for tuning, env in TUNINGS.get((bench, peer), {"": {}}).items():
                 if tuning and gpus == 1:
                     continue
                 wanted.append(Program(tuning, find(build, f"gpu_{bench}_{peer}"), words, env))

@@ -89,6 +89,24 @@ void gpu_close(void)
     GPU(cudaFreeHost((void *)host_flag));
 }
 
+void gpu_recover(void)
+{
+    for (int i = 0; i < device_count * GPU_STREAMS; i++) {
+        cudaStream_t stream = device[i / GPU_STREAMS].stream[i % GPU_STREAMS];
+        cudaStreamCaptureStatus status;
+        cudaGraph_t graph = NULL;
+        cudaSetDevice(i / GPU_STREAMS);
+        if (cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
+            status != cudaStreamCaptureStatusNone) {
+            cudaStreamEndCapture(stream, &graph);
+        }
+        if (graph) {
+            cudaGraphDestroy(graph);
+        }
+    }
+    cudaGetLastError();
+}
+
 /* Keeps a stream busy while the host enqueues what is to be timed. A wait for the host would do so
  * for any time, but hang if the driver can't take all that is enqueued. */
 __global__ void delay(uint64_t ns)

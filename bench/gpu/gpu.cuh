@@ -17,12 +17,27 @@
 
 enum { GPU_MAX = 8, GPU_STREAMS = 4, GPU_EXIT = 7 };
 
+/* Thrown instead of ending the program while gpu_throws is set. */
+typedef struct gpu_failure {
+    int line;
+} gpu_failure;
+
+inline bool gpu_throws;
+
+static inline void gpu_fail(int line)
+{
+    if (gpu_throws) {
+        throw gpu_failure{line};
+    }
+    _Exit(GPU_EXIT);
+}
+
 /* Ends the program with the call and the reason. */
 static inline void gpu_check(cudaError_t error, const char *call, const char *file, int line)
 {
     if (error != cudaSuccess) {
         fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cudaGetErrorString(error));
-        _Exit(GPU_EXIT);
+        gpu_fail(line);
     }
 }
 
@@ -30,7 +45,7 @@ static inline void gpu_check_driver(CUresult result, const char *call, const cha
 {
     if (result != CUDA_SUCCESS) {
         fprintf(stderr, "%s:%d: %s: CUresult %d\n", file, line, call, (int)result);
-        _Exit(GPU_EXIT);
+        gpu_fail(line);
     }
 }
 
@@ -72,6 +87,8 @@ bool gpu_open_driver(void);
 /* Opens `wanted` devices (0: all) with peer access among them. */
 void gpu_open(int wanted);
 void gpu_close(void);
+/* Ends captures that a failure left open, and forgets its error. */
+void gpu_recover(void);
 
 /* Enqueues the work `count` times on the stream, for GPU_SLOPE or a graph's capture. */
 typedef void gpu_enqueue(const void *argument, int count, cudaStream_t stream);

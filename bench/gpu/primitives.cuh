@@ -20,6 +20,7 @@ struct row {
     double expected; /* what was seen on this model before, or 0 */
     double value[ROW_ROUNDS];
     int value_count;
+    bool failed; /* not tried again */
 };
 
 /* Adds a row; the name may have a %s for `word`. */

@@ -148,6 +148,36 @@ __global__ void grid_barriers(int count)
     }
 }
 
+/* A counter that all blocks raise and the first thread of each polls. */
+__global__ void counter_barriers(int count, unsigned *counter)
+{
+    for (int i = 1; i <= count; i++) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            atomicAdd(counter, 1u);
+            while (atomicAdd(counter, 0u) < (unsigned)i * gridDim.x) {
+            }
+            __threadfence();
+        }
+        __syncthreads();
+    }
+}
+
+static void enqueue_counter_barriers(const void *argument, int count, cudaStream_t stream)
+{
+    unsigned *counter = (unsigned *)(device[0].flag + WORD_ARRIVED);
+    void *arguments[2] = {&count, &counter};
+    GPU(cudaMemsetAsync(counter, 0, sizeof(*counter), stream));
+    GPU(cudaLaunchCooperativeKernel(counter_barriers, dim3((unsigned)((const row *)argument)->a),
+                                    dim3(256), arguments, 0, stream));
+}
+
+static double plain_barriers(const row *r)
+{
+    return gpu_stream_slope(0, enqueue_counter_barriers, r, 100, 1100);
+}
+
 /* r->a: blocks. */
 static void enqueue_barriers(const void *argument, int count, cudaStream_t stream)
 {
@@ -352,6 +382,7 @@ void rows_add_launches(void)
     row_add(1, "us", while_round, 4.4, "WHILE node: a round of 2 small kernels");
     row_add(1, "us", barriers, 1.02, "grid barrier, 132 blocks")->a = 132;
     row_add(1, "us", barriers, 1.02, "grid barrier, 264 blocks")->a = 264;
+    row_add(1, "us", plain_barriers, 1.4, "barrier by a plain counter, 132 blocks")->a = 132;
     add_tasks();
     for (int i = 0; i < 4; i++) {
         row *cpu = row_add(1, "us", graph_launch, 0, "graph of %d kernels: launch, CPU", nodes[i]);
