@@ -24,6 +24,7 @@ TIMEOUT_S = 120  # of one program
 
 # Words of a program's command line, behind the number of GPUs.
 HALO = [f"ring {size} {interior}" for size in (8, 4096, 65536, 1048576) for interior in (0, 20)]
+HALO += [f"ring {size} alone" for size in (8, 4096, 65536, 1048576)]
 HALO += [f"box {points}" for points in (32, 64, 128, 256)]
 CASES = {"halo": HALO, "jacobi": ["256", "512", "1024", "2048", "4096", "8192", "16384"]}
 UNIT = {"halo": "us a round", "jacobi": "us a step"}
@@ -71,12 +72,10 @@ def find(build, name):
 def programs(bench, build, counts, cases):
     """All programs of a benchmark that were built, and a line for each that was not."""
     found, missing = [], []
-    for gpus in counts:
+    for gpus in [g for g in counts if bench != "halo" or g > 1]:
         words = [str(gpus), *" ".join(cases).split()]
         wanted = [Program("", find(build, f"peal_gpu_{bench}"), words)]
         for peer in PEERS[bench]:
-            if bench == "halo" and gpus == 1 and peer != "memcpy":
-                continue
             for tuning, env in TUNINGS.get((bench, peer), {"": {}}).items():
                 if tuning and gpus == 1:
                     continue
@@ -89,8 +88,8 @@ def programs(bench, build, counts, cases):
     return found, sorted(set(missing))
 
 
-def execute(program, timeout):
-    """Its JSON lines, also of a run that failed, and what went wrong or nothing."""
+def run_program(program, timeout):
+    """What it printed, also if it failed, and what went wrong or nothing."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
         process = subprocess.Popen(program.command, env=environment(program.env), stdout=out,
                                    stderr=error, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -106,11 +105,14 @@ def execute(program, timeout):
         out.seek(0)
         error.seek(0)
         text, last = out.read(), error.read().strip().splitlines()[-1:] or [""]
-    lines = []
-    for line in text.splitlines():
-        if line.startswith("{") and line.endswith("}"):
-            lines.append(json.loads(line))
-    return lines, f"{why}: {last[0][:200]}" if why else ""
+    return text, f"{why}: {last[0][:200]}" if why else ""
+
+
+def execute(program, timeout):
+    """Its JSON lines, and what went wrong or nothing."""
+    text, why = run_program(program, timeout)
+    lines = [line for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
+    return [json.loads(line) for line in lines], why
 
 
 class Series(host.Series):
@@ -282,13 +284,11 @@ def run_primitives(options, build, about):
     if not binary.exists():
         print("nothing to run: ninja -C BUILD bench-gpu builds the program")
         return 4
-    command = [str(binary), "--rounds", str(options.rounds)]
-    shown = subprocess.run(command, env=environment({}), stdout=subprocess.PIPE, text=True,
-                           timeout=options.limit, check=False)
-    print(shown.stdout, flush=True)
-    keep(options, "primitives", head + [shown.stdout.rstrip()],
-         options.rounds if shown.returncode == 0 else 0)
-    return shown.returncode
+    program = Program("", binary, ["--rounds", options.rounds, "--gpus", min(max(options.gpus), 2)])
+    text, why = run_program(program, options.limit)
+    print(text, why, sep="\n", flush=True)
+    keep(options, "primitives", head + [text.rstrip()], 0 if why else options.rounds)
+    return 1 if why else 0
 
 
 def run_compared(bench, options, build, there, about):

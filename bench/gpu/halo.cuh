@@ -3,7 +3,8 @@
  * pack, unpack and check, and the interior task, which spins for a while.
  *
  * A ring is a field of one axis whose halo is as wide as half of a part; a box has halo 1 in three
- * axes. Pieces to one rank make one message; pieces to oneself are copied by the packing kernel. */
+ * axes. Pieces to one rank make one message; pieces to oneself are copied by the packing kernel. A
+ * ring's exchange alone sends its faces from where they lie to where they belong: nothing packs. */
 #ifndef PEAL_BENCH_GPU_HALO_CUH
 #define PEAL_BENCH_GPU_HALO_CUH
 
@@ -16,6 +17,7 @@ typedef struct halo_problem {
     long ghost[3]; /* halo on either side */
     int ranks[3];
     double interior_us;
+    bool alone; /* the exchange without packing and unpacking */
     char name[48];
 } halo_problem;
 
@@ -24,6 +26,7 @@ typedef struct halo_piece {
     long from, from_y, from_z, to, to_y, to_z;
     int extent[3];
     int local; /* `to` is in the field, not in the packed buffer */
+    int peer;
 } halo_piece;
 
 typedef struct halo_pieces {
@@ -109,7 +112,7 @@ static inline void halo_corners(const halo_problem *p, int direction, int extent
 
 /* Adds the piece of a direction: packing on the sender's side, unpacking on the receiver's. */
 static inline void halo_add(const halo_problem *p, halo_side *side, int direction, bool sends,
-                            bool local)
+                            int peer, bool local)
 {
     halo_piece *piece = &side->pieces.piece[side->pieces.count++];
     long from, to, sy = halo_stride(p, 1), sz = halo_stride(p, 2);
@@ -117,6 +120,7 @@ static inline void halo_add(const halo_problem *p, halo_side *side, int directio
     halo_corners(p, direction, e, &from, &to);
     const long points = (long)e[0] * e[1] * e[2], py = e[0], pz = (long)e[0] * e[1];
     piece->local = local;
+    piece->peer = peer;
     piece->from = sends ? from : side->points;
     piece->from_y = sends ? sy : py;
     piece->from_z = sends ? sz : pz;
@@ -138,7 +142,7 @@ static inline void halo_plan_side(const halo_problem *p, int rank, bool sends, h
         const long first = side->points;
         for (int direction = 0; direction < 27; direction++) {
             if (halo_neighbour(p, source, direction) == target && (sends || peer != rank)) {
-                halo_add(p, side, direction, sends, peer == rank);
+                halo_add(p, side, direction, sends, peer, peer == rank);
             }
         }
         if (side->points > first) {
@@ -157,19 +161,47 @@ static inline void halo_plan(halo_rank *r, const halo_problem *problem, int rank
     r->field_points = halo_stride(problem, 2) * (problem->n[2] + 2 * problem->ghost[2]);
 }
 
-/* Case words: "ring BYTES INTERIOR_US" or "box POINTS"; how many were taken, 0: not understood. */
+static inline long halo_points(const halo_piece *piece)
+{
+    return (long)piece->extent[0] * piece->extent[1] * piece->extent[2];
+}
+
+/* Where a piece that `rank` sends lands in its receiver's field: both list the pieces between them
+ * in the same order. *turn: which of them it is. */
+static inline long halo_landing(const halo_rank *r, int piece, int *turn)
+{
+    halo_side in;
+    const int peer = r->out.pieces.piece[piece].peer;
+    int before = 0;
+    for (int k = 0; k < piece; k++) {
+        before += r->out.pieces.piece[k].peer == peer;
+    }
+    *turn = before;
+    halo_plan_side(&r->problem, peer, false, &in);
+    for (int k = 0; k < in.pieces.count; k++) {
+        if (in.pieces.piece[k].peer == r->rank && before-- == 0) {
+            return in.pieces.piece[k].to;
+        }
+    }
+    return -1;
+}
+
+/* Case words: "ring BYTES INTERIOR_US", "ring BYTES alone" or "box POINTS"; how many were taken,
+ * 0: not understood. */
 static inline int halo_parse(int argc, char **argv, int gpus, halo_problem *p)
 {
     memset(p, 0, sizeof(*p));
     if (argc >= 3 && !strcmp(argv[0], "ring")) {
         const long face = atol(argv[1]) / (long)sizeof(double);
-        *p = {{2 * face, 1, 1}, {face, 0, 0}, {gpus, 1, 1}, atof(argv[2]), ""};
+        const bool alone = !strcmp(argv[2], "alone");
+        *p = {{2 * face, 1, 1}, {face, 0, 0}, {gpus, 1, 1}, alone ? 0 : atof(argv[2]), alone, ""};
         snprintf(p->name, sizeof(p->name), "ring%d/%s/%s", gpus, argv[1], argv[2]);
-        return face > 0 ? 3 : 0;
+        return face > 0 && (gpus > 1 || !alone) ? 3 : 0;
     }
     if (argc >= 2 && !strcmp(argv[0], "box")) {
         const long n = atol(argv[1]);
-        *p = {{n, n, n}, {1, 1, 1}, {gpus > 1 ? 2 : 1, gpus > 2 ? 2 : 1, gpus > 4 ? 2 : 1}, 0, ""};
+        *p = {{n, n, n}, {1, 1, 1}, {gpus > 1 ? 2 : 1, gpus > 2 ? 2 : 1, gpus > 4 ? 2 : 1},
+              0,         false,     ""};
         snprintf(p->name, sizeof(p->name), "box%d/%s", gpus, argv[1]);
         return n > 0 ? 2 : 0;
     }

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ static void become_child(int out, const char *connections, const char *const *ar
         argv[i + 2] = arguments[i];
     }
     setpgid(0, 0); /* a check that forks is ended as a whole */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(out, STDOUT_FILENO);
     if (connections[0]) {
         setenv("CUDA_DEVICE_MAX_CONNECTIONS", connections, 1);

@@ -14,6 +14,7 @@ typedef struct part {
     cudaStream_t stream, side, copies[GPU_MAX];
     cudaEvent_t fork, join, packed, landed[GPU_MAX]; /* landed: of what this rank sends */
     double *out[2], *in[2];
+    long landing[HALO_PIECES]; /* of a piece in the peer's field */
 } part;
 
 typedef struct job {
@@ -24,6 +25,48 @@ typedef struct job {
     cudaEvent_t begin, end;
     long round;
 } job;
+
+static void enqueue_copy(job *j, int rank, int peer, double *to, const double *from, long points)
+{
+    part *p = &j->part[rank];
+    cudaStream_t stream = j->own_streams ? p->copies[peer] : p->stream;
+    if (j->own_streams) {
+        GPU(cudaStreamWaitEvent(stream, p->packed, 0));
+    }
+    GPU(cudaMemcpyPeerAsync(to, peer, from, rank, (size_t)points * sizeof(double), stream));
+    GPU(cudaEventRecord(p->landed[peer], stream));
+}
+
+/* Where a message of `rank` begins in the peer's packed buffer. */
+static long landing(const job *j, int rank, int peer)
+{
+    const halo_side *in = &j->part[peer].r.in;
+    for (int k = 0; k < in->message_count; k++) {
+        if (in->message[k].peer == rank) {
+            return in->message[k].first;
+        }
+    }
+    return 0;
+}
+
+static void enqueue_copies(job *j, int rank, int parity)
+{
+    part *p = &j->part[rank];
+    GPU(cudaEventRecord(p->packed, p->stream));
+    if (p->r.problem.alone) {
+        for (int k = 0; k < p->r.out.pieces.count; k++) {
+            const halo_piece *piece = &p->r.out.pieces.piece[k];
+            enqueue_copy(j, rank, piece->peer, j->part[piece->peer].r.field + p->landing[k],
+                         p->r.field + piece->from, halo_points(piece));
+        }
+        return;
+    }
+    for (int i = 0; i < p->r.out.message_count; i++) {
+        const halo_message *m = &p->r.out.message[i];
+        enqueue_copy(j, rank, m->peer, j->part[m->peer].in[parity] + landing(j, rank, m->peer),
+                     p->out[parity] + m->first, m->points);
+    }
+}
 
 /* Rank `rank` packs, and its copies follow. */
 static void enqueue_sends(job *j, int rank, int parity)
@@ -36,26 +79,11 @@ static void enqueue_sends(job *j, int rank, int parity)
         halo_interior(&p->r.problem, p->side);
         GPU(cudaEventRecord(p->join, p->side));
     }
-    halo_pack(&p->r, p->out[parity], p->stream);
-    if (!j->exchanges) {
-        return;
+    if (!p->r.problem.alone) {
+        halo_pack(&p->r, p->out[parity], p->stream);
     }
-    GPU(cudaEventRecord(p->packed, p->stream));
-    for (int i = 0; i < p->r.out.message_count; i++) {
-        const halo_message *m = &p->r.out.message[i];
-        const halo_side *in = &j->part[m->peer].r.in;
-        cudaStream_t stream = j->own_streams ? p->copies[i] : p->stream;
-        long to = 0;
-        for (int k = 0; k < in->message_count; k++) {
-            to = in->message[k].peer == rank ? in->message[k].first : to;
-        }
-        if (j->own_streams) {
-            GPU(cudaStreamWaitEvent(stream, p->packed, 0));
-        }
-        GPU(cudaMemcpyPeerAsync(j->part[m->peer].in[parity] + to, m->peer,
-                                p->out[parity] + m->first, rank, (size_t)m->points * sizeof(double),
-                                stream));
-        GPU(cudaEventRecord(p->landed[m->peer], stream));
+    if (j->exchanges) {
+        enqueue_copies(j, rank, parity);
     }
 }
 
@@ -66,7 +94,9 @@ static void enqueue_unpack(job *j, int rank, int parity)
     for (int i = 0; i < p->r.in.message_count && j->exchanges; i++) {
         GPU(cudaStreamWaitEvent(p->stream, j->part[p->r.in.message[i].peer].landed[rank], 0));
     }
-    halo_unpack(&p->r, p->in[parity], p->stream);
+    if (!p->r.problem.alone) {
+        halo_unpack(&p->r, p->in[parity], p->stream);
+    }
     if (p->r.problem.interior_us > 0) {
         GPU(cudaStreamWaitEvent(p->stream, p->join, 0));
     }
@@ -140,6 +170,9 @@ static void open_part(job *j, int rank, const halo_problem *problem)
     part *p = &j->part[rank];
     GPU(cudaSetDevice(rank));
     halo_plan(&p->r, problem, rank);
+    for (int k = 0, turn; k < p->r.out.pieces.count; k++) {
+        p->landing[k] = halo_landing(&p->r, k, &turn);
+    }
     GPU(cudaMalloc((void **)&p->r.field, (size_t)p->r.field_points * sizeof(double)));
     for (int i = 0; i < 2; i++) {
         GPU(cudaMalloc((void **)&p->out[i], (size_t)p->r.out.points * sizeof(double) + 1));
@@ -206,7 +239,7 @@ static void run_case(job *j, const halo_problem *problem)
     for (int rank = 0; rank < j->gpus; rank++) {
         open_part(j, rank, problem);
     }
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < (problem->alone ? 2 : 3); kind++) {
         j->exchanges = kind < 2;
         j->own_streams = kind == 1;
         on_streams(j, 2);

@@ -23,15 +23,9 @@ typedef struct arguments {
     ncclUniqueId id;
 } arguments;
 
-/* pack, exchange, unpack, beside the interior. */
-static void enqueue_round(job *j)
+/* One message a neighbour, of packed pieces. */
+static void exchange_packed(job *j)
 {
-    const bool interior = j->r.problem.interior_us > 0;
-    if (interior) {
-        GPU(cudaEventRecord(j->fork, j->stream));
-        GPU(cudaStreamWaitEvent(j->side, j->fork, 0));
-        halo_interior(&j->r.problem, j->side);
-    }
     halo_pack(&j->r, j->out, j->stream);
     NCCL(ncclGroupStart());
     for (int i = 0; i < j->r.out.message_count; i++) {
@@ -46,6 +40,38 @@ static void enqueue_round(job *j)
     }
     NCCL(ncclGroupEnd());
     halo_unpack(&j->r, j->in, j->stream);
+}
+
+/* One message a piece, from field to field; both ranks list them in the same order. */
+static void exchange_alone(job *j)
+{
+    const halo_pieces *out = &j->r.out.pieces, *in = &j->r.in.pieces;
+    NCCL(ncclGroupStart());
+    for (int k = 0; k < out->count; k++) {
+        NCCL(ncclSend(j->r.field + out->piece[k].from, (size_t)halo_points(&out->piece[k]),
+                      ncclDouble, out->piece[k].peer, j->comm, j->stream));
+    }
+    for (int k = 0; k < in->count; k++) {
+        NCCL(ncclRecv(j->r.field + in->piece[k].to, (size_t)halo_points(&in->piece[k]), ncclDouble,
+                      in->piece[k].peer, j->comm, j->stream));
+    }
+    NCCL(ncclGroupEnd());
+}
+
+/* The exchange beside the interior. */
+static void enqueue_round(job *j)
+{
+    const bool interior = j->r.problem.interior_us > 0;
+    if (interior) {
+        GPU(cudaEventRecord(j->fork, j->stream));
+        GPU(cudaStreamWaitEvent(j->side, j->fork, 0));
+        halo_interior(&j->r.problem, j->side);
+    }
+    if (j->r.problem.alone) {
+        exchange_alone(j);
+    } else {
+        exchange_packed(j);
+    }
     if (interior) {
         GPU(cudaEventRecord(j->join, j->side));
         GPU(cudaStreamWaitEvent(j->stream, j->join, 0));

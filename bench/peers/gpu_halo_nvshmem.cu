@@ -22,8 +22,9 @@ typedef struct job {
     double *out, *in[2]; /* in: symmetric */
     long to[GPU_MAX];    /* by message: where it begins in the peer's buffer */
     targets targets[2];
+    int turn[HALO_PIECES]; /* exchange alone: which of the pieces between two ranks it is */
     uint64_t *signal;      /* symmetric: by sender, counts messages */
-    uint64_t *host_signal; /* symmetric: the same for the puts on the stream */
+    uint64_t *host_signal; /* symmetric: the same for the puts on the stream, two a sender */
     uint64_t *state;       /* blocks that arrived, rounds sent */
     uint64_t sequence;     /* rounds of the puts on the stream */
     long round;
@@ -87,34 +88,67 @@ static __global__ void wait_and_unpack(halo_pieces pieces, targets from, double 
     }
 }
 
+/* The same without unpacking. */
+static __global__ void wait_alone(targets from, uint64_t *signal, const uint64_t *state)
+{
+    if (threadIdx.x < from.peer_count) {
+        nvshmem_signal_wait_until(signal + from.peer[threadIdx.x], NVSHMEM_CMP_GE, state[SENT]);
+    }
+}
+
 static void exchange_on_device(job *j, int parity)
 {
     const targets *to = &j->targets[parity];
     pack_and_put<<<halo_grid(&j->r.out.pieces), HALO_THREADS, 0, j->stream>>>(j->r.out.pieces, *to,
                                                                               j->r.field, j->signal,
                                                                               j->state, j->r.rank);
-    if (j->r.in.pieces.count > 0) {
+    if (j->r.problem.alone) {
+        wait_alone<<<1, 32, 0, j->stream>>>(*to, j->signal, j->state);
+    } else if (j->r.in.pieces.count > 0) {
         wait_and_unpack<<<halo_grid(&j->r.in.pieces), HALO_THREADS, 0, j->stream>>>(
             j->r.in.pieces, *to, j->r.field, j->in[parity], j->signal, j->state);
     }
     GPU(cudaGetLastError());
 }
 
+/* Each piece from field to field, with a signal of its own. */
+static void put_alone(job *j, uint64_t sequence)
+{
+    const halo_pieces *out = &j->r.out.pieces, *in = &j->r.in.pieces;
+    int taken[GPU_MAX] = {0};
+    for (int k = 0; k < out->count; k++) {
+        const halo_piece *piece = &out->piece[k];
+        nvshmemx_putmem_signal_on_stream(j->r.field + piece->to, j->r.field + piece->from,
+                                         (size_t)halo_points(piece) * sizeof(double),
+                                         j->host_signal + 2 * j->r.rank + j->turn[k], sequence,
+                                         NVSHMEM_SIGNAL_SET, piece->peer, j->stream);
+    }
+    for (int k = 0; k < in->count; k++) {
+        const int peer = in->piece[k].peer;
+        nvshmemx_signal_wait_until_on_stream(j->host_signal + 2 * peer + taken[peer]++,
+                                             NVSHMEM_CMP_GE, sequence, j->stream);
+    }
+}
+
 static void exchange_on_stream(job *j, int parity)
 {
     const uint64_t sequence = ++j->sequence;
+    if (j->r.problem.alone) {
+        put_alone(j, sequence);
+        return;
+    }
     halo_pack(&j->r, j->out, j->stream);
     for (int i = 0; i < j->r.out.message_count; i++) {
         const halo_message *m = &j->r.out.message[i];
         if (m->peer != j->r.rank) {
             nvshmemx_putmem_signal_on_stream(j->in[parity] + j->to[i], j->out + m->first,
                                              (size_t)m->points * sizeof(double),
-                                             j->host_signal + j->r.rank, sequence,
+                                             j->host_signal + 2 * j->r.rank, sequence,
                                              NVSHMEM_SIGNAL_SET, m->peer, j->stream);
         }
     }
     for (int i = 0; i < j->r.in.message_count; i++) {
-        nvshmemx_signal_wait_until_on_stream(j->host_signal + j->r.in.message[i].peer,
+        nvshmemx_signal_wait_until_on_stream(j->host_signal + 2 * j->r.in.message[i].peer,
                                              NVSHMEM_CMP_GE, sequence, j->stream);
     }
     halo_unpack(&j->r, j->in[parity], j->stream);
@@ -178,6 +212,22 @@ static const halo_way ways[] = {{"puts on stream", "peer", puts, finish},
                                 {"device side, streams", "peer", device_side, finish},
                                 {"device side, graph", "peer", in_graph, finish}};
 
+/* Pieces go straight into the peers' fields. */
+static void find_fields(job *j)
+{
+    halo_pieces *out = &j->r.out.pieces;
+    long landing[HALO_PIECES];
+    for (int k = 0; k < out->count; k++) {
+        landing[k] = halo_landing(&j->r, k, &j->turn[k]);
+    }
+    for (int k = 0; k < out->count; k++) {
+        out->piece[k].to = landing[k];
+        for (int parity = 0; parity < 2; parity++) {
+            j->targets[parity].piece[k] = (double *)nvshmem_ptr(j->r.field, out->piece[k].peer);
+        }
+    }
+}
+
 /* Finds where my messages begin at their receivers, and the addresses of the pieces. */
 static void find_targets(job *j)
 {
@@ -215,11 +265,14 @@ static void run_case(const team *t, job *j, const halo_problem *problem)
     halo_plan(&j->r, problem, t->rank);
     const size_t bytes =
         (size_t)team_max(t, (double)j->r.in.points) * sizeof(double) + sizeof(double);
-    GPU(cudaMalloc((void **)&j->r.field, (size_t)j->r.field_points * sizeof(double)));
+    j->r.field = (double *)nvshmem_zeroed((size_t)j->r.field_points * sizeof(double));
     j->out = (double *)nvshmem_zeroed(bytes);
     j->in[0] = (double *)nvshmem_zeroed(bytes);
     j->in[1] = (double *)nvshmem_zeroed(bytes);
     find_targets(j);
+    if (problem->alone) {
+        find_fields(j);
+    }
     j->round = 0;
     puts(j, 2);
     device_side(j, 2);
@@ -241,7 +294,7 @@ static void run_case(const team *t, job *j, const halo_problem *problem)
     nvshmem_free(j->in[1]);
     nvshmem_free(j->in[0]);
     nvshmem_free(j->out);
-    GPU(cudaFree(j->r.field));
+    nvshmem_free(j->r.field);
 }
 
 static void work(team *t, void *argument)
@@ -257,7 +310,7 @@ static void work(team *t, void *argument)
     GPU(cudaMalloc((void **)&j.state, 2 * sizeof(uint64_t)));
     GPU(cudaMemset(j.state, 0, 2 * sizeof(uint64_t)));
     j.signal = (uint64_t *)nvshmem_zeroed(GPU_MAX * sizeof(uint64_t));
-    j.host_signal = (uint64_t *)nvshmem_zeroed(GPU_MAX * sizeof(uint64_t));
+    j.host_signal = (uint64_t *)nvshmem_zeroed(2 * GPU_MAX * sizeof(uint64_t));
     while (words[count]) {
         count++;
     }
