@@ -140,7 +140,7 @@ static double time_once(const timed *t)
             t->enqueue(t->argument, t->count, stream);
         }
         GPU(cudaEventRecord(t->on->end, stream));
-        const bool late = cudaEventQuery(t->on->begin) != cudaErrorNotReady;
+        const bool late = gpu_done(t->on->begin);
         float ms;
         GPU(cudaEventSynchronize(t->on->end));
         GPU(cudaStreamSynchronize(stream));

@@ -100,6 +100,19 @@ double gpu_graph_slope(int on, gpu_enqueue *enqueue, const void *argument, int l
 
 cudaGraphExec_t gpu_capture(int on, gpu_enqueue *enqueue, const void *argument, int count);
 
+/* Whether the event's work is done. "Not ready" is an answer, yet the runtime keeps it as the last
+ * error: it is taken away again. */
+static inline bool gpu_done(cudaEvent_t event)
+{
+    cudaError_t error = cudaEventQuery(event);
+    if (error == cudaErrorNotReady) {
+        cudaGetLastError();
+        return false;
+    }
+    GPU(error);
+    return true;
+}
+
 static inline double gpu_now_us(void)
 {
     struct timespec now;

@@ -112,11 +112,7 @@ static int count_done(const waiters *w)
 {
     int done = 0;
     for (int i = 0; i < w->count; i++) {
-        cudaError_t error = cudaEventQuery(w->done[i]);
-        if (error != cudaErrorNotReady) {
-            GPU(error);
-            done++;
-        }
+        done += gpu_done(w->done[i]);
     }
     return done;
 }
