@@ -30,7 +30,7 @@ CASES = {"halo": HALO, "jacobi": ["256", "512", "1024", "2048", "4096", "8192", 
 UNIT = {"halo": "us a round", "jacobi": "us a step"}
 # NVLink multicast can put the host's GPUs out of service: off, whatever is set outside.
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1",
-               "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "CUDA_MODULE_LOADING": "EAGER"}
+               "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 # How the peers are started: what a user who tunes would try. The best one counts.
 ONE_CHANNEL = {"NCCL_MAX_P2P_NCHANNELS": "1", "NCCL_MIN_P2P_NCHANNELS": "1"}
 TUNINGS = {("halo", "nccl"): {"": {}, "one channel": ONE_CHANNEL}}

@@ -43,10 +43,12 @@ static inline void *nvshmem_zeroed(size_t bytes)
     return memory;
 }
 
-/* Multicast stays off; all is on one host; the heap holds what the largest case takes. */
+/* Multicast stays off; all is on one host; the heap holds what the largest case takes; and no
+ * kernel is loaded while another one waits. */
 static inline void nvshmem_environment(const char *heap)
 {
     setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     setenv("NVSHMEM_SYMMETRIC_SIZE", heap, 0);
     setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
     setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo", 0);
