@@ -54,6 +54,7 @@ typedef struct halo_rank {
     halo_side out, in;
     long field_points;
     double *field;
+    bool advances; /* own points change after every round: for checks */
 } halo_rank;
 
 static inline long halo_stride(const halo_problem *p, int axis)
@@ -294,13 +295,34 @@ static __global__ void halo_fill(halo_problem p, int rank, double *field, long p
     }
 }
 
-static __global__ void halo_check(halo_problem p, int rank, const double *field, long points,
-                                  uint64_t salt, unsigned long long *wrong)
+/* Every round of a check sends other values: old ones in the halo are found. */
+static __global__ void halo_advance_kernel(halo_problem p, int rank, double *field, long points)
 {
     for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < points;
          i += (long)gridDim.x * blockDim.x) {
         bool own;
-        if (field[i] != halo_value(halo_number(p, rank, i, &own), salt)) {
+        halo_number(p, rank, i, &own);
+        field[i] += own ? 1 : 0;
+    }
+}
+
+static inline void halo_advance(const halo_rank *r, cudaStream_t stream)
+{
+    if (r->advances) {
+        halo_advance_kernel<<<264, 256, 0, stream>>>(r->problem, r->rank, r->field,
+                                                     r->field_points);
+        GPU(cudaGetLastError());
+    }
+}
+
+static __global__ void halo_check(halo_problem p, int rank, const double *field, long points,
+                                  uint64_t salt, double rounds, unsigned long long *wrong)
+{
+    for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < points;
+         i += (long)gridDim.x * blockDim.x) {
+        bool own;
+        const double value = halo_value(halo_number(p, rank, i, &own), salt);
+        if (field[i] != value + (own ? rounds : rounds - 1)) {
             atomicAdd(wrong, 1ull);
         }
     }
@@ -312,43 +334,47 @@ static inline void halo_start(const halo_rank *r, uint64_t salt)
     GPU(cudaDeviceSynchronize());
 }
 
-/* How many points are wrong. */
-static inline uint64_t halo_wrong(const halo_rank *r, uint64_t salt)
+/* How many points are wrong after so many rounds with advances: the last round sent what the one
+ * before it had left. */
+static inline uint64_t halo_wrong(const halo_rank *r, uint64_t salt, long rounds)
 {
     unsigned long long *counter, wrong;
     GPU(cudaMalloc((void **)&counter, sizeof(*counter)));
     GPU(cudaMemset(counter, 0, sizeof(*counter)));
-    halo_check<<<264, 256>>>(r->problem, r->rank, r->field, r->field_points, salt, counter);
+    halo_check<<<264, 256>>>(r->problem, r->rank, r->field, r->field_points, salt, (double)rounds,
+                             counter);
     GPU(cudaMemcpy(&wrong, counter, sizeof(wrong), cudaMemcpyDeviceToHost));
     GPU(cudaFree(counter));
     return wrong;
 }
 
-/* A way to run rounds, for halo_measure: enqueues at least so many rounds and tells how many. */
+/* A way to run rounds, for halo_measure. */
 typedef struct halo_way {
     const char *name, *kind;
-    long (*enqueue)(void *state, long rounds);
-    void (*finish)(void *state); /* waits until all is done */
+    void (*prepare)(void *state, bool advances); /* for what follows; captures, if it has a graph */
+    long (*enqueue)(void *state, long rounds);   /* at least so many; tells how many */
+    void (*finish)(void *state);                 /* waits until all is done */
 } halo_way;
 
 enum { HALO_SALTS = 3 };
 
-/* Checks the halo for some contents, then times batches; rank 0 prints. A floor is not checked. */
+/* Checks the halo for some contents, then times batches; rank 0 prints. */
 static inline void halo_measure(const team *t, const halo_rank *r, const halo_way *way,
                                 const char *peer, void *state)
 {
     bench_result result = {"gpu_halo", r->problem.name, peer, way->name, way->kind, 0, {0}, true,
                            0};
     double cpu_ns[BENCH_BATCHES];
-    const bool checked = strcmp(way->kind, "floor") != 0;
+    way->prepare(state, true);
     for (uint64_t salt = 1; salt <= HALO_SALTS; salt++) {
         halo_start(r, salt);
         team_barrier(t);
-        way->enqueue(state, 1);
+        const long done = way->enqueue(state, (long)salt);
         way->finish(state);
         team_barrier(t);
-        result.verified = team_sum(t, checked ? halo_wrong(r, salt) : 0) == 0 && result.verified;
+        result.verified = team_sum(t, halo_wrong(r, salt, done)) == 0 && result.verified;
     }
+    way->prepare(state, false);
     long rounds = 100;
     for (int batch = -2; batch < BENCH_BATCHES; batch++) {
         team_barrier(t);

@@ -72,6 +72,7 @@ static void enqueue_round(job *j)
     } else {
         exchange_packed(j);
     }
+    halo_advance(&j->r, j->stream);
     if (interior) {
         GPU(cudaEventRecord(j->join, j->side));
         GPU(cudaStreamWaitEvent(j->stream, j->join, 0));
@@ -96,17 +97,36 @@ static long in_graph(void *state, long rounds)
     return launches * ROUNDS;
 }
 
+static void prepare_streams(void *state, bool advances)
+{
+    ((job *)state)->r.advances = advances;
+}
+
+static void prepare_graph(void *state, bool advances)
+{
+    job *j = (job *)state;
+    cudaGraph_t graph;
+    j->r.advances = advances;
+    if (j->graph) {
+        GPU(cudaGraphExecDestroy(j->graph));
+    }
+    GPU(cudaStreamBeginCapture(j->stream, cudaStreamCaptureModeThreadLocal));
+    on_streams(j, ROUNDS);
+    GPU(cudaStreamEndCapture(j->stream, &graph));
+    GPU(cudaGraphInstantiate(&j->graph, graph, 0));
+    GPU(cudaGraphDestroy(graph));
+}
+
 static void finish(void *state)
 {
     GPU(cudaStreamSynchronize(((job *)state)->stream));
 }
 
-static const halo_way ways[] = {{"streams", "peer", on_streams, finish},
-                                {"graph", "peer", in_graph, finish}};
+static const halo_way ways[] = {{"streams", "peer", prepare_streams, on_streams, finish},
+                                {"graph", "peer", prepare_graph, in_graph, finish}};
 
 static void run_case(const team *t, job *j, const halo_problem *problem)
 {
-    cudaGraph_t graph;
     void *out, *in;
     halo_plan(&j->r, problem, t->rank);
     GPU(cudaMalloc((void **)&j->r.field, (size_t)j->r.field_points * sizeof(double)));
@@ -117,16 +137,11 @@ static void run_case(const team *t, job *j, const halo_problem *problem)
     on_streams(j, 2); /* connections are made by the first exchange, not while capturing */
     finish(j);
     team_barrier(t);
-    GPU(cudaStreamBeginCapture(j->stream, cudaStreamCaptureModeThreadLocal));
-    on_streams(j, ROUNDS);
-    GPU(cudaStreamEndCapture(j->stream, &graph));
-    GPU(cudaGraphInstantiate(&j->graph, graph, 0));
-    team_barrier(t);
     for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
         halo_measure(t, &j->r, &ways[w], "nccl", j);
     }
     GPU(cudaGraphExecDestroy(j->graph));
-    GPU(cudaGraphDestroy(graph));
+    j->graph = NULL;
     team_barrier(t);
     NCCL(ncclMemFree(in));
     NCCL(ncclMemFree(out));
