@@ -51,7 +51,7 @@ static rank_view *create_view(peal_compilation *c, int rank)
     v->scope.ranks = c->machine.ranks;
     v->statement = PEAL_ARENA_ARRAY(c->arena, statement_view, c->graph->statement_count);
     for (int i = 0; i < c->graph->statement_count; i++)
-        v->statement[i] = (statement_view){-1, -1};
+        v->statement[i] = (statement_view){.task = -1, .first_end = -1};
     return v;
 }
 

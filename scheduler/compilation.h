@@ -37,8 +37,9 @@ typedef struct message_end {
 typedef struct rank_message {
     bool outgoing;
     int statement;
-    int phase; /* numbers the messages of a statement that makes several (reductions in two shots)
-                */
+    int phase; /* numbers the messages of a statement that makes several: reductions in two shots,
+                  or up and down a tree */
+    const char *part; /* says which of these, for the name; NULL: the only one */
     int peer;
     int64_t tag;
     int direction[PEAL_RANK_AXES];
@@ -75,6 +76,9 @@ typedef struct touch {
 } touch;
 
 typedef struct node node;
+
+/* Events that a statement may consist of: those of statement i are numbered from EVENTS * i. */
+enum { EVENTS = 32 };
 
 typedef struct node_list {
     node **item;
@@ -121,6 +125,7 @@ typedef struct delivery {
 /* What one statement became on one rank. */
 typedef struct statement_view {
     int task;      /* index of its kernel or built-in task; -1 */
+    int levels;    /* a reduction up and down a tree: of how many levels; 0: no tree */
     int first_end; /* explicit messages */
 } statement_view;
 
@@ -280,14 +285,6 @@ peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_s
 peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);
 /* reductions.c */
 peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s);
-typedef struct reduction_plan {
-    int member_count, me; /* ranks that take part; my number among them, -1: not */
-    int *member;
-    bool two_shot;
-    int root; /* -1: everyone */
-} reduction_plan;
-peal_status plan_reduction(peal_compilation *c, rank_view *v, const peal_statement *s,
-                           int64_t count, size_t bytes, reduction_plan *out);
 peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s);
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
 /* The points of a piece in the receiver's coordinates. */

@@ -240,11 +240,12 @@ static void set_program_order(peal_compilation *c, rank_view *v)
     int count = 0;
     v->program_order = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
     for (int first = 0, end; first < v->message_count; first = end) {
-        end = first + 1;
-        while (end < v->message_count &&
-               v->message[end].own_statement == v->message[first].own_statement)
-            end++;
-        for (int kind = 0; kind < 4; kind++)
+        int phases = 0;
+        for (end = first; end < v->message_count &&
+                          v->message[end].own_statement == v->message[first].own_statement;
+             end++)
+            phases = v->message[end].phase >= phases ? v->message[end].phase + 1 : phases;
+        for (int kind = 0; kind < 2 * phases; kind++)
             for (int i = first; i < end; i++)
                 if (2 * v->message[i].phase + !v->message[i].outgoing == kind)
                     v->program_order[count++] = i;
