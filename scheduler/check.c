@@ -1,10 +1,13 @@
 /* The checks over all ranks: sizes, boxes, tiles and messages.
  *
- * Linear in ranks and messages, and frugal: a rank's view is thrown away once its message ends have
- * been written down as records; the records of both ends are then brought together by counting and
- * compared. Ranks are replayed to find a deadlock only if some receive stands above its send:
- * otherwise every receive waits for an earlier statement. */
-#include "scheduler/compilation.h"
+ * Where ranks fall into classes, one of each is analysed, and what it sends is compared with what
+ * the classes of its neighbours receive. If that finds nothing wrong, no rank has anything wrong.
+ *
+ * Else each rank is looked at, which is linear in ranks and messages, and frugal: a rank's view is
+ * thrown away once its message ends have been written down as records; the records of both ends are
+ * then brought together by counting and compared. Ranks are replayed to find a deadlock only if
+ * some receive stands above its send: otherwise every receive waits for an earlier statement. */
+#include "scheduler/classes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,7 @@ typedef struct checker {
     int64_t *reduced; /* by hidden array: elements that every rank must have; -1: not seen */
     int *reduced_by;  /* the rank that had them */
     size_t most_bytes;
+    peal_diagnostics *diagnostics; /* what is found by class is reported by rank */
 } checker;
 
 static bool add_record(record_list *list, message_record record)
@@ -72,6 +76,14 @@ static peal_status compare_reductions(checker *k, const rank_view *v)
     return PEAL_STATUS_OK;
 }
 
+static void begin_reductions(checker *k)
+{
+    k->reduced = PEAL_ARENA_ARRAY(k->c->arena, int64_t, k->c->hidden_count + 1);
+    k->reduced_by = PEAL_ARENA_ARRAY(k->c->arena, int, k->c->hidden_count + 1);
+    for (int i = 0; i < k->c->hidden_count; i++)
+        k->reduced[i] = -1;
+}
+
 static peal_status check_rank(checker *k, int rank)
 {
     peal_compilation *c = k->c;
@@ -79,6 +91,7 @@ static peal_status check_rank(checker *k, int rank)
     peal_arena *kept = c->arena, *scratch = keep ? NULL : peal_arena_create();
     if (scratch)
         c->arena = scratch;
+    c->analysed_count++;
     rank_view *v = view_at(c, rank, 2);
     peal_status status = v ? note_messages(k, v) : c->view[rank]->status;
     if (v && !status)
@@ -201,15 +214,12 @@ static peal_status match_records(checker *k, bool *late_send)
     return first;
 }
 
-peal_status peal_compilation_check(peal_compilation *c)
+peal_status check_each_rank(peal_compilation *c)
 {
     checker k = {.c = c};
     peal_status first = PEAL_STATUS_OK;
     bool late_send = false;
-    k.reduced = PEAL_ARENA_ARRAY(c->arena, int64_t, c->hidden_count + 1);
-    k.reduced_by = PEAL_ARENA_ARRAY(c->arena, int, c->hidden_count + 1);
-    for (int i = 0; i < c->hidden_count; i++)
-        k.reduced[i] = -1;
+    begin_reductions(&k);
     for (int rank = 0; rank < c->machine.ranks; rank++) {
         peal_status status = check_rank(&k, rank);
         first = first ? first : status;
@@ -221,4 +231,98 @@ peal_status peal_compilation_check(peal_compilation *c)
     free(k.sends.item);
     free(k.recvs.item);
     return !first && late_send ? find_deadlock(c) : first;
+}
+
+/* ---- By classes ---- */
+
+/* Records of a rank's messages in one direction, the sender's. */
+static int64_t pick_direction(const rank_view *v, bool outgoing, int direction, message_record *out)
+{
+    int64_t count = 0;
+    for (int i = 0; i < v->end_count; i++) {
+        message_record r = record_of(v, &v->end[i]);
+        if (v->end[i].outgoing != outgoing || r.direction != direction)
+            continue;
+        r.to = 0; /* the direction tells who it is */
+        out[count++] = r;
+    }
+    return count;
+}
+
+/* What a rank sends against what the neighbour's class receives. */
+static bool neighbours_match(checker *k, const rank_classes *classes, rank_view *const *view,
+                             int rank)
+{
+    peal_compilation *c = k->c;
+    const rank_view *sender = view[class_of(c, classes, rank)];
+    int position[PEAL_RANK_AXES];
+    bool late_send = false;
+    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
+        position[axis] = left % c->dims[axis];
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        int peer = neighbour(c, position, direction);
+        if (peer < 0)
+            continue;
+        const rank_view *receiver = view[class_of(c, classes, peer)];
+        if (!sender->end_count && !receiver->end_count)
+            continue;
+        message_record *send = PEAL_ARENA_ARRAY(c->arena, message_record, sender->end_count);
+        message_record *recv = PEAL_ARENA_ARRAY(c->arena, message_record, receiver->end_count);
+        int64_t sends = pick_direction(sender, true, number, send);
+        int64_t recvs = pick_direction(receiver, false, number, recv);
+        if (merge_sender(k, send, sends, recv, recvs, &late_send))
+            return false;
+    }
+    return !late_send;
+}
+
+/* One rank of each class is analysed, and their messages are matched for each neighbourhood. False:
+ * something may be wrong, and each rank is looked at to say what. */
+static bool analyse_classes(checker *k, const rank_classes *classes)
+{
+    peal_compilation *c = k->c;
+    int count = classes->count[0] * classes->count[1] * classes->count[2];
+    int around = classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
+    rank_view **view = PEAL_ARENA_ARRAY(c->arena, rank_view *, count);
+    int middle = class_of(c, classes, c->machine.ranks / 2);
+    bool good = true;
+    begin_reductions(k);
+    for (int i = 0; i < count && good; i++) {
+        int rank = class_rank(c, classes, i);
+        rank_view *known = c->view[rank];
+        c->view[rank] = NULL;
+        view[i] = view_at(c, rank, 2);
+        c->view[rank] = known;
+        c->analysed_count++;
+        good = view[i] && !compare_reductions(k, view[i]);
+    }
+    for (int i = 0; i < around && good; i++)
+        good = neighbours_match(k, classes, view, neighbourhood_rank(c, classes, i));
+    c->diagnostics = k->diagnostics;
+    if (good)
+        warn_of_halos(c, view[middle]);
+    return good;
+}
+
+static bool prove_by_classes(peal_compilation *c)
+{
+    checker k = {.c = c, .diagnostics = c->diagnostics};
+    peal_arena *kept = c->arena, *scratch = peal_arena_create();
+    rank_classes classes;
+    if (!scratch)
+        return false;
+    c->arena = scratch;
+    c->diagnostics = NULL;
+    bool good = find_classes(c, &classes) && analyse_classes(&k, &classes);
+    c->arena = kept;
+    c->diagnostics = k.diagnostics;
+    c->check_bytes = peal_arena_bytes(scratch);
+    peal_arena_destroy(scratch);
+    return good;
+}
+
+peal_status peal_compilation_check(peal_compilation *c)
+{
+    return prove_by_classes(c) ? PEAL_STATUS_OK : check_each_rank(c);
 }

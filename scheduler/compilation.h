@@ -180,10 +180,11 @@ struct peal_compilation {
     bool *statement_plain;            /* by id: directly in its body, without `when` */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
-    int *statement_hidden; /* by id: first hidden array; -1: none */
-    int *swap_group;       /* by array: -1 or a group */
-    rank_view **view;      /* by rank, NULL until asked for */
-    size_t check_bytes;    /* that peal_compilation_check needed at most beside the arena */
+    int *statement_hidden;  /* by id: first hidden array; -1: none */
+    int *swap_group;        /* by array: -1 or a group */
+    rank_view **view;       /* by rank, NULL until asked for */
+    int64_t analysed_count; /* ranks that peal_compilation_check has analysed so far */
+    size_t check_bytes;     /* that peal_compilation_check needed at most beside the arena */
 };
 
 /* compilation.c: a rank's view, computed up to a stage (1 geometry, 2 tasks, 3 messages, 4 order, 5
@@ -264,6 +265,8 @@ peal_status check_pair(peal_compilation *c, const message_record *from, const me
 peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing);
 peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool outgoing,
                              int count);
+/* check.c: the checks, rank by rank; peal_compilation_check() proves by classes where it can. */
+peal_status check_each_rank(peal_compilation *c);
 /* Replays one pass of all ranks: a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
 void sort_ends(peal_compilation *c, rank_view *v);
