@@ -141,7 +141,7 @@ typedef struct rank_view {
     statement_view *statement;
     message_end *end; /* stage 2: explicit ones and those of reductions */
     int end_count, end_capacity;
-    const message_end **sorted_end; /* by what identifies a message */
+    const message_end **sorted_end; /* by what identifies a message; made when asked for */
     rank_message *message; /* stage 3: incoming and outgoing, in the order of statements, peers */
     int message_count, message_capacity;
     int *program_order; /* messages in program order, sends of a statement before its receives */
@@ -254,7 +254,7 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
 /* messages.c, match.c: stage 2 (ends) and 3 */
 peal_status make_ends(peal_compilation *c, rank_view *v);
 peal_status make_messages(peal_compilation *c, rank_view *v);
-/* What identifies an explicit message, and what must agree at both ends: 40 bytes an end. */
+/* What identifies an explicit message, and what must agree at both ends. */
 typedef struct message_record {
     int64_t tag, count;
     int32_t from, to, statement;
@@ -269,7 +269,6 @@ peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool 
 peal_status check_each_rank(peal_compilation *c);
 /* Replays one pass of all ranks: a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
-void sort_ends(peal_compilation *c, rank_view *v);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
                       const message_end **twin);

@@ -1,5 +1,5 @@
 /* Matching: every send has exactly one receive, of the same size and type, in the same loop; and no
- * cycle of waits. check.c does it for all ranks. */
+ * cycle of waits. records.c does it for all ranks. */
 #include "scheduler/compilation.h"
 
 #include <stdlib.h>
@@ -30,8 +30,10 @@ static int by_key(const void *left, const void *right)
     return order ? order : a < b ? -1 : a > b;
 }
 
-void sort_ends(peal_compilation *c, rank_view *v)
+static void sort_ends(peal_compilation *c, rank_view *v)
 {
+    if (v->sorted_end)
+        return;
     v->sorted_end = PEAL_ARENA_ARRAY(c->arena, const message_end *, v->end_count + 1);
     for (int i = 0; i < v->end_count; i++)
         v->sorted_end[i] = &v->end[i];
@@ -154,6 +156,8 @@ peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
     int mine, theirs;
     message_end key = *e;
     message_record record = record_of(v, e);
+    sort_ends(c, v);
+    sort_ends(c, other);
     find_ends(v, &key, &mine);
     key.outgoing = !e->outgoing;
     key.peer = v->rank;

@@ -218,7 +218,6 @@ peal_status make_ends(peal_compilation *c, rank_view *v)
         if (status && !first)
             first = status;
     }
-    sort_ends(c, v);
     return first;
 }
 
