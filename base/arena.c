@@ -39,6 +39,22 @@ void peal_arena_destroy(peal_arena *arena)
     free(arena);
 }
 
+void peal_arena_clear(peal_arena *arena)
+{
+    block *kept = arena->blocks; /* the last one, which is as large as any but single requests */
+    if (!kept)
+        return;
+    for (block *b = kept->next; b;) {
+        block *next = b->next;
+        free(b);
+        b = next;
+    }
+    memset(kept->data, 0, kept->used);
+    kept->next = NULL;
+    kept->used = 0;
+    arena->total = 0;
+}
+
 static block *add_block(peal_arena *arena, size_t bytes)
 {
     size_t size = bytes > arena->next_size ? bytes : arena->next_size;

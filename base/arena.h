@@ -11,6 +11,8 @@ typedef struct peal_arena peal_arena;
 peal_arena *peal_arena_create(void);
 /* Frees everything that was allocated in it. NULL is fine. */
 void peal_arena_destroy(peal_arena *arena);
+/* Takes back all that was allocated; what the arena has from the system, it mostly keeps. */
+void peal_arena_clear(peal_arena *arena);
 /* Zeroed memory, aligned for any type. Never NULL: an arena that cannot grow prints the size and
  * calls abort(). Sizes that come from input are checked before they get here. */
 void *peal_arena_allocate(peal_arena *arena, size_t bytes);

@@ -15,8 +15,12 @@ enum { KEPT_RANKS = 32 /* views of so many ranks are kept: schedules will want t
 typedef struct checker {
     peal_compilation *c;
     message_records records;
-    int64_t *reduced; /* by hidden array: elements that every rank must have; -1: not seen */
-    int *reduced_by;  /* the rank that had them */
+    int64_t *reduced;     /* by hidden array: elements that every rank must have; -1: not seen */
+    int *reduced_by;      /* the rank that had them */
+    rank_classes classes; /* of ranks with the same tasks */
+    bool classed;
+    bool *is_good; /* by class: one was analysed and is good */
+    peal_arena *scratch;
     size_t most_bytes;
     peal_diagnostics *diagnostics; /* what is found by class is reported by rank */
 } checker;
@@ -45,6 +49,14 @@ static peal_status compare_reductions(checker *k, const rank_view *v)
     return PEAL_STATUS_OK;
 }
 
+/* Classes by tasks alone: ranks that send to others each in its own way may still compute alike. */
+static void begin_classes(checker *k)
+{
+    k->classed = find_classes(k->c, false, &k->classes);
+    if (k->classed)
+        k->is_good = PEAL_ARENA_ARRAY(k->c->arena, bool, class_count(&k->classes));
+}
+
 static void begin_reductions(checker *k)
 {
     k->reduced = PEAL_ARENA_ARRAY(k->c->arena, int64_t, k->c->hidden_count + 1);
@@ -53,38 +65,61 @@ static void begin_reductions(checker *k)
         k->reduced[i] = -1;
 }
 
+/* One that has all neighbours there are: what is told of one rank is told of this. */
+static int middle_rank(const peal_compilation *c)
+{
+    return c->machine.ranks / 2;
+}
+
+/* A rank's view up to its tasks and ends. The tasks of a class are analysed once, if nothing is
+ * wrong with them. */
+static const rank_view *view_rank(checker *k, int rank)
+{
+    peal_compilation *c = k->c;
+    int class = k->classed ? class_of(c, &k->classes, rank) : 0;
+    if (k->classed && k->is_good[class] && !c->view[rank] && rank != middle_rank(c))
+        return view_of_ends(c, rank);
+    c->analysed_count++;
+    bool good = view_at(c, rank, 2) != NULL;
+    if (k->classed)
+        k->is_good[class] |= good;
+    return c->view[rank];
+}
+
 static peal_status check_rank(checker *k, int rank)
 {
     peal_compilation *c = k->c;
     bool keep = c->view[rank] || c->machine.ranks <= KEPT_RANKS;
-    peal_arena *kept = c->arena, *scratch = keep ? NULL : peal_arena_create();
-    if (scratch)
-        c->arena = scratch;
-    c->analysed_count++;
-    rank_view *v = view_at(c, rank, 2);
-    peal_status status = v ? records_add_rank(&k->records, rank, v) : c->view[rank]->status;
-    if (v && !status)
+    peal_arena *kept = c->arena;
+    if (!keep)
+        c->arena = k->scratch;
+    const rank_view *v = view_rank(k, rank);
+    peal_status status = v->status;
+    if (!status)
+        status = records_add_rank(&k->records, rank, v);
+    if (!status)
         status = compare_reductions(k, v);
-    if (v && !status &&
-        rank == c->machine.ranks / 2) /* one in the middle has all neighbours there are */
+    if (!status && rank == middle_rank(c))
         warn_of_halos(c, v);
-    if (scratch) {
-        size_t bytes = peal_arena_bytes(scratch);
+    if (!keep) {
+        size_t bytes = peal_arena_bytes(k->scratch);
         k->most_bytes = bytes > k->most_bytes ? bytes : k->most_bytes;
         c->view[rank] = NULL;
         c->arena = kept;
-        peal_arena_destroy(scratch);
+        peal_arena_clear(k->scratch);
     }
     return status;
 }
 
 peal_status check_each_rank(peal_compilation *c)
 {
-    checker k = {.c = c};
+    checker k = {.c = c, .scratch = peal_arena_create()};
     bool late_send = false;
-    peal_status first = records_init(&k.records, c) ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
+    peal_status first =
+        k.scratch && records_init(&k.records, c) ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
     int ranks = first ? 0 : c->machine.ranks;
     begin_reductions(&k);
+    begin_classes(&k);
     for (int rank = 0; rank < ranks; rank++) {
         peal_status status = check_rank(&k, rank);
         first = first ? first : status;
@@ -93,6 +128,7 @@ peal_status check_each_rank(peal_compilation *c)
         first = records_match(&k.records, &late_send);
     c->check_bytes = k.most_bytes + k.records.most_bytes;
     records_finish(&k.records);
+    peal_arena_destroy(k.scratch);
     return !first && late_send ? find_deadlock(c) : first;
 }
 
@@ -148,10 +184,10 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
 static bool analyse_classes(checker *k, const rank_classes *classes)
 {
     peal_compilation *c = k->c;
-    int count = classes->count[0] * classes->count[1] * classes->count[2];
+    int count = class_count(classes);
     int around = classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
     rank_view **view = PEAL_ARENA_ARRAY(c->arena, rank_view *, count);
-    int middle = class_of(c, classes, c->machine.ranks / 2);
+    int middle = class_of(c, classes, middle_rank(c));
     bool good = true;
     begin_reductions(k);
     for (int i = 0; i < count && good; i++) {
@@ -180,8 +216,8 @@ static bool prove_by_classes(peal_compilation *c)
         return false;
     c->arena = scratch;
     c->diagnostics = NULL;
-    bool good =
-        find_classes(c, &classes) && records_init(&k.records, c) && analyse_classes(&k, &classes);
+    bool good = find_classes(c, true, &classes) && records_init(&k.records, c) &&
+                analyse_classes(&k, &classes);
     records_finish(&k.records);
     c->arena = kept;
     c->diagnostics = k.diagnostics;

@@ -39,6 +39,7 @@ typedef struct class_search {
     peal_scope scope;   /* what is the same on all ranks */
     field_shape *shape; /* by array: fields */
     int only_axis;      /* the one along which there are ranks; -1: several */
+    bool messages;      /* ends of messages count as well */
     bool alike;         /* nothing was found so far that cannot be listed */
     axis_search axis[PEAL_RANK_AXES];
 } class_search;
@@ -172,7 +173,7 @@ static void note_array(class_search *f, const peal_array *a)
     note_amount(f, &a->halo);
     note(f, a->count);
     note_points(f, &a->points);
-    for (int i = 0; i < a->value_count; i++)
+    for (int i = 0; i < a->value_count && f->messages; i++) /* others use no more than the count */
         note(f, a->values[i]);
     f->alike &= !a->file || !strchr(a->file, '{');
 }
@@ -222,7 +223,8 @@ static void note_statement(class_search *f, const peal_statement *s)
         break;
     case PEAL_STATEMENT_SEND:
     case PEAL_STATEMENT_RECV:
-        note_message(f, &s->u.message);
+        if (f->messages)
+            note_message(f, &s->u.message);
         break;
     case PEAL_STATEMENT_REDUCE:
         note(f, s->u.reduce.root);
@@ -389,10 +391,10 @@ static bool find_neighbourhoods(const peal_compilation *c, int k, rank_classes *
     return true;
 }
 
-bool find_classes(peal_compilation *c, rank_classes *out)
+bool find_classes(peal_compilation *c, bool messages, rank_classes *out)
 {
     peal_diagnostics *diagnostics = c->diagnostics;
-    class_search f = {.c = c, .only_axis = -1, .alike = true};
+    class_search f = {.c = c, .only_axis = -1, .messages = messages, .alike = true};
     int axes = 0;
     f.shape = PEAL_ARENA_ARRAY(c->arena, field_shape, c->graph->array_count + 1);
     f.scope = (peal_scope){.graph = c->graph, .ranks = c->machine.ranks};
@@ -410,6 +412,11 @@ bool find_classes(peal_compilation *c, rank_classes *out)
     for (int k = 0; k < PEAL_RANK_AXES && f.alike; k++)
         f.alike = find_axis_classes(&f, k, out) && find_neighbourhoods(c, k, out);
     return f.alike;
+}
+
+int class_count(const rank_classes *classes)
+{
+    return classes->count[0] * classes->count[1] * classes->count[2];
 }
 
 int class_of(const peal_compilation *c, const rank_classes *classes, int rank)

@@ -17,9 +17,11 @@ typedef struct rank_classes {
     int around[PEAL_RANK_AXES][MOST_POSITION_CLASSES];
 } rank_classes;
 
-/* False: something tells ranks apart that is no matter of classes; each has to be looked at. */
-bool find_classes(peal_compilation *c, rank_classes *out);
-/* Classes are numbered from 0 to the product of their counts along the axes. */
+/* False: something tells ranks apart that is no matter of classes; each has to be looked at.
+ * Without `messages`, ranks of a class may differ in their message ends. */
+bool find_classes(peal_compilation *c, bool messages, rank_classes *out);
+int class_count(const rank_classes *classes);
+/* Classes are numbered from 0. */
 int class_of(const peal_compilation *c, const rank_classes *classes, int rank);
 /* The first rank of a class. Two ranks of a class have the same geometry, tasks and message ends,
  * but for where they are. */

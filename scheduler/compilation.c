@@ -68,6 +68,15 @@ rank_view *view_at(peal_compilation *c, int rank, int stage)
     return v->status && stage >= v->stage ? NULL : v; /* stages before the failed one are good */
 }
 
+rank_view *view_of_ends(peal_compilation *c, int rank)
+{
+    rank_view *v = create_view(c, rank);
+    v->status = make_geometry(c, v);
+    if (!v->status)
+        v->status = make_ends(c, v);
+    return v;
+}
+
 static void add_hidden(peal_compilation *c, const peal_statement *s, int item,
                        const peal_reduction *r, const char *what)
 {

@@ -190,6 +190,9 @@ struct peal_compilation {
 /* compilation.c: a rank's view, computed up to a stage (1 geometry, 2 tasks, 3 messages, 4 order, 5
  * schedule). NULL after a diagnostic. */
 rank_view *view_at(peal_compilation *c, int rank, int stage);
+/* Geometry and message ends alone, in a view that is not kept; its status says whether they are
+ * good. */
+rank_view *view_of_ends(peal_compilation *c, int rank);
 int array_total(const peal_compilation *c);
 const char *array_name(const peal_compilation *c, int array);
 peal_type array_type(const peal_compilation *c, int array);
