@@ -30,7 +30,6 @@ typedef struct message_end {
     int direction[PEAL_RANK_AXES]; /* the sender's */
     int array;
     peal_box box;
-    peal_source source;
 } message_end;
 
 /* One end of a channel before it is lowered. */

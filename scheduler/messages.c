@@ -229,8 +229,7 @@ static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const 
     message_end end = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
                        .statement = s->id,
                        .array = m->points.array,
-                       .directed = m->peers.kind == PEAL_PEER_DIRECTION,
-                       .source = s->source};
+                       .directed = m->peers.kind == PEAL_PEER_DIRECTION};
     statement_ends common;
     peal_status status = begin_ends(c, v, s, &end, &common);
     for (int64_t k = 0; !status && k < common.count; k++) {

@@ -125,7 +125,7 @@ peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
     for (int i = 0; i < v->end_count; i++) {
         end_list *list = v->end[i].outgoing ? &r->sends : &r->recvs;
         if (!room || !records_make(r, v, &v->end[i], &list->item[list->count]))
-            return no_memory(r, v->end[i].source);
+            return no_memory(r, r->c->statement[v->end[i].statement]->source);
         list->count++;
     }
     r->sends.start[rank + 1] = r->sends.count;
