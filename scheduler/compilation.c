@@ -80,14 +80,7 @@ rank_view *view_of_ends(peal_compilation *c, int rank)
 static void add_hidden(peal_compilation *c, const peal_statement *s, int item,
                        const peal_reduction *r, const char *what)
 {
-    if (c->hidden_count == c->hidden_capacity) {
-        int capacity = c->hidden_capacity ? 2 * c->hidden_capacity : 8;
-        hidden_array *grown = PEAL_ARENA_ARRAY(c->arena, hidden_array, capacity);
-        if (c->hidden_count)
-            memcpy(grown, c->hidden, (size_t)c->hidden_count * sizeof(*grown));
-        c->hidden = grown;
-        c->hidden_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, c->hidden, c->hidden_count, c->hidden_capacity);
     const peal_array *array = &c->graph->arrays[r->array];
     if (c->statement_hidden[s->id] < 0)
         c->statement_hidden[s->id] = c->graph->array_count + c->hidden_count;

@@ -30,14 +30,7 @@ peal_box piece_target(const peal_piece *piece)
 
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
 {
-    if (v->message_count == v->message_capacity) {
-        int capacity = v->message_capacity ? 2 * v->message_capacity : 8;
-        rank_message *grown = PEAL_ARENA_ARRAY(c->arena, rank_message, capacity);
-        if (v->message_count)
-            memcpy(grown, v->message, (size_t)v->message_count * sizeof(*grown));
-        v->message = grown;
-        v->message_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, v->message, v->message_count, v->message_capacity);
     v->message[v->message_count] = m;
     return &v->message[v->message_count++];
 }
@@ -175,9 +168,9 @@ static peal_status piece_of(peal_compilation *c, const rank_view *v, const state
 {
     const peal_message_statement *m = &e->s->u.message;
     int64_t lo = 0, hi = 0;
-    peal_status status = check_offsets(c, e);
+    peal_status status = PEAL_STATUS_OK;
     *out = e->all;
-    if (status || !e->cut)
+    if (!e->cut)
         return status;
     if (m->offsets >= 0) {
         status = constant_at(c, v, &e->offsets, k, &lo, m->peers.source);
@@ -231,6 +224,7 @@ static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const 
                        .array = m->points.array,
                        .directed = m->peers.kind == PEAL_PEER_DIRECTION};
     statement_ends common;
+    bool checked = false;
     peal_status status = begin_ends(c, v, s, &end, &common);
     for (int64_t k = 0; !status && k < common.count; k++) {
         int64_t peer;
@@ -241,7 +235,11 @@ static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const 
             for (int a = 0; a < PEAL_RANK_AXES; a++)
                 end.direction[a] = -end.direction[a];
         end.peer = (int)peer;
-        status = piece_of(c, v, &common, k, &end.box);
+        if (!checked)
+            status = check_offsets(c, &common);
+        checked = true;
+        if (!status)
+            status = piece_of(c, v, &common, k, &end.box);
         if (!status)
             v->end[v->end_count++] = end;
     }

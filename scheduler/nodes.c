@@ -6,27 +6,13 @@
 
 void add_node(peal_compilation *c, node_list *list, node *n)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 8;
-        node **grown = PEAL_ARENA_ARRAY(c->arena, node *, capacity);
-        if (list->count)
-            memcpy(grown, list->item, (size_t)list->count * sizeof(*grown));
-        list->item = grown;
-        list->capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, list->item, list->count, list->capacity);
     list->item[list->count++] = n;
 }
 
 void add_touch(peal_compilation *c, node *n, touch t)
 {
-    if (n->touch_count == n->touch_capacity) {
-        int capacity = n->touch_capacity ? 2 * n->touch_capacity : 8;
-        touch *grown = PEAL_ARENA_ARRAY(c->arena, touch, capacity);
-        if (n->touch_count)
-            memcpy(grown, n->touch, (size_t)n->touch_count * sizeof(*grown));
-        n->touch = grown;
-        n->touch_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, n->touch, n->touch_count, n->touch_capacity);
     n->touch[n->touch_count++] = t;
 }
 
@@ -188,6 +174,8 @@ static void add_messages(peal_compilation *c, rank_view *v, node_list *list,
             continue;
         node *n = new_node(c, outgoing ? NODE_SEND : NODE_RECV, s, event);
         n->message = i;
+        n->touch = PEAL_ARENA_ARRAY(c->arena, touch, m->piece_count);
+        n->touch_capacity = m->piece_count;
         for (int k = 0; k < m->piece_count; k++) {
             const peal_piece *p = &m->piece[k];
             peal_box target = {.axis_count = v->layout[p->target_array].stored.axis_count};
@@ -338,14 +326,7 @@ static void make_body(peal_compilation *c, rank_view *v, const peal_body *body, 
 
 static void add_repeat(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s)
 {
-    if (v->loop_count == v->loop_capacity) {
-        int capacity = v->loop_capacity ? 2 * v->loop_capacity : 4;
-        peal_schedule_loop *grown = PEAL_ARENA_ARRAY(c->arena, peal_schedule_loop, capacity);
-        if (v->loop_count)
-            memcpy(grown, v->loop, (size_t)v->loop_count * sizeof(*grown));
-        v->loop = grown;
-        v->loop_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, v->loop, v->loop_count, v->loop_capacity);
     node *n = new_node(c, NODE_LOOP, s, EVENTS * s->id);
     int index = n->loop = v->loop_count++;
     add_loop(c, &v->loop[index], &s->u.loop);

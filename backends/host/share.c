@@ -45,14 +45,7 @@ typedef struct run_list {
 
 static void add_run(peal_arena *arena, run_list *list, host_run run)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 1;
-        host_run *grown = PEAL_ARENA_ARRAY(arena, host_run, capacity);
-        if (list->count > 0)
-            memcpy(grown, list->run, (size_t)list->count * sizeof(host_run));
-        list->run = grown;
-        list->capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(arena, list->run, list->count, list->capacity);
     list->run[list->count++] = run;
     list->tiles += run.count;
 }
