@@ -141,9 +141,9 @@ static int64_t pick_direction(checker *k, const rank_view *v, bool outgoing, int
 {
     int64_t count = 0;
     for (int i = 0; i < v->end_count; i++) {
-        if (v->end[i].outgoing != outgoing || record_of(v, &v->end[i]).direction != direction)
+        if (v->end[i].outgoing != outgoing || end_direction(&v->end[i]) != direction)
             continue;
-        if (!records_make(&k->records, v, &v->end[i], &out[count]))
+        if (!records_make(&k->records, &v->end[i], &out[count]))
             return -1;
         out[count++].peer = 0;
     }

@@ -262,6 +262,11 @@ typedef struct message_record {
     int32_t from, to, statement;
     int32_t direction; /* the sender's, 0 to 26; -1: none */
 } message_record;
+static inline int32_t end_direction(const message_end *e)
+{
+    return e->directed ? e->direction[0] + 1 + 3 * (e->direction[1] + 1) + 9 * (e->direction[2] + 1)
+                       : -1;
+}
 message_record record_of(const rank_view *v, const message_end *e);
 peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to);
 peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing);

@@ -136,15 +136,12 @@ peal_status check_pair(peal_compilation *c, const message_record *from, const me
 
 message_record record_of(const rank_view *v, const message_end *e)
 {
-    int direction = -1;
-    if (e->directed)
-        direction = e->direction[0] + 1 + 3 * (e->direction[1] + 1) + 9 * (e->direction[2] + 1);
     return (message_record){.tag = e->tag,
                             .count = peal_box_points(&e->box),
                             .from = e->outgoing ? v->rank : e->peer,
                             .to = e->outgoing ? e->peer : v->rank,
                             .statement = e->statement,
-                            .direction = direction};
+                            .direction = end_direction(e)};
 }
 
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,

@@ -82,10 +82,12 @@ static int number_kind(message_records *r, const message_kind *kind)
     return r->last_kind = r->bucket[at] - 1;
 }
 
-bool records_make(message_records *r, const rank_view *v, const message_end *end, end_record *out)
+bool records_make(message_records *r, const message_end *end, end_record *out)
 {
-    message_record full = record_of(v, end);
-    message_kind kind = {full.tag, full.count, full.statement, full.direction};
+    message_kind kind = {.tag = end->tag,
+                         .count = peal_box_points(&end->box),
+                         .statement = end->statement,
+                         .direction = end_direction(end)};
     *out = (end_record){end->peer, number_kind(r, &kind)};
     return out->kind >= 0;
 }
@@ -124,7 +126,7 @@ peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
                 make_room(r, &r->recvs, rank, v->end_count - outgoing);
     for (int i = 0; i < v->end_count; i++) {
         end_list *list = v->end[i].outgoing ? &r->sends : &r->recvs;
-        if (!room || !records_make(r, v, &v->end[i], &list->item[list->count]))
+        if (!room || !records_make(r, &v->end[i], &list->item[list->count]))
             return no_memory(r, r->c->statement[v->end[i].statement]->source);
         list->count++;
     }

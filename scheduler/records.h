@@ -45,7 +45,7 @@ peal_status records_match(message_records *r, bool *late_send);
 
 /* For matches that need no ranks: a record of one end, and a comparison of what somebody sends with
  * what is received from it; both lists get sorted. */
-bool records_make(message_records *r, const rank_view *v, const message_end *end, end_record *out);
+bool records_make(message_records *r, const message_end *end, end_record *out);
 peal_status records_merge(message_records *r, int sender, end_record *send, int64_t sends,
                           end_record *recv, int64_t recvs, bool *late_send);
 
