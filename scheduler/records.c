@@ -257,6 +257,14 @@ static bool turn_around(const message_records *r, end_list *out)
     return true;
 }
 
+/* A rank's part of a list; NULL: nothing. */
+static end_record *ends_of(const end_list *list, int rank, int64_t *count)
+{
+    int64_t first = list->start[rank];
+    *count = list->start[rank + 1] - first;
+    return *count ? list->item + first : NULL;
+}
+
 peal_status records_match(message_records *r, bool *late_send)
 {
     end_list recvs;
@@ -271,10 +279,10 @@ peal_status records_match(message_records *r, bool *late_send)
         ranks = 0;
     }
     for (int rank = 0; rank < ranks; rank++) {
-        const int64_t *sent = &r->sends.start[rank], *received = &recvs.start[rank];
-        peal_status status =
-            records_merge(r, rank, r->sends.item + sent[0], sent[1] - sent[0],
-                          recvs.item + received[0], received[1] - received[0], late_send);
+        int64_t sends, receives;
+        end_record *send = ends_of(&r->sends, rank, &sends);
+        end_record *recv = ends_of(&recvs, rank, &receives);
+        peal_status status = records_merge(r, rank, send, sends, recv, receives, late_send);
         first = first ? first : status;
     }
     free(recvs.start);
