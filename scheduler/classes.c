@@ -71,7 +71,9 @@ static bool note_single_rank(class_search *f, const peal_expr *e)
         e->operand[0]->kind != PEAL_EXPR_RANK || peal_expr_uses(e->operand[1]) ||
         peal_expr_integer(e->operand[1], &f->scope, 0, &rank, NULL))
         return false;
-    for (int k = 0; k < PEAL_RANK_AXES && rank >= 0 && rank < f->c->machine.ranks; k++) {
+    if (rank < 0 || rank >= f->c->machine.ranks)
+        return true; /* the same everywhere */
+    for (int k = 0; k < PEAL_RANK_AXES; k++) {
         axis_search *a = &f->axis[k];
         if (a->single_count == EXPRESSIONS)
             return false;
