@@ -324,7 +324,7 @@ peal_status host_rank_prepare(host_plan *plan, int index)
     rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
     host_shares_prepare(rank);
     if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)
-        host_needs_prepare(rank);
+        status = host_needs_prepare(rank);
     prepare_first_message(rank);
-    return PEAL_STATUS_OK;
+    return status;
 }
