@@ -371,8 +371,11 @@ static void print_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
-    fprintf(out, "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
-                 "#include <peal/expression.h>\n#include <peal/builtin.h>\n\n");
+    fprintf(out,
+            "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
+            "#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
+            sizeof(peal_launch));
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
         if (!source->entry[i].is_users)
@@ -388,11 +391,16 @@ static void print_unit(cuda_source *source)
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out)
 {
     cuda_source *source = PEAL_ARENA_NEW(arena, cuda_source);
+    peal_backend_rank *ranks = PEAL_ARENA_ARRAY(arena, peal_backend_rank, desc->rank_count);
     peal_status status = PEAL_STATUS_OK;
     int most = 0;
 
+    /* Schedules outlive this; the caller's descriptor need not. */
+    memcpy(ranks, desc->rank, (size_t)desc->rank_count * sizeof(*ranks));
+    source->own = *desc;
+    source->own.rank = ranks;
     source->arena = arena;
-    source->desc = desc;
+    source->desc = &source->own;
     source->graph = desc->rank[0].schedule->graph;
     for (int r = 0; r < desc->rank_count; r++)
         most += desc->rank[r].schedule->task_count;

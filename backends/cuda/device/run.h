@@ -314,6 +314,11 @@ static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launc
     return launch.stop && *(volatile unsigned *)launch.stop != 0;
 }
 
+static __device__ __forceinline__ bool peal_has_given_up_()
+{
+    return *(volatile unsigned *)&peal_given_up != 0;
+}
+
 /* Of kernels without tiles. False: the block is to end. */
 static __device__ __forceinline__ bool peal_enter_(const peal_launch &launch)
 {
