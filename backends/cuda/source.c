@@ -190,6 +190,19 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     return status;
 }
 
+/* A block's shape is a hint for tiles: kernels number the threads of any shape through (PEAL_FOR_nD
+ * in device/kernel.h). */
+static void set_shape(const peal_schedule_task *task, int threads[3])
+{
+    static const int shapes[4][3] = {{CUDA_TASK_THREADS, 1, 1},
+                                     {CUDA_TASK_THREADS, 1, 1},
+                                     {64, 4, 1},
+                                     {32, 4, 2}};
+    int axes = task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+
+    memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
+}
+
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
     entry->is_users = true;
@@ -197,7 +210,7 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     peal_status status = print_user_kernel(p, entry->signature, true, &entry->text);
     if (!status && p->task->reduction_count > 0)
         status = print_user_kernel(p, entry->signature, false, &entry->bare);
-    p->entry->threads[0] = CUDA_TASK_THREADS;
+    set_shape(p->task, p->entry->threads);
     return status;
 }
 
