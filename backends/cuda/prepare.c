@@ -86,7 +86,7 @@ static void exact_box(const peal_schedule_task *task, const peal_tile_range *ran
         out->hi[k] = (int)(hi < tiling->box.hi[k] ? hi : tiling->box.hi[k]);
         out->extent[k] = (int)tiling->extent[k];
         out->count[k] = (unsigned)(range->hi[k] - range->lo[k]);
-        out->tile_step[k] = step;
+        out->tile_step[k] = (unsigned)step;
         out->tile += range->lo[k] * step;
         step *= tiling->count[k];
         out->blocks *= out->count[k];

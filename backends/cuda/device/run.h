@@ -232,22 +232,23 @@ peal_piece_of_(const peal_launch_list &list, long long from)
  */
 template <int at_once>
 static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
-                                                         unsigned warps, unsigned lane)
+                                                        unsigned warps, unsigned lane)
 {
     unsigned long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
     long long from = share * warp, to = from + share;
 
     to = to < launch->units ? to : launch->units;
+    long long first = 0; /* unit of the list */
 #pragma unroll 1
-    for (int l = 0; l < launch->list_count && from < to; l++) {
+    for (int l = 0; l < launch->list_count && from < to; first = launch->list[l++].end) {
         const peal_launch_list &list = launch->list[l];
-        long long last = list.begin + list.units < to ? list.begin + list.units : to;
+        long long last = list.end < to ? list.end : to;
         if (last <= from)
             continue;
 #pragma unroll 1
-        for (const peal_device_piece *piece = peal_piece_of_(list, from - list.begin); from < last;
+        for (const peal_device_piece *piece = peal_piece_of_(list, from - first); from < last;
              piece++) {
-            long long begin = list.begin + piece->begin, end = begin + piece->units;
+            long long begin = first + piece->begin, end = begin + piece->units;
             end = end < last ? end : last;
             peal_copy_piece_<at_once>(launch->base + list.base, piece,
                                       (unsigned)(from - begin) + lane, (unsigned)(end - begin));

@@ -107,20 +107,21 @@ template <class type, int combine> static void check_folds(int host_type)
 
 static void check_copy(unsigned grid)
 {
-    enum { BYTES = 1 << 20, PIECES = 9 };
+    enum { BYTES = 1 << 20, PIECES = 9, FIRST_LIST = 4 };
     alignas(16) static unsigned char from[BYTES], to[BYTES], expected[BYTES];
     peal_device_piece piece[PIECES];
     unsigned arrived = 0;
     unsigned long long flag = 0;
-    long long target = 64;
+    long long target = 64, first_units = 0;
     peal_launch launch = {};
 
     for (int i = 0; i < BYTES; i++)
         from[i] = (unsigned char)pick(256);
     memset(to, 3, BYTES);
     memset(expected, 3, BYTES);
-    launch.base[1] = at(from);
-    launch.base[2] = at(to);
+    /* two lists: bases of the second are counted from 3 on */
+    launch.base[1] = launch.base[4] = at(from);
+    launch.base[2] = launch.base[5] = at(to);
     for (int p = 0; p < PIECES; p++) {
         peal_device_piece *q = &piece[p];
         *q = peal_device_piece();
@@ -131,7 +132,9 @@ static void check_copy(unsigned grid)
         for (int k = 0; k < 3; k++)
             q->count[k] = 1 + pick(pick(2) ? 2 : 9);
         q->units = (long long)q->run * q->count[0] * q->count[1] * q->count[2];
-        q->begin = launch.units;
+        if (p == FIRST_LIST)
+            first_units = launch.units;
+        q->begin = launch.units - first_units;
         launch.units += q->units;
         q->source_offset = 16 * pick(100);
         q->source_step[0] = (long long)q->unit * (q->run + pick(5));
@@ -152,8 +155,9 @@ static void check_copy(unsigned grid)
                                c * q->source_step[0],
                            (size_t)q->unit * q->run);
     }
-    launch.piece = at(piece);
-    launch.piece_count = PIECES;
+    launch.list_count = 2;
+    launch.list[0] = {at(piece), first_units, FIRST_LIST, 0};
+    launch.list[1] = {at(piece + FIRST_LIST), launch.units, PIECES - FIRST_LIST, 3};
     launch.arrived = at(&arrived);
     launch.write_count = 1;
     launch.write[0] = {at(&flag), 5};
