@@ -19,6 +19,7 @@ typedef enum option_id {
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
     OPTION_RANK,
+    OPTION_EMIT,
     OPTION_FORMAT,
     OPTION_JSON,
     OPTION_PRINT_JSON,
@@ -51,10 +52,11 @@ static const option_info table[] = {
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
-    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK, OPTION_ALLOW_OUTSIDE, NULL},
+    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
     {"machine", 0, true, VERB_PLAN | VERB_CHECK | VERB_EXPLAIN, OPTION_MACHINE,
      "a description such as \"node:1 core:2\""},
     {"rank", 0, true, VERB_PLAN, OPTION_RANK, "the number of a rank"},
+    {"emit", 0, true, VERB_PLAN, OPTION_EMIT, "host or cuda"},
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
@@ -134,6 +136,11 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return !strcmp(value, "auto") || !strcmp(value, "host") || !strcmp(value, "cuda");
     case OPTION_RANK:
         return parse_int(value, 0, (1 << 20) - 1, &options->rank);
+    case OPTION_EMIT:
+        options->emit = !strcmp(value, "cuda")   ? EMIT_CUDA
+                        : !strcmp(value, "host") ? EMIT_HOST
+                                                 : EMIT_NONE;
+        return options->emit != EMIT_NONE;
     case OPTION_FORMAT:
         return parse_format(value, &options->format);
     case OPTION_SPEC_DESCRIPTOR:

@@ -3,10 +3,16 @@
 #include "backends/cuda/kernels.h"
 
 #include "backends/cuda/compile.h"
+#include "backends/cuda/device/launch.h"
 #include "backends/cuda/source.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Parameters of a kernel have 4096 bytes everywhere; both compilers lay the record out alike. */
+_Static_assert(sizeof(peal_launch) <= 4096 && sizeof(peal_launch) % 8 == 0, "peal_launch");
+_Static_assert(sizeof(peal_device_piece) == 112, "peal_device_piece");
+_Static_assert(sizeof(peal_device_control) == 56, "peal_device_control");
 
 struct cuda_kernels {
     peal_arena *arena;

@@ -190,6 +190,19 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     return status;
 }
 
+/* A block's shape is a hint for tiles: kernels number the threads of any shape through (PEAL_FOR_nD
+ * in device/kernel.h). */
+static void set_shape(const peal_schedule_task *task, int threads[3])
+{
+    static const int shapes[4][3] = {{CUDA_TASK_THREADS, 1, 1},
+                                     {CUDA_TASK_THREADS, 1, 1},
+                                     {64, 4, 1},
+                                     {32, 4, 2}};
+    int axes = task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+
+    memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
+}
+
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
     entry->is_users = true;
@@ -197,7 +210,7 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     peal_status status = print_user_kernel(p, entry->signature, true, &entry->text);
     if (!status && p->task->reduction_count > 0)
         status = print_user_kernel(p, entry->signature, false, &entry->bare);
-    p->entry->threads[0] = CUDA_TASK_THREADS;
+    set_shape(p->task, p->entry->threads);
     return status;
 }
 
@@ -371,8 +384,11 @@ static void print_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
-    fprintf(out, "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
-                 "#include <peal/expression.h>\n#include <peal/builtin.h>\n\n");
+    fprintf(out,
+            "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
+            "#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
+            sizeof(peal_launch));
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
         if (!source->entry[i].is_users)
@@ -388,11 +404,16 @@ static void print_unit(cuda_source *source)
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out)
 {
     cuda_source *source = PEAL_ARENA_NEW(arena, cuda_source);
+    peal_backend_rank *ranks = PEAL_ARENA_ARRAY(arena, peal_backend_rank, desc->rank_count);
     peal_status status = PEAL_STATUS_OK;
     int most = 0;
 
+    /* Schedules outlive this; the caller's descriptor need not. */
+    memcpy(ranks, desc->rank, (size_t)desc->rank_count * sizeof(*ranks));
+    source->own = *desc;
+    source->own.rank = ranks;
     source->arena = arena;
-    source->desc = desc;
+    source->desc = &source->own;
     source->graph = desc->rank[0].schedule->graph;
     for (int r = 0; r < desc->rank_count; r++)
         most += desc->rank[r].schedule->task_count;

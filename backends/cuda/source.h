@@ -25,7 +25,8 @@ typedef struct cuda_task_entry {
 
 typedef struct cuda_source {
     peal_arena *arena;
-    const peal_backend_desc *desc;
+    peal_backend_desc own;
+    const peal_backend_desc *desc; /* own */
     const peal_graph_data *graph;
     peal_kernel_files files;
     cuda_entry *entry;

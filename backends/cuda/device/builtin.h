@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
 {
     if (!peal_enter_(launch))
         return;
-    if (launch.piece_count > 0)
+    if (launch.piece_count > 0 && !peal_has_given_up_())
         peal_copy_share_<4>(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
     if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x))
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(32)
         return;
     if (launch.wait_count > 0 && !peal_wait_(&launch, 0xffffffffu))
         return;
-    if (launch.write_count > 0 && *(volatile unsigned *)&peal_given_up == 0)
+    if (launch.write_count > 0 && !peal_has_given_up_())
         peal_write_flags_(&launch);
 }
 

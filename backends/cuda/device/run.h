@@ -6,6 +6,8 @@
 #ifndef PEAL_DEVICE_RUN_H
 #define PEAL_DEVICE_RUN_H
 
+#include "peal/memory.h"
+
 /* Set once a wait was given up: from then on this module stores no flag. The host may set it. */
 extern "C" __device__ unsigned peal_given_up;
 __device__ unsigned peal_given_up;
@@ -15,31 +17,6 @@ enum {
     PEAL_POLLS_A_LOOK_ = 1024, /* between looks at the clock and at the host's abort word */
     PEAL_LONGEST_SLEEP_ = 512  /* ns */
 };
-
-static __device__ __forceinline__ unsigned long long peal_load_(unsigned long long word)
-{
-    unsigned long long value;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-}
-
-static __device__ __forceinline__ void peal_store_(unsigned long long word,
-                                                   unsigned long long value)
-{
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-
-static __device__ __forceinline__ void peal_fence_()
-{
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
-
-static __device__ __forceinline__ unsigned long long peal_clock_()
-{
-    unsigned long long now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
 
 static __device__ __forceinline__ int peal_block_threads_()
 {
@@ -117,15 +94,6 @@ static __device__ __noinline__ bool peal_wait_(const peal_launch *launch, unsign
 }
 
 /* Copies. */
-
-/* Loads that the compiler leaves where they stand: a kernel's registers are as many as its
- * hungriest part needs, and copies come last in every task. */
-static __device__ __forceinline__ long long peal_fetch_(const long long *address)
-{
-    long long value;
-    asm volatile("ld.global.s64 %0, [%1];" : "=l"(value) : "l"(address));
-    return value;
-}
 
 /* Unit (e, i0, i1, i2) of a piece, by its addresses; i2 is in them alone. */
 struct peal_place_ {
@@ -344,6 +312,11 @@ static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
 {
     return launch.stop && *(volatile unsigned *)launch.stop != 0;
+}
+
+static __device__ __forceinline__ bool peal_has_given_up_()
+{
+    return *(volatile unsigned *)&peal_given_up != 0;
 }
 
 /* Of kernels without tiles. False: the block is to end. */
