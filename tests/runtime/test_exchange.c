@@ -254,22 +254,12 @@ static int member_exchanges(test_team *team, int process)
     return 0;
 }
 
-static void run_all(int processes, team_member member)
-{
-    test_team team;
-    team_create(&team, processes);
-    team_run(&team, member);
-    for (int p = 0; p < processes; p++)
-        assert_int_equal(team.exit_code[p], 0);
-    team_destroy(&team);
-}
-
 static void processes(void **state)
 {
     (void)state;
-    run_all(2, member_exchanges);
-    run_all(3, member_exchanges);
-    run_all(4, member_exchanges);
+    job_run_all(2, member_exchanges);
+    job_run_all(3, member_exchanges);
+    job_run_all(4, member_exchanges);
 }
 
 static int member_differs(test_team *team, int process)
@@ -312,7 +302,7 @@ static int member_stops_early(test_team *team, int process)
 static void differing_processes(void **state)
 {
     (void)state;
-    run_all(2, member_differs);
+    job_run_all(2, member_differs);
 }
 
 static int member_lost(test_team *team, int process)
@@ -344,13 +334,8 @@ static int member_lost(test_team *team, int process)
 static void faults(void **state)
 {
     (void)state;
-    test_team team;
-    team_create(&team, 2);
-    team_run(&team, member_lost);
-    assert_int_equal(team.exit_code[0], 0);
-    assert_int_equal(team.exit_code[1], 128 + SIGKILL);
-    team_destroy(&team);
-    run_all(2, member_stops_early);
+    job_run_all_but(2, 1, member_lost);
+    job_run_all(2, member_stops_early);
 }
 
 static void refuse(peal_session *session, peal_halo_desc desc, peal_status status, peal_code code)
