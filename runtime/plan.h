@@ -47,6 +47,8 @@ struct peal_plan {
 
 /* choose.c: mode, backend, number of ranks, processes and workers; what the graph requires. */
 peal_status peal_plan_choose(peal_plan *plan);
+/* outputs.c: whether the files that `save` names can be made. */
+peal_status peal_plan_check_outputs(const peal_plan *plan);
 /* choose.c: once the transports of all processes are known. */
 peal_status peal_plan_check_required(peal_plan *plan);
 /* compare.c: collective; all processes have the same graph and options. Takes this process's
