@@ -37,7 +37,11 @@ static peal_status resolve(peal_plan *plan)
 {
     peal_graph_report_to(plan->graph, plan->session->diagnostics);
     peal_status status = peal_graph_resolve(plan->graph, plan->session->diagnostics, &plan->data);
-    return status ? status : peal_plan_choose(plan);
+    if (!status)
+        status = peal_plan_choose(plan);
+    if (!status && plan->session->identity.process == 0) /* all processes share a host */
+        status = peal_plan_check_outputs(plan);
+    return status;
 }
 
 /* Process 0 checks the job as a whole; the others what their own schedules need. */
@@ -79,6 +83,10 @@ static peal_status evaluate_repeat(peal_plan *plan)
     peal_status status = peal_expr_integer(first->outer.repeat, &scope, 1, &plan->repeat,
                                            plan->session->diagnostics);
     free(layout);
+    if (!status && plan->repeat < 0)
+        status = peal_report(plan->session->diagnostics, PEAL_E047, first->outer.repeat->source,
+                             NULL, "`repeat` is %lld on %d ranks", (long long)plan->repeat,
+                             plan->machine.ranks);
     return status;
 }
 
