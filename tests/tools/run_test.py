@@ -123,6 +123,10 @@ class UnderMpirun(unittest.TestCase):
         self.assertIn("[E404]", err)
 
     def test_different_specs_are_refused(self):
+        try_it = subprocess.run([*mpirun(1), "true", ":", "-n", "1", "true"], capture_output=True, check=False,
+                                env=environment(), timeout=HARD_LIMIT)
+        if try_it.returncode:
+            self.skipTest("this mpirun cannot start two programs in one job (that of Open MPI 5.0.7 crashes)")
         code, _, err = peal("run", HEAT, ":", "-n", "1", PEAL, "run", HEAT, "--set", "n=25", prefix=mpirun(1))
         self.assertEqual(code, 3, err)
         self.assertIn("differ", err)
