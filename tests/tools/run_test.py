@@ -2,6 +2,7 @@
 # print; processes that are killed, signals, mismatched specs; nothing is left behind.
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -121,6 +122,12 @@ class UnderMpirun(unittest.TestCase):
         code, _, err = peal("run", HEAT, "-n", "2", prefix=mpirun(3))
         self.assertEqual(code, 2, err)
         self.assertIn("[E404]", err)
+
+    def test_doctor(self):
+        code, out, err = peal("doctor", prefix=mpirun(3))
+        self.assertEqual(code, 0, err)
+        self.assertEqual(len(re.findall(r"^launcher +ok +verified: between all", out, re.M)), 1, out)
+        self.assertEqual(peal("doctor", "--quiet", prefix=mpirun(2))[:2], (0, ""))
 
     def test_different_specs_are_refused(self):
         try_it = subprocess.run([*mpirun(1), "true", ":", "-n", "1", "true"], capture_output=True, check=False,
