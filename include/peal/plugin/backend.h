@@ -12,10 +12,61 @@ typedef struct peal_diagnostics peal_diagnostics;
 typedef void (*peal_row_function)(void *user, int64_t step, int count, const char *const *names,
                                   const peal_value *values);
 
+/* An accelerator that a backend has opened for this process; the host backend has none. */
+typedef struct peal_device peal_device;
+
+/* Which accelerator a process takes. */
+typedef struct peal_device_request {
+    size_t size;       /* sizeof(peal_device_request) */
+    int local_process; /* of local_processes on this host: processes are dealt out in blocks */
+    int local_processes;
+    peal_diagnostics *diagnostics; /* gets errors; a machine without a device is none */
+} peal_device_request;
+
+/* A segment in a backend's memory. */
+typedef struct peal_device_memory {
+    unsigned char
+        *base; /* an address of the device; the host may not touch it unless host_visible */
+    int64_t bytes;
+    bool host_visible;
+    int descriptor; /* a file that stands for it in other processes; -1: it cannot be passed on */
+    void *handle;   /* the backend's own */
+} peal_device_memory;
+
+/* Memory of a device, for segments. Every call may block; none is made while a run is under way. */
+typedef struct peal_memory_ops {
+    size_t size; /* sizeof(peal_memory_ops) */
+    /* Zeroed memory. shared: other processes will import it. In PEAL_MODE_SERIAL it is visible to
+     * the host. PEAL_STATUS_DEVICE after a diagnostic with need and have. */
+    peal_status (*allocate)(peal_device *device, peal_mode mode, int64_t bytes, bool shared,
+                            peal_diagnostics *diagnostics, peal_device_memory *out);
+    /* Memory of another process of this host; takes the descriptor. The mapping stays valid when
+     * that process dies. */
+    peal_status (*import)(peal_device *device, int descriptor, int64_t bytes,
+                          peal_diagnostics *diagnostics, peal_device_memory *out);
+    void (*release)(peal_device *device, peal_device_memory *memory);
+    /* Between host memory and a segment (or lent device memory). */
+    peal_status (*write)(peal_device *device, void *to, const void *from, int64_t bytes,
+                         peal_diagnostics *diagnostics);
+    peal_status (*read)(peal_device *device, void *to, const void *from, int64_t bytes,
+                        peal_diagnostics *diagnostics);
+} peal_memory_ops;
+
+/* Kernels that come from elsewhere than the host's compiler: a backend that runs the tiles of
+ * `serial` on its device lends them to the host backend. */
+typedef struct peal_kernel_source {
+    void *user;
+    /* What runs one tile of a kernel task, with partials and without, and the `user` of its calls.
+     * Every argument of a call is evaluated. False: there is none. */
+    bool (*bind)(void *user, const peal_schedule *schedule, const peal_schedule_task *task,
+                 peal_function *full, peal_function *bare, void **call_user);
+} peal_kernel_source;
+
 /* One rank that this process hosts, bound to memory. */
 typedef struct peal_backend_rank {
     const peal_schedule *schedule;
-    unsigned char *segment; /* schedule->segment_bytes, zeroed, 4096-byte aligned */
+    unsigned char *segment; /* schedule->segment_bytes, zeroed, 4096-byte aligned; of the device's
+                               memory, if the backend has one */
     unsigned char *const
         *peer_segment; /* by index of schedule->peer: that rank's segment, mapped here */
 } peal_backend_rank;
@@ -48,6 +99,8 @@ typedef struct peal_backend_desc {
     const char *cache_folder; /* NULL: by XDG rules */
     peal_row_function row;
     void *row_user;
+    peal_device *device;               /* what open returned; NULL on the host */
+    const peal_kernel_source *kernels; /* NULL: the backend builds them */
     peal_backend_hooks hooks;
     peal_diagnostics *diagnostics; /* gets compile errors at create; run-time reports at wait */
 } peal_backend_desc;
@@ -83,8 +136,16 @@ typedef struct peal_backend_ops {
     /* What runs the tiles of kernel task `task` of hosted rank `index`, with partials or without.
      * Valid until destroy. For --check-footprints; optional: NULL where the host cannot call it. */
     peal_function (*function)(const peal_backend_plan *plan, int index, int task, bool partials);
+    /* Opens the device of this process; *out is kept until close. Returns NULL, or the reason in
+     * words why there is none (nothing is reported then). NULL: the backend needs no device. */
+    const char *(*open)(const peal_device_request *request, peal_device **out);
+    void (*close)(peal_device *device);
+    /* One line: "NVIDIA H200 0000:04:00.0, driver 13.0". */
+    void (*describe)(const peal_device *device, char *text, size_t bytes);
+    const peal_memory_ops *memory; /* NULL: segments are host memory */
 } peal_backend_ops;
 
 extern const peal_backend_ops peal_backend_host;
+extern const peal_backend_ops peal_backend_cuda; /* where PEAL_HAVE_CUDA */
 
 #endif

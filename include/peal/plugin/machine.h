@@ -10,6 +10,8 @@ typedef struct peal_machine {
     int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */
     int workers;         /* threads that execute one rank's tiles; at least 1 */
     int64_t cache_bytes; /* of one core: what a tile's data should fit in */
+    bool accelerator;    /* ranks run on GPUs: processes reach each other's device memory */
+    bool shares_device;  /* some GPU is used by more than one process */
 } peal_machine;
 
 /* The process that hosts a rank. */

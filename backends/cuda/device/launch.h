@@ -1,0 +1,106 @@
+/* What a kernel that peal generates is launched with: shared by the host's C and the device's C++,
+ * so it names no header of either.
+ *
+ * A *launch* is what one grid does: blocks wait for the words that their box needs, run tiles of a
+ * task (or copy pieces); the last block of the sending boxes to arrive copies the pieces of
+ * messages and stores flags; the others go on. So WAIT, LAUNCH, COPY and WRITE that follow each
+ * other on a lane can be one node. Addresses are 64-bit integers; 0: none. */
+#ifndef PEAL_CUDA_DEVICE_LAUNCH_H
+#define PEAL_CUDA_DEVICE_LAUNCH_H
+
+enum {
+    PEAL_LAUNCH_VIEWS = 16,
+    PEAL_LAUNCH_PARTIALS = 8,
+    PEAL_LAUNCH_ARGUMENTS = 16,
+    PEAL_LAUNCH_ELEMENTS = 16,
+    PEAL_LAUNCH_COUNTERS = 6,
+    PEAL_LAUNCH_BOXES = 6,
+    PEAL_LAUNCH_WAITS = 32,
+    PEAL_LAUNCH_WRITES = 32,
+    PEAL_LAUNCH_BASES = 24
+};
+
+/* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
+ * [lo + i * extent, ...), cut at hi. If `exact`, a device tile is a tile of the schedule and its
+ * number is tile + sum(i[k] * tile_step[k]). */
+typedef struct peal_launch_box {
+    int lo[4], hi[4], extent[4];
+    unsigned count[4];
+    unsigned first, blocks; /* [first, first + blocks) of the grid */
+    unsigned waits;         /* bit i: needs wait[i] */
+    unsigned sends;         /* its blocks are counted before messages are sent */
+    long long tile, tile_step[4];
+} peal_launch_box;
+
+typedef struct peal_launch_wait {
+    unsigned long long word, value; /* cyclic >= */
+    int op;                         /* for the record of a wait that was given up */
+    int reserved;
+} peal_launch_wait;
+
+typedef struct peal_launch_write {
+    unsigned long long word, value;
+} peal_launch_write;
+
+/* A strided box to copy, in device memory. Element e (of unit bytes) of run (i0, i1, i2) lies at
+ * base[source] + source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one launch are
+ * numbered through: piece p has units [begin, begin + units). */
+typedef struct peal_device_piece {
+    int source, target; /* index into launch.base */
+    int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */
+    unsigned run;       /* units of a contiguous run on both sides */
+    unsigned count[3];  /* runs along up to three outer axes */
+    unsigned reserved;
+    long long source_offset, target_offset;
+    long long source_step[3], target_step[3]; /* bytes */
+    long long begin, units;
+} peal_device_piece;
+
+/* In mapped host memory, one a rank: how a run ends early, and what the host reads while it runs.
+ */
+typedef struct peal_device_control {
+    unsigned abort;  /* written by the host: every wait gives up, nobody writes a flag any more */
+    unsigned failed; /* written by the device, once: the record below is valid */
+    int kind;        /* 1: a wait that ran out of clock; 2: an expression failed */
+    int op;          /* of the schedule */
+    int wait;
+    int reserved;
+    long long step;
+    unsigned long long expected, seen;
+    unsigned long long steps_done; /* iterations of the outermost loop that have finished */
+} peal_device_control;
+
+typedef struct peal_launch {
+    unsigned long long control; /* peal_device_control */
+    unsigned long long stop;    /* device word; non-zero: this launch does nothing; 0: none */
+    unsigned long long step;    /* device word: value of counter[0] at the start of this graph; 0:
+                                   counter[0] is absolute */
+    unsigned long long budget;  /* ns that a wait may take; 0: any */
+    unsigned long long arrived; /* device word, 0 between launches: blocks of sending boxes */
+    unsigned long long piece;   /* peal_device_piece[piece_count] in device memory */
+    long long units;            /* of all pieces */
+    int piece_count;
+    int box_count, wait_count, write_count;
+    unsigned senders;  /* blocks that are counted before the writes (and, in tasks, the pieces) */
+    unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters */
+    int op;            /* first op of the schedule in this launch, for records */
+    int reserved;
+    long long tile_count; /* of the task */
+    long long counter[PEAL_LAUNCH_COUNTERS];
+    unsigned long long view[PEAL_LAUNCH_VIEWS];       /* address of the point with coordinates 0 */
+    long long stride[PEAL_LAUNCH_VIEWS][3];           /* elements, along y, z and the fourth axis */
+    long long shift[PEAL_LAUNCH_VIEWS];               /* per_tile elements; 0 */
+    unsigned long long partial[PEAL_LAUNCH_PARTIALS]; /* of tile 0; 0: nobody reads it */
+    union {
+        long long integer;
+        double real;
+    } argument[PEAL_LAUNCH_ARGUMENTS];
+    unsigned long long
+        element[PEAL_LAUNCH_ELEMENTS];          /* addresses of scalars that expressions use */
+    unsigned long long base[PEAL_LAUNCH_BASES]; /* of pieces */
+    peal_launch_box box[PEAL_LAUNCH_BOXES];
+    peal_launch_wait wait[PEAL_LAUNCH_WAITS];
+    peal_launch_write write[PEAL_LAUNCH_WRITES];
+} peal_launch;
+
+#endif

@@ -1,0 +1,75 @@
+/* The kernels of a plan: generated from the spec's C files and the tasks that call them, compiled
+ * by NVRTC, cached on disk, loaded into the device's context.
+ *
+ * source.c prints the translation unit, compile.c has it compiled (no driver needed: tests do so
+ * without a GPU), kernels.c loads it. Every kernel takes one peal_launch (device/launch.h) by value
+ * and is called with a one-dimensional grid. */
+#ifndef PEAL_CUDA_KERNELS_H
+#define PEAL_CUDA_KERNELS_H
+
+#include "base/arena.h"
+#include "base/cuda_driver.h"
+
+#include <peal/plugin/backend.h>
+
+typedef struct cuda_kernels cuda_kernels;
+
+enum {
+    CUDA_TASK_THREADS = 256 /* of a block of a task with exact tiles; reductions count on it */
+};
+
+/* What one task is run by. */
+typedef struct cuda_task_kernel {
+    CUfunction full; /* writes partials; the same as bare if the task has no reductions */
+    CUfunction bare; /* nobody reads the reductions */
+    int threads[3];  /* block shape, x fastest, of launches whose tiles are free; the product is at
+                        most 1024. Exact tiles: CUDA_TASK_THREADS in one row of the same shape rule
+                      */
+    int full_blocks, bare_blocks; /* resident blocks an SM, by the driver */
+    int full_registers, bare_registers;
+    /* Arrays whose first element the task's expressions read on the device, in the order of
+     * peal_launch.element. */
+    const int *element;
+    int element_count;
+    unsigned device_arguments; /* bit i: argument i reads elements, so that the device has to
+                                  compute it (peal_launch.evaluate); the others are the host's */
+} cuda_task_kernel;
+
+/* Built-in kernels, one grid each, same parameter. */
+typedef enum cuda_builtin {
+    CUDA_BUILTIN_COPY,   /* pieces, by all blocks of CUDA_COPY_THREADS; then, if it has writes, the
+                            last block to arrive stores them */
+    CUDA_BUILTIN_SIGNAL, /* one warp: all waits, then all writes */
+    CUDA_BUILTIN_STEP,   /* one thread: adds argument[0].integer to the word at `step`, stores it to
+                            control->steps_done */
+    CUDA_BUILTIN_COUNT
+} cuda_builtin;
+enum { CUDA_COPY_THREADS = 256, CUDA_FOLD_CHUNK = 2048 };
+
+/* Compiles and loads everything that the schedules of desc need on `device` (its context is
+ * current). Diagnostics as the host backend's (E2xx: user's file and line). */
+peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, cuda_kernels **out);
+void cuda_kernels_destroy(cuda_kernels *kernels);
+
+/* NULL: the task has no kernel (LOAD, SAVE). KERNEL: the user's. SET, DECIDE, PRINT: expression
+ * tasks, one thread: SET stores to view[0] (type of the array), DECIDE stores 0 or 1 as a 32-bit
+ * word at view[0], PRINT stores item_count records (peal_device_item) at view[0]. FOLD and COMBINE:
+ * folds in the tree that schedule.h defines: FOLD: `argument[0].integer` elements at view[1],
+ * result to view[0]; COMBINE: argument[0] contributions of argument[1] elements each (row k at
+ * view[1] + k * argument[1] elements), result to view[0][0 .. argument[1]). One kernel each by
+ * (type, combine); grids: FOLD of n elements: ceil(n / CUDA_FOLD_CHUNK) blocks of 256 threads; with
+ * more than one block the last one to arrive (launch.arrived) folds the chunks' results, which are
+ * left in place of the chunks' first elements; COMBINE: ceil(width / 256) blocks. All honour stop,
+ * waits (of box 0, if box_count is 1) and writes as tasks do. */
+const cuda_task_kernel *cuda_kernels_task(const cuda_kernels *kernels,
+                                          const peal_schedule *schedule,
+                                          const peal_schedule_task *task);
+CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which);
+
+/* For tests and `peal plan --emit`: the translation unit, readable, in the arena. */
+peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena, const char **out);
+/* Compiles text to PTX for compute_90 without a driver or device, through the same options as
+ * cuda_kernels_create; the log is in the diagnostics. */
+peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, const char **out);
+
+#endif
