@@ -24,7 +24,7 @@ static bool is_launched(void)
 static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
                                 peal_run *run)
 {
-    peal_session_desc desc = {.size = sizeof(desc),
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = (double)options->deadline_ns * 1e-9,
                               .log_level = environment_log_level(),
                               .log = stderr};

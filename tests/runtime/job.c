@@ -30,12 +30,12 @@ peal_status job_open(test_team *team, int process, double deadline_s, peal_sessi
 {
     static job_member member; /* of this forked process */
     member = (job_member){team, process};
-    const peal_bootstrap_callbacks callbacks = {.size = sizeof(callbacks),
+    const peal_bootstrap_callbacks callbacks = {.size_bytes = sizeof(callbacks),
                                                 .process = process,
                                                 .processes = team->processes,
                                                 .allgather = allgather,
                                                 .user = &member};
-    const peal_session_desc desc = {.size = sizeof(desc),
+    const peal_session_desc desc = {.size_bytes = sizeof(desc),
                                     .bootstrap = &callbacks,
                                     .deadline_s = deadline_s,
                                     .log_level = PEAL_LOG_ERROR,

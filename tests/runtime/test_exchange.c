@@ -210,7 +210,7 @@ static void ranks_of_one_process(void **state)
     for (int s = 0; s < SHAPES; s++)
         for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++) {
             peal_halo_desc desc = shapes[s];
-            desc.size = sizeof(desc);
+            desc.size_bytes = sizeof(desc);
             desc.ranks = ranks[r];
             print_message("shape %d, %d ranks\n", s, ranks[r]);
             assert_true(run_rounds(session, &desc, 5));
@@ -243,7 +243,7 @@ static int member_exchanges(test_team *team, int process)
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
     for (int s = 0; s < SHAPES; s++) {
         peal_halo_desc desc = shapes[s];
-        desc.size = sizeof(desc);
+        desc.size_bytes = sizeof(desc);
         TEAM_CHECK(run_rounds(session, &desc, 20));
         TEAM_CHECK(run_lent(session, desc, false));
         TEAM_CHECK(run_lent(session, desc, true));
@@ -268,7 +268,7 @@ static int member_differs(test_team *team, int process)
     peal_exchange *exchange = NULL;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
     peal_halo_desc desc = shapes[4];
-    desc.size = sizeof(desc);
+    desc.size_bytes = sizeof(desc);
     desc.extent[1] += process;
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_SPEC);
     TEAM_CHECK(job_reported(session, PEAL_E353, NULL));
@@ -284,8 +284,11 @@ static int member_stops_early(test_team *team, int process)
     peal_session *session;
     peal_exchange *exchange;
     TEAM_CHECK(job_open(team, process, process == 0 ? 0.5 : 60, &session) == PEAL_STATUS_OK);
-    peal_halo_desc desc = {
-        .size = sizeof(desc), .axis_count = 1, .extent = {20}, .width = {1}, .field_count = 1};
+    peal_halo_desc desc = {.size_bytes = sizeof(desc),
+                           .axis_count = 1,
+                           .extent = {20},
+                           .width = {1},
+                           .field_count = 1};
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
@@ -311,7 +314,7 @@ static int member_lost(test_team *team, int process)
     peal_exchange *exchange;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
     peal_halo_desc desc = shapes[4];
-    desc.size = sizeof(desc);
+    desc.size_bytes = sizeof(desc);
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
@@ -353,14 +356,14 @@ static void misuse(void **state)
     peal_exchange *exchange;
     static double memory[100];
     assert_int_equal(peal_session_create(NULL, &session), PEAL_STATUS_OK);
-    const peal_halo_desc good = {.size = sizeof(good),
+    const peal_halo_desc good = {.size_bytes = sizeof(good),
                                  .axis_count = 1,
                                  .extent = {20},
                                  .width = {1},
                                  .periodic = {true},
                                  .field_count = 1};
     peal_halo_desc bad = good;
-    bad.size = 12;
+    bad.size_bytes = 12;
     refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E350);
     bad = good;
     bad.axis_count = 5;

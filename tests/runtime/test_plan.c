@@ -25,7 +25,7 @@ static void modes_in_one_process(void **state)
         uint64_t digest = 0;
         for (int m = 0; m < MODES; m++)
             for (int threads = 1; threads <= 2; threads++) {
-                const peal_plan_options options = {.size = sizeof(options),
+                const peal_plan_options options = {.size_bytes = sizeof(options),
                                                    .mode = modes[m],
                                                    .ranks = ranks[r],
                                                    .threads = threads * ranks[r],
@@ -47,7 +47,7 @@ static int member_runs_modes(test_team *team, int process)
     for (int ranks = team->processes; ranks < 2 * team->processes; ranks += 2) {
         uint64_t digest = 0;
         for (int m = 0; m < MODES; m++) {
-            const peal_plan_options options = {.size = sizeof(options),
+            const peal_plan_options options = {.size_bytes = sizeof(options),
                                                .mode = modes[m],
                                                .ranks = ranks,
                                                .threads = 1,
@@ -76,14 +76,14 @@ static void states(void **state)
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
     peal_plan *plan = NULL;
     peal_plan_array a;
-    const peal_plan_options options = {.size = sizeof(options), .threads = 1};
+    const peal_plan_options options = {.size_bytes = sizeof(options), .threads = 1};
     JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
     assert_int_equal(peal_plan_mode(plan), PEAL_MODE_FUSED);
     assert_int_equal(peal_plan_wait(plan), PEAL_STATUS_USAGE);
     assert_int_equal(peal_plan_verify(plan), PEAL_STATUS_USAGE);
     assert_int_equal(peal_plan_start(plan, -2, NULL), PEAL_STATUS_USAGE);
-    assert_int_equal(peal_plan_start(plan, 1, &(peal_start){.size = 1}), PEAL_STATUS_USAGE);
-    const peal_start on_stream = {.size = sizeof(on_stream), .stream = session};
+    assert_int_equal(peal_plan_start(plan, 1, &(peal_start){.size_bytes = 1}), PEAL_STATUS_USAGE);
+    const peal_start on_stream = {.size_bytes = sizeof(on_stream), .stream = session};
     assert_int_equal(peal_plan_start(plan, 1, &on_stream), PEAL_STATUS_USAGE);
     JOB_OK(session, peal_plan_start(plan, 1, NULL));
     assert_int_equal(peal_plan_start(plan, 1, NULL), PEAL_STATUS_USAGE);
@@ -111,8 +111,8 @@ static void refuse(peal_plan_options options, peal_status status, peal_code code
     peal_session *session = job_open_alone();
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
     peal_plan *plan = NULL;
-    if (!options.size)
-        options.size = sizeof(options);
+    if (!options.size_bytes)
+        options.size_bytes = sizeof(options);
     assert_int_equal(peal_graph_compile(g, session, &options, &plan), status);
     assert_null(plan);
     assert_true(job_reported(session, code, NULL));
@@ -123,7 +123,7 @@ static void refuse(peal_plan_options options, peal_status status, peal_code code
 static void refusals(void **state)
 {
     (void)state;
-    refuse((peal_plan_options){.size = 4}, PEAL_STATUS_USAGE, PEAL_E350);
+    refuse((peal_plan_options){.size_bytes = 4}, PEAL_STATUS_USAGE, PEAL_E350);
     refuse((peal_plan_options){.threads = -1}, PEAL_STATUS_USAGE, PEAL_E350);
     refuse((peal_plan_options){.mode = "fussed"}, PEAL_STATUS_USAGE, PEAL_E352);
     refuse((peal_plan_options){.mode = "graph"}, PEAL_STATUS_ENVIRONMENT, PEAL_E355);
@@ -141,7 +141,7 @@ static void requirements(void **state)
         peal_graph *g = stencil_graph("23", stencil_relax, NULL);
         peal_plan *plan = NULL;
         peal_graph_add_require(g, what[i], PEAL_HERE);
-        const peal_plan_options options = {.size = sizeof(options), .ranks = 2};
+        const peal_plan_options options = {.size_bytes = sizeof(options), .ranks = 2};
         assert_int_equal(peal_graph_compile(g, session, &options, &plan), want[i]);
         if (i == 0)
             assert_int_equal(peal_plan_mode(plan), PEAL_MODE_SYNC);
@@ -155,7 +155,7 @@ static void requirements(void **state)
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
     peal_plan *plan = NULL;
     peal_graph_add_require(g, "sync", PEAL_HERE);
-    const peal_plan_options options = {.size = sizeof(options), .mode = "fused"};
+    const peal_plan_options options = {.size_bytes = sizeof(options), .mode = "fused"};
     assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_ENVIRONMENT);
     assert_true(job_reported(session, PEAL_E357, "requires another mode"));
     peal_graph_destroy(g);
@@ -172,7 +172,7 @@ static void lent_memory(void **state)
         peal_graph *g = stencil_graph("23", stencil_relax, memory);
         peal_plan *plan = NULL;
         peal_plan_array a, an;
-        peal_plan_options options = {.size = sizeof(options),
+        peal_plan_options options = {.size_bytes = sizeof(options),
                                      .mode = modes[m],
                                      .threads = 1,
                                      .verify = true};

@@ -54,7 +54,7 @@ static void wrong_result(void **state)
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
     peal_plan *plan = NULL;
     peal_plan_array a;
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .ranks = 3,
                                        .threads = 3,
                                        .verify = true};
@@ -87,7 +87,7 @@ static void check_footprints(peal_function function, int ranks, peal_status want
     peal_session *session = job_open_alone();
     peal_graph *g = stencil_graph("23", function, NULL);
     peal_plan *plan = NULL;
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .ranks = ranks,
                                        .check_footprints = true};
     JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
@@ -130,7 +130,7 @@ static void too_big_to_verify(void **state)
     peal_graph_override(g, "ny=2000000000");
     peal_graph_override(g, "nx=20000000");
     peal_plan *plan = NULL;
-    const peal_plan_options options = {.size = sizeof(options), .verify = true};
+    const peal_plan_options options = {.size_bytes = sizeof(options), .verify = true};
     assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_ENVIRONMENT);
     assert_null(plan);
     if (!job_reported(session, PEAL_E361, "the run and its verification need "))
@@ -153,14 +153,15 @@ static int member_has_another_graph(test_team *team, int process)
         job_reported(session, PEAL_E353, "\"param ny = 24\" here, \"param ny = 23\" there") ||
         job_reported(session, PEAL_E359, "param ny = 24"));
     peal_graph_destroy(g);
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .threads = 1,
                                        .mode = process == 2 ? "sync" : "fused"};
     g = stencil_graph("23", stencil_relax, NULL);
     TEAM_CHECK(peal_graph_compile(g, session, &options, &plan) == PEAL_STATUS_USAGE);
     TEAM_CHECK(job_reported(session, PEAL_E354, "process 2 has another mode"));
     peal_graph_destroy(g);
-    TEAM_CHECK(stencil_run_in_parts(session, &(peal_plan_options){.size = sizeof(options)}) != 0);
+    TEAM_CHECK(stencil_run_in_parts(session, &(peal_plan_options){.size_bytes = sizeof(options)}) !=
+               0);
     peal_session_destroy(session);
     return 0;
 }

@@ -46,10 +46,11 @@ static void refuse_desc(peal_session_desc desc, const char *text)
 static void descriptors(void **state)
 {
     (void)state;
-    refuse_desc((peal_session_desc){.size = sizeof(peal_session_desc), .deadline_s = -1}, "E350");
-    refuse_desc((peal_session_desc){.size = sizeof(peal_session_desc), .deadline_s = 1e300},
+    refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc), .deadline_s = -1},
                 "E350");
-    refuse_desc((peal_session_desc){.size = 3}, NULL);
+    refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc), .deadline_s = 1e300},
+                "E350");
+    refuse_desc((peal_session_desc){.size_bytes = 3}, NULL);
     assert_int_equal(peal_session_create(NULL, NULL), PEAL_STATUS_USAGE);
 }
 

@@ -27,7 +27,7 @@ static peal_status make_plan(peal_session *session, int number)
 {
     peal_plan *plan = NULL;
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .ranks = 2,
                                        .mode = "serial",
                                        .verify = true};
@@ -44,7 +44,7 @@ static peal_status make_plan(peal_session *session, int number)
 
 static peal_status make_exchange(peal_session *session, int number)
 {
-    const peal_halo_desc desc = {.size = sizeof(desc),
+    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
                                  .axis_count = 2,
                                  .extent = {8, 8},
                                  .periodic = {true, true},
