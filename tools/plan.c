@@ -100,7 +100,7 @@ const peal_command plan_command = {
     "      --set K=V      override a param\n"
     "      --processes P  ranks live in this many processes (default: one each)\n"
     "      --threads T    workers a process\n"
-    "      --machine M    all of that at once, such as \"process:4 core:2 cache:1MiB\"\n"
+    "      --machine M    all of that at once: \"process:4 core:2 cache:1MiB\" or FILE.yaml\n"
     "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
     "      --json         short for --format json\n"
     "  -h, --help         this text\n"

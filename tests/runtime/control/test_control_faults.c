@@ -28,7 +28,12 @@ static void tell_cause(const team_seat *self, test_team *team, int process)
     int finder = -1;
     char message[256];
     peal_control_cause(self->control, &finder, message, sizeof(message));
-    snprintf(team->board->text[process], TEAM_TEXT, "%d: %.256s", finder, message);
+    /* who has found it has reported it; the others' service threads may still be about to */
+    const peal_diagnostics *list = self->diagnostics;
+    const char *number = finder == process && peal_diagnostics_count(list) > 0
+                             ? peal_code_name(peal_diagnostics_at(list, 0)->code)
+                             : "";
+    snprintf(team->board->text[process], TEAM_TEXT, "%d: %.256s%s", finder, message, number);
 }
 
 static void tell_diagnostics(const team_seat *self, test_team *team, int process)
@@ -197,7 +202,7 @@ static int one_stays_away(test_team *team, int process)
     if (process == 1)
         await_abort(&self);
     TEAM_CHECK(peal_control_barrier(self.control) == PEAL_STATUS_DEADLINE);
-    tell_diagnostics(&self, team, process);
+    tell_cause(&self, team, process);
     team_leave(&self);
     return 0;
 }
