@@ -104,6 +104,23 @@ class Modes(unittest.TestCase):
         self.assertIn("only what its task declares", out)
 
 
+class WithoutPmix(unittest.TestCase):
+    """A launcher that serves no PMIx starts copies, which know nothing of each other."""
+
+    def test_its_names(self):
+        for count, rank, hint in [("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "--mpi=pmix"), ("PMI_SIZE", "PMI_RANK", "")]:
+            for copies, me, warnings in [("4", "0", 1), ("4", "2", 0), ("1", "0", 0)]:
+                with self.subTest((count, copies, me)):
+                    code, _, err = peal("run", HEAT, env=environment(**{count: copies, rank: me}))
+                    self.assertEqual((code, err.count("[E416]")), (0, warnings), err)
+                    self.assertTrue(not warnings or ("4 processes" in err and hint in err), err)
+
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH isn't there")
+    def test_mpich(self):
+        code, out, err = peal("run", HEAT, prefix=("mpirun.mpich", "-n", "2"))
+        self.assertEqual((code, err.count("[E416]"), out.count("1 rank ")), (0, 1, 2), out + err)
+
+
 @unittest.skipUnless(shutil.which("mpirun"), "mpirun isn't there")
 class UnderMpirun(unittest.TestCase):
     def test_processes_come_from_the_launcher(self):
