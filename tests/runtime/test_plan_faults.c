@@ -185,43 +185,52 @@ static int member_lends(test_team *team, int process)
     return 0;
 }
 
+typedef struct member {
+    peal_session *session;
+    peal_graph *graph;
+    peal_plan *plan;
+} member;
+
+static member join(test_team *team, int process)
+{
+    member m = {.plan = NULL};
+    TEAM_CHECK(job_open(team, process, 0, &m.session) == PEAL_STATUS_OK);
+    m.graph = stencil_graph("23", stencil_relax, NULL);
+    JOB_OK(m.session, peal_graph_compile(m.graph, m.session, NULL, &m.plan));
+    return m;
+}
+
+static int leave(const member *m)
+{
+    peal_plan_destroy(m->plan);
+    peal_graph_destroy(m->graph);
+    peal_session_destroy(m->session);
+    return 0;
+}
+
 static int member_starts_other_steps(test_team *team, int process)
 {
-    peal_session *session;
-    peal_plan *plan = NULL;
-    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    peal_graph *g = stencil_graph("23", stencil_relax, NULL);
-    JOB_OK(session, peal_graph_compile(g, session, NULL, &plan));
-    TEAM_CHECK(peal_plan_start(plan, 1 + process, NULL) == PEAL_STATUS_USAGE);
-    TEAM_CHECK(peal_plan_wait(plan) == PEAL_STATUS_USAGE);
-    peal_plan_destroy(plan);
-    peal_graph_destroy(g);
-    peal_session_destroy(session);
-    return 0;
+    member m = join(team, process);
+    TEAM_CHECK(peal_plan_start(m.plan, 1 + process, NULL) == PEAL_STATUS_USAGE);
+    TEAM_CHECK(peal_plan_wait(m.plan) == PEAL_STATUS_USAGE);
+    return leave(&m);
 }
 
 /* Process 1 dies; the others' runs end with its loss, wherever they are. */
 static int member_dies(test_team *team, int process)
 {
-    peal_session *session;
-    peal_plan *plan = NULL;
-    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    peal_graph *g = stencil_graph("23", stencil_relax, NULL);
-    JOB_OK(session, peal_graph_compile(g, session, NULL, &plan));
-    JOB_OK(session, peal_plan_start(plan, 1, NULL));
-    JOB_OK(session, peal_plan_wait(plan));
+    member m = join(team, process);
+    JOB_OK(m.session, peal_plan_start(m.plan, 1, NULL));
+    JOB_OK(m.session, peal_plan_wait(m.plan));
     job_pass_together(team, process);
     if (process == 1)
         raise(SIGKILL);
-    peal_status status = peal_plan_start(plan, INT64_C(1) << 40, NULL);
+    peal_status status = peal_plan_start(m.plan, INT64_C(1) << 40, NULL);
     if (!status)
-        status = peal_plan_wait(plan);
+        status = peal_plan_wait(m.plan);
     TEAM_CHECK(status == PEAL_STATUS_PEER_LOST);
-    TEAM_CHECK(peal_plan_finish(plan) == PEAL_STATUS_PEER_LOST);
-    peal_plan_destroy(plan);
-    peal_graph_destroy(g);
-    peal_session_destroy(session);
-    return 0;
+    TEAM_CHECK(peal_plan_finish(m.plan) == PEAL_STATUS_PEER_LOST);
+    return leave(&m);
 }
 
 static void differing_processes(void **state)
