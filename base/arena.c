@@ -2,6 +2,7 @@
  * their own. */
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,22 @@ void peal_arena_destroy(peal_arena *arena)
     free(arena);
 }
 
+void peal_arena_clear(peal_arena *arena)
+{
+    block *kept = arena->blocks; /* the last one, which is as large as any but single requests */
+    if (!kept)
+        return;
+    for (block *b = kept->next; b;) {
+        block *next = b->next;
+        free(b);
+        b = next;
+    }
+    memset(kept->data, 0, kept->used);
+    kept->next = NULL;
+    kept->used = 0;
+    arena->total = 0;
+}
+
 static block *add_block(peal_arena *arena, size_t bytes)
 {
     size_t size = bytes > arena->next_size ? bytes : arena->next_size;
@@ -56,10 +73,15 @@ static block *add_block(peal_arena *arena, size_t bytes)
     return b;
 }
 
-void *peal_arena_allocate(peal_arena *arena, size_t bytes)
+static size_t round_up(size_t bytes)
 {
     size_t align = _Alignof(max_align_t);
-    size_t rounded = bytes > SIZE_MAX / 2 ? bytes : (bytes + align - 1) / align * align;
+    return bytes > SIZE_MAX / 2 ? bytes : (bytes + align - 1) / align * align;
+}
+
+void *peal_arena_allocate(peal_arena *arena, size_t bytes)
+{
+    size_t rounded = round_up(bytes);
     block *b = arena->blocks;
     if (!b || b->size - b->used < rounded)
         b = add_block(arena, rounded);
@@ -75,6 +97,24 @@ void *peal_arena_array(peal_arena *arena, size_t count, size_t size)
     if (__builtin_mul_overflow(count, size, &bytes))
         bytes = SIZE_MAX / 2 + 1;
     return peal_arena_allocate(arena, bytes);
+}
+
+void *peal_arena_grow(peal_arena *arena, void *item, int *capacity, size_t size)
+{
+    block *b = arena->blocks;
+    size_t old = (size_t)*capacity * size, held = round_up(old);
+    *capacity = *capacity ? 2 * *capacity : 2;
+    size_t more = round_up((size_t)*capacity * size) - held;
+    bool is_last = b && item && (unsigned char *)item + held == (unsigned char *)b->data + b->used;
+    if (is_last && b->size - b->used >= more) {
+        b->used += more;
+        arena->total += more;
+        return item;
+    }
+    void *grown = peal_arena_array(arena, (size_t)*capacity, size);
+    if (old)
+        memcpy(grown, item, old);
+    return grown;
 }
 
 char *peal_arena_copy_bytes(peal_arena *arena, const char *text, size_t bytes)

@@ -95,15 +95,13 @@ peal_status peal_graph_create(const char *name, peal_graph **out)
     return PEAL_STATUS_OK;
 }
 
+/* What was read from files; everything else of constants lies in the arena. */
 static void free_constants(peal_graph *graph)
 {
     for (size_t i = 0; i < graph->constant_buckets; i++)
-        for (constant_entry *entry = graph->constants[i]; entry;) {
-            constant_entry *next = entry->next;
-            free((void *)(uintptr_t)entry->value.data);
-            free(entry);
-            entry = next;
-        }
+        for (constant_entry *entry = graph->constants[i]; entry; entry = entry->next)
+            if (graph->data->arrays[entry->array].file)
+                free((void *)(uintptr_t)entry->value.data);
     free(graph->constants);
 }
 

@@ -91,6 +91,7 @@ struct peal_graph {
     peal_diagnostics *report_to;
     constant_entry **constants; /* buckets of a hash table by array and rank */
     size_t constant_buckets, constant_count;
+    const constant_entry *last_constant; /* asked for: the same is often asked for again */
 };
 
 /* Makes room for one more item of a list in the arena (old room is left behind). */

@@ -152,18 +152,15 @@ static peal_status evaluate_value(const peal_array *array, int index, const peal
     return status;
 }
 
-static peal_status evaluate_values(const peal_array *array, const peal_scope *scope,
-                                   peal_constant *out, peal_diagnostics *diagnostics)
+static peal_status evaluate_values(peal_graph *graph, const peal_array *array,
+                                   const peal_scope *scope, peal_constant *out)
 {
-    void *data = calloc((size_t)array->value_count + 1, peal_type_bytes(array->type));
-    if (!data)
-        return peal_report(diagnostics, PEAL_E900, array->source, NULL, "out of memory");
+    void *data = peal_arena_array(graph->arena, (size_t)array->value_count + 1,
+                                  peal_type_bytes(array->type));
     for (int i = 0; i < array->value_count; i++) {
-        peal_status status = evaluate_value(array, i, scope, data, diagnostics);
-        if (status) {
-            free(data);
+        peal_status status = evaluate_value(array, i, scope, data, graph->report_to);
+        if (status)
             return status;
-        }
     }
     *out = (peal_constant){array->value_count, data};
     return PEAL_STATUS_OK;
@@ -217,14 +214,25 @@ static bool grow_table(peal_graph *graph)
     return true;
 }
 
-static const constant_entry *find_constant(const peal_graph *graph, int array, int rank, int ranks)
+static const constant_entry *find_constant(peal_graph *graph, int array, int rank, int ranks)
 {
-    const constant_entry *entry = NULL;
-    if (graph->constant_buckets)
-        entry = graph->constants[bucket_of(graph, array, rank)];
+    const constant_entry *entry = graph->last_constant;
+    if (entry && entry->array == array && entry->rank == rank && entry->ranks == ranks)
+        return entry;
+    entry = graph->constant_buckets ? graph->constants[bucket_of(graph, array, rank)] : NULL;
     while (entry && !(entry->array == array && entry->rank == rank && entry->ranks == ranks))
         entry = entry->next;
-    return entry;
+    return graph->last_constant = entry;
+}
+
+static bool differs_by_rank(const peal_array *array)
+{
+    if (array->file)
+        return strchr(array->file, '{') != NULL;
+    for (int i = 0; i < array->value_count; i++)
+        if (peal_expr_uses(array->values[i]) & PEAL_USES_RANK)
+            return true;
+    return false;
 }
 
 peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
@@ -237,24 +245,23 @@ peal_status peal_constant_contents(const peal_graph_data *data, int array, int r
         *out = known->value;
         return PEAL_STATUS_OK;
     }
+    if (rank && !differs_by_rank(a))
+        return peal_constant_contents(data, array, 0, ranks, out);
     peal_scope scope = {.graph = data, .rank = rank, .ranks = ranks};
-    constant_entry *own = calloc(1, sizeof(*own));
-    if (!own || (graph->constant_count == graph->constant_buckets && !grow_table(graph))) {
-        free(own);
+    if (graph->constant_count == graph->constant_buckets && !grow_table(graph))
         return peal_report(graph->report_to, PEAL_E900, a->source, NULL, "out of memory");
-    }
+    constant_entry *own = PEAL_ARENA_NEW(graph->arena, constant_entry);
     peal_status status = a->file ? read_file(graph, a, &scope, &own->value)
-                                 : evaluate_values(a, &scope, &own->value, graph->report_to);
-    if (status) {
-        free(own);
+                                 : evaluate_values(graph, a, &scope, &own->value);
+    if (status)
         return status;
-    }
     size_t at = bucket_of(graph, array, rank);
     own->array = array;
     own->rank = rank;
     own->ranks = ranks;
     own->next = graph->constants[at];
     graph->constants[at] = own;
+    graph->last_constant = own;
     graph->constant_count++;
     *out = own->value;
     return PEAL_STATUS_OK;

@@ -1,5 +1,6 @@
 /* Binds schedules to memory: segments of the ranks here, mappings of their peers. */
 #include "runtime/binding.h"
+#include "runtime/device.h"
 #include "runtime/transports/transports.h"
 
 #include <peal/plugin/transport.h>
@@ -25,14 +26,17 @@ static peal_status no_memory(peal_session *session)
 }
 
 /* Initial contents of constant arrays; everything else is zero already. */
-static void fill_constants(peal_bound_rank *rank)
+static peal_status fill_constants(const peal_binding *binding, peal_bound_rank *rank)
 {
-    for (int a = 0; a < rank->schedule->array_count; a++) {
+    peal_status status = PEAL_STATUS_OK;
+    for (int a = 0; !status && a < rank->schedule->array_count; a++) {
         const peal_schedule_array *array = &rank->schedule->array[a];
         if (array->constant && array->layout.offset >= 0 && array->layout.bytes > 0)
-            memcpy(rank->segment.base + array->layout.offset, array->constant,
-                   (size_t)array->layout.bytes);
+            status = peal_place_write(&binding->place, rank->segment.base + array->layout.offset,
+                                      array->constant, array->layout.bytes,
+                                      binding->session->diagnostics);
     }
+    return status;
 }
 
 static bool has_remote_peer(const peal_schedule *schedule, int process)
@@ -52,11 +56,14 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
     if (status)
         return status;
     bool shared = binding->processes > 1 && has_remote_peer(rank->schedule, binding->process);
-    status = peal_segment_create(rank->schedule->segment_bytes, shared, session->diagnostics,
-                                 &rank->segment);
+    if (index == 0)
+        binding->place = peal_session_place(session, rank->schedule->machine, rank->schedule->mode);
+    status = peal_storage_create(&binding->place, rank->schedule->segment_bytes, shared,
+                                 session->diagnostics, &rank->segment);
+    if (!status)
+        status = fill_constants(binding, rank);
     if (status)
         return status;
-    fill_constants(rank);
     rank->peer_segment =
         calloc((size_t)rank->schedule->peer_count + 1, sizeof(*rank->peer_segment));
     if (!rank->peer_segment)
@@ -129,8 +136,8 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
         peal_control_fetch(binding->session->control, process, binding->key + rank, &descriptor);
     if (status)
         return status;
-    status =
-        peal_segment_import(descriptor, bytes, binding->session->diagnostics, &imported->segment);
+    status = peal_storage_import(&binding->place, descriptor, bytes, binding->session->diagnostics,
+                                 &imported->segment);
     if (status)
         return status;
     imported->rank = rank;
@@ -139,13 +146,25 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
     return PEAL_STATUS_OK;
 }
 
+static const char *device_refuses(void *user, int process)
+{
+    const peal_binding *binding = user;
+    const peal_place *place = &binding->place;
+    const peal_device_identity *neighbours = binding->session->neighbours;
+    if (!place->memory)
+        return "the ranks are in the host's memory";
+    return neighbours ? place->memory->refuses_peer(place->device, &neighbours[process]) : NULL;
+}
+
 /* The transport of the channels with a peer; none: the nearest. */
 static peal_transport_kind transport_with(const peal_schedule *schedule, int peer, bool here)
 {
     for (int c = 0; c < schedule->channel_count; c++)
         if (schedule->channel[c].peer_index == peer)
             return schedule->channel[c].transport;
-    return here ? PEAL_TRANSPORT_SELF : PEAL_TRANSPORT_SHM;
+    if (here)
+        return PEAL_TRANSPORT_SELF;
+    return schedule->machine->accelerator ? PEAL_TRANSPORT_P2P : PEAL_TRANSPORT_SHM;
 }
 
 static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
@@ -157,6 +176,7 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
         .same_host = same_host,
         .hosted = hosted,
         .import = import,
+        .device_refuses = device_refuses,
     };
     const peal_schedule *schedule = rank->schedule;
     for (int i = 0; i < schedule->peer_count; i++) {
@@ -193,11 +213,10 @@ void peal_binding_release(peal_binding *binding)
     if (!binding)
         return;
     for (int i = 0; i < binding->imported_count; i++)
-        peal_segment_destroy(&binding->imported[i].segment);
+        peal_storage_release(&binding->imported[i].segment);
     for (int i = 0; i < binding->count; i++) {
         free(binding->rank[i].peer_segment);
-        if (binding->rank[i].segment.base)
-            peal_segment_destroy(&binding->rank[i].segment);
+        peal_storage_release(&binding->rank[i].segment);
     }
     free(binding->imported);
     free(binding->backend_rank);
@@ -218,4 +237,27 @@ unsigned char *peal_binding_array(const peal_binding *binding, int index, int st
     const peal_bound_rank *rank = &binding->rank[index];
     const peal_schedule_array *array = &rank->schedule->array[storage];
     return array->layout.offset >= 0 ? rank->segment.base + array->layout.offset : array->lent;
+}
+
+peal_status peal_binding_read(const peal_binding *binding, int index, int storage,
+                              unsigned char **copy, const unsigned char **data)
+{
+    const peal_bound_rank *rank = &binding->rank[index];
+    const peal_layout *layout = &rank->schedule->array[storage].layout;
+    unsigned char *array = peal_binding_array(binding, index, storage);
+    *copy = NULL;
+    *data = array;
+    if (!binding->place.memory || rank->segment.host_visible || !array || layout->bytes <= 0)
+        return PEAL_STATUS_OK;
+    *copy = malloc((size_t)layout->bytes);
+    if (!*copy)
+        return no_memory(binding->session);
+    *data = *copy;
+    peal_status status = peal_place_read(&binding->place, *copy, array, layout->bytes,
+                                         binding->session->diagnostics);
+    if (status) {
+        free(*copy);
+        *copy = NULL;
+    }
+    return status;
 }

@@ -4,24 +4,26 @@
 #define PEAL_RUNTIME_BINDING_H
 
 #include "runtime/session.h"
+#include "runtime/storage.h"
 #include "scheduler/scheduler.h"
 
 #include <peal/plugin/backend.h>
 
 typedef struct peal_bound_rank {
     const peal_schedule *schedule;
-    peal_segment segment;
+    peal_storage segment;
     unsigned char **peer_segment; /* by index of schedule->peer */
 } peal_bound_rank;
 
 typedef struct peal_imported {
     int rank;
-    peal_segment segment;
+    peal_storage segment;
 } peal_imported;
 
 typedef struct peal_binding {
     peal_session *session;
     int process, processes; /* of the machine the schedules were made for */
+    peal_place place;       /* of the segments */
     int first, count;       /* ranks [first, first + count) are here */
     int key;                /* rank r is published under key + r */
     peal_bound_rank *rank;
@@ -48,7 +50,12 @@ void peal_binding_release(peal_binding *binding);
 
 /* Bytes of the segments here. */
 int64_t peal_binding_bytes(const peal_binding *binding);
-/* First byte of `stored` of storage `storage` of hosted rank `index`. */
+/* First byte of `stored` of storage `storage` of hosted rank `index`: an address of the device, if
+ * the binding is on one. */
 unsigned char *peal_binding_array(const peal_binding *binding, int index, int storage);
+/* The same where the host can read it: *data is the memory itself, or a copy (malloc'ed) that the
+ * caller frees as *copy; it is NULL where there is none. */
+peal_status peal_binding_read(const peal_binding *binding, int index, int storage,
+                              unsigned char **copy, const unsigned char **data);
 
 #endif

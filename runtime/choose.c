@@ -1,12 +1,14 @@
 /* Chooses how a plan runs: backend, mode, ranks, processes, workers. */
 #define _GNU_SOURCE
+#include "runtime/device.h"
 #include "runtime/plan.h"
 
 #include <sched.h>
 #include <string.h>
 
 /* Until times can be predicted, auto takes the first of these that is applicable. */
-static const peal_mode candidates[] = {PEAL_MODE_FUSED, PEAL_MODE_STREAM, PEAL_MODE_SYNC};
+static const peal_mode candidates[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
+                                       PEAL_MODE_SYNC};
 enum { CANDIDATES = sizeof(candidates) / sizeof(candidates[0]) };
 
 static bool mode_of(const char *name, peal_mode *out)
@@ -46,6 +48,8 @@ static peal_status choose_auto(peal_plan *plan)
 {
     size_t used = 0;
     for (int i = 0; i < CANDIDATES; i++) {
+        if (candidates[i] == PEAL_MODE_GRAPH && !plan->backend->open)
+            continue; /* nobody expects the CPU to have it */
         const char *reason = refusal(plan, candidates[i]);
         if (!reason) {
             plan->mode = candidates[i];
@@ -129,11 +133,118 @@ static peal_status check_lent(const peal_plan *plan)
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_plan_choose(peal_plan *plan)
+/* ---- backend ---- */
+
+/* A task that is a function of the application: the host's code. */
+static const peal_statement *host_function(const peal_body *body)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i], *inner = NULL;
+        if (s->kind == PEAL_STATEMENT_TASK && s->u.task.function)
+            return s;
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            inner = host_function(&s->u.loop.body);
+        if (inner)
+            return inner;
+    }
+    return NULL;
+}
+
+static const peal_statement *any_host_function(const peal_graph_data *data)
+{
+    const peal_statement *found = host_function(&data->setup);
+    if (!found)
+        found = host_function(&data->step.body);
+    return found ? found : host_function(&data->finish);
+}
+
+/* An array whose lent memory the device cannot work in; NULL: there is none. */
+static const peal_array *unfit_memory(const peal_plan *plan, const peal_backend_ops *backend,
+                                      peal_mode mode, const char **reason)
+{
+    for (int a = 0; a < plan->data->array_count; a++) {
+        const peal_array *array = &plan->data->arrays[a];
+        *reason =
+            array->data ? backend->memory->refuses(plan->session->device, mode, array->data) : NULL;
+        if (*reason)
+            return array;
+    }
+    return NULL;
+}
+
+static const peal_backend_ops *automatic_backend(const peal_plan *plan)
+{
+    const peal_backend_ops *backend = peal_backend_accelerated();
+    const char *reason;
+    if (!backend || any_host_function(plan->data) || !peal_session_device(plan->session, &reason) ||
+        unfit_memory(plan, backend, PEAL_MODE_STREAM, &reason))
+        return &peal_backend_host;
+    return backend;
+}
+
+static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops **out)
+{
+    const char *name = plan->options.backend ? plan->options.backend : "auto", *reason = NULL;
+    if (!peal_backend_is_known(name))
+        return peal_report(plan->session->diagnostics, PEAL_E380, PEAL_NO_SOURCE,
+                           "auto, host or cuda", "there is no backend '%s'", name);
+    *out = !strcmp(name, "auto") ? automatic_backend(plan) : peal_backend_named(name);
+    bool has_device = !*out || !(*out)->open || peal_session_device(plan->session, &reason);
+    if (!*out)
+        peal_device_count(&reason); /* it says what the build lacks */
+    if (*out && has_device)
+        return PEAL_STATUS_OK;
+    return peal_report(plan->session->diagnostics, PEAL_E381, PEAL_NO_SOURCE,
+                       "--backend auto takes the CPU then; `peal doctor` says more",
+                       "backend %s was asked for, but %s", name, reason);
+}
+
+/* What auto has looked at before it took the backend. */
+static peal_status check_device_use(const peal_plan *plan)
+{
+    const char *reason;
+    if (!plan->machine.accelerator)
+        return PEAL_STATUS_OK;
+    const peal_statement *task = any_host_function(plan->data);
+    if (task && plan->mode != PEAL_MODE_SERIAL)
+        return peal_report(plan->session->diagnostics, PEAL_E385, task->source,
+                           "name a PEAL_KERNEL, or use the host backend",
+                           "task '%s' is a function of the host, which a GPU cannot run",
+                           task->name);
+    const peal_array *array = unfit_memory(plan, plan->backend, plan->mode, &reason);
+    if (array)
+        return peal_report(plan->session->diagnostics, PEAL_E365, array->source,
+                           "lend memory of the GPU, or let peal allocate it",
+                           "'%s' has lent memory that the %s backend cannot use: %s", array->name,
+                           plan->backend->name, reason);
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend)
 {
     const peal_plan_options *options = &plan->options;
     int processes = plan->session->identity.processes;
-    plan->backend = &peal_backend_host;
+    bool accelerator = backend->open != NULL;
+    plan->backend = backend;
+    plan->note[0] = 0;
+    peal_status status = choose_mode(plan);
+    if (status)
+        return status;
+    plan->machine.ranks = options->ranks ? options->ranks : processes;
+    plan->machine.processes = plan->mode == PEAL_MODE_SERIAL ? 1 : processes;
+    plan->machine.cache_bytes = cache_bytes();
+    plan->machine.accelerator = accelerator;
+    /* threads of the process for now: compare.c takes the fewest of all processes */
+    plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);
+    status = check_lent(plan);
+    return status ? status : check_device_use(plan);
+}
+
+peal_status peal_plan_choose(peal_plan *plan)
+{
+    const peal_plan_options *options = &plan->options;
+    const peal_backend_ops *backend = &peal_backend_host;
+    int processes = plan->session->identity.processes;
     int ranks = options->ranks ? options->ranks : processes;
     if (ranks < processes)
         return peal_report(plan->session->diagnostics, PEAL_E356, PEAL_NO_SOURCE,
@@ -143,15 +254,8 @@ peal_status peal_plan_choose(peal_plan *plan)
         return peal_report(plan->session->diagnostics, PEAL_E350, PEAL_NO_SOURCE, NULL,
                            "plan options: threads %d, deadline %g", options->threads,
                            options->deadline_s);
-    peal_status status = choose_mode(plan);
-    if (status)
-        return status;
-    plan->machine.ranks = ranks;
-    plan->machine.processes = plan->mode == PEAL_MODE_SERIAL ? 1 : processes;
-    plan->machine.cache_bytes = cache_bytes();
-    /* threads of the process for now: compare.c takes the fewest of all processes */
-    plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);
-    return check_lent(plan);
+    peal_status status = choose_backend(plan, &backend);
+    return status ? status : peal_plan_choose_on(plan, backend);
 }
 
 peal_status peal_plan_check_required(peal_plan *plan)

@@ -1,16 +1,20 @@
-/* Compares graph and options over the processes before anything is allocated. */
+/* Compares graph, options and devices over the processes before anything is allocated. */
+#include "runtime/device.h"
 #include "runtime/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192 };
+enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16, LANES = 2 };
 
 /* What a process is about to do. */
 typedef struct claim {
     int32_t status;
-    int32_t mode, ranks, threads;
+    int32_t ranks, threads;
     int32_t verify, check_footprints;
+    int32_t accelerated;                        /* chose a backend with devices, and has one */
+    char mode[NAME_BYTES], backend[NAME_BYTES]; /* as asked for */
+    peal_device_identity device;
     uint64_t graph_hash;
     char message[MESSAGE_BYTES];
 } claim;
@@ -19,13 +23,18 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
 {
     claim own = {
         .status = (int32_t)mine,
-        .mode = (int32_t)plan->mode,
         .ranks = plan->machine.ranks,
         .threads = plan->machine.workers,
         .verify = plan->options.verify,
         .check_footprints = plan->options.check_footprints,
         .graph_hash = plan->data ? plan->data->hash : 0,
     };
+    const char *mode = plan->options.mode, *backend = plan->options.backend;
+    snprintf(own.mode, sizeof(own.mode), "%s", mode ? mode : "auto");
+    snprintf(own.backend, sizeof(own.backend), "%s", backend ? backend : "auto");
+    own.accelerated = plan->machine.accelerator;
+    if (own.accelerated)
+        plan->backend->identify(plan->session->device, &own.device);
     const char *message = mine ? peal_session_first_message(plan->session, from) : NULL;
     if (mine)
         snprintf(own.message, sizeof(own.message), "%s",
@@ -113,8 +122,10 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
 {
     for (int p = 1; p < processes; p++) {
         const char *what = NULL;
-        if (all[p].mode != all[0].mode)
+        if (strcmp(all[p].mode, all[0].mode) != 0)
             what = "mode";
+        else if (strcmp(all[p].backend, all[0].backend) != 0)
+            what = "backend";
         else if (all[p].ranks != all[0].ranks)
             what = "number of ranks";
         else if (all[p].verify != all[0].verify)
@@ -130,6 +141,50 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
     return PEAL_STATUS_OK;
 }
 
+/* If one process has no device, all work on the host. */
+static peal_status settle_backend(peal_plan *plan, const claim *all, int processes)
+{
+    int without = -1;
+    for (int p = processes - 1; p >= 0; p--)
+        if (!all[p].accelerated)
+            without = p;
+    if (without >= 0 && plan->machine.accelerator) {
+        peal_status status = peal_plan_choose_on(plan, &peal_backend_host);
+        size_t used = strlen(plan->note);
+        snprintf(plan->note + used, sizeof(plan->note) - used, "%snot on GPUs: process %d has none",
+                 used ? "; " : "", without);
+        return status;
+    }
+    for (int p = 1; without < 0 && p < processes; p++)
+        if (strcmp(all[p].device.model, all[0].device.model) != 0)
+            return peal_report(plan->session->diagnostics, PEAL_E384, PEAL_NO_SOURCE,
+                               "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES), or the "
+                               "host backend",
+                               "process %d has %s, process 0 has %s", p, all[p].device.model,
+                               all[0].device.model);
+    return PEAL_STATUS_OK;
+}
+
+/* Whom the devices belong to: paths to neighbours depend on it. */
+static peal_status keep_devices(peal_plan *plan, const claim *all, int processes)
+{
+    peal_session *session = plan->session;
+    if (!plan->machine.accelerator)
+        return PEAL_STATUS_OK;
+    if (!session->neighbours)
+        session->neighbours = calloc((size_t)processes, sizeof(*session->neighbours));
+    if (!session->neighbours)
+        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                           "no memory for %d devices", processes);
+    for (int p = 0; p < processes; p++) {
+        session->neighbours[p] = all[p].device;
+        for (int q = 0; q < p; q++)
+            if (!strcmp(all[p].device.unique, all[q].device.unique))
+                plan->machine.shares_device = plan->machine.processes > 1;
+    }
+    return PEAL_STATUS_OK;
+}
+
 /* The fewest threads of all, shared among the ranks of the fullest process. */
 static void settle_workers(peal_plan *plan, const claim *all, int processes)
 {
@@ -137,6 +192,10 @@ static void settle_workers(peal_plan *plan, const claim *all, int processes)
     for (int p = 1; p < processes; p++)
         if (all[p].threads < threads)
             threads = all[p].threads;
+    if (plan->machine.accelerator) {
+        plan->machine.workers = LANES; /* they are streams there */
+        return;
+    }
     int ranks = (plan->machine.ranks + plan->machine.processes - 1) / plan->machine.processes;
     plan->machine.workers = threads / ranks > 0 ? threads / ranks : 1;
 }
@@ -154,6 +213,10 @@ static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, in
         if (all[p].graph_hash != all[0].graph_hash)
             return name_difference(plan, all);
     peal_status status = compare_options(plan, all, processes);
+    if (!status)
+        status = settle_backend(plan, all, processes);
+    if (!status)
+        status = keep_devices(plan, all, processes);
     if (!status)
         settle_workers(plan, all, processes);
     return status;

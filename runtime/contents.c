@@ -89,16 +89,22 @@ void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsi
     peal_box_rows(array, box, unpack_row, &c);
 }
 
-/* Of one array of one rank; rank and array are mixed in, so that digests may be combined in any
- * order. */
-static uint64_t digest_array(const peal_plan *plan, int index, int array)
+/* Adds that of one array of one rank; rank and array are mixed in, so that digests may be combined
+ * in any order. */
+static peal_status digest_array(const peal_plan *plan, int index, int array, uint64_t *digest)
 {
     const peal_schedule *schedule = plan->binding.rank[index].schedule;
     int storage = plan->backend->storage(peal_plan_runner(plan), index, array);
-    cursor c = {.from = peal_binding_array(&plan->binding, index, storage)};
+    unsigned char *copy;
+    cursor c = {0};
+    peal_status status = peal_binding_read(&plan->binding, index, storage, &copy, &c.from);
+    if (status)
+        return status;
     c.digest = mix(mix(0, (uint64_t)schedule->rank), (uint64_t)array);
     peal_box_rows(&schedule->array[array], &schedule->array[array].layout.own, digest_row, &c);
-    return mix(c.digest, 0);
+    free(copy);
+    *digest ^= mix(c.digest, 0);
+    return PEAL_STATUS_OK;
 }
 
 peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest)
@@ -118,10 +124,10 @@ peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest
         status = peal_report(session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
                              "peal_plan_digest: the graph has no '%s'", name);
     for (int r = 0; !status && r < plan->binding.count; r++)
-        for (int a = 0; a < plan->data->array_count; a++)
+        for (int a = 0; !status && a < plan->data->array_count; a++)
             if (peal_array_is_compared(plan->binding.rank[r].schedule, a) &&
                 (!name || !strcmp(plan->data->arrays[a].name, name)))
-                own ^= digest_array(plan, r, a);
+                status = digest_array(plan, r, a, &own);
     status = peal_session_agree(session, status, from);
     if (status || processes == 1) {
         if (!status)

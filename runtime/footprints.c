@@ -9,6 +9,7 @@
 #include "base/box.h"
 #include "base/checked.h"
 #include "runtime/plan.h"
+#include "runtime/storage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ typedef struct checked_task {
     const peal_schedule_task *task;
     peal_function full, bare; /* the real ones */
     void *user;
-    unsigned char *allocated[PEAL_CALL_VIEWS][2];
+    peal_storage allocated[PEAL_CALL_VIEWS][2];
+    peal_storage results;                      /* partials of the runs on the shadows */
     unsigned char *shadow[PEAL_CALL_VIEWS][2]; /* by access: first stored element */
 } checked_task;
 
@@ -193,11 +195,12 @@ static void run_on(const checked_task *t, const peal_call *call, int which, uint
         copy.view[a].base =
             (void *)((uintptr_t)call->view[a].base - (uintptr_t)first_of(t, a, call) +
                      (uintptr_t)t->shadow[a][which]);
-    for (int r = 0; r < t->task->reduction_count; r++) {
-        partial[r] = 0;
-        copy.partial[r] = call->partial[r] ? &partial[r] : NULL;
-    }
+    uint64_t *result = (uint64_t *)(void *)t->results.base;
+    memset(result, 0, PEAL_CALL_PARTIALS * sizeof(*result));
+    for (int r = 0; r < t->task->reduction_count; r++)
+        copy.partial[r] = call->partial[r] ? &result[r] : NULL;
     function_of(t, call)(&copy);
+    memcpy(partial, result, PEAL_CALL_PARTIALS * sizeof(*result));
 }
 
 /* Whether the outputs of the two shadows differ. */
@@ -381,19 +384,24 @@ static peal_status no_memory(const peal_plan *plan)
                        "no memory for the shadows of --check-footprints");
 }
 
-static bool make_shadows(checked_task *t)
+/* Where the kernels of `serial` can touch them, and the host too. */
+static peal_status make_shadows(const peal_plan *plan, checked_task *t)
 {
+    const peal_place *place = &plan->binding.place;
     for (int a = 0; a < t->task->access_count; a++)
         for (int which = 0; which < 2; which++) {
             const peal_schedule_array *array = array_of(t, a);
             int64_t bytes = array->layout.bytes + 2 * MARGIN_BYTES;
-            unsigned char *memory = t->allocated[a][which] = malloc((size_t)bytes);
-            if (!memory)
-                return false;
-            fill(memory, bytes, array->type, OUTSIDE + which);
-            t->shadow[a][which] = memory + MARGIN_BYTES;
+            peal_storage *memory = &t->allocated[a][which];
+            peal_status status =
+                peal_storage_create(place, bytes, false, plan->session->diagnostics, memory);
+            if (status)
+                return status;
+            fill(memory->base, bytes, array->type, OUTSIDE + which);
+            t->shadow[a][which] = memory->base + MARGIN_BYTES;
         }
-    return true;
+    return peal_storage_create(place, PEAL_CALL_PARTIALS * (int64_t)sizeof(uint64_t), false,
+                               plan->session->diagnostics, &t->results);
 }
 
 static peal_status wrap_rank(peal_footprints *f, int index)
@@ -412,12 +420,13 @@ static peal_status wrap_rank(peal_footprints *f, int index)
         const peal_schedule_task *task = &schedule->task[i];
         if (task->kind != PEAL_TASK_KERNEL)
             continue;
-        checked[i] =
-            (checked_task){.owner = f, .schedule = schedule, .task = task, .user = task->user};
-        checked[i].full = plan->backend->function(plan->run, index, i, true);
-        checked[i].bare = plan->backend->function(plan->run, index, i, false);
-        if (!make_shadows(&checked[i]))
-            return no_memory(plan);
+        checked_task *t = &checked[i];
+        *t = (checked_task){.owner = f, .schedule = schedule, .task = task};
+        t->full = plan->backend->function(plan->run, index, i, true, &t->user);
+        t->bare = plan->backend->function(plan->run, index, i, false, &t->user);
+        peal_status status = make_shadows(plan, t);
+        if (status)
+            return status;
         copy[i].function = check_call;
         copy[i].user = &checked[i];
     }
@@ -455,16 +464,21 @@ peal_status peal_footprints_status(const peal_footprints *footprints)
     return footprints->findings ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
 }
 
+static void release_shadows(checked_task *t)
+{
+    for (int a = 0; a < PEAL_CALL_VIEWS; a++)
+        for (int which = 0; which < 2; which++)
+            peal_storage_release(&t->allocated[a][which]);
+    peal_storage_release(&t->results);
+}
+
 void peal_footprints_destroy(peal_footprints *f)
 {
     if (!f)
         return;
     for (int r = 0; r < f->plan->binding.count; r++) {
         for (int i = 0; f->checked && f->checked[r] && i < f->schedule[r].task_count; i++)
-            for (int a = 0; a < PEAL_CALL_VIEWS; a++) {
-                free(f->checked[r][i].allocated[a][0]);
-                free(f->checked[r][i].allocated[a][1]);
-            }
+            release_shadows(&f->checked[r][i]);
         if (f->checked)
             free(f->checked[r]);
         if (f->copy)

@@ -137,8 +137,10 @@ peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, pe
             deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
         .allow_outside = plan->options.allow_outside,
         .cache_folder = plan->options.cache_folder,
+        .lowering = plan->options.lowering,
         .row = binding == &plan->binding ? plan->options.row : NULL,
         .row_user = plan->options.row_user,
+        .device = plan->machine.accelerator ? plan->session->device : NULL,
         .hooks = binding == &plan->binding ? plan->hooks : (peal_backend_hooks){0},
         .diagnostics = plan->session->diagnostics,
     };

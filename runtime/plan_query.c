@@ -82,6 +82,11 @@ int64_t peal_plan_progress(const peal_plan *plan)
     return run ? plan->backend->progress(run) : 0;
 }
 
+const char *peal_plan_backend(const peal_plan *plan)
+{
+    return plan->backend->name;
+}
+
 peal_mode peal_plan_mode(const peal_plan *plan)
 {
     return plan->mode;
@@ -116,7 +121,7 @@ int64_t peal_plan_steps_left(const peal_plan *plan)
 void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
 {
     int dims[PEAL_RANK_AXES];
-    char paths[64] = "";
+    char paths[64] = "", device[120] = "";
     peal_plan_dims(plan, dims);
     for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
         if (plan->transports >> k & 1) {
@@ -124,15 +129,20 @@ void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
             snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
                      peal_transport_name((peal_transport_kind)k));
         }
-    snprintf(text, bytes,
-             "%s %s, %d rank%s (%d x %d x %d) in %d process%s, %d worker%s a rank, messages by %s, "
-             "plan %016llx%s%s%s",
-             plan->backend->name, peal_mode_name(plan->mode), plan->machine.ranks,
-             plan->machine.ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
-             plan->machine.processes, plan->machine.processes == 1 ? "" : "es",
-             plan->machine.workers, plan->machine.workers == 1 ? "" : "s",
-             paths[0] ? paths : "none", (unsigned long long)plan->hash, plan->note[0] ? " (" : "",
-             plan->note, plan->note[0] ? ")" : "");
+    if (plan->machine.accelerator) {
+        snprintf(device, sizeof(device), " on ");
+        plan->backend->describe(plan->session->device, device + 4, sizeof(device) - 4);
+    }
+    snprintf(
+        text, bytes,
+        "%s %s%s, %d rank%s (%d x %d x %d) in %d process%s, %d worker%s a rank, messages by %s, "
+        "plan %016llx%s%s%s",
+        plan->backend->name, peal_mode_name(plan->mode), device, plan->machine.ranks,
+        plan->machine.ranks == 1 ? "" : "s", dims[0], dims[1], dims[2], plan->machine.processes,
+        plan->machine.processes == 1 ? "" : "es", plan->machine.workers,
+        plan->machine.workers == 1 ? "" : "s", paths[0] ? paths : "none",
+        (unsigned long long)plan->hash, plan->note[0] ? " (" : "", plan->note,
+        plan->note[0] ? ")" : "");
 }
 
 const char *peal_version(void)

@@ -1,6 +1,7 @@
 /* The session: membership in a job, its diagnostics, and how the processes agree on an outcome. */
 #include "runtime/session.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/device.h"
 
 #include <math.h>
 #include <peal/bootstrap.h>
@@ -79,6 +80,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
 
 static void free_session(peal_session *session)
 {
+    peal_session_close_device(session);
     if (session->board.base)
         peal_segment_destroy(&session->board);
     peal_control_close(session->control);

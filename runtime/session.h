@@ -6,6 +6,7 @@
 #include "runtime/control/control.h"
 #include "runtime/memory/segment.h"
 
+#include <peal/plugin/backend.h>
 #include <peal/session.h>
 
 #include <stdatomic.h>
@@ -37,7 +38,11 @@ struct peal_session {
     int next_key;       /* of published segments; the same in all processes */
     peal_segment board; /* a peal_meeting_seat a process */
     uint64_t round;
-    bool joined; /* the board is there in all processes */
+    peal_device *device; /* runtime/device.c */
+    const char *device_reason;
+    bool device_tried;
+    peal_device_identity *neighbours; /* devices by process, once a plan has compared them */
+    bool joined;                      /* the board is there in all processes */
     peal_log_level log_level;
     FILE *log;
 };

@@ -132,6 +132,25 @@ static int64_t bytes_of(const peal_schedule_array *array, extent what)
     return peal_box_bytes(box_of(array, what), array->type);
 }
 
+/* Packs the array of all ranks here. */
+static peal_status pack_array(const peal_plan *plan, int array, extent what, unsigned char *place)
+{
+    const peal_binding *binding = &plan->binding;
+    for (int i = 0; i < binding->count; i++) {
+        const peal_schedule_array *a = &binding->rank[i].schedule->array[array];
+        int storage = plan->backend->storage(peal_plan_runner(plan), i, array);
+        unsigned char *copy;
+        const unsigned char *data;
+        peal_status status = peal_binding_read(binding, i, storage, &copy, &data);
+        if (status)
+            return status;
+        peal_box_pack(a, box_of(a, what), data, place);
+        free(copy);
+        place += bytes_of(a, what);
+    }
+    return PEAL_STATUS_OK;
+}
+
 /* Collective. In process 0 packed[r] becomes the array of rank r (malloc'ed). */
 static peal_status gather_array(peal_plan *plan, int array, extent what, unsigned char **packed)
 {
@@ -141,7 +160,7 @@ static peal_status gather_array(peal_plan *plan, int array, extent what, unsigne
     int64_t bytes = 0;
     for (int i = 0; i < binding->count; i++)
         bytes += bytes_of(&binding->rank[i].schedule->array[array], what);
-    unsigned char *mine = malloc((size_t)bytes + 1), *place = mine;
+    unsigned char *mine = malloc((size_t)bytes + 1);
     void **blob = calloc((size_t)processes, sizeof(*blob));
     size_t *size = calloc((size_t)processes, sizeof(*size));
     if (!mine || !blob || !size) {
@@ -150,12 +169,8 @@ static peal_status gather_array(peal_plan *plan, int array, extent what, unsigne
         free(size);
         return no_memory(plan);
     }
-    for (int i = 0; i < binding->count; i++) {
-        const peal_schedule_array *a = &binding->rank[i].schedule->array[array];
-        int storage = plan->backend->storage(peal_plan_runner(plan), i, array);
-        peal_box_pack(a, box_of(a, what), peal_binding_array(binding, i, storage), place);
-        place += bytes_of(a, what);
-    }
+    /* all gather, whatever happens here: the others wait for it */
+    peal_status packing = pack_array(plan, array, what, mine);
     peal_status status = peal_control_gather(session->control, mine, (size_t)bytes, blob, size);
     for (int p = 0; !status && packed && p < processes; p++) {
         int first, end;
@@ -180,7 +195,7 @@ static peal_status gather_array(peal_plan *plan, int array, extent what, unsigne
     free(mine);
     free(blob);
     free(size);
-    return status;
+    return packing ? packing : status;
 }
 
 static void free_packed(unsigned char **packed, int ranks)
@@ -232,7 +247,7 @@ peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish)
 /* ---- the serial run ---- */
 
 /* Lends each twin its own copy of what the plan was lent. */
-static peal_status lend_copies(peal_plan *plan, peal_binding *binding, unsigned char **copy)
+static peal_status lend_copies(peal_plan *plan, peal_binding *binding, peal_storage *copy)
 {
     peal_oracle *oracle = plan->oracle;
     for (int r = 0; r < oracle->ranks; r++) {
@@ -241,11 +256,13 @@ static peal_status lend_copies(peal_plan *plan, peal_binding *binding, unsigned 
             peal_schedule_array *array = &oracle->twin[r].array[a];
             if (array->layout.offset >= 0 || !oracle->lent[slot])
                 continue;
-            copy[slot] = calloc(1, (size_t)array->layout.bytes + 1);
-            if (!copy[slot])
-                return no_memory(plan);
-            peal_box_unpack(array, &array->layout.stored, copy[slot], oracle->lent[slot]);
-            array->lent = copy[slot];
+            peal_status status =
+                peal_storage_create(&binding->place, array->layout.bytes + 1, false,
+                                    plan->session->diagnostics, &copy[slot]);
+            if (status)
+                return status;
+            peal_box_unpack(array, &array->layout.stored, copy[slot].base, oracle->lent[slot]);
+            array->lent = copy[slot].base;
         }
         binding->rank[r].schedule = &oracle->twin[r].schedule;
         binding->backend_rank[r].schedule = &oracle->twin[r].schedule;
@@ -370,7 +387,7 @@ static peal_status compare_array(peal_plan *plan, int array, const peal_binding 
 
 /* In process 0: everything is run again. */
 static peal_status run_serial(peal_plan *plan, peal_binding *binding, peal_backend_plan **run,
-                              unsigned char **copy)
+                              peal_storage *copy)
 {
     peal_oracle *oracle = plan->oracle;
     peal_status status =
@@ -409,7 +426,7 @@ peal_status peal_plan_verify(peal_plan *plan)
     peal_binding binding = {0};
     peal_backend_plan *run = NULL;
     size_t slots = (size_t)oracle->ranks * (size_t)oracle->arrays;
-    unsigned char **copy = calloc(slots + 1, sizeof(*copy));
+    peal_storage *copy = calloc(slots + 1, sizeof(*copy));
     if (!copy)
         status = no_memory(plan);
     peal_session_running(session, true);
@@ -422,10 +439,10 @@ peal_status peal_plan_verify(peal_plan *plan)
         status = peal_session_agree(session, compare_array(plan, a, &binding, run), from);
     if (run)
         plan->backend->destroy(run);
-    peal_binding_release(&binding);
     for (size_t i = 0; copy && i < slots; i++)
-        free(copy[i]);
+        peal_storage_release(&copy[i]);
     free(copy);
+    peal_binding_release(&binding);
     return status;
 }
 

@@ -51,7 +51,7 @@ static rank_view *create_view(peal_compilation *c, int rank)
     v->scope.ranks = c->machine.ranks;
     v->statement = PEAL_ARENA_ARRAY(c->arena, statement_view, c->graph->statement_count);
     for (int i = 0; i < c->graph->statement_count; i++)
-        v->statement[i] = (statement_view){-1, -1};
+        v->statement[i] = (statement_view){.task = -1, .first_end = -1};
     return v;
 }
 
@@ -68,17 +68,19 @@ rank_view *view_at(peal_compilation *c, int rank, int stage)
     return v->status && stage >= v->stage ? NULL : v; /* stages before the failed one are good */
 }
 
+rank_view *view_of_ends(peal_compilation *c, int rank)
+{
+    rank_view *v = create_view(c, rank);
+    v->status = make_geometry(c, v);
+    if (!v->status)
+        v->status = make_ends(c, v);
+    return v;
+}
+
 static void add_hidden(peal_compilation *c, const peal_statement *s, int item,
                        const peal_reduction *r, const char *what)
 {
-    if (c->hidden_count == c->hidden_capacity) {
-        int capacity = c->hidden_capacity ? 2 * c->hidden_capacity : 8;
-        hidden_array *grown = PEAL_ARENA_ARRAY(c->arena, hidden_array, capacity);
-        if (c->hidden_count)
-            memcpy(grown, c->hidden, (size_t)c->hidden_count * sizeof(*grown));
-        c->hidden = grown;
-        c->hidden_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, c->hidden, c->hidden_count, c->hidden_capacity);
     const peal_array *array = &c->graph->arrays[r->array];
     if (c->statement_hidden[s->id] < 0)
         c->statement_hidden[s->id] = c->graph->array_count + c->hidden_count;

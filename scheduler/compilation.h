@@ -30,15 +30,15 @@ typedef struct message_end {
     int direction[PEAL_RANK_AXES]; /* the sender's */
     int array;
     peal_box box;
-    peal_source source;
 } message_end;
 
 /* One end of a channel before it is lowered. */
 typedef struct rank_message {
     bool outgoing;
     int statement;
-    int phase; /* numbers the messages of a statement that makes several (reductions in two shots)
-                */
+    int phase; /* numbers the messages of a statement that makes several: reductions in two shots,
+                  or up and down a tree */
+    const char *part; /* says which of these, for the name; NULL: the only one */
     int peer;
     int64_t tag;
     int direction[PEAL_RANK_AXES];
@@ -75,6 +75,9 @@ typedef struct touch {
 } touch;
 
 typedef struct node node;
+
+/* Events that a statement may consist of: those of statement i are numbered from EVENTS * i. */
+enum { EVENTS = 32 };
 
 typedef struct node_list {
     node **item;
@@ -121,6 +124,7 @@ typedef struct delivery {
 /* What one statement became on one rank. */
 typedef struct statement_view {
     int task;      /* index of its kernel or built-in task; -1 */
+    int levels;    /* a reduction up and down a tree: of how many levels; 0: no tree */
     int first_end; /* explicit messages */
 } statement_view;
 
@@ -136,7 +140,7 @@ typedef struct rank_view {
     statement_view *statement;
     message_end *end; /* stage 2: explicit ones and those of reductions */
     int end_count, end_capacity;
-    const message_end **sorted_end; /* by what identifies a message */
+    const message_end **sorted_end; /* by what identifies a message; made when asked for */
     rank_message *message; /* stage 3: incoming and outgoing, in the order of statements, peers */
     int message_count, message_capacity;
     int *program_order; /* messages in program order, sends of a statement before its receives */
@@ -175,15 +179,19 @@ struct peal_compilation {
     bool *statement_plain;            /* by id: directly in its body, without `when` */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
-    int *statement_hidden; /* by id: first hidden array; -1: none */
-    int *swap_group;       /* by array: -1 or a group */
-    rank_view **view;      /* by rank, NULL until asked for */
-    size_t check_bytes;    /* that peal_compilation_check needed at most beside the arena */
+    int *statement_hidden;  /* by id: first hidden array; -1: none */
+    int *swap_group;        /* by array: -1 or a group */
+    rank_view **view;       /* by rank, NULL until asked for */
+    int64_t analysed_count; /* ranks that peal_compilation_check has analysed so far */
+    size_t check_bytes;     /* that peal_compilation_check needed at most beside the arena */
 };
 
 /* compilation.c: a rank's view, computed up to a stage (1 geometry, 2 tasks, 3 messages, 4 order, 5
  * schedule). NULL after a diagnostic. */
 rank_view *view_at(peal_compilation *c, int rank, int stage);
+/* Geometry and message ends alone, in a view that is not kept; its status says whether they are
+ * good. */
+rank_view *view_of_ends(peal_compilation *c, int rank);
 int array_total(const peal_compilation *c);
 const char *array_name(const peal_compilation *c, int array);
 peal_type array_type(const peal_compilation *c, int array);
@@ -248,20 +256,26 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
 /* messages.c, match.c: stage 2 (ends) and 3 */
 peal_status make_ends(peal_compilation *c, rank_view *v);
 peal_status make_messages(peal_compilation *c, rank_view *v);
-/* What identifies an explicit message, and what must agree at both ends: 40 bytes an end. */
+/* What identifies an explicit message, and what must agree at both ends. */
 typedef struct message_record {
     int64_t tag, count;
     int32_t from, to, statement;
     int32_t direction; /* the sender's, 0 to 26; -1: none */
 } message_record;
+static inline int32_t end_direction(const message_end *e)
+{
+    return e->directed ? e->direction[0] + 1 + 3 * (e->direction[1] + 1) + 9 * (e->direction[2] + 1)
+                       : -1;
+}
 message_record record_of(const rank_view *v, const message_end *e);
 peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to);
 peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing);
 peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool outgoing,
                              int count);
+/* check.c: the checks, rank by rank; peal_compilation_check() proves by classes where it can. */
+peal_status check_each_rank(peal_compilation *c);
 /* Replays one pass of all ranks: a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
-void sort_ends(peal_compilation *c, rank_view *v);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
                       const message_end **twin);
@@ -280,14 +294,6 @@ peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_s
 peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);
 /* reductions.c */
 peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s);
-typedef struct reduction_plan {
-    int member_count, me; /* ranks that take part; my number among them, -1: not */
-    int *member;
-    bool two_shot;
-    int root; /* -1: everyone */
-} reduction_plan;
-peal_status plan_reduction(peal_compilation *c, rank_view *v, const peal_statement *s,
-                           int64_t count, size_t bytes, reduction_plan *out);
 peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s);
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
 /* The points of a piece in the receiver's coordinates. */

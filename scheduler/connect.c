@@ -7,11 +7,11 @@ static char *edge_name(lowering *l, const rank_message *m)
 {
     const peal_statement *s = l->c->statement[m->statement];
     int from = m->outgoing ? l->v->rank : m->peer, to = m->outgoing ? m->peer : l->v->rank;
-    const char *shot = m->phase ? " (second shot)" : "";
     if (m->directed)
         return peal_arena_print(l->c->arena, "%s@%d [%d,%d,%d] %d->%d", s->name, s->source.line,
                                 m->direction[0], m->direction[1], m->direction[2], from, to);
-    return peal_arena_print(l->c->arena, "%s@%d%s %d->%d", s->name, s->source.line, shot, from, to);
+    return peal_arena_print(l->c->arena, "%s@%d%s %d->%d", s->name, s->source.line,
+                            m->part ? m->part : "", from, to);
 }
 
 static int peer_index(const segment_map *map, int rank)

@@ -149,14 +149,7 @@ static void add_dependence(dependence_pass *p, const peal_dependence *d)
         if (!(same_map(&p->found[i], d) && covers(d, &p->found[i])))
             p->found[kept++] = p->found[i];
     p->found_count = kept;
-    if (p->found_count == p->found_capacity) {
-        int capacity = p->found_capacity ? 2 * p->found_capacity : 16;
-        peal_dependence *grown = PEAL_ARENA_ARRAY(p->c->arena, peal_dependence, capacity);
-        if (p->found_count)
-            memcpy(grown, p->found, (size_t)p->found_count * sizeof(*grown));
-        p->found = grown;
-        p->found_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(p->c->arena, p->found, p->found_count, p->found_capacity);
     p->found[p->found_count++] = *d;
 }
 

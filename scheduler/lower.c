@@ -8,14 +8,7 @@ enum { LANES = 2 };
 
 static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
 {
-    if (l->count == l->capacity) {
-        int capacity = l->capacity ? 2 * l->capacity : 32;
-        lowered_op *grown = PEAL_ARENA_ARRAY(l->c->arena, lowered_op, capacity);
-        if (l->count)
-            memcpy(grown, l->op, (size_t)l->count * sizeof(*grown));
-        l->op = grown;
-        l->capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(l->c->arena, l->op, l->count, l->capacity);
     lowered_op *o = &l->op[l->count++];
     *o = (lowered_op){.node = n, .same_as = -1};
     o->op = (peal_op){.kind = kind,
@@ -34,16 +27,15 @@ static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
 
 static void append_touch(lowering *l, touch **list, int *count, touch t)
 {
-    touch *grown = PEAL_ARENA_ARRAY(l->c->arena, touch, *count + 1);
-    if (*count)
-        memcpy(grown, *list, (size_t)*count * sizeof(*grown));
-    grown[(*count)++] = t;
-    *list = grown;
+    int capacity = *count;
+    if (capacity != 1 && !(capacity & (capacity - 1))) /* full at powers of two, from two */
+        *list = peal_arena_grow(l->c->arena, *list, &capacity, sizeof(**list));
+    (*list)[(*count)++] = t;
 }
 
 static int message_lane(const lowering *l, int message)
 {
-    if (l->c->mode == PEAL_MODE_STREAM)
+    if (l->c->mode == PEAL_MODE_STREAM || l->c->mode == PEAL_MODE_GRAPH)
         return l->schedule->lanes - 1;
     return l->c->mode == PEAL_MODE_FUSED ? message : 0;
 }

@@ -1,5 +1,5 @@
 /* Matching: every send has exactly one receive, of the same size and type, in the same loop; and no
- * cycle of waits. check.c does it for all ranks. */
+ * cycle of waits. records.c does it for all ranks. */
 #include "scheduler/compilation.h"
 
 #include <stdlib.h>
@@ -30,8 +30,10 @@ static int by_key(const void *left, const void *right)
     return order ? order : a < b ? -1 : a > b;
 }
 
-void sort_ends(peal_compilation *c, rank_view *v)
+static void sort_ends(peal_compilation *c, rank_view *v)
 {
+    if (v->sorted_end)
+        return;
     v->sorted_end = PEAL_ARENA_ARRAY(c->arena, const message_end *, v->end_count + 1);
     for (int i = 0; i < v->end_count; i++)
         v->sorted_end[i] = &v->end[i];
@@ -134,15 +136,12 @@ peal_status check_pair(peal_compilation *c, const message_record *from, const me
 
 message_record record_of(const rank_view *v, const message_end *e)
 {
-    int direction = -1;
-    if (e->directed)
-        direction = e->direction[0] + 1 + 3 * (e->direction[1] + 1) + 9 * (e->direction[2] + 1);
     return (message_record){.tag = e->tag,
                             .count = peal_box_points(&e->box),
                             .from = e->outgoing ? v->rank : e->peer,
                             .to = e->outgoing ? e->peer : v->rank,
                             .statement = e->statement,
-                            .direction = direction};
+                            .direction = end_direction(e)};
 }
 
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
@@ -154,6 +153,8 @@ peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
     int mine, theirs;
     message_end key = *e;
     message_record record = record_of(v, e);
+    sort_ends(c, v);
+    sort_ends(c, other);
     find_ends(v, &key, &mine);
     key.outgoing = !e->outgoing;
     key.peer = v->rank;
@@ -240,11 +241,12 @@ static void set_program_order(peal_compilation *c, rank_view *v)
     int count = 0;
     v->program_order = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
     for (int first = 0, end; first < v->message_count; first = end) {
-        end = first + 1;
-        while (end < v->message_count &&
-               v->message[end].own_statement == v->message[first].own_statement)
-            end++;
-        for (int kind = 0; kind < 4; kind++)
+        int phases = 0;
+        for (end = first; end < v->message_count &&
+                          v->message[end].own_statement == v->message[first].own_statement;
+             end++)
+            phases = v->message[end].phase >= phases ? v->message[end].phase + 1 : phases;
+        for (int kind = 0; kind < 2 * phases; kind++)
             for (int i = first; i < end; i++)
                 if (2 * v->message[i].phase + !v->message[i].outgoing == kind)
                     v->program_order[count++] = i;

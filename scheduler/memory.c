@@ -5,6 +5,7 @@
  * so that both arrive with one line. */
 #include "scheduler/compilation.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { LINE = 128, SMALL_SLOT = 24, SLOTS = 2 };
@@ -43,20 +44,23 @@ static void place_messages(const rank_view *v, segment_map *map)
     }
 }
 
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
 static void list_peers(peal_compilation *c, const rank_view *v, segment_map *map)
 {
-    bool *is_peer = PEAL_ARENA_ARRAY(c->arena, bool, c->machine.ranks);
+    map->peer = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
     for (int i = 0; i < v->message_count; i++)
-        is_peer[v->message[i].peer] = true;
-    for (int rank = 0; rank < c->machine.ranks; rank++)
-        map->peer_count += is_peer[rank];
-    map->peer = PEAL_ARENA_ARRAY(c->arena, int, map->peer_count);
+        map->peer[i] = v->message[i].peer;
+    qsort(map->peer, (size_t)v->message_count, sizeof(*map->peer), by_number);
+    for (int i = 0; i < v->message_count; i++)
+        if (!i || map->peer[i] != map->peer[i - 1])
+            map->peer[map->peer_count++] = map->peer[i];
     map->ready = PEAL_ARENA_ARRAY(c->arena, int64_t, map->peer_count);
-    for (int rank = 0, count = 0; rank < c->machine.ranks; rank++)
-        if (is_peer[rank]) {
-            map->ready[count] = reserve(&map->bytes, 8);
-            map->peer[count++] = rank;
-        }
+    for (int i = 0; i < map->peer_count; i++)
+        map->ready[i] = reserve(&map->bytes, 8);
 }
 
 const segment_map *map_segment(peal_compilation *c, rank_view *v)

@@ -30,29 +30,21 @@ peal_box piece_target(const peal_piece *piece)
 
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
 {
-    if (v->message_count == v->message_capacity) {
-        int capacity = v->message_capacity ? 2 * v->message_capacity : 8;
-        rank_message *grown = PEAL_ARENA_ARRAY(c->arena, rank_message, capacity);
-        if (v->message_count)
-            memcpy(grown, v->message, (size_t)v->message_count * sizeof(*grown));
-        v->message = grown;
-        v->message_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, v->message, v->message_count, v->message_capacity);
     v->message[v->message_count] = m;
     return &v->message[v->message_count++];
 }
 
-static void add_end(peal_compilation *c, rank_view *v, message_end end)
+static void reserve_ends(peal_compilation *c, rank_view *v, int64_t more)
 {
-    if (v->end_count == v->end_capacity) {
-        int capacity = v->end_capacity ? 2 * v->end_capacity : 8;
-        message_end *grown = PEAL_ARENA_ARRAY(c->arena, message_end, capacity);
-        if (v->end_count)
-            memcpy(grown, v->end, (size_t)v->end_count * sizeof(*grown));
-        v->end = grown;
-        v->end_capacity = capacity;
-    }
-    v->end[v->end_count++] = end;
+    int64_t capacity = v->end_count + more;
+    if (capacity <= v->end_capacity)
+        return;
+    message_end *grown = PEAL_ARENA_ARRAY(c->arena, message_end, capacity);
+    if (v->end_count)
+        memcpy(grown, v->end, (size_t)v->end_count * sizeof(*grown));
+    v->end = grown;
+    v->end_capacity = (int)capacity;
 }
 
 bool is_active(const rank_view *v, const peal_statement *s)
@@ -63,22 +55,34 @@ bool is_active(const rank_view *v, const peal_statement *s)
     return active;
 }
 
-static peal_status constant_at(peal_compilation *c, const rank_view *v, int array, int64_t index,
-                               int64_t *out, peal_source source)
+/* Contents of a constant list on a rank. */
+typedef struct constant_list {
+    int array; /* -1: none */
+    peal_type type;
+    peal_constant values;
+} constant_list;
+
+static peal_status open_list(peal_compilation *c, const rank_view *v, int array, constant_list *out)
 {
-    peal_constant constant;
-    peal_status status = c->graph->constant(c->graph, array, v->rank, c->machine.ranks, &constant);
-    if (status)
-        return status;
-    peal_type type = array_type(c, array);
-    if (index >= constant.count || (type != PEAL_I32 && type != PEAL_I64))
+    *out = (constant_list){.array = array};
+    if (array < 0)
+        return PEAL_STATUS_OK;
+    out->type = array_type(c, array);
+    return c->graph->constant(c->graph, array, v->rank, c->machine.ranks, &out->values);
+}
+
+static peal_status constant_at(peal_compilation *c, const rank_view *v, const constant_list *list,
+                               int64_t index, int64_t *out, peal_source source)
+{
+    peal_type type = list->type;
+    if (index >= list->values.count || (type != PEAL_I32 && type != PEAL_I64))
         return peal_report(c->diagnostics, PEAL_E136, source,
                            "give an integer buffer with enough elements",
                            "`%s` (%s, %lld elements on rank %d) has no element %lld",
-                           array_name(c, array), peal_type_name(type), (long long)constant.count,
-                           v->rank, (long long)index);
-    *out = type == PEAL_I32 ? ((const int32_t *)constant.data)[index]
-                            : ((const int64_t *)constant.data)[index];
+                           array_name(c, list->array), peal_type_name(type),
+                           (long long)list->values.count, v->rank, (long long)index);
+    *out = type == PEAL_I32 ? ((const int32_t *)list->values.data)[index]
+                            : ((const int64_t *)list->values.data)[index];
     return PEAL_STATUS_OK;
 }
 
@@ -97,8 +101,9 @@ static int64_t peer_count(peal_compilation *c, const rank_view *v, const peal_pe
 }
 
 /* Rank of peer k; -1: nobody there. */
-static peal_status peer_at(peal_compilation *c, const rank_view *v, const peal_peers *p, int64_t k,
-                           int64_t *out, int direction[PEAL_RANK_AXES])
+static peal_status peer_at(peal_compilation *c, const rank_view *v, const peal_peers *p,
+                           const constant_list *list, int64_t k, int64_t *out,
+                           int direction[PEAL_RANK_AXES])
 {
     peal_status status = PEAL_STATUS_OK;
     *out = k;
@@ -112,7 +117,7 @@ static peal_status peer_at(peal_compilation *c, const rank_view *v, const peal_p
         status = peal_expr_integer(p->rank, &v->scope, 0, out, c->diagnostics);
         break;
     case PEAL_PEER_LIST:
-        status = constant_at(c, v, p->list, k, out, p->source);
+        status = constant_at(c, v, list, k, out, p->source);
         break;
     case PEAL_PEER_ALONG: {
         int position[PEAL_RANK_AXES] = {v->position[0], v->position[1], v->position[2]};
@@ -132,36 +137,50 @@ static peal_status peer_at(peal_compilation *c, const rank_view *v, const peal_p
     return status;
 }
 
-/* Which elements of the statement's array go to (or come from) peer k of `count`. */
-static peal_status piece_of(peal_compilation *c, const rank_view *v, const peal_statement *s,
-                            const peal_box *all, int64_t k, int64_t count, peal_box *out)
+/* What the ends of a statement on a rank have in common. */
+typedef struct statement_ends {
+    const peal_statement *s;
+    int64_t count;                /* peers, some of which may not be there */
+    constant_list peers, offsets; /* where it names lists */
+    bool cut;                     /* each peer has elements of its own */
+    int64_t each;                 /* so many, if no list says where they begin */
+    peal_box all;
+} statement_ends;
+
+static peal_status check_offsets(peal_compilation *c, const statement_ends *e)
 {
-    const peal_message_statement *m = &s->u.message;
-    int64_t lo = 0, hi = 0, each = 0;
-    peal_status status = PEAL_STATUS_OK;
-    *out = *all;
-    if ((m->offsets >= 0 || m->offset) && !is_plain_buffer(c, m->points.array))
-        return peal_report(c->diagnostics, PEAL_E138, s->source, "use a buffer without `box`",
+    const peal_message_statement *m = &e->s->u.message;
+    if (e->cut && !is_plain_buffer(c, m->points.array))
+        return peal_report(c->diagnostics, PEAL_E138, e->s->source, "use a buffer without `box`",
                            "`offsets` count elements; `%s` has coordinates",
                            array_name(c, m->points.array));
-    if (m->offsets >= 0) {
-        status = constant_at(c, v, m->offsets, k, &lo, m->peers.source);
-        if (!status)
-            status = constant_at(c, v, m->offsets, k + 1, &hi, m->peers.source);
-    } else if (m->offset) {
-        status = peal_expr_integer(m->offset, &v->scope, 0, &each, c->diagnostics);
-        if (!status && (peal_multiply_overflows(k, each, &lo) || peal_add_overflows(lo, each, &hi)))
-            lo = -1;
-    } else if (count > 1 && s->kind == PEAL_STATEMENT_RECV)
-        return peal_report(c->diagnostics, PEAL_E138, s->source,
+    if (!e->cut && e->count > 1 && e->s->kind == PEAL_STATEMENT_RECV)
+        return peal_report(c->diagnostics, PEAL_E138, e->s->source,
                            "say `offsets:` (a buffer, or elements a peer)",
                            "%lld peers would all be received into the same elements of `%s`",
-                           (long long)count, array_name(c, m->points.array));
-    else
-        return PEAL_STATUS_OK;
+                           (long long)e->count, array_name(c, m->points.array));
+    return PEAL_STATUS_OK;
+}
+
+/* Which elements of the statement's array go to (or come from) peer k. */
+static peal_status piece_of(peal_compilation *c, const rank_view *v, const statement_ends *e,
+                            int64_t k, peal_box *out)
+{
+    const peal_message_statement *m = &e->s->u.message;
+    int64_t lo = 0, hi = 0;
+    peal_status status = PEAL_STATUS_OK;
+    *out = e->all;
+    if (!e->cut)
+        return status;
+    if (m->offsets >= 0) {
+        status = constant_at(c, v, &e->offsets, k, &lo, m->peers.source);
+        if (!status)
+            status = constant_at(c, v, &e->offsets, k + 1, &hi, m->peers.source);
+    } else if (peal_multiply_overflows(k, e->each, &lo) || peal_add_overflows(lo, e->each, &hi))
+        lo = -1;
     if (!status && (lo < 0 || hi < lo || hi > v->layout[m->points.array].stored.hi[0]))
         status = peal_report(
-            c->diagnostics, PEAL_E138, s->source,
+            c->diagnostics, PEAL_E138, e->s->source,
             "offsets grow from 0 to at most the buffer's count",
             "elements [%lld, %lld) of peer %lld are outside `%s`, which has %lld on rank %d",
             (long long)lo, (long long)hi, (long long)k, array_name(c, m->points.array),
@@ -171,36 +190,58 @@ static peal_status piece_of(peal_compilation *c, const rank_view *v, const peal_
     return status;
 }
 
-static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const peal_statement *s)
+static peal_status begin_ends(peal_compilation *c, rank_view *v, const peal_statement *s,
+                              message_end *common, statement_ends *out)
 {
     const peal_message_statement *m = &s->u.message;
     box_list boxes;
-    int64_t tag, count = peer_count(c, v, &m->peers);
     peal_status status = points_of(c, v, &m->points, &boxes);
+    *out = (statement_ends){.s = s,
+                            .count = peer_count(c, v, &m->peers),
+                            .cut = m->offsets >= 0 || m->offset};
     if (!status)
-        status = peal_expr_integer(m->tag, &v->scope, 0, &tag, c->diagnostics);
+        status = peal_expr_integer(m->tag, &v->scope, 0, &common->tag, c->diagnostics);
     if (!status && boxes.count > 1)
         status = peal_report(c->diagnostics, PEAL_E129, m->points.source, "send one box",
                              "a message of %d boxes", boxes.count);
-    for (int64_t k = 0; !status && k < count; k++) {
-        message_end end = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
-                           .statement = s->id,
-                           .tag = tag,
-                           .array = m->points.array,
-                           .directed = m->peers.kind == PEAL_PEER_DIRECTION,
-                           .source = s->source};
+    if (status || !out->count)
+        return status;
+    out->all = boxes.count ? boxes.box[0] : (peal_box){.axis_count = 1};
+    status = open_list(c, v, m->peers.kind == PEAL_PEER_LIST ? m->peers.list : -1, &out->peers);
+    if (!status)
+        status = open_list(c, v, m->offsets, &out->offsets);
+    if (!status && m->offsets < 0)
+        status = peal_expr_integer(m->offset, &v->scope, 0, &out->each, c->diagnostics);
+    reserve_ends(c, v, out->count);
+    return status;
+}
+
+static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const peal_statement *s)
+{
+    const peal_message_statement *m = &s->u.message;
+    message_end end = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
+                       .statement = s->id,
+                       .array = m->points.array,
+                       .directed = m->peers.kind == PEAL_PEER_DIRECTION};
+    statement_ends common;
+    bool checked = false;
+    peal_status status = begin_ends(c, v, s, &end, &common);
+    for (int64_t k = 0; !status && k < common.count; k++) {
         int64_t peer;
-        status = peer_at(c, v, &m->peers, k, &peer, end.direction);
+        status = peer_at(c, v, &m->peers, &common.peers, k, &peer, end.direction);
         if (status || peer < 0)
             continue;
-        peal_box all = boxes.count ? boxes.box[0] : (peal_box){.axis_count = 1};
         if (!end.outgoing)
             for (int a = 0; a < PEAL_RANK_AXES; a++)
                 end.direction[a] = -end.direction[a];
         end.peer = (int)peer;
-        status = piece_of(c, v, s, &all, k, count, &end.box);
+        if (!checked)
+            status = check_offsets(c, &common);
+        checked = true;
         if (!status)
-            add_end(c, v, end);
+            status = piece_of(c, v, &common, k, &end.box);
+        if (!status)
+            v->end[v->end_count++] = end;
     }
     return status;
 }
@@ -218,7 +259,6 @@ peal_status make_ends(peal_compilation *c, rank_view *v)
         if (status && !first)
             first = status;
     }
-    sort_ends(c, v);
     return first;
 }
 

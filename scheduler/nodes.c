@@ -6,27 +6,13 @@
 
 void add_node(peal_compilation *c, node_list *list, node *n)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 8;
-        node **grown = PEAL_ARENA_ARRAY(c->arena, node *, capacity);
-        if (list->count)
-            memcpy(grown, list->item, (size_t)list->count * sizeof(*grown));
-        list->item = grown;
-        list->capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, list->item, list->count, list->capacity);
     list->item[list->count++] = n;
 }
 
 void add_touch(peal_compilation *c, node *n, touch t)
 {
-    if (n->touch_count == n->touch_capacity) {
-        int capacity = n->touch_capacity ? 2 * n->touch_capacity : 8;
-        touch *grown = PEAL_ARENA_ARRAY(c->arena, touch, capacity);
-        if (n->touch_count)
-            memcpy(grown, n->touch, (size_t)n->touch_count * sizeof(*grown));
-        n->touch = grown;
-        n->touch_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, n->touch, n->touch_count, n->touch_capacity);
     n->touch[n->touch_count++] = t;
 }
 
@@ -188,6 +174,8 @@ static void add_messages(peal_compilation *c, rank_view *v, node_list *list,
             continue;
         node *n = new_node(c, outgoing ? NODE_SEND : NODE_RECV, s, event);
         n->message = i;
+        n->touch = PEAL_ARENA_ARRAY(c->arena, touch, m->piece_count);
+        n->touch_capacity = m->piece_count;
         for (int k = 0; k < m->piece_count; k++) {
             const peal_piece *p = &m->piece[k];
             peal_box target = {.axis_count = v->layout[p->target_array].stored.axis_count};
@@ -227,7 +215,7 @@ static void add_local(peal_compilation *c, rank_view *v, node_list *list, const 
 static void add_folds(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s,
                       int task)
 {
-    int count = v->task[task].reduction_count, event = 4 * s->id + 1;
+    int count = v->task[task].reduction_count, event = EVENTS * s->id + 1;
     const peal_expr *needed = v->task[task].needed;
     node_list *into = list;
     node *region = NULL;
@@ -246,24 +234,62 @@ static void add_folds(peal_compilation *c, rank_view *v, node_list *list, const 
     }
 }
 
+static void add_combines(peal_compilation *c, rank_view *v, node_list *list,
+                         const peal_statement *s, int level, int event)
+{
+    for (int i = 0; i < s->u.reduce.item_count; i++) {
+        int task = v->statement[s->id].task + level * s->u.reduce.item_count + i;
+        if (v->task[task].hi > v->task[task].lo)
+            add_launch(c, v, list, s, task, event);
+    }
+}
+
+static bool folds_on(const rank_view *v, const peal_statement *s, int level)
+{
+    int items = s->u.reduce.item_count;
+    const peal_schedule_task *t = &v->task[v->statement[s->id].task + level * items];
+    for (int i = 0; i < items; i++)
+        if (t[i].hi > t[i].lo)
+            return true;
+    return false;
+}
+
+/* A reduction up a tree, level by level, and down again. */
+static void add_tree(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s)
+{
+    int levels = v->statement[s->id].levels, event = EVENTS * s->id;
+    for (int level = 0; level < levels; level++) {
+        if (folds_on(v, s, level))
+            add_local(c, v, list, s, event + level);
+        add_messages(c, v, list, s, level, true, event + level);
+        add_messages(c, v, list, s, level, false, event + level + 1);
+        add_combines(c, v, list, s, level, event + level + 1);
+    }
+    for (int phase = levels; phase < 2 * levels; phase++) {
+        add_messages(c, v, list, s, phase, true, event + phase);
+        add_messages(c, v, list, s, phase, false, event + phase + 1);
+    }
+}
+
 static void add_reduction(peal_compilation *c, rank_view *v, node_list *list,
                           const peal_statement *s)
 {
-    add_local(c, v, list, s, 4 * s->id);
-    add_messages(c, v, list, s, 0, true, 4 * s->id);
-    add_messages(c, v, list, s, 0, false, 4 * s->id + 1);
-    for (int i = 0; i < s->u.reduce.item_count; i++) {
-        int task = v->statement[s->id].task + i;
-        if (v->task[task].hi > v->task[task].lo)
-            add_launch(c, v, list, s, task, 4 * s->id + 1);
+    int event = EVENTS * s->id;
+    if (v->statement[s->id].levels) {
+        add_tree(c, v, list, s);
+        return;
     }
-    add_messages(c, v, list, s, 1, true, 4 * s->id + 1);
-    add_messages(c, v, list, s, 1, false, 4 * s->id + 2);
+    add_local(c, v, list, s, event);
+    add_messages(c, v, list, s, 0, true, event);
+    add_messages(c, v, list, s, 0, false, event + 1);
+    add_combines(c, v, list, s, 0, event + 1);
+    add_messages(c, v, list, s, 1, true, event + 1);
+    add_messages(c, v, list, s, 1, false, event + 2);
 }
 
 static void add_swap(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s)
 {
-    node *n = new_node(c, NODE_SWAP, s, 4 * s->id);
+    node *n = new_node(c, NODE_SWAP, s, EVENTS * s->id);
     n->first = s->u.swap.first;
     n->second = s->u.swap.second;
     add_touch(c, n, fixed_touch(n->first, true, &v->layout[n->first].stored));
@@ -300,21 +326,14 @@ static void make_body(peal_compilation *c, rank_view *v, const peal_body *body, 
 
 static void add_repeat(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s)
 {
-    if (v->loop_count == v->loop_capacity) {
-        int capacity = v->loop_capacity ? 2 * v->loop_capacity : 4;
-        peal_schedule_loop *grown = PEAL_ARENA_ARRAY(c->arena, peal_schedule_loop, capacity);
-        if (v->loop_count)
-            memcpy(grown, v->loop, (size_t)v->loop_count * sizeof(*grown));
-        v->loop = grown;
-        v->loop_capacity = capacity;
-    }
-    node *n = new_node(c, NODE_LOOP, s, 4 * s->id);
+    PEAL_ARENA_ROOM(c->arena, v->loop, v->loop_count, v->loop_capacity);
+    node *n = new_node(c, NODE_LOOP, s, EVENTS * s->id);
     int index = n->loop = v->loop_count++;
     add_loop(c, &v->loop[index], &s->u.loop);
     make_body(c, v, &s->u.loop.body, &n->body);
     if (s->u.loop.until)
         v->loop[index].decision =
-            add_decision(c, v, &n->body, s, s->u.loop.until, "until", 4 * s->id + 3);
+            add_decision(c, v, &n->body, s, s->u.loop.until, "until", EVENTS * s->id + 3);
     order_body(c, v, &n->body);
     touch_children(c, n);
     add_node(c, list, n);
@@ -323,7 +342,7 @@ static void add_repeat(peal_compilation *c, rank_view *v, node_list *list, const
 static void make_statement(peal_compilation *c, rank_view *v, node_list *list,
                            const peal_statement *s)
 {
-    int event = 4 * s->id, task = v->statement[s->id].task;
+    int event = EVENTS * s->id, task = v->statement[s->id].task;
     switch (s->kind) {
     case PEAL_STATEMENT_TASK:
         add_launch(c, v, list, s, task, event);
@@ -389,9 +408,9 @@ static void make_body(peal_compilation *c, rank_view *v, const peal_body *body, 
         if (!(uses & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
             make_statement(c, v, list, s);
         else {
-            node *region = new_node(c, NODE_IF, s, 4 * s->id);
+            node *region = new_node(c, NODE_IF, s, EVENTS * s->id);
             if (uses & PEAL_USES_ELEMENT)
-                region->decision = add_decision(c, v, list, s, s->when, "when", 4 * s->id);
+                region->decision = add_decision(c, v, list, s, s->when, "when", EVENTS * s->id);
             else
                 region->condition = s->when;
             make_statement(c, v, &region->body, s);
@@ -415,7 +434,7 @@ peal_status make_nodes(peal_compilation *c, rank_view *v)
     add_loop(c, &v->outer, &c->graph->step);
     if (c->graph->step.until)
         v->outer.decision = add_decision(c, v, &v->step, NULL, c->graph->step.until, "until",
-                                         4 * c->graph->statement_count);
+                                         EVENTS * c->graph->statement_count);
     make_body(c, v, &c->graph->finish, &v->finish);
     order_body(c, v, &v->setup);
     order_body(c, v, &v->step);

@@ -21,7 +21,7 @@ bool nodes_conflict(const node *a, const node *b)
     if (a->statement == b->statement && a->statement >= 0 &&
         ((a->kind == NODE_SEND && (b->kind == NODE_SEND || b->kind == NODE_RECV)) ||
          (a->kind == NODE_RECV && b->kind == NODE_RECV)) &&
-        a->event / 4 == b->event / 4 && b->event - a->event <= 1)
+        a->event / EVENTS == b->event / EVENTS && b->event - a->event <= 1)
         return false; /* of one exchange: own cells are sent, distinct halo cells are received */
     for (int i = 0; i < a->touch_count; i++)
         for (int k = 0; k < b->touch_count; k++)

@@ -6,14 +6,7 @@
 
 int add_task(peal_compilation *c, rank_view *v, const peal_statement *s, peal_task_kind kind)
 {
-    if (v->task_count == v->task_capacity) {
-        int capacity = v->task_capacity ? 2 * v->task_capacity : 16;
-        peal_schedule_task *grown = PEAL_ARENA_ARRAY(c->arena, peal_schedule_task, capacity);
-        if (v->task_count)
-            memcpy(grown, v->task, (size_t)v->task_count * sizeof(*grown));
-        v->task = grown;
-        v->task_capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(c->arena, v->task, v->task_count, v->task_capacity);
     peal_tiling *one = PEAL_ARENA_NEW(c->arena, peal_tiling);
     *one =
         (peal_tiling){.box = {.hi = {1, 1, 1, 1}}, .extent = {1, 1, 1, 1}, .count = {1, 1, 1, 1}};

@@ -126,10 +126,10 @@ static void try_factors(const peal_compilation *c, search *s, int axis, int left
         try_factors(c, s, axis + 1, left);
         return;
     }
-    for (int f = 1; f <= left; f++)
-        if (left % f == 0) {
-            s->dims[axis] = f;
-            try_factors(c, s, axis + 1, left / f);
+    for (int f = 1; f <= left / f; f++)
+        for (int pair = 0; pair < 2 && left % f == 0; pair++) {
+            s->dims[axis] = pair ? left / f : f;
+            try_factors(c, s, axis + 1, left / s->dims[axis]);
         }
 }
 

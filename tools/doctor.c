@@ -107,7 +107,7 @@ static void look_at_parts(peal_findings *out)
                                : "`peal run -n N` starts processes; mpirun, srun, prun can too");
     findings_add(out, "hwloc", PEAL_HAVE_HWLOC ? FINDING_ON : FINDING_OFF,
                  PEAL_HAVE_HWLOC ? "thread placement" : "built without it: threads aren't placed");
-    findings_add(out, "gpu", FINDING_OFF, "this version has only the host backend");
+    look_at_gpus(out);
     findings_add(out, "network", FINDING_OFF, "this version has no transport between hosts");
 }
 

@@ -8,10 +8,10 @@
 typedef struct peal_finding {
     char name[24];
     enum { FINDING_ON, FINDING_OFF, FINDING_FAILED } state;
-    char text[200];
+    char text[240];
 } peal_finding;
 
-enum { MAX_FINDINGS = 32 };
+enum { MAX_FINDINGS = 256 };
 
 typedef struct peal_findings {
     peal_finding item[MAX_FINDINGS];
@@ -20,6 +20,9 @@ typedef struct peal_findings {
 
 void findings_add(peal_findings *findings, const char *name, int state, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The GPUs of this machine: what they can do, how they are linked, which transports they have. */
+void look_at_gpus(peal_findings *out);
 
 /* Sends a pattern round the ring of `ranks` ranks of this job, in every mode that can, and compares
  * what arrives, every element of every step. Collective. */

@@ -90,7 +90,8 @@ static peal_status run_once(peal_session *session, peal_mode mode, int ranks, do
                                  .mode = peal_mode_name(mode),
                                  .ranks = ranks,
                                  .threads = 1,
-                                 .deadline_s = deadline_s};
+                                 .deadline_s = deadline_s,
+                                 .backend = "host"};
     peal_status status = make_graph(&graph);
     if (status == PEAL_STATUS_OK)
         status = peal_graph_compile(graph, session, &options, &plan);

@@ -65,15 +65,15 @@ static int name_length(const char *edge)
     return end ? (int)(end - edge) : (int)strlen(edge);
 }
 
-static void print_modes(const peal_graph_data *graph)
+static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph)
 {
     puts("mode      can run  why not");
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        const char *reason = mode_refusal(graph, (peal_mode)mode);
+        const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
         printf("%-9s %-8s %s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
                reason ? reason : "");
     }
-    printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(graph)));
+    printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(backend, graph)));
 }
 
 static void print_paths(const message_paths *paths, int ranks)
@@ -98,12 +98,13 @@ static void print_paths(const message_paths *paths, int ranks)
          "credits: messages whose sender waits until the previous one was consumed.");
 }
 
-static void print_json(const peal_graph_data *graph, const peal_machine *machine,
-                       const int dims[PEAL_RANK_AXES], const message_paths *paths)
+static void print_json(const peal_backend_ops *backend, const peal_graph_data *graph,
+                       const peal_machine *machine, const int dims[PEAL_RANK_AXES],
+                       const message_paths *paths)
 {
     json_t *object = json_begin("peal.explain/1"), *modes = json_array(), *list = json_array();
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        const char *reason = mode_refusal(graph, (peal_mode)mode);
+        const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
         json_t *item = json_object();
         json_object_set_new(item, "mode", json_string(peal_mode_name((peal_mode)mode)));
         json_object_set_new(item, "applicable", json_boolean(!reason));
@@ -125,19 +126,20 @@ static void print_json(const peal_graph_data *graph, const peal_machine *machine
     json_object_set_new(object, "ranks", json_integer(machine->ranks));
     json_object_set_new(object, "dims", json_pack("[i,i,i]", dims[0], dims[1], dims[2]));
     json_object_set_new(object, "modes", modes);
-    json_object_set_new(object, "auto", json_string(peal_mode_name(mode_automatic(graph))));
+    json_object_set_new(object, "auto",
+                        json_string(peal_mode_name(mode_automatic(backend, graph))));
     json_object_set_new(object, "paths", list);
     json_print(object);
 }
 
-static peal_status explain(const peal_options *options, const peal_graph_data *graph,
-                           const peal_machine *machine, message_paths *paths,
-                           peal_diagnostics *diagnostics)
+static peal_status explain(const peal_options *options, const peal_backend_ops *backend,
+                           const peal_graph_data *graph, const peal_machine *machine,
+                           message_paths *paths, peal_diagnostics *diagnostics)
 {
     peal_compilation *compilation = NULL;
     int dims[PEAL_RANK_AXES];
-    peal_status status =
-        peal_compilation_create(graph, machine, mode_automatic(graph), diagnostics, &compilation);
+    peal_status status = peal_compilation_create(graph, machine, mode_automatic(backend, graph),
+                                                 diagnostics, &compilation);
     if (status == PEAL_STATUS_OK)
         status = peal_compilation_check(compilation);
     paths->ranks = machine->ranks < PRINTED_RANKS ? machine->ranks : PRINTED_RANKS;
@@ -150,12 +152,12 @@ static peal_status explain(const peal_options *options, const peal_graph_data *g
     if (status == PEAL_STATUS_OK) {
         peal_compilation_dims(compilation, dims);
         if (options->format == FORMAT_JSON) {
-            print_json(graph, machine, dims, paths);
+            print_json(backend, graph, machine, dims, paths);
         } else {
             printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name,
                    machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
                    machine->processes, machine->processes == 1 ? "" : "es");
-            print_modes(graph);
+            print_modes(backend, graph);
             print_paths(paths, machine->ranks);
         }
     }
@@ -168,11 +170,14 @@ peal_status explain_spec(const peal_options *options, peal_diagnostics *diagnost
     peal_spec spec = {0};
     peal_machine machine;
     message_paths paths = {.count = 0};
+    const peal_backend_ops *backend = backend_described(options, diagnostics);
+    if (!backend)
+        return PEAL_STATUS_ENVIRONMENT;
     peal_status status = machine_of(options, diagnostics, &machine);
     if (status == PEAL_STATUS_OK)
         status = spec_open(options, diagnostics, &spec);
     if (status == PEAL_STATUS_OK)
-        status = explain(options, spec.data, &machine, &paths, diagnostics);
+        status = explain(options, backend, spec.data, &machine, &paths, diagnostics);
     spec_close(&spec);
     return status;
 }

@@ -3,6 +3,8 @@
 #include "tools/job.h"
 #include "tools/output.h"
 
+#include "runtime/device.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -14,7 +16,7 @@
 static const peal_source nowhere;
 
 /* What a run assumes, too: the second level of today's cores, within a factor of two. */
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, DEVICE_LANES = 2 };
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -232,24 +234,51 @@ peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostic
                                    : machine_cores() / processes;
     int hosted = (ranks + processes - 1) / processes;
     int workers = threads / hosted > 1 ? threads / hosted : 1;
+    bool accelerator = options->backend && !strcmp(options->backend, "cuda");
+    if (accelerator)
+        workers = DEVICE_LANES;
     *out = (peal_machine){.ranks = ranks,
                           .processes = processes,
                           .workers = file->workers && !options->threads ? file->workers : workers,
+                          .accelerator = accelerator,
                           .cache_bytes = given.cache ? given.cache : MIB};
     return PEAL_STATUS_OK;
 }
 
-const char *mode_refusal(const peal_graph_data *graph, peal_mode mode)
+const peal_backend_ops *backend_described(const peal_options *options,
+                                          peal_diagnostics *diagnostics)
 {
-    const char *reason = peal_backend_host.refuses(mode);
+    bool cuda = options->backend && !strcmp(options->backend, "cuda");
+    const peal_backend_ops *backend = cuda ? peal_backend_named("cuda") : &peal_backend_host;
+    const char *reason = NULL;
+    if (backend)
+        return backend;
+    peal_device_count(&reason);
+    peal_report(diagnostics, PEAL_E381, nowhere, NULL, "--backend cuda: %s", reason);
+    return NULL;
+}
+
+const peal_backend_ops *backend_expected(const peal_options *options)
+{
+    const char *reason, *name = options->backend ? options->backend : "auto";
+    const peal_backend_ops *backend = peal_backend_accelerated();
+    if (!strcmp(name, "host") || !backend)
+        return &peal_backend_host;
+    return !strcmp(name, "cuda") || backend->count(&reason) > 0 ? backend : &peal_backend_host;
+}
+
+const char *mode_refusal(const peal_backend_ops *backend, const peal_graph_data *graph,
+                         peal_mode mode)
+{
+    const char *reason = backend->refuses(mode);
     return reason ? reason : peal_graph_refuses(graph, mode);
 }
 
-peal_mode mode_automatic(const peal_graph_data *graph)
+peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data *graph)
 {
-    static const peal_mode order[] = {PEAL_MODE_FUSED, PEAL_MODE_STREAM};
-    for (int i = 0; i < 2; i++)
-        if (!mode_refusal(graph, order[i]))
+    static const peal_mode order[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM};
+    for (int i = 0; i < 3; i++)
+        if (!mode_refusal(backend, graph, order[i]))
             return order[i];
     return PEAL_MODE_SYNC;
 }

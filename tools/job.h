@@ -6,6 +6,7 @@
 #include "scheduler/scheduler.h"
 #include "tools/options.h"
 
+#include <peal/plugin/backend.h>
 #include <peal/plugin/machine.h>
 
 /* A spec that was read and resolved. */
@@ -24,10 +25,19 @@ void spec_close(peal_spec *spec);
 peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
                        peal_machine *out);
 
-/* NULL: the graph can run in the mode on the host; else why not. */
-const char *mode_refusal(const peal_graph_data *graph, peal_mode mode);
-/* The first of fused, stream, sync that can run. */
-peal_mode mode_automatic(const peal_graph_data *graph);
+/* The backend that a verb which runs nothing describes: the host's, unless --backend cuda names the
+ * GPUs' (whether there are any or not: the same input gives the same output everywhere). NULL: this
+ * build lacks it (reported). */
+const peal_backend_ops *backend_described(const peal_options *options,
+                                          peal_diagnostics *diagnostics);
+/* The backend that a run of a spec takes, if nothing speaks against it. */
+const peal_backend_ops *backend_expected(const peal_options *options);
+
+/* NULL: the graph can run in the mode on the backend; else why not. */
+const char *mode_refusal(const peal_backend_ops *backend, const peal_graph_data *graph,
+                         peal_mode mode);
+/* The first of fused, graph (on accelerators), stream, sync that can run. */
+peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data *graph);
 
 /* Bytes of the cache of one core; 1 MiB if unknown. Cores that this process may use. */
 int64_t machine_cache_bytes(void);

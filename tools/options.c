@@ -13,6 +13,8 @@ typedef enum option_id {
     OPTION_STEPS,
     OPTION_DEADLINE,
     OPTION_MODE,
+    OPTION_BACKEND,
+    OPTION_LOWER,
     OPTION_VERIFY,
     OPTION_CHECK_FOOTPRINTS,
     OPTION_ALLOW_OUTSIDE,
@@ -47,6 +49,9 @@ static const option_info table[] = {
     {"deadline", 0, true, VERB_RUN, OPTION_DEADLINE, "a time such as 30s or 500ms"},
     {"mode", 0, true, VERB_RUN | VERB_PLAN, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
+    {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
+    {"lower", 0, true, VERB_RUN, OPTION_LOWER,
+     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,steps=N"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_CHECK, OPTION_ALLOW_OUTSIDE, NULL},
@@ -127,6 +132,12 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_MODE:
         options->mode_given = true;
         return parse_mode(value, &options->mode);
+    case OPTION_BACKEND:
+        options->backend = value;
+        return !strcmp(value, "auto") || !strcmp(value, "host") || !strcmp(value, "cuda");
+    case OPTION_LOWER:
+        options->lowering = value;
+        return true;
     case OPTION_RANK:
         return parse_int(value, 0, (1 << 20) - 1, &options->rank);
     case OPTION_FORMAT:

@@ -37,6 +37,8 @@ typedef struct peal_options {
     int64_t deadline_ns;
     int mode; /* a peal_mode, MODE_AUTO or MODE_ALL */
     bool mode_given;
+    const char *lowering; /* forced choices of a device's backend */
+    const char *backend;  /* NULL, "auto", "host" or "cuda" */
     output_format format;
     bool verify, check_footprints, allow_outside, print_json, quiet, help;
     const char *machine; /* NULL: this one */

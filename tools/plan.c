@@ -43,14 +43,17 @@ static peal_status print_modes(const peal_options *options, const peal_graph_dat
                                const peal_machine *machine, json_t *list,
                                peal_diagnostics *diagnostics)
 {
+    const peal_backend_ops *backend = backend_described(options, diagnostics);
+    if (!backend)
+        return PEAL_STATUS_ENVIRONMENT;
     peal_status status = PEAL_STATUS_OK;
     for (int mode = 0; mode < PEAL_MODE_COUNT && status == PEAL_STATUS_OK; mode++) {
-        bool wanted = options->mode == MODE_ALL    ? !mode_refusal(graph, (peal_mode)mode)
-                      : options->mode == MODE_AUTO ? mode == (int)mode_automatic(graph)
+        bool wanted = options->mode == MODE_ALL    ? !mode_refusal(backend, graph, (peal_mode)mode)
+                      : options->mode == MODE_AUTO ? mode == (int)mode_automatic(backend, graph)
                                                    : mode == options->mode;
         if (!wanted)
             continue;
-        const char *reason = mode_refusal(graph, (peal_mode)mode);
+        const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
         if (reason)
             return peal_report(diagnostics, PEAL_E408, nowhere,
                                "`peal explain SPEC` shows which modes can run it", "mode %s: %s",
@@ -96,7 +99,8 @@ const peal_command plan_command = {
     "\n"
     "  -n, --ranks N      for this many ranks (default 1)\n"
     "      --rank R       only this rank's (default: all)\n"
-    "      --mode M       serial, sync, stream, fused, auto (default) or all\n"
+    "      --mode M       serial, sync, stream, graph, fused, auto (default) or all\n"
+    "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
     "      --set K=V      override a param\n"
     "      --processes P  ranks live in this many processes (default: one each)\n"
     "      --threads T    workers a process\n"

@@ -178,7 +178,9 @@ static void report_signal(const peal_run *run, peal_status status)
 /* One process of the job (maybe the only one). */
 static peal_status run_member(const peal_options *options, peal_diagnostics *diagnostics)
 {
-    peal_run run = {.options = options, .rows = {.quiet = options->quiet}};
+    peal_run run = {.options = options,
+                    .rows = {.quiet = options->quiet},
+                    .backend = backend_expected(options)};
     if (options->format == FORMAT_JSON)
         run.rows.rows = json_array();
     signals_catch();
@@ -204,6 +206,15 @@ static peal_status run_member(const peal_options *options, peal_diagnostics *dia
     return status;
 }
 
+/* A process a rank; on GPUs at most a process a GPU. */
+static int default_processes(const peal_options *options, int ranks)
+{
+    const peal_backend_ops *backend = backend_expected(options);
+    const char *reason;
+    int devices = backend->count ? backend->count(&reason) : 0;
+    return devices > 0 && devices < ranks ? devices : ranks;
+}
+
 static peal_status run_verb(const peal_options *options, peal_diagnostics *diagnostics)
 {
     if (options->format == FORMAT_DOT)
@@ -214,7 +225,7 @@ static peal_status run_verb(const peal_options *options, peal_diagnostics *diagn
         return run_member(options, diagnostics);
     warn_of_copies(diagnostics);
     int ranks = options->ranks ? options->ranks : 1;
-    int processes = options->processes ? options->processes : ranks;
+    int processes = options->processes ? options->processes : default_processes(options, ranks);
     if (processes == 1)
         return run_member(options, diagnostics);
     if (!PEAL_HAVE_PMIX)
@@ -232,11 +243,13 @@ const peal_command run_command = {
     "spec runs its kernels. Under mpirun, srun or prun each process takes part.\n"
     "\n"
     "  -n, --ranks N         ranks (default 1; under a launcher its processes)\n"
-    "      --mode M          serial, sync, stream, fused, all, or auto (default)\n"
+    "      --mode M          serial, sync, stream, graph, fused, all, or auto (default)\n"
+    "      --backend B       host, cuda, or auto (default): GPUs if each process has one\n"
     "      --verify          compare with serial, bit for bit\n"
     "      --set K=V         override a param\n"
     "      --steps S         stop after S steps\n"
-    "      --processes P     processes that share the ranks (default: one each)\n"
+    "      --processes P     processes that share the ranks (default: one each, at most\n"
+    "                        one a GPU)\n"
     "      --threads T       workers a process (default: its share of the cores)\n"
     "      --deadline D      longest wait without progress (default 30s); a kernel\n"
     "                        that doesn't return is not interrupted\n"

@@ -36,7 +36,9 @@ typedef struct peal_run {
     int ranks, processes, workers;
     int dims[PEAL_RANK_AXES];
     uint64_t hash;
-    char description[256];
+    char description[384];
+    const peal_backend_ops *backend;
+    char device[120]; /* of this process; "" on the host */
 } peal_run;
 
 /* Runs the graph in one mode (or MODE_AUTO) and fills the next result. Collective. */

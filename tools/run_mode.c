@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/run.h"
 
+#include "runtime/device.h"
 #include "runtime/session.h"
 
 #include <pthread.h>
@@ -110,15 +111,19 @@ static void remember_plan(peal_run *run, const peal_plan *plan)
     run->hash = peal_plan_hash(plan);
     peal_plan_dims(plan, run->dims);
     peal_plan_describe(plan, run->description, sizeof(run->description));
+    if (run->backend->open)
+        run->backend->describe(peal_session_device(run->session, NULL), run->device,
+                               sizeof(run->device));
     if (!run->leads || run->options->format != FORMAT_TEXT || run->options->quiet ||
         run->result_count > 1)
         return;
     if (run->options->mode != MODE_ALL)
         printf("%s: %s\n", run->spec.data->name, run->description);
     else
-        printf("%s: %d ranks (%d x %d x %d) in %d process%s, every mode in turn\n",
+        printf("%s: %d ranks (%d x %d x %d) in %d process%s%s%s, every mode in turn\n",
                run->spec.data->name, run->ranks, run->dims[0], run->dims[1], run->dims[2],
-               run->processes, run->processes == 1 ? "" : "es");
+               run->processes, run->processes == 1 ? "" : "es", run->device[0] ? " on " : "",
+               run->device);
 }
 
 /* With serial's digest at hand, equal digests; and with --verify, or if they differ, every bit. */
@@ -175,12 +180,14 @@ peal_status run_mode(peal_run *run, int mode)
                                       .check_footprints = options->check_footprints,
                                       .allow_outside = options->allow_outside,
                                       .row = prints ? row_table_add : NULL,
-                                      .row_user = &run->rows};
+                                      .row_user = &run->rows,
+                                      .backend = options->backend,
+                                      .lowering = options->lowering};
     mode_result *result = &run->result[run->result_count++];
-    *result =
-        (mode_result){.mode = mode == MODE_AUTO ? mode_automatic(run->spec.data) : (peal_mode)mode};
+    *result = (mode_result){.mode = mode == MODE_AUTO ? mode_automatic(run->backend, run->spec.data)
+                                                      : (peal_mode)mode};
     if (mode != MODE_AUTO)
-        result->refusal = mode_refusal(run->spec.data, (peal_mode)mode);
+        result->refusal = mode_refusal(run->backend, run->spec.data, (peal_mode)mode);
     if (result->refusal && options->mode == MODE_ALL)
         return PEAL_STATUS_OK;
     peal_plan *plan = NULL;
@@ -188,6 +195,7 @@ peal_status run_mode(peal_run *run, int mode)
     if (status != PEAL_STATUS_OK)
         return status;
     result->mode = peal_plan_mode(plan);
+    run->backend = peal_backend_named(peal_plan_backend(plan));
     remember_plan(run, plan);
     status = execute(run, plan, result, verify);
     peal_plan_destroy(plan);

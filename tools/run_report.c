@@ -143,6 +143,9 @@ void report_json(const peal_run *run, peal_status status)
     json_object_set_new(object, "exit", json_integer(status));
     if (run->spec.data)
         json_object_set_new(object, "name", json_string(run->spec.data->name));
+    json_object_set_new(object, "backend", json_string(run->backend->name));
+    if (run->device[0])
+        json_object_set_new(object, "device", json_string(run->device));
     json_object_set_new(object, "ranks", json_integer(run->ranks));
     json_object_set_new(object, "processes", json_integer(run->processes));
     json_object_set_new(object, "workers", json_integer(run->workers));

@@ -2,6 +2,8 @@
 #include "tools/command.h"
 #include "tools/output.h"
 
+#include "runtime/device.h"
+
 #include "peal_config.h"
 
 static const struct {
@@ -16,19 +18,24 @@ enum { PART_COUNT = sizeof(parts) / sizeof(*parts) };
 
 static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
+    const peal_backend_ops *accelerated = peal_backend_accelerated();
     (void)diagnostics;
     if (options->format == FORMAT_JSON) {
         json_t *object = json_begin("peal.version/1");
         json_object_set_new(object, "version", json_string(PEAL_VERSION));
         json_object_set_new(object, "compiler", json_string(__VERSION__));
-        json_object_set_new(object, "backends", json_pack("[s]", peal_backend_host.name));
+        json_t *backends = json_pack("[s]", peal_backend_host.name);
+        if (accelerated)
+            json_array_append_new(backends, json_string(accelerated->name));
+        json_object_set_new(object, "backends", backends);
         for (int i = 0; i < PART_COUNT; i++)
             json_object_set_new(object, parts[i].name, json_boolean(parts[i].found));
         json_print(object);
         return PEAL_STATUS_OK;
     }
     printf("peal %s\n", PEAL_VERSION);
-    printf("  %-9s %s\n", "backends", peal_backend_host.name);
+    printf("  %-9s %s%s%s\n", "backends", peal_backend_host.name, accelerated ? " " : "",
+           accelerated ? accelerated->name : "");
     for (int i = 0; i < PART_COUNT; i++)
         printf("  %-9s %-4s %s\n", parts[i].name, parts[i].found ? "yes" : "no", parts[i].what);
     printf("  %-9s %s\n", "compiler", __VERSION__);

@@ -66,6 +66,10 @@ const cuda_task_kernel *cuda_kernels_task(const cuda_kernels *kernels,
                                           const peal_schedule_task *task);
 CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which);
 
+/* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
+ * then on they store no flag. An abort that releases waits by other means stores 1 here first. */
+CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels);
+
 /* For tests and `peal plan --emit`: the translation unit, readable, in the arena. */
 peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena, const char **out);
 /* Compiles text to PTX for compute_90 without a driver or device, through the same options as

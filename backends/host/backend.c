@@ -158,9 +158,11 @@ static int64_t progress(const peal_backend_plan *plan)
     return atomic_load_explicit(&((peal_backend_plan *)plan)->steps_done, memory_order_relaxed);
 }
 
-static peal_function function(const peal_backend_plan *plan, int index, int task, bool partials)
+static peal_function function(const peal_backend_plan *plan, int index, int task, bool partials,
+                              void **user)
 {
     const host_task *bound = &plan->rank[index].task[task];
+    *user = bound->call.user;
     return partials ? bound->full : bound->bare;
 }
 

@@ -6,7 +6,8 @@
 #define _GNU_SOURCE
 #include "backends/host/compile.h"
 
-#include "backends/host/sha256.h"
+#include "base/cache.h"
+#include "base/sha256.h"
 #include "peal_config.h"
 
 #include <dlfcn.h>
@@ -67,7 +68,7 @@ static bool make_folder(compile_job *job, const char *cache)
     job->folder = mkdtemp(path);
     if (!job->folder || mkdir(in_folder(job, "peal"), 0700) != 0)
         return false;
-    for (const host_header *h = peal_kernel_headers; h->name; h++)
+    for (const peal_text_file *h = peal_kernel_headers; h->name; h++)
         if (!write_file(in_folder(job, peal_arena_print(job->request->arena, "peal/%s", h->name)),
                         h->text))
             return false;
@@ -82,7 +83,7 @@ static void remove_folder(const compile_job *job)
         return;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlink(in_folder(job, names[i]));
-    for (const host_header *h = peal_kernel_headers; h->name; h++)
+    for (const peal_text_file *h = peal_kernel_headers; h->name; h++)
         unlink(in_folder(job, peal_arena_print(job->request->arena, "peal/%s", h->name)));
     rmdir(in_folder(job, "peal"));
     rmdir(job->folder);
@@ -178,7 +179,7 @@ static void read_errors(const compile_job *job, host_compile_result *out)
 {
     peal_arena *arena = job->request->arena;
     host_compile_error *list = PEAL_ARENA_ARRAY(arena, host_compile_error, MOST_ERRORS);
-    char *text = host_file_read(in_folder(job, "errors"), NULL);
+    char *text = peal_file_read(in_folder(job, "errors"), NULL);
     char *rest = NULL;
 
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL;
@@ -206,7 +207,7 @@ static void read_errors(const compile_job *job, host_compile_result *out)
 }
 
 /* What -march=native means depends on the processor; its description names it. */
-static void add_processor(host_sha256 *hash)
+static void add_processor(peal_sha256 *hash)
 {
     FILE *file = fopen("/proc/cpuinfo", "re");
     char line[8192];
@@ -216,30 +217,30 @@ static void add_processor(host_sha256 *hash)
                                            "flags",     "Features",   "CPU part"};
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
             if (strncmp(line, keys[i], strlen(keys[i])) == 0)
-                host_sha256_add(hash, line, strlen(line));
+                peal_sha256_add(hash, line, strlen(line));
     }
     if (file)
         fclose(file);
 }
 
 static void make_key(const compile_job *job, const char *preprocessed, const char *version,
-                     char key[HOST_SHA256_TEXT])
+                     char key[PEAL_SHA256_TEXT])
 {
-    unsigned char digest[HOST_SHA256_BYTES];
-    host_sha256 hash;
+    unsigned char digest[PEAL_SHA256_BYTES];
+    peal_sha256 hash;
 
-    host_sha256_init(&hash);
-    host_sha256_add(&hash, PEAL_VERSION, sizeof(PEAL_VERSION));
-    host_sha256_add(&hash, version, strlen(version) + 1);
+    peal_sha256_init(&hash);
+    peal_sha256_add(&hash, PEAL_VERSION, sizeof(PEAL_VERSION));
+    peal_sha256_add(&hash, version, strlen(version) + 1);
     for (int i = 0; i < job->compiler_words; i++)
-        host_sha256_add(&hash, job->compiler[i], strlen(job->compiler[i]) + 1);
+        peal_sha256_add(&hash, job->compiler[i], strlen(job->compiler[i]) + 1);
     for (int i = 0; flags[i]; i++)
-        host_sha256_add(&hash, flags[i], strlen(flags[i]) + 1);
-    host_sha256_add(&hash, job->request->fma ? "f" : "n", 1);
+        peal_sha256_add(&hash, flags[i], strlen(flags[i]) + 1);
+    peal_sha256_add(&hash, job->request->fma ? "f" : "n", 1);
     add_processor(&hash);
-    host_sha256_add(&hash, preprocessed, strlen(preprocessed));
-    host_sha256_finish(&hash, digest);
-    host_sha256_text(digest, key);
+    peal_sha256_add(&hash, preprocessed, strlen(preprocessed));
+    peal_sha256_finish(&hash, digest);
+    peal_sha256_text(digest, key);
 }
 
 static peal_status load(const compile_job *job, const char *path, host_compile_result *out)
@@ -276,7 +277,7 @@ static peal_status build(const compile_job *job, const char *entry, host_compile
     }
     status = load(job, object, out);
     if (!status && entry)
-        host_cache_store(object, entry);
+        peal_cache_store(object, entry);
     return status;
 }
 
@@ -284,7 +285,7 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
 {
     const char *words[MOST_WORDS];
     int count = 0, code = 0;
-    char key[HOST_SHA256_TEXT];
+    char key[PEAL_SHA256_TEXT];
 
     words[count++] = "--version";
     peal_status status = spawn(job, words, count, in_folder(job, "version"), &code);
@@ -301,13 +302,13 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
         read_errors(job, out);
         return PEAL_STATUS_OK;
     }
-    out->preprocessed = host_file_read(in_folder(job, "kernels.i"), NULL);
-    char *version = host_file_read(in_folder(job, "version"), NULL);
+    out->preprocessed = peal_file_read(in_folder(job, "kernels.i"), NULL);
+    char *version = peal_file_read(in_folder(job, "version"), NULL);
     make_key(job, out->preprocessed ? out->preprocessed : "", version ? version : "", key);
     free(version);
     const char *entry =
         cache ? peal_arena_print(job->request->arena, "%s/%s.so", cache, key) : NULL;
-    if (entry && host_cache_check(entry)) {
+    if (entry && peal_cache_check(entry)) {
         out->was_cached = true;
         return load(job, entry, out);
     }
@@ -319,7 +320,7 @@ peal_status host_compile(const host_compile_request *request, host_compile_resul
     compile_job job = {.request = request};
     peal_source nowhere = {0};
     const char *cache =
-        host_cache_open(request->cache_folder, request->arena, request->diagnostics);
+        peal_cache_open(request->cache_folder, request->arena, request->diagnostics);
     peal_status status = PEAL_STATUS_OK;
 
     *out = (host_compile_result){0};

@@ -4,13 +4,10 @@
 
 #include "base/arena.h"
 #include "base/diagnostic.h"
+#include "base/text_file.h"
 
-/* The headers that kernels include, as text: an uninstalled peal finds them too. Ends with {0, 0}.
- */
-typedef struct host_header {
-    const char *name, *text;
-} host_header;
-extern const host_header peal_kernel_headers[];
+/* The headers that kernels include: an uninstalled peal finds them too. */
+extern const peal_text_file peal_kernel_headers[];
 
 /* A message of the compiler that is an error. */
 typedef struct host_compile_error {
@@ -41,15 +38,5 @@ typedef struct host_compile_result {
  * failed has been reported: no compiler (E203), it died (E208), the result cannot be loaded (E208).
  */
 peal_status host_compile(const host_compile_request *request, host_compile_result *out);
-
-/* cache.c. The folder of the cache, made if need be, or NULL (reported as a warning, E207): then
- * nothing is kept. */
-const char *host_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics);
-/* Whether the entry is there and has the contents that were stored. */
-bool host_cache_check(const char *path);
-/* Adds to the file at path the trailer that host_cache_check verifies, and moves it to target. */
-bool host_cache_store(const char *path, const char *target);
-/* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read. */
-char *host_file_read(const char *path, size_t *bytes);
 
 #endif

@@ -1,189 +1,29 @@
-/* `load` and `save`: each rank reads and writes its own points of a global .npy array.
- *
- * Every rank may create the file: all write the same header and set the same size, none truncates,
- * so their order does not matter. */
-#define _GNU_SOURCE
+/* `load` and `save` tasks. */
 #include "backends/host/execute.h"
 #include "backends/host/walk.h"
 
-#include "base/box.h"
-#include "base/npy.h"
+#include "base/array_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-typedef struct file_job {
-    host_rank *rank;
-    const peal_schedule_task *task;
-    const peal_schedule_array *array;
-    unsigned char *first; /* address of the first stored point */
-    const char *path;
-    peal_arena *arena; /* of this call */
-    int fd;
-    int64_t data; /* offset of the data */
-} file_job;
-
-static int axis_count(const file_job *job)
-{
-    int count = job->array->layout.part.axis_count;
-    return count > 0 ? count : 1;
-}
-
-static peal_status failed(const file_job *job, const char *what, int error)
-{
-    return peal_report(job->rank->plan->late, PEAL_E210, job->task->source,
-                       "check the folder, its permissions and the room on the disk",
-                       "cannot %s `%s`: %s", what, job->path, error ? strerror(error) : "it ended");
-}
-
-static bool open_job(file_job *job, host_context *context, const host_task *task,
-                     const host_frame *frame)
+static bool move_file(host_context *context, const host_task *task, const host_frame *frame,
+                      peal_status (*move)(const peal_array_file *request))
 {
     host_rank *rank = context->rank;
-    const peal_schedule *schedule = rank->schedule;
-    const peal_graph_data *graph = schedule->graph;
-    peal_scope scope;
-    const char *name = NULL;
+    peal_array_file request = {.schedule = rank->schedule,
+                               .task = task->source,
+                               .first = rank->first[frame->binding[task->source->array]],
+                               .diagnostics = rank->plan->late};
 
-    *job = (file_job){.rank = rank,
-                      .task = task->source,
-                      .array = &schedule->array[task->source->array],
-                      .first = rank->first[frame->binding[task->source->array]],
-                      .arena = peal_arena_create(),
-                      .fd = -1};
-    int depth = schedule->loop_depth > 0 ? schedule->loop_depth : 1;
-    const char **counter = PEAL_ARENA_ARRAY(job->arena, const char *, depth + 1);
-    for (int i = 0; i < depth; i++)
-        counter[i] = i == 0 ? "step" : "";
-    for (int i = 0; i <= schedule->loop_count; i++) {
-        const peal_schedule_loop *loop = rank->loop[i].source;
-        if (loop->counter && loop->depth < depth)
-            counter[loop->depth] = loop->counter;
-    }
-    host_scope_fill(rank, frame, &scope);
-    peal_status status =
-        peal_template_expand(task->source->file, &scope, counter, task->source->source, job->arena,
-                             &name, rank->plan->late);
-    if (status)
-        return host_fail(rank->plan, status);
-    job->path = name;
-    if (*name != '/' && graph->folder && strcmp(graph->folder, ".") != 0)
-        job->path = peal_arena_print(job->arena, "%s/%s", graph->folder, name);
-    return true;
-}
-
-static bool close_job(file_job *job, peal_status status)
-{
-    if (job->fd >= 0 && close(job->fd) != 0 && !status)
-        status = failed(job, "finish", errno);
-    bool good = status == PEAL_STATUS_OK || host_fail(job->rank->plan, status);
-    peal_arena_destroy(job->arena);
-    return good;
-}
-
-/* One run along x: pread or pwrite until all is done. */
-static peal_status transfer(const file_job *job, bool save, unsigned char *at, int64_t bytes,
-                            int64_t offset)
-{
-    while (bytes > 0) {
-        ssize_t done = save ? pwrite(job->fd, at, (size_t)bytes, offset)
-                            : pread(job->fd, at, (size_t)bytes, offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return failed(job, save ? "write" : "read", done < 0 ? errno : 0);
-        at += done;
-        bytes -= done;
-        offset += done;
-    }
-    return PEAL_STATUS_OK;
-}
-
-/* My own points that the file has. */
-static peal_status transfer_box(const file_job *job, bool save)
-{
-    const peal_schedule_task *task = job->task;
-    const peal_layout *layout = &job->array->layout;
-    int64_t bytes = (int64_t)peal_type_bytes(job->array->type);
-    peal_box file = {.axis_count = axis_count(job)};
-    int64_t step[PEAL_AXES], points = 1, p[PEAL_AXES];
-    peal_status status = PEAL_STATUS_OK;
-
-    for (int k = 0; k < PEAL_AXES; k++) {
-        int64_t size = task->file_shape[k] > 0 ? task->file_shape[k] : 1;
-        file.lo[k] = task->file_lo[k];
-        file.hi[k] = task->file_lo[k] + size;
-        step[k] = points;
-        points *= size;
-    }
-    peal_box mine = peal_box_intersect(&layout->own, &file);
-    if (peal_box_is_empty(&mine))
-        return PEAL_STATUS_OK;
-    p[0] = mine.lo[0];
-    for (p[3] = mine.lo[3]; p[3] < mine.hi[3]; p[3]++)
-        for (p[2] = mine.lo[2]; p[2] < mine.hi[2]; p[2]++)
-            for (p[1] = mine.lo[1]; p[1] < mine.hi[1] && !status; p[1]++) {
-                int64_t in_file = 0, in_memory = 0;
-                for (int k = 0; k < PEAL_AXES; k++) {
-                    in_file += (p[k] - file.lo[k]) * step[k];
-                    in_memory += (p[k] - layout->stored.lo[k]) * layout->stride[k];
-                }
-                status = transfer(job, save, job->first + in_memory * bytes,
-                                  (mine.hi[0] - mine.lo[0]) * bytes, job->data + in_file * bytes);
-            }
-    return status;
+    host_scope_fill(rank, frame, &request.scope);
+    peal_status status = move(&request);
+    return status == PEAL_STATUS_OK || host_fail(rank->plan, status);
 }
 
 bool host_file_load(host_context *context, const host_task *task, const host_frame *frame)
 {
-    file_job job;
-    peal_npy npy;
-
-    if (!open_job(&job, context, task, frame)) {
-        peal_arena_destroy(job.arena);
-        return false;
-    }
-    job.fd = open(job.path, O_RDONLY | O_CLOEXEC);
-    if (job.fd < 0)
-        return close_job(&job, failed(&job, "open", errno));
-    peal_status status =
-        peal_npy_read_header(job.fd, job.path, task->source->source, &npy, job.rank->plan->late);
-    if (!status)
-        status = peal_npy_check(&npy, job.path, task->source->source, job.array->type,
-                                axis_count(&job), task->source->file_shape, job.rank->plan->late);
-    if (!status) {
-        job.data = npy.data_offset;
-        status = transfer_box(&job, false);
-    }
-    return close_job(&job, status);
+    return move_file(context, task, frame, peal_array_file_load);
 }
 
 bool host_file_save(host_context *context, const host_task *task, const host_frame *frame)
 {
-    char header[PEAL_NPY_HEADER_BYTES];
-    file_job job;
-    int64_t bytes;
-
-    if (!open_job(&job, context, task, frame)) {
-        peal_arena_destroy(job.arena);
-        return false;
-    }
-    job.fd = open(job.path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (job.fd < 0)
-        return close_job(&job, failed(&job, "create", errno));
-    job.data = (int64_t)peal_npy_make_header(job.array->type, axis_count(&job),
-                                             task->source->file_shape, header);
-    bytes = (int64_t)peal_type_bytes(job.array->type);
-    for (int k = 0; k < axis_count(&job); k++)
-        bytes *= task->source->file_shape[k];
-    peal_status status = transfer(&job, true, (unsigned char *)header, job.data, 0);
-    if (!status && ftruncate(job.fd, job.data + bytes) != 0)
-        status = failed(&job, "size", errno);
-    if (!status)
-        status = transfer_box(&job, true);
-    return close_job(&job, status);
+    return move_file(context, task, frame, peal_array_file_save);
 }

@@ -217,7 +217,7 @@ host_count *host_counts_create(peal_arena *arena, int count);
 peal_status host_rank_prepare(host_plan *plan, int index);
 /* share.c: tiles by worker and what they wait for. */
 void host_shares_prepare(host_rank *rank);
-void host_needs_prepare(host_rank *rank);
+peal_status host_needs_prepare(host_rank *rank);
 /* kernels.c: functions of the tasks of all ranks. */
 peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out);
 void host_kernels_destroy(host_kernels *kernels);

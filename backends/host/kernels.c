@@ -8,11 +8,9 @@
 #include "backends/host/kernels.h"
 
 #include "backends/host/compile.h"
+#include "base/kernel_source.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +24,13 @@ typedef struct kernel_call {
     bool is_reported;
 } kernel_call;
 
-typedef struct kernel_file {
-    const char *path;
-    char *text;
-} kernel_file;
-
 struct host_kernels {
     peal_arena *arena;
     const peal_backend_desc *desc;
     const peal_graph_data *graph;
     kernel_call *call;
     int call_count;
-    kernel_file *file;
+    peal_kernel_files files;
     void *library;
 };
 
@@ -48,61 +41,43 @@ static const char *type_of(const peal_schedule *schedule, int array)
     return peal_type_c_name(schedule->array[array].type);
 }
 
-static void print_call(const peal_schedule *schedule, const peal_schedule_task *task, FILE *call,
-                       FILE *signature)
+static void print_call(const peal_schedule *schedule, const peal_schedule_task *task, FILE *call)
 {
-    static const char *const modes[] = {"READ", "UPDATE", "WRITE"};
-
     fprintf(call, "peal_kernel_%s(call->tile", task->kernel);
-    fprintf(signature, "PEAL_KERNEL(%s)(peal_tile t", task->kernel);
     for (int i = 0; i < task->access_count; i++) {
         const peal_task_access *access = &task->access[i];
         const char *type = type_of(schedule, access->array);
         fprintf(call, ", (%s%s *)call->view[%d].base, peal_strides_of_(&call->view[%d])",
                 access->mode == PEAL_READ_ACCESS ? "const " : "", type, i, i);
-        fprintf(signature, ", PEAL_%s(%s, %s)", modes[access->mode], type,
-                schedule->array[access->array].name);
     }
     for (int i = 0; i < task->reduction_count; i++) {
         const char *type = type_of(schedule, task->reduction[i].array);
         fprintf(call, ", (%s *)PARTIAL(%d)", type, i);
-        fprintf(signature, ", PEAL_REDUCE(%s, %s)", type,
-                schedule->array[task->reduction[i].array].name);
     }
     for (int i = 0; i < task->argument_count; i++) {
         bool real = task->argument_is_real[i];
         fprintf(call, ", (%s)call->argument[%d].%s", real ? "double" : "long", i,
                 real ? "real" : "integer");
-        fprintf(signature, ", %s argument_%d", real ? "double" : "long", i + 1);
     }
     fprintf(call, ")");
-    fprintf(signature, ")");
 }
 
 static void describe_call(peal_arena *arena, const peal_schedule *schedule,
                           const peal_schedule_task *task, kernel_call *out)
 {
-    char *text = NULL, *signature = NULL;
+    char *text = NULL;
     size_t bytes = 0;
     FILE *call = open_memstream(&text, &bytes);
-    FILE *user = open_memstream(&signature, &bytes);
 
-    if (!call || !user)
+    if (!call)
         abort();
-    print_call(schedule, task, call, user);
+    print_call(schedule, task, call);
     fclose(call);
-    fclose(user);
     *out = (kernel_call){.kernel = task->kernel,
                          .text = peal_arena_copy_text(arena, text),
-                         .signature = peal_arena_copy_text(arena, signature),
+                         .signature = peal_kernel_signature(arena, schedule, task),
                          .task = task};
     free(text);
-    free(signature);
-}
-
-static bool needs_kernel(const peal_schedule_task *task)
-{
-    return task->kind == PEAL_TASK_KERNEL && !task->function && task->kernel;
 }
 
 static void collect_calls(host_kernels *kernels)
@@ -118,7 +93,7 @@ static void collect_calls(host_kernels *kernels)
         for (int t = 0; t < schedule->task_count; t++) {
             kernel_call *call = &kernels->call[kernels->call_count];
             int same = 0;
-            if (!needs_kernel(&schedule->task[t]))
+            if (!peal_kernel_is_needed(&schedule->task[t]))
                 continue;
             describe_call(kernels->arena, schedule, &schedule->task[t], call);
             while (same < kernels->call_count && strcmp(kernels->call[same].text, call->text) != 0)
@@ -128,63 +103,7 @@ static void collect_calls(host_kernels *kernels)
     }
 }
 
-/* The user's files. */
-
-static bool is_inside(const char *folder, const char *path)
-{
-    char real_folder[PATH_MAX], real_path[PATH_MAX];
-    size_t length;
-
-    if (!realpath(folder, real_folder) || !realpath(path, real_path))
-        return true; /* does not exist: reported when it is read */
-    length = strlen(real_folder);
-    return strcmp(real_folder, "/") == 0 ||
-           (strncmp(real_path, real_folder, length) == 0 && real_path[length] == '/');
-}
-
-static peal_status read_files(host_kernels *kernels)
-{
-    const peal_graph_data *graph = kernels->graph;
-    const char *folder = graph->folder && *graph->folder ? graph->folder : ".";
-    peal_diagnostics *diagnostics = kernels->desc->diagnostics;
-    peal_status status = PEAL_STATUS_OK;
-
-    kernels->file = PEAL_ARENA_ARRAY(kernels->arena, kernel_file, graph->kernel_count + 1);
-    for (int i = 0; i < graph->kernel_count; i++) {
-        const char *name = graph->kernels[i];
-        kernel_file *file = &kernels->file[i];
-        file->path = name;
-        if (*name != '/' && strcmp(folder, ".") != 0)
-            file->path = peal_arena_print(kernels->arena, "%s/%s", folder, name);
-        if (!kernels->desc->allow_outside && !is_inside(folder, file->path)) {
-            status =
-                peal_report(diagnostics, PEAL_E204, graph->kernels_source,
-                            "move it there, or allow it with --allow-outside",
-                            "kernel file `%s` is outside the spec's folder `%s`", name, folder);
-            continue;
-        }
-        file->text = host_file_read(file->path, NULL);
-        if (!file->text)
-            status = peal_report(diagnostics, PEAL_E201, graph->kernels_source,
-                                 "names of kernel files are relative to the spec's folder",
-                                 "cannot read the kernel file `%s`: %s", file->path,
-                                 errno ? strerror(errno) : "it is not a file");
-    }
-    return status;
-}
-
 /* The source. */
-
-static void print_line_directive(FILE *out, const char *path)
-{
-    fprintf(out, "\n#line 1 \"");
-    for (; *path; path++) {
-        if (*path == '"' || *path == '\\')
-            fputc('\\', out);
-        fputc(*path, out);
-    }
-    fprintf(out, "\"\n");
-}
 
 static void print_trampolines(const host_kernels *kernels, FILE *out)
 {
@@ -198,8 +117,7 @@ static void print_trampolines(const host_kernels *kernels, FILE *out)
         fprintf(out, "#define PARTIAL(index) call->partial[index]\n");
         /* A call alone would convert an integer to a double, or cut a real number. The tile has a
          * name of its own here: a buffer may be called t. */
-        const char *parameters =
-            strchr(kernels->call[i].signature, ')') + sizeof(")(peal_tile t") - 1;
+        const char *parameters = peal_kernel_parameters(kernels->call[i].signature);
         fprintf(out,
                 "#line 1 \"<task %d>\"\nvoid peal_run_%d(const peal_call *call)\n{\n"
                 "    void (*const fits)(peal_tile peal_tile_%s = peal_kernel_%s;\n"
@@ -222,41 +140,14 @@ static char *print_source(const host_kernels *kernels)
     if (!out)
         abort();
     fprintf(out, "#include <peal/kernel.h>\n");
-    for (int i = 0; i < kernels->graph->kernel_count; i++) {
-        print_line_directive(out, kernels->file[i].path);
-        fputs(kernels->file[i].text, out);
-    }
+    for (int i = 0; i < kernels->files.count; i++)
+        peal_kernel_file_print(&kernels->files.file[i], out);
     print_trampolines(kernels, out);
     fclose(out);
     return text;
 }
 
 /* What the compiler said. */
-
-/* Where the user's files define a kernel; its task's place if they don't. */
-static peal_source place_of(const host_kernels *kernels, const kernel_call *call)
-{
-    peal_source source = call->task->source;
-    size_t length = strlen(call->kernel);
-
-    for (int i = 0; i < kernels->graph->kernel_count; i++) {
-        const char *text = kernels->file[i].text;
-        for (const char *at = strstr(text, "PEAL_KERNEL("); at;
-             at = strstr(at + 1, "PEAL_KERNEL(")) {
-            const char *name = at + strlen("PEAL_KERNEL(");
-            while (isspace((unsigned char)*name))
-                name++;
-            if (strncmp(name, call->kernel, length) != 0 ||
-                (name[length] != ')' && !isspace((unsigned char)name[length])))
-                continue;
-            source = (peal_source){.file = kernels->file[i].path, .line = 1, .column = 1};
-            for (const char *c = text; c < at; c++)
-                source.line += *c == '\n';
-            return source;
-        }
-    }
-    return source;
-}
 
 /* The names of all kernels in the preprocessed text. */
 static const char **kernel_names(peal_arena *arena, const char *text, size_t *count)
@@ -291,12 +182,8 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
             found = found || strcmp(names[k], call->kernel) == 0;
         if (found)
             continue;
-        const char *near = peal_nearest_word(call->kernel, names, count);
-        const char *hint =
-            near ? peal_arena_print(kernels->arena, "did you mean `%s`?", near)
-                 : peal_arena_print(kernels->arena, "write %s { ... }", call->signature);
-        status = peal_report(kernels->desc->diagnostics, PEAL_E202, call->task->source, hint,
-                             "no kernel file defines PEAL_KERNEL(%s)", call->kernel);
+        status = peal_kernel_report_missing(kernels->desc->diagnostics, kernels->arena, call->task,
+                                            call->signature, names, count);
     }
     return status;
 }
@@ -305,14 +192,11 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
 static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
                                  const host_compile_error *error)
 {
-    const char *hint = peal_arena_print(kernels->arena, "the task needs %s", call->signature);
-
     if (call->is_reported)
         return PEAL_STATUS_SPEC;
     call->is_reported = true;
-    return peal_report(kernels->desc->diagnostics, PEAL_E206, place_of(kernels, call), hint,
-                       "kernel `%s` does not fit task `%s`: %s", call->kernel, call->task->name,
-                       error->message);
+    return peal_kernel_report_misfit(kernels->desc->diagnostics, kernels->arena, &kernels->files,
+                                     call->task, call->signature, error->message);
 }
 
 static peal_status report_errors(const host_kernels *kernels, const host_compile_result *result)
@@ -334,20 +218,6 @@ static peal_status report_errors(const host_kernels *kernels, const host_compile
 }
 
 /* Building. */
-
-static const char **folders_of(const host_kernels *kernels)
-{
-    int count = kernels->graph->kernel_count;
-    const char **folders = PEAL_ARENA_ARRAY(kernels->arena, const char *, count + 1);
-
-    for (int i = 0; i < count; i++) {
-        const char *slash = strrchr(kernels->file[i].path, '/');
-        folders[i] = !slash ? "."
-                            : peal_arena_copy_bytes(kernels->arena, kernels->file[i].path,
-                                                    (size_t)(slash - kernels->file[i].path) + 1);
-    }
-    return folders;
-}
 
 static peal_status find_functions(host_kernels *kernels)
 {
@@ -373,7 +243,7 @@ static peal_status build(host_kernels *kernels)
     char *source = print_source(kernels);
     host_compile_result result;
     host_compile_request request = {.source = source,
-                                    .folder = folders_of(kernels),
+                                    .folder = kernels->files.folder,
                                     .folder_count = kernels->graph->kernel_count,
                                     .fma = kernels->graph->fma,
                                     .cache_folder = kernels->desc->cache_folder,
@@ -399,11 +269,9 @@ static peal_status prepare(host_kernels *kernels)
     if (kernels->call_count == 0)
         return PEAL_STATUS_OK;
     if (kernels->graph->kernel_count == 0)
-        return peal_report(kernels->desc->diagnostics, PEAL_E202, kernels->call[0].task->source,
-                           "name the C file that has it: `kernels: file.c`",
-                           "no kernel file defines PEAL_KERNEL(%s): the graph names none",
-                           kernels->call[0].kernel);
-    return read_files(kernels);
+        return peal_kernel_report_no_files(kernels->desc->diagnostics, kernels->call[0].task);
+    return peal_kernel_files_read(kernels->graph, kernels->desc->allow_outside, kernels->arena,
+                                  kernels->desc->diagnostics, &kernels->files);
 }
 
 /* NULL: no memory. */
@@ -425,6 +293,9 @@ static host_kernels *open_kernels(const peal_backend_desc *desc)
 
 peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out)
 {
+    *out = NULL;
+    if (desc->kernels) /* they come from elsewhere */
+        return PEAL_STATUS_OK;
     host_kernels *kernels = open_kernels(desc);
     if (!kernels)
         return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
@@ -452,8 +323,6 @@ void host_kernels_destroy(host_kernels *kernels)
 {
     if (!kernels)
         return;
-    for (int i = 0; kernels->file && i < kernels->graph->kernel_count; i++)
-        free(kernels->file[i].text);
     if (kernels->library)
         dlclose(kernels->library);
     peal_arena_destroy(kernels->arena);
@@ -466,7 +335,7 @@ bool host_kernels_bind(const host_kernels *kernels, const peal_schedule *schedul
     *full = *bare = task->function;
     if (task->function)
         return true;
-    if (!needs_kernel(task))
+    if (!peal_kernel_is_needed(task))
         return false;
     kernel_call wanted;
     describe_call(kernels->arena, schedule, task, &wanted);

@@ -56,6 +56,19 @@ static void prepare_arrays(host_rank *rank)
     }
 }
 
+/* The caller's function, a kernel lent by the backend that asks for this plan, or one built here.
+ */
+static bool bind_kernel(host_rank *rank, const peal_schedule_task *source, host_task *task)
+{
+    const peal_kernel_source *lent = rank->plan->desc.kernels;
+    if (lent && !source->function)
+        return lent->bind(lent->user, rank->schedule, source, &task->full, &task->bare,
+                          &task->call.user);
+    task->full = task->bare = source->function;
+    return source->function ||
+           host_kernels_bind(rank->plan->kernels, rank->schedule, source, &task->full, &task->bare);
+}
+
 static peal_status prepare_task(host_rank *rank, const peal_schedule_task *source, host_task *task)
 {
     peal_arena *arena = rank->plan->arena;
@@ -100,7 +113,7 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
                   task->has_constant_arguments && source->reduction_count == 0;
     if (status || source->kind != PEAL_TASK_KERNEL)
         return status;
-    if (!host_kernels_bind(rank->plan->kernels, rank->schedule, source, &task->full, &task->bare))
+    if (!bind_kernel(rank, source, task))
         return peal_report(rank->plan->desc.diagnostics, PEAL_E900, source->source, NULL,
                            "task `%s` has no function", source->name);
     return PEAL_STATUS_OK;
@@ -311,7 +324,7 @@ peal_status host_rank_prepare(host_plan *plan, int index)
     rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
     host_shares_prepare(rank);
     if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)
-        host_needs_prepare(rank);
+        status = host_needs_prepare(rank);
     prepare_first_message(rank);
-    return PEAL_STATUS_OK;
+    return status;
 }

@@ -45,14 +45,7 @@ typedef struct run_list {
 
 static void add_run(peal_arena *arena, run_list *list, host_run run)
 {
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 1;
-        host_run *grown = PEAL_ARENA_ARRAY(arena, host_run, capacity);
-        if (list->count > 0)
-            memcpy(grown, list->run, (size_t)list->count * sizeof(host_run));
-        list->run = grown;
-        list->capacity = capacity;
-    }
+    PEAL_ARENA_ROOM(arena, list->run, list->count, list->capacity);
     list->run[list->count++] = run;
     list->tiles += run.count;
 }
@@ -191,8 +184,10 @@ typedef struct need_builder {
     host_rank *rank;
     op_places *places; /* by op; made when first asked for */
     uint64_t *most;    /* by dependence of the op, by worker: the greatest target so far */
+    int64_t *last;     /* by worker: the latest place among some tiles; -1: none */
     host_need *need;
     int count, capacity;
+    bool no_memory;
 } need_builder;
 
 static bool is_tiled(const host_op *op)
@@ -201,6 +196,7 @@ static bool is_tiled(const host_op *op)
            op->task->source->tiling_count > 0;
 }
 
+/* NULL: no memory. */
 static const int64_t *places_of(need_builder *b, int index)
 {
     const host_op *op = &b->rank->op[index];
@@ -209,8 +205,10 @@ static const int64_t *places_of(need_builder *b, int index)
     if (b->places[index].place)
         return b->places[index].place;
     int64_t *place = malloc((size_t)(tiles > 0 ? tiles : 1) * sizeof(*place));
-    if (!place)
-        abort();
+    if (!place) {
+        b->no_memory = true;
+        return NULL;
+    }
     for (int64_t t = 0; t < tiles; t++)
         place[t] = -1;
     for (int w = 0; w < b->rank->share_count; w++) {
@@ -241,8 +239,10 @@ static void add_need(need_builder *b, const peal_op *op, int d, int64_t at, int 
     if (b->count == b->capacity) {
         int capacity = b->capacity ? 2 * b->capacity : 16;
         host_need *grown = realloc(b->need, (size_t)capacity * sizeof(*grown));
-        if (!grown)
-            abort();
+        if (!grown) {
+            b->no_memory = true;
+            return;
+        }
         b->need = grown;
         b->capacity = capacity;
     }
@@ -267,31 +267,73 @@ static void need_all(need_builder *b, const peal_op *op, int d, int64_t at, int 
     }
 }
 
-/* A row of A's tiles [first, last], by number. */
-static void need_row(need_builder *b, const peal_op *op, int d, int64_t at, int me, int64_t first,
-                     int64_t last)
+/* Among a row of A's tiles [first, last], by number, the latest of each worker. */
+static void find_latest(need_builder *b, int a, const int64_t *place, int64_t first, int64_t last)
 {
-    int a = op->dependence[d].op;
     const host_op *other = &b->rank->op[a];
     const peal_schedule_task *task = other->task->source;
 
-    if (worker_of(b->rank, task, other, first) == me && worker_of(b->rank, task, other, last) == me)
-        return;
-    const int64_t *place = places_of(b, a);
     for (int64_t t = first; t <= last; t++) {
-        int w = worker_of(b->rank, task, other, t);
-        if (w != me && place[t] >= 0)
-            add_need(b, op, d, at, w, (uint64_t)place[t]);
+        int64_t *latest = &b->last[worker_of(b->rank, task, other, t)];
+        *latest = place[t] > *latest ? place[t] : *latest;
     }
+}
+
+/* Whether tiles first to last are all that the op has. */
+static bool are_all_tiles(const peal_op *op, int tiling, const int64_t *first, const int64_t *last)
+{
+    for (int i = 0; i < op->range_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++)
+            if (op->range[i].tiling != tiling || op->range[i].lo[k] < first[k] ||
+                op->range[i].hi[k] > last[k] + 1)
+                return false;
+    return true;
+}
+
+/* Whether all of a box of tiles, given by its first and last number, is the worker's own. */
+static bool is_mine(const need_builder *b, int a, int me, int64_t first, int64_t last)
+{
+    const host_op *other = &b->rank->op[a];
+    const peal_schedule_task *task = other->task->source;
+    return worker_of(b->rank, task, other, first) == me &&
+           worker_of(b->rank, task, other, last) == me;
+}
+
+static void need_box(need_builder *b, const peal_op *op, int d, int64_t at, int me,
+                     const int64_t *first, const int64_t *last)
+{
+    int a = op->dependence[d].op, workers = b->rank->share_count;
+    const peal_tiling *tiling = &b->rank->op[a].task->source->tiling[op->dependence[d].a_tiling];
+    const int64_t *count = tiling->count;
+    const int64_t *place = NULL;
+    int64_t i[PEAL_AXES];
+
+    for (int w = 0; w < workers; w++)
+        b->last[w] = -1;
+    for (i[3] = first[3]; i[3] <= last[3]; i[3]++)
+        for (i[2] = first[2]; i[2] <= last[2]; i[2]++)
+            for (i[1] = first[1]; i[1] <= last[1]; i[1]++) {
+                int64_t row =
+                    tiling->first + count[0] * (i[1] + count[1] * (i[2] + count[2] * i[3]));
+                if (is_mine(b, a, me, row + first[0], row + last[0]))
+                    continue;
+                place = place ? place : places_of(b, a);
+                if (!place)
+                    return;
+                find_latest(b, a, place, row + first[0], row + last[0]);
+            }
+    for (int w = 0; w < workers; w++)
+        if (w != me && b->last[w] >= 0)
+            add_need(b, op, d, at, w, (uint64_t)b->last[w]);
 }
 
 static void need_tiles(need_builder *b, const peal_op *op, int d, int64_t at, int me,
                        const int64_t *j)
 {
     const peal_dependence *dependence = &op->dependence[d];
-    const peal_tiling *tiling =
-        &b->rank->op[dependence->op].task->source->tiling[dependence->a_tiling];
-    int64_t first[PEAL_AXES], last[PEAL_AXES], i[PEAL_AXES];
+    const host_op *other = &b->rank->op[dependence->op];
+    const peal_tiling *tiling = &other->task->source->tiling[dependence->a_tiling];
+    int64_t first[PEAL_AXES], last[PEAL_AXES];
 
     for (int k = 0; k < PEAL_AXES; k++) {
         peal_dispatch_map(&dependence->map[k], j, &first[k], &last[k]);
@@ -300,14 +342,10 @@ static void need_tiles(need_builder *b, const peal_op *op, int d, int64_t at, in
         if (first[k] > last[k])
             return;
     }
-    for (i[3] = first[3]; i[3] <= last[3]; i[3]++)
-        for (i[2] = first[2]; i[2] <= last[2]; i[2]++)
-            for (i[1] = first[1]; i[1] <= last[1]; i[1]++) {
-                int64_t row =
-                    tiling->first +
-                    tiling->count[0] * (i[1] + tiling->count[1] * (i[2] + tiling->count[2] * i[3]));
-                need_row(b, op, d, at, me, row + first[0], row + last[0]);
-            }
+    if (are_all_tiles(other->source, dependence->a_tiling, first, last))
+        need_all(b, op, d, at, me);
+    else
+        need_box(b, op, d, at, me, first, last);
 }
 
 /* Whether the maps give an op that is not tiled, as if it had one tile with indexes 0. */
@@ -396,7 +434,7 @@ static bool does_work(const host_op *op)
            op->kind == PEAL_OP_WAIT;
 }
 
-void host_needs_prepare(host_rank *rank)
+peal_status host_needs_prepare(host_rank *rank)
 {
     int ops = rank->schedule->op_count;
     int most = 1;
@@ -407,17 +445,23 @@ void host_needs_prepare(host_rank *rank)
             most = rank->schedule->op[i].dependence_count;
     b.places = calloc((size_t)ops + 1, sizeof(*b.places));
     b.most = calloc((size_t)most * (size_t)rank->share_count, sizeof(*b.most));
-    if (!b.places || !b.most)
-        abort();
-    for (int i = 0; i < ops; i++)
+    b.last = calloc((size_t)rank->share_count, sizeof(*b.last));
+    b.no_memory = !b.places || !b.most || !b.last;
+    for (int i = 0; i < ops && !b.no_memory; i++)
         if (does_work(&rank->op[i]))
             needs_of_op(&b, &rank->op[i]);
-    for (int i = 0; i < ops; i++)
+    for (int i = 0; i < ops && b.places; i++)
         free(b.places[i].place);
     for (int i = 0; i < rank->schedule->decision_count; i++)
         if (rank->decision[i].op >= 0)
             rank->op[rank->decision[i].op].published = true;
     free(b.places);
     free(b.most);
+    free(b.last);
     free(b.need);
+    if (!b.no_memory)
+        return PEAL_STATUS_OK;
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E300, (peal_source){0},
+                       "use larger tiles, or fewer workers",
+                       "no memory for what the tiles of rank %d wait for", rank->schedule->rank);
 }

@@ -36,8 +36,8 @@ struct peal_backend_hooks;
  * for row, row_user and cache_folder. */
 typedef struct peal_plan_options {
     size_t size_bytes; /* sizeof(peal_plan_options) */
-    const char *mode;  /* "serial", "sync", "stream", "fused", ...; NULL or "auto": the first of
-                          fused, stream, sync that the graph and the backend allow */
+    const char *mode;  /* "serial", "sync", "stream", "graph", "fused"; NULL or "auto": the first of
+                          fused, graph, stream, sync that the graph and the backend allow */
     int ranks;         /* how many ranks the job has; 0: one a process. At least the processes */
     int threads;       /* workers a process; 0: the cores it may use / processes of its host */
     double deadline_s; /* longest wait without progress; 0: the session's */
@@ -49,6 +49,12 @@ typedef struct peal_plan_options {
     peal_row_function row;    /* NULL: rows are dropped */
     void *row_user;
     const struct peal_backend_hooks *hooks; /* tests only (<peal/plugin/backend.h>); NULL */
+    const char *backend;  /* "host", "cuda"; NULL or "auto": cuda if every process has a GPU and the
+                             graph has neither tasks that are host functions nor lent host memory;
+                             else host */
+    const char *lowering; /* forced choices of how a device is driven, for tuning and tests:
+                             "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,
+                             steps=N", or some of them; NULL: peal chooses */
 } peal_plan_options;
 
 /* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
@@ -99,7 +105,8 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
  * in all processes. */
 peal_status peal_plan_wait(peal_plan *plan);
 
-/* Where array `name` of rank `rank` (one of this process) is now; swaps are taken into account, so
+/* Where array `name` of rank `rank` (one of this process) is now (on a GPU: an address of its
+ * memory, which the host cannot read, except in serial); swaps are taken into account, so
  * call it again after a run. Between wait and the next start. PEAL_STATUS_USAGE: a run is under
  * way, an unknown name, or a rank of another process. */
 peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out);
@@ -125,8 +132,10 @@ peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest
 void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out);
 /* Steps done by now; any thread, at any time before destroy. */
 int64_t peal_plan_progress(const peal_plan *plan);
-/* How it runs (what "auto" has chosen), ranks in all, workers a rank, the layout of the ranks. */
+/* How it runs (what "auto" has chosen) and on which backend, ranks in all, workers a rank, the
+ * layout of the ranks. */
 peal_mode peal_plan_mode(const peal_plan *plan);
+const char *peal_plan_backend(const peal_plan *plan);
 int peal_plan_rank_count(const peal_plan *plan);
 int peal_plan_workers(const peal_plan *plan);
 void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES]);

@@ -7,6 +7,7 @@
 
 extern const peal_transport_ops peal_transport_self;
 extern const peal_transport_ops peal_transport_shm;
+extern const peal_transport_ops peal_transport_p2p;
 
 /* NULL: this build has no set-up for the kind. */
 const peal_transport_ops *peal_transport_of(peal_transport_kind kind);

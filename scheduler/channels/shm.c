@@ -4,7 +4,8 @@
 
 static bool reaches(const peal_machine *machine, int from, int to)
 {
-    return from >= 0 && to >= 0 && from < machine->ranks && to < machine->ranks;
+    return !machine->accelerator && from >= 0 && to >= 0 && from < machine->ranks &&
+           to < machine->ranks;
 }
 
 const channel_transport channel_shm = {PEAL_TRANSPORT_SHM, reaches, 256};

@@ -1,8 +1,8 @@
 /* Kernels in C files: built, cached, called; what the compiler refuses is told at the user's line.
  */
 #define _GNU_SOURCE
-#include "backends/host/compile.h"
-#include "backends/host/sha256.h"
+#include "base/cache.h"
+#include "base/sha256.h"
 #include "tests/backends/check.h"
 #include "tests/backends/ring.h"
 
@@ -171,18 +171,18 @@ static void poisoned_entries_are_rebuilt(void **state)
     remove_all(cache);
     run_good(&options);
     assert_int_equal(entries_in_cache(entry, sizeof(entry)), 1);
-    assert_true(host_cache_check(entry));
+    assert_true(peal_cache_check(entry));
     FILE *file = fopen(entry, "r+");
     fseek(file, 200, SEEK_SET);
     fputs("poison", file);
     fclose(file);
-    assert_false(host_cache_check(entry));
+    assert_false(peal_cache_check(entry));
     run_good(&options);
-    assert_true(host_cache_check(entry));
+    assert_true(peal_cache_check(entry));
     assert_int_equal(truncate(entry, 100), 0);
-    assert_false(host_cache_check(entry));
+    assert_false(peal_cache_check(entry));
     run_good(&options);
-    assert_true(host_cache_check(entry));
+    assert_true(peal_cache_check(entry));
 }
 
 static void unusable_cache_is_a_warning(void **state)
@@ -236,7 +236,7 @@ static void many_cold_starts_at_once(void **state)
         assert_int_equal(result, 0);
     }
     assert_int_equal(entries_in_cache(entry, sizeof(entry)), 1);
-    assert_true(host_cache_check(entry));
+    assert_true(peal_cache_check(entry));
 }
 
 /* The first diagnostic of a create that must fail. */
@@ -346,14 +346,14 @@ static void outside_can_be_allowed(void **state)
 
 static void hash_is_sha256(void **state)
 {
-    unsigned char digest[HOST_SHA256_BYTES];
-    char text[HOST_SHA256_TEXT];
-    host_sha256 hash;
+    unsigned char digest[PEAL_SHA256_BYTES];
+    char text[PEAL_SHA256_TEXT];
+    peal_sha256 hash;
     (void)state;
-    host_sha256_init(&hash);
-    host_sha256_add(&hash, "abc", 3);
-    host_sha256_finish(&hash, digest);
-    host_sha256_text(digest, text);
+    peal_sha256_init(&hash);
+    peal_sha256_add(&hash, "abc", 3);
+    peal_sha256_finish(&hash, digest);
+    peal_sha256_text(digest, text);
     assert_string_equal(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 

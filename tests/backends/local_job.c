@@ -164,3 +164,35 @@ peal_status local_run(const local_options *options, local_outcome *out)
     peal_diagnostics_destroy(job.diagnostics);
     return status;
 }
+
+peal_status local_describe(const local_options *options,
+                           peal_status (*use)(const peal_backend_desc *desc, void *user),
+                           void *user)
+{
+    local_job job = {.options = options,
+                     .diagnostics = peal_diagnostics_create(),
+                     .machine = {options->ranks, 1, options->workers, 1 << 18}};
+    peal_status status = compile(&job);
+
+    job.rank = calloc((size_t)options->ranks, sizeof(*job.rank));
+    for (int r = 0; r < options->ranks && !status; r++)
+        status = peal_compilation_schedule(job.compilation, r, &job.rank[r].schedule);
+    if (status)
+        peal_diagnostics_print(job.diagnostics, stderr, 0);
+    peal_backend_desc desc = {.size = sizeof(desc),
+                              .mode = options->mode,
+                              .rank_count = options->ranks,
+                              .rank = job.rank,
+                              .workers = options->workers,
+                              .abort_word = &job.abort_word,
+                              .cache_folder = options->cache,
+                              .diagnostics = job.diagnostics};
+    if (!status)
+        status = use(&desc, user);
+    free(job.rank);
+    peal_compilation_destroy(job.compilation);
+    if (job.graph)
+        peal_graph_destroy(job.graph);
+    peal_diagnostics_destroy(job.diagnostics);
+    return status;
+}

@@ -25,6 +25,12 @@ typedef struct local_outcome {
     peal_backend_result result;
 } local_outcome;
 
+/* Calls `use` with a plan's descriptor, schedules but no memory; its diagnostics are not printed.
+ */
+peal_status local_describe(const local_options *options,
+                           peal_status (*use)(const peal_backend_desc *desc, void *user),
+                           void *user);
+
 /* Diagnostics are printed to stderr. */
 peal_status local_run(const local_options *options, local_outcome *out);
 

@@ -351,7 +351,7 @@ static void needs_are_the_maps(void **test)
         for (int k = 0; k < PEAL_AXES; k++)
             want *= t.range[1].hi[k] - t.range[1].lo[k];
         assert_int_equal(tiles, want);
-        host_needs_prepare(&t.rank);
+        assert_int_equal(host_needs_prepare(&t.rank), PEAL_STATUS_OK);
         checked += check_needs(&t);
         peal_arena_destroy(t.plan.arena);
     }

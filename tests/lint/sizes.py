@@ -12,7 +12,7 @@ FILE_LINES = 500
 TEST_LINES = 750  # one program a module, cases one after the other
 FUNCTION_LINES = 80
 SKIPPED = {".git", "subprojects"}
-COMMENTS = {".c": "/*", ".h": "/*", ".py": ("#", '"""'), ".sh": "#", ".build": "#"}
+COMMENTS = {".c": "/*", ".h": "/*", ".cu": "/*", ".cuh": "/*", ".py": ("#", '"""'), ".sh": "#", ".build": "#"}
 # Tables of text: one entry a diagnostic or a key.
 TABLES = (".def",)
 
@@ -38,7 +38,7 @@ def problems_of(path, lines):
     first = next((line for line in lines if line and not line.startswith("#!")), "")
     if not first.startswith(COMMENTS[kind]):
         yield f"{path}:1: begin with a comment that says what the file does"
-    if kind in (".c", ".h"):
+    if kind in (".c", ".h", ".cu", ".cuh"):
         for start, length in functions(lines):
             if length > FUNCTION_LINES:
                 yield f"{path}:{start}: a function of {length} lines, more than {FUNCTION_LINES}"

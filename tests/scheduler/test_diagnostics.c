@@ -153,8 +153,8 @@ static void test_no_memory_for_messages(void **state)
     static const char text[] = "peal: 1\nkernels: k.c\nbuffers: {b: {count: 4}, c: {count: 4}}\n"
                                "step:\n- {send: b, to: (rank + 1) % ranks}\n"
                                "- {recv: c, from: (rank + ranks - 1) % ranks}\n";
-    static const int lines[] = {5, 6};
-    for (int number = 0; number < 3; number++) {
+    bool was_starved = true;
+    for (int number = 0; was_starved; number++) {
         peal_graph *graph = NULL;
         const peal_graph_data *data = NULL;
         peal_diagnostics *list = peal_diagnostics_create();
@@ -168,12 +168,12 @@ static void test_no_memory_for_messages(void **state)
         starve_at(STARVE_REALLOC, number);
         peal_status status = peal_compilation_check(c);
         starve_at(0, 0);
-        assert_int_equal(starved(), number < 2);
-        assert_int_equal(status, number < 2 ? PEAL_STATUS_ENVIRONMENT : PEAL_STATUS_OK);
-        if (number < 2) {
+        was_starved = starved();
+        assert_int_equal(status, was_starved ? PEAL_STATUS_ENVIRONMENT : PEAL_STATUS_OK);
+        if (was_starved) {
             const peal_diagnostic *d = peal_diagnostics_at(list, 0);
             assert_int_equal(d->code, PEAL_E146);
-            assert_int_equal(d->source.line, lines[number]);
+            assert_in_range(d->source.line, 5, 6);
             seen[d->code] = true;
         }
         peal_compilation_destroy(c);

@@ -259,6 +259,43 @@ class Plan(unittest.TestCase):
         self.assertGreater(sum(p["bytes"] for p in data["paths"]), 0)
         self.assertIn("graph", peal("explain", HEAT, "-n", "4")[1])
 
+    def test_backends_are_described_without_a_device(self):
+        """plan, check and explain show what would run on GPUs, wherever they run."""
+        if "cuda" not in peal_json("version", "--json")[1]["backends"]:
+            self.skipTest("built without CUDA's headers")
+        code, data, err = peal_json("explain", HEAT, "-n", "4", "--json", "--backend", "cuda")
+        self.assertEqual((code, data["auto"]), (0, "graph"), err)
+        self.assertEqual({m["mode"]: m["applicable"] for m in data["modes"]}["fused"], False)
+        self.assertEqual({path["path"] for path in data["paths"]}, {"p2p"})
+        code, data, _ = peal_json("explain", HEAT, "-n", "4", "--json", "--machine", "process:1", "--backend", "cuda")
+        self.assertEqual({path["path"] for path in data["paths"]}, {"self"})
+        code, data, err = peal_json("plan", HEAT, "-n", "2", "--json", "--backend", "cuda", "--mode", "graph")
+        self.assertEqual((code, data["schedules"][0]["lanes"]), (0, 2), err)
+        self.assertEqual(peal("check", HEAT, "-n", "2", "--backend", "cuda")[0], 0)
+        code, _, err = peal("run", HEAT, "--backend", "gpu")
+        self.assertEqual(code, 2)
+        self.assertIn("--backend needs auto, host or cuda, not 'gpu'", err)
+
+    def test_what_a_graph_cannot_hold(self):
+        if "cuda" not in peal_json("version", "--json")[1]["backends"]:
+            self.skipTest("built without CUDA's headers")
+        spec = "peal: 1\nname: g\nbuffers: {x: {keep: true}}\nrepeat: 9\nstep:\n  - {set: x, value: step%s}\n%s"
+        for when, more, reason in (
+                (", when: step % 3 == 1", "", None), (", when: x < 3", "", None),
+                (", when: step < 5", "", "`set x` in line 6 has a `when` without a period"),
+                (", when: 2 * step % 4 == 0", "", "without a period"),
+                ("", "  - {save: x, file: x.npy}\n", "in line 7 reads or writes a file"),
+                ("", "  - {repeat: 2, as: k, step: [{save: x, file: x.npy}]}\n", "reads or writes a file"),
+                ("", "  - {repeat: step, as: k, step: [{set: x, value: 1}]}\n", "depends on the step"),
+                ("", "finish:\n  - {save: x, file: x.npy}\n", None)):
+            code, out, err = peal("explain", "-", "--backend", "cuda", stdin=spec % (when, more))
+            self.assertEqual(code, 0, err)
+            line = [line for line in out.splitlines() if line.startswith("graph")][0]
+            if reason:
+                self.assertIn(reason, line)
+            else:
+                self.assertEqual(line.split(), ["graph", "yes"])
+
 
 if __name__ == "__main__":
     main()

@@ -72,10 +72,11 @@ static void words_become_options(void **state)
     (void)state;
     peal_options options;
     peal_diagnostics *d = peal_diagnostics_create();
-    const char *const words[] = {"-n4",           "--set",  "n=8",     "--set=m=2",
-                                 "spec.yaml",     "--mode", "stream",  "--verify",
-                                 "--deadline=5s", "--json", "--steps", "0"};
-    assert_int_equal(parse(&options, VERB_RUN, 12, words, d), PEAL_STATUS_OK);
+    const char *const words[] = {"-n4",     "--set",  "n=8",       "--set=m=2",     "spec.yaml",
+                                 "--mode",  "stream", "--verify",  "--deadline=5s", "--json",
+                                 "--steps", "0",      "--backend", "cuda"};
+    assert_int_equal(parse(&options, VERB_RUN, 14, words, d), PEAL_STATUS_OK);
+    assert_string_equal(options.backend, "cuda");
     assert_int_equal(options.ranks, 4);
     assert_int_equal(options.setting_count, 2);
     assert_string_equal(options.setting[1], "m=2");
@@ -97,6 +98,7 @@ static void defaults(void **state)
     assert_int_equal(parse(&options, VERB_RUN, 1, words, d), PEAL_STATUS_OK);
     assert_string_equal(options.subject, "-");
     assert_int_equal(options.mode, MODE_AUTO);
+    assert_null(options.backend);
     assert_int_equal(options.deadline_ns, INT64_C(30000000000));
     assert_int_equal(options.steps, -1);
     assert_int_equal(parse(&options, VERB_RUN, 2, words + 1, d), PEAL_STATUS_OK);

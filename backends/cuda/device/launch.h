@@ -17,7 +17,8 @@ enum {
     PEAL_LAUNCH_BOXES = 6,
     PEAL_LAUNCH_WAITS = 32,
     PEAL_LAUNCH_WRITES = 32,
-    PEAL_LAUNCH_BASES = 24
+    PEAL_LAUNCH_LISTS = 32,
+    PEAL_LAUNCH_BASES = 96
 };
 
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
@@ -42,11 +43,11 @@ typedef struct peal_launch_write {
     unsigned long long word, value;
 } peal_launch_write;
 
-/* A strided box to copy, in device memory. Element e (of unit bytes) of run (i0, i1, i2) lies at
- * base[source] + source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one launch are
- * numbered through: piece p has units [begin, begin + units). */
+/* A strided box to copy, in device memory. Unit e of run (i0, i1, i2) lies at base[source] +
+ * source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one list are numbered through:
+ * piece p has units [begin, begin + units), less than 2^31 of them. */
 typedef struct peal_device_piece {
-    int source, target; /* index into launch.base */
+    int source, target; /* index into launch.base, from the list's `base` on */
     int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */
     unsigned run;       /* units of a contiguous run on both sides */
     unsigned count[3];  /* runs along up to three outer axes */
@@ -56,6 +57,14 @@ typedef struct peal_device_piece {
     long long begin, units;
 } peal_device_piece;
 
+/* The pieces of one COPY: peal_device_piece[count] at `piece`. Lists of one launch are numbered
+ * through: list l has units [begin, begin + units) of the launch. */
+typedef struct peal_launch_list {
+    unsigned long long piece;
+    long long begin, units;
+    int count, base;
+} peal_launch_list;
+
 /* In mapped host memory, one a rank: how a run ends early, and what the host reads while it runs.
  */
 typedef struct peal_device_control {
@@ -64,11 +73,20 @@ typedef struct peal_device_control {
     int kind;        /* 1: a wait that ran out of clock; 2: an expression failed */
     int op;          /* of the schedule */
     int wait;
-    int reserved;
+    unsigned claimed; /* by the device: its thread that fills the record */
     long long step;
     unsigned long long expected, seen;
     unsigned long long steps_done; /* iterations of the outermost loop that have finished */
 } peal_device_control;
+
+/* A value of a row that PRINT stores: kind as peal_value_kind; texts are the host's. */
+typedef struct peal_device_item {
+    int kind, reserved;
+    union {
+        long long integer; /* booleans too */
+        double real;
+    } value;
+} peal_device_item;
 
 typedef struct peal_launch {
     unsigned long long control; /* peal_device_control */
@@ -77,9 +95,8 @@ typedef struct peal_launch {
                                    counter[0] is absolute */
     unsigned long long budget;  /* ns that a wait may take; 0: any */
     unsigned long long arrived; /* device word, 0 between launches: blocks of sending boxes */
-    unsigned long long piece;   /* peal_device_piece[piece_count] in device memory */
-    long long units;            /* of all pieces */
-    int piece_count;
+    long long units;            /* of all lists */
+    int list_count;
     int box_count, wait_count, write_count;
     unsigned senders;  /* blocks that are counted before the writes (and, in tasks, the pieces) */
     unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters */
@@ -98,6 +115,7 @@ typedef struct peal_launch {
     unsigned long long
         element[PEAL_LAUNCH_ELEMENTS];          /* addresses of scalars that expressions use */
     unsigned long long base[PEAL_LAUNCH_BASES]; /* of pieces */
+    peal_launch_list list[PEAL_LAUNCH_LISTS];
     peal_launch_box box[PEAL_LAUNCH_BOXES];
     peal_launch_wait wait[PEAL_LAUNCH_WAITS];
     peal_launch_write write[PEAL_LAUNCH_WRITES];

@@ -23,6 +23,12 @@ typedef struct peal_device_request {
     peal_diagnostics *diagnostics; /* gets errors; a machine without a device is none */
 } peal_device_request;
 
+/* What the processes of a job compare: the same model everywhere; who shares a device with whom. */
+typedef struct peal_device_identity {
+    char model[96];  /* "NVIDIA H200, sm_90"; equal models run the same kernels */
+    char unique[48]; /* of the very device, on this host */
+} peal_device_identity;
+
 /* A segment in a backend's memory. */
 typedef struct peal_device_memory {
     unsigned char
@@ -50,6 +56,12 @@ typedef struct peal_memory_ops {
                          peal_diagnostics *diagnostics);
     peal_status (*read)(peal_device *device, void *to, const void *from, int64_t bytes,
                         peal_diagnostics *diagnostics);
+    /* Whether schedules of a mode can work in memory that the application lends: NULL, or the
+     * reason in words why not. */
+    const char *(*refuses)(peal_device *device, peal_mode mode, const void *memory);
+    /* Whether this device can load and store the memory of that of another process of this host:
+     * NULL, or the reason in words why not. */
+    const char *(*refuses_peer)(peal_device *device, const peal_device_identity *peer);
 } peal_memory_ops;
 
 /* Kernels that come from elsewhere than the host's compiler: a backend that runs the tiles of
@@ -99,7 +111,8 @@ typedef struct peal_backend_desc {
     const char *cache_folder; /* NULL: by XDG rules */
     peal_row_function row;
     void *row_user;
-    peal_device *device;               /* what open returned; NULL on the host */
+    const char *lowering; /* forced choices of the backend, "key=value,..."; NULL: its own */
+    peal_device *device;  /* what open returned; NULL on the host */
     const peal_kernel_source *kernels; /* NULL: the backend builds them */
     peal_backend_hooks hooks;
     peal_diagnostics *diagnostics; /* gets compile errors at create; run-time reports at wait */
@@ -112,6 +125,7 @@ typedef struct peal_backend_result {
     int64_t steps_done; /* iterations of the outermost loop in this start */
     bool stopped;       /* `until` ended it */
     double seconds;     /* from the first op to the last */
+    double cpu_seconds; /* of the thread that drives a device; 0: the ranks' own threads */
 } peal_backend_result;
 
 typedef struct peal_backend_ops {
@@ -134,14 +148,20 @@ typedef struct peal_backend_ops {
     int64_t (*progress)(const peal_backend_plan *plan);
     void (*destroy)(peal_backend_plan *plan);
     /* What runs the tiles of kernel task `task` of hosted rank `index`, with partials or without.
-     * Valid until destroy. For --check-footprints; optional: NULL where the host cannot call it. */
-    peal_function (*function)(const peal_backend_plan *plan, int index, int task, bool partials);
+     * *user is what its calls are given. Valid until destroy. For --check-footprints; optional:
+     * NULL where the host cannot call it. */
+    peal_function (*function)(const peal_backend_plan *plan, int index, int task, bool partials,
+                              void **user);
+    /* Devices that this process sees; 0 and *reason in words why there is none. NULL: the backend
+     * needs no device. */
+    int (*count)(const char **reason);
     /* Opens the device of this process; *out is kept until close. Returns NULL, or the reason in
      * words why there is none (nothing is reported then). NULL: the backend needs no device. */
     const char *(*open)(const peal_device_request *request, peal_device **out);
     void (*close)(peal_device *device);
     /* One line: "NVIDIA H200 0000:04:00.0, driver 13.0". */
     void (*describe)(const peal_device *device, char *text, size_t bytes);
+    void (*identify)(const peal_device *device, peal_device_identity *out);
     const peal_memory_ops *memory; /* NULL: segments are host memory */
 } peal_backend_ops;
 

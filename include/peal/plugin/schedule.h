@@ -157,6 +157,7 @@ typedef struct peal_piece {
 typedef enum peal_transport_kind {
     PEAL_TRANSPORT_SELF,
     PEAL_TRANSPORT_SHM,
+    PEAL_TRANSPORT_P2P,
     PEAL_TRANSPORT_COUNT
 } peal_transport_kind;
 

@@ -74,9 +74,33 @@ static void shm(void **state)
     assert_int_equal(imports, 2);
 }
 
+static const char *device_refuses(void *user, int process)
+{
+    (void)user;
+    return process == 2 ? NULL : "the GPUs are strangers";
+}
+
+static void p2p(void **state)
+{
+    (void)state;
+    unsigned char *base = NULL;
+    peal_transport_site with = site;
+    const peal_transport_ops *transport = peal_transport_of(PEAL_TRANSPORT_P2P);
+    assert_string_equal(transport->refuses(&site, 2), "there is no accelerator");
+    with.device_refuses = device_refuses;
+    assert_null(transport->refuses(&with, 2));
+    assert_string_equal(transport->refuses(&with, 4), "the GPUs are strangers");
+    assert_string_equal(transport->refuses(&with, 3), "the processes run on different hosts");
+    imports = 0;
+    assert_int_equal(transport->attach(&with, 2, 3, 4096, &base), PEAL_STATUS_OK);
+    assert_ptr_equal(base, &there);
+    assert_int_equal(imports, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind_has_its_set_up),
-                                       cmocka_unit_test(self), cmocka_unit_test(shm)};
+                                       cmocka_unit_test(self), cmocka_unit_test(shm),
+                                       cmocka_unit_test(p2p)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* The cache of compiled kernels: one file an entry, named by the hash of all that it was made from,
  * with a hash of its own contents at its end. Entries appear by rename, whole or not at all. */
 #define _GNU_SOURCE
-#include "backends/host/compile.h"
-#include "backends/host/sha256.h"
+#include "base/cache.h"
+
+#include "base/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 
 static const char trailer_mark[8] = {'p', 'e', 'a', 'l', 'h', 'a', 's', 'h'};
 
-enum { TRAILER_BYTES = sizeof(trailer_mark) + HOST_SHA256_BYTES };
+enum { TRAILER_BYTES = sizeof(trailer_mark) + PEAL_SHA256_BYTES };
 
 static const char *cache_path(const char *given, peal_arena *arena)
 {
@@ -50,7 +51,7 @@ static bool make_folders(const char *path)
     return (mkdir(path, 0700) == 0 || errno == EEXIST) && made;
 }
 
-const char *host_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics)
+const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics)
 {
     static const char *const hint = "kernels are compiled anew at every start; set PEAL_CACHE to a "
                                     "folder of your own that can be written";
@@ -83,7 +84,7 @@ const char *host_cache_open(const char *given, peal_arena *arena, peal_diagnosti
     return path;
 }
 
-char *host_file_read(const char *path, size_t *bytes)
+char *peal_file_read(const char *path, size_t *bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
@@ -110,33 +111,46 @@ char *host_file_read(const char *path, size_t *bytes)
 
 static void make_trailer(const char *data, size_t bytes, unsigned char trailer[TRAILER_BYTES])
 {
-    host_sha256 hash;
-    host_sha256_init(&hash);
-    host_sha256_add(&hash, data, bytes);
+    peal_sha256 hash;
+    peal_sha256_init(&hash);
+    peal_sha256_add(&hash, data, bytes);
     memcpy(trailer, trailer_mark, sizeof(trailer_mark));
-    host_sha256_finish(&hash, trailer + sizeof(trailer_mark));
+    peal_sha256_finish(&hash, trailer + sizeof(trailer_mark));
 }
 
-bool host_cache_check(const char *path)
+char *peal_cache_load(const char *path, size_t *bytes)
 {
     unsigned char trailer[TRAILER_BYTES];
-    size_t bytes = 0;
-    char *data = host_file_read(path, &bytes);
-    bool good = data && bytes > TRAILER_BYTES;
+    size_t all = 0;
+    char *data = peal_file_read(path, &all);
+    bool good = data && all > TRAILER_BYTES;
 
     if (good) {
-        make_trailer(data, bytes - TRAILER_BYTES, trailer);
-        good = memcmp(data + bytes - TRAILER_BYTES, trailer, TRAILER_BYTES) == 0;
+        make_trailer(data, all - TRAILER_BYTES, trailer);
+        good = memcmp(data + all - TRAILER_BYTES, trailer, TRAILER_BYTES) == 0;
     }
-    free(data);
-    return good;
+    if (!good) {
+        free(data);
+        return NULL;
+    }
+    *bytes = all - TRAILER_BYTES;
+    return data;
 }
 
-bool host_cache_store(const char *path, const char *target)
+bool peal_cache_check(const char *path)
+{
+    size_t bytes = 0;
+    char *data = peal_cache_load(path, &bytes);
+
+    free(data);
+    return data != NULL;
+}
+
+bool peal_cache_store(const char *path, const char *target)
 {
     unsigned char trailer[TRAILER_BYTES];
     size_t bytes = 0;
-    char *data = host_file_read(path, &bytes);
+    char *data = peal_file_read(path, &bytes);
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
     bool stored = false;
 
@@ -148,4 +162,30 @@ bool host_cache_store(const char *path, const char *target)
     if (fd >= 0)
         stored = close(fd) == 0 && stored;
     return stored && rename(path, target) == 0;
+}
+
+bool peal_cache_keep(const void *data, size_t bytes, const char *target)
+{
+    size_t length = strlen(target) + sizeof(".XXXXXX");
+    char *path = malloc(length);
+    bool kept = false;
+
+    if (!path)
+        return false;
+    snprintf(path, length, "%s.XXXXXX", target);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) {
+        const char *at = data;
+        size_t left = bytes;
+        ssize_t put = 0;
+        while (left > 0 && (put = write(fd, at, left)) > 0) {
+            at += put;
+            left -= (size_t)put;
+        }
+        kept = close(fd) == 0 && left == 0 && peal_cache_store(path, target);
+        if (!kept)
+            unlink(path);
+    }
+    free(path);
+    return kept;
 }

@@ -1,6 +1,6 @@
 /* SHA-256. The constants are the first 32 bits of the fractional parts of the cube roots (rounds)
  * and square roots (state) of the first primes. */
-#include "backends/host/sha256.h"
+#include "base/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint32_t rotate(uint32_t x, int n)
     return x >> n | x << (32 - n);
 }
 
-static void add_block(host_sha256 *hash, const unsigned char *block)
+static void add_block(peal_sha256 *hash, const unsigned char *block)
 {
     uint32_t w[64], s[8];
 
@@ -47,7 +47,7 @@ static void add_block(host_sha256 *hash, const unsigned char *block)
         hash->state[i] += s[i];
 }
 
-void host_sha256_init(host_sha256 *hash)
+void peal_sha256_init(peal_sha256 *hash)
 {
     static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -55,7 +55,7 @@ void host_sha256_init(host_sha256 *hash)
     memcpy(hash->state, start, sizeof(start));
 }
 
-void host_sha256_add(host_sha256 *hash, const void *data, size_t bytes)
+void peal_sha256_add(peal_sha256 *hash, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
     for (; bytes > 0; bytes--) {
@@ -65,23 +65,23 @@ void host_sha256_add(host_sha256 *hash, const void *data, size_t bytes)
     }
 }
 
-void host_sha256_finish(host_sha256 *hash, unsigned char digest[HOST_SHA256_BYTES])
+void peal_sha256_finish(peal_sha256 *hash, unsigned char digest[PEAL_SHA256_BYTES])
 {
     uint64_t bits = hash->bytes * 8;
     unsigned char length[8];
 
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)(bits >> (56 - 8 * i));
-    host_sha256_add(hash, "\x80", 1);
+    peal_sha256_add(hash, "\x80", 1);
     while (hash->bytes % 64 != 56)
-        host_sha256_add(hash, "", 1);
-    host_sha256_add(hash, length, sizeof(length));
-    for (int i = 0; i < HOST_SHA256_BYTES; i++)
+        peal_sha256_add(hash, "", 1);
+    peal_sha256_add(hash, length, sizeof(length));
+    for (int i = 0; i < PEAL_SHA256_BYTES; i++)
         digest[i] = (unsigned char)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void host_sha256_text(const unsigned char digest[HOST_SHA256_BYTES], char text[HOST_SHA256_TEXT])
+void peal_sha256_text(const unsigned char digest[PEAL_SHA256_BYTES], char text[PEAL_SHA256_TEXT])
 {
-    for (int i = 0; i < HOST_SHA256_BYTES; i++)
+    for (int i = 0; i < PEAL_SHA256_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", digest[i]);
 }

@@ -1,0 +1,99 @@
+/* The CUDA backend: what the contract of backends asks for, by handing to the mode's executor. */
+#include "backends/cuda/cuda.h"
+
+#include <stdlib.h>
+
+static const peal_source nowhere = {0};
+
+struct peal_backend_plan {
+    cuda_serial *serial; /* one of the two */
+    struct cuda_plan *plan;
+};
+
+static const char *refuses(peal_mode mode)
+{
+    return mode == PEAL_MODE_FUSED ? "on a GPU it comes with the fused kernel, which this version "
+                                     "does not have"
+                                   : NULL;
+}
+
+static void destroy(peal_backend_plan *plan)
+{
+    if (!plan)
+        return;
+    if (plan->serial)
+        cuda_serial_destroy(plan->serial);
+    if (plan->plan)
+        cuda_plan_destroy(plan->plan);
+    free(plan);
+}
+
+static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out)
+{
+    if (refuses(desc->mode))
+        return peal_report(desc->diagnostics, PEAL_E355, nowhere, "use --mode auto", "%s",
+                           refuses(desc->mode));
+    if (desc->rank_count < 1 || desc->workers < 1 || !desc->abort_word || !desc->device)
+        return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL,
+                           "a plan of %d ranks with %d lanes", desc->rank_count, desc->workers);
+    peal_backend_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan)
+        return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+    CUcontext previous = cuda_enter(desc->device);
+    peal_status status = desc->mode == PEAL_MODE_SERIAL ? cuda_serial_create(desc, &plan->serial)
+                                                        : cuda_plan_create(desc, &plan->plan);
+    cuda_leave(desc->device, previous);
+    if (status)
+        destroy(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+static peal_status start(peal_backend_plan *plan, bool setup, int64_t steps, bool finish)
+{
+    return plan->serial ? cuda_serial_start(plan->serial, setup, steps, finish)
+                        : cuda_plan_start(plan->plan, setup, steps, finish);
+}
+
+static peal_status wait_end(peal_backend_plan *plan, peal_backend_result *result)
+{
+    return plan->serial ? cuda_serial_wait(plan->serial, result)
+                        : cuda_plan_wait(plan->plan, result);
+}
+
+static int storage(const peal_backend_plan *plan, int index, int array)
+{
+    return plan->serial ? cuda_serial_storage(plan->serial, index, array)
+                        : cuda_plan_storage(plan->plan, index, array);
+}
+
+static int64_t progress(const peal_backend_plan *plan)
+{
+    return plan->serial ? cuda_serial_progress(plan->serial) : cuda_plan_progress(plan->plan);
+}
+
+static peal_function function(const peal_backend_plan *plan, int index, int task, bool partials,
+                              void **user)
+{
+    return plan->serial ? cuda_serial_function(plan->serial, index, task, partials, user) : NULL;
+}
+
+const peal_backend_ops peal_backend_cuda = {
+    .size = sizeof(peal_backend_ops),
+    .name = "cuda",
+    .refuses = refuses,
+    .create = create,
+    .start = start,
+    .wait = wait_end,
+    .storage = storage,
+    .progress = progress,
+    .destroy = destroy,
+    .function = function,
+    .count = cuda_device_count,
+    .open = cuda_device_open,
+    .close = cuda_device_close,
+    .describe = cuda_device_describe,
+    .identify = cuda_device_identify,
+    .memory = &cuda_memory,
+};

@@ -1,0 +1,53 @@
+/* Runs NVRTC on a generated source, and keeps what it makes in the cache. */
+#ifndef PEAL_CUDA_COMPILE_H
+#define PEAL_CUDA_COMPILE_H
+
+#include "base/arena.h"
+#include "base/diagnostic.h"
+#include "base/kernel_source.h"
+#include "base/text_file.h"
+
+/* What kernels include: as <peal/NAME>, and as <NAME>. */
+extern const peal_text_file cuda_device_headers[];
+extern const peal_text_file cuda_device_libc[];
+
+/* A message of the compiler that is an error. */
+typedef struct cuda_compile_error {
+    const char *file;
+    int line, column;
+    const char *message;
+} cuda_compile_error;
+
+typedef struct cuda_compile_request {
+    const char *source;
+    const peal_kernel_files *files; /* already in the source: for their folders and includes */
+    int architecture;               /* 90 */
+    bool ptx;                       /* text for that architecture instead of an image */
+    bool fma;
+    int driver;               /* its version: part of the key */
+    bool anew;                /* whatever the cache has */
+    const char *cache_folder; /* NULL: by XDG rules; not used for ptx */
+    peal_diagnostics *diagnostics;
+    peal_arena *arena; /* of the results */
+} cuda_compile_request;
+
+typedef struct cuda_compile_result {
+    const char *image; /* in the arena; NULL: errors */
+    size_t bytes;
+    bool was_cached;
+    const cuda_compile_error *error;
+    int error_count;
+} cuda_compile_result;
+
+/* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
+ * failed has been reported: no NVRTC (E640), it failed (E641). */
+peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_result *out);
+
+/* included.c: everything that the files include, and what that includes, as far as it lies in the
+ * folders: names and contents, one after the other, in the arena. NULL: an include is computed, so
+ * that nobody can tell (nothing may be kept then). */
+const char *cuda_included_text(const peal_kernel_files *files, peal_arena *arena);
+/* included.c: names of all PEAL_KERNEL(name) in a text. */
+const char **cuda_kernel_names(const char *text, peal_arena *arena, size_t *count);
+
+#endif

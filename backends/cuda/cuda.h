@@ -1,0 +1,69 @@
+/* What the files of the CUDA backend share: the device of this process, and what an executor is.
+ *
+ * The driver's calls go through device->driver (base/cuda_driver.h). A thread that makes any makes
+ * the device's context current first: applications have contexts of their own. */
+#ifndef PEAL_CUDA_CUDA_H
+#define PEAL_CUDA_CUDA_H
+
+#include "base/cuda_driver.h"
+#include "base/diagnostic.h"
+
+#include <peal/plugin/backend.h>
+
+struct peal_device {
+    const peal_cuda_driver *driver;
+    CUdevice device;
+    CUcontext context; /* the primary one, retained */
+    int ordinal;       /* of the driver's devices */
+    int major, minor;  /* of the architecture */
+    int sm_count;
+    char name[96];
+    char bus[32];         /* "0000:04:00.0" */
+    char unique[48];      /* its UUID in hexadecimal */
+    bool shared;          /* more processes of this host than devices that this one sees */
+    bool has_vmm;         /* memory by handles ... */
+    bool has_descriptors; /* ... that can be passed on as file descriptors */
+    bool has_memops;      /* 64-bit memory operations on streams */
+    bool has_cooperative; /* cooperative launches */
+};
+
+/* device.c */
+const char *cuda_device_open(const peal_device_request *request, peal_device **out);
+void cuda_device_close(peal_device *device);
+void cuda_device_describe(const peal_device *device, char *text, size_t bytes);
+void cuda_device_identify(const peal_device *device, peal_device_identity *out);
+int cuda_device_count(const char **reason);
+
+/* Makes the device's context current on this thread; leave puts back what was. Both are cheap and
+ * nest. */
+CUcontext cuda_enter(const peal_device *device);
+void cuda_leave(const peal_device *device, CUcontext previous);
+
+/* E383: "what for: call: CUDA_ERROR_...". */
+peal_status cuda_failed(peal_diagnostics *diagnostics, peal_source source, CUresult result,
+                        const char *call, const char *what);
+
+/* memory.c */
+extern const peal_memory_ops cuda_memory;
+
+/* An executor of sync, stream and graph. */
+struct cuda_plan;
+peal_status cuda_plan_create(const peal_backend_desc *desc, struct cuda_plan **out);
+peal_status cuda_plan_start(struct cuda_plan *plan, bool setup, int64_t steps, bool finish);
+peal_status cuda_plan_wait(struct cuda_plan *plan, peal_backend_result *result);
+int cuda_plan_storage(const struct cuda_plan *plan, int index, int array);
+int64_t cuda_plan_progress(const struct cuda_plan *plan);
+void cuda_plan_destroy(struct cuda_plan *plan);
+
+/* serial.c: the host's executor of serial, whose tiles run on the device. */
+typedef struct cuda_serial cuda_serial;
+peal_status cuda_serial_create(const peal_backend_desc *desc, cuda_serial **out);
+peal_status cuda_serial_start(cuda_serial *serial, bool setup, int64_t steps, bool finish);
+peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result);
+int cuda_serial_storage(const cuda_serial *serial, int index, int array);
+int64_t cuda_serial_progress(const cuda_serial *serial);
+void cuda_serial_destroy(cuda_serial *serial);
+peal_function cuda_serial_function(const cuda_serial *serial, int index, int task, bool partials,
+                                   void **user);
+
+#endif

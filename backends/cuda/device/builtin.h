@@ -1,0 +1,153 @@
+/* Kernels that peal brings itself: copies, signals, the count of steps, folds. */
+#ifndef PEAL_DEVICE_BUILTIN_H
+#define PEAL_DEVICE_BUILTIN_H
+
+enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
+
+extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
+    peal_copy(const __grid_constant__ peal_launch launch)
+{
+    if (!peal_enter_(launch))
+        return;
+    if (launch.list_count > 0)
+        peal_copy_share_<4>(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
+                            gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
+    if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x))
+        peal_write_flags_(&launch);
+}
+
+/* One warp: all waits, then all writes. */
+extern "C" __global__ void __launch_bounds__(32)
+    peal_signal(const __grid_constant__ peal_launch launch)
+{
+    if (peal_is_stopped_(launch))
+        return;
+    if (launch.wait_count > 0 && !peal_wait_(&launch, 0xffffffffu))
+        return;
+    if (launch.write_count > 0 && *(volatile unsigned *)&peal_given_up == 0)
+        peal_write_flags_(&launch);
+}
+
+/* One thread: another argument[0] iterations are done. */
+extern "C" __global__ void __launch_bounds__(32)
+    peal_step(const __grid_constant__ peal_launch launch)
+{
+    if (peal_thread_() != 0 || !peal_enter_(launch))
+        return;
+    long long step = *(long long *)launch.step + launch.argument[0].integer;
+    *(long long *)launch.step = step;
+    if (launch.control)
+        *(volatile unsigned long long *)&((peal_device_control *)launch.control)->steps_done =
+            (unsigned long long)step;
+}
+
+/* Thread 0 gets the fold of element[i * stride], i in [0, count), count at most a chunk: each
+ * thread folds a group of eight, a power of two, so that the tree is that of the whole. */
+template <class type, int combine>
+static __device__ __forceinline__ type peal_fold_chunk_(const type *element, int count,
+                                                        long long stride)
+{
+    enum { GROUP = PEAL_FOLD_CHUNK_ / PEAL_THREADS_ };
+    int first = peal_thread_() * GROUP;
+    int here = count - first;
+    type value[GROUP];
+
+#pragma unroll
+    for (int i = 0; i < GROUP; i++)
+        value[i] = i < here ? element[(first + i) * stride] : peal_nothing_<type>(combine);
+#pragma unroll
+    for (int distance = 1; distance < GROUP; distance *= 2)
+#pragma unroll
+        for (int i = 0; i + distance < GROUP; i += 2 * distance)
+            if (i + distance < here)
+                value[i] = peal_join_(combine, value[i], value[i + distance]);
+    return peal_fold_threads_(combine, value[0], (count + GROUP - 1) / GROUP);
+}
+
+/* One block: chunk after chunk in place, until one is left. */
+template <class type, int combine>
+static __device__ __forceinline__ void peal_fold_rest_(type *element, long long count,
+                                                       long long stride, type *result)
+{
+    while (count > PEAL_FOLD_CHUNK_) {
+        long long chunks = (count + PEAL_FOLD_CHUNK_ - 1) / PEAL_FOLD_CHUNK_;
+        for (long long c = 0; c < chunks; c++) {
+            type *first = element + c * PEAL_FOLD_CHUNK_ * stride;
+            long long left = count - c * PEAL_FOLD_CHUNK_;
+            type value = peal_fold_chunk_<type, combine>(
+                first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), stride);
+            if (peal_thread_() == 0)
+                *first = value;
+        }
+        __syncthreads();
+        count = chunks;
+        stride *= PEAL_FOLD_CHUNK_;
+    }
+    type value = peal_fold_chunk_<type, combine>(element, (int)count, stride);
+    if (peal_thread_() == 0)
+        *result = count > 0 ? value : peal_nothing_<type>(combine);
+}
+
+/* argument[0] elements at view[1], in chunks; the last block folds what the chunks gave. */
+template <class type, int combine>
+static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
+{
+    type *element = (type *)launch.view[1], *result = (type *)launch.view[0];
+    long long count = launch.argument[0].integer;
+
+    if (!peal_enter_(launch))
+        return;
+    if (gridDim.x > 1) {
+        type *first = element + (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
+        long long left = count - (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
+        type value = peal_fold_chunk_<type, combine>(
+            first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
+        if (peal_thread_() == 0)
+            *first = value;
+        if (!peal_is_last_(&launch, gridDim.x))
+            return;
+        peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
+    } else
+        peal_fold_rest_<type, combine>(element, count, 1, result);
+    if (launch.senders > 0) {
+        if (launch.list_count > 0) {
+            __syncthreads();
+            peal_copy_all_(&launch);
+        }
+        peal_write_flags_(&launch);
+    }
+}
+
+/* A thread for each of argument[1] columns of argument[0] rows. Whole subtrees wait on a stack, by
+ * the bits of the number of rows so far. */
+template <class type, int combine>
+static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
+{
+    long long rows = launch.argument[0].integer, width = launch.argument[1].integer;
+    long long column = (long long)blockIdx.x * PEAL_THREADS_ + peal_thread_();
+    type waiting[32];
+
+    if (!peal_enter_(launch))
+        return;
+    if (column < width) {
+        const type *element = (const type *)launch.view[1] + column;
+        for (unsigned row = 0; row < rows; row++) {
+            type value = element[row * width];
+            int level = 0;
+            for (; row >> level & 1; level++)
+                value = peal_join_(combine, waiting[level], value);
+            waiting[level] = value;
+        }
+        type value = peal_nothing_<type>(combine);
+        bool any = false;
+        for (int level = 0; level < 32; level++)
+            if (rows >> level & 1) {
+                value = any ? peal_join_(combine, waiting[level], value) : waiting[level];
+                any = true;
+            }
+        ((type *)launch.view[0])[column] = value;
+    }
+    peal_send_(&launch);
+}
+
+#endif

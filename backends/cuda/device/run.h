@@ -1,0 +1,437 @@
+/* What a launch does around its tiles: waits, counts its blocks, copies, stores flags.
+ *
+ * Order of memory. A flag is stored by st.release.sys after all that its message consists of; a
+ * waiting lane loads it relaxed until it is there, then passes fence.acq_rel.sys: the pair is this
+ * fence and that release. Block barriers carry both to the other threads. */
+#ifndef PEAL_DEVICE_RUN_H
+#define PEAL_DEVICE_RUN_H
+
+/* Set once a wait was given up: from then on this module stores no flag. The host may set it. */
+extern "C" __device__ unsigned peal_given_up;
+__device__ unsigned peal_given_up;
+
+enum {
+    PEAL_EAGER_POLLS_ = 512,   /* before a wait begins to sleep */
+    PEAL_POLLS_A_LOOK_ = 1024, /* between looks at the clock and at the host's abort word */
+    PEAL_LONGEST_SLEEP_ = 512  /* ns */
+};
+
+static __device__ __forceinline__ unsigned long long peal_load_(unsigned long long word)
+{
+    unsigned long long value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void peal_store_(unsigned long long word,
+                                                   unsigned long long value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+static __device__ __forceinline__ void peal_fence_()
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+static __device__ __forceinline__ unsigned long long peal_clock_()
+{
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+static __device__ __forceinline__ int peal_block_threads_()
+{
+    return blockDim.x * blockDim.y * blockDim.z;
+}
+
+/* One thread of the rank fills the record; `failed` says that it is complete. */
+static __device__ __noinline__ void peal_record_(const peal_launch *launch, int kind, int wait,
+                                                 unsigned long long expected,
+                                                 unsigned long long seen)
+{
+    peal_device_control *control = (peal_device_control *)launch->control;
+
+    atomicExch(&peal_given_up, 1u);
+    if (!control || atomicCAS(&control->claimed, 0u, 1u) != 0)
+        return;
+    control->kind = kind;
+    control->op = wait >= 0 ? launch->wait[wait].op : launch->op;
+    control->wait = wait;
+    control->step = launch->counter[0] + (launch->step ? *(volatile long long *)launch->step : 0);
+    control->expected = expected;
+    control->seen = seen;
+    __threadfence_system(); /* pairs with the host's acquire load of `failed` */
+    *(volatile unsigned *)&control->failed = 1;
+}
+
+/* Holds this thread until the word is there. False: given up. */
+static __device__ __noinline__ bool peal_wait_one_(const peal_launch *launch, int index)
+{
+    unsigned long long word = launch->wait[index].word, value = launch->wait[index].value;
+    unsigned long long begin = 0;
+    unsigned sleep = 16;
+
+    for (unsigned polls = 1;; polls++) {
+        unsigned long long seen = peal_load_(word);
+        if ((long long)(seen - value) >= 0)
+            return true;
+        if (polls > PEAL_EAGER_POLLS_) {
+            __nanosleep(sleep);
+            sleep = sleep < PEAL_LONGEST_SLEEP_ ? sleep * 2 : PEAL_LONGEST_SLEEP_;
+        }
+        if (polls % PEAL_POLLS_A_LOOK_ != 0)
+            continue;
+        /* `abort` and `failed`, one load over the bus */
+        if ((launch->control && peal_load_(launch->control) != 0) ||
+            *(volatile unsigned *)&peal_given_up) {
+            atomicExch(&peal_given_up, 1u);
+            return false;
+        }
+        unsigned long long now = peal_clock_();
+        begin = begin ? begin : now;
+        if (launch->budget && now - begin > launch->budget) {
+            peal_record_(launch, 1, index, value, seen);
+            return false;
+        }
+    }
+}
+
+/* All threads of the block: waits for the words in the mask, a lane of the first warp for each.
+ * False: given up, the block must end without counting itself. */
+static __device__ __noinline__ bool peal_wait_(const peal_launch *launch, unsigned mask)
+{
+    int thread = peal_thread_(), threads = peal_block_threads_();
+    int lanes = threads < 32 ? threads : 32;
+    int given_up = 0;
+
+    if (thread < lanes) {
+        for (int i = thread; i < launch->wait_count; i += lanes)
+            if ((mask >> i & 1) && !peal_wait_one_(launch, i))
+                given_up = 1;
+        /* Pairs with the release store of whoever wrote the words. */
+        peal_fence_();
+    }
+    return __syncthreads_or(given_up) == 0;
+}
+
+/* Copies. */
+
+/* Loads that the compiler leaves where they stand: a kernel's registers are as many as its
+ * hungriest part needs, and copies come last in every task. */
+static __device__ __forceinline__ long long peal_fetch_(const long long *address)
+{
+    long long value;
+    asm volatile("ld.global.s64 %0, [%1];" : "=l"(value) : "l"(address));
+    return value;
+}
+
+/* Unit (e, i0, i1, i2) of a piece, by its addresses; i2 is in them alone. */
+struct peal_place_ {
+    const char *from;
+    char *to;
+    unsigned e, i0, i1;
+};
+
+/* Adds `units` to the place, all at its begin. */
+static __device__ __forceinline__ void peal_go_(const peal_device_piece *piece, unsigned units,
+                                                int bytes, peal_place_ *place)
+{
+    unsigned run = piece->run, rest = units / run;
+    unsigned i2 = rest / piece->count[0];
+    place->e = units - rest * run;
+    place->i0 = rest - i2 * piece->count[0];
+    rest = i2;
+    i2 = rest / piece->count[1];
+    place->i1 = rest - i2 * piece->count[1];
+    place->from += (long long)place->e * bytes + place->i0 * piece->source_step[0] +
+                   place->i1 * piece->source_step[1] + i2 * piece->source_step[2];
+    place->to += (long long)place->e * bytes + place->i0 * piece->target_step[0] +
+                 place->i1 * piece->target_step[1] + i2 * piece->target_step[2];
+}
+
+/* Along axis k - 1 the place has passed its end by one round: back there, one on along axis k. */
+static __device__ __forceinline__ void peal_carry_(const peal_device_piece *piece, int k,
+                                                   unsigned round, long long bytes,
+                                                   peal_place_ *place)
+{
+    long long from = k > 0 ? peal_fetch_(&piece->source_step[k - 1]) : bytes;
+    long long to = k > 0 ? peal_fetch_(&piece->target_step[k - 1]) : bytes;
+    place->from += peal_fetch_(&piece->source_step[k]) - round * from;
+    place->to += peal_fetch_(&piece->target_step[k]) - round * to;
+}
+
+/* Adds a step, whose addresses are differences: at most one carry an axis, and no division. */
+static __device__ __forceinline__ void peal_advance_(const peal_device_piece *piece, int bytes,
+                                                     const peal_place_ &step, peal_place_ *place)
+{
+    place->from += (long long)step.from;
+    place->to += (long long)step.to;
+    place->e += step.e;
+    place->i0 += step.i0;
+    place->i1 += step.i1;
+    if (place->e >= piece->run) {
+        place->e -= piece->run;
+        place->i0++;
+        peal_carry_(piece, 0, piece->run, bytes, place);
+    }
+    if (place->i0 >= piece->count[0]) {
+        place->i0 -= piece->count[0];
+        place->i1++;
+        peal_carry_(piece, 1, piece->count[0], bytes, place);
+    }
+    if (place->i1 >= piece->count[1]) {
+        place->i1 -= piece->count[1];
+        peal_carry_(piece, 2, piece->count[1], bytes, place);
+    }
+}
+
+/* Units first, first + 32, ... below end of a piece; at_once loads are under way at a time. */
+template <class type, int at_once>
+static __device__ __forceinline__ void peal_copy_units_(const unsigned long long *base,
+                                                        const peal_device_piece *piece,
+                                                        unsigned first, unsigned end)
+{
+    peal_place_ step = {}, place;
+
+    if (first >= end)
+        return;
+    place.from = (const char *)base[piece->source] + piece->source_offset;
+    place.to = (char *)base[piece->target] + piece->target_offset;
+    peal_go_(piece, first, sizeof(type), &place);
+    peal_go_(piece, 32, sizeof(type), &step);
+#pragma unroll 1
+    while (first < end) {
+        type value[at_once];
+        char *to[at_once];
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            to[k] = place.to;
+            if (first + 32 * k < end)
+                value[k] = *(const type *)place.from;
+            peal_advance_(piece, sizeof(type), step, &place);
+        }
+#pragma unroll
+        for (int k = 0; k < at_once; k++)
+            if (first + 32 * k < end)
+                *(type *)to[k] = value[k];
+        first += 32 * at_once;
+    }
+}
+
+template <int at_once>
+static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long *base,
+                                                        const peal_device_piece *piece,
+                                                        unsigned first, unsigned end)
+{
+    switch (piece->unit) {
+    case 16:
+        peal_copy_units_<uint4, at_once>(base, piece, first, end);
+        break;
+    case 8:
+        peal_copy_units_<unsigned long long, at_once>(base, piece, first, end);
+        break;
+    case 4:
+        peal_copy_units_<unsigned, at_once>(base, piece, first, end);
+        break;
+    case 2:
+        peal_copy_units_<unsigned short, at_once>(base, piece, first, end);
+        break;
+    default:
+        peal_copy_units_<unsigned char, at_once>(base, piece, first, end);
+    }
+}
+
+/* The last piece that begins at or before unit `from` of a list. */
+static __device__ __forceinline__ const peal_device_piece *
+peal_piece_of_(const peal_launch_list &list, long long from)
+{
+    const peal_device_piece *piece = (const peal_device_piece *)list.piece;
+    int low = 0, high = list.count - 1;
+
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (piece[middle].begin <= from)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return piece + low;
+}
+
+/* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
+ */
+template <int at_once>
+static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
+                                                        unsigned warps, unsigned lane)
+{
+    unsigned long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
+    long long from = share * warp, to = from + share;
+
+    to = to < launch->units ? to : launch->units;
+#pragma unroll 1
+    for (int l = 0; l < launch->list_count && from < to; l++) {
+        const peal_launch_list &list = launch->list[l];
+        long long last = list.begin + list.units < to ? list.begin + list.units : to;
+        if (last <= from)
+            continue;
+#pragma unroll 1
+        for (const peal_device_piece *piece = peal_piece_of_(list, from - list.begin); from < last;
+             piece++) {
+            long long begin = list.begin + piece->begin, end = begin + piece->units;
+            end = end < last ? end : last;
+            peal_copy_piece_<at_once>(launch->base + list.base, piece,
+                                      (unsigned)(from - begin) + lane, (unsigned)(end - begin));
+            from = end;
+        }
+    }
+}
+
+/* In the last block of a task: few registers matter more than many loads under way. */
+static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch)
+{
+    if (peal_block_threads_() >= 32)
+        peal_copy_share_<2>(launch, peal_thread_() / 32, peal_block_threads_() / 32,
+                            peal_thread_() % 32);
+    else if (peal_thread_() == 0)
+        for (unsigned lane = 0; lane < 32; lane++)
+            peal_copy_share_<1>(launch, 0, 1, lane);
+}
+
+/* Flags. */
+
+/* All threads of one block, after all that the flags promise. */
+static __device__ __forceinline__ void peal_write_flags_(const peal_launch *launch)
+{
+    __syncthreads();
+    for (int i = peal_thread_(); i < launch->write_count; i += peal_block_threads_())
+        /* Pairs with the fence in peal_wait_ of the receiver. */
+        peal_store_(launch->write[i].word, launch->write[i].value);
+}
+
+/* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
+ * have stored. */
+static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks)
+{
+    __shared__ unsigned last;
+
+    __syncthreads();
+    if (peal_thread_() == 0) {
+        last = 1;
+        if (blocks > 1) {
+            unsigned *arrived = (unsigned *)launch->arrived;
+            __threadfence_system(); /* releases this block's stores to the last one's fence below */
+            last = atomicAdd(arrived, 1u) == blocks - 1;
+            if (last) {
+                *arrived = 0;
+                __threadfence_system(); /* acquires what the blocks before have stored */
+            }
+        }
+        if (*(volatile unsigned *)&peal_given_up)
+            last = 0;
+    }
+    __syncthreads();
+    return last != 0;
+}
+
+/* The end of a launch whose blocks send messages. */
+static __device__ __noinline__ void peal_send_(const peal_launch *launch)
+{
+    if (launch->senders == 0 || !peal_is_last_(launch, launch->senders))
+        return;
+    if (launch->list_count > 0)
+        peal_copy_all_(launch);
+    peal_write_flags_(launch);
+}
+
+/* The begin of every kernel. */
+
+static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
+{
+    return launch.stop && *(volatile unsigned *)launch.stop != 0;
+}
+
+/* Of kernels without tiles. False: the block is to end. */
+static __device__ __forceinline__ bool peal_enter_(const peal_launch &launch)
+{
+    if (peal_is_stopped_(launch))
+        return false;
+    unsigned mask = launch.box_count > 0 ? launch.box[0].waits : 0;
+    return mask == 0 || peal_wait_(&launch, mask);
+}
+
+/* Of tasks: waits for what the block's box needs and says which tile is the block's. The box, or 0:
+ * the block is to end. */
+static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const peal_launch &launch,
+                                                                          peal_tile *tile)
+{
+    int index = 0;
+
+    if (peal_is_stopped_(launch))
+        return 0;
+    while (index + 1 < launch.box_count &&
+           blockIdx.x - launch.box[index].first >= launch.box[index].blocks)
+        index++;
+    const peal_launch_box &box = launch.box[index];
+    if (box.waits && !peal_wait_(&launch, box.waits))
+        return 0;
+    unsigned rest = blockIdx.x - box.first;
+    tile->index = box.tile;
+    tile->count = launch.tile_count;
+#pragma unroll
+    for (int k = 0; k < PEAL_AXES; k++) {
+        unsigned place = rest;
+        if (k < PEAL_AXES - 1) {
+            unsigned quotient = rest / box.count[k];
+            place = rest - quotient * box.count[k];
+            rest = quotient;
+        }
+        int lo = box.lo[k] + (int)place * box.extent[k];
+        int hi = box.hi[k];
+        tile->lo[k] = lo;
+        tile->hi[k] = hi - lo > box.extent[k] ? lo + box.extent[k] : hi;
+        tile->index += place * box.tile_step[k];
+    }
+    return &box;
+}
+
+static __device__ __forceinline__ peal_strides_ peal_strides_of_(const peal_launch &launch,
+                                                                 int view)
+{
+    peal_strides_ strides;
+    strides.peal_y_ = launch.stride[view][0];
+    strides.peal_z_ = launch.stride[view][1];
+    strides.peal_w_ = launch.stride[view][2];
+    return strides;
+}
+
+/* Where the partial of this tile goes. */
+template <class type>
+static __device__ __forceinline__ peal_partial_<type>
+peal_partial_of_(const peal_launch &launch, int index, int combine, const peal_tile &tile)
+{
+    peal_partial_<type> partial;
+    type *first = (type *)launch.partial[index];
+    partial.out = first ? first + tile.index : 0;
+    partial.combine = combine;
+    return partial;
+}
+
+template <class type> static __device__ __forceinline__ peal_partial_<type> peal_no_partial_()
+{
+    peal_partial_<type> partial;
+    partial.out = 0;
+    partial.combine = 0;
+    return partial;
+}
+
+/* An expression had no value: said once, by one thread. True: the block is to end. */
+static __device__ __forceinline__ bool peal_went_wrong_(const peal_launch &launch, int bad)
+{
+    if (bad && peal_thread_() == 0)
+        peal_record_(&launch, 2, -1, 0, 0);
+    return bad != 0;
+}
+
+#endif

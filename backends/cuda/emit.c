@@ -1,0 +1,59 @@
+/* Puts op instances onto lanes, in walk order.
+ *
+ * A lane has a kernel that is being put together (its group). WAITs open a group; tiles of one
+ * task, or pieces of copies, join it; then the pieces and flags of the messages that its tiles
+ * produce. What doesn't fit closes the group and begins the next. The rules below keep the lane's
+ * order, but for three things that hurt nobody:
+ * - tiles of the same task instance join although the task's messages are already in the group:
+ * they run beside the sending;
+ * - a WAIT of the same event joins a group of unpacking copies, so that they wait for all first:
+ * one receive statement's messages cannot depend on each other's credits;
+ * - a WAIT is waited for by the blocks that need it only, at the latest by one block of its group.
+ */
+#include "backends/cuda/emit.h"
+
+/* ---- an op ---- */
+
+/* False: the rank's next op waits for a message of this process that has not been put onto a lane
+ * yet. */
+bool cuda_emit_is_ready(const cuda_rank *rank)
+{
+    const cuda_op *op = &rank->op[rank->walk.position];
+
+    if (op->source->kind != PEAL_OP_WAIT || !op->self || op->twin < 0 || op->skipped)
+        return true;
+    int mine = rank->program->op[rank->walk.position].message_counter;
+    int theirs = op->peer->program->op[op->twin].message_counter;
+    uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
+    uint64_t message = rank->walk.message[mine] + 1;
+    if (message - rank->plan->desc.hooks.first_message <= slots)
+        return true;
+    return op->peer->walk.message[theirs] >= message - slots;
+}
+
+bool cuda_emit(cuda_rank *rank)
+{
+    int index = rank->walk.position;
+    peal_walk_frame frame = peal_walk_pass(&rank->walk);
+    bool ok = true;
+
+    if (rank->op[index].skipped)
+        return true;
+    switch (rank->schedule->op[index].kind) {
+    case PEAL_OP_LAUNCH:
+        ok = cuda_emit_launch(rank, index, &frame);
+        break;
+    case PEAL_OP_COPY:
+        ok = cuda_emit_copy(rank, index, &frame);
+        break;
+    case PEAL_OP_WRITE:
+        ok = cuda_emit_write(rank, index, &frame);
+        break;
+    case PEAL_OP_WAIT:
+        ok = cuda_emit_wait(rank, index, &frame);
+        break;
+    default: /* FENCE: every WRITE of this backend is preceded by a fence of the system's scope */
+        break;
+    }
+    return ok && (!rank->plan->synchronous || cuda_synchronise(rank, index));
+}

@@ -1,0 +1,36 @@
+/* What the files that put ops onto lanes share. false: failed, plan->status says why. */
+#ifndef PEAL_CUDA_EMIT_H
+#define PEAL_CUDA_EMIT_H
+
+#include "backends/cuda/plan.h"
+
+static inline cuda_lane *cuda_lane_at(cuda_rank *rank, int lane)
+{
+    return &rank->lane[lane];
+}
+
+/* group.c */
+/* After something was put onto a lane: the host stays near. */
+bool cuda_mark(cuda_rank *rank, cuda_lane *lane);
+/* Other lanes may wait for the op's instance that the walk has just passed; it is on its lane. */
+bool cuda_publish(cuda_rank *rank, cuda_lane *lane, int index);
+/* The lane's group; a new one, ready for waits, if there is none. */
+cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
+                            const peal_walk_frame *frame);
+/* bits: boxes (LAUNCH) or waits (WAIT) of the launch that the op became. */
+void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bits);
+/* The lane waits for ops of other lanes. Its group is launched first unless it has nothing but
+ * waits. */
+bool cuda_await_lanes(cuda_rank *rank, int index);
+/* Which ops of the lane's own group an op depends on: false if on one of a kind that it cannot
+ * follow within the group. */
+bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int index, unsigned *waits,
+                         unsigned *boxes);
+
+/* emit_message.c, emit_task.c */
+bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame);
+bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame);
+bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame);
+bool cuda_emit_launch(cuda_rank *rank, int index, const peal_walk_frame *frame);
+
+#endif

@@ -1,0 +1,250 @@
+/* Messages onto lanes: WAIT, WRITE and COPY. */
+#include "backends/cuda/emit.h"
+
+#include <string.h>
+
+/* ---- waits and writes ---- */
+
+static bool emit_self_wait(cuda_rank *rank, cuda_op *op, uint64_t message)
+{
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    cuda_rank *peer = op->peer;
+
+    (void)message;
+    if (op->twin < 0)
+        return true;
+    cuda_op *write = &peer->op[op->twin];
+    if (!cuda_flush(rank, op->lane))
+        return false;
+    /* The latest WRITE that was put onto its lane is this message's or a later one: nothing that is
+     * put there later depends on what waits here now. */
+    uint64_t latest = peer->walk.passed[op->twin];
+    if (peer->place[op->twin] && !cuda_flush(peer, write->lane))
+        return false;
+    if (write->epoch[latest % 2] != rank->plan->epoch)
+        return true;
+    CUresult result =
+        rank->plan->driver->cuStreamWaitEvent_(lane->stream, write->event[latest % 2], 0);
+    return !result || cuda_broken(rank->plan, result, op, op->channel->edge);
+}
+
+static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool waits)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    CUresult result;
+
+    if (!cuda_flush(rank, op->lane))
+        return false;
+    if (waits)
+        result = plan->driver->cuStreamWaitValue64_(lane->stream, op->word, value,
+                                                    CU_STREAM_WAIT_VALUE_GEQ);
+    else
+        result = plan->driver->cuStreamWriteValue64_(lane->stream, op->word, value, 0);
+    if (result)
+        return cuda_broken(plan, result, op, op->channel->edge);
+    if (waits && !plan->capturing)
+        cuda_note_wait(plan, op->word, value);
+    return cuda_mark(rank, lane) && cuda_publish(rank, lane, (int)(op - rank->op));
+}
+
+bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_op *op = &rank->op[index];
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
+    uint64_t value = peal_flag_value(op->channel, frame->message - slots);
+
+    /* The first messages need no credit. What a graph waits for must hold at every replay: there
+     * the value is one that the word has passed from the start. */
+    if (frame->message - plan->desc.hooks.first_message <= slots && (op->self || !plan->capturing))
+        return true;
+    if (!cuda_await_lanes(rank, index))
+        return false;
+    if (op->self)
+        return emit_self_wait(rank, op, frame->message - slots) && cuda_publish(rank, lane, index);
+    if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
+        return emit_memory_op(rank, op, value, true);
+    cuda_group *group = &lane->group;
+    bool beside = group->kind == CUDA_GROUP_COPY && group->event == op->source->event;
+    if ((group->kind > CUDA_GROUP_WAITS && !beside) ||
+        (group->kind != CUDA_GROUP_NONE && group->launch.wait_count == PEAL_LAUNCH_WAITS) ||
+        (group->kind == CUDA_GROUP_WAITS && group->launch.write_count > 0) || rank->place[index])
+        if (!cuda_flush(rank, op->lane))
+            return false;
+    group = cuda_group_open(rank, lane, op, frame);
+    int at = group->launch.wait_count++;
+    group->launch.wait[at] = (peal_launch_wait){op->word, value, index, 0};
+    cuda_group_join(rank, group, index, 1u << at);
+    if (plan->lowering.signal == CUDA_SIGNAL_KERNEL)
+        return cuda_flush(rank, op->lane);
+    return true;
+}
+
+/* Whether a word may be written by the last of a task's sending blocks: the tiles that the WRITE
+ * depends on are counted among them. */
+static bool send_after(const cuda_rank *rank, cuda_group *group, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    bool sends = group->launch.list_count > 0;
+
+    if (group->closed)
+        return false;
+    for (int i = 0; i < op->dependence_count; i++) {
+        int other = op->dependence[i].op, place = rank->place[other];
+        if (!place || rank->op[other].lane != rank->op[index].lane || op->dependence[i].lag > 0)
+            continue;
+        unsigned bits = group->op_bits[place - 1];
+        bool tiles = rank->schedule->op[other].kind == PEAL_OP_LAUNCH;
+        for (int b = 0; b < group->launch.box_count; b++) {
+            if (tiles && bits >> b & 1)
+                group->launch.box[b].sends = 1;
+            if (!tiles && group->launch.box[b].sends)
+                group->launch.box[b].waits |=
+                    rank->schedule->op[other].kind == PEAL_OP_WAIT ? bits : 0;
+        }
+        sends = sends || (tiles && bits);
+    }
+    return sends;
+}
+
+bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_op *op = &rank->op[index];
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    cuda_group *group = &lane->group;
+    uint64_t value = peal_flag_value(op->channel, frame->message);
+
+    if (!cuda_await_lanes(rank, index))
+        return false;
+    if (op->self)
+        return cuda_flush(rank, op->lane) && cuda_publish(rank, lane, index);
+    if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
+        return emit_memory_op(rank, op, value, false);
+    bool fits = group->kind == CUDA_GROUP_WAITS || group->kind == CUDA_GROUP_COPY ||
+                (group->kind == CUDA_GROUP_TASK && send_after(rank, group, index));
+    if (group->kind != CUDA_GROUP_NONE &&
+        (!fits || group->launch.write_count == PEAL_LAUNCH_WRITES || rank->place[index] ||
+         (plan->lowering.signal == CUDA_SIGNAL_KERNEL && group->kind != CUDA_GROUP_WAITS)))
+        if (!cuda_flush(rank, op->lane))
+            return false;
+    group = cuda_group_open(rank, lane, op, frame);
+    group->launch.write[group->launch.write_count++] = (peal_launch_write){op->word, value};
+    cuda_group_join(rank, group, index, 0);
+    return true;
+}
+
+/* ---- copies ---- */
+
+static CUdeviceptr base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
+                                const peal_walk_frame *frame)
+{
+    const peal_channel *channel = op->channel;
+
+    switch (base.kind) {
+    case CUDA_BASE_OWN:
+        return rank->first[frame->binding[base.array]];
+    case CUDA_BASE_PEER:
+        return op->target[frame->binding[base.array]];
+    default:
+        return op->staging + (channel->slots > 1 ? frame->message % (uint64_t)channel->slots *
+                                                       (uint64_t)channel->staging_bytes
+                                                 : 0);
+    }
+}
+
+static void append_list(const cuda_rank *rank, cuda_group *group, const cuda_op *op,
+                        const peal_walk_frame *frame)
+{
+    peal_launch *launch = &group->launch;
+    peal_launch_list *list = &launch->list[launch->list_count++];
+
+    *list = (peal_launch_list){.piece = op->pieces.table,
+                               .begin = launch->units,
+                               .units = op->pieces.units,
+                               .count = op->pieces.count,
+                               .base = group->base_count};
+    launch->units += op->pieces.units;
+    for (int i = 0; i < op->pieces.base_count; i++)
+        launch->base[group->base_count++] = base_address(rank, op, op->pieces.base[i], frame);
+}
+
+static bool list_fits(const cuda_group *group, const cuda_op *op)
+{
+    return group->launch.list_count < PEAL_LAUNCH_LISTS &&
+           group->base_count + op->pieces.base_count <= PEAL_LAUNCH_BASES;
+}
+
+/* The tiles that a message's data come from send it themselves: their last block does. */
+static bool join_task(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame)
+{
+    cuda_op *op = &rank->op[index];
+    unsigned waits, boxes;
+
+    if (group->kind != CUDA_GROUP_TASK || group->closed || op->source->copy != PEAL_COPY_SEND ||
+        rank->plan->lowering.signal != CUDA_SIGNAL_FUSED || op->self ||
+        group->copy_bytes + op->pieces.bytes > rank->plan->lowering.fuse_bytes ||
+        !list_fits(group, op) || !cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
+        return false;
+    for (int b = 0; b < group->launch.box_count; b++)
+        if (boxes >> b & 1 || group->launch.box[b].sends) {
+            group->launch.box[b].sends = 1;
+            group->launch.box[b].waits |= waits;
+        }
+    append_list(rank, group, op, frame);
+    group->copy_bytes += op->pieces.bytes;
+    cuda_group_join(rank, group, index, 0);
+    return true;
+}
+
+static bool copy_by_engine(cuda_rank *rank, cuda_op *op, const peal_walk_frame *frame)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+
+    if (!cuda_flush(rank, op->lane))
+        return false;
+    for (int i = 0; i < op->pieces.count; i++) {
+        const peal_device_piece *piece = &op->pieces.piece[i];
+        CUdeviceptr from = base_address(rank, op, op->pieces.base[piece->source], frame) +
+                           (uint64_t)piece->source_offset;
+        CUdeviceptr to = base_address(rank, op, op->pieces.base[piece->target], frame) +
+                         (uint64_t)piece->target_offset;
+        CUresult result = cuda_copy_box(plan->driver, lane->stream, piece, to, from);
+        if (result)
+            return cuda_broken(plan, result, op, op->source->label);
+    }
+    return cuda_mark(rank, lane) && cuda_publish(rank, lane, (int)(op - rank->op));
+}
+
+bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    cuda_op *op = &rank->op[index];
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    cuda_group *group = &lane->group;
+    unsigned waits, boxes;
+
+    if (!cuda_await_lanes(rank, index))
+        return false;
+    if (op->pieces.count == 0)
+        return cuda_publish(rank, lane, index);
+    if (rank->plan->lowering.copy == CUDA_COPY_ENGINE)
+        return copy_by_engine(rank, op, frame);
+    if (join_task(rank, group, index, frame))
+        return true;
+    bool fits = group->kind == CUDA_GROUP_WAITS || group->kind == CUDA_GROUP_COPY;
+    if (group->kind != CUDA_GROUP_NONE &&
+        (!fits || !list_fits(group, op) || rank->place[index] ||
+         (group->kind == CUDA_GROUP_WAITS && group->launch.write_count > 0) ||
+         !cuda_depends_within(rank, group, index, &waits, &boxes) || boxes))
+        if (!cuda_flush(rank, op->lane))
+            return false;
+    group = cuda_group_open(rank, lane, op, frame);
+    group->kind = CUDA_GROUP_COPY;
+    group->event = op->source->event;
+    append_list(rank, group, op, frame);
+    cuda_group_join(rank, group, index, 0);
+    return true;
+}

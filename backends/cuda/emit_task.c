@@ -1,0 +1,206 @@
+/* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
+#include "backends/cuda/emit.h"
+
+#include <string.h>
+
+/* ---- tasks ---- */
+
+static bool fill_arguments(cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame,
+                           peal_launch *launch)
+{
+    cuda_plan *plan = rank->plan;
+    const cuda_task *task = &rank->task[op->source->task];
+
+    launch->evaluate = 0;
+    for (int i = 0; i < op->task->argument_count; i++) {
+        const peal_walk_value *argument = &task->argument[i];
+        peal_value value;
+        if (!argument->is_constant && (op->kernel->device_arguments >> i & 1 || plan->capturing)) {
+            launch->evaluate |= 1u << i;
+            continue;
+        }
+        if (peal_walk_evaluate(rank->program, argument, frame->counter, plan->late, &value))
+            return cuda_fail(plan, PEAL_STATUS_SPEC);
+        if (op->task->argument_is_real[i])
+            launch->argument[i].real =
+                value.kind == PEAL_REAL ? value.u.real : (double)value.u.integer;
+        else
+            launch->argument[i].integer =
+                value.kind == PEAL_BOOLEAN ? value.u.boolean : value.u.integer;
+    }
+    for (int i = 0; i < op->kernel->element_count; i++)
+        launch->element[i] = rank->first[frame->binding[op->kernel->element[i]]];
+    return true;
+}
+
+static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame,
+                       bool partials, peal_launch *launch)
+{
+    const peal_schedule_task *task = op->task;
+    const peal_schedule_array *array = rank->schedule->array;
+
+    launch->tile_count = task->tile_count;
+    for (int i = 0; i < task->access_count; i++) {
+        int storage = frame->binding[task->access[i].array];
+        launch->view[i] = rank->first[storage] + (uint64_t)rank->origin[storage];
+        launch->shift[i] = task->access[i].per_tile;
+        for (int k = 1; k < PEAL_AXES; k++)
+            launch->stride[i][k - 1] = array[storage].layout.stride[k];
+    }
+    for (int i = 0; i < task->reduction_count; i++)
+        launch->partial[i] =
+            partials ? rank->first[frame->binding[task->reduction[i].partials]] : 0;
+}
+
+static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame, bool partials)
+{
+    cuda_op *op = &rank->op[index];
+    cuda_group *group = cuda_group_open(rank, cuda_lane_at(rank, op->lane), op, frame);
+
+    group->kind = CUDA_GROUP_TASK;
+    group->task = op->task;
+    group->instance = frame->instance;
+    group->partials = partials;
+    group->launch.op = index;
+    group->function = partials ? op->kernel->full : op->kernel->bare;
+    memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
+    fill_views(rank, op, frame, partials, &group->launch);
+    return fill_arguments(rank, op, frame, &group->launch);
+}
+
+static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_op *op = &rank->op[index];
+    cuda_group *group = &cuda_lane_at(rank, op->lane)->group;
+    bool partials = false;
+    unsigned waits = 0, boxes = 0;
+
+    if (op->task->reduction_count > 0 &&
+        peal_walk_boolean(rank->program, &rank->task[op->source->task].needed, frame->counter, true,
+                          plan->late, &partials))
+        return cuda_fail(plan, PEAL_STATUS_SPEC);
+    const peal_launch_box *box = partials ? op->exact : op->free;
+    int count = partials ? op->exact_count : op->free_count;
+    bool within = group->kind == CUDA_GROUP_NONE || rank->place[index] == 0;
+    within = within && (group->kind == CUDA_GROUP_NONE ||
+                        cuda_depends_within(rank, group, index, &waits, &boxes));
+    bool joins = group->kind == CUDA_GROUP_TASK && !group->closed && group->task == op->task &&
+                 group->instance == frame->instance && group->partials == partials &&
+                 group->launch.box_count + count <= PEAL_LAUNCH_BOXES && !boxes && within;
+    bool opens = group->kind == CUDA_GROUP_NONE ||
+                 (group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 && within);
+    if (!joins && !opens) {
+        waits = 0;
+        if (!cuda_flush(rank, op->lane))
+            return false;
+    }
+    if (count == 0)
+        return cuda_publish(rank, cuda_lane_at(rank, op->lane), index);
+    unsigned bits = 0;
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && group->launch.box_count == PEAL_LAUNCH_BOXES) {
+            /* Too many boxes for one launch: the rest follows in another. */
+            if (!cuda_flush(rank, op->lane))
+                return false;
+            waits = 0;
+            bits = 0;
+        }
+        if (group->kind != CUDA_GROUP_TASK && !start_task(rank, index, frame, partials))
+            return false;
+        bits |= 1u << group->launch.box_count;
+        group->launch.box[group->launch.box_count] = box[i];
+        group->launch.box[group->launch.box_count++].waits = waits;
+    }
+    cuda_group_join(rank, group, index, bits);
+    return true;
+}
+
+/* SET, DECIDE, PRINT, FOLD, COMBINE. */
+static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    cuda_op *op = &rank->op[index];
+    const peal_schedule_task *task = op->task;
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    cuda_group *group = &lane->group;
+    size_t bytes = peal_type_bytes(rank->schedule->array[task->array >= 0 ? task->array : 0].type);
+    unsigned waits, boxes;
+
+    if (task->kind == PEAL_TASK_PRINT && rank->schedule->rank != 0)
+        return cuda_publish(rank, lane, index);
+    if (task->kind == PEAL_TASK_DECIDE && rank->plan->capturing && rank->stop_word &&
+        rank->program->op[index].decision_loop == rank->schedule->loop_count) {
+        /* Once the verdict is there, nothing counts any more. */
+        if (!cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
+            return false;
+        rank->graph_step = frame->counter[0] + 1;
+    }
+    bool opens = group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 &&
+                 cuda_depends_within(rank, group, index, &waits, &boxes);
+    if (group->kind != CUDA_GROUP_NONE && !opens && !cuda_flush(rank, op->lane))
+        return false;
+    group = cuda_group_open(rank, lane, op, frame);
+    peal_launch *launch = &group->launch;
+    group->kind = CUDA_GROUP_TASK;
+    group->closed = true;
+    group->task = task;
+    group->function = op->kernel->full;
+    launch->op = index;
+    launch->box_count = 1;
+    memset(&launch->box[0], 0, sizeof(launch->box[0]));
+    launch->box[0].blocks = 1;
+    launch->evaluate = 0;
+    memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
+    for (int i = 0; i < op->kernel->element_count; i++)
+        launch->element[i] = rank->first[frame->binding[op->kernel->element[i]]];
+    switch (task->kind) {
+    case PEAL_TASK_FOLD:
+        launch->view[0] = rank->first[frame->binding[task->array]];
+        launch->view[1] = rank->first[frame->binding[task->gather]];
+        launch->argument[0].integer = task->contributions;
+        launch->box[0].blocks =
+            (unsigned)((task->contributions + CUDA_FOLD_CHUNK - 1) / CUDA_FOLD_CHUNK);
+        if (launch->box[0].blocks == 0)
+            launch->box[0].blocks = 1;
+        break;
+    case PEAL_TASK_COMBINE:
+        launch->view[0] =
+            rank->first[frame->binding[task->array]] + (uint64_t)task->lo * (uint64_t)bytes;
+        launch->view[1] = rank->first[frame->binding[task->gather]];
+        launch->argument[0].integer = task->contributions;
+        launch->argument[1].integer = task->hi - task->lo;
+        launch->box[0].blocks = (unsigned)((task->hi - task->lo + 255) / 256);
+        break;
+    case PEAL_TASK_SET:
+        launch->view[0] = rank->first[frame->binding[task->array]];
+        break;
+    case PEAL_TASK_DECIDE:
+        launch->view[0] = cuda_verdict_address(rank, task->decision, frame->instance);
+        break;
+    default:
+        if (!cuda_row_begin(rank, task, frame, &launch->view[0]))
+            return false;
+    }
+    cuda_group_join(rank, group, index, 0);
+    if (!cuda_flush(rank, op->lane))
+        return false;
+    return task->kind != PEAL_TASK_PRINT || cuda_row_launched(rank, lane->stream);
+}
+
+bool cuda_emit_launch(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    cuda_op *op = &rank->op[index];
+
+    if (!cuda_await_lanes(rank, index))
+        return false;
+    switch (op->task->kind) {
+    case PEAL_TASK_LOAD:
+    case PEAL_TASK_SAVE:
+        return cuda_flush_all(rank) && cuda_file_run(rank, op, frame) &&
+               cuda_publish(rank, cuda_lane_at(rank, op->lane), index);
+    case PEAL_TASK_KERNEL:
+        return emit_tiles(rank, index, frame);
+    default:
+        return emit_builtin(rank, index, frame);
+    }
+}

@@ -1,0 +1,200 @@
+/* `graph`: K iterations are captured once and replayed. Nothing is rebuilt, reset or patched
+ * between replays: K is such that flags, staging slots, swaps and periodic conditions are where
+ * they were, so the constants in the nodes hold again. What does change, the outermost counter,
+ * lies in a device word that a node of the graph advances.
+ *
+ * `until` of the outermost loop: every node looks at a stop word first and does nothing once it is
+ * set, so that the graph ends in the same step on all ranks and the host looks at it between
+ * replays. */
+#include "backends/cuda/graph.h"
+
+/* ---- replay ---- */
+
+/* Whether a replay may begin where the ranks are now. */
+static bool is_aligned(const cuda_plan *plan)
+{
+    const cuda_graphs *graphs = plan->graphs;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        const cuda_rank *rank = &plan->rank[r];
+        const char *reason = NULL;
+        int64_t apart = rank->walk.counter[0] - graphs->begin[r].counter[0];
+        if (apart < 0 || !cuda_is_period(rank, &graphs->begin[r], apart, &reason))
+            return false;
+    }
+    return true;
+}
+
+static void advance_state(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        const state_change *change = &plan->graphs->change[r];
+        peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
+        for (int i = 0; i < rank->schedule->op_count; i++)
+            rank->walk.passed[i] += change->passed[i];
+        for (int i = 0; i < rank->program->message_counter_count; i++)
+            rank->walk.message[i] += change->message[i];
+        outer->iteration += change->iterations;
+        outer->evaluations += change->evaluations;
+        rank->walk.counter[0] = outer->iteration;
+        plan->graphs->word[r] = outer->iteration;
+    }
+}
+
+static int64_t steps_on_device(const cuda_plan *plan)
+{
+    return (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_ACQUIRE);
+}
+
+/* The oldest replay that is under way: waits for it and hands out its rows. */
+static bool finish_replay(cuda_plan *plan)
+{
+    cuda_graphs *graphs = plan->graphs;
+    uint64_t index = graphs->finished % AHEAD;
+
+    if (!cuda_await_event(plan, graphs->done[index]))
+        return false;
+    int64_t first = graphs->first_step[index], done = steps_on_device(plan);
+    const cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->halves];
+    for (unsigned i = 0; i < graphs->rows; i++)
+        if (!graphs->stops || first + row[i].step < done)
+            cuda_row_out(plan, &row[i], first);
+    graphs->finished++;
+    if (!graphs->stops)
+        atomic_store(&plan->steps_done, first + graphs->steps);
+    return true;
+}
+
+/* The step word says where the ranks are, and nothing has stopped. */
+static bool set_words(cuda_plan *plan)
+{
+    cuda_graphs *graphs = plan->graphs;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        int64_t behind = rank->walk.counter[0] - graphs->word[r];
+        if (behind != 0 && !cuda_graph_count(rank, behind))
+            return false;
+        graphs->word[r] = rank->walk.counter[0];
+    }
+    return true;
+}
+
+static bool replay(cuda_plan *plan, int64_t first_step)
+{
+    cuda_graphs *graphs = plan->graphs;
+    const peal_cuda_driver *driver = plan->driver;
+    uint64_t index = graphs->launched % AHEAD;
+
+    if (graphs->launched - graphs->finished == AHEAD && !finish_replay(plan))
+        return false;
+    graphs->first_step[index] = first_step;
+    CUresult result =
+        driver->cuGraphLaunch_(graphs->exec[graphs->launched % (uint64_t)graphs->halves],
+                               cuda_origin(plan));
+    if (!result)
+        result = driver->cuEventRecord_(graphs->done[index], cuda_origin(plan));
+    graphs->launched++;
+    return !result || cuda_broken(plan, result, NULL, "a replay");
+}
+
+static bool finish_replays(cuda_plan *plan)
+{
+    while (plan->graphs->finished < plan->graphs->launched)
+        if (!finish_replay(plan))
+            return false;
+    return true;
+}
+
+/* After replays whose `until` may have ended them: the walks go to where the device is. */
+static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
+{
+    int64_t done = steps_on_device(plan) - first;
+
+    plan->stopped = done < expected;
+    if (!plan->stopped) {
+        /* The last iteration of the last replay may be the one that ended the loop. */
+        unsigned word = 0;
+        CUresult result = plan->driver->cuMemcpyDtoH_(&word, plan->rank[0].words + 8, sizeof(word));
+        if (result)
+            return cuda_broken(plan, result, NULL, "the stop word");
+        plan->stopped = word != 0;
+    }
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        rank->dry = true;
+        for (int64_t i = 0; i < done; i++)
+            if (!cuda_dry_step(rank))
+                return cuda_fail(plan, PEAL_STATUS_INTERNAL);
+        rank->dry = false;
+        rank->walk.position = rank->schedule->step.first;
+        CUresult result = plan->driver->cuMemsetD8_(rank->words + 8, 0, sizeof(unsigned));
+        if (result)
+            return cuda_broken(plan, result, NULL, "the stop word");
+        plan->graphs->word[r] = rank->walk.counter[0];
+    }
+    atomic_store(&plan->steps_done, plan->rank[0].walk.counter[0]);
+    return true;
+}
+
+static int64_t least_alike(const cuda_plan *plan)
+{
+    int64_t least = INT64_MAX;
+    for (int r = 0; r < plan->rank_count; r++) {
+        int64_t steps = cuda_steps_alike(&plan->rank[r]);
+        least = steps < least ? steps : least;
+    }
+    return least;
+}
+
+/* As many replays as fit. */
+static bool run_replays(cuda_plan *plan, int64_t *left)
+{
+    cuda_graphs *graphs = plan->graphs;
+    int64_t first = plan->rank[0].walk.counter[0], alike = least_alike(plan), launched = 0;
+    int64_t count = (*left < alike ? *left : alike) / graphs->steps;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!cuda_flush_all(&plan->rank[r]))
+            return false;
+    if (!set_words(plan) || !cuda_join_lanes(plan, false))
+        return false;
+    for (; launched < count; launched++) {
+        if (graphs->stops && graphs->finished > 0 && launched >= AHEAD) {
+            int64_t least = first + (launched - AHEAD) * graphs->steps;
+            if (graphs->launched - graphs->finished == AHEAD && !finish_replay(plan))
+                return false;
+            if (steps_on_device(plan) < least)
+                break;
+        }
+        if (!replay(plan, first + launched * graphs->steps))
+            return false;
+        if (!graphs->stops)
+            advance_state(plan);
+    }
+    plan->epoch++;
+    *left -= launched * graphs->steps;
+    if (!graphs->stops)
+        return finish_replays(plan) && cuda_join_lanes(plan, true);
+    return finish_replays(plan) && cuda_join_lanes(plan, true) &&
+           catch_up(plan, first, launched * graphs->steps);
+}
+
+bool cuda_graphs_run(cuda_plan *plan)
+{
+    int64_t left = plan->steps;
+
+    while (left > 0 && !plan->stopped) {
+        if (left >= plan->graphs->steps && least_alike(plan) >= plan->graphs->steps &&
+            is_aligned(plan)) {
+            if (!run_replays(plan, &left))
+                return false;
+            continue;
+        }
+        if (!cuda_run_steps(plan, 1))
+            return false;
+        left--;
+    }
+    return true;
+}

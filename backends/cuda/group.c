@@ -1,0 +1,241 @@
+/* Groups: kernels that are being put together, how they are launched, and what orders them. */
+#include "backends/cuda/emit.h"
+
+#include <string.h>
+
+/* ---- launching ---- */
+
+/* The host stays near: after so many launches there is a mark, and the eighth last has passed. */
+bool cuda_mark(cuda_rank *rank, cuda_lane *lane)
+{
+    enum { EVERY = 48 };
+    cuda_plan *plan = rank->plan;
+
+    plan->launches++;
+    if (plan->capturing || ++lane->since_mark < EVERY)
+        return true;
+    lane->since_mark = 0;
+    CUevent mark = lane->mark[lane->marks % CUDA_MARKS];
+    if (lane->marks >= CUDA_MARKS && !cuda_await_event(plan, mark))
+        return false;
+    lane->marks++;
+    CUresult result = plan->driver->cuEventRecord_(mark, lane->stream);
+    return !result || cuda_broken(plan, result, NULL, "a mark");
+}
+
+/* Other lanes may wait for the ops of a kernel that was just launched. */
+static bool publish(cuda_rank *rank, cuda_lane *lane, int index, uint64_t instance)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_op *op = &rank->op[index];
+
+    if (!op->published)
+        return true;
+    CUresult result = plan->driver->cuEventRecord_(op->event[instance % 2], lane->stream);
+    op->epoch[instance % 2] = plan->epoch;
+    return !result || cuda_broken(plan, result, op, "an event");
+}
+
+/* The instance that the walk has just passed. */
+bool cuda_publish(cuda_rank *rank, cuda_lane *lane, int index)
+{
+    return publish(rank, lane, index, rank->walk.passed[index]);
+}
+
+/* Waits that no block has asked for are left to the first box. */
+static void cover_waits(cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+    unsigned all = launch->wait_count >= 32 ? ~0u : (1u << launch->wait_count) - 1, asked = 0;
+
+    for (int b = 0; b < launch->box_count; b++)
+        asked |= launch->box[b].waits;
+    if (launch->box_count == 0) {
+        memset(&launch->box[0], 0, sizeof(launch->box[0]));
+        launch->box_count = 1;
+    }
+    launch->box[0].waits |= all & ~asked;
+}
+
+static void number_blocks(cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+
+    group->blocks = 0;
+    launch->senders = 0;
+    for (int b = 0; b < launch->box_count; b++) {
+        launch->box[b].first = group->blocks;
+        group->blocks += launch->box[b].blocks;
+        launch->senders += launch->box[b].sends ? launch->box[b].blocks : 0;
+    }
+}
+
+static void shape_copy(cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+    int64_t blocks = (launch->units + 4 * CUDA_COPY_THREADS - 1) / (4 * CUDA_COPY_THREADS);
+
+    group->blocks = blocks < 1 ? 1 : blocks > 1024 ? 1024 : (unsigned)blocks;
+    group->threads[0] = CUDA_COPY_THREADS;
+    group->threads[1] = group->threads[2] = 1;
+    launch->senders = group->blocks;
+}
+
+static bool launch_group(cuda_rank *rank, cuda_lane *lane)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_group *group = &lane->group;
+    peal_launch *launch = &group->launch;
+
+    cover_waits(group);
+    if (group->kind == CUDA_GROUP_TASK) {
+        number_blocks(group);
+    } else if (group->kind == CUDA_GROUP_COPY) {
+        group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_COPY);
+        shape_copy(group);
+    } else {
+        group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_SIGNAL);
+        group->threads[0] = 32;
+        group->threads[1] = group->threads[2] = group->blocks = 1;
+    }
+    launch->arrived = lane->arrived;
+    void *parameter[] = {launch};
+    CUresult result =
+        plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
+                                      (unsigned)group->threads[0], (unsigned)group->threads[1],
+                                      (unsigned)group->threads[2], 0, lane->stream, parameter,
+                                      NULL);
+    if (result)
+        return cuda_broken(plan, result, &rank->op[launch->op],
+                           rank->schedule->op[launch->op].label);
+    return cuda_mark(rank, lane);
+}
+
+bool cuda_flush(cuda_rank *rank, int number)
+{
+    cuda_lane *lane = cuda_lane_at(rank, number);
+    cuda_group *group = &lane->group;
+
+    if (group->kind == CUDA_GROUP_NONE)
+        return true;
+    bool ok = launch_group(rank, lane);
+    for (int i = 0; i < group->op_count; i++) {
+        rank->place[group->op[i]] = 0;
+        ok = ok && publish(rank, lane, group->op[i], group->op_instance[i]);
+    }
+    group->kind = CUDA_GROUP_NONE;
+    group->op_count = 0;
+    return ok;
+}
+
+bool cuda_flush_all(cuda_rank *rank)
+{
+    bool ok = true;
+    for (int l = 0; l < rank->lanes && ok; l++)
+        ok = cuda_flush(rank, l);
+    return ok;
+}
+
+/* An empty group, ready for waits. */
+cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
+                            const peal_walk_frame *frame)
+{
+    cuda_group *group = &lane->group;
+    peal_launch *launch = &group->launch;
+
+    if (group->kind != CUDA_GROUP_NONE)
+        return group;
+    memset(launch, 0, offsetof(peal_launch, argument));
+    launch->control = rank->control_device;
+    launch->step = rank->plan->capturing ? rank->words : 0;
+    launch->budget =
+        rank->plan->desc.deadline_ns > 0 ? (unsigned long long)rank->plan->desc.deadline_ns : 0;
+    launch->op = (int)(op - rank->op);
+    for (int d = 0; d < rank->schedule->loop_depth && d < PEAL_LAUNCH_COUNTERS; d++)
+        launch->counter[d] = frame->counter[d];
+    if (rank->plan->capturing)
+        launch->counter[0] -= rank->graph_step;
+    launch->stop = rank->plan->capturing ? rank->stop_word : 0;
+    group->kind = CUDA_GROUP_WAITS;
+    group->base_count = 0;
+    group->copy_bytes = 0;
+    group->closed = false;
+    group->task = NULL;
+    return group;
+}
+
+void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bits)
+{
+    group->op[group->op_count] = index;
+    group->op_instance[group->op_count] = rank->walk.passed[index];
+    group->op_bits[group->op_count++] = bits;
+    rank->place[index] = group->op_count;
+}
+
+/* ---- dependences ---- */
+
+static bool does_work(const peal_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH || op->kind == PEAL_OP_COPY || op->kind == PEAL_OP_WRITE ||
+           op->kind == PEAL_OP_WAIT;
+}
+
+static bool wait_for_lane(cuda_rank *rank, cuda_lane *lane, int other, uint64_t instance)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_op *op = &rank->op[other];
+
+    if (rank->place[other] && !cuda_flush(rank, op->lane))
+        return false;
+    /* A graph begins when everything before it is done. */
+    if (op->epoch[instance % 2] != plan->epoch)
+        return true;
+    CUresult result = plan->driver->cuStreamWaitEvent_(lane->stream, op->event[instance % 2], 0);
+    return !result || cuda_broken(plan, result, op, "an event");
+}
+
+/* What ops of other lanes have to be waited for. The lane's group must be launched first unless it
+ * has nothing but waits. */
+bool cuda_await_lanes(cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    int number = rank->op[index].lane;
+    cuda_lane *lane = cuda_lane_at(rank, number);
+
+    for (int i = 0; i < op->dependence_count; i++) {
+        const peal_dependence *d = &op->dependence[i];
+        uint64_t passed = rank->walk.passed[d->op];
+        if (!does_work(&rank->schedule->op[d->op]) || rank->op[d->op].lane == number ||
+            passed <= (uint64_t)d->lag)
+            continue;
+        if (lane->group.kind > CUDA_GROUP_WAITS && !cuda_flush(rank, number))
+            return false;
+        if (!wait_for_lane(rank, lane, d->op, passed - (uint64_t)d->lag))
+            return false;
+    }
+    return true;
+}
+
+/* Which ops of the lane's own group an op depends on: false if on one of a kind that it cannot
+ * follow within the group. bits: waits needed; boxes: tiles that come first. */
+bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int index, unsigned *waits,
+                         unsigned *boxes)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    bool ok = true;
+
+    *waits = *boxes = 0;
+    for (int i = 0; i < op->dependence_count; i++) {
+        int other = op->dependence[i].op;
+        int place = rank->place[other];
+        if (!place || rank->op[other].lane != rank->op[index].lane || op->dependence[i].lag > 0)
+            continue;
+        if (rank->schedule->op[other].kind == PEAL_OP_WAIT)
+            *waits |= group->op_bits[place - 1];
+        else if (rank->schedule->op[other].kind == PEAL_OP_LAUNCH)
+            *boxes |= group->op_bits[place - 1];
+        else
+            ok = false;
+    }
+    return ok;
+}

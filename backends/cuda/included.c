@@ -1,0 +1,122 @@
+/* Finds what kernel files include, without a preprocessor: conditions are not evaluated, so it may
+ * find more than is used, never less. */
+#define _GNU_SOURCE
+#include "backends/cuda/compile.h"
+
+#include "base/cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_FILES = 512 };
+
+typedef struct finder {
+    const peal_kernel_files *files;
+    peal_arena *arena;
+    const char *path[MOST_FILES], *text[MOST_FILES];
+    int count;
+    bool unknown;
+} finder;
+
+static bool add_file(finder *f, const char *path)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < f->count; i++)
+        if (strcmp(f->path[i], path) == 0)
+            return true;
+    char *text = peal_file_read(path, &bytes);
+    if (!text)
+        return false;
+    if (f->count == MOST_FILES)
+        f->unknown = true;
+    else {
+        f->path[f->count] = path;
+        f->text[f->count++] = peal_arena_copy_bytes(f->arena, text, bytes);
+    }
+    free(text);
+    return true;
+}
+
+/* As the compiler looks: beside the including file, then in the folders of the kernel files. */
+static void add_included(finder *f, const char *from, const char *name)
+{
+    const char *slash = strrchr(from, '/');
+    int length = slash ? (int)(slash - from) + 1 : 0;
+
+    if (*name == '/') {
+        add_file(f, name);
+        return;
+    }
+    if (add_file(f, peal_arena_print(f->arena, "%.*s%s", length, from, name)))
+        return;
+    for (int i = 0; i < f->files->count; i++)
+        if (add_file(f, peal_arena_print(f->arena, "%s/%s", f->files->folder[i], name)))
+            return;
+}
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+/* One `#include` after the other; what neither names a file is computed. */
+static void scan(finder *f, const char *path, const char *text)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        const char *at = skip_blanks(line);
+        if (*at != '#')
+            continue;
+        at = skip_blanks(at + 1);
+        if (strncmp(at, "include", 7) != 0)
+            continue;
+        at = skip_blanks(at + 7);
+        const char *end = *at == '"' ? strchr(at + 1, '"') : *at == '<' ? strchr(at, '>') : NULL;
+        if (end)
+            add_included(f, path, peal_arena_copy_bytes(f->arena, at + 1, (size_t)(end - at - 1)));
+        else
+            f->unknown = true;
+    }
+}
+
+const char *cuda_included_text(const peal_kernel_files *files, peal_arena *arena)
+{
+    finder *f = PEAL_ARENA_NEW(arena, finder);
+    char *all = NULL;
+    size_t bytes = 0;
+
+    f->files = files;
+    f->arena = arena;
+    for (int i = 0; i < files->count; i++)
+        scan(f, files->file[i].path, files->file[i].text);
+    for (int i = 0; i < f->count; i++) /* grows while it runs */
+        scan(f, f->path[i], f->text[i]);
+    if (f->unknown)
+        return NULL;
+    FILE *out = open_memstream(&all, &bytes);
+    if (!out)
+        abort();
+    for (int i = 0; i < f->count; i++)
+        fprintf(out, "\n%s\n%s", f->path[i], f->text[i]);
+    fclose(out);
+    const char *copy = peal_arena_copy_text(arena, all);
+    free(all);
+    return copy;
+}
+
+const char **cuda_kernel_names(const char *text, peal_arena *arena, size_t *count)
+{
+    static const char word[] = "PEAL_KERNEL(";
+    size_t most = 0;
+
+    *count = 0;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        most++;
+    const char **names = PEAL_ARENA_ARRAY(arena, const char *, most + 1);
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
+        const char *name = skip_blanks(at + sizeof(word) - 1);
+        names[(*count)++] = peal_arena_copy_bytes(arena, name, strcspn(name, " \t\n)"));
+    }
+    return names;
+}

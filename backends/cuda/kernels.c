@@ -1,0 +1,301 @@
+/* Has the translation unit compiled, loads it, and says which function runs which task. */
+#define _GNU_SOURCE
+#include "backends/cuda/kernels.h"
+
+#include "backends/cuda/compile.h"
+#include "backends/cuda/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct cuda_kernels {
+    peal_arena *arena;
+    cuda_source *source;
+    const peal_cuda_driver *driver;
+    CUmodule module;
+    cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
+    CUfunction builtin[CUDA_BUILTIN_COUNT];
+    CUdeviceptr given_up;
+};
+
+enum { PTX_ARCHITECTURE = 90 };
+
+/* Errors. */
+
+/* Whether a message about a task's pseudo file says that there is no such kernel. */
+static bool is_missing(const char *message)
+{
+    return strstr(message, "\"peal_kernel_") && strstr(message, "is undefined");
+}
+
+static peal_status report_task(const cuda_source *source, cuda_entry *entry,
+                               const cuda_compile_error *error)
+{
+    peal_diagnostics *diagnostics = source->desc->diagnostics;
+
+    if (entry->is_reported)
+        return PEAL_STATUS_SPEC;
+    entry->is_reported = true;
+    if (!entry->is_users)
+        return peal_report(diagnostics, PEAL_E900, entry->task->source, NULL,
+                           "the code of `%s` does not compile: %s", entry->task->name,
+                           error->message);
+    if (!is_missing(error->message))
+        return peal_kernel_report_misfit(diagnostics, source->arena, &source->files, entry->task,
+                                         entry->signature, error->message);
+    const char *included = cuda_included_text(&source->files, source->arena);
+    size_t count = 0;
+    const char **names = cuda_kernel_names(peal_arena_print(source->arena, "%s%s", source->text,
+                                                            included ? included : ""),
+                                           source->arena, &count);
+    return peal_kernel_report_missing(diagnostics, source->arena, entry->task, entry->signature,
+                                      names, count);
+}
+
+/* What the compiler says where a kernel asks for more than a GPU has. */
+static bool is_beyond_device(const char *message)
+{
+    static const char *const words[] = {"cannot open source file", "__host__", "in device code",
+                                        "dynamic initialization"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(message, words[i]))
+            return true;
+    return false;
+}
+
+static peal_status report_errors(const cuda_source *source, const cuda_compile_result *result)
+{
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int i = 0; i < result->error_count; i++) {
+        const cuda_compile_error *error = &result->error[i];
+        peal_source place = {.file = error->file, .line = error->line, .column = error->column};
+        int index = -1;
+        if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
+            index < source->entry_count)
+            status = report_task(source, &source->entry[index], error);
+        else if (is_beyond_device(error->message))
+            status = peal_report(source->desc->diagnostics, PEAL_E643, place,
+                                 "kernels use no library but math", "%s", error->message);
+        else
+            status = peal_report(source->desc->diagnostics, PEAL_E200, place, NULL, "%s",
+                                 error->message);
+    }
+    return status;
+}
+
+static peal_status compile_source(const cuda_source *source, int architecture, bool ptx, int driver,
+                                  bool anew, cuda_compile_result *out)
+{
+    cuda_compile_request request = {.source = source->text,
+                                    .files = &source->files,
+                                    .architecture = architecture,
+                                    .ptx = ptx,
+                                    .fma = source->graph->fma,
+                                    .driver = driver,
+                                    .anew = anew,
+                                    .cache_folder = source->desc->cache_folder,
+                                    .diagnostics = source->desc->diagnostics,
+                                    .arena = source->arena};
+    peal_status status = cuda_compile(&request, out);
+
+    return status || out->error_count == 0 ? status : report_errors(source, out);
+}
+
+/* Loading. */
+
+static peal_status refused(const cuda_kernels *kernels, const char *what, CUresult result)
+{
+    char text[160];
+    return peal_report(kernels->source->desc->diagnostics, PEAL_E642, (peal_source){0},
+                       "is the driver older than the CUDA toolkit?", "cannot load %s: %s", what,
+                       peal_cuda_error(result, text));
+}
+
+/* An image that the driver refuses, of the cache, is compiled anew once. */
+static peal_status load_module(cuda_kernels *kernels, int architecture)
+{
+    int version = kernels->driver->version;
+    CUresult result = CUDA_SUCCESS;
+
+    for (int attempt = 0; attempt < 2; attempt++) {
+        cuda_compile_result compiled;
+        peal_status status =
+            compile_source(kernels->source, architecture, false, version, attempt > 0, &compiled);
+        if (status)
+            return status;
+        result = kernels->driver->cuModuleLoadData_(&kernels->module, compiled.image);
+        if (!result)
+            return PEAL_STATUS_OK;
+        kernels->module = NULL;
+        if (!compiled.was_cached)
+            break;
+    }
+    return refused(kernels, "the compiled kernels", result);
+}
+
+static peal_status find_function(const cuda_kernels *kernels, const char *name, CUfunction *out)
+{
+    CUresult result = kernels->driver->cuModuleGetFunction_(out, kernels->module, name);
+    return result ? refused(kernels, name, result) : PEAL_STATUS_OK;
+}
+
+static peal_status describe_function(const cuda_kernels *kernels, const char *name, int threads,
+                                     CUfunction *out, int *blocks, int *registers)
+{
+    const peal_cuda_driver *driver = kernels->driver;
+    peal_status status = find_function(kernels, name, out);
+
+    if (status)
+        return status;
+    CUresult result = driver->cuFuncGetAttribute_(registers, CU_FUNC_ATTRIBUTE_NUM_REGS, *out);
+    if (!result)
+        result = driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(blocks, *out, threads, 0);
+    return result ? refused(kernels, name, result) : PEAL_STATUS_OK;
+}
+
+static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry *entry,
+                             cuda_task_kernel *out)
+{
+    peal_arena *arena = kernels->arena;
+    int threads = entry->threads[0] * entry->threads[1] * entry->threads[2];
+
+    memcpy(out->threads, entry->threads, sizeof(out->threads));
+    out->element = entry->elements->array;
+    out->element_count = entry->elements->count;
+    out->device_arguments = entry->device_arguments;
+    peal_status status =
+        describe_function(kernels, peal_arena_print(arena, "peal_task_%d", entry->entry), threads,
+                          &out->full, &out->full_blocks, &out->full_registers);
+    out->bare = out->full;
+    out->bare_blocks = out->full_blocks;
+    out->bare_registers = out->full_registers;
+    if (!status && kernels->source->entry[entry->entry].bare)
+        status = describe_function(kernels, peal_arena_print(arena, "peal_bare_%d", entry->entry),
+                                   threads, &out->bare, &out->bare_blocks, &out->bare_registers);
+    return status;
+}
+
+static peal_status bind_all(cuda_kernels *kernels)
+{
+    static const char *const builtins[CUDA_BUILTIN_COUNT] = {"peal_copy", "peal_signal",
+                                                             "peal_step"};
+    const peal_backend_desc *desc = kernels->source->desc;
+    peal_status status = PEAL_STATUS_OK;
+    size_t bytes = 0;
+
+    for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++)
+        status = find_function(kernels, builtins[i], &kernels->builtin[i]);
+    CUresult result = status
+                          ? CUDA_SUCCESS
+                          : kernels->driver->cuModuleGetGlobal_(&kernels->given_up, &bytes,
+                                                                kernels->module, "peal_given_up");
+    if (result)
+        status = refused(kernels, "peal_given_up", result);
+    kernels->task = PEAL_ARENA_ARRAY(kernels->arena, cuda_task_kernel *, desc->rank_count);
+    for (int r = 0; r < desc->rank_count && !status; r++) {
+        int count = desc->rank[r].schedule->task_count;
+        kernels->task[r] = PEAL_ARENA_ARRAY(kernels->arena, cuda_task_kernel, count + 1);
+        for (int t = 0; t < count && !status; t++)
+            if (kernels->source->task[r][t].entry >= 0)
+                status = bind_task(kernels, &kernels->source->task[r][t], &kernels->task[r][t]);
+    }
+    return status;
+}
+
+static peal_status architecture_of(const cuda_kernels *kernels, CUdevice device, int *out)
+{
+    const peal_cuda_driver *driver = kernels->driver;
+    int major = 0, minor = 0;
+    CUresult result =
+        driver->cuDeviceGetAttribute_(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+
+    if (!result)
+        result = driver->cuDeviceGetAttribute_(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                               device);
+    if (result)
+        return refused(kernels, "what the device is", result);
+    *out = major * 10 + minor;
+    return PEAL_STATUS_OK;
+}
+
+peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, cuda_kernels **out)
+{
+    peal_arena *arena = peal_arena_create();
+    cuda_kernels *kernels = arena ? PEAL_ARENA_NEW(arena, cuda_kernels) : NULL;
+    int architecture = 0;
+
+    if (!kernels)
+        abort();
+    kernels->arena = arena;
+    kernels->driver = peal_cuda_open(NULL);
+    peal_status status = cuda_source_create(desc, arena, &kernels->source);
+    if (!status)
+        status = architecture_of(kernels, device, &architecture);
+    if (!status)
+        status = load_module(kernels, architecture);
+    if (!status)
+        status = bind_all(kernels);
+    if (status) {
+        cuda_kernels_destroy(kernels);
+        return status;
+    }
+    *out = kernels;
+    return PEAL_STATUS_OK;
+}
+
+void cuda_kernels_destroy(cuda_kernels *kernels)
+{
+    if (!kernels)
+        return;
+    if (kernels->module)
+        kernels->driver->cuModuleUnload_(kernels->module);
+    peal_arena_destroy(kernels->arena);
+}
+
+const cuda_task_kernel *cuda_kernels_task(const cuda_kernels *kernels,
+                                          const peal_schedule *schedule,
+                                          const peal_schedule_task *task)
+{
+    const peal_backend_desc *desc = kernels->source->desc;
+
+    for (int r = 0; r < desc->rank_count; r++)
+        if (desc->rank[r].schedule == schedule) {
+            const cuda_task_kernel *found = &kernels->task[r][task - schedule->task];
+            return found->full ? found : NULL;
+        }
+    return NULL;
+}
+
+CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which)
+{
+    return kernels->builtin[which];
+}
+
+CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)
+{
+    return kernels->given_up;
+}
+
+peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena, const char **out)
+{
+    cuda_source *source = NULL;
+    peal_status status = cuda_source_create(desc, arena, &source);
+
+    if (!status)
+        *out = source->text;
+    return status;
+}
+
+peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, const char **out)
+{
+    cuda_compile_result compiled = {0};
+    cuda_source *source = NULL;
+    peal_status status = cuda_source_create(desc, arena, &source);
+
+    if (!status)
+        status = compile_source(source, PTX_ARCHITECTURE, true, 0, false, &compiled);
+    if (!status)
+        *out = compiled.image;
+    return status;
+}

@@ -1,0 +1,53 @@
+/* Choices of how ops are put onto lanes, forced by words: "signal=memop,copy=engine,lanes=2". */
+#include "backends/cuda/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_word(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && !strncmp(text, word, length);
+}
+
+/* One `key=value`. */
+static bool apply(const char *text, size_t length, cuda_lowering *out)
+{
+    const char *equals = memchr(text, '=', length);
+    if (!equals)
+        return false;
+    size_t key = (size_t)(equals - text), rest = length - key - 1;
+    const char *value = equals + 1;
+    long number = strtol(value, NULL, 10);
+
+    if (is_word(text, key, "signal") && is_word(value, rest, "fused"))
+        out->signal = CUDA_SIGNAL_FUSED;
+    else if (is_word(text, key, "signal") && is_word(value, rest, "kernel"))
+        out->signal = CUDA_SIGNAL_KERNEL;
+    else if (is_word(text, key, "signal") && is_word(value, rest, "memop"))
+        out->signal = CUDA_SIGNAL_MEMOP;
+    else if (is_word(text, key, "copy") && is_word(value, rest, "kernel"))
+        out->copy = CUDA_COPY_KERNEL;
+    else if (is_word(text, key, "copy") && is_word(value, rest, "engine"))
+        out->copy = CUDA_COPY_ENGINE;
+    else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
+        out->lanes = (int)number;
+    else if (is_word(text, key, "fuse") && number >= 0)
+        out->fuse_bytes = number;
+    else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
+        out->steps = (int)number;
+    else
+        return false;
+    return true;
+}
+
+bool cuda_lowering_apply(const char *text, cuda_lowering *out)
+{
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        if (!apply(text, length, out))
+            return false;
+        text += length + (text[length] == ',');
+    }
+    return true;
+}

@@ -1,0 +1,274 @@
+/* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
+ * is a thread that walks. */
+#include "backends/cuda/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_STRIDE = 512, ARRIVED_AT = 256 };
+
+static peal_status choose_lowering(cuda_plan *plan)
+{
+    const peal_schedule *schedule = plan->desc.rank[0].schedule;
+
+    plan->lowering = (cuda_lowering){.signal = CUDA_SIGNAL_FUSED,
+                                     .copy = CUDA_COPY_KERNEL,
+                                     .lanes = 1,
+                                     .fuse_bytes = 1 << 17,
+                                     .steps = 64};
+    if (plan->desc.mode == PEAL_MODE_SYNC) {
+        plan->lowering.signal = CUDA_SIGNAL_KERNEL;
+        plan->lowering.copy = CUDA_COPY_ENGINE;
+    }
+    if (!cuda_lowering_apply(plan->desc.lowering, &plan->lowering))
+        return peal_report(plan->desc.diagnostics, PEAL_E665, CUDA_NOWHERE,
+                           "use signal=fused|kernel|memop, copy=kernel|engine, lanes=1|2, "
+                           "fuse=BYTES, steps=N",
+                           "'%s' is no lowering", plan->desc.lowering);
+    /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
+    if (schedule->machine && schedule->machine->shares_device)
+        plan->lowering.signal = CUDA_SIGNAL_MEMOP;
+    /* What looks at the stop word must be ordered against the verdict. */
+    if (plan->desc.mode == PEAL_MODE_GRAPH && schedule->outer.until)
+        plan->lowering.lanes = 1;
+    /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
+    if (plan->rank_count > 1 && plan->lowering.signal == CUDA_SIGNAL_FUSED)
+        plan->lowering.signal = CUDA_SIGNAL_KERNEL;
+    return PEAL_STATUS_OK;
+}
+
+static peal_status no_stream(cuda_plan *plan, CUresult result)
+{
+    char text[160];
+    return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+                       "cannot create streams, events or words on the device: %s",
+                       peal_cuda_error(result, text));
+}
+
+static peal_status create_lanes(cuda_plan *plan)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    size_t bytes = (size_t)plan->rank_count * WORDS_STRIDE;
+    int least = 0, greatest = 0;
+    CUresult result = driver->cuMemAlloc_(&plan->words_device, bytes);
+
+    if (!result)
+        result = driver->cuMemsetD8_(plan->words_device, 0, bytes);
+    if (!result)
+        result = driver->cuCtxGetStreamPriorityRange_(&least, &greatest);
+    for (int r = 0; r < plan->rank_count && !result; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        rank->words = plan->words_device + (uint64_t)r * WORDS_STRIDE;
+        for (int l = 0; l < rank->lanes && !result; l++) {
+            cuda_lane *lane = &rank->lane[l];
+            lane->arrived = rank->words + ARRIVED_AT + 64 * (uint64_t)l;
+            /* Messages first: their lane is the last. */
+            result = driver->cuStreamCreateWithPriority_(&lane->stream, CU_STREAM_NON_BLOCKING,
+                                                         l > 0 ? greatest : least);
+            if (!result)
+                result = driver->cuEventCreate_(&lane->join, CU_EVENT_DISABLE_TIMING);
+            for (int m = 0; m < CUDA_MARKS && !result; m++)
+                result = driver->cuEventCreate_(&lane->mark[m], CU_EVENT_DISABLE_TIMING);
+        }
+    }
+    return result ? no_stream(plan, result) : PEAL_STATUS_OK;
+}
+
+/* Every kernel once, told to do nothing: what a first launch allocates is there before anything
+ * waits. */
+static peal_status warm_up(cuda_plan *plan)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    CUstream stream = plan->rank[0].lane[0].stream;
+    unsigned one = 1;
+    peal_launch launch;
+    void *parameter[] = {&launch};
+    CUresult result;
+
+    memset(&launch, 0, sizeof(launch));
+    launch.stop = plan->words_device + 16;
+    result = driver->cuMemcpyHtoD_(launch.stop, &one, sizeof(one));
+    for (int b = 0; b < CUDA_BUILTIN_COUNT && !result; b++)
+        result = driver->cuLaunchKernel_(cuda_kernels_builtin(plan->kernels, (cuda_builtin)b), 1, 1,
+                                         1, 32, 1, 1, 0, stream, parameter, NULL);
+    for (int r = 0; r < plan->rank_count && !result; r++)
+        for (int i = 0; i < plan->rank[r].schedule->op_count && !result; i++) {
+            const cuda_task_kernel *kernel = plan->rank[r].op[i].kernel;
+            if (!kernel)
+                continue;
+            for (int k = 0; k < 2 && !result; k++)
+                result = driver->cuLaunchKernel_(k ? kernel->bare : kernel->full, 1, 1, 1,
+                                                 (unsigned)kernel->threads[0],
+                                                 (unsigned)kernel->threads[1],
+                                                 (unsigned)kernel->threads[2], 0, stream, parameter,
+                                                 NULL);
+        }
+    if (!result)
+        result = driver->cuStreamSynchronize_(stream);
+    return result ? no_stream(plan, result) : PEAL_STATUS_OK;
+}
+
+static peal_status arm(cuda_plan *plan)
+{
+    peal_status status = cuda_kernels_create(&plan->desc, plan->device->device, &plan->kernels);
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        rank->plan = plan;
+        rank->index = r;
+        rank->bound = &plan->desc.rank[r];
+        rank->schedule = rank->bound->schedule;
+    }
+    if (!status)
+        status = choose_lowering(plan);
+    if (!status)
+        status = cuda_mapped_create(plan);
+    for (int r = 0; r < plan->rank_count && !status; r++) {
+        status = cuda_rank_prepare(plan, r);
+        plan->rank[r].walk.hooks = (peal_walk_hooks){.user = &plan->rank[r],
+                                                     .verdict = cuda_verdict_read,
+                                                     .diagnostics = plan->late};
+    }
+    if (!status)
+        status = cuda_plan_upload(plan);
+    if (!status)
+        status = create_lanes(plan);
+    if (!status)
+        status = warm_up(plan);
+    if (!status && plan->desc.mode == PEAL_MODE_GRAPH)
+        status = cuda_graphs_create(plan);
+    return status;
+}
+
+/* Reports of the thread, into the caller's list. */
+static peal_status hand_over(cuda_plan *plan)
+{
+    int count = peal_diagnostics_count(plan->late);
+    for (int i = 0; i < count; i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(plan->late, i);
+        peal_report(plan->desc.diagnostics, d->code, d->source, d->hint, "%s", d->message);
+    }
+    peal_status status = peal_diagnostics_status(plan->late);
+    peal_diagnostics_destroy(plan->late);
+    plan->late = peal_diagnostics_create();
+    for (int r = 0; r < plan->rank_count; r++)
+        plan->rank[r].walk.hooks.diagnostics = plan->late;
+    return status;
+}
+
+peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
+{
+    const char *reason;
+    cuda_plan *plan = calloc(1, sizeof(*plan));
+
+    if (!plan)
+        return peal_report(desc->diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
+    plan->driver = peal_cuda_open(&reason);
+    plan->desc = *desc;
+    plan->device = desc->device;
+    plan->rank_count = desc->rank_count;
+    plan->synchronous = desc->mode == PEAL_MODE_SYNC;
+    plan->epoch = 1;
+    plan->arena = peal_arena_create();
+    plan->late = peal_diagnostics_create();
+    plan->rank = PEAL_ARENA_ARRAY(plan->arena, cuda_rank, desc->rank_count);
+    peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
+    memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
+    plan->desc.rank = bound;
+    plan->driver->cuCtxSetCurrent_(plan->device->context);
+    peal_status status = arm(plan);
+    if (status) {
+        hand_over(plan);
+        cuda_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return PEAL_STATUS_OK;
+}
+
+peal_status cuda_plan_start(cuda_plan *plan, bool setup, int64_t steps, bool finish)
+{
+    plan->setup = setup;
+    plan->steps = steps;
+    plan->finish = finish;
+    plan->stopped = false;
+    plan->start_step = atomic_load(&plan->steps_done);
+    plan->begin = plan->end = cuda_clock();
+    if (pthread_create(&plan->thread, NULL, cuda_run_thread, plan) != 0)
+        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL,
+                           "cannot create the thread that drives the device");
+    plan->running = true;
+    return PEAL_STATUS_OK;
+}
+
+peal_status cuda_plan_wait(cuda_plan *plan, peal_backend_result *result)
+{
+    if (plan->running)
+        pthread_join(plan->thread, NULL);
+    plan->running = false;
+    if (result) {
+        result->steps_done = atomic_load(&plan->steps_done) - plan->start_step;
+        result->stopped = plan->stopped;
+        result->seconds = plan->end - plan->begin;
+        result->cpu_seconds = plan->cpu;
+    }
+    peal_status late = hand_over(plan);
+    int word = atomic_load(plan->desc.abort_word);
+    if (word)
+        return (peal_status)word; /* the first cause counts, here or in another process */
+    return plan->status ? plan->status : late;
+}
+
+int cuda_plan_storage(const cuda_plan *plan, int index, int array)
+{
+    return plan->rank[index].final_binding[array];
+}
+
+int64_t cuda_plan_progress(const cuda_plan *plan)
+{
+    return atomic_load_explicit(&((cuda_plan *)plan)->steps_done, memory_order_relaxed);
+}
+
+static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
+{
+    const peal_cuda_driver *driver = plan->driver;
+
+    for (int l = 0; l < rank->lanes; l++) {
+        cuda_lane *lane = &rank->lane[l];
+        for (int m = 0; m < CUDA_MARKS; m++)
+            if (lane->mark[m])
+                driver->cuEventDestroy_(lane->mark[m]);
+        if (lane->join)
+            driver->cuEventDestroy_(lane->join);
+        if (lane->stream)
+            driver->cuStreamDestroy_(lane->stream);
+    }
+    for (int i = 0; rank->op && i < rank->schedule->op_count; i++)
+        for (int k = 0; k < 2; k++)
+            if (rank->op[i].event[k])
+                driver->cuEventDestroy_(rank->op[i].event[k]);
+}
+
+void cuda_plan_destroy(cuda_plan *plan)
+{
+    if (!plan)
+        return;
+    plan->driver->cuCtxSetCurrent_(plan->device->context);
+    if (plan->running) {
+        int none = 0;
+        atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
+        pthread_join(plan->thread, NULL);
+    }
+    cuda_graphs_destroy(plan);
+    for (int r = 0; r < plan->rank_count; r++)
+        destroy_rank(plan, &plan->rank[r]);
+    cuda_mapped_destroy(plan);
+    if (plan->tables_device)
+        plan->driver->cuMemFree_(plan->tables_device);
+    if (plan->words_device)
+        plan->driver->cuMemFree_(plan->words_device);
+    cuda_kernels_destroy(plan->kernels);
+    peal_diagnostics_destroy(plan->late);
+    peal_arena_destroy(plan->arena);
+    free(plan);
+}

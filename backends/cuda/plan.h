@@ -1,0 +1,245 @@
+/* What the executors of the CUDA backend share: schedules bound to device memory, and the plan that
+ * puts them onto streams.
+ *
+ * prepare.c binds a rank's schedule: addresses, kernels, tables of pieces. emit.c takes op
+ * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
+ * can do into one launch; run.c walks all ranks of the process in the total order; graph.c does so
+ * inside a capture and replays it; watch.c polls, notices deadlines and reports. */
+#ifndef PEAL_CUDA_PLAN_H
+#define PEAL_CUDA_PLAN_H
+
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/device/launch.h"
+#include "backends/cuda/kernels.h"
+#include "base/walk.h"
+
+#include <pthread.h>
+
+typedef struct cuda_plan cuda_plan;
+typedef struct cuda_rank cuda_rank;
+
+#define CUDA_NOWHERE ((peal_source){0})
+
+enum { CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
+
+/* How WRITE and WAIT, and copies, are put onto a lane. */
+typedef enum cuda_signal { CUDA_SIGNAL_FUSED, CUDA_SIGNAL_KERNEL, CUDA_SIGNAL_MEMOP } cuda_signal;
+typedef enum cuda_copy { CUDA_COPY_KERNEL, CUDA_COPY_ENGINE } cuda_copy;
+
+typedef struct cuda_lowering {
+    cuda_signal signal;
+    cuda_copy copy;
+    int lanes;          /* 1: all on one stream; 2: messages on their own */
+    int64_t fuse_bytes; /* most that the last block of a task copies for its messages */
+    int steps;          /* a graph has at least so many */
+} cuda_lowering;
+
+/* What an address of a piece is relative to. */
+typedef enum cuda_base_kind { CUDA_BASE_OWN, CUDA_BASE_PEER, CUDA_BASE_STAGING } cuda_base_kind;
+typedef struct cuda_base {
+    cuda_base_kind kind;
+    int array;
+} cuda_base;
+
+/* The pieces of a COPY. */
+typedef struct cuda_pieces {
+    peal_device_piece *piece; /* the host's */
+    CUdeviceptr table;
+    int count;
+    int64_t units, bytes;
+    cuda_base *base;
+    int base_count;
+} cuda_pieces;
+
+typedef struct cuda_op {
+    const peal_op *source;
+    int lane;
+    bool skipped;   /* by a test hook */
+    bool published; /* an op of another lane depends on it */
+    bool self;      /* WRITE, WAIT: between ranks of this process, whose device is the same */
+    cuda_rank *peer;
+    int twin; /* self: the peer's WRITE op that a WAIT waits for; -1 */
+    const peal_channel *channel;
+    CUdeviceptr word;    /* WRITE, WAIT */
+    CUdeviceptr staging; /* COPY: slot 0 */
+    CUdeviceptr *target; /* COPY SEND: the peer's storages */
+    cuda_pieces pieces;
+    const cuda_task_kernel *kernel;
+    const peal_schedule_task *task;
+    peal_launch_box *free, *exact; /* boxes of its tiles */
+    int free_count, exact_count;
+    CUevent event[2]; /* by parity of the instance: it has finished */
+    uint64_t epoch[2];
+    uint64_t written; /* WRITE, self: instances that have been put onto the lane */
+} cuda_op;
+
+typedef struct cuda_task {
+    peal_walk_value needed;
+    peal_walk_value *argument;
+    bool counts; /* an argument depends on a loop counter */
+} cuda_task;
+
+/* A row of `print` that is on its way: its items are in mapped host memory. */
+typedef struct cuda_row {
+    const peal_schedule_task *task;
+    unsigned slot;
+    int64_t step; /* within a graph: relative to its start */
+} cuda_row;
+
+/* A kernel that is being put together. */
+typedef struct cuda_group {
+    enum { CUDA_GROUP_NONE, CUDA_GROUP_WAITS, CUDA_GROUP_TASK, CUDA_GROUP_COPY } kind;
+    peal_launch launch;
+    CUfunction function;
+    int threads[3];
+    unsigned blocks;
+    const peal_schedule_task *task;
+    bool closed; /* nothing may be added but writes of its own messages */
+    int event;   /* COPY: of the schedule's ops */
+    int base_count;
+    int64_t copy_bytes; /* appended to a task */
+    uint64_t instance;  /* of the task */
+    bool partials;
+    int *op; /* ops in it */
+    uint64_t *op_instance;
+    unsigned *op_bits; /* by place in op: boxes (LAUNCH) or waits (WAIT) that it became */
+    int op_count;
+} cuda_group;
+
+typedef struct cuda_lane {
+    CUstream stream;
+    cuda_group group;
+    CUevent mark[CUDA_MARKS]; /* a ring: the host stays near */
+    uint64_t marks;
+    int since_mark;
+    CUevent join;
+    CUdeviceptr arrived; /* word of the launches on this lane */
+} cuda_lane;
+
+struct cuda_rank {
+    cuda_plan *plan;
+    int index;
+    const peal_schedule *schedule;
+    const peal_backend_rank *bound;
+    peal_walk_program *program;
+    peal_walk walk;
+    cuda_op *op;
+    cuda_task *task;
+    CUdeviceptr *first;       /* by storage */
+    int64_t *origin;          /* by array: bytes from its first element to the point 0 */
+    CUdeviceptr **peer_first; /* by peer, by storage */
+    cuda_lane lane[CUDA_LANES];
+    int lanes;
+    peal_device_control *control; /* mapped host memory */
+    CUdeviceptr control_device;
+    CUdeviceptr words; /* device words: stop, step, arrived by lane */
+    unsigned *verdict; /* mapped host memory: by slot and instance */
+    CUdeviceptr verdict_device;
+    CUdeviceptr stop_word; /* of graphs whose `until` ends them; 0 */
+    int64_t graph_begin;   /* counter 0 at the start of the graph, while capturing */
+    int64_t graph_step;    /* counter 0 at what launch.step stands for, while capturing */
+    int64_t steps_left;
+    bool stop;
+    bool at_end; /* of an iteration whose verdict is awaited */
+    bool dry;    /* verdicts are not looked at */
+    int *place;  /* by op: 1 + place in its lane's group; 0: none */
+    int *final_binding;
+};
+
+typedef struct cuda_graphs cuda_graphs;
+
+struct cuda_plan {
+    peal_backend_desc desc;
+    const peal_cuda_driver *driver;
+    peal_device *device;
+    peal_arena *arena;
+    cuda_kernels *kernels;
+    cuda_lowering lowering;
+    cuda_rank *rank;
+    int rank_count;
+    void *tables; /* device memory that peal_device_piece tables lie in */
+    CUdeviceptr tables_device;
+    CUdeviceptr words_device;
+    void *mapped; /* host memory: controls, verdicts, rows */
+    CUdeviceptr mapped_device;
+    struct peal_device_item *row_item; /* of mapped */
+    CUdeviceptr row_device;
+    cuda_row *row; /* on their way, a ring */
+    uint64_t rows, rows_out;
+    CUevent *row_event;
+    bool synchronous; /* `sync`: every op is waited for */
+    bool capturing;
+    uint64_t epoch; /* of events: a graph is one of its own */
+    cuda_graphs *graphs;
+    pthread_t thread;
+    bool running;
+    bool setup, finish;
+    int64_t steps;
+    int64_t start_step;
+    _Atomic int64_t steps_done;
+    bool stopped;
+    double begin, end, cpu;
+    peal_status status; /* of the thread */
+    peal_diagnostics *late;
+    double last_progress;
+    uint64_t seen_steps;
+    uint64_t launches;
+    struct {
+        CUdeviceptr word;
+        uint64_t value;
+    } noted[CUDA_NOTES]; /* latest waits by memory operation */
+    uint64_t notes;
+    size_t row_items;    /* in a row's slot */
+    unsigned graph_half; /* of the slots of rows: which graph is captured */
+    unsigned graph_rows; /* that it prints */
+};
+
+/* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
+ * fuse=BYTES,steps=N" */
+bool cuda_lowering_apply(const char *text, cuda_lowering *out);
+
+/* prepare.c */
+peal_status cuda_rank_prepare(cuda_plan *plan, int index);
+peal_status cuda_plan_upload(cuda_plan *plan);
+
+/* emit.c: false: failed, plan->status says why. */
+bool cuda_emit_is_ready(const cuda_rank *rank);
+bool cuda_emit(cuda_rank *rank);
+bool cuda_flush(cuda_rank *rank, int lane);
+bool cuda_flush_all(cuda_rank *rank);
+
+/* copies.c: one piece by the copy engine. */
+CUresult cuda_copy_box(const peal_cuda_driver *driver, CUstream stream,
+                       const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from);
+
+/* rows.c: rows of `print` and verdicts, in mapped host memory. */
+peal_status cuda_mapped_create(cuda_plan *plan);
+void cuda_mapped_destroy(cuda_plan *plan);
+CUdeviceptr cuda_verdict_address(cuda_rank *rank, int slot, uint64_t instance);
+peal_walk_result cuda_verdict_read(void *rank, int slot, uint64_t instance, bool *out);
+bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_walk_frame *frame,
+                    unsigned long long *items);
+bool cuda_row_launched(cuda_rank *rank, CUstream stream);
+/* Hands out the rows that have arrived, in order; all: waits for all of them. */
+bool cuda_rows_out(cuda_plan *plan, bool all);
+/* While capturing: counts steps on the device, before what may end the loop (graph.c). */
+bool cuda_graph_count(cuda_rank *rank, int64_t steps);
+void cuda_row_out(cuda_plan *plan, const cuda_row *row, int64_t first_step);
+
+/* files.c: `load` and `save`, on host memory. */
+bool cuda_file_run(cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame);
+
+/* watch.c */
+bool cuda_synchronise(cuda_rank *rank, int index);
+void cuda_note_wait(cuda_plan *plan, CUdeviceptr word, uint64_t value);
+double cuda_clock(void);
+bool cuda_fail(cuda_plan *plan, peal_status status);
+/* A driver call failed while `what` (an op's label) was put onto its lane. Always false. */
+bool cuda_broken(cuda_plan *plan, CUresult result, const cuda_op *op, const char *what);
+/* Whether an event has passed; aborts and deadlines are looked after. */
+bool cuda_await_event(cuda_plan *plan, CUevent event);
+bool cuda_drain_lane(cuda_plan *plan, CUstream stream);
+bool cuda_look(cuda_plan *plan, unsigned *polls);
+bool cuda_is_aborted(const cuda_plan *plan);
+
+#endif

@@ -1,0 +1,481 @@
+/* Binds a rank's schedule to device memory: addresses of storages, kernels, boxes of tiles, tables
+ * of pieces, words. What emit.c then does for an instance is to fill in a launch. */
+#include "backends/cuda/plan.h"
+
+#include "base/box.h"
+
+#include <string.h>
+
+static int64_t offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes)
+{
+    int64_t elements = 0;
+    for (int k = 0; k < PEAL_AXES; k++)
+        elements += (point[k] - layout->stored.lo[k]) * layout->stride[k];
+    return elements * (int64_t)element_bytes;
+}
+
+static CUdeviceptr address_of(const void *pointer)
+{
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static void prepare_arrays(cuda_rank *rank)
+{
+    static const int64_t zero[PEAL_AXES] = {0};
+    const peal_schedule *schedule = rank->schedule;
+    peal_arena *arena = rank->plan->arena;
+    int count = schedule->array_count;
+
+    rank->first = PEAL_ARENA_ARRAY(arena, CUdeviceptr, count + 1);
+    rank->origin = PEAL_ARENA_ARRAY(arena, int64_t, count + 1);
+    rank->final_binding = PEAL_ARENA_ARRAY(arena, int, count + 1);
+    for (int i = 0; i < count; i++) {
+        const peal_schedule_array *array = &schedule->array[i];
+        rank->final_binding[i] = i;
+        rank->first[i] = array->layout.offset < 0
+                             ? address_of(array->lent)
+                             : address_of(rank->bound->segment) + (uint64_t)array->layout.offset;
+        rank->origin[i] = offset_of(&array->layout, zero, peal_type_bytes(array->type));
+    }
+    rank->peer_first = PEAL_ARENA_ARRAY(arena, CUdeviceptr *, schedule->peer_count + 1);
+    for (int p = 0; p < schedule->peer_count; p++) {
+        const peal_peer *peer = &schedule->peer[p];
+        bool me = peer->rank == schedule->rank;
+        rank->peer_first[p] = PEAL_ARENA_ARRAY(arena, CUdeviceptr, count + 1);
+        for (int i = 0; i < count; i++)
+            rank->peer_first[p][i] =
+                me ? rank->first[i]
+                   : address_of(rank->bound->peer_segment[p]) + (uint64_t)peer->layout[i].offset;
+    }
+}
+
+static peal_status prepare_tasks(cuda_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_diagnostics *diagnostics = rank->plan->desc.diagnostics;
+    peal_arena *arena = rank->plan->arena;
+    peal_status status = PEAL_STATUS_OK;
+
+    rank->task = PEAL_ARENA_ARRAY(arena, cuda_task, schedule->task_count + 1);
+    for (int t = 0; t < schedule->task_count && !status; t++) {
+        const peal_schedule_task *source = &schedule->task[t];
+        cuda_task *task = &rank->task[t];
+        status = peal_walk_value_prepare(rank->program, source->needed, diagnostics, &task->needed);
+        task->argument = PEAL_ARENA_ARRAY(arena, peal_walk_value, source->argument_count + 1);
+        for (int i = 0; i < source->argument_count && !status; i++)
+            status = peal_walk_value_prepare(rank->program, source->argument[i], diagnostics,
+                                             &task->argument[i]);
+    }
+    return status;
+}
+
+/* ---- tiles ---- */
+
+static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
+                      peal_launch_box *out)
+{
+    const peal_tiling *tiling = &task->tiling[range->tiling];
+    int64_t step = 1;
+
+    memset(out, 0, sizeof(*out));
+    out->tile = tiling->first;
+    out->blocks = 1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t hi = tiling->box.lo[k] + range->hi[k] * tiling->extent[k];
+        out->lo[k] = (int)(tiling->box.lo[k] + range->lo[k] * tiling->extent[k]);
+        out->hi[k] = (int)(hi < tiling->box.hi[k] ? hi : tiling->box.hi[k]);
+        out->extent[k] = (int)tiling->extent[k];
+        out->count[k] = (unsigned)(range->hi[k] - range->lo[k]);
+        out->tile_step[k] = step;
+        out->tile += range->lo[k] * step;
+        step *= tiling->count[k];
+        out->blocks *= out->count[k];
+    }
+}
+
+/* Two boxes that differ along one axis only and meet there become one. */
+static bool join_boxes(peal_launch_box *a, const peal_launch_box *b)
+{
+    int along = -1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        if (a->lo[k] == b->lo[k] && a->hi[k] == b->hi[k])
+            continue;
+        if (along >= 0 || (a->hi[k] != b->lo[k] && b->hi[k] != a->lo[k]))
+            return false;
+        along = k;
+    }
+    if (along < 0)
+        return false;
+    a->lo[along] = a->lo[along] < b->lo[along] ? a->lo[along] : b->lo[along];
+    a->hi[along] = a->hi[along] > b->hi[along] ? a->hi[along] : b->hi[along];
+    return true;
+}
+
+static int join_all(peal_launch_box *box, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = i + 1; j < count; j++)
+            if (join_boxes(&box[i], &box[j])) {
+                box[j] = box[--count];
+                i = -1;
+                break;
+            }
+    return count;
+}
+
+/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. */
+static void cut_box(const cuda_plan *plan, const int threads[3], peal_launch_box *box)
+{
+    int64_t many = 16 * (int64_t)plan->device->sm_count;
+    int rows = 8;
+
+    for (;; rows /= 2) {
+        box->blocks = 1;
+        for (int k = 0; k < PEAL_AXES; k++) {
+            int length = box->hi[k] - box->lo[k];
+            box->extent[k] = k == 3 ? length : threads[k] * (k == 1 ? rows : 1);
+            if (box->extent[k] < 1)
+                box->extent[k] = 1;
+            box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
+            box->blocks *= box->count[k];
+            box->tile_step[k] = 0;
+        }
+        box->tile = 0;
+        if (rows == 1 || box->blocks >= many)
+            return;
+    }
+}
+
+static void prepare_launch(cuda_rank *rank, const peal_op *op, cuda_op *out)
+{
+    const cuda_plan *plan = rank->plan;
+    const peal_schedule_task *task = out->task;
+
+    out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
+    out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
+    for (int i = 0; i < op->range_count; i++) {
+        exact_box(task, &op->range[i], &out->exact[out->exact_count]);
+        out->exact_count += out->exact[out->exact_count].blocks > 0;
+    }
+    memcpy(out->free, out->exact, (size_t)out->exact_count * sizeof(*out->free));
+    out->free_count = out->exact_count;
+    if (!task->mergeable)
+        return;
+    out->free_count = join_all(out->free, out->free_count);
+    for (int i = 0; i < out->free_count; i++)
+        cut_box(plan, out->kernel->threads, &out->free[i]);
+}
+
+/* ---- pieces ---- */
+
+typedef struct copy_axes {
+    int count;
+    int64_t extent[PEAL_AXES], source[PEAL_AXES], target[PEAL_AXES]; /* steps in bytes */
+} copy_axes;
+
+/* Axes of more than one point; neighbours that are contiguous on both sides become one. */
+static int64_t normalise(const int64_t *extent, const int64_t *source, const int64_t *target,
+                         int64_t element, copy_axes *axes)
+{
+    int64_t run = element;
+
+    axes->count = 0;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t from = source[k] * element, to = target[k] * element;
+        int last = axes->count - 1;
+        if (extent[k] == 1)
+            continue;
+        if (axes->count == 0 && from == run && to == run)
+            run *= extent[k];
+        else if (last >= 0 && from == axes->source[last] * axes->extent[last] &&
+                 to == axes->target[last] * axes->extent[last])
+            axes->extent[last] *= extent[k];
+        else {
+            axes->extent[axes->count] = extent[k];
+            axes->source[axes->count] = from;
+            axes->target[axes->count++] = to;
+        }
+    }
+    return run;
+}
+
+static int unit_of(const peal_device_piece *piece, int64_t run, int64_t alignment)
+{
+    int64_t all = run | piece->source_offset | piece->target_offset | alignment;
+    for (int k = 0; k < 3; k++)
+        if (piece->count[k] > 1)
+            all |= piece->source_step[k] | piece->target_step[k];
+    int64_t unit = all & -all;
+    return unit > 16 ? 16 : (int)unit;
+}
+
+static int base_of(cuda_pieces *pieces, cuda_base_kind kind, int array)
+{
+    for (int i = 0; i < pieces->base_count; i++)
+        if (pieces->base[i].kind == kind && pieces->base[i].array == array)
+            return i;
+    pieces->base[pieces->base_count] = (cuda_base){kind, array};
+    return pieces->base_count++;
+}
+
+/* What the addresses of the bases are multiples of, at least. */
+static int64_t alignment_of(const cuda_rank *rank, const cuda_op *op, cuda_base base)
+{
+    if (base.kind == CUDA_BASE_STAGING)
+        return (int64_t)op->staging | (op->channel->slots > 1 ? op->channel->staging_bytes : 16);
+    int64_t all = 16;
+    const peal_schedule_array *array = rank->schedule->array;
+    for (int i = 0; i < rank->schedule->array_count; i++)
+        if (i == base.array ||
+            (array[i].swap_group >= 0 && array[i].swap_group == array[base.array].swap_group))
+            all |= (int64_t)rank->first[i];
+    return all;
+}
+
+static void prepare_piece(cuda_rank *rank, cuda_op *out, const peal_piece *piece)
+{
+    const peal_schedule *schedule = rank->schedule;
+    const peal_op *op = out->source;
+    bool local = op->copy == PEAL_COPY_LOCAL, sends = op->copy == PEAL_COPY_SEND;
+    bool unpacks = op->copy == PEAL_COPY_UNPACK, staged = !local && (unpacks || !piece->direct);
+    int mine = unpacks ? piece->target_array : piece->array;
+    int64_t bytes = (int64_t)peal_type_bytes(schedule->array[mine].type), points = 1;
+    const peal_layout *source = &schedule->array[piece->array].layout;
+    const peal_layout *target = &schedule->array[piece->target_array].layout;
+    int64_t extent[PEAL_AXES], dense[PEAL_AXES];
+    cuda_pieces *pieces = &out->pieces;
+    copy_axes axes;
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        extent[k] = unpacks ? piece->target_extent[k] : piece->source.hi[k] - piece->source.lo[k];
+        dense[k] = points;
+        points *= extent[k] > 0 ? extent[k] : 0;
+    }
+    if (points == 0)
+        return;
+    if (sends && piece->direct)
+        target = &schedule->peer[out->channel->peer_index].layout[piece->target_array];
+    peal_device_piece *made = &pieces->piece[pieces->count++];
+    *made = (peal_device_piece){.count = {1, 1, 1}};
+    made->source = unpacks ? base_of(pieces, CUDA_BASE_STAGING, -1)
+                           : base_of(pieces, CUDA_BASE_OWN, piece->array);
+    made->target = staged && sends ? base_of(pieces, CUDA_BASE_STAGING, -1)
+                                   : base_of(pieces, sends ? CUDA_BASE_PEER : CUDA_BASE_OWN,
+                                             piece->target_array);
+    made->source_offset =
+        unpacks ? piece->staging : offset_of(source, piece->source.lo, (size_t)bytes);
+    made->target_offset =
+        staged && sends ? piece->staging : offset_of(target, piece->target, (size_t)bytes);
+    int64_t run = normalise(extent, unpacks ? dense : source->stride,
+                            staged && sends ? dense : target->stride, bytes, &axes);
+    for (int k = 0; k < axes.count; k++) {
+        made->count[k] = (unsigned)axes.extent[k];
+        made->source_step[k] = axes.source[k];
+        made->target_step[k] = axes.target[k];
+    }
+    int64_t alignment = alignment_of(rank, out, pieces->base[made->source]) |
+                        alignment_of(rank, out, pieces->base[made->target]);
+    made->unit = unit_of(made, run, alignment);
+    made->run = (unsigned)(run / made->unit);
+    made->begin = pieces->units;
+    made->units = points * bytes / made->unit;
+    pieces->units += made->units;
+    pieces->bytes += points * bytes;
+}
+
+static void prepare_copy(cuda_rank *rank, const peal_op *op, cuda_op *out)
+{
+    const peal_piece *piece = op->copy == PEAL_COPY_LOCAL ? op->piece : out->channel->piece;
+    int count = op->copy == PEAL_COPY_LOCAL ? op->piece_count : out->channel->piece_count;
+
+    if (op->copy == PEAL_COPY_SEND)
+        out->target = rank->peer_first[out->channel->peer_index];
+    out->pieces.piece = PEAL_ARENA_ARRAY(rank->plan->arena, peal_device_piece, count + 1);
+    out->pieces.base = PEAL_ARENA_ARRAY(rank->plan->arena, cuda_base, 2 * count + 1);
+    for (int i = 0; i < count; i++)
+        if (op->copy != PEAL_COPY_UNPACK || !piece[i].direct)
+            prepare_piece(rank, out, &piece[i]);
+}
+
+/* ---- words ---- */
+
+/* Flags lie in the receiver's segment, credits in the sender's. */
+static void prepare_words(cuda_rank *rank, const peal_op *op, cuda_op *out)
+{
+    const peal_channel *channel = out->channel;
+    const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
+    CUdeviceptr mine = address_of(rank->bound->segment);
+    CUdeviceptr theirs = peer->rank == rank->schedule->rank
+                             ? mine
+                             : address_of(rank->bound->peer_segment[channel->peer_index]);
+    uint64_t offset = (uint64_t)(op->credit ? channel->credit_offset : channel->flag_offset);
+
+    if (channel->staging_bytes > 0)
+        out->staging = (channel->outgoing ? theirs : mine) + (uint64_t)channel->staging_offset;
+    out->word = (op->kind == PEAL_OP_WAIT ? mine : theirs) + offset;
+}
+
+static cuda_rank *hosted(const cuda_plan *plan, int number)
+{
+    for (int i = 0; i < plan->rank_count; i++)
+        if (plan->desc.rank[i].schedule->rank == number)
+            return &plan->rank[i];
+    return NULL;
+}
+
+/* The WRITE of another (or this) rank of the process that a WAIT waits for. */
+static int twin_of(const cuda_rank *peer, const cuda_rank *rank, const peal_op *wait)
+{
+    const peal_channel *mine = &rank->schedule->channel[wait->channel];
+    int64_t offset = wait->credit ? mine->credit_offset : mine->flag_offset;
+
+    for (int i = 0; i < peer->schedule->op_count; i++) {
+        const peal_op *op = &peer->schedule->op[i];
+        if (op->kind != PEAL_OP_WRITE || op->credit != wait->credit)
+            continue;
+        const peal_channel *channel = &peer->schedule->channel[op->channel];
+        int64_t theirs = op->credit ? channel->credit_offset : channel->flag_offset;
+        if (channel->peer == rank->schedule->rank && channel->outgoing != mine->outgoing &&
+            theirs == offset)
+            return i;
+    }
+    return -1;
+}
+
+static void prepare_op(cuda_rank *rank, int index)
+{
+    const cuda_plan *plan = rank->plan;
+    const peal_backend_hooks *hooks = &plan->desc.hooks;
+    const peal_op *op = &rank->schedule->op[index];
+    cuda_op *out = &rank->op[index];
+
+    *out = (cuda_op){.source = op, .twin = -1};
+    out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
+    out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    if (op->kind == PEAL_OP_LAUNCH) {
+        out->task = &rank->schedule->task[op->task];
+        out->kernel = cuda_kernels_task(plan->kernels, rank->schedule, out->task);
+        if (out->task->kind == PEAL_TASK_KERNEL)
+            prepare_launch(rank, op, out);
+    }
+    if ((op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) || op->kind == PEAL_OP_WRITE ||
+        op->kind == PEAL_OP_WAIT) {
+        out->channel = &rank->schedule->channel[op->channel];
+        prepare_words(rank, op, out);
+        out->peer = hosted(plan, out->channel->peer);
+        out->self = out->peer != NULL;
+    }
+    if (op->kind == PEAL_OP_COPY)
+        prepare_copy(rank, op, out);
+}
+
+/* Ops that ops of other lanes depend on get events. */
+static peal_status prepare_events(cuda_rank *rank)
+{
+    const peal_cuda_driver *driver = rank->plan->driver;
+    CUresult result = CUDA_SUCCESS;
+    char text[160];
+
+    for (int i = 0; i < rank->schedule->op_count; i++) {
+        const peal_op *op = &rank->schedule->op[i];
+        for (int d = 0; d < op->dependence_count; d++) {
+            cuda_op *other = &rank->op[op->dependence[d].op];
+            other->published |= other->lane != rank->op[i].lane;
+        }
+        if (op->kind == PEAL_OP_WRITE && rank->op[i].self)
+            rank->op[i].published = true;
+    }
+    for (int i = 0; i < rank->schedule->op_count && !result; i++)
+        for (int k = 0; k < 2 && rank->op[i].published && !result; k++)
+            result = driver->cuEventCreate_(&rank->op[i].event[k], CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        return PEAL_STATUS_OK;
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+                       "cannot create the events of rank %d: %s", rank->schedule->rank,
+                       peal_cuda_error(result, text));
+}
+
+/* Words begin where the first message counts from: 0, but for the test of the wrap. */
+static peal_status prepare_first_message(cuda_rank *rank)
+{
+    uint64_t first = rank->plan->desc.hooks.first_message;
+
+    for (int i = 0; first && i < rank->schedule->channel_count; i++) {
+        const peal_channel *channel = &rank->schedule->channel[i];
+        int64_t offset = channel->outgoing ? channel->credit_offset : channel->flag_offset;
+        uint64_t value = peal_flag_value(channel, first);
+        if (offset >= 0 && cuda_memory.write(rank->plan->device, rank->bound->segment + offset,
+                                             &value, sizeof(value), rank->plan->desc.diagnostics))
+            return PEAL_STATUS_DEVICE;
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status cuda_rank_prepare(cuda_plan *plan, int index)
+{
+    cuda_rank *rank = &plan->rank[index];
+    const peal_schedule *schedule = rank->schedule;
+
+    rank->lanes = plan->lowering.lanes;
+    prepare_arrays(rank);
+    peal_status status =
+        peal_walk_program_create(schedule, plan->arena, plan->desc.diagnostics, &rank->program);
+    if (!status)
+        status = prepare_tasks(rank);
+    if (status)
+        return status;
+    peal_walk_init(&rank->walk, rank->program, plan->arena, plan->desc.hooks.first_message);
+    rank->op = PEAL_ARENA_ARRAY(plan->arena, cuda_op, schedule->op_count + 1);
+    rank->place = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+    for (int i = 0; i < schedule->op_count; i++)
+        prepare_op(rank, i);
+    for (int l = 0; l < rank->lanes; l++) {
+        rank->lane[l].group.op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+        rank->lane[l].group.op_instance =
+            PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
+        rank->lane[l].group.op_bits =
+            PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+    }
+    status = prepare_events(rank);
+    return status ? status : prepare_first_message(rank);
+}
+
+/* Once all ranks are prepared: twins, and the tables of pieces in device memory. */
+peal_status cuda_plan_upload(cuda_plan *plan)
+{
+    int64_t count = 0;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        for (int i = 0; i < rank->schedule->op_count; i++) {
+            cuda_op *op = &rank->op[i];
+            count += op->pieces.count;
+            if (op->source->kind == PEAL_OP_WAIT && op->self)
+                op->twin = twin_of(op->peer, rank, op->source);
+        }
+    }
+    if (count == 0)
+        return PEAL_STATUS_OK;
+    peal_device_piece *all = PEAL_ARENA_ARRAY(plan->arena, peal_device_piece, count);
+    size_t bytes = (size_t)count * sizeof(*all);
+    char text[160];
+    CUresult result = plan->driver->cuMemAlloc_(&plan->tables_device, bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+                           "no device memory for %lld pieces of messages: %s", (long long)count,
+                           peal_cuda_error(result, text));
+    count = 0;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
+            cuda_pieces *pieces = &plan->rank[r].op[i].pieces;
+            memcpy(all + count, pieces->piece, (size_t)pieces->count * sizeof(*all));
+            pieces->table = plan->tables_device + (uint64_t)count * sizeof(*all);
+            count += pieces->count;
+        }
+    result = plan->driver->cuMemcpyHtoD_(plan->tables_device, all, bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+                           "cannot copy the tables of messages to the device: %s",
+                           peal_cuda_error(result, text));
+    return PEAL_STATUS_OK;
+}

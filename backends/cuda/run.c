@@ -1,0 +1,233 @@
+/* Walks all ranks of the process, in turn, and puts what they do onto lanes.
+ *
+ * A rank goes on until its iteration is over, or until it waits for a message of another rank of
+ * the process that has not been put onto a lane yet, or for a verdict that the device has not
+ * given. So what is put onto lanes depends only on what was put there before. */
+#include "backends/cuda/run.h"
+
+#include <string.h>
+
+typedef enum advance { ADVANCED, WAITS_FOR_RANK, WAITS_FOR_VERDICT, FINISHED, FAILED } advance;
+
+/* To the end of the section, of an iteration, or to something that has to be waited for. */
+static advance advance_in(cuda_rank *rank, const peal_section *section)
+{
+    bool moved = false;
+
+    for (;;) {
+        switch (peal_walk_next(&rank->walk, section)) {
+        case PEAL_WALK_END:
+            return FINISHED;
+        case PEAL_WALK_BLOCKED:
+            return moved ? ADVANCED : WAITS_FOR_VERDICT;
+        case PEAL_WALK_FAILED:
+            if (!rank->plan->status)
+                cuda_fail(rank->plan, PEAL_STATUS_SPEC);
+            return FAILED;
+        default:
+            break;
+        }
+        if (!cuda_emit_is_ready(rank))
+            return moved ? ADVANCED : WAITS_FOR_RANK;
+        if (!cuda_emit(rank))
+            return FAILED;
+        moved = true;
+    }
+}
+
+/* One rank, a little further in the iterations that it has left. */
+static advance advance_steps(cuda_rank *rank)
+{
+    const peal_section *section = &rank->schedule->step;
+    bool stop = false;
+
+    if (rank->steps_left == 0 || rank->stop)
+        return FINISHED;
+    if (rank->walk.position < section->end || !rank->at_end) {
+        advance state = advance_in(rank, section);
+        if (state != FINISHED)
+            return state;
+        rank->at_end = true;
+    }
+    switch (peal_walk_step_done(&rank->walk, &stop)) {
+    case PEAL_WALK_OP:
+        break;
+    case PEAL_WALK_BLOCKED:
+        return WAITS_FOR_VERDICT;
+    default:
+        cuda_fail(rank->plan, PEAL_STATUS_SPEC);
+        return FAILED;
+    }
+    rank->at_end = false;
+    rank->stop = stop;
+    rank->walk.position = section->first;
+    if (rank->plan->capturing && !cuda_graph_step(rank))
+        return FAILED;
+    return --rank->steps_left == 0 || stop ? FINISHED : ADVANCED;
+}
+
+static bool stuck(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        const cuda_rank *rank = &plan->rank[r];
+        if (rank->walk.position >= rank->schedule->op_count || cuda_emit_is_ready(rank))
+            continue;
+        const peal_op *op = &rank->schedule->op[rank->walk.position];
+        peal_report(plan->late, PEAL_E663, op->source, NULL,
+                    "rank %d waits for %s, which is never sent", rank->schedule->rank,
+                    rank->schedule->channel[op->channel].edge);
+    }
+    return cuda_fail(plan, PEAL_STATUS_SPEC);
+}
+
+/* All ranks in turn, until each is done with what `next` does. */
+static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
+{
+    unsigned polls = 0;
+
+    for (;;) {
+        bool moved = false, verdict = false, done = true;
+        for (int r = 0; r < plan->rank_count; r++) {
+            advance state = next(&plan->rank[r]);
+            if (state == FAILED)
+                return false;
+            moved = moved || state == ADVANCED;
+            verdict = verdict || state == WAITS_FOR_VERDICT;
+            done = done && state == FINISHED;
+        }
+        if (done)
+            return true;
+        if (moved) {
+            polls = 0;
+            if (cuda_is_aborted(plan) && !cuda_look(plan, &polls))
+                return false;
+            continue;
+        }
+        if (!verdict)
+            return stuck(plan);
+        if (!cuda_rows_out(plan, false) || !cuda_look(plan, &polls))
+            return false;
+    }
+}
+
+static advance next_in_setup(cuda_rank *rank)
+{
+    return advance_in(rank, &rank->schedule->setup);
+}
+
+static advance next_in_finish(cuda_rank *rank)
+{
+    return advance_in(rank, &rank->schedule->finish);
+}
+
+static void go_to(cuda_plan *plan, bool finish)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        rank->walk.position = finish ? rank->schedule->finish.first : rank->schedule->step.first;
+    }
+}
+
+/* Once, before the first iteration. */
+static bool enter(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        if (rank->walk.loop[rank->schedule->loop_count].every == 0 &&
+            peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
+            return cuda_fail(plan, PEAL_STATUS_SPEC);
+    }
+    return true;
+}
+
+bool cuda_run_steps(cuda_plan *plan, int64_t steps)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        plan->rank[r].steps_left = steps;
+        plan->rank[r].stop = false;
+    }
+    bool ok = take_turns(plan, advance_steps);
+    const cuda_rank *first = &plan->rank[0];
+    plan->stopped = first->stop;
+    if (!plan->capturing)
+        atomic_store(&plan->steps_done, first->walk.loop[first->schedule->loop_count].iteration);
+    return ok;
+}
+
+bool cuda_run_drain(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!cuda_flush_all(&plan->rank[r]))
+            return false;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++)
+            if (!cuda_drain_lane(plan, plan->rank[r].lane[l].stream))
+                return false;
+    return cuda_rows_out(plan, true);
+}
+
+/* Steps in blocks, so that progress is seen. */
+static bool run_in_blocks(cuda_plan *plan)
+{
+    enum { BLOCK = 16 };
+    int64_t left = plan->steps;
+
+    while (left > 0 && !plan->stopped) {
+        int64_t now = left < BLOCK ? left : BLOCK;
+        if (!cuda_run_steps(plan, now))
+            return false;
+        left -= now;
+    }
+    return true;
+}
+
+static bool run(cuda_plan *plan)
+{
+    if (plan->setup && !take_turns(plan, next_in_setup))
+        return false;
+    if (!enter(plan))
+        return false;
+    go_to(plan, false);
+    if (!(plan->graphs ? cuda_graphs_run(plan) : run_in_blocks(plan)))
+        return false;
+    if (plan->finish) {
+        go_to(plan, true);
+        if (!take_turns(plan, next_in_finish))
+            return false;
+    }
+    return cuda_run_drain(plan);
+}
+
+/* The walk alone, without putting anything anywhere: through a section, verdicts false. */
+bool cuda_run_dry(cuda_rank *rank, const peal_section *section)
+{
+    for (;;) {
+        switch (peal_walk_next(&rank->walk, section)) {
+        case PEAL_WALK_END:
+            return true;
+        case PEAL_WALK_OP:
+            peal_walk_pass(&rank->walk);
+            break;
+        default:
+            return false;
+        }
+    }
+}
+
+void *cuda_run_thread(void *user)
+{
+    cuda_plan *plan = user;
+    struct timespec begin, end;
+
+    plan->driver->cuCtxSetCurrent_(plan->device->context);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    plan->begin = plan->last_progress = cuda_clock();
+    run(plan);
+    plan->end = cuda_clock();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    plan->cpu = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    for (int r = 0; r < plan->rank_count; r++)
+        memcpy(plan->rank[r].final_binding, plan->rank[r].walk.binding,
+               (size_t)plan->rank[r].schedule->array_count * sizeof(int));
+    return NULL;
+}

@@ -1,0 +1,266 @@
+/* serial on a GPU: the host backend's executor of serial runs everything but the tiles of kernels,
+ * which the device runs, one launch a call, each waited for. Host and device work in the same
+ * memory, which both have mapped. */
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/device/launch.h"
+#include "backends/cuda/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 8 /* points a thread in tiles of free shape */ };
+
+/* What runs the tiles of one task. */
+typedef struct tile_caller {
+    cuda_serial *serial;
+    const peal_schedule *schedule;
+    const peal_schedule_task *task;
+    const cuda_task_kernel *kernel;
+    struct tile_caller *next;
+} tile_caller;
+
+struct cuda_serial {
+    peal_backend_plan *host; /* of the host backend */
+    cuda_kernels *kernels;
+    peal_device *device;
+    CUstream stream;
+    _Atomic int *abort_word;
+    peal_device_control *control; /* pinned, for the device too */
+    tile_caller *callers;
+    peal_diagnostics *diagnostics;
+    /* the first failure: later calls fail by it */
+    CUresult error;
+    const char *call;
+    const tile_caller *failed;
+};
+
+/* ---- one tile ---- */
+
+static void describe_views(peal_launch *launch, const peal_call *call)
+{
+    for (int i = 0; i < call->view_count; i++) {
+        launch->view[i] = (uintptr_t)call->view[i].base;
+        for (int k = 1; k < PEAL_AXES; k++)
+            launch->stride[i][k - 1] = call->view[i].stride[k];
+    }
+}
+
+/* The kernel stores the partial of tile t behind that of tile 0. */
+static void describe_partials(const tile_caller *caller, peal_launch *launch, const peal_call *call)
+{
+    const peal_schedule_task *task = caller->task;
+    for (int i = 0; i < call->partial_count; i++) {
+        peal_type type = caller->schedule->array[task->reduction[i].array].type;
+        uint64_t before = (uint64_t)call->tile.index * peal_type_bytes(type);
+        if (call->partial[i])
+            launch->partial[i] = (uintptr_t)call->partial[i] - before;
+    }
+}
+
+/* A tile as the schedule has it is one block's. Where nothing depends on tiles, as many blocks as
+ * the box is large share it: the host hands over several tiles at a time then. */
+static void describe_box(peal_launch *launch, const peal_call *call, const int threads[3],
+                         bool free)
+{
+    peal_launch_box *box = &launch->box[0];
+    box->blocks = 1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int length = call->tile.hi[k] - call->tile.lo[k];
+        int extent = free && k < 3 ? threads[k] * (k == 1 ? ROWS : 1) : length;
+        box->lo[k] = call->tile.lo[k];
+        box->hi[k] = call->tile.hi[k];
+        box->extent[k] = extent > 0 ? extent : 1;
+        box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
+        box->blocks *= box->count[k];
+    }
+    box->tile = call->tile.index;
+    launch->box_count = 1;
+}
+
+static void describe_tile(const tile_caller *caller, const peal_call *call, bool free,
+                          peal_launch *launch)
+{
+    memset(launch, 0, sizeof(*launch));
+    launch->control = (uintptr_t)caller->serial->control;
+    launch->tile_count = call->tile.count;
+    describe_views(launch, call);
+    describe_partials(caller, launch, call);
+    for (int i = 0; i < call->argument_count; i++)
+        launch->argument[i].integer = call->argument[i].integer;
+    describe_box(launch, call, caller->kernel->threads, free);
+}
+
+/* After an error every call would fail: the run ends, its first error is told. */
+static void fail(const tile_caller *caller, CUresult result, const char *call)
+{
+    cuda_serial *serial = caller->serial;
+    int none = 0;
+    if (!serial->error) {
+        serial->error = result;
+        serial->call = call;
+        serial->failed = caller;
+    }
+    atomic_compare_exchange_strong(serial->abort_word, &none, PEAL_STATUS_DEVICE);
+}
+
+static void run_tile(const peal_call *call, bool partials)
+{
+    const tile_caller *caller = call->user;
+    const cuda_serial *serial = caller->serial;
+    const peal_cuda_driver *driver = serial->device->driver;
+    const cuda_task_kernel *kernel = caller->kernel;
+    static const int exact[3] = {CUDA_TASK_THREADS, 1, 1};
+    bool free = caller->task->mergeable && (!partials || !caller->task->reduction_count);
+    const int *threads = free ? kernel->threads : exact;
+    peal_launch launch;
+    void *parameters[] = {&launch};
+    if (serial->error)
+        return;
+    describe_tile(caller, call, free, &launch);
+    if (!launch.box[0].blocks)
+        return;
+    CUresult result =
+        driver->cuLaunchKernel_(partials ? kernel->full : kernel->bare, launch.box[0].blocks, 1, 1,
+                                (unsigned)threads[0], (unsigned)threads[1], (unsigned)threads[2], 0,
+                                serial->stream, parameters, NULL);
+    if (result) {
+        fail(caller, result, "cuLaunchKernel");
+        return;
+    }
+    result = driver->cuStreamSynchronize_(serial->stream);
+    if (result)
+        fail(caller, result, "cuStreamSynchronize");
+}
+
+static void run_full(const peal_call *call)
+{
+    run_tile(call, true);
+}
+
+static void run_bare(const peal_call *call)
+{
+    run_tile(call, false);
+}
+
+static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_task *task,
+                 peal_function *full, peal_function *bare, void **call_user)
+{
+    cuda_serial *serial = user;
+    const cuda_task_kernel *kernel = cuda_kernels_task(serial->kernels, schedule, task);
+    tile_caller *caller = kernel ? calloc(1, sizeof(*caller)) : NULL;
+    if (!caller)
+        return false;
+    *caller = (tile_caller){.serial = serial,
+                            .schedule = schedule,
+                            .task = task,
+                            .kernel = kernel,
+                            .next = serial->callers};
+    serial->callers = caller;
+    *full = run_full;
+    *bare = run_bare;
+    *call_user = caller;
+    return true;
+}
+
+/* ---- plan ---- */
+
+static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
+{
+    const peal_cuda_driver *driver = serial->device->driver;
+    const peal_source nowhere = {0};
+    void *pinned = NULL;
+    CUresult result = driver->cuMemHostAlloc_(&pinned, sizeof(*serial->control),
+                                              CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (result)
+        return cuda_failed(desc->diagnostics, nowhere, result, "cuMemHostAlloc",
+                           "a page for a plan");
+    serial->control = memset(pinned, 0, sizeof(*serial->control));
+    result = driver->cuStreamCreateWithPriority_(&serial->stream, CU_STREAM_NON_BLOCKING, 0);
+    if (result)
+        return cuda_failed(desc->diagnostics, nowhere, result, "cuStreamCreateWithPriority",
+                           "a stream for a plan");
+    peal_status status = cuda_kernels_create(desc, serial->device->device, &serial->kernels);
+    if (status)
+        return status;
+    const peal_kernel_source source = {.user = serial, .bind = bind};
+    peal_backend_desc with = *desc;
+    with.kernels = &source;
+    with.workers = 1;
+    return peal_backend_host.create(&with, &serial->host);
+}
+
+peal_status cuda_serial_create(const peal_backend_desc *desc, cuda_serial **out)
+{
+    cuda_serial *serial = calloc(1, sizeof(*serial));
+    const peal_source nowhere = {0};
+    if (!serial)
+        return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+    serial->device = desc->device;
+    serial->abort_word = desc->abort_word;
+    serial->diagnostics = desc->diagnostics;
+    peal_status status = prepare(serial, desc);
+    if (status)
+        cuda_serial_destroy(serial);
+    else
+        *out = serial;
+    return status;
+}
+
+/* The host's executor of serial runs in start. */
+peal_status cuda_serial_start(cuda_serial *serial, bool setup, int64_t steps, bool finish)
+{
+    CUcontext previous = cuda_enter(serial->device);
+    peal_status status = peal_backend_host.start(serial->host, setup, steps, finish);
+    cuda_leave(serial->device, previous);
+    return status;
+}
+
+peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
+{
+    peal_status status = peal_backend_host.wait(serial->host, result);
+    if (!serial->failed)
+        return status;
+    const peal_schedule_task *task = serial->failed->task;
+    char what[120];
+    snprintf(what, sizeof(what), "task '%s' of rank %d", task->name,
+             serial->failed->schedule->rank);
+    return cuda_failed(serial->diagnostics, task->source, serial->error, serial->call, what);
+}
+
+int cuda_serial_storage(const cuda_serial *serial, int index, int array)
+{
+    return peal_backend_host.storage(serial->host, index, array);
+}
+
+int64_t cuda_serial_progress(const cuda_serial *serial)
+{
+    return peal_backend_host.progress(serial->host);
+}
+
+peal_function cuda_serial_function(const cuda_serial *serial, int index, int task, bool partials,
+                                   void **user)
+{
+    peal_function found = peal_backend_host.function(serial->host, index, task, partials, user);
+    return found;
+}
+
+void cuda_serial_destroy(cuda_serial *serial)
+{
+    const peal_cuda_driver *driver = serial->device->driver;
+    CUcontext previous = cuda_enter(serial->device);
+    if (serial->host)
+        peal_backend_host.destroy(serial->host);
+    if (serial->kernels)
+        cuda_kernels_destroy(serial->kernels);
+    if (serial->stream)
+        driver->cuStreamDestroy_(serial->stream);
+    if (serial->control)
+        driver->cuMemFreeHost_(serial->control);
+    while (serial->callers) {
+        tile_caller *next = serial->callers->next;
+        free(serial->callers);
+        serial->callers = next;
+    }
+    cuda_leave(serial->device, previous);
+    free(serial);
+}

@@ -1,0 +1,412 @@
+/* Prints the translation unit: peal's own kernels and expressions, then the user's files, then a
+ * trampoline for each distinct call of a kernel.
+ *
+ * What is printed before the user's files cannot meet their macros; names in trampolines begin with
+ * peal_. Each trampoline stands in a pseudo file of its own, so that the compiler's words about it
+ * can be told from those about the user's lines. */
+#define _GNU_SOURCE
+#include "backends/cuda/source.h"
+
+#include "backends/cuda/device/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_EXPRESSIONS = 4096 };
+
+typedef struct task_printer {
+    cuda_source *source;
+    const peal_schedule *schedule;
+    const peal_scope *scope;
+    const peal_schedule_task *task;
+    cuda_task_entry *entry;
+} task_printer;
+
+static const char *const value_types[] = {[PEAL_INTEGER] = "long long",
+                                          [PEAL_REAL] = "double",
+                                          [PEAL_BOOLEAN] = "int",
+                                          [PEAL_TEXT] = "int"};
+
+static FILE *open_text(char **text, size_t *bytes)
+{
+    FILE *out = open_memstream(text, bytes);
+    if (!out)
+        abort();
+    return out;
+}
+
+/* The text in the arena; ends the stream. */
+static const char *close_text(peal_arena *arena, FILE *out, char **text)
+{
+    fclose(out);
+    const char *copy = peal_arena_copy_text(arena, *text);
+    free(*text);
+    *text = NULL;
+    return copy;
+}
+
+static const char *type_of(const task_printer *p, int array)
+{
+    return peal_type_c_name(p->schedule->array[array].type);
+}
+
+/* Expressions. */
+
+/* Number of the function that computes expr; equal texts share one. */
+static peal_status add_expression(const task_printer *p, const peal_expr *expr, int *number,
+                                  peal_value_kind *kind)
+{
+    cuda_source *source = p->source;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_text(&text, &bytes);
+    peal_status status = cuda_expression_print(expr, p->scope, p->entry->elements, out, kind,
+                                               source->desc->diagnostics);
+    const char *body = close_text(source->arena, out, &text);
+
+    if (status)
+        return status;
+    const char *function =
+        peal_arena_print(source->arena, "%s|%s", value_types[*kind], body); /* type and body */
+    for (*number = 0; *number < source->expression_count; (*number)++)
+        if (strcmp(source->expression[*number], function) == 0)
+            return PEAL_STATUS_OK;
+    if (*number == MOST_EXPRESSIONS || p->entry->elements->overflows)
+        return peal_report(source->desc->diagnostics, PEAL_E645, p->task->source,
+                           "set buffers to parts of the values in statements before",
+                           "the expressions of `%s` read more than %d buffers while running",
+                           p->task->name, PEAL_LAUNCH_ELEMENTS);
+    source->expression[source->expression_count++] = function;
+    return PEAL_STATUS_OK;
+}
+
+static void print_expressions(const cuda_source *source, FILE *out)
+{
+    for (int i = 0; i < source->expression_count; i++) {
+        const char *cut = strchr(source->expression[i], '|');
+        fprintf(out,
+                "static __device__ __forceinline__ %.*s peal_expression_%d_(const peal_launch "
+                "*launch, int *bad)\n{\n    (void)launch;\n    (void)bad;\n    return %s;\n}\n",
+                (int)(cut - source->expression[i]), source->expression[i], i, cut + 1);
+    }
+}
+
+/* Kernels of the user. */
+
+static void print_views(const task_printer *p, FILE *out)
+{
+    for (int i = 0; i < p->task->access_count; i++) {
+        const peal_task_access *access = &p->task->access[i];
+        fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]",
+                access->mode == PEAL_READ_ACCESS ? "const " : "", type_of(p, access->array), i);
+        if (access->per_tile > 0)
+            fprintf(out, " + peal_launch_.shift[%d] * peal_tile_.index", i);
+        fprintf(out, ", peal_strides_of_(peal_launch_, %d)", i);
+    }
+}
+
+static void print_partials(const task_printer *p, bool full, FILE *out)
+{
+    for (int i = 0; i < p->task->reduction_count; i++) {
+        const char *type = type_of(p, p->task->reduction[i].array);
+        if (full)
+            fprintf(out, ",\n        peal_partial_of_<%s>(peal_launch_, %d, %d, peal_tile_)", type,
+                    i, (int)p->task->reduction[i].combine);
+        else
+            fprintf(out, ",\n        peal_no_partial_<%s>()", type);
+    }
+}
+
+/* Arguments that counters or buffers change: as given, or computed here if the launch says so. */
+static peal_status print_evaluation(const task_printer *p, FILE *out)
+{
+    const peal_schedule_task *task = p->task;
+    bool any = false;
+
+    for (int i = 0; i < task->argument_count; i++) {
+        unsigned uses = peal_expr_uses(task->argument[i]);
+        bool real = task->argument_is_real[i];
+        const char *type = real ? "double" : "long", *member = real ? "real" : "integer";
+        int number = 0;
+        peal_value_kind kind;
+        if (!(uses & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
+            continue;
+        if (uses & PEAL_USES_ELEMENT)
+            p->entry->device_arguments |= 1u << i;
+        peal_status status = add_expression(p, task->argument[i], &number, &kind);
+        if (status)
+            return status;
+        if (!any)
+            fprintf(out, "    int peal_bad_ = 0;\n");
+        any = true;
+        fprintf(out,
+                "    %s peal_argument_%d_ = (%s)peal_launch_.argument[%d].%s;\n"
+                "    if (peal_launch_.evaluate >> %d & 1)\n"
+                "        peal_argument_%d_ = (%s)peal_expression_%d_(&peal_launch_, &peal_bad_);\n",
+                type, i, type, i, member, i, i, type, number);
+    }
+    if (any)
+        fprintf(out, "    if (peal_went_wrong_(peal_launch_, peal_bad_))\n        return;\n");
+    return PEAL_STATUS_OK;
+}
+
+static void print_arguments(const task_printer *p, FILE *out)
+{
+    for (int i = 0; i < p->task->argument_count; i++) {
+        bool real = p->task->argument_is_real[i];
+        if (peal_expr_uses(p->task->argument[i]) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT))
+            fprintf(out, ",\n        peal_argument_%d_", i);
+        else
+            fprintf(out, ",\n        (%s)peal_launch_.argument[%d].%s", real ? "double" : "long", i,
+                    real ? "real" : "integer");
+    }
+}
+
+/* Everything behind the kernel's name. A call alone would convert an integer to a double, or cut a
+ * real number, so the kernel's type is compared as well. */
+static peal_status print_user_kernel(const task_printer *p, const char *signature, bool full,
+                                     const char **out_text)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_text(&text, &bytes);
+    const char *kernel = p->task->kernel;
+
+    fprintf(out, "(const __grid_constant__ peal_launch peal_launch_)\n{\n"
+                 "    peal_tile peal_tile_;\n"
+                 "    const peal_launch_box *const peal_box_ = peal_enter_tile_(peal_launch_, "
+                 "&peal_tile_);\n"
+                 "    if (!peal_box_)\n        return;\n");
+    peal_status status = print_evaluation(p, out);
+    fprintf(out,
+            "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n"
+            "    peal_kernel_%s(peal_tile_",
+            peal_kernel_parameters(signature), kernel, kernel);
+    print_views(p, out);
+    print_partials(p, full, out);
+    print_arguments(p, out);
+    fprintf(out, ");\n    if (peal_box_->sends)\n        peal_send_(&peal_launch_);\n}\n");
+    *out_text = close_text(p->source->arena, out, &text);
+    return status;
+}
+
+static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
+{
+    entry->is_users = true;
+    entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
+    peal_status status = print_user_kernel(p, entry->signature, true, &entry->text);
+    if (!status && p->task->reduction_count > 0)
+        status = print_user_kernel(p, entry->signature, false, &entry->bare);
+    p->entry->threads[0] = CUDA_TASK_THREADS;
+    return status;
+}
+
+/* Kernels of the built-in tasks. */
+
+static void print_value(const task_printer *p, int number, const char *stored, const char *place,
+                        FILE *out)
+{
+    (void)p;
+    fprintf(out,
+            "        {\n            auto value = peal_expression_%d_(&launch, &bad);\n"
+            "            if (!bad)\n                %s = (%s)value;\n        }\n",
+            number, place, stored);
+}
+
+static peal_status print_item(const task_printer *p, int index, FILE *out)
+{
+    const peal_expr *expr = p->task->item[index].value;
+    peal_value_kind kind = peal_expr_kind_of(expr, p->schedule->graph);
+    int number = 0;
+
+    if (kind != PEAL_TEXT) {
+        peal_status status = add_expression(p, expr, &number, &kind);
+        if (status)
+            return status;
+        char place[64];
+        snprintf(place, sizeof(place), "item[%d].value.%s", index,
+                 kind == PEAL_REAL ? "real" : "integer");
+        print_value(p, number, kind == PEAL_REAL ? "double" : "long long", place, out);
+    }
+    fprintf(out, "        item[%d].kind = %d;\n", index, (int)kind);
+    return PEAL_STATUS_OK;
+}
+
+/* SET, DECIDE, PRINT: thread 0 evaluates and stores. */
+static peal_status print_evaluator(const task_printer *p, FILE *out)
+{
+    const peal_schedule_task *task = p->task;
+    peal_status status = PEAL_STATUS_OK;
+    peal_value_kind kind;
+    int number = 0;
+
+    fprintf(out, "(const __grid_constant__ peal_launch launch)\n{\n    int bad = 0;\n"
+                 "    if (!peal_enter_(launch))\n        return;\n"
+                 "    if (peal_thread_() == 0) {\n");
+    if (task->kind == PEAL_TASK_PRINT) {
+        fprintf(out, "        peal_device_item *item = (peal_device_item *)launch.view[0];\n");
+        for (int i = 0; i < task->item_count && !status; i++)
+            status = print_item(p, i, out);
+    } else {
+        const char *type = task->kind == PEAL_TASK_DECIDE ? "unsigned" : type_of(p, task->array);
+        status = add_expression(p, task->value, &number, &kind);
+        /* A real goes to an integer's buffer by way of 64 bits. */
+        bool real = !status && kind == PEAL_REAL && strcmp(type, "double") != 0 &&
+                    strcmp(type, "float") != 0;
+        print_value(p, number,
+                    peal_arena_print(p->source->arena, "%s%s", type, real ? ")(long long" : ""),
+                    peal_arena_print(p->source->arena, "*(%s *)launch.view[0]", type), out);
+    }
+    fprintf(out,
+            "    }\n    if (peal_went_wrong_(launch, __syncthreads_or(bad)))\n        return;\n"
+            "    peal_send_(&launch);\n}\n");
+    return status;
+}
+
+static peal_status describe_builtin(const task_printer *p, cuda_entry *entry)
+{
+    const peal_schedule_task *task = p->task;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_text(&text, &bytes);
+    peal_status status = PEAL_STATUS_OK;
+    bool folds = task->kind == PEAL_TASK_FOLD || task->kind == PEAL_TASK_COMBINE;
+
+    if (folds)
+        fprintf(out,
+                "(const __grid_constant__ peal_launch launch)\n{\n    peal_%s_<%s, %d>(launch);\n}"
+                "\n",
+                task->kind == PEAL_TASK_FOLD ? "fold" : "combine", type_of(p, task->array),
+                (int)task->combine);
+    else
+        status = print_evaluator(p, out);
+    entry->text = close_text(p->source->arena, out, &text);
+    p->entry->threads[0] = folds ? CUDA_TASK_THREADS : 32;
+    return status;
+}
+
+/* All tasks. */
+
+static bool has_kernel(const peal_schedule_task *task)
+{
+    if (task->kind == PEAL_TASK_KERNEL)
+        return peal_kernel_is_needed(task);
+    return task->kind != PEAL_TASK_LOAD && task->kind != PEAL_TASK_SAVE;
+}
+
+static peal_status add_task(const task_printer *p)
+{
+    cuda_source *source = p->source;
+    cuda_entry found = {.task = p->task};
+    peal_status status = p->task->kind == PEAL_TASK_KERNEL ? describe_user_kernel(p, &found)
+                                                           : describe_builtin(p, &found);
+    int same = 0;
+
+    if (status)
+        return status;
+    while (same < source->entry_count && strcmp(source->entry[same].text, found.text) != 0)
+        same++;
+    p->entry->entry = same;
+    if (same == source->entry_count)
+        source->entry[source->entry_count++] = found;
+    return PEAL_STATUS_OK;
+}
+
+static peal_status add_rank(cuda_source *source, int rank)
+{
+    const peal_schedule *schedule = source->desc->rank[rank].schedule;
+    peal_layout *layout = PEAL_ARENA_ARRAY(source->arena, peal_layout, schedule->array_count + 1);
+    peal_status status = PEAL_STATUS_OK;
+    peal_scope scope;
+
+    cuda_scope_fill(schedule, layout, &scope);
+    source->task[rank] = PEAL_ARENA_ARRAY(source->arena, cuda_task_entry, schedule->task_count + 1);
+    for (int t = 0; t < schedule->task_count; t++) {
+        cuda_task_entry *entry = &source->task[rank][t];
+        task_printer p = {source, schedule, &scope, &schedule->task[t], entry};
+        entry->entry = -1;
+        if (!has_kernel(&schedule->task[t]))
+            continue;
+        entry->threads[0] = entry->threads[1] = entry->threads[2] = 1;
+        entry->elements = PEAL_ARENA_NEW(source->arena, cuda_elements);
+        peal_status problem = add_task(&p);
+        status = status ? status : problem;
+    }
+    return status;
+}
+
+static peal_status read_files(cuda_source *source)
+{
+    for (int i = 0; i < source->entry_count; i++) {
+        if (!source->entry[i].is_users)
+            continue;
+        if (source->graph->kernel_count == 0)
+            return peal_kernel_report_no_files(source->desc->diagnostics, source->entry[i].task);
+        return peal_kernel_files_read(source->graph, source->desc->allow_outside, source->arena,
+                                      source->desc->diagnostics, &source->files);
+    }
+    return PEAL_STATUS_OK;
+}
+
+static void print_entry(const cuda_entry *entry, int index, FILE *out)
+{
+    const char *threads = entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
+                                  entry->task->kind == PEAL_TASK_COMBINE
+                              ? "PEAL_THREADS_, PEAL_BLOCKS_"
+                              : "32";
+    fprintf(out,
+            "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void __launch_bounds__(%s) "
+            "peal_task_%d%s",
+            index, threads, index, entry->text);
+    if (entry->bare)
+        fprintf(out,
+                "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void __launch_bounds__(%s) "
+                "peal_bare_%d%s",
+                index, threads, index, entry->bare);
+}
+
+static void print_unit(cuda_source *source)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_text(&text, &bytes);
+
+    fprintf(out, "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
+                 "#include <peal/expression.h>\n#include <peal/builtin.h>\n\n");
+    print_expressions(source, out);
+    for (int i = 0; i < source->entry_count; i++)
+        if (!source->entry[i].is_users)
+            print_entry(&source->entry[i], i, out);
+    for (int i = 0; i < source->files.count; i++)
+        peal_kernel_file_print(&source->files.file[i], out);
+    for (int i = 0; i < source->entry_count; i++)
+        if (source->entry[i].is_users)
+            print_entry(&source->entry[i], i, out);
+    source->text = close_text(source->arena, out, &text);
+}
+
+peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out)
+{
+    cuda_source *source = PEAL_ARENA_NEW(arena, cuda_source);
+    peal_status status = PEAL_STATUS_OK;
+    int most = 0;
+
+    source->arena = arena;
+    source->desc = desc;
+    source->graph = desc->rank[0].schedule->graph;
+    for (int r = 0; r < desc->rank_count; r++)
+        most += desc->rank[r].schedule->task_count;
+    source->entry = PEAL_ARENA_ARRAY(arena, cuda_entry, most + 1);
+    source->expression = PEAL_ARENA_ARRAY(arena, const char *, MOST_EXPRESSIONS);
+    source->task = PEAL_ARENA_ARRAY(arena, cuda_task_entry *, desc->rank_count);
+    for (int r = 0; r < desc->rank_count; r++) {
+        peal_status problem = add_rank(source, r);
+        status = status ? status : problem;
+    }
+    if (!status)
+        status = read_files(source);
+    if (!status)
+        print_unit(source);
+    *out = source;
+    return status;
+}

@@ -1,0 +1,42 @@
+/* The translation unit of a plan's kernels, and which of them runs which task. */
+#ifndef PEAL_CUDA_SOURCE_H
+#define PEAL_CUDA_SOURCE_H
+
+#include "backends/cuda/expression_source.h"
+#include "backends/cuda/kernels.h"
+#include "base/kernel_source.h"
+
+/* A distinct kernel: peal_task_N, and peal_bare_N if it has reductions. */
+typedef struct cuda_entry {
+    const char *text; /* all but its name: equal texts are one kernel */
+    const char *bare; /* NULL: none */
+    const char *signature;
+    const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
+    bool is_users;
+    bool is_reported;
+} cuda_entry;
+
+typedef struct cuda_task_entry {
+    int entry; /* -1: no kernel runs the task */
+    int threads[3];
+    cuda_elements *elements;
+    unsigned device_arguments;
+} cuda_task_entry;
+
+typedef struct cuda_source {
+    peal_arena *arena;
+    const peal_backend_desc *desc;
+    const peal_graph_data *graph;
+    peal_kernel_files files;
+    cuda_entry *entry;
+    int entry_count;
+    const char **expression; /* distinct functions, without their names */
+    int expression_count;
+    cuda_task_entry **task; /* by hosted rank and task */
+    const char *text;       /* the translation unit */
+} cuda_source;
+
+/* Everything is in the arena. What is wrong with the user's files or expressions is reported. */
+peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out);
+
+#endif

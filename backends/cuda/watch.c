@@ -1,0 +1,218 @@
+/* Polling without ever hanging: every wait of the host looks at the abort word, at what the device
+ * has recorded, and at how long nothing has moved. */
+#include "backends/cuda/plan.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+double cuda_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool cuda_is_aborted(const cuda_plan *plan)
+{
+    return atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed) != 0;
+}
+
+/* Waits in kernels read this; nobody writes a flag after it. */
+static void stop_device(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (plan->rank[r].control)
+            __atomic_store_n(&plan->rank[r].control->abort, 1u, __ATOMIC_RELEASE);
+}
+
+bool cuda_fail(cuda_plan *plan, peal_status status)
+{
+    int none = 0;
+
+    if (!plan->status)
+        plan->status = status;
+    stop_device(plan);
+    atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
+    return false;
+}
+
+bool cuda_broken(cuda_plan *plan, CUresult result, const cuda_op *op, const char *what)
+{
+    char text[160];
+    peal_source source = op ? op->source->source : CUDA_NOWHERE;
+
+    peal_report(plan->late, PEAL_E660, source, NULL, "%s `%s`: %s", op ? "at" : "recording",
+                what ? what : "a message", peal_cuda_error(result, text));
+    return cuda_fail(plan, PEAL_STATUS_DEVICE);
+}
+
+/* ---- what the device has recorded ---- */
+
+static const char *label_of(const cuda_rank *rank, int op)
+{
+    const peal_op *source = &rank->schedule->op[op];
+    if (source->channel >= 0 && rank->schedule->channel[source->channel].edge)
+        return rank->schedule->channel[source->channel].edge;
+    return source->label ? source->label : "an op";
+}
+
+static bool report_record(cuda_plan *plan, const cuda_rank *rank)
+{
+    const peal_device_control *control = rank->control;
+    int index = control->op >= 0 && control->op < rank->schedule->op_count ? control->op : 0;
+    const peal_op *op = &rank->schedule->op[index];
+
+    if (control->kind == 2) {
+        peal_report(plan->late, PEAL_E662, op->source, NULL,
+                    "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
+                    rank->schedule->rank, (long long)control->step, label_of(rank, index));
+        return cuda_fail(plan, PEAL_STATUS_SPEC);
+    }
+    const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
+    uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
+    peal_report(
+        plan->late, PEAL_E661, op->source,
+        "is a neighbour stuck, or much slower? --deadline sets the limit",
+        "rank %d, step %lld: `%s` waits for %s %s of message %llu (mod %llu), has seen %llu",
+        rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
+        op->credit ? "the credit on" : "", label_of(rank, index),
+        (unsigned long long)(control->expected / quantum),
+        (unsigned long long)(UINT64_MAX / quantum + 1),
+        (unsigned long long)(control->seen / quantum));
+    return cuda_fail(plan, PEAL_STATUS_DEADLINE);
+}
+
+static bool look_at_records(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (__atomic_load_n(&plan->rank[r].control->failed, __ATOMIC_ACQUIRE))
+            return plan->status ? false : report_record(plan, &plan->rank[r]);
+    return true;
+}
+
+/* ---- words that memory operations wait for ---- */
+
+void cuda_note_wait(cuda_plan *plan, CUdeviceptr word, uint64_t value)
+{
+    plan->noted[plan->notes % CUDA_NOTES].word = word;
+    plan->noted[plan->notes++ % CUDA_NOTES].value = value;
+}
+
+/* Nothing has moved for the deadline, and no kernel says why. Which rank and op it is cannot be
+ * read off streams; the least that was not done is named by the steps of each rank. */
+static bool report_stall(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        const cuda_rank *rank = &plan->rank[r];
+        for (int l = 0; l < rank->lanes; l++) {
+            const cuda_lane *lane = &rank->lane[l];
+            if (plan->driver->cuStreamQuery_(lane->stream) != CUDA_ERROR_NOT_READY)
+                continue;
+            const peal_op *op = &rank->schedule->op[lane->group.launch.op];
+            peal_report(
+                plan->late, PEAL_E661, op->source,
+                "a kernel that does not end, or a message that does not come; --deadline "
+                "sets the limit",
+                "rank %d, lane %d: no progress for %.1f s; the last that was put onto it is "
+                "`%s` of step %lld",
+                rank->schedule->rank, l, (double)plan->desc.deadline_ns * 1e-9,
+                label_of(rank, lane->group.launch.op), (long long)rank->walk.counter[0]);
+        }
+    }
+    return cuda_fail(plan, PEAL_STATUS_DEADLINE);
+}
+
+/* ---- waiting ---- */
+
+static void relax(unsigned *polls)
+{
+    if (++*polls < 2000)
+        return;
+    if (*polls < 4000) {
+        sched_yield();
+        return;
+    }
+    struct timespec nap = {0, 20000};
+    nanosleep(&nap, NULL);
+}
+
+static uint64_t device_steps(const cuda_plan *plan)
+{
+    uint64_t steps = 0;
+    for (int r = 0; r < plan->rank_count; r++)
+        steps += __atomic_load_n(&plan->rank[r].control->steps_done, __ATOMIC_RELAXED);
+    return steps;
+}
+
+/* One look around while something is awaited. */
+bool cuda_look(cuda_plan *plan, unsigned *polls)
+{
+    uint64_t steps = device_steps(plan);
+    double deadline = 1e-9 * (double)plan->desc.deadline_ns;
+
+    if (!look_at_records(plan))
+        return false;
+    if (cuda_is_aborted(plan)) {
+        stop_device(plan);
+        return cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
+    }
+    if (steps != plan->seen_steps) {
+        plan->seen_steps = steps;
+        plan->last_progress = cuda_clock();
+    }
+    /* A wait in a kernel notices the deadline itself and knows more: it is given a little longer.
+     */
+    if (deadline > 0 && cuda_clock() - plan->last_progress > 1.25 * deadline + 0.5)
+        return report_stall(plan);
+    relax(polls);
+    return true;
+}
+
+bool cuda_await_event(cuda_plan *plan, CUevent event)
+{
+    unsigned polls = 0;
+
+    for (;;) {
+        CUresult result = plan->driver->cuEventQuery_(event);
+        if (result == CUDA_SUCCESS) {
+            plan->last_progress = cuda_clock();
+            return true;
+        }
+        if (result != CUDA_ERROR_NOT_READY)
+            return cuda_broken(plan, result, NULL, "the work before");
+        if (!cuda_rows_out(plan, false) || !cuda_look(plan, &polls))
+            return false;
+    }
+}
+
+/* All that was put onto a lane. */
+bool cuda_drain_lane(cuda_plan *plan, CUstream stream)
+{
+    unsigned polls = 0;
+
+    for (;;) {
+        CUresult result = plan->driver->cuStreamQuery_(stream);
+        if (result == CUDA_SUCCESS) {
+            plan->last_progress = cuda_clock();
+            return true;
+        }
+        if (result != CUDA_ERROR_NOT_READY)
+            return cuda_broken(plan, result, NULL, "the work before");
+        if (!cuda_rows_out(plan, false) || !cuda_look(plan, &polls))
+            return false;
+    }
+}
+
+bool cuda_synchronise(cuda_rank *rank, int index)
+{
+    const cuda_op *op = &rank->op[index];
+
+    if (!cuda_flush(rank, op->lane))
+        return false;
+    /* A WAIT must not hold the host while other ranks of the process still have to send. */
+    if (op->source->kind == PEAL_OP_WAIT || op->source->kind == PEAL_OP_WRITE)
+        return true;
+    return cuda_drain_lane(rank->plan, rank->lane[op->lane].stream);
+}

@@ -1,0 +1,23 @@
+/* The cache of compiled kernels: one file an entry, named by the hash of all that it was made from,
+ * with a hash of its own contents at its end. */
+#ifndef PEAL_BASE_CACHE_H
+#define PEAL_BASE_CACHE_H
+
+#include "base/arena.h"
+#include "base/diagnostic.h"
+
+/* The folder of the cache, made if need be, or NULL (reported as a warning, E207): then nothing is
+ * kept. given NULL: $PEAL_CACHE, else by XDG rules. */
+const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics);
+/* Whether the entry is there and has the contents that were stored. */
+bool peal_cache_check(const char *path);
+/* Adds to the file at path the trailer that peal_cache_check verifies, and moves it to target. */
+bool peal_cache_store(const char *path, const char *target);
+/* What was stored, without the trailer, malloc'ed; NULL: not there, or not what was stored. */
+char *peal_cache_load(const char *path, size_t *bytes);
+/* Keeps these bytes under the name target: whole or not at all, whoever else does the same. */
+bool peal_cache_keep(const void *data, size_t bytes, const char *target);
+/* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read. */
+char *peal_file_read(const char *path, size_t *bytes);
+
+#endif

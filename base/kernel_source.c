@@ -1,0 +1,175 @@
+/* Reads the kernel files of a spec and tells where and how they do not fit its tasks. */
+#define _GNU_SOURCE
+#include "base/kernel_source.h"
+
+#include "base/cache.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool peal_kernel_is_needed(const peal_schedule_task *task)
+{
+    return task->kind == PEAL_TASK_KERNEL && !task->function && task->kernel;
+}
+
+const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedule,
+                                  const peal_schedule_task *task)
+{
+    static const char *const modes[] = {"READ", "UPDATE", "WRITE"};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        abort();
+    fprintf(out, "PEAL_KERNEL(%s)(peal_tile t", task->kernel);
+    for (int i = 0; i < task->access_count; i++) {
+        const peal_schedule_array *array = &schedule->array[task->access[i].array];
+        fprintf(out, ", PEAL_%s(%s, %s)", modes[task->access[i].mode],
+                peal_type_c_name(array->type), array->name);
+    }
+    for (int i = 0; i < task->reduction_count; i++) {
+        const peal_schedule_array *array = &schedule->array[task->reduction[i].array];
+        fprintf(out, ", PEAL_REDUCE(%s, %s)", peal_type_c_name(array->type), array->name);
+    }
+    for (int i = 0; i < task->argument_count; i++)
+        fprintf(out, ", %s argument_%d", task->argument_is_real[i] ? "double" : "long", i + 1);
+    fprintf(out, ")");
+    fclose(out);
+    const char *signature = peal_arena_copy_text(arena, text);
+    free(text);
+    return signature;
+}
+
+const char *peal_kernel_parameters(const char *signature)
+{
+    return strchr(signature, ')') + sizeof(")(peal_tile t") - 1;
+}
+
+static bool is_inside(const char *folder, const char *path)
+{
+    char real_folder[PATH_MAX], real_path[PATH_MAX];
+    size_t length;
+
+    if (!realpath(folder, real_folder) || !realpath(path, real_path))
+        return true; /* does not exist: reported when it is read */
+    length = strlen(real_folder);
+    return strcmp(real_folder, "/") == 0 ||
+           (strncmp(real_path, real_folder, length) == 0 && real_path[length] == '/');
+}
+
+static const char *folder_of(peal_arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? peal_arena_copy_bytes(arena, path, (size_t)(slash - path) + 1) : ".";
+}
+
+peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
+                                   peal_arena *arena, peal_diagnostics *diagnostics,
+                                   peal_kernel_files *out)
+{
+    const char *folder = graph->folder && *graph->folder ? graph->folder : ".";
+    peal_status status = PEAL_STATUS_OK;
+
+    out->count = graph->kernel_count;
+    out->file = PEAL_ARENA_ARRAY(arena, peal_kernel_file, graph->kernel_count + 1);
+    out->folder = PEAL_ARENA_ARRAY(arena, const char *, graph->kernel_count + 1);
+    for (int i = 0; i < graph->kernel_count; i++) {
+        const char *name = graph->kernels[i];
+        peal_kernel_file *file = &out->file[i];
+        size_t bytes = 0;
+        file->path = name;
+        if (*name != '/' && strcmp(folder, ".") != 0)
+            file->path = peal_arena_print(arena, "%s/%s", folder, name);
+        out->folder[i] = folder_of(arena, file->path);
+        if (!allow_outside && !is_inside(folder, file->path)) {
+            status =
+                peal_report(diagnostics, PEAL_E204, graph->kernels_source,
+                            "move it there, or allow it with --allow-outside",
+                            "kernel file `%s` is outside the spec's folder `%s`", name, folder);
+            continue;
+        }
+        errno = 0;
+        char *text = peal_file_read(file->path, &bytes);
+        if (!text) {
+            status = peal_report(diagnostics, PEAL_E201, graph->kernels_source,
+                                 "names of kernel files are relative to the spec's folder",
+                                 "cannot read the kernel file `%s`: %s", file->path,
+                                 errno ? strerror(errno) : "it is not a file");
+            continue;
+        }
+        file->text = peal_arena_copy_bytes(arena, text, bytes);
+        free(text);
+    }
+    return status;
+}
+
+void peal_kernel_file_print(const peal_kernel_file *file, FILE *out)
+{
+    fprintf(out, "\n#line 1 \"");
+    for (const char *path = file->path; *path; path++) {
+        if (*path == '"' || *path == '\\')
+            fputc('\\', out);
+        fputc(*path, out);
+    }
+    fprintf(out, "\"\n");
+    fputs(file->text, out);
+}
+
+peal_source peal_kernel_place(const peal_kernel_files *files, const char *kernel,
+                              peal_source otherwise)
+{
+    size_t length = strlen(kernel);
+
+    for (int i = 0; i < files->count; i++) {
+        const char *text = files->file[i].text;
+        for (const char *at = strstr(text, "PEAL_KERNEL("); at;
+             at = strstr(at + 1, "PEAL_KERNEL(")) {
+            const char *name = at + strlen("PEAL_KERNEL(");
+            while (isspace((unsigned char)*name))
+                name++;
+            if (strncmp(name, kernel, length) != 0 ||
+                (name[length] != ')' && !isspace((unsigned char)name[length])))
+                continue;
+            peal_source source = {.file = files->file[i].path, .line = 1, .column = 1};
+            for (const char *c = text; c < at; c++)
+                source.line += *c == '\n';
+            return source;
+        }
+    }
+    return otherwise;
+}
+
+peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena *arena,
+                                       const peal_schedule_task *task, const char *signature,
+                                       const char *const *names, size_t count)
+{
+    const char *near = peal_nearest_word(task->kernel, names, count);
+    const char *hint = near ? peal_arena_print(arena, "did you mean `%s`?", near)
+                            : peal_arena_print(arena, "write %s { ... }", signature);
+
+    return peal_report(diagnostics, PEAL_E202, task->source, hint,
+                       "no kernel file defines PEAL_KERNEL(%s)", task->kernel);
+}
+
+peal_status peal_kernel_report_no_files(peal_diagnostics *diagnostics,
+                                        const peal_schedule_task *task)
+{
+    return peal_report(diagnostics, PEAL_E202, task->source,
+                       "name the C file that has it: `kernels: file.c`",
+                       "no kernel file defines PEAL_KERNEL(%s): the graph names none",
+                       task->kernel);
+}
+
+peal_status peal_kernel_report_misfit(peal_diagnostics *diagnostics, peal_arena *arena,
+                                      const peal_kernel_files *files,
+                                      const peal_schedule_task *task, const char *signature,
+                                      const char *message)
+{
+    return peal_report(diagnostics, PEAL_E206, peal_kernel_place(files, task->kernel, task->source),
+                       peal_arena_print(arena, "the task needs %s", signature),
+                       "kernel `%s` does not fit task `%s`: %s", task->kernel, task->name, message);
+}

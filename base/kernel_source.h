@@ -1,0 +1,56 @@
+/* The user's kernel files and what tasks want of them: what every backend that has kernels compiled
+ * needs. */
+#ifndef PEAL_BASE_KERNEL_SOURCE_H
+#define PEAL_BASE_KERNEL_SOURCE_H
+
+#include "base/arena.h"
+#include "base/diagnostic.h"
+
+#include <peal/plugin/schedule.h>
+
+#include <stdio.h>
+
+typedef struct peal_kernel_file {
+    const char *path, *text;
+} peal_kernel_file;
+
+typedef struct peal_kernel_files {
+    peal_kernel_file *file;
+    int count;
+    const char **folder; /* of each file: where #include "..." looks */
+} peal_kernel_files;
+
+/* Whether a kernel of the spec's files runs the task. */
+bool peal_kernel_is_needed(const peal_schedule_task *task);
+/* "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), long argument_1)": what the user should
+ * have written. */
+const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedule,
+                                  const peal_schedule_task *task);
+/* The parameters behind `peal_tile t` of a signature: ", PEAL_READ(float, a))". */
+const char *peal_kernel_parameters(const char *signature);
+
+/* Reads the graph's kernel files (E201, E204). */
+peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
+                                   peal_arena *arena, peal_diagnostics *diagnostics,
+                                   peal_kernel_files *out);
+/* Prints a #line directive, then the text of the file. */
+void peal_kernel_file_print(const peal_kernel_file *file, FILE *out);
+
+/* Where the files define a kernel; `otherwise` if they don't. */
+peal_source peal_kernel_place(const peal_kernel_files *files, const char *kernel,
+                              peal_source otherwise);
+
+/* E202: no file defines the task's kernel; names: those that are there. */
+peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena *arena,
+                                       const peal_schedule_task *task, const char *signature,
+                                       const char *const *names, size_t count);
+/* The same, for a graph that names no file at all. */
+peal_status peal_kernel_report_no_files(peal_diagnostics *diagnostics,
+                                        const peal_schedule_task *task);
+/* E206: the kernel does not fit its task. */
+peal_status peal_kernel_report_misfit(peal_diagnostics *diagnostics, peal_arena *arena,
+                                      const peal_kernel_files *files,
+                                      const peal_schedule_task *task, const char *signature,
+                                      const char *message);
+
+#endif

@@ -1,0 +1,42 @@
+/* A rank's memory wherever its backend wants it: a segment of the host's, or memory of the device
+ * that the backend has opened. */
+#ifndef PEAL_RUNTIME_STORAGE_H
+#define PEAL_RUNTIME_STORAGE_H
+
+#include "runtime/memory/segment.h"
+
+#include <peal/plugin/backend.h>
+
+/* Where memory is to be: zeroed, the host's. */
+typedef struct peal_place {
+    const peal_memory_ops *memory; /* NULL: the host's */
+    peal_device *device;
+    peal_mode mode; /* of the schedules that will use it */
+} peal_place;
+
+typedef struct peal_storage {
+    unsigned char *base; /* NULL: there is none */
+    int64_t bytes;
+    int descriptor; /* what other processes import it by; -1 */
+    bool host_visible;
+    peal_place place;
+    peal_segment segment;      /* the host's */
+    peal_device_memory device; /* the device's */
+} peal_storage;
+
+/* Zeroed memory; shared: for other processes of this host too. */
+peal_status peal_storage_create(const peal_place *place, int64_t bytes, bool shared,
+                                peal_diagnostics *diagnostics, peal_storage *out);
+/* Another process's; takes the descriptor. */
+peal_status peal_storage_import(const peal_place *place, int descriptor, int64_t bytes,
+                                peal_diagnostics *diagnostics, peal_storage *out);
+/* Zeroed storages are fine. */
+void peal_storage_release(peal_storage *storage);
+
+/* Between the host's memory and memory at a place. */
+peal_status peal_place_write(const peal_place *place, void *to, const void *from, int64_t bytes,
+                             peal_diagnostics *diagnostics);
+peal_status peal_place_read(const peal_place *place, void *to, const void *from, int64_t bytes,
+                            peal_diagnostics *diagnostics);
+
+#endif

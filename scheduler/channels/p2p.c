@@ -1,0 +1,10 @@
+/* p2p: accelerators of one host, by device memory that both have mapped. */
+#include "scheduler/channels/channels.h"
+
+static bool reaches(const peal_machine *machine, int from, int to)
+{
+    return machine->accelerator && from >= 0 && to >= 0 && from < machine->ranks &&
+           to < machine->ranks;
+}
+
+const channel_transport channel_p2p = {PEAL_TRANSPORT_P2P, reaches, 256};

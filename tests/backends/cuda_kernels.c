@@ -1,0 +1,407 @@
+/* Kernels compiled for a GPU by NVRTC, without a GPU: every PTX is searched for non-coherent loads,
+ * since a kernel may have waited for memory that another GPU has just written; mistakes are told at
+ * the user's line; what was compiled is kept. */
+#define _GNU_SOURCE
+#include "backends/cuda/compile.h"
+#include "backends/cuda/kernels.h"
+#include "tests/backends/check.h"
+#include "tests/backends/cuda_ptx.h"
+#include "tests/backends/local_job.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *root; /* of the sources */
+static char folder[64];
+
+static const char *const specs[] = {"cg/cg.yaml",         "denoise/denoise.yaml",
+                                    "halo/halo.yaml",     "halo/short.yaml",
+                                    "heat3d/heat3d.yaml", "jacobi2d/jacobi2d.yaml",
+                                    "mesh/mesh.yaml",     "vcycle/vcycle.yaml"};
+
+typedef struct outcome {
+    peal_status status;
+    char *ptx;
+    int errors;
+    peal_code code; /* of the first error */
+    char file[256], message[512], hint[512];
+    int line, column;
+} outcome;
+
+static void take_error(const peal_diagnostics *diagnostics, outcome *out)
+{
+    out->errors = peal_diagnostics_errors(diagnostics);
+    for (int i = 0; i < peal_diagnostics_count(diagnostics); i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(diagnostics, i);
+        if (d->severity != PEAL_ERROR)
+            continue;
+        out->code = d->code;
+        out->line = d->source.line;
+        out->column = d->source.column;
+        snprintf(out->file, sizeof(out->file), "%s", d->source.file ? d->source.file : "");
+        snprintf(out->message, sizeof(out->message), "%s", d->message);
+        snprintf(out->hint, sizeof(out->hint), "%s", d->hint ? d->hint : "");
+        return;
+    }
+}
+
+static peal_status take_ptx(const peal_backend_desc *desc, void *user)
+{
+    outcome *out = user;
+    peal_arena *arena = peal_arena_create();
+    const char *ptx = NULL;
+
+    out->status = cuda_kernels_ptx(desc, arena, &ptx);
+    if (!out->status)
+        out->ptx = strdup(ptx);
+    take_error(desc->diagnostics, out);
+    peal_arena_destroy(arena);
+    return PEAL_STATUS_OK;
+}
+
+static void compile_spec(const char *spec, int ranks, outcome *out)
+{
+    local_options options = {.spec = spec, .ranks = ranks, .workers = 1, .mode = PEAL_MODE_STREAM};
+
+    *out = (outcome){0};
+    assert_int_equal(local_describe(&options, take_ptx, out), PEAL_STATUS_OK);
+}
+
+static bool has_compiler(void)
+{
+    const char *reason = NULL;
+    if (peal_nvrtc_open(&reason))
+        return true;
+    print_message("skipped: %s\n", reason);
+    return false;
+}
+
+static void samples_load_coherently(void **state)
+{
+    (void)state;
+    if (!has_compiler())
+        skip();
+    for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+        char path[512];
+        outcome out;
+        snprintf(path, sizeof(path), "%s/samples/%s", root, specs[i]);
+        compile_spec(path, 4, &out);
+        if (out.status)
+            fail_msg("%s: %s:%d: %s", specs[i], out.file, out.line, out.message);
+        const char *found = ptx_non_coherent(out.ptx);
+        if (found)
+            fail_msg("%s: %.60s", specs[i], found);
+        assert_non_null(strstr(out.ptx, ".entry peal_task_0"));
+        assert_non_null(strstr(out.ptx, ".entry peal_copy"));
+        free(out.ptx);
+    }
+}
+
+/* A spec of one task `go` that reads u, writes v, with an argument that is a real number. */
+static void write_files(const char *kernels, const char *more)
+{
+    char path[160];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/spec.yaml", folder);
+    file = fopen(path, "w");
+    fprintf(
+        file,
+        "peal: 1\nname: planted\n%skernels: k.c\n"
+        "fields: {u: {size: [64, 64], halo: 1}, v: {like: u}}\nbuffers: {s: {}, n: {type: i32}}\n"
+        "step:\n  - {exchange: u}\n"
+        "  - {task: go, box: v, read: {u: {star: 1}}, write: v, reduce: {s: sum}, args: s + n}\n"
+        "  - {set: n, value: n + step %% 7}\nfinish:\n  - {print: {s: s}}\n",
+        more);
+    fclose(file);
+    snprintf(path, sizeof(path), "%s/k.c", folder);
+    file = fopen(path, "w");
+    fputs(kernels, file);
+    fclose(file);
+}
+
+static void compile_text(const char *kernels, const char *more, outcome *out)
+{
+    char path[160];
+
+    write_files(kernels, more);
+    snprintf(path, sizeof(path), "%s/spec.yaml", folder);
+    compile_spec(path, 2, out);
+}
+
+#define HEAD                                                                                       \
+    "PEAL_KERNEL(go)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v),\n"                  \
+    "                PEAL_REDUCE(double, s), double w)\n"
+
+/* Every way that makes NVRTC emit a non-coherent load, if nothing is done about it. */
+static void planted_loads_stay_coherent(void **state)
+{
+    outcome out;
+    (void)state;
+    if (!has_compiler())
+        skip();
+    compile_text("static double from(const double *__restrict__ p, double *restrict q, long i)\n"
+                 "{\n    q[0] = 1;\n    return __ldg(p + i) + __ldg(&p[i + 1]);\n}\n" HEAD
+                 "{\n    const double *__restrict__ p = &PEAL_AT(u, 0, 0);\n"
+                 "    double *__restrict q = &PEAL_AT(v, 0, 0);\n    double sum = 0;\n"
+                 "    PEAL_FOR_2D(t, x, y) {\n"
+                 "        q[x] = p[x] + w + from(p, q, x);\n        sum += sin(p[x]);\n    }\n"
+                 "    PEAL_PARTIAL(s, sum);\n}\n",
+                 "", &out);
+    if (out.status)
+        fail_msg("%s:%d:%d: %s", out.file, out.line, out.column, out.message);
+    assert_null(ptx_non_coherent(out.ptx));
+    free(out.ptx);
+}
+
+/* The search finds what NVRTC makes of restrict pointers, and knows tables from them. */
+static void search_finds_non_coherent_loads(void **state)
+{
+    static const char source[] =
+        "extern \"C\" __global__ void k(const double *__restrict__ a, double *__restrict__ b)\n"
+        "{ b[threadIdx.x] = sin(a[threadIdx.x]); }\n"
+        "extern \"C\" __global__ void l(const double *a, double *b)\n"
+        "{ b[threadIdx.x] = a[threadIdx.x]; }\n";
+    static const char tables[] =
+        "extern \"C\" __global__ void k(const double *a, double *b)\n"
+        "{ b[threadIdx.x] = sin(a[threadIdx.x]) + cos(a[threadIdx.x] + 1); }\n";
+    peal_kernel_files none = {0};
+    cuda_compile_result result;
+    (void)state;
+    if (!has_compiler())
+        skip();
+    peal_arena *arena = peal_arena_create();
+    cuda_compile_request request = {
+        .source = source, .files = &none, .architecture = 90, .ptx = true, .arena = arena};
+    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_OK);
+    const char *found = ptx_non_coherent(result.image);
+    assert_non_null(found);
+    assert_memory_equal(found, "ld.global.nc", 12);
+    request.source = tables;
+    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_OK);
+    assert_non_null(strstr(result.image, "ld.global.nc"));
+    assert_null(ptx_non_coherent(result.image));
+    peal_arena_destroy(arena);
+}
+
+/* a * b + c in one step only where the spec or PEAL_FMA says so. */
+static void nothing_is_contracted(void **state)
+{
+    static const char kernel[] = HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n"
+                                      "        double a = PEAL_AT(u, x, y);\n"
+                                      "        PEAL_AT(v, x, y) = a * w + 3;\n    }\n"
+                                      "    PEAL_PARTIAL(s, 0);\n}\n";
+    outcome out;
+    (void)state;
+    if (!has_compiler())
+        skip();
+    compile_text(kernel, "", &out);
+    assert_int_equal(out.status, PEAL_STATUS_OK);
+    assert_null(strstr(out.ptx, "fma.rn.f64"));
+    free(out.ptx);
+    compile_text(kernel, "fma: true\n", &out);
+    assert_int_equal(out.status, PEAL_STATUS_OK);
+    assert_non_null(strstr(out.ptx, "fma.rn.f64"));
+    free(out.ptx);
+    compile_text(HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n        float f = 2;\n"
+                      "        PEAL_AT(v, x, y) = PEAL_FMA(PEAL_AT(u, x, y), w, f);\n    }\n}\n",
+                 "", &out);
+    assert_int_equal(out.status, PEAL_STATUS_OK);
+    assert_non_null(strstr(out.ptx, "fma.rn.f64"));
+    free(out.ptx);
+}
+
+typedef struct mistake {
+    const char *text;
+    peal_code code;
+    int line, column;
+    const char *words, *hint;
+} mistake;
+
+static void mistakes_are_told(void **state)
+{
+    static const mistake mistakes[] = {
+        {"\n" HEAD
+         "{\n    PEAL_FOR_2D(t, x, y) {\n        PEAL_AT(v, x, y) = wrong + w;\n    }\n}\n",
+         PEAL_E200, 6, 28, "\"wrong\" is undefined", ""},
+        {HEAD "{\n    double r = 1\n    PEAL_PARTIAL(s, r);\n}\n", PEAL_E200, 5, 0,
+         "expected a \";\"", ""},
+        {"PEAL_KERNEL(goo)(peal_tile t)\n{\n}\n", PEAL_E202, 0, 0, "PEAL_KERNEL(go)",
+         "did you mean `goo`?"},
+        {"\nPEAL_KERNEL(go)(peal_tile t, PEAL_READ(float, u))\n{\n}\n", PEAL_E206, 2, 1,
+         "does not fit task `go`", "PEAL_REDUCE(double, s), double argument_1)"},
+        {"PEAL_KERNEL(go)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v),\n"
+         "                PEAL_REDUCE(double, s), long w)\n{\n}\n",
+         PEAL_E206, 1, 1, "does not fit", "double argument_1)"},
+        {"#include <stdio.h>\n" HEAD "{\n}\n", PEAL_E643, 1, 0, "stdio.h", "no library but math"},
+    };
+    (void)state;
+    if (!has_compiler())
+        skip();
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        const mistake *m = &mistakes[i];
+        outcome out;
+        compile_text(m->text, "", &out);
+        if (out.status == PEAL_STATUS_OK || out.code != m->code || !strstr(out.message, m->words) ||
+            !strstr(out.hint, m->hint) || (m->line && out.line != m->line) ||
+            (m->column && out.column != m->column) || (m->line && !strstr(out.file, "/k.c")))
+            fail_msg("mistake %zu: %s:%d:%d: %s [%s] (%s)", i, out.file, out.line, out.column,
+                     out.message, peal_code_name(out.code), out.hint);
+        assert_int_equal(out.errors, 1);
+    }
+}
+
+/* The cache. */
+
+static int entries(const char *cache, char *last, size_t bytes)
+{
+    DIR *dir = opendir(cache);
+    struct dirent *entry;
+    int count = 0;
+
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.') {
+            snprintf(last, bytes, "%s/%s", cache, entry->d_name);
+            count++;
+        }
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+/* Whether the cache had it. */
+static bool compile_kept(const char *cache, int architecture, const char *source)
+{
+    char path[160];
+    peal_arena *arena = peal_arena_create();
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    snprintf(path, sizeof(path), "%s/k.cu", folder);
+    const char *folders[] = {folder};
+    peal_kernel_file file = {path, source};
+    peal_kernel_files files = {.file = &file, .count = 1, .folder = folders};
+    cuda_compile_request request = {.source = source,
+                                    .files = &files,
+                                    .architecture = architecture,
+                                    .cache_folder = cache,
+                                    .diagnostics = diagnostics,
+                                    .arena = arena};
+    cuda_compile_result result;
+
+    if (cuda_compile(&request, &result) != PEAL_STATUS_OK || !result.image) {
+        peal_diagnostics_print(diagnostics, stderr, 0);
+        fail_msg("not compiled: %s", result.error_count ? result.error[0].message : "");
+    }
+    assert_memory_equal(result.image, "\177ELF", 4);
+    bool cached = result.was_cached;
+    peal_diagnostics_destroy(diagnostics);
+    peal_arena_destroy(arena);
+    return cached;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void images_are_kept(void **state)
+{
+    static const char source[] = "#include \"size.h\"\nextern \"C\" __global__ void k(int *a)\n"
+                                 "{ *a = SIZE; }\n";
+    char cache[128], entry[512], other[512];
+    (void)state;
+    if (!has_compiler())
+        skip();
+    snprintf(cache, sizeof(cache), "%s/cache", folder);
+    write_text("size.h", "#define SIZE 1\n");
+    assert_false(compile_kept(cache, 90, source));
+    assert_true(compile_kept(cache, 90, source));
+    assert_int_equal(entries(cache, entry, sizeof(entry)), 1);
+    /* what an included file says is part of the key */
+    write_text("size.h", "#define SIZE 2\n");
+    assert_false(compile_kept(cache, 90, source));
+    write_text("size.h", "#define SIZE 1\n");
+    assert_true(compile_kept(cache, 90, source));
+    /* damaged */
+    FILE *file = fopen(entry, "r+");
+    fseek(file, 100, SEEK_SET);
+    fputs("poison", file);
+    fclose(file);
+    assert_false(compile_kept(cache, 90, source));
+    assert_true(compile_kept(cache, 90, source));
+    /* of another architecture, under this one's name */
+    char second[128];
+    snprintf(second, sizeof(second), "%s/second", folder);
+    assert_false(compile_kept(second, 80, source));
+    assert_int_equal(entries(second, other, sizeof(other)), 1);
+    assert_int_equal(rename(other, entry), 0);
+    assert_false(compile_kept(cache, 90, source));
+    assert_true(compile_kept(cache, 90, source));
+}
+
+static void folders_that_cannot_keep(void **state)
+{
+    char open[128];
+    (void)state;
+    if (!has_compiler())
+        skip();
+    snprintf(open, sizeof(open), "%s/open", folder);
+    mkdir(open, 0777);
+    chmod(open, 0777);
+    assert_false(compile_kept(open, 90, "extern \"C\" __global__ void k(int *a) { *a = 3; }\n"));
+    assert_false(compile_kept(open, 90, "extern \"C\" __global__ void k(int *a) { *a = 3; }\n"));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/peal-nvrtc-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static void remove_all(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        char name[600];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        if (unlink(name) != 0)
+            remove_all(name);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    remove_all(folder);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_load_coherently),
+        cmocka_unit_test(planted_loads_stay_coherent),
+        cmocka_unit_test(search_finds_non_coherent_loads),
+        cmocka_unit_test(nothing_is_contracted),
+        cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(images_are_kept),
+        cmocka_unit_test(folders_that_cannot_keep),
+    };
+    root = argc > 1 ? argv[1] : ".";
+    return cmocka_run_group_tests_name("kernels for GPUs", tests, set_up, tear_down);
+}

@@ -1,0 +1,514 @@
+/* A stand-in for the CUDA driver: records what peal calls, and in which order. "Device memory" is
+ * host memory, streams run at once on the calling thread, kernels are not run. It stands in for no
+ * result.
+ *
+ * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
+ * they cannot do (peer vmm). STANDIN_MODELS=1: each is another model. STANDIN_BYTES: how
+ * much memory a device has. */
+#define _GNU_SOURCE
+#include <cuda.h>
+
+#include "tests/standin/record.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NOTE(name)                                                                                 \
+    do {                                                                                           \
+        if (standin_call(#name))                                                                   \
+            return CUDA_ERROR_UNKNOWN;                                                             \
+    } while (0)
+
+enum { GRAIN = 2 << 20 };
+static char contexts[64]; /* a context is known by its address */
+static _Thread_local CUcontext current;
+static size_t used;
+
+static int device_count(void)
+{
+    const char *text = getenv("STANDIN_DEVICES");
+    return text ? atoi(text) : 1;
+}
+
+static bool lacks(const char *what)
+{
+    const char *text = getenv("STANDIN_LACKS");
+    return text && strstr(text, what);
+}
+
+static size_t total_bytes(void)
+{
+    const char *text = getenv("STANDIN_BYTES");
+    return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 34;
+}
+
+static void *at(CUdeviceptr address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+/* ---- the driver and its devices ---- */
+
+CUresult cuInit(unsigned flags)
+{
+    (void)flags;
+    NOTE(cuInit);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+    NOTE(cuDriverGetVersion);
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **text)
+{
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "unknown error";
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int *count)
+{
+    NOTE(cuDeviceGetCount);
+    *count = device_count();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    NOTE(cuDeviceGet);
+    if (ordinal < 0 || ordinal >= device_count())
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int bytes, CUdevice device)
+{
+    const char *several = getenv("STANDIN_MODELS");
+    NOTE(cuDeviceGetName);
+    snprintf(name, (size_t)bytes, several ? "Stand-in %c" : "Stand-in", 'A' + device);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+    NOTE(cuDeviceGetUuid);
+    memset(uuid, 0, sizeof(*uuid));
+    uuid->bytes[0] = (char)(device + 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
+{
+    (void)device;
+    NOTE(cuDeviceGetAttribute);
+    switch (which) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = 9;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = 0;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = 132;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        *value = 2048;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+        *value = 32;
+        break;
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+        *value = !lacks("vmm");
+        break;
+    default:
+        *value = 1;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+    (void)device;
+    NOTE(cuDeviceTotalMem);
+    *bytes = total_bytes();
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+    (void)device, (void)peer;
+    NOTE(cuDeviceCanAccessPeer);
+    *can = !lacks("peer");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b)
+{
+    (void)a, (void)b;
+    NOTE(cuDeviceGetP2PAttribute);
+    *value = which == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : !lacks("peer");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
+{
+    NOTE(cuDeviceGetPCIBusId);
+    snprintf(text, (size_t)bytes, "0000:%02x:00.0", device + 1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    NOTE(cuDevicePrimaryCtxRetain);
+    *context = (CUcontext)(void *)&contexts[device];
+    standin_made(STANDIN_CONTEXT);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice device)
+{
+    (void)device;
+    NOTE(cuDevicePrimaryCtxRelease);
+    standin_gone(STANDIN_CONTEXT);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    NOTE(cuCtxSetCurrent);
+    current = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    NOTE(cuCtxGetCurrent);
+    *context = current;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    NOTE(cuCtxGetStreamPriorityRange);
+    *least = 0;
+    *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+/* NVRTC looks for what a real driver offers it; it can do without. */
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    (void)id;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- memory: every call needs a context ---- */
+
+#define NEED_CONTEXT(name)                                                                         \
+    do {                                                                                           \
+        NOTE(name);                                                                                \
+        if (!current)                                                                              \
+            return CUDA_ERROR_INVALID_CONTEXT;                                                     \
+    } while (0)
+
+CUresult cuMemGetInfo(size_t *have, size_t *total)
+{
+    NEED_CONTEXT(cuMemGetInfo);
+    *total = total_bytes();
+    *have = *total - used;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
+{
+    NEED_CONTEXT(cuMemAlloc);
+    if (used + bytes > total_bytes())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+    standin_made(STANDIN_MEMORY);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree(CUdeviceptr address)
+{
+    NEED_CONTEXT(cuMemFree);
+    free(at(address));
+    standin_gone(STANDIN_MEMORY);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    NEED_CONTEXT(cuMemHostAlloc);
+    if (!(flags & CU_MEMHOSTALLOC_DEVICEMAP))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    standin_made(STANDIN_PINNED);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void *address)
+{
+    NEED_CONTEXT(cuMemFreeHost);
+    free(address);
+    standin_gone(STANDIN_PINNED);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *out, void *address, unsigned flags)
+{
+    (void)flags;
+    NEED_CONTEXT(cuMemHostGetDevicePointer);
+    *out = (CUdeviceptr)(uintptr_t)address;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+    NEED_CONTEXT(cuMemcpy);
+    memcpy(at(to), at(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    NEED_CONTEXT(cuMemcpyAsync);
+    memcpy(at(to), at(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
+{
+    NEED_CONTEXT(cuMemcpyHtoD);
+    memcpy(at(to), from, bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
+{
+    NEED_CONTEXT(cuMemcpyDtoH);
+    memcpy(to, at(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    NEED_CONTEXT(cuMemcpyHtoDAsync);
+    memcpy(at(to), from, bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    NEED_CONTEXT(cuMemcpyDtoHAsync);
+    memcpy(to, at(from), bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes)
+{
+    NEED_CONTEXT(cuMemsetD8);
+    memset(at(to), value, bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
+{
+    (void)stream;
+    NEED_CONTEXT(cuMemsetD8Async);
+    memset(at(to), value, bytes);
+    return CUDA_SUCCESS;
+}
+
+/* A handle is a file in memory, its number plus one. */
+static int file_of(CUmemGenericAllocationHandle handle)
+{
+    return (int)handle - 1;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *grain, const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags flags)
+{
+    (void)prop, (void)flags;
+    NOTE(cuMemGetAllocationGranularity);
+    *grain = GRAIN;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
+                     const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    (void)prop, (void)flags;
+    if (standin_call("cuMemCreate") || used + bytes > total_bytes())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (bytes % GRAIN)
+        return CUDA_ERROR_INVALID_VALUE;
+    int file = memfd_create("stand-in", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, (off_t)bytes))
+        return CUDA_ERROR_UNKNOWN;
+    used += bytes;
+    *handle = (CUmemGenericAllocationHandle)file + 1;
+    standin_made(STANDIN_HANDLE);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    NOTE(cuMemRelease);
+    close(file_of(handle));
+    standin_gone(STANDIN_HANDLE);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t alignment, CUdeviceptr wish,
+                             unsigned long long flags)
+{
+    (void)alignment, (void)wish, (void)flags;
+    NOTE(cuMemAddressReserve);
+    void *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = (CUdeviceptr)(uintptr_t)range;
+    standin_made(STANDIN_RANGE);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
+{
+    NOTE(cuMemAddressFree);
+    munmap(at(address), bytes);
+    standin_gone(STANDIN_RANGE);
+    return CUDA_SUCCESS;
+}
+
+/* Like the driver's: as much as the allocation has, without access at first. */
+CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+    struct stat state;
+    (void)flags;
+    NOTE(cuMemMap);
+    if (fstat(file_of(handle), &state) || (size_t)state.st_size < offset + bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (mmap(at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_of(handle),
+             (off_t)offset) == MAP_FAILED)
+        return CUDA_ERROR_UNKNOWN;
+    standin_made(STANDIN_MAPPING);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
+{
+    NOTE(cuMemUnmap);
+    mmap(at(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    standin_gone(STANDIN_MAPPING);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,
+                        size_t count)
+{
+    (void)access, (void)count;
+    NOTE(cuMemSetAccess);
+    mprotect(at(address), bytes, PROT_READ | PROT_WRITE);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags)
+{
+    (void)type, (void)flags;
+    NOTE(cuMemExportToShareableHandle);
+    int file = dup(file_of(handle));
+    memcpy(out, &file, sizeof(file));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
+                                        CUmemAllocationHandleType type)
+{
+    (void)type;
+    NOTE(cuMemImportFromShareableHandle);
+    int file = dup((int)(intptr_t)from);
+    if (file < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *handle = (CUmemGenericAllocationHandle)file + 1;
+    standin_made(STANDIN_HANDLE);
+    return CUDA_SUCCESS;
+}
+
+/* Nothing that the application allocates is known. */
+CUresult cuPointerGetAttribute(void *out, CUpointer_attribute which, CUdeviceptr address)
+{
+    (void)out, (void)which, (void)address;
+    NOTE(cuPointerGetAttribute);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void **out,
+                                CUdeviceptr address)
+{
+    (void)count, (void)which, (void)out, (void)address;
+    NOTE(cuPointerGetAttributes);
+    return CUDA_SUCCESS;
+}
+
+/* ---- modules ---- */
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
+{
+    static char function;
+    (void)module, (void)name;
+    NOTE(cuModuleGetFunction);
+    *out = (CUfunction)(void *)&function;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal(CUdeviceptr *out, size_t *bytes, CUmodule module, const char *name)
+{
+    static uint64_t word;
+    (void)module, (void)name;
+    NOTE(cuModuleGetGlobal);
+    *out = (CUdeviceptr)(uintptr_t)&word;
+    if (bytes)
+        *bytes = sizeof(word);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction function)
+{
+    (void)which, (void)function;
+    NOTE(cuFuncGetAttribute);
+    *value = 32;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+                                                     size_t bytes)
+{
+    (void)function, (void)bytes;
+    NOTE(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+    *blocks = threads > 0 ? 2048 / threads : 1;
+    return CUDA_SUCCESS;
+}

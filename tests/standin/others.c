@@ -1,0 +1,81 @@
+/* The entry points that only record and succeed. They are defined by the names that cuda.h maps to,
+ * without its prototypes: a caller's arguments are ignored. */
+#include <cuda.h>
+
+#include "tests/standin/record.h"
+
+#define TEXT_(name) #name
+#define TEXT(name)  TEXT_(name)
+#define RECORDED(name)                                                                             \
+    CUresult standin_##name(void) __asm__(TEXT(name));                                             \
+    CUresult standin_##name(void)                                                                  \
+    {                                                                                              \
+        return standin_call(#name) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS;                            \
+    }
+/* The first argument is what is given back. */
+#define ENDED(name, kind)                                                                          \
+    CUresult standin_##name(void) __asm__(TEXT(name));                                             \
+    CUresult standin_##name(void)                                                                  \
+    {                                                                                              \
+        if (standin_call(#name))                                                                   \
+            return CUDA_ERROR_UNKNOWN;                                                             \
+        standin_gone(kind);                                                                        \
+        return CUDA_SUCCESS;                                                                       \
+    }
+/* The first argument gets a new thing, known by an address of its own. */
+#define MADE(name, kind)                                                                           \
+    CUresult standin_##name(void **out) __asm__(TEXT(name));                                       \
+    CUresult standin_##name(void **out)                                                            \
+    {                                                                                              \
+        static char place;                                                                         \
+        if (standin_call(#name))                                                                   \
+            return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
+        *out = &place;                                                                             \
+        standin_made(kind);                                                                        \
+        return CUDA_SUCCESS;                                                                       \
+    }
+
+RECORDED(cuCtxEnablePeerAccess)
+RECORDED(cuCtxSynchronize)
+RECORDED(cuMemHostRegister)
+RECORDED(cuMemHostUnregister)
+RECORDED(cuMemcpy3DAsync)
+RECORDED(cuIpcGetMemHandle)
+RECORDED(cuIpcOpenMemHandle)
+RECORDED(cuIpcCloseMemHandle)
+RECORDED(cuStreamSynchronize)
+RECORDED(cuStreamQuery)
+RECORDED(cuStreamWaitEvent)
+RECORDED(cuStreamWaitValue64)
+RECORDED(cuStreamWriteValue64)
+RECORDED(cuStreamBatchMemOp)
+RECORDED(cuStreamBeginCapture)
+RECORDED(cuStreamGetCaptureInfo)
+RECORDED(cuStreamUpdateCaptureDependencies)
+RECORDED(cuLaunchHostFunc)
+RECORDED(cuEventRecord)
+RECORDED(cuEventQuery)
+RECORDED(cuEventSynchronize)
+RECORDED(cuEventElapsedTime)
+RECORDED(cuFuncSetAttribute)
+RECORDED(cuLaunchKernel)
+RECORDED(cuLaunchCooperativeKernel)
+RECORDED(cuGraphAddNode)
+RECORDED(cuGraphGetNodes)
+RECORDED(cuGraphNodeGetType)
+RECORDED(cuGraphConditionalHandleCreate)
+RECORDED(cuGraphUpload)
+RECORDED(cuGraphLaunch)
+MADE(cuStreamCreateWithPriority, STANDIN_STREAM)
+ENDED(cuStreamDestroy, STANDIN_STREAM)
+MADE(cuEventCreate, STANDIN_EVENT)
+ENDED(cuEventDestroy, STANDIN_EVENT)
+MADE(cuModuleLoadData, STANDIN_MODULE)
+ENDED(cuModuleUnload, STANDIN_MODULE)
+MADE(cuGraphCreate, STANDIN_GRAPH)
+ENDED(cuGraphDestroy, STANDIN_GRAPH)
+MADE(cuGraphInstantiateWithParams, STANDIN_EXECUTABLE)
+ENDED(cuGraphExecDestroy, STANDIN_EXECUTABLE)
+#ifndef PEAL_STANDIN_OLD /* an old driver: one entry point less */
+MADE(cuStreamEndCapture, STANDIN_GRAPH)
+#endif

@@ -1,0 +1,27 @@
+/* What the files of the driver's stand-in share: the record of calls, failures on demand, and what
+ * is alive. */
+#ifndef PEAL_TESTS_STANDIN_RECORD_H
+#define PEAL_TESTS_STANDIN_RECORD_H
+
+/* Notes a call by name; whether it is one that was asked to fail. */
+int standin_call(const char *name);
+
+/* Things that are made and must be given back. */
+typedef enum standin_kind {
+    STANDIN_CONTEXT,
+    STANDIN_MEMORY,
+    STANDIN_PINNED,
+    STANDIN_HANDLE,
+    STANDIN_RANGE,
+    STANDIN_MAPPING,
+    STANDIN_STREAM,
+    STANDIN_EVENT,
+    STANDIN_MODULE,
+    STANDIN_GRAPH,
+    STANDIN_EXECUTABLE,
+    STANDIN_KINDS
+} standin_kind;
+void standin_made(standin_kind kind);
+void standin_gone(standin_kind kind);
+
+#endif

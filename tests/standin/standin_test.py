@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+# What peal does with a driver, on a stand-in that records calls: doctor, opening, memory between
+# processes, clean-up after any call that fails. It shows call order and error paths, no results.
+#
+#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB: folders with the stand-in of a new and of an old driver, programs
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import common  # noqa: E402
+
+NEW, OLD, JOB, PLAN_JOB = sys.argv[1:5]
+del sys.argv[1:5]
+
+FOLDER = tempfile.TemporaryDirectory()
+
+# Calls that give back; what stays when one of them fails.
+GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRelease": {"handle"},
+              "cuMemFreeHost": {"pinned"}, "cuMemFree": {"memory"}, "cuDevicePrimaryCtxRelease": {"context"},
+              "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}}
+# What peal can do without: names for people; it looks once more at what has failed already.
+OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
+            "cuMemGetInfo"}
+SPEC = """
+peal: 1
+name: sums
+topology: {dims: auto, periodic: true}
+buffers:
+  x: {type: i64, keep: true}
+  total: {type: i64, keep: true}
+repeat: 4
+step:
+  - {set: x, value: rank + 10 * step}
+  - {set: total, value: x}
+  - {allreduce: {total: sum}}
+  - {print: {total: total}}
+"""
+
+
+def with_driver(folder=NEW, devices=1, **more):
+    """The environment, and the file that gets the record."""
+    path = os.path.join(tempfile.mkdtemp(dir=FOLDER.name), "record")
+    env = common.environment(LD_LIBRARY_PATH=folder, STANDIN_DEVICES=str(devices), STANDIN_RECORD=path, **more)
+    return env, path
+
+
+def lines_of(path):
+    with open(path, encoding="ascii") as record:
+        return [line.strip() for line in record]
+
+
+def left(record):
+    """Kinds of things that were not given back."""
+    return {line.split()[1] for line in record if line.startswith("left")}
+
+
+def job(processes=1, process=0, **more):
+    env, path = with_driver(**more)
+    done = subprocess.run([JOB, str(processes), str(process)], env=env, capture_output=True, text=True, check=False,
+                          timeout=common.HARD_LIMIT)
+    return done.returncode, done.stdout, lines_of(path)
+
+
+def only(record, names):
+    return [line for line in record if line in names]
+
+
+class Device(unittest.TestCase):
+    def test_order(self):
+        code, out, record = job()
+        self.assertEqual(code, 0, out)
+        self.assertIn("open: Stand-in 0000:01:00.0, driver 13.0", out)
+        self.assertIn("descriptors: 0", out)
+        self.assertEqual(left(record), set())
+        shared = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuMemsetD8", "cuCtxSynchronize",
+                  "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuMemcpyHtoD", "cuMemcpyDtoH",
+                  "cuMemUnmap", "cuMemAddressFree", "cuMemRelease"]
+        own, give_back = shared[:6], shared[-3:]
+        expected = [*own, "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", *own[1:4], "cuMemcpyHtoD",
+                    "cuCtxSynchronize", "cuMemcpyDtoH", *give_back, *give_back,  # shared
+                    *own, "cuMemcpyDtoH", *give_back,  # its own
+                    "cuMemHostAlloc", "cuMemcpyDtoH", "cuMemFreeHost"]  # serial
+        self.assertEqual(only(record, {*shared, "cuMemHostAlloc", "cuMemFreeHost"}), expected)
+        self.assertEqual(record[0], "cuInit")
+        self.assertEqual(only(record, {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"}),
+                         ["cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"])
+
+    def test_processes_are_dealt_out_in_blocks(self):
+        buses = []
+        for process in range(4):
+            code, out, _ = job(4, process, devices=2)
+            self.assertEqual(code, 0, out)
+            buses.append(re.search(r"0000:(\d\d)", out).group(1))
+        self.assertEqual(buses, ["01", "01", "02", "02"])
+
+    def test_every_failing_call(self):
+        calls = [line for line in job()[2] if not line.startswith("left") and line != "cuCtxSetCurrent"]
+        seen = {}
+        for name in calls:
+            seen[name] = seen.get(name, 0) + 1
+            with self.subTest(call=name, number=seen[name]):
+                code, out, record = job(STANDIN_FAIL=f"{name}:{seen[name]}")
+                self.assertIn(f"{name} fails", record)
+                self.assertLessEqual(left(record), GIVES_BACK.get(name, set()))
+                if "open: Stand-in" in out or "open: GPU" in out:
+                    self.assertIn(f"descriptors: {int(name == 'cuMemRelease')}", out)
+                if name in GIVES_BACK:
+                    self.assertEqual(code, 0, out)
+                elif name not in OPTIONAL:
+                    self.assertIn(code, (4, 7), out)
+                    self.assertIn(name if code == 7 else "open: ", out)
+        self.assertGreater(len(seen), 20)
+
+    def test_out_of_memory(self):
+        code, out, record = job(STANDIN_BYTES=str(3 << 20))
+        self.assertEqual(code, 7)
+        self.assertIn("a rank needs 3000000 bytes, Stand-in 0000:01:00.0 has 3145728 free of 3145728", out)
+        self.assertIn("[E382]", out)
+        self.assertEqual(left(record), set())
+
+    def test_nothing_to_share_with(self):
+        code, out, record = job(STANDIN_LACKS="vmm")
+        self.assertEqual(code, 7)
+        self.assertIn("cannot share memory between processes", out)
+        self.assertEqual(left(record), set())
+
+    def test_no_driver_to_use(self):
+        self.assertIn("open: the NVIDIA driver sees no GPU", job(devices=0)[1])
+        self.assertIn("too old: it has no cuStreamEndCapture", job(folder=OLD)[1])
+        self.assertIn("does not start", job(STANDIN_FAIL="cuInit:1")[1])
+
+
+def findings(env):
+    code, out, err = common.peal_json("doctor", "--json", env=env)
+    assert code == 0, err
+    return {item["name"]: (item["state"], item["text"]) for item in out["findings"]}
+
+
+class Doctor(unittest.TestCase):
+    def test_devices(self):
+        found = findings(with_driver(devices=2)[0])
+        self.assertEqual(found["gpu"], ("ok", "2 devices, driver for CUDA 13.0"))
+        self.assertIn("Stand-in 0000:02:00.0, sm_90, 132 SMs, 16.0 GiB", found["gpu 1"][1])
+        self.assertIn("1056 blocks of 256 threads (8 an SM)", found["gpu 0 launches"][1])
+        self.assertEqual(found["link 0-1"], ("ok", "peer access, NVLink (native atomics yes), performance rank 0"))
+        self.assertEqual(found["path p2p by VMM"], ("ok", "usable between all pairs of GPUs"))
+        self.assertEqual(found["path staging"][0], "off")
+
+    def test_one_device_has_no_link(self):
+        found = findings(with_driver(devices=1)[0])
+        self.assertFalse([name for name in found if name.startswith("link")])
+        self.assertIn("share the GPU", found["path p2p by VMM"][1])
+
+    def test_what_is_missing(self):
+        found = findings(with_driver(devices=2, STANDIN_LACKS="peer")[0])
+        self.assertEqual(found["link 0-1"][0], "off")
+        self.assertEqual(found["path p2p by VMM"], ("off", "some pair of GPUs has no peer access"))
+        found = findings(with_driver(devices=2, STANDIN_LACKS="vmm")[0])
+        self.assertEqual(found["path p2p by VMM"][0], "off")
+
+    def test_no_device(self):
+        self.assertEqual(findings(with_driver(devices=0)[0])["gpu"], ("off", "the NVIDIA driver sees no GPU"))
+        state, text = findings(with_driver(folder=OLD)[0])["gpu"]
+        self.assertEqual(state, "off")
+        self.assertIn("too old: it has no cuStreamEndCapture", text)
+
+
+def run(*words, **more):
+    """Runs the spec; exit code, JSON or None, messages, record."""
+    env, path = with_driver(**more)
+    code, out, err = common.peal_json("run", "-", "--json", *words, stdin=SPEC, env=env)
+    return code, out, err, lines_of(path) if os.path.exists(path) else []
+
+
+HEAT = os.path.join(common.SPECS, "run", "heat.yaml")
+
+
+class Kernels(unittest.TestCase):
+    """serial, whose tiles are launched: NVRTC compiles them, the stand-in records the launches."""
+
+    def setUp(self):
+        if findings(with_driver()[0])["nvrtc"][0] != "ok":
+            self.skipTest("no NVRTC")
+        self.cache = tempfile.mkdtemp(dir=FOLDER.name)
+
+    def heat(self, **more):
+        env, path = with_driver(XDG_CACHE_HOME=self.cache, **more)
+        code, _, err = common.peal("run", HEAT, "-n", "2", "--steps", "2", "--mode", "serial", "--backend", "cuda",
+                                   env=env)
+        return code, err, lines_of(path)
+
+    def test_every_launch_is_waited_for(self):
+        code, err, record = self.heat()
+        self.assertEqual(code, 0, err)
+        calls = only(record, {"cuModuleLoadData", "cuLaunchKernel", "cuStreamSynchronize", "cuModuleUnload"})
+        self.assertEqual((calls[0], calls[-1]), ("cuModuleLoadData", "cuModuleUnload"))
+        launches = calls[1:-1]
+        self.assertEqual(launches, ["cuLaunchKernel", "cuStreamSynchronize"] * (len(launches) // 2))
+        self.assertGreaterEqual(len(launches), 2 * 2 * 3)  # two ranks: start, then relax twice
+        self.assertEqual(left(record), set())
+
+    def test_errors_name_the_task(self):
+        for call in ("cuLaunchKernel", "cuStreamSynchronize"):
+            for number, task in ((1, "start"), (3, "relax")):
+                code, err, record = self.heat(STANDIN_FAIL=f"{call}:{number}")
+                self.assertEqual(code, 7, err)
+                self.assertRegex(err, rf"task '{task}' of rank \d: {call}: .*\[E383\]")
+                self.assertEqual(record.count("cuLaunchKernel"), number - (call == "cuLaunchKernel"))
+                self.assertEqual(left(record), set())
+
+    def test_every_failing_call(self):
+        """Whatever fails while a plan is made or run, everything else is given back."""
+        seen = {}
+        self.heat()  # from now on kernels come from the cache: NVRTC asks the driver, too
+        for name in [line for line in self.heat()[2] if not line.startswith("left")]:
+            seen[name] = seen.get(name, 0) + 1
+            if name == "cuCtxSetCurrent" or seen[name] > (1 if name in OPTIONAL else 3):
+                continue
+            with self.subTest(call=name, number=seen[name]):
+                record = self.heat(STANDIN_FAIL=f"{name}:{seen[name]}")[2]
+                self.assertIn(f"{name} fails", record)
+                self.assertLessEqual(left(record), GIVES_BACK.get(name, set()))
+
+
+class Application(unittest.TestCase):
+    def test_choice_of_backend(self):
+        env, path = with_driver()
+        done = subprocess.run([PLAN_JOB], env=env, capture_output=True, text=True, check=False,
+                              timeout=common.HARD_LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        out = {}
+        for line in done.stdout.splitlines():
+            if line.startswith("  "):
+                out[name][1].append(line.strip())
+            else:
+                name, rest = line.split(": ", 1)
+                out[name] = (rest.split(", "), [])
+        backends = {name: result[:2] for name, (result, _) in out.items()}
+        self.assertEqual(backends["auto function"], ["host", "ok"])
+        self.assertEqual(backends["auto lent"], ["host", "ok"])
+        self.assertEqual(backends["auto plain"], ["cuda", "ok"])
+        self.assertEqual(backends["forced serial function"], ["cuda", "ok"])
+        self.assertEqual(out["forced serial function"][0][2], out["host"][0][2])
+        self.assertEqual(backends["verify lent"], ["host", "ok"])
+        for name, status, message in (
+                ("forced sync function", "environment", "task 'add' is a function of the host"),
+                ("forced lent", "usage", "'u' has lent memory that the cuda backend cannot use: it is ordinary host"),
+                ("unknown", "usage", "there is no backend 'gpu'"),
+                ("fused", "environment", "mode fused cannot run: on a GPU it comes with the fused kernel")):
+            self.assertEqual(backends[name][0], "none", name)
+            self.assertIn(status, backends[name][1])
+            self.assertIn(message, " ".join(out[name][1]))
+        self.assertEqual(left(lines_of(path)), set())
+
+
+class Run(unittest.TestCase):
+    def test_serial(self):
+        """No kernels: the host's executor does all, in memory that both sides have mapped."""
+        code, out, err, record = run("-n", "3", "--mode", "serial", "--backend", "cuda")
+        self.assertEqual(code, 0, err)
+        self.assertEqual((out["backend"], out["device"]), ("cuda", "Stand-in 0000:01:00.0, driver 13.0"))
+        self.assertEqual([row["total"] for row in out["rows"]], [3, 33, 63, 93])
+        self.assertEqual(left(record), set())
+        self.assertEqual(record.count("cuMemHostAlloc"), 4)  # a segment a rank, a page of the plan
+        self.assertNotIn("cuMemCreate", record)
+        order = only(record, {"cuDevicePrimaryCtxRetain", "cuMemHostAlloc", "cuStreamCreateWithPriority",
+                              "cuStreamDestroy", "cuMemFreeHost", "cuDevicePrimaryCtxRelease"})
+        self.assertEqual(order, ["cuDevicePrimaryCtxRetain", *["cuMemHostAlloc"] * 4, "cuStreamCreateWithPriority",
+                                 "cuStreamDestroy", *["cuMemFreeHost"] * 4, "cuDevicePrimaryCtxRelease"])
+
+    def test_serial_in_processes(self):
+        """Process 0 hosts all ranks; the digest is the host's."""
+        words = ("-n", "2", "--mode", "serial")
+        code, out, err, _ = run(*words, "--backend", "cuda", devices=2)
+        self.assertEqual((code, out["processes"]), (0, 2), err)
+        host = run(*words, "--backend", "host")[1]
+        self.assertEqual(out["modes"][0]["digest"], host["modes"][0]["digest"])
+
+    def test_host_is_asked_for(self):
+        code, out, err, record = run("-n", "2", "--mode", "stream", "--backend", "host", devices=2)
+        self.assertEqual((code, out["backend"]), (0, "host"), err)
+        self.assertEqual(record, [])
+
+    def test_no_device(self):
+        for more, why in (({"devices": 0}, "sees no GPU"), ({"folder": OLD}, "too old"),
+                          ({"folder": "/nonexistent"}, "no NVIDIA driver")):
+            code, _, err, _ = run("--mode", "stream", "--backend", "cuda", **more)
+            self.assertEqual(code, 4)
+            self.assertRegex(err, why + r".*\[E381\]")
+            code, out, err, _ = run("--mode", "stream", **more)
+            self.assertEqual((code, out["backend"]), (0, "host"), err)
+
+    def test_processes_by_devices(self):
+        """As many as there are GPUs, no more than ranks."""
+        for devices, ranks, processes in ((2, 4, 2), (4, 3, 3), (1, 2, 1)):
+            code, out, err, _ = run("-n", str(ranks), "--mode", "serial", devices=devices)
+            self.assertEqual((code, out["processes"], out["backend"]), (0, processes, "cuda"), err)
+
+    def test_different_devices(self):
+        code, _, err, record = run("-n", "2", "--mode", "serial", "--backend", "cuda", devices=2,
+                                   STANDIN_MODELS="1")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"process 1 has Stand-in B, sm_90, process 0 has Stand-in A, sm_90 \[E384\]")
+        self.assertEqual(left(record), set())
+
+    def test_unreachable_neighbour(self):
+        code, _, err, record = run("-n", "2", "--mode", "stream", "--backend", "cuda", devices=2,
+                                   STANDIN_LACKS="peer")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"cannot reach rank \d \(process \d\) by p2p: .*no peer access.* \[E358\]")
+        self.assertEqual(left(record), set())
+
+    def test_segments_are_passed_on(self):
+        """Each of two processes exports its segment and imports the other's, before anything runs."""
+        record = run("-n", "2", "--mode", "stream", "--backend", "cuda", devices=2)[3]
+        self.assertEqual(record.count("cuMemExportToShareableHandle"), 2)
+        self.assertEqual(record.count("cuMemImportFromShareableHandle"), 2)
+        self.assertEqual(left(record), set())
+
+    def test_out_of_memory(self):
+        code, _, err, record = run("--mode", "stream", "--backend", "cuda", STANDIN_BYTES="4096")
+        self.assertEqual(code, 7)
+        self.assertRegex(err, r"a rank needs \d+ bytes, .* has 4096 free of 4096 .*\[E382\]")
+        self.assertEqual(left(record), set())
+
+
+if __name__ == "__main__":
+    common.main()

@@ -1,0 +1,190 @@
+/* What `peal doctor` says of GPUs: devices, what each can do, links, and for each transport between
+ * them whether it can be used or why not. */
+#include "tools/doctor.h"
+
+#include "base/cuda_driver.h"
+#include "tools/output.h"
+
+#if PEAL_HAVE_CUDA
+
+enum { MOST_DEVICES = 16, BLOCK = 256, CONDITIONAL_NODES = 12040 };
+
+/* A device, and its attributes where they matter. */
+typedef struct gpu {
+    const peal_cuda_driver *driver;
+    CUdevice device;
+    int number;
+} gpu;
+
+static int attribute(const gpu *g, CUdevice_attribute which)
+{
+    int value = 0;
+    return g->driver->cuDeviceGetAttribute_(&value, which, g->device) ? 0 : value;
+}
+
+static const char *yes(int value)
+{
+    return value ? "yes" : "no";
+}
+
+static void look_at_device(const gpu *g, peal_findings *out)
+{
+    char title[24], name[96] = "?", bus[32] = "?";
+    size_t bytes = 0;
+    g->driver->cuDeviceGetName_(name, sizeof(name), g->device);
+    g->driver->cuDeviceGetPCIBusId_(bus, sizeof(bus), g->device);
+    g->driver->cuDeviceTotalMem_(&bytes, g->device);
+    snprintf(title, sizeof(title), "gpu %d", g->number);
+    findings_add(out, title, FINDING_ON, "%s %s, sm_%d%d, %d SMs, %s", name, bus,
+                 attribute(g, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+                 attribute(g, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+                 attribute(g, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+                 text_bytes((int64_t)bytes).s);
+}
+
+static void look_at_streams(const gpu *g, peal_findings *out)
+{
+    int memops = attribute(g, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+    char title[24];
+    snprintf(title, sizeof(title), "gpu %d streams", g->number);
+    findings_add(out, title, memops ? FINDING_ON : FINDING_OFF,
+                 "64-bit memory operations %s, wait NOR %s, flush of remote writes %s; graphs yes, "
+                 "conditional nodes %s",
+                 yes(memops), yes(attribute(g, CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR)),
+                 yes(attribute(g, CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES)),
+                 g->driver->version >= CONDITIONAL_NODES ? "yes" : "no (driver before 12.4)");
+}
+
+static void look_at_memory(const gpu *g, peal_findings *out)
+{
+    int vmm = attribute(g, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    char title[24];
+    snprintf(title, sizeof(title), "gpu %d memory", g->number);
+    findings_add(out, title, vmm ? FINDING_ON : FINDING_OFF,
+                 "virtual memory management %s, handles as file descriptors %s, fabric handles %s; "
+                 "IPC handles %s; host memory registered %s",
+                 yes(vmm),
+                 yes(attribute(g, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)),
+                 yes(attribute(g, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED)),
+                 yes(attribute(g, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)),
+                 yes(attribute(g, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)));
+}
+
+/* Numbers for a kernel that uses few registers: each kernel's own are known once it is compiled. */
+static void look_at_launches(const gpu *g, peal_findings *out)
+{
+    int cooperative = attribute(g, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+    int threads = attribute(g, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    int blocks = attribute(g, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+    int resident = threads / BLOCK < blocks ? threads / BLOCK : blocks;
+    char title[24];
+    snprintf(title, sizeof(title), "gpu %d launches", g->number);
+    findings_add(out, title, cooperative ? FINDING_ON : FINDING_OFF,
+                 "cooperative %s; co-resident: %d blocks of %d threads (%d an SM) at most",
+                 yes(cooperative),
+                 resident * attribute(g, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), BLOCK,
+                 resident);
+}
+
+/* Whether a reaches b's memory. */
+static bool look_at_link(const gpu *a, const gpu *b, peal_findings *out)
+{
+    int access = 0, rank = -1, atomics = 0;
+    char title[24];
+    const peal_cuda_driver *driver = a->driver;
+    driver->cuDeviceCanAccessPeer_(&access, a->device, b->device);
+    driver->cuDeviceGetP2PAttribute_(&rank, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, a->device,
+                                     b->device);
+    driver->cuDeviceGetP2PAttribute_(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                     a->device, b->device);
+    snprintf(title, sizeof(title), "link %d-%d", a->number, b->number);
+    if (access)
+        findings_add(out, title, FINDING_ON,
+                     "peer access, %s (native atomics %s), performance rank %d",
+                     atomics ? "NVLink" : "PCIe", yes(atomics), rank);
+    else
+        findings_add(out, title, FINDING_OFF,
+                     "no peer access: the driver or the topology forbids it");
+    return access != 0;
+}
+
+/* All of a machine's GPUs, for the transports. */
+typedef struct gpu_abilities {
+    int count;
+    bool handles, ipc, links, registers;
+} gpu_abilities;
+
+static void look_at_transports(const gpu_abilities *can, peal_findings *out)
+{
+    const char *reach = can->count == 1 ? "processes that share the GPU" : "all pairs of GPUs";
+    if (!can->handles)
+        findings_add(out, "path p2p by VMM", FINDING_OFF,
+                     "a GPU here has no handles as file descriptors");
+    else if (!can->links)
+        findings_add(out, "path p2p by VMM", FINDING_OFF, "some pair of GPUs has no peer access");
+    else
+        findings_add(out, "path p2p by VMM", FINDING_ON, "usable between %s", reach);
+    findings_add(out, "path p2p by IPC", FINDING_OFF, "%s",
+                 can->ipc ? "the GPUs can; not needed: lent memory is sent from staging slots of "
+                            "peal's own"
+                          : "a GPU here has no unified addresses");
+    findings_add(out, "path staging", FINDING_OFF, "%s",
+                 can->registers ? "host memory can be registered, but this version does not send "
+                                  "through it: without p2p use --processes 1 or --backend host"
+                                : "a GPU here cannot register host memory");
+}
+
+static void look_at_nvrtc(peal_findings *out)
+{
+    const char *reason = NULL;
+    const peal_nvrtc *nvrtc = peal_nvrtc_open(&reason);
+    if (nvrtc)
+        findings_add(out, "nvrtc", FINDING_ON, "%d.%d", nvrtc->major, nvrtc->minor);
+    else
+        findings_add(out, "nvrtc", FINDING_OFF, "%s", reason);
+}
+
+void look_at_gpus(peal_findings *out)
+{
+    const char *reason = NULL;
+    const peal_cuda_driver *driver = peal_cuda_open(&reason);
+    if (!driver) {
+        findings_add(out, "gpu", FINDING_OFF, "%s", reason);
+        return;
+    }
+    gpu list[MOST_DEVICES];
+    gpu_abilities can = {.handles = true, .ipc = true, .links = true, .registers = true};
+    findings_add(out, "gpu", FINDING_ON, "%d device%s, driver for CUDA %d.%d", driver->device_count,
+                 driver->device_count == 1 ? "" : "s", driver->version / 1000,
+                 driver->version % 1000 / 10);
+    look_at_nvrtc(out);
+    for (int i = 0; i < driver->device_count && i < MOST_DEVICES; i++) {
+        gpu *g = &list[can.count];
+        *g = (gpu){.driver = driver, .number = i};
+        if (driver->cuDeviceGet_(&g->device, i))
+            continue;
+        can.count++;
+        look_at_device(g, out);
+        look_at_streams(g, out);
+        look_at_memory(g, out);
+        look_at_launches(g, out);
+        can.handles &=
+            attribute(g, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0 &&
+            attribute(g, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
+        can.ipc &= attribute(g, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) != 0;
+        can.registers &= attribute(g, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) != 0;
+    }
+    for (int i = 0; i < can.count; i++)
+        for (int k = i + 1; k < can.count; k++)
+            can.links &= look_at_link(&list[i], &list[k], out);
+    look_at_transports(&can, out);
+}
+
+#else
+
+void look_at_gpus(peal_findings *out)
+{
+    findings_add(out, "gpu", FINDING_OFF, "built without CUDA's headers: only the host backend");
+}
+
+#endif
