@@ -24,7 +24,7 @@ enum { BENCH_MODES = sizeof(bench_modes) / sizeof(bench_modes[0]) };
 /* Joins the job and binds this process to its core. Ends the program if it cannot. */
 static inline peal_session *bench_open(void)
 {
-    const peal_session_desc desc = {.size = sizeof(desc),
+    const peal_session_desc desc = {.size_bytes = sizeof(desc),
                                     .log_level = PEAL_LOG_ERROR,
                                     .log = stderr};
     peal_session *session;
@@ -51,7 +51,9 @@ static inline void bench_require(peal_session *session, peal_status status, cons
 static inline peal_plan *bench_plan(peal_session *session, peal_graph *graph, const char *mode,
                                     int threads)
 {
-    const peal_plan_options options = {.size = sizeof(options), .mode = mode, .threads = threads};
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = mode,
+                                       .threads = threads};
     peal_plan *plan;
     peal_status status = peal_graph_compile(graph, session, &options, &plan);
     if (status == PEAL_STATUS_ENVIRONMENT) {

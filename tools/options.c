@@ -63,7 +63,7 @@ static const option_info table[] = {
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
-    {"quiet", 'q', false, VERB_RUN | VERB_CHECK, OPTION_QUIET, NULL},
+    {"quiet", 'q', false, VERB_RUN | VERB_CHECK | VERB_DOCTOR, OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
     {"launched-spec-descriptor", 0, true, VERB_RUN, OPTION_SPEC_DESCRIPTOR, "a file descriptor"},
 };

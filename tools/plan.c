@@ -125,7 +125,7 @@ const peal_command plan_command = {
     "      --set K=V      override a param\n"
     "      --processes P  ranks live in this many processes (default: one each)\n"
     "      --threads T    workers a process\n"
-    "      --machine M    all of that at once, such as \"process:4 core:2 cache:1MiB\"\n"
+    "      --machine M    all of that at once: \"process:4 core:2 cache:1MiB\" or FILE.yaml\n"
     "      --emit B       the source compiled for the kernels instead: host or cuda\n"
     "      --allow-outside  kernel files may lie outside the spec's folder (--emit)\n"
     "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
