@@ -248,6 +248,11 @@ static peal_status run(peal_exchange *exchange, int first, int end)
                            (int64_t)(round % action->slots));
             continue;
         }
+        if (action->kind == PEAL_EXCHANGE_FETCH) {
+            int64_t next = (int64_t)((round + 1) % action->slots);
+            peal_prefetch_write(action->staging + next * action->slot_bytes, action->message_bytes);
+            continue;
+        }
         const peal_exchange_word *word = &action->word;
         if (round <= word->behind)
             continue;

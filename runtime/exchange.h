@@ -21,14 +21,17 @@ typedef struct peal_exchange_word {
 typedef enum peal_exchange_action_kind {
     PEAL_EXCHANGE_WAIT,
     PEAL_EXCHANGE_WRITE,
-    PEAL_EXCHANGE_MOVE
+    PEAL_EXCHANGE_MOVE,
+    PEAL_EXCHANGE_FETCH
 } peal_exchange_action_kind;
 
 typedef struct peal_exchange_action {
     peal_exchange_action_kind kind;
     peal_exchange_word word; /* WAIT, WRITE */
     int first, count;        /* MOVE: of program->move */
-    uint64_t slots;          /* MOVE: message m uses slot m % slots */
+    uint64_t slots;          /* MOVE, FETCH: message m uses slot m % slots */
+    unsigned char *staging;  /* FETCH: slot 0, whose lines the next message needs */
+    int64_t slot_bytes, message_bytes;
 } peal_exchange_action;
 
 /* In the order of execution: start does [0, send_count), wait the rest. */

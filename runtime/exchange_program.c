@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum phase { RELEASE, SEND, REPEAT_OWN, RECEIVE, REPEAT, PHASES } phase;
+typedef enum phase { RELEASE, SEND, REPEAT_OWN, RECEIVE, REPEAT, FETCH, PHASES } phase;
 
 typedef struct builder {
     peal_exchange *exchange;
@@ -204,7 +204,7 @@ static void add_stripes(builder *b, const peal_channel *channel)
         int64_t fetched = bytes <= FETCH_BYTES ? stripe_bytes(channel, s) : 0;
         if (channel->outgoing) {
             pack_stripe(b, channel, s);
-            move->fetch_to = fetched;
+            move->fetch_to = is_small(bytes) ? 0 : fetched;
         } else {
             unpack_stripe(b, channel, s);
             move->fetch_from = fetched;
@@ -227,6 +227,21 @@ static void add_message(builder *b, const peal_channel *channel)
     action->first = first;
     action->count = b->moves - first;
     action->slots = slots_of(channel);
+}
+
+/* Last of all: the lines of the next small message's slot. Their reader has sent what was waited
+ * for, so it is done with the message before. */
+static void add_fetch(builder *b, const peal_channel *channel)
+{
+    int64_t bytes;
+    peal_exchange_cut(channel, NULL, &bytes);
+    if (bytes == 0 || !is_small(bytes))
+        return;
+    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_FETCH);
+    action->slots = slots_of(channel);
+    action->staging = peer_segment_of(b, channel) + channel->staging_offset;
+    action->slot_bytes = channel->staging_bytes;
+    action->message_bytes = bytes;
 }
 
 static void add_word(builder *b, const peal_op *op, phase wanted)
@@ -317,7 +332,7 @@ static bool belongs(const builder *b, const peal_op *op, bool after, phase wante
             return wanted == own;
         if (op->copy == PEAL_COPY_UNPACK)
             return wanted == RECEIVE || wanted == REPEAT;
-        return wanted == SEND;
+        return wanted == SEND || wanted == FETCH;
     case PEAL_OP_WAIT:
     case PEAL_OP_WRITE:
         if (op->kind == PEAL_OP_WRITE && op->credit && after)
@@ -336,6 +351,8 @@ static void add_op(builder *b, const peal_op *op, phase wanted)
         add_local(b, op);
     else if (wanted == REPEAT)
         add_carried(b, &b->schedule->channel[op->channel]);
+    else if (wanted == FETCH)
+        add_fetch(b, &b->schedule->channel[op->channel]);
     else
         add_message(b, &b->schedule->channel[op->channel]);
 }
