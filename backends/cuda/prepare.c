@@ -123,17 +123,30 @@ static int join_all(peal_launch_box *box, int count)
     return count;
 }
 
-/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. */
-static void cut_box(const cuda_plan *plan, const int threads[3], peal_launch_box *box)
+static int64_t points_of(const peal_launch_box *box)
 {
-    int64_t many = 16 * (int64_t)plan->device->sm_count;
-    int rows = 8;
+    int64_t points = 1;
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= box->hi[k] - box->lo[k];
+    return points;
+}
+
+/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. In
+ * plain kernels a thread marches along the last axis of two or three (device/kernel.h). */
+static void cut_box(const cuda_plan *plan, const int threads[3], bool plain, peal_launch_box *box)
+{
+    int64_t many = (plain ? 8 : 16) * (int64_t)plan->device->sm_count;
+    bool deep = plain && threads[2] > 1;
+    int shape[PEAL_AXES] = {threads[0], threads[1] * (deep ? threads[2] : 1), deep ? 1 : threads[2],
+                            1};
+    int rows = plain ? 16 : 8;
 
     for (;; rows /= 2) {
         box->blocks = 1;
         for (int k = 0; k < PEAL_AXES; k++) {
             int length = box->hi[k] - box->lo[k];
-            box->extent[k] = k == 3 ? length : threads[k] * (k == 1 ? rows : 1);
+            bool marches = deep ? k == 2 : k == 1;
+            box->extent[k] = k == 3 ? length : shape[k] * (marches ? rows : 1);
             if (box->extent[k] < 1)
                 box->extent[k] = 1;
             box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
@@ -150,6 +163,7 @@ static void prepare_launch(cuda_rank *rank, const peal_op *op, cuda_op *out)
 {
     const cuda_plan *plan = rank->plan;
     const peal_schedule_task *task = out->task;
+    int64_t points = 0;
 
     out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
     out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
@@ -162,8 +176,16 @@ static void prepare_launch(cuda_rank *rank, const peal_op *op, cuda_op *out)
     if (!task->mergeable)
         return;
     out->free_count = join_all(out->free, out->free_count);
+    for (int i = 0; i < out->free_count; i++) {
+        points += points_of(&out->free[i]);
+        cut_box(plan, out->kernel->threads, false, &out->free[i]);
+    }
+    if (!out->kernel->plain || points < plan->lowering.plain_points)
+        return;
+    out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
+    memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
     for (int i = 0; i < out->free_count; i++)
-        cut_box(plan, out->kernel->threads, &out->free[i]);
+        cut_box(plan, out->kernel->threads, true, &out->plain[i]);
 }
 
 /* ---- pieces ---- */
@@ -342,6 +364,23 @@ static int twin_of(const cuda_rank *peer, const cuda_rank *rank, const peal_op *
     return -1;
 }
 
+/* Tiles that a message is made of, beside others of their task that none is made of: they run on
+ * the lane of messages, the others meanwhile. */
+static bool sends_its_tiles(const peal_schedule *schedule, int index)
+{
+    const peal_op *op = &schedule->op[index];
+    bool sends = false, others = false;
+
+    for (int i = 0; i < schedule->op_count && op->kind == PEAL_OP_LAUNCH; i++) {
+        const peal_op *other = &schedule->op[i];
+        others |= i != index && other->kind == PEAL_OP_LAUNCH && other->task == op->task;
+        if (other->kind == PEAL_OP_COPY && other->copy == PEAL_COPY_SEND)
+            for (int d = 0; d < other->dependence_count; d++)
+                sends |= other->dependence[d].op == index;
+    }
+    return sends && others;
+}
+
 static void prepare_op(cuda_rank *rank, int index)
 {
     const cuda_plan *plan = rank->plan;
@@ -352,6 +391,8 @@ static void prepare_op(cuda_rank *rank, int index)
     *out = (cuda_op){.source = op, .twin = -1};
     out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
     out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
+        out->lane = rank->lanes - 1;
     if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->schedule->task[op->task];
         out->kernel = cuda_kernels_task(plan->kernels, rank->schedule, out->task);

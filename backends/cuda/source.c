@@ -322,6 +322,7 @@ static peal_status add_task(const task_printer *p)
     p->entry->entry = same;
     if (same == source->entry_count)
         source->entry[source->entry_count++] = found;
+    source->entry[same].is_plain |= p->task->kind == PEAL_TASK_KERNEL && p->task->mergeable;
     return PEAL_STATUS_OK;
 }
 
@@ -401,6 +402,33 @@ static void print_unit(cuda_source *source)
     source->text = close_text(source->arena, out, &text);
 }
 
+/* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
+ * means something else there. */
+static void print_plain_unit(cuda_source *source)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    bool any = false;
+
+    for (int i = 0; i < source->entry_count; i++)
+        any = any || source->entry[i].is_plain;
+    if (!any)
+        return;
+    FILE *out = open_text(&text, &bytes);
+    fprintf(out, "#define PEAL_PLAIN 1\n#include <peal/kernel.h>\n#include <peal/launch.h>\n"
+                 "#include <peal/run.h>\n#include <peal/expression.h>\n\n");
+    print_expressions(source, out);
+    for (int i = 0; i < source->files.count; i++)
+        peal_kernel_file_print(&source->files.file[i], out);
+    for (int i = 0; i < source->entry_count; i++)
+        if (source->entry[i].is_plain)
+            fprintf(out,
+                    "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
+                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) peal_plain_%d%s",
+                    i, i, source->entry[i].bare ? source->entry[i].bare : source->entry[i].text);
+    source->plain = close_text(source->arena, out, &text);
+}
+
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out)
 {
     cuda_source *source = PEAL_ARENA_NEW(arena, cuda_source);
@@ -426,8 +454,10 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
     }
     if (!status)
         status = read_files(source);
-    if (!status)
+    if (!status) {
         print_unit(source);
+        print_plain_unit(source);
+    }
     *out = source;
     return status;
 }

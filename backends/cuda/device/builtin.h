@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
     if (launch.list_count > 0 && !peal_has_given_up_())
         peal_copy_share_<4>(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
-    if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x))
+    if (launch.write_count > 0 && peal_is_last_<true>(&launch, gridDim.x))
         peal_write_flags_(&launch);
 }
 
@@ -104,7 +104,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
-        if (!peal_is_last_(&launch, gridDim.x))
+        if (!peal_is_last_<false>(&launch, gridDim.x))
             return;
         peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
     } else

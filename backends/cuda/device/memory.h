@@ -22,6 +22,11 @@ static __device__ __forceinline__ void peal_fence_()
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
+static __device__ __forceinline__ void peal_fence_gpu_()
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 static __device__ __forceinline__ unsigned long long peal_clock_()
 {
     unsigned long long now;

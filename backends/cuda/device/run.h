@@ -281,6 +281,7 @@ static __device__ __forceinline__ void peal_write_flags_(const peal_launch *laun
 
 /* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
  * have stored. */
+template <bool stores_to_peers>
 static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks)
 {
     __shared__ unsigned last;
@@ -290,11 +291,15 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
         last = 1;
         if (blocks > 1) {
             unsigned *arrived = (unsigned *)launch->arrived;
-            __threadfence_system(); /* releases this block's stores to the last one's fence below */
+            /* Releases this block's stores to the last one's fence below. */
+            if (stores_to_peers)
+                peal_fence_();
+            else
+                peal_fence_gpu_();
             last = atomicAdd(arrived, 1u) == blocks - 1;
             if (last) {
                 *arrived = 0;
-                __threadfence_system(); /* acquires what the blocks before have stored */
+                peal_fence_gpu_(); /* acquires what the blocks before have stored */
             }
         }
         if (*(volatile unsigned *)&peal_given_up)
@@ -305,14 +310,20 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
 }
 
 /* The end of a launch whose blocks send messages. */
+#ifdef PEAL_PLAIN
+static __device__ __forceinline__ void peal_send_(const peal_launch *)
+{
+}
+#else
 static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 {
-    if (launch->senders == 0 || !peal_is_last_(launch, launch->senders))
+    if (launch->senders == 0 || !peal_is_last_<false>(launch, launch->senders))
         return;
     if (launch->list_count > 0)
         peal_copy_all_(launch);
     peal_write_flags_(launch);
 }
+#endif
 
 /* The begin of every kernel. */
 
@@ -348,8 +359,10 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
            blockIdx.x - launch.box[index].first >= launch.box[index].blocks)
         index++;
     const peal_launch_box &box = launch.box[index];
+#ifndef PEAL_PLAIN
     if (box.waits && !peal_wait_(&launch, box.waits))
         return 0;
+#endif
     unsigned rest = blockIdx.x - box.first;
     tile->index = box.tile;
     tile->count = launch.tile_count;
