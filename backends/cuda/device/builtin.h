@@ -7,10 +7,16 @@ enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
 extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
     peal_copy(const __grid_constant__ peal_launch launch)
 {
+    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
+    const peal_device_piece *table = peal_stage_pieces_(&launch, staged) ? staged : 0;
+    bool given_up = peal_has_given_up_();
+
     if (!peal_enter_(launch))
         return;
-    if (launch.list_count > 0 && !peal_has_given_up_())
-        peal_copy_share_<4>(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
+    __syncthreads();
+    if (launch.list_count > 0 && !given_up)
+        peal_copy_share_<4>(&launch, table,
+                            blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
     if (launch.write_count > 0 && peal_is_last_<true>(&launch, gridDim.x))
         peal_write_flags_(&launch);
@@ -112,7 +118,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
     if (launch.senders > 0) {
         if (launch.list_count > 0) {
             __syncthreads();
-            peal_copy_all_(&launch);
+            peal_copy_all_(&launch, 0);
         }
         peal_write_flags_(&launch);
     }

@@ -39,7 +39,7 @@ static __device__ __forceinline__ unsigned long long peal_clock_()
 static __device__ __forceinline__ long long peal_fetch_(const long long *address)
 {
     long long value;
-    asm volatile("ld.global.s64 %0, [%1];" : "=l"(value) : "l"(address));
+    asm volatile("ld.s64 %0, [%1];" : "=l"(value) : "l"(address));
     return value;
 }
 

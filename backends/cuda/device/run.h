@@ -18,6 +18,11 @@ enum {
     PEAL_LONGEST_SLEEP_ = 512  /* ns */
 };
 
+static __device__ __forceinline__ bool peal_has_given_up_()
+{
+    return *(volatile unsigned *)&peal_given_up != 0;
+}
+
 static __device__ __forceinline__ int peal_block_threads_()
 {
     return blockDim.x * blockDim.y * blockDim.z;
@@ -211,12 +216,35 @@ static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long
     }
 }
 
-/* The last piece that begins at or before unit `from` of a list. */
-static __device__ __forceinline__ const peal_device_piece *
-peal_piece_of_(const peal_launch_list &list, long long from)
+/* Few pieces are fetched into the block's own memory at once: one after the other their fields
+ * would cost a trip to the L2 cache each. */
+enum { PEAL_STAGED_PIECES_ = 32, PEAL_PIECE_WORDS_ = sizeof(peal_device_piece) / 8 };
+
+/* All threads of the block; a barrier must follow. False: too many, they stay where they are. */
+static __device__ __forceinline__ bool peal_stage_pieces_(const peal_launch *launch,
+                                                          peal_device_piece *staged)
 {
-    const peal_device_piece *piece = (const peal_device_piece *)list.piece;
-    int low = 0, high = list.count - 1;
+    int all = 0;
+
+    for (int l = 0; l < launch->list_count; l++)
+        all += launch->list[l].count;
+    if (all > PEAL_STAGED_PIECES_)
+        return false;
+    for (int i = peal_thread_(); i < all * PEAL_PIECE_WORDS_; i += peal_block_threads_()) {
+        int piece = i / PEAL_PIECE_WORDS_, word = i - piece * PEAL_PIECE_WORDS_, l = 0, first = 0;
+        while (piece - first >= launch->list[l].count)
+            first += launch->list[l++].count;
+        const unsigned long long *from = (const unsigned long long *)launch->list[l].piece;
+        ((unsigned long long *)staged)[i] = from[(piece - first) * PEAL_PIECE_WORDS_ + word];
+    }
+    return true;
+}
+
+/* The last piece of a table that begins at or before unit `from` of its list. */
+static __device__ __forceinline__ const peal_device_piece *
+peal_piece_of_(const peal_device_piece *piece, int count, long long from)
+{
+    int low = 0, high = count - 1;
 
     while (low < high) {
         int middle = (low + high + 1) / 2;
@@ -231,10 +259,13 @@ peal_piece_of_(const peal_launch_list &list, long long from)
 /* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
  */
 template <int at_once>
-static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
-                                                        unsigned warps, unsigned lane)
+static __device__ __forceinline__ void
+peal_copy_share_(const peal_launch *launch, const peal_device_piece *staged, unsigned warp,
+                 unsigned warps, unsigned lane)
 {
-    unsigned long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
+    unsigned long long units = launch->units + warps - 1;
+    unsigned long long share = (units >> 32 ? units / warps : (unsigned)units / warps) + 31;
+    share = share / 32 * 32;
     long long from = share * warp, to = from + share;
 
     to = to < launch->units ? to : launch->units;
@@ -242,12 +273,14 @@ static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launc
 #pragma unroll 1
     for (int l = 0; l < launch->list_count && from < to; first = launch->list[l++].end) {
         const peal_launch_list &list = launch->list[l];
+        const peal_device_piece *table = staged ? staged : (const peal_device_piece *)list.piece;
         long long last = list.end < to ? list.end : to;
+        staged = staged ? staged + list.count : staged;
         if (last <= from)
             continue;
 #pragma unroll 1
-        for (const peal_device_piece *piece = peal_piece_of_(list, from - first); from < last;
-             piece++) {
+        for (const peal_device_piece *piece = peal_piece_of_(table, list.count, from - first);
+             from < last; piece++) {
             long long begin = first + piece->begin, end = begin + piece->units;
             end = end < last ? end : last;
             peal_copy_piece_<at_once>(launch->base + list.base, piece,
@@ -258,14 +291,15 @@ static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launc
 }
 
 /* In the last block of a task: few registers matter more than many loads under way. */
-static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch)
+static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch,
+                                                   const peal_device_piece *staged)
 {
     if (peal_block_threads_() >= 32)
-        peal_copy_share_<2>(launch, peal_thread_() / 32, peal_block_threads_() / 32,
+        peal_copy_share_<2>(launch, staged, peal_thread_() / 32, peal_block_threads_() / 32,
                             peal_thread_() % 32);
     else if (peal_thread_() == 0)
         for (unsigned lane = 0; lane < 32; lane++)
-            peal_copy_share_<1>(launch, 0, 1, lane);
+            peal_copy_share_<1>(launch, staged, 0, 1, lane);
 }
 
 /* Flags. */
@@ -288,6 +322,8 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
 
     __syncthreads();
     if (peal_thread_() == 0) {
+        /* Read early: it is on its way while the blocks are counted. */
+        unsigned given_up = *(volatile unsigned *)&peal_given_up;
         last = 1;
         if (blocks > 1) {
             unsigned *arrived = (unsigned *)launch->arrived;
@@ -302,7 +338,7 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
                 peal_fence_gpu_(); /* acquires what the blocks before have stored */
             }
         }
-        if (*(volatile unsigned *)&peal_given_up)
+        if (given_up)
             last = 0;
     }
     __syncthreads();
@@ -317,10 +353,16 @@ static __device__ __forceinline__ void peal_send_(const peal_launch *)
 #else
 static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 {
-    if (launch->senders == 0 || !peal_is_last_<false>(launch, launch->senders))
+    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
+
+    if (launch->senders == 0)
+        return;
+    /* The barriers of counting come before the copies. */
+    bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, staged);
+    if (!peal_is_last_<false>(launch, launch->senders))
         return;
     if (launch->list_count > 0)
-        peal_copy_all_(launch);
+        peal_copy_all_(launch, is_staged ? staged : 0);
     peal_write_flags_(launch);
 }
 #endif
@@ -330,11 +372,6 @@ static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
 {
     return launch.stop && *(volatile unsigned *)launch.stop != 0;
-}
-
-static __device__ __forceinline__ bool peal_has_given_up_()
-{
-    return *(volatile unsigned *)&peal_given_up != 0;
 }
 
 /* Of kernels without tiles. False: the block is to end. */

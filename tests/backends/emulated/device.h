@@ -123,6 +123,10 @@ static void peal_store_(unsigned long long word, unsigned long long value)
 static void peal_fence_()
 {
 }
+
+static void peal_fence_gpu_()
+{
+}
 static unsigned long long peal_clock_()
 {
     return device.clock;
