@@ -245,7 +245,8 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
         status = architecture_of(kernels, device, &architecture);
     if (!status)
         status = load_module(kernels, kernels->source->text, architecture, &kernels->module);
-    if (!status && kernels->source->plain)
+    /* `serial` runs tiles as they are. */
+    if (!status && kernels->source->plain && desc->mode != PEAL_MODE_SERIAL)
         status = load_module(kernels, kernels->source->plain, architecture, &kernels->plain);
     if (!status)
         status = bind_all(kernels);

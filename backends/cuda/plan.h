@@ -200,6 +200,9 @@ struct cuda_plan {
  * fuse=BYTES,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
+/* boxes.c: out->exact, free and plain. */
+void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out);
+
 /* prepare.c */
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);
 peal_status cuda_plan_upload(cuda_plan *plan);
