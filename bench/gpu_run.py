@@ -4,7 +4,7 @@
 As run.py: a round runs every program once, in turns, and medians over at least nine rounds make a
 result. What a program printed before it failed counts; programs that were not built are named.
 `primitives` is one program that makes its own rounds. Time on such machines is dear: a program that
-prints nothing for --timeout seconds is ended, what failed is not tried again, and --limit ends the
+prints nothing for --timeout seconds is ended, what failed twice is left out, and --limit ends the
 rounds early; what was measured is reported."""
 
 import argparse
@@ -47,6 +47,7 @@ class Program:
         self.command = [str(binary), *[str(word) for word in words]]
         self.env = env or {}
         self.failures = 0
+        self.failed = set()  # what a program of ours says has failed in it
 
 
 def packages():
@@ -128,11 +129,13 @@ def execute(program, quiet, left):
 
 
 def skip(program, lines):
-    """What a program of ours says has failed is left out from now on; a text for each of these."""
+    """What a program of ours says has failed twice is left out then; a text for each failure."""
     said = []
     for line in [line for line in lines if "failed" in line]:
-        before = program.env.get("PEAL_BENCH_SKIP", "")
-        program.env = {**program.env, "PEAL_BENCH_SKIP": f"{before};{line['failed']}".strip(";")}
+        if line["failed"] in program.failed:
+            before = program.env.get("PEAL_BENCH_SKIP", "")
+            program.env = {**program.env, "PEAL_BENCH_SKIP": f"{before};{line['failed']}".strip(";")}
+        program.failed.add(line["failed"])
         said.append(f"{program.binary.name}: {line['failed']}: {line['why']}")
     return said
 

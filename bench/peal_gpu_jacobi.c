@@ -87,7 +87,7 @@ static peal_graph *make_graph(const job *j, bool checked)
     snprintf(n, sizeof(n), "%ld", j->truth->n);
     snprintf(size, sizeof(size), "[%ld, %ld]", j->truth->n, j->truth->n - 2);
     peal_graph_set_folder(g, ways_folder());
-    peal_graph_add_kernels(g, "peal_jacobi_kernels.c", PEAL_HERE);
+    peal_graph_add_kernels(g, "gpu_jacobi.c", PEAL_HERE);
     peal_graph_set_topology(g, .dims = "[1, auto]", .periodic = "[false, true]");
     peal_graph_set_loop(g, .repeat = "1000000000");
     peal_graph_add_field(g, .name = "a", .type = "f32", .size = size, .halo = "[0, 1]");

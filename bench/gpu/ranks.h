@@ -21,7 +21,7 @@
 enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_RESTARTS = 8 };
 
 /* Seconds without progress: of peal's own waits, and of anything. */
-#define RANKS_DEADLINE_S 5.0
+#define RANKS_DEADLINE_S 6.0
 #define RANKS_PATIENCE_S 12.0
 
 typedef struct ranks_shared {

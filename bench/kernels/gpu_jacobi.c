@@ -7,8 +7,7 @@
 PEAL_KERNEL(walls)(peal_tile t, PEAL_WRITE(float, a), PEAL_WRITE(float, an), long n)
 {
     const double pi = 3.14159265358979323846;
-    PEAL_FOR_2D(t, x, y)
-    {
+    PEAL_FOR_2D(t, x, y) {
         float wall = (float)sin(2.0 * pi * (double)(y + 1) / (double)(n - 1));
         PEAL_AT(a, x, y) = wall;
         PEAL_AT(an, x, y) = wall;
@@ -17,8 +16,7 @@ PEAL_KERNEL(walls)(peal_tile t, PEAL_WRITE(float, a), PEAL_WRITE(float, an), lon
 
 PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, an))
 {
-    PEAL_FOR_2D(t, x, y)
-    {
+    PEAL_FOR_2D(t, x, y) {
         PEAL_AT(an, x, y) = 0.25f * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) +
                                      PEAL_AT(a, x, y - 1) + PEAL_AT(a, x, y + 1));
     }
@@ -28,8 +26,7 @@ PEAL_KERNEL(relax_norm)
 (peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, an), PEAL_REDUCE(double, d2))
 {
     double sum = 0;
-    PEAL_FOR_2D(t, x, y)
-    {
+    PEAL_FOR_2D(t, x, y) {
         float v = 0.25f * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) + PEAL_AT(a, x, y - 1) +
                            PEAL_AT(a, x, y + 1));
         float d = v - PEAL_AT(a, x, y);
@@ -42,8 +39,7 @@ PEAL_KERNEL(relax_norm)
 /* Each thread has a column of the tile: rows are loaded once, but for the tile's first and last. */
 PEAL_KERNEL(march)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, an))
 {
-    PEAL_FOR(t, i, t.hi[0] - t.lo[0])
-    {
+    PEAL_FOR(t, i, t.hi[0] - t.lo[0]) {
         const int x = t.lo[0] + (int)i;
         float up = PEAL_AT(a, x, t.lo[1] - 1), mid = PEAL_AT(a, x, t.lo[1]);
         for (int y = t.lo[1]; y < t.hi[1]; y++) {
@@ -59,8 +55,7 @@ PEAL_KERNEL(march_norm)
 (peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, an), PEAL_REDUCE(double, d2))
 {
     double sum = 0;
-    PEAL_FOR(t, i, t.hi[0] - t.lo[0])
-    {
+    PEAL_FOR(t, i, t.hi[0] - t.lo[0]) {
         const int x = t.lo[0] + (int)i;
         float up = PEAL_AT(a, x, t.lo[1] - 1), mid = PEAL_AT(a, x, t.lo[1]);
         for (int y = t.lo[1]; y < t.hi[1]; y++) {
@@ -81,8 +76,7 @@ PEAL_KERNEL(digest)
 (peal_tile t, PEAL_READ(float, a), PEAL_REDUCE(int64_t, low), PEAL_REDUCE(int64_t, high), long n)
 {
     int64_t sum_low = 0, sum_high = 0;
-    PEAL_FOR_2D(t, x, y)
-    {
+    PEAL_FOR_2D(t, x, y) {
         union {
             float value;
             unsigned bits;

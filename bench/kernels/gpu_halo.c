@@ -11,8 +11,7 @@ static inline double halo_value(unsigned long long number)
 
 PEAL_KERNEL(fill)(peal_tile t, PEAL_WRITE(double, u), long nx, long ny)
 {
-    PEAL_FOR_3D(t, x, y, z)
-    {
+    PEAL_FOR_3D(t, x, y, z) {
         PEAL_AT(u, x, y, z) = halo_value((unsigned long long)(x + nx * (y + ny * (long)z)));
     }
 }
@@ -20,37 +19,37 @@ PEAL_KERNEL(fill)(peal_tile t, PEAL_WRITE(double, u), long nx, long ny)
 /* Every step of a check sends other values: old ones in the halo are found. */
 PEAL_KERNEL(advance)(peal_tile t, PEAL_UPDATE(double, u))
 {
-    PEAL_FOR_3D(t, x, y, z)
-    {
+    PEAL_FOR_3D(t, x, y, z) {
         PEAL_AT(u, x, y, z) += 1;
     }
 }
 
-/* Counts the points, halo included, that do not hold their owner's value after so many steps. */
-PEAL_KERNEL(check)
-(peal_tile t, PEAL_READ(double, u), PEAL_REDUCE(int64_t, wrong), long nx, long ny, long nz,
- long ghost, long steps)
+/* Counts the points, halo included, that hold their owner's value after so many steps, and those
+ * that do not. Points around several tiles count several times. */
+PEAL_KERNEL(check)(peal_tile t, PEAL_READ(double, u), PEAL_REDUCE(int64_t, right),
+                   PEAL_REDUCE(int64_t, wrong), long nx, long ny, long nz, long ghost, long steps)
 {
-    int64_t count = 0;
+    int64_t good = 0, bad = 0;
     peal_tile wide = t;
     for (int k = 0; k < (nz > 0 ? 3 : 1); k++) {
         wide.lo[k] -= (int)ghost;
         wide.hi[k] += (int)ghost;
     }
     const long depth = nz > 0 ? nz : 1;
-    PEAL_FOR_3D(wide, x, y, z)
-    {
+    PEAL_FOR_3D(wide, x, y, z) {
         const long gx = (x + nx) % nx, gy = (y + ny) % ny, gz = (z + depth) % depth;
-        const double right = halo_value((unsigned long long)(gx + nx * (gy + ny * gz))) + steps;
-        count += PEAL_AT(u, x, y, z) != right;
+        const double value = halo_value((unsigned long long)(gx + nx * (gy + ny * gz)));
+        const bool same = PEAL_AT(u, x, y, z) == value + (double)steps;
+        good += same;
+        bad += !same;
     }
-    PEAL_PARTIAL(wrong, count);
+    PEAL_PARTIAL(right, good);
+    PEAL_PARTIAL(wrong, bad);
 }
 
 PEAL_KERNEL(pack)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, out))
 {
-    PEAL_FOR_1D(t, x)
-    {
+    PEAL_FOR_1D(t, x) {
         PEAL_AT(out, x) = PEAL_AT(u, x);
     }
 }
@@ -59,8 +58,7 @@ PEAL_KERNEL(pack)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, out))
 PEAL_KERNEL(unpack)
 (peal_tile t, PEAL_READ(double, in), PEAL_WRITE(double, u), long middle, long face)
 {
-    PEAL_FOR_1D(t, x)
-    {
+    PEAL_FOR_1D(t, x) {
         PEAL_AT(u, x < middle ? x - face : x + face) = PEAL_AT(in, x);
     }
 }
