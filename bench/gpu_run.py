@@ -2,9 +2,10 @@
 """Runs one benchmark on NVIDIA GPUs: peal, its peers and the floor, side by side.
 
 As run.py: a round runs every program once, in turns, and medians over at least nine rounds make a
-result. What a program printed before it failed or took too long counts; programs that were not
-built are named. `primitives` is one program that makes its own rounds. Time on such machines is
-dear: --limit ends the rounds early and what was measured is reported."""
+result. What a program printed before it failed counts; programs that were not built are named.
+`primitives` is one program that makes its own rounds. Time on such machines is dear: a program that
+prints nothing for --timeout seconds is ended, what failed twice is left out, and --limit ends the
+rounds early; what was measured is reported."""
 
 import argparse
 import datetime
@@ -20,7 +21,7 @@ from pathlib import Path
 import run as host
 
 HERE = Path(__file__).resolve().parent
-TIMEOUT_S = 120  # of one program
+TIMEOUT_S = 20  # without a new line from a program
 
 # Words of a program's command line, behind the number of GPUs.
 HALO = [f"ring {size} {interior}" for size in (8, 4096, 65536, 1048576) for interior in (0, 20)]
@@ -46,6 +47,7 @@ class Program:
         self.command = [str(binary), *[str(word) for word in words]]
         self.env = env or {}
         self.failures = 0
+        self.failed = set()  # what a program of ours says has failed in it
 
 
 def packages():
@@ -69,13 +71,14 @@ def find(build, name):
     return next((p for p in places if p.exists()), places[0])
 
 
-def programs(bench, build, counts, cases):
+def programs(bench, build, counts, options):
     """All programs of a benchmark that were built, and a line for each that was not."""
-    found, missing = [], []
+    found, missing, cases = [], [], options.case or CASES[bench]
+    own = {"PEAL_BENCH_WAYS": ";".join(options.way)} if options.way else {}
     for gpus in [g for g in counts if bench != "halo" or g > 1]:
         words = [str(gpus), *" ".join(cases).split()]
-        wanted = [Program("", find(build, f"peal_gpu_{bench}"), words)]
-        for peer in PEERS[bench]:
+        wanted = [Program("", find(build, f"peal_gpu_{bench}"), words, own)]
+        for peer in PEERS[bench] if options.peer is None else options.peer:
             for tuning, env in TUNINGS.get((bench, peer), {"": {}}).items():
                 if tuning and gpus == 1:
                     continue
@@ -88,31 +91,53 @@ def programs(bench, build, counts, cases):
     return found, sorted(set(missing))
 
 
-def run_program(program, timeout):
+def await_end(process, out, quiet, left):
+    """Nothing, or why the program was ended: no output for `quiet` seconds, or `left` are over."""
+    size, since, begin = -1, 0, time.monotonic()
+    while True:
+        try:
+            process.wait(0.05)
+            return f"exit {process.returncode}" if process.returncode != 0 else ""
+        except subprocess.TimeoutExpired:
+            pass
+        now, length = time.monotonic(), os.fstat(out.fileno()).st_size
+        if length != size:
+            size, since = length, now
+        if now - since > quiet or now - begin > left:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return "no time left" if now - begin > left else f"printed nothing for {quiet:.0f} s"
+
+
+def run_program(program, quiet, left):
     """What it printed, also if it failed, and what went wrong or nothing."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
         process = subprocess.Popen(program.command, env=environment(program.env), stdout=out,
                                    stderr=error, stdin=subprocess.DEVNULL, start_new_session=True)
-        why = ""
-        try:
-            process.wait(timeout)
-            if process.returncode != 0:
-                why = f"exit {process.returncode}"
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            why = f"took more than {timeout:.0f} s"
+        why = await_end(process, out, quiet, left)
         out.seek(0)
         error.seek(0)
         text, last = out.read(), error.read().strip().splitlines()[-1:] or [""]
     return text, f"{why}: {last[0][:200]}" if why else ""
 
 
-def execute(program, timeout):
+def execute(program, quiet, left):
     """Its JSON lines, and what went wrong or nothing."""
-    text, why = run_program(program, timeout)
+    text, why = run_program(program, quiet, left)
     lines = [line for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
     return [json.loads(line) for line in lines], why
+
+
+def skip(program, lines):
+    """What a program of ours says has failed twice is left out then; a text for each failure."""
+    said = []
+    for line in [line for line in lines if "failed" in line]:
+        if line["failed"] in program.failed:
+            before = program.env.get("PEAL_BENCH_SKIP", "")
+            program.env = {**program.env, "PEAL_BENCH_SKIP": f"{before};{line['failed']}".strip(";")}
+        program.failed.add(line["failed"])
+        said.append(f"{program.binary.name}: {line['failed']}: {line['why']}")
+    return said
 
 
 class Series(host.Series):
@@ -136,7 +161,7 @@ def copy_rate(build):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.json"
         execute(Program("", binary, ["--rounds", "1", "--gpus", "1", "--no-rescue", "--only",
-                                     "local copy, 128 MiB", "--json", path]), 60)
+                                     "local copy, 128 MiB", "--json", path]), TIMEOUT_S, TIMEOUT_S)
         rates = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return max((line["median"] for line in rates if "median" in line), default=None)
 
@@ -151,31 +176,36 @@ def add_floors(rows, number, rate):
             series.setdefault("copy rate", Series("copy rate", "floor")).add(number, line)
 
 
+def take(rows, number, program, lines):
+    """Adds what a program has measured in a round."""
+    for line in [line for line in lines if "ns" in line]:
+        tuning = f" ({program.name})" if program.name else ""
+        label = f"{line['peer']}{tuning} {line['variant']}"
+        series = rows.setdefault(line["case"], {})
+        series.setdefault(label, Series(label, line["kind"])).add(number, line)
+
+
 def measure(bench, found, options, build, say):
     """Rows by case, what failed, and how many rounds were made."""
-    rows, failed, begin = {}, {}, time.monotonic()
+    rows, failed, begin = {}, [], time.monotonic()
     for number in range(options.rounds):
         rate = copy_rate(build) if bench == "jacobi" else None
         for program in found:
             left = options.limit - (time.monotonic() - begin)
             if program.failures >= 2 or left <= 0:
                 continue
-            lines, why = execute(program, min(TIMEOUT_S, max(left, 1)))
-            if why:
-                program.failures += 1
-                failed[id(program)] = f"round {number}: {program.binary.name} " \
-                                      f"{program.command[1]} GPUs {program.name}: {why}"
-                say(f"  failed: {failed[id(program)]}")
-            for line in lines:
-                tuning = f" ({program.name})" if program.name else ""
-                label = f"{line['peer']}{tuning} {line['variant']}"
-                series = rows.setdefault(line["case"], {})
-                series.setdefault(label, Series(label, line["kind"])).add(number, line)
+            lines, why = execute(program, options.timeout, max(left, 1))
+            program.failures += bool(why)
+            what = f"{program.binary.name} {program.command[1]} GPUs {program.name}: {why}"
+            for text in skip(program, lines) + ([what] if why else []):
+                failed.append(f"round {number}: {text}")
+                say(f"  failed: {text}")
+            take(rows, number, program, lines)
         add_floors(rows, number, rate)
         say(f"  round {number + 1} of {options.rounds}: {time.monotonic() - begin:.0f} s")
         if time.monotonic() - begin > options.limit:
-            return rows, list(failed.values()), number + 1
-    return rows, list(failed.values()), options.rounds
+            return rows, failed, number + 1
+    return rows, failed, options.rounds
 
 
 def compare(own, other, target, rounds, words):
@@ -197,7 +227,9 @@ def judge_halo(case, peal, series, rounds):
         best = host.best_of(graphs, rounds)
         if best:
             lines.append(compare(peal, best, target, rounds, peer))
-    floor = next((s for s in series if s.label == "peal graph, no exchange"), None)
+    # What the best graph does without its messages: by hand it packs and unpacks all the same.
+    empty = "no exchange" if peal.label.startswith("peal tasks") else "interior"
+    floor = next((s for s in series if s.label == f"peal graph, {empty}"), None)
     if floor:
         base = host.median([floor.ns[r] for r in rounds if r in floor.ns])
         exposed = host.median([peal.ns[r] - floor.ns[r] for r in rounds
@@ -285,7 +317,7 @@ def run_primitives(options, build, about):
         print("nothing to run: ninja -C BUILD bench-gpu builds the program")
         return 4
     program = Program("", binary, ["--rounds", options.rounds, "--gpus", min(max(options.gpus), 2)])
-    text, why = run_program(program, options.limit)
+    text, why = run_program(program, max(options.timeout, 120), options.limit)
     print(text, why, sep="\n", flush=True)
     keep(options, "primitives", head + [text.rstrip()], 0 if why else options.rounds)
     return 1 if why else 0
@@ -293,7 +325,7 @@ def run_primitives(options, build, about):
 
 def run_compared(bench, options, build, there, about):
     counts = [g for g in options.gpus if g <= there] if there else options.gpus
-    found, missing = programs(bench, build, counts, options.case or CASES[bench])
+    found, missing = programs(bench, build, counts, options)
     print("\n".join(about + [f"left out: {line}" for line in missing]), flush=True)
     if not found:
         print("nothing to run: ninja -C BUILD bench-gpu builds the programs")
@@ -317,12 +349,20 @@ def parse():
     parser.add_argument("--gpus", default="1,2,4", help="numbers of GPUs (default: 1,2,4)")
     parser.add_argument("--rounds", type=int, default=9, help="at least 9 for a result to keep")
     parser.add_argument("--limit", type=float, default=540, help="seconds in all (default: 540)")
-    parser.add_argument("--case", action="append", help='e.g. "ring 4096 20"; may be repeated')
+    parser.add_argument("--case", "--cases", action="append",
+                        help='e.g. "ring 4096 20" or "256 1024"; may be repeated')
+    parser.add_argument("--way", action="append",
+                        help='of peal: a part of its name, e.g. "lanes=2", or "all"; may be repeated')
+    parser.add_argument("--peer", action="append",
+                        help="nccl, memcpy, nvshmem; may be repeated; \"\": none")
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S,
+                        help=f"seconds without a new line that end a program (default: {TIMEOUT_S})")
     parser.add_argument("--rows", type=int, default=3, help="peer rows to show a library")
     parser.add_argument("--results", default=str(HERE / "results"), help="where results are kept")
     parser.add_argument("--no-save", action="store_true", help="print only")
     options = parser.parse_args()
     options.gpus = [int(word) for word in options.gpus.split(",")]
+    options.peer = None if options.peer is None else [word for word in options.peer if word]
     return options
 
 

@@ -284,6 +284,7 @@ static peal_status complete(peal_plan *plan)
     plan->steps_done += result.steps_done;
     plan->stopped = result.stopped;
     plan->seconds += result.seconds;
+    plan->cpu_seconds += result.cpu_seconds;
     plan->state = PEAL_PLAN_READY;
     return PEAL_STATUS_OK;
 }

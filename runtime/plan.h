@@ -42,7 +42,7 @@ struct peal_plan {
     bool setup_done;
     bool stopped;
     int64_t steps_asked, steps_done;
-    double seconds;
+    double seconds, cpu_seconds;
 };
 
 /* choose.c: backend, mode, number of ranks, processes and workers; what the graph requires. */

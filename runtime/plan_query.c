@@ -73,6 +73,7 @@ void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out)
         .steps_done = plan->steps_done,
         .stopped = plan->stopped,
         .memory_bytes = peal_binding_bytes(&plan->binding),
+        .cpu_seconds = plan->cpu_seconds,
     };
 }
 

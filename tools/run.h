@@ -17,6 +17,7 @@ typedef struct mode_result {
     int64_t steps;
     bool stopped;
     double seconds;               /* of all steps */
+    double cpu_seconds;           /* of driving a device; 0 on the host */
     double per_step[MAX_SAMPLES]; /* sorted */
     int sample_count;
     int64_t memory_bytes;

@@ -100,6 +100,7 @@ static peal_status run_steps(peal_run *run, peal_plan *plan, mode_result *result
     result->steps = after.steps_done;
     result->stopped = after.stopped;
     result->seconds = after.seconds;
+    result->cpu_seconds = after.cpu_seconds;
     result->memory_bytes = after.memory_bytes;
     return status;
 }

@@ -51,6 +51,8 @@ static void print_summary(const mode_result *result)
            result->stopped ? " (stopped by until)" : "", text_seconds(result->seconds).s);
     if (result->sample_count)
         printf(": %s a step", text_seconds(median_of(result->per_step, result->sample_count)).s);
+    if (result->cpu_seconds > 0 && result->steps > 0)
+        printf(", %s of the CPU", text_seconds(result->cpu_seconds / (double)result->steps).s);
     putchar('\n');
 }
 
@@ -120,6 +122,11 @@ static json_t *json_result(const mode_result *result)
     json_object_set_new(object, "steps", json_integer(result->steps));
     json_object_set_new(object, "stopped", json_boolean(result->stopped));
     json_object_set_new(object, "seconds", json_real(result->seconds));
+    if (result->cpu_seconds > 0)
+        json_object_set_new(object, "cpu_seconds", json_real(result->cpu_seconds));
+    if (result->cpu_seconds > 0 && result->steps > 0)
+        json_object_set_new(object, "cpu_seconds_per_step",
+                            json_real(result->cpu_seconds / (double)result->steps));
     json_object_set_new(object, "memory_bytes", json_integer(result->memory_bytes));
     json_object_set_new(object, "digest", json_string(text_hash(result->digest).s));
     if (result->sample_count) {

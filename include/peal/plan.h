@@ -71,6 +71,8 @@ typedef struct peal_plan_statistics {
     int64_t steps_done;   /* iterations of the outermost loop since the plan was made */
     bool stopped;         /* `until` ended the last start */
     int64_t memory_bytes; /* that peal allocated for the ranks of this process */
+    double cpu_seconds;   /* that this process's CPU spent on driving a device, summed as `seconds`;
+                             0 on the host, whose threads are the ranks */
 } peal_plan_statistics;
 
 /* Where an array of a rank is now. Element (x, y, z, w) in global coordinates is

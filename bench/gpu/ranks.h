@@ -1,0 +1,228 @@
+/* The processes of peal's own GPU benchmarks: one a GPU, forked before anybody has seen a GPU, with
+ * a barrier, maxima and an allgather in shared memory, and a session among them.
+ *
+ * Work is a list of numbered jobs that all ranks do in order. If a rank fails or nothing moves for
+ * a while, all are ended and new ones go on behind the job that failed: one way that hangs costs
+ * one row, not the others. */
+#ifndef PEAL_BENCH_GPU_RANKS_H
+#define PEAL_BENCH_GPU_RANKS_H
+
+#include "../measure.h"
+
+#include <peal/peal.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_RESTARTS = 8 };
+
+/* Seconds without progress: of peal's own waits, and of anything. */
+#define RANKS_DEADLINE_S 6.0
+#define RANKS_PATIENCE_S 12.0
+
+typedef struct ranks_shared {
+    pthread_barrier_t barrier;
+    double value[RANKS_MAX];
+    unsigned char blob[RANKS_MAX][RANKS_BLOB];
+    _Atomic int job;   /* that is under way */
+    _Atomic long beat; /* grows as long as something moves */
+    char what[160];    /* the job, for messages */
+} ranks_shared;
+
+typedef struct ranks {
+    int rank, size;
+    ranks_shared *shared;
+    peal_session *session;
+    bool host; /* PEAL_BENCH_BACKEND=host: to try the programs without a GPU */
+} ranks;
+
+typedef struct ranks_work {
+    int job_count;
+    void (*run)(ranks *r, int job, void *user);
+    void *user;
+} ranks_work;
+
+static inline void ranks_beat(const ranks *r)
+{
+    r->shared->beat++;
+}
+
+static inline void ranks_barrier(const ranks *r)
+{
+    pthread_barrier_wait(&r->shared->barrier);
+}
+
+static inline double ranks_max(const ranks *r, double value)
+{
+    r->shared->value[r->rank] = value;
+    ranks_barrier(r);
+    for (int i = 0; i < r->size; i++) {
+        value = r->shared->value[i] > value ? r->shared->value[i] : value;
+    }
+    ranks_barrier(r);
+    return value;
+}
+
+static inline int ranks_allgather(void *user, const void *mine, size_t bytes, void *all)
+{
+    const ranks *r = user;
+    for (size_t done = 0; done < bytes;) {
+        const size_t part = bytes - done < RANKS_BLOB ? bytes - done : RANKS_BLOB;
+        memcpy(r->shared->blob[r->rank], (const char *)mine + done, part);
+        ranks_barrier(r);
+        for (int i = 0; i < r->size; i++) {
+            memcpy((char *)all + (size_t)i * bytes + done, r->shared->blob[i], part);
+        }
+        ranks_barrier(r);
+        done += part;
+    }
+    return 0;
+}
+
+/* Ends this process, and so all of them, with what the session has to say unless status is fine. */
+static inline void ranks_require(const ranks *r, peal_status status, const char *what)
+{
+    if (status != PEAL_STATUS_OK) {
+        peal_session_print_diagnostics(r->session, stderr, 3);
+        fprintf(stderr, "rank %d: %s: %s\n", r->rank, what, peal_status_name(status));
+        fflush(NULL);
+        _exit(status);
+    }
+}
+
+static inline void ranks_member(ranks *r, const ranks_work *work)
+{
+    const peal_bootstrap_callbacks bootstrap = {.size = sizeof(bootstrap),
+                                                .process = r->rank,
+                                                .processes = r->size,
+                                                .allgather = ranks_allgather,
+                                                .user = r};
+    const peal_session_desc desc = {.size = sizeof(desc),
+                                    .bootstrap = &bootstrap,
+                                    .deadline_s = RANKS_DEADLINE_S,
+                                    .log_level = PEAL_LOG_ERROR,
+                                    .log = stderr};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (peal_session_create(&desc, &r->session) != PEAL_STATUS_OK) {
+        _exit(PEAL_STATUS_ENVIRONMENT);
+    }
+    for (int job = r->shared->job; job < work->job_count; job++) {
+        ranks_barrier(r);
+        if (r->rank == 0) {
+            r->shared->job = job;
+        }
+        ranks_beat(r);
+        work->run(r, job, work->user);
+        fflush(stdout);
+    }
+    ranks_barrier(r);
+    peal_session_destroy(r->session);
+    _exit(0);
+}
+
+/* Waits for the children; whoever fails, or stands still, takes all with it. 0, or what the first
+ * that failed returned. */
+static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared)
+{
+    long beat = -1;
+    double since = 0;
+    int left = size, result = 0;
+    while (left > 0) {
+        int status;
+        const pid_t one = waitpid(-1, &status, WNOHANG);
+        if (one == 0) {
+            const struct timespec nap = {0, 2000000};
+            nanosleep(&nap, NULL);
+        }
+        if (shared->beat != beat) {
+            beat = shared->beat;
+            since = bench_now_ns();
+        }
+        bool failed = one == 0 && bench_now_ns() - since > RANKS_PATIENCE_S * 1e9;
+        if (failed && result == 0) {
+            fprintf(stderr, "nothing moved for %.0f s\n", RANKS_PATIENCE_S);
+            result = PEAL_STATUS_DEADLINE;
+        }
+        for (int i = 0; i < size && one > 0; i++) {
+            child[i] = child[i] == one ? 0 : child[i];
+        }
+        left -= one > 0;
+        if (one > 0 && status != 0) {
+            failed = true;
+            result = result              ? result
+                     : WIFEXITED(status) ? WEXITSTATUS(status)
+                                         : PEAL_STATUS_INTERNAL;
+        }
+        for (int i = 0; i < size && failed; i++) {
+            if (child[i] > 0) {
+                kill(child[i], SIGKILL);
+            }
+        }
+        if (failed && one == 0) {
+            since = bench_now_ns();
+        }
+    }
+    return result;
+}
+
+static inline int ranks_start(ranks_shared *shared, int size, const ranks_work *work)
+{
+    const char *backend = getenv("PEAL_BENCH_BACKEND");
+    pthread_barrierattr_t attribute;
+    pid_t child[RANKS_MAX] = {0};
+    pthread_barrierattr_init(&attribute);
+    pthread_barrierattr_setpshared(&attribute, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&shared->barrier, &attribute, (unsigned)size);
+    fflush(NULL);
+    for (int i = 0; i < size; i++) {
+        child[i] = fork();
+        if (child[i] == 0) {
+            ranks r = {.rank = i, .size = size, .shared = shared};
+            r.host = backend && !strcmp(backend, "host");
+            ranks_member(&r, work);
+        }
+        if (child[i] < 0) {
+            fprintf(stderr, "cannot fork\n");
+            exit(PEAL_STATUS_ENVIRONMENT); /* children die with their parent */
+        }
+    }
+    return ranks_watch(child, size, shared);
+}
+
+/* Does all jobs; a line for each that failed goes to stdout, for the driver. Returns 0 unless the
+ * first one cannot even begin or too many fail. */
+static inline int ranks_run(int size, const ranks_work *work)
+{
+    ranks_shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        fprintf(stderr, "no memory for %d ranks\n", size);
+        return PEAL_STATUS_ENVIRONMENT;
+    }
+    for (int failures = 0; shared->job < work->job_count;) {
+        shared->what[0] = '\0';
+        const int status = ranks_start(shared, size, work);
+        if (status == 0) {
+            return 0;
+        }
+        if (shared->what[0] == '\0') {
+            return status; /* no session */
+        }
+        printf("{\"failed\": \"%s\", \"why\": \"%s\"}\n", shared->what,
+               peal_status_name((peal_status)status));
+        fflush(stdout);
+        if (++failures == RANKS_RESTARTS) {
+            fprintf(stderr, "given up after %d failures, the last one in %s\n", failures,
+                    shared->what);
+            return status;
+        }
+        shared->job++;
+    }
+    return 0;
+}
+
+#endif
