@@ -301,9 +301,15 @@ static void add_step(random_graph *g)
 
 random_graph *random_graph_create(uint64_t seed)
 {
+    return random_graph_create_in(seed, NULL);
+}
+
+random_graph *random_graph_create_in(uint64_t seed, const char *folder)
+{
     random_graph *g = calloc(1, sizeof(*g));
     if (!g || peal_graph_create("random", &g->graph))
         abort();
+    g->folder = folder;
     g->state = seed * 0x2545f4914f6cdd1du + 1;
     choose_ranks(g);
     g->steps = 2 + random_below(&g->state, 6);
@@ -322,6 +328,8 @@ random_graph *random_graph_create(uint64_t seed)
     if (random_chance(g, 40))
         random_add_task(g, NULL);
     peal_graph_end(g->graph);
+    if (folder)
+        random_write_kernels(g, seed);
     return g;
 }
 
@@ -351,6 +359,15 @@ int random_graph_steps(const random_graph *g)
 const char *random_graph_text(const random_graph *g)
 {
     return g->text;
+}
+
+bool random_graph_is_exact(const random_graph *g)
+{
+    const uint64_t inexact = 1ull << F_PER_TILE | 1ull << F_REDUCE_ROOT | 1ull << F_VECTOR;
+    for (int i = 0; i < g->task_count; i++)
+        if (g->task[i].reduces)
+            return false;
+    return !(g->features & inexact);
 }
 
 uint64_t random_graph_features(const random_graph *g)

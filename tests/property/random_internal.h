@@ -63,6 +63,7 @@ typedef struct mix_task {
     mix_view view[PEAL_CALL_VIEWS];
     double salt;
     bool reduces, red_black;
+    bool vector; /* its views are buffers without a box */
 } mix_task;
 
 typedef struct random_field {
@@ -77,6 +78,7 @@ typedef struct random_field {
 struct random_graph {
     uint64_t state, features;
     peal_graph *graph;
+    const char *folder; /* tasks are kernels of a file there; NULL: functions of the host */
     int axis_count, ranks, steps;
     int dims[3], size[3];
     bool periodic[3];
@@ -103,6 +105,14 @@ void random_use(random_graph *g, feature f);
 
 /* random_mix.c: the function of every task */
 void random_mix(const peal_call *call);
+
+/* random_kernel.c: what a task runs: random_mix, or a kernel that computes the same but for its
+ * partial results (of a tile's threads) and elements a tile. */
+enum { KERNEL_NAME = 16 };
+peal_function random_function(const random_graph *g);
+const char *random_kernel_name(const random_graph *g, const mix_task *t, char text[KERNEL_NAME]);
+/* Writes the kernels of all tasks and adds the file to the graph. */
+void random_write_kernels(random_graph *g, uint64_t seed);
 
 /* random_task.c */
 mix_task *random_new_task(random_graph *g); /* NULL: there are enough */

@@ -111,12 +111,14 @@ void random_add_field_message(random_graph *g, const char *when)
 static void add_packing(random_graph *g, const char *when, const char *read, const char *write,
                         const char *border, const char *halo)
 {
+    char kernel[KERNEL_NAME];
     mix_task *t = random_new_task(g);
     if (!t)
         return;
     t->read_count = t->write_count = 1;
     t->view[0].type = t->view[1].type = g->field[0].type;
-    peal_graph_add_task(g->graph, .name = "pack", .function = random_mix, .user = t,
+    peal_graph_add_task(g->graph, .name = "pack", .kernel = random_kernel_name(g, t, kernel),
+                        .function = random_function(g), .user = t,
                         .box = {.name = "f0", .border = border, .halo = halo},
                         .read = {{.name = read}}, .write = {{.name = write}}, .when = when);
 }
@@ -180,7 +182,7 @@ void random_add_vector_message(random_graph *g, const char *when)
 
 void random_add_vector_task(random_graph *g, const char *when)
 {
-    char box[32], tile[16], name[16];
+    char box[32], tile[16], name[16], kernel[KERNEL_NAME];
     mix_task *t = random_new_task(g);
     if (!t)
         return;
@@ -190,6 +192,7 @@ void random_add_vector_task(random_graph *g, const char *when)
     t->axis_count = 1;
     t->read_count = 1;
     t->update_count = 1;
+    t->vector = true;
     peal_access_desc read = {.name = "w", .tile = true};
     if (random_chance(g, 30)) {
         read = (peal_access_desc){.name = "pt", .whole = true};
@@ -197,9 +200,10 @@ void random_add_vector_task(random_graph *g, const char *when)
     }
     random_say(g, "- task %s box %s tile %s read %s update v when %s\n", name, box, tile, read.name,
                when ? when : "-");
-    peal_graph_add_task(g->graph, .name = name, .function = random_mix, .user = t,
-                        .box = {.box = box}, .tile = tile, .read = {read},
-                        .update = {{.name = "v", .tile = true}}, .when = when);
+    peal_graph_add_task(g->graph, .name = name, .kernel = random_kernel_name(g, t, kernel),
+                        .function = random_function(g), .user = t, .box = {.box = box},
+                        .tile = tile, .read = {read}, .update = {{.name = "v", .tile = true}},
+                        .when = when);
     strcpy(g->last_label, name);
 }
 

@@ -235,12 +235,14 @@ void random_add_task(random_graph *g, const char *when)
 {
     bool used[FIELDS] = {false};
     task_plan plan = {0};
+    char kernel[KERNEL_NAME];
     mix_task *t = random_new_task(g);
     if (!t)
         return;
     peal_task_desc d = {.size_bytes = sizeof(d),
                         .source = PEAL_HERE,
-                        .function = random_mix,
+                        .kernel = random_kernel_name(g, t, kernel),
+                        .function = random_function(g),
                         .user = t,
                         .when = when};
     sprintf(plan.name, "t%d", g->task_count);
@@ -270,6 +272,7 @@ void random_add_red_black(random_graph *g, const char *when)
     for (int k = 0; k < g->axis_count; k++)
         if (f->halo[k][0] < 1 || f->halo[k][1] < 1)
             return;
+    char kernel[KERNEL_NAME];
     mix_task *t = random_new_task(g);
     if (!t)
         return;
@@ -282,7 +285,8 @@ void random_add_red_black(random_graph *g, const char *when)
     peal_task_desc d = {.size_bytes = sizeof(d),
                         .source = PEAL_HERE,
                         .name = plan.name,
-                        .function = random_mix,
+                        .kernel = random_kernel_name(g, t, kernel),
+                        .function = random_function(g),
                         .user = t,
                         .box = {.name = f->name},
                         .tile = random_tile(g, plan.tile),
@@ -295,9 +299,11 @@ void random_add_red_black(random_graph *g, const char *when)
 
 void random_add_start(random_graph *g, const random_field *f)
 {
+    char kernel[KERNEL_NAME];
     mix_task *t = random_new_task(g);
     t->write_count = 1;
     t->view[0].type = f->type;
-    peal_graph_add_task(g->graph, .name = "start", .label = f->name, .function = random_mix,
+    peal_graph_add_task(g->graph, .name = "start", .label = f->name,
+                        .kernel = random_kernel_name(g, t, kernel), .function = random_function(g),
                         .user = t, .box = {.name = f->name}, .write = {{.name = f->name}});
 }

@@ -1,0 +1,279 @@
+"""Equal bits: samples and random graphs in every mode and lowering, on one GPU and on several."""
+
+import math
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+# Small: serial waits for every tile. Uneven parts. cg and vcycle run a fixed number of steps.
+SMALL = {
+    "jacobi2d/jacobi2d": ["nx=130", "ny=103", "steps=40", "report=10"],
+    "heat3d/heat3d": ["steps=12", "report=5"],
+    "halo/halo": ["nx=90", "ny=61", "steps=30", "report=10"],
+    "halo/short": ["nx=90", "ny=61", "steps=30", "report=10"],
+    "denoise/denoise": ["steps=6"],
+    "cg/cg": ["n=40", "limit=30"],
+    "vcycle/vcycle": ["n=36", "cycles=2", "coarse=6"],
+    "mesh/mesh": ["steps=30", "report=10"],
+}
+RANKS = (1, 2, 4, 7)
+# In one process waits are the streams' own events: what differs is lanes, copies and K.
+ALONE = ["", "lanes=2", "copy=engine", "copy=engine,lanes=2", "steps=7", "lanes=2,steps=3"]
+TOGETHER = ["signal=fused", "signal=kernel", "signal=memop", "signal=fused,lanes=2", "signal=memop,copy=engine,lanes=2",
+            "signal=kernel,copy=engine", "signal=fused,fuse=0", "signal=kernel,lanes=2", "signal=fused,copy=engine,lanes=2",
+            "signal=memop,lanes=2"]
+WRAP = str(2**64 - 4)
+
+
+def spec_trial(machine, spec, ranks, mode, lower, sets=None, **more):
+    sample = spec.split("/", maxsplit=1)[0]
+    sets = list(SMALL.get(spec, []) if sets is None else sets)
+    if sample == "mesh":
+        sets.append(f"parts=parts-{ranks}")
+    name = f"{spec.split('/')[1]}, {ranks} rank{'s' * (ranks > 1)}, {mode}{' ' + lower if lower else ''}"
+    return {"name": name, "spec": machine.samples / f"{spec}.yaml", "set": sets, "ranks": ranks, "mode": mode,
+            "lower": lower, "backend": machine.backend, "_key": (spec, tuple(sets), ranks), **more}
+
+
+def random_trial(machine, seed, mode, lower, **more):
+    name = f"random graph {seed}, {mode}{' ' + lower if lower else ''}"
+    return {"name": name, "seed": seed, "mode": mode, "lower": lower, "backend": machine.backend,
+            "first": WRAP if mode != "serial" and seed % 3 == 0 else None, "_key": seed, **more}
+
+
+def modes_of(machine):
+    return ["sync", "stream", "graph"] if machine.backend == "cuda" else ["sync", "stream", "fused"]
+
+
+def variants(machine, make, lowerings, turn):
+    """serial, sync, and stream and graph with some of the lowerings: all in full, else two in turn."""
+    made = [make("serial", "")]
+    for mode in modes_of(machine):
+        some = lowerings if machine.full else [lowerings[(turn + k) % len(lowerings)] for k in (0, 1 + turn % 2)]
+        for lower in [""] if mode == "sync" or machine.backend == "host" else dict.fromkeys(some):
+            made.append(make(mode, lower))
+    return made
+
+
+def is_refused(result):
+    """A mode that cannot run the graph has said why."""
+    return result["status"] == "environment" and any("mode graph cannot run this" in m or "needs " in m
+                                                     for m in result["messages"])
+
+
+def compare(report, trials, results, title, expected=None):
+    """One line for many trials: those that differ are named. expected gets the digests of serial."""
+    expected = {} if expected is None else expected
+    done, refused, wrong = 0, {}, []
+    for trial in trials:
+        result = results.get(trial["name"])
+        if result and result["status"] == "ok" and trial["mode"] == "serial":
+            expected.setdefault(trial["_key"], result["digest"])
+    for trial in trials:
+        result = results.get(trial["name"])
+        if result is None:
+            continue
+        done += 1
+        if is_refused(result):
+            refused[result["messages"][-1]] = refused.get(result["messages"][-1], 0) + 1
+        elif result["status"] != "ok":
+            wrong.append(f"{trial['name']}: {result['status']}: {' / '.join(result['messages'])[:300]}")
+        elif trial["_key"] not in expected:
+            wrong.append(f"{trial['name']}: serial has failed")
+        elif result["digest"] != expected[trial["_key"]]:
+            wrong.append(f"{trial['name']} differs from serial")
+    for line in wrong[:20]:
+        report.add("FAILED", line)
+    if len(wrong) > 20:
+        report.add("FAILED", f"{title}: {len(wrong) - 20} more")
+    for reason, count in refused.items():
+        report.say(f"        {title}: {count} refused: {reason}")
+    if done < len(trials):
+        report.add("skipped", title, f"{len(trials) - done} of {len(trials)}: no time left")
+    if done and not wrong:
+        report.check(True, title, f"{done - sum(refused.values())} runs equal serial bit for bit")
+    return not wrong and done == len(trials)
+
+
+def spread(machine, lists, limit):
+    """Lists of trials of one process each, side by side, over all GPUs."""
+    workers = min(len(lists), max(4, 2 * machine.gpus)) if machine.backend == "cuda" else 1
+    with ThreadPoolExecutor(workers) as pool:
+        jobs = [pool.submit(machine.trials.run, trials, 1, machine.clock, limit,
+                            {"CUDA_VISIBLE_DEVICES": visible(machine, i)}) for i, trials in enumerate(lists)]
+        found = {}
+        for job in jobs:
+            found.update(job.result())
+    return found
+
+
+def visible(machine, index):
+    import os  # pylint: disable=import-outside-toplevel
+    outer = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    names = outer or [str(i) for i in range(max(machine.gpus, 1))]
+    return names[index % min(len(names), max(machine.gpus, 1))]
+
+
+SERIAL = {}  # digests of serial on this backend, by key
+
+
+def samples(machine, report, _options):
+    """All ranks in one process."""
+    lists = []
+    for i, spec in enumerate(SMALL):
+        trials = []
+        for k, ranks in enumerate(RANKS):
+            trials += variants(machine, lambda mode, lower, s=spec, r=ranks: spec_trial(machine, s, r, mode, lower),
+                               ALONE, i + k)
+        lists.append(trials)
+    results = spread(machine, lists, machine.clock.left() * (0.6 if machine.full else 0.4))
+    for trials in lists:
+        compare(report, trials, results, trials[0]["name"].split(",")[0] + ", one process", SERIAL)
+
+
+def seeds(machine, first, count, ranks=1):
+    """The first seeds with at least so many ranks, and whether other backends give the same bits."""
+    found = []
+    out = subprocess.run([machine.program, "seeds", str(first), str(20 * count)], check=True, capture_output=True,
+                         text=True, env=machine.env).stdout
+    for line in out.splitlines():
+        seed, has, exact = (int(word) for word in line.split())
+        if has >= ranks:
+            found.append((seed, exact))
+    return found[:count]
+
+
+def agreement(machine, report, options):
+    """Random graphs, all ranks in one process; those without reductions equal the host's, too."""
+    count = 120 if machine.full else 16
+    lists = [[] for _ in range(8)]
+    for i, (seed, exact) in enumerate(seeds(machine, options.seed, count)):
+        trials = lists[i % len(lists)]
+        trials += variants(machine, lambda mode, lower, s=seed: random_trial(machine, s, mode, lower), ALONE, i)
+        if exact and machine.backend == "cuda":
+            trials.append({**random_trial(machine, seed, "serial", "", backend="host"),
+                           "name": f"random graph {seed}, serial on the host", "mode": "serial"})
+            trials[-1]["_host"] = True
+    lists = [trials for trials in lists if trials]
+    results = spread(machine, lists, machine.clock.left() * 0.5)
+    plain = [[t for t in trials if "_host" not in t] for trials in lists]
+    compare(report, sum(plain, []), results, f"{count} random graphs, one process", SERIAL)
+    host = [{**t, "mode": "on the host"} for t in sum(lists, []) if "_host" in t]
+    if host:
+        compare(report, host, results, f"{len(host)} random graphs on the host and on the GPU", SERIAL)
+
+
+def process_counts(machine):
+    """(processes, GPUs) of jobs with several processes."""
+    counts = [(2, 1)]
+    if machine.gpus >= 2:
+        counts = [(2, 2), (2, 1)]
+    if machine.gpus >= 4:
+        counts = [(4, 4), (2, 2), (2, 1)]
+    return counts
+
+
+def of_processes(machine, processes, gpus, options):
+    """Samples and random graphs; two processes on one GPU wait by memory operations only."""
+    lowerings = TOGETHER if gpus > 1 else ["signal=memop", "copy=engine,lanes=2", "lanes=2"]
+    many = machine.full or (processes, gpus) == process_counts(machine)[0]
+    trials = []
+    for i, spec in enumerate(SMALL if many else list(SMALL)[:3]):
+        for ranks in (processes, 7) if many and (machine.full or i % 3 == 0) else (processes,):
+            trials += variants(machine, lambda mode, lower, s=spec, r=ranks: spec_trial(machine, s, r, mode, lower),
+                               lowerings, i)
+    count = (60 if machine.full else 10) if many else 4
+    for i, (seed, _) in enumerate(seeds(machine, options.seed + 1000, count, processes)):
+        trials += variants(machine, lambda mode, lower, s=seed: random_trial(machine, s, mode, lower), lowerings, i)
+    return trials
+
+
+def processes(machine, report, options):
+    counts = process_counts(machine)
+    for i, (count, gpus) in enumerate(counts):
+        trials = of_processes(machine, count, gpus, options)
+        env = {}
+        if machine.backend == "cuda" and gpus < machine.gpus:
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(visible(machine, k) for k in range(gpus))
+        limit = machine.clock.left() * (0.5 if i == 0 else 0.3)
+        results = machine.trials.run(trials, count, machine.clock, limit, env)
+        compare(report, trials, results, f"{count} processes, {gpus} GPU{'s' * (gpus > 1)}")
+
+
+def starts(machine, report, _options):
+    """Several starts in a row, of 0 steps and of few; a plan that is left while it runs."""
+    spec, sets = "jacobi2d/jacobi2d", ["nx=130", "ny=103", "steps=150", "report=10"]
+    trials = [spec_trial(machine, spec, 2, "serial", "", sets)]
+    for mode in modes_of(machine):
+        for cut in ("0,0,-1", "1,0,1,-1", "63,-1", "64,-1", "65,7,64,-1", "128,1,-1"):
+            made = spec_trial(machine, spec, 2, mode, "", sets, starts=cut)
+            made["name"] += f" starts {cut}"
+            trials.append(made)
+    trials.append({**spec_trial(machine, spec, 2, "stream", "", ["nx=4096", "ny=4096", "steps=100000"], leaves=1),
+                   "name": "left while it runs"})
+    results = machine.trials.run(trials, 1, machine.clock, machine.clock.left() * 0.5)
+    last = trials.pop()
+    compare(report, trials, results, "several starts")
+    found = results.get(last["name"])
+    if found:
+        report.check(found["status"] == "ok", last["name"], " / ".join(found["messages"])[:200])
+
+
+def norms(machine, report, _options):
+    """Five significant digits of what NVIDIA's samples print, with a rank a GPU."""
+    spec, trials = "jacobi2d/jacobi2d", []
+    modes = [("stream", ""), ("graph", "")] if machine.backend == "cuda" else [("stream", "")]
+    sizes = (256, 1024, 4096) if machine.backend == "cuda" else (256,)
+    for n in sizes:
+        for mode, lower in modes:
+            made = spec_trial(machine, spec, machine.gpus, mode, lower, [f"nx={n}", f"ny={n}", "steps=901"], rows=1)
+            made["name"] = f"norms of {n} x {n}, {mode}"
+            trials.append({**made, "_n": n})
+    results = machine.trials.run(trials, machine.gpus, machine.clock, machine.clock.left() * 0.5)
+    table = (machine.samples / "jacobi2d" / "norms.csv").read_text().splitlines()
+    for trial in trials:
+        result = results.get(trial["name"])
+        if not result or result["status"] != "ok":
+            report.check(False, trial["name"], result and " / ".join(result["messages"])[:300] or "no result")
+            continue
+        printed = {row["step"]: row["norm"] for row in result["rows"]}
+        wrong, compared = [], 0
+        for line in (line.split(",") for line in table if line.startswith(f"{trial['_n']},{trial['_n']},")):
+            step, norm = int(line[2]), float(line[3])
+            fifth = 10.0 ** (math.floor(math.log10(norm)) - 4)
+            compared += 1
+            if abs(printed.get(step, math.inf) - norm) > 0.5 * fifth + 0.5e-6:  # norm has 6 decimals
+                wrong.append(f"step {step}: {printed.get(step)} is not {norm}")
+        report.check(compared == 5 and not wrong, trial["name"],
+                     "; ".join(wrong) or f"{compared} equal to 5 digits, {result['seconds'] / 901 * 1e6:.1f} us a step")
+
+
+def sanitizer(machine, report, _options):
+    """compute-sanitizer over small runs."""
+    from shutil import which  # pylint: disable=import-outside-toplevel
+    program = which("compute-sanitizer") or which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if not program or machine.backend != "cuda":
+        report.add("skipped", "sanitizer", "no compute-sanitizer")
+        return
+    specs = list(SMALL) if machine.full else ["jacobi2d/jacobi2d", "halo/halo", "mesh/mesh"]
+    few = {"jacobi2d/jacobi2d": ["nx=70", "ny=43", "steps=9", "report=3"], "halo/halo": ["nx=40", "ny=31", "steps=6", "report=3"],
+           "mesh/mesh": ["steps=6", "report=3"]}
+    trials = []
+    for spec in specs:
+        for mode in ("serial", "stream", "graph"):
+            trials.append(spec_trial(machine, spec, 2, mode, "steps=3" if mode == "graph" else "", few.get(spec)))
+    for tool in ("memcheck", "initcheck"):
+        limit = min(machine.clock.left() - 1, 240 if machine.full else 25)
+        if limit < 5:
+            report.add("skipped", tool, "no time left")
+            continue
+        done = machine.trials.command(trials, 1, [program, "--tool", tool, "--error-exitcode", "99"]).finish(limit)
+        summary = re.findall(r"ERROR SUMMARY: (\d+) error", done.out + done.err)
+        count = len(re.findall(r'"status": "ok"|mode graph cannot', done.out))
+        if done.timed_out and not re.search(r"=========\s+(Invalid|Uninit)", done.out + done.err):
+            report.add("skipped", tool, f"not ended after {limit:.0f} s, {count} runs without an error")
+            continue
+        first = next((line for line in (done.out + done.err).splitlines()
+                      if line.startswith("=========") and ("Invalid" in line or "Uninit" in line or "rror" in line)), "")
+        report.check(summary and set(summary) == {"0"} and count == len(trials), tool,
+                     f"{count} of {len(trials)} runs, errors: {summary}, {done.seconds:.0f} s; {first}"[:300])

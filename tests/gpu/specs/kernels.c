@@ -1,0 +1,46 @@
+/* Kernels of the specs that provoke faults. */
+
+PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, u), PEAL_WRITE(double, v))
+{
+    PEAL_FOR_1D(t, x) {
+        PEAL_AT(u, x) = (double)(x * x % 97);
+        PEAL_AT(v, x) = 0;
+    }
+}
+
+PEAL_KERNEL(start_one)(peal_tile t, PEAL_WRITE(double, u))
+{
+    PEAL_FOR_1D(t, x) {
+        PEAL_AT(u, x) = (double)(x * x % 97);
+    }
+}
+
+/* Counts to delay before it looks at its neighbours. */
+PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v), long delay)
+{
+    PEAL_FOR_1D(t, x) {
+        volatile long count = 0;
+        while (count < delay)
+            count = count + 1;
+        PEAL_AT(v, x) = 0.25 * PEAL_AT(u, x - 1) + 0.5 * PEAL_AT(u, x) + 0.3 * PEAL_AT(u, x + 1) +
+                        0.01 * (double)(x % 5);
+    }
+}
+
+PEAL_KERNEL(accept)(peal_tile t, PEAL_READ(double, v), PEAL_WRITE(double, u))
+{
+    PEAL_FOR_1D(t, x) {
+        PEAL_AT(u, x) = PEAL_AT(v, x);
+    }
+}
+
+/* For ever, if it is told to. */
+PEAL_KERNEL(spin)(peal_tile t, PEAL_UPDATE(double, u), long forever)
+{
+    PEAL_FOR_1D(t, x) {
+        volatile long on = forever;
+        while (on)
+            ;
+        PEAL_AT(u, x) += 1;
+    }
+}
