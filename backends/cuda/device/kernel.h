@@ -31,9 +31,14 @@
 #define __ldg(peal_address_) (*(peal_address_))
 #endif
 
-/* Blocks of that many threads that an SM is to hold: the copies at a task's end would take more
- * registers than most bodies, and fewer loads of these would be under way. */
+/* Blocks of that many threads that an SM is to hold. Plain kernels run long: more loads are under
+ * way with more blocks. The others have waits and copies in them, whose registers cost less than
+ * calls. */
+#ifdef PEAL_PLAIN
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4 };
+#else
+enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 2 };
+#endif
 
 typedef struct peal_tile {
     int lo[PEAL_AXES];

@@ -49,7 +49,7 @@ static __device__ __noinline__ void peal_record_(const peal_launch *launch, int 
 }
 
 /* Holds this thread until the word is there. False: given up. */
-static __device__ __noinline__ bool peal_wait_one_(const peal_launch *launch, int index)
+static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch, int index)
 {
     unsigned long long word = launch->wait[index].word, value = launch->wait[index].value;
     unsigned long long begin = 0;
@@ -82,7 +82,7 @@ static __device__ __noinline__ bool peal_wait_one_(const peal_launch *launch, in
 
 /* All threads of the block: waits for the words in the mask, a lane of the first warp for each.
  * False: given up, the block must end without counting itself. */
-static __device__ __noinline__ bool peal_wait_(const peal_launch *launch, unsigned mask)
+static __device__ __forceinline__ bool peal_wait_(const peal_launch *launch, unsigned mask)
 {
     int thread = peal_thread_(), threads = peal_block_threads_();
     int lanes = threads < 32 ? threads : 32;
@@ -290,9 +290,10 @@ peal_copy_share_(const peal_launch *launch, const peal_device_piece *staged, uns
     }
 }
 
-/* In the last block of a task: few registers matter more than many loads under way. */
-static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch,
-                                                   const peal_device_piece *staged)
+/* In the last block of a task. All of this is inlined: through a pointer, the launch's fields would
+ * be loads from memory, one after the other; by name they are constants. */
+static __device__ __forceinline__ void peal_copy_all_(const peal_launch *launch,
+                                                      const peal_device_piece *staged)
 {
     if (peal_block_threads_() >= 32)
         peal_copy_share_<2>(launch, staged, peal_thread_() / 32, peal_block_threads_() / 32,
@@ -351,7 +352,7 @@ static __device__ __forceinline__ void peal_send_(const peal_launch *)
 {
 }
 #else
-static __device__ __noinline__ void peal_send_(const peal_launch *launch)
+static __device__ __forceinline__ void peal_send_(const peal_launch *launch)
 {
     __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
 
