@@ -215,7 +215,7 @@ static void try(const trial *t, peal_session *session, const char *folder, row_l
                 outcome *result, FILE *out)
 {
     peal_backend_hooks hooks = {.first_message = t->first_message};
-    peal_plan_options options = {.size = sizeof(options),
+    peal_plan_options options = {.size_bytes = sizeof(options),
                                  .mode = t->mode,
                                  .backend = t->backend,
                                  .lowering = t->lower,

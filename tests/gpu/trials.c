@@ -41,7 +41,7 @@ static peal_status run_lines(peal_session *session, const char *folder, FILE *li
 static int be_member(const char *folder, const char *path)
 {
     peal_session *session;
-    peal_session_desc desc = {.size = sizeof(desc),
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = 20,
                               .log_level = PEAL_LOG_ERROR,
                               .log = stderr};
