@@ -25,6 +25,7 @@ struct peal_device {
     bool has_descriptors; /* ... that can be passed on as file descriptors */
     bool has_memops;      /* 64-bit memory operations on streams */
     bool has_cooperative; /* cooperative launches */
+    bool lost;            /* it does not end what it runs: no call may wait for it any more */
 };
 
 /* device.c */

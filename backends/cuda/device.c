@@ -85,7 +85,8 @@ void cuda_device_close(peal_device *device)
 {
     if (!device)
         return;
-    device->driver->cuDevicePrimaryCtxRelease_(device->device);
+    if (!device->lost)
+        device->driver->cuDevicePrimaryCtxRelease_(device->device);
     free(device);
 }
 

@@ -11,7 +11,7 @@ static inline cuda_lane *cuda_lane_at(cuda_rank *rank, int lane)
 
 /* group.c */
 /* After something was put onto a lane: the host stays near. */
-bool cuda_mark(cuda_rank *rank, cuda_lane *lane);
+bool cuda_mark(cuda_rank *rank, cuda_lane *lane, int op);
 /* Other lanes may wait for the op's instance that the walk has just passed; it is on its lane. */
 bool cuda_publish(cuda_rank *rank, cuda_lane *lane, int index);
 /* The lane's group; a new one, ready for waits, if there is none. */

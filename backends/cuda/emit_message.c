@@ -43,9 +43,10 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
         result = plan->driver->cuStreamWriteValue64_(lane->stream, op->word, value, 0);
     if (result)
         return cuda_broken(plan, result, op, op->channel->edge);
-    if (waits && !plan->capturing)
-        cuda_note_wait(plan, op->word, value);
-    return cuda_mark(rank, lane) && cuda_publish(rank, lane, (int)(op - rank->op));
+    if (waits)
+        cuda_note_put(rank, lane, (int)(op - rank->op), op->word, value);
+    return cuda_mark(rank, lane, (int)(op - rank->op)) &&
+           cuda_publish(rank, lane, (int)(op - rank->op));
 }
 
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
@@ -86,27 +87,18 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
  * depends on are counted among them. */
 static bool send_after(const cuda_rank *rank, cuda_group *group, int index)
 {
-    const peal_op *op = &rank->schedule->op[index];
-    bool sends = group->launch.list_count > 0;
+    unsigned waits, boxes;
 
     if (group->closed)
         return false;
-    for (int i = 0; i < op->dependence_count; i++) {
-        int other = op->dependence[i].op, place = rank->place[other];
-        if (!place || rank->op[other].lane != rank->op[index].lane || op->dependence[i].lag > 0)
-            continue;
-        unsigned bits = group->op_bits[place - 1];
-        bool tiles = rank->schedule->op[other].kind == PEAL_OP_LAUNCH;
-        for (int b = 0; b < group->launch.box_count; b++) {
-            if (tiles && bits >> b & 1)
-                group->launch.box[b].sends = 1;
-            if (!tiles && group->launch.box[b].sends)
-                group->launch.box[b].waits |=
-                    rank->schedule->op[other].kind == PEAL_OP_WAIT ? bits : 0;
-        }
-        sends = sends || (tiles && bits);
+    cuda_depends_within(rank, group, index, &waits, &boxes);
+    for (int b = 0; b < group->launch.box_count; b++) {
+        if (boxes >> b & 1)
+            group->launch.box[b].sends = 1;
+        if (group->launch.box[b].sends)
+            group->launch.box[b].waits |= waits;
     }
-    return sends;
+    return group->launch.list_count > 0 || boxes;
 }
 
 bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
@@ -215,7 +207,8 @@ static bool copy_by_engine(cuda_rank *rank, cuda_op *op, const peal_walk_frame *
         if (result)
             return cuda_broken(plan, result, op, op->source->label);
     }
-    return cuda_mark(rank, lane) && cuda_publish(rank, lane, (int)(op - rank->op));
+    return cuda_mark(rank, lane, (int)(op - rank->op)) &&
+           cuda_publish(rank, lane, (int)(op - rank->op));
 }
 
 bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame)

@@ -129,7 +129,8 @@ static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
                 return cuda_fail(plan, PEAL_STATUS_INTERNAL);
         rank->dry = false;
         rank->walk.position = rank->schedule->step.first;
-        CUresult result = plan->driver->cuMemsetD8_(rank->words + 8, 0, sizeof(unsigned));
+        CUresult result =
+            plan->driver->cuMemsetD8Async_(rank->words + 8, 0, sizeof(unsigned), cuda_origin(plan));
         if (result)
             return cuda_broken(plan, result, NULL, "the stop word");
         plan->graphs->word[r] = rank->walk.counter[0];

@@ -5,20 +5,22 @@
 
 /* ---- launching ---- */
 
-/* The host stays near: after so many launches there is a mark, and the eighth last has passed. */
-bool cuda_mark(cuda_rank *rank, cuda_lane *lane)
+/* After so many launches there is a mark; the walk goes on once the eighth last has passed
+ * (cuda_is_near). Memory operations are marked more often, so that a report can tell which of them
+ * a lane has come to: their values come round again. */
+bool cuda_mark(cuda_rank *rank, cuda_lane *lane, int op)
 {
-    enum { EVERY = 48 };
+    enum { EVERY = 48, EVERY_MEMOP = 16 };
     cuda_plan *plan = rank->plan;
+    int every = plan->lowering.signal == CUDA_SIGNAL_MEMOP ? EVERY_MEMOP : EVERY;
 
     plan->launches++;
-    if (plan->capturing || ++lane->since_mark < EVERY)
+    cuda_note_put(rank, lane, op, 0, 0);
+    if (plan->capturing || ++lane->since_mark < every)
         return true;
     lane->since_mark = 0;
-    CUevent mark = lane->mark[lane->marks % CUDA_MARKS];
-    if (lane->marks >= CUDA_MARKS && !cuda_await_event(plan, mark))
-        return false;
-    lane->marks++;
+    lane->mark_note[lane->marks % CUDA_MARKS] = lane->notes;
+    CUevent mark = lane->mark[lane->marks++ % CUDA_MARKS];
     CUresult result = plan->driver->cuEventRecord_(mark, lane->stream);
     return !result || cuda_broken(plan, result, NULL, "a mark");
 }
@@ -108,7 +110,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane)
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);
-    return cuda_mark(rank, lane);
+    return cuda_mark(rank, lane, launch->op);
 }
 
 bool cuda_flush(cuda_rank *rank, int number)
@@ -208,7 +210,11 @@ bool cuda_await_lanes(cuda_rank *rank, int index)
         if (!does_work(&rank->schedule->op[d->op]) || rank->op[d->op].lane == number ||
             passed <= (uint64_t)d->lag)
             continue;
-        if (lane->group.kind > CUDA_GROUP_WAITS && !cuda_flush(rank, number))
+        /* A flag that the group writes must not wait for the other lane, whose work may be waiting
+         * for a peer that waits for the flag. */
+        if ((lane->group.kind > CUDA_GROUP_WAITS ||
+             (lane->group.kind == CUDA_GROUP_WAITS && lane->group.launch.write_count > 0)) &&
+            !cuda_flush(rank, number))
             return false;
         if (!wait_for_lane(rank, lane, d->op, passed - (uint64_t)d->lag))
             return false;

@@ -264,6 +264,10 @@ static void release(peal_device *device, peal_device_memory *memory)
 {
     if (!memory->handle)
         return;
+    if (device->lost) { /* it ends with the process */
+        *memory = (peal_device_memory){.descriptor = -1};
+        return;
+    }
     CUcontext previous = cuda_enter(device);
     destroy_block(device, memory->handle);
     cuda_leave(device, previous);

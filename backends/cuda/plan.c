@@ -116,6 +116,10 @@ static peal_status warm_up(cuda_plan *plan)
     memset(&launch, 0, sizeof(launch));
     launch.stop = plan->words_device + 16;
     result = driver->cuMemcpyHtoD_(launch.stop, &one, sizeof(one));
+    /* The streams wait for nothing that was put onto the default one: words and tables, too, are
+     * there from now on. */
+    if (!result)
+        result = driver->cuCtxSynchronize_();
     for (int b = 0; b < CUDA_BUILTIN_COUNT && !result; b++)
         result = driver->cuLaunchKernel_(cuda_kernels_builtin(plan->kernels, (cuda_builtin)b), 1, 1,
                                          1, 32, 1, 1, 0, stream, parameter, NULL);
@@ -161,6 +165,8 @@ static peal_status arm(cuda_plan *plan)
         status = cuda_plan_upload(plan);
     if (!status)
         status = create_lanes(plan);
+    if (!status)
+        status = cuda_rescue_create(plan);
     if (!status)
         status = warm_up(plan);
     if (!status && plan->desc.mode == PEAL_MODE_GRAPH)
@@ -277,6 +283,14 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
                 driver->cuEventDestroy_(rank->op[i].event[k]);
 }
 
+/* Nothing of it is used any more; what the device holds ends with the process. */
+static void destroy_lost(cuda_plan *plan)
+{
+    peal_diagnostics_destroy(plan->late);
+    peal_arena_destroy(plan->arena);
+    free(plan);
+}
+
 void cuda_plan_destroy(cuda_plan *plan)
 {
     if (!plan)
@@ -287,7 +301,12 @@ void cuda_plan_destroy(cuda_plan *plan)
         atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
         pthread_join(plan->thread, NULL);
     }
+    if (plan->device->lost) {
+        destroy_lost(plan);
+        return;
+    }
     cuda_graphs_destroy(plan);
+    cuda_rescue_destroy(plan);
     for (int r = 0; r < plan->rank_count; r++)
         destroy_rank(plan, &plan->rank[r]);
     cuda_mapped_destroy(plan);

@@ -22,6 +22,14 @@ typedef struct cuda_rank cuda_rank;
 
 enum { CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
 
+/* Something that was put onto a lane: what a report of a stall looks through. */
+typedef struct cuda_note {
+    int op;
+    int64_t step;     /* in a graph: from its begin */
+    CUdeviceptr word; /* a wait by memory operation for `value`; else 0 */
+    uint64_t value;
+} cuda_note;
+
 /* How WRITE and WAIT, and copies, are put onto a lane. */
 typedef enum cuda_signal { CUDA_SIGNAL_FUSED, CUDA_SIGNAL_KERNEL, CUDA_SIGNAL_MEMOP } cuda_signal;
 typedef enum cuda_copy { CUDA_COPY_KERNEL, CUDA_COPY_ENGINE } cuda_copy;
@@ -112,8 +120,11 @@ typedef struct cuda_lane {
     CUstream stream;
     cuda_group group;
     CUevent mark[CUDA_MARKS]; /* a ring: the host stays near */
-    uint64_t marks;
+    uint64_t marks, marks_passed;
+    uint64_t mark_note[CUDA_MARKS]; /* notes at that mark */
     int since_mark;
+    cuda_note *note, *held_note; /* rings of CUDA_NOTES; held: by the graph */
+    uint64_t notes, held_notes;
     CUevent join;
     CUdeviceptr arrived; /* word of the launches on this lane */
 } cuda_lane;
@@ -144,6 +155,7 @@ struct cuda_rank {
     bool stop;
     bool at_end; /* of an iteration whose verdict is awaited */
     bool dry;    /* verdicts are not looked at */
+    int drains;  /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
     int *place;  /* by op: 1 + place in its lane's group; 0: none */
     int *final_binding;
 };
@@ -186,11 +198,8 @@ struct cuda_plan {
     double last_progress;
     uint64_t seen_steps;
     uint64_t launches;
-    struct {
-        CUdeviceptr word;
-        uint64_t value;
-    } noted[CUDA_NOTES]; /* latest waits by memory operation */
-    uint64_t notes;
+    CUstream rescue;     /* for words, when other streams wait */
+    uint64_t *read_word; /* pinned: where a word is read to */
     size_t row_items;    /* in a row's slot */
     unsigned graph_half; /* of the slots of rows: which graph is captured */
     unsigned graph_rows; /* that it prints */
@@ -234,9 +243,25 @@ void cuda_row_out(cuda_plan *plan, const cuda_row *row, int64_t first_step);
 /* files.c: `load` and `save`, on host memory. */
 bool cuda_file_run(cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame);
 
+/* stall.c */
+/* Notes what was put onto a lane; word 0: no wait by memory operation. */
+void cuda_note_put(cuda_rank *rank, cuda_lane *lane, int op, CUdeviceptr word, uint64_t value);
+/* E661: what was awaited, as far as can be told. */
+void cuda_report_stall(cuda_plan *plan);
+
+/* release.c */
+peal_status cuda_rescue_create(cuda_plan *plan);
+void cuda_rescue_destroy(cuda_plan *plan);
+/* A word of device memory, while other streams wait. False: it cannot be read. */
+bool cuda_rescue_read(cuda_plan *plan, CUdeviceptr word, uint64_t *value);
+/* After a failure: lets everything on the streams end. What does not end makes the device lost. */
+void cuda_release(cuda_plan *plan);
+
 /* watch.c */
 bool cuda_synchronise(cuda_rank *rank, int index);
-void cuda_note_wait(cuda_plan *plan, CUdeviceptr word, uint64_t value);
+/* Whether what a rank waits for on the device, in `sync`, or because it is far ahead, is over. */
+bool cuda_is_near(cuda_rank *rank, bool *near);
+void cuda_stop_device(cuda_plan *plan);
 double cuda_clock(void);
 bool cuda_fail(cuda_plan *plan, peal_status status);
 /* A driver call failed while `what` (an op's label) was put onto its lane. Always false. */

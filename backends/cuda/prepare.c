@@ -357,6 +357,8 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
         rank->lane[l].group.op_bits =
             PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+        rank->lane[l].note = PEAL_ARENA_ARRAY(plan->arena, cuda_note, CUDA_NOTES);
+        rank->lane[l].held_note = PEAL_ARENA_ARRAY(plan->arena, cuda_note, CUDA_NOTES);
     }
     status = prepare_events(rank);
     return status ? status : prepare_first_message(rank);

@@ -1,25 +1,51 @@
 /* Walks all ranks of the process, in turn, and puts what they do onto lanes.
  *
  * A rank goes on until its iteration is over, or until it waits for a message of another rank of
- * the process that has not been put onto a lane yet, or for a verdict that the device has not
- * given. So what is put onto lanes depends only on what was put there before. */
+ * the process that has not been put onto a lane yet, or for the device: a verdict that it has not
+ * given, or work that the walk may not be too far ahead of. The host never waits for the device in
+ * one rank's turn: the device may be waiting for another's. So what is put onto lanes depends only
+ * on what was put there before. */
 #include "backends/cuda/run.h"
 
 #include <string.h>
 
-typedef enum advance { ADVANCED, WAITS_FOR_RANK, WAITS_FOR_VERDICT, FINISHED, FAILED } advance;
+typedef enum advance { ADVANCED, WAITS_FOR_RANK, WAITS_FOR_DEVICE, FINISHED, FAILED } advance;
+
+/* Whether the next op is work of the host, which begins when the rank's lanes are idle. */
+static bool is_file(const cuda_rank *rank)
+{
+    const cuda_op *op = &rank->op[rank->walk.position];
+    return op->task && (op->task->kind == PEAL_TASK_LOAD || op->task->kind == PEAL_TASK_SAVE);
+}
+
+static bool is_idle(cuda_rank *rank, bool *idle)
+{
+    *idle = true;
+    if (!cuda_flush_all(rank))
+        return false;
+    for (int l = 0; l < rank->lanes && *idle; l++) {
+        rank->drains = 1 + l;
+        if (!cuda_is_near(rank, idle))
+            return false;
+    }
+    return true;
+}
 
 /* To the end of the section, of an iteration, or to something that has to be waited for. */
 static advance advance_in(cuda_rank *rank, const peal_section *section)
 {
-    bool moved = false;
+    bool moved = false, near;
 
     for (;;) {
+        if (!cuda_is_near(rank, &near))
+            return FAILED;
+        if (!near)
+            return moved ? ADVANCED : WAITS_FOR_DEVICE;
         switch (peal_walk_next(&rank->walk, section)) {
         case PEAL_WALK_END:
             return FINISHED;
         case PEAL_WALK_BLOCKED:
-            return moved ? ADVANCED : WAITS_FOR_VERDICT;
+            return moved ? ADVANCED : WAITS_FOR_DEVICE;
         case PEAL_WALK_FAILED:
             if (!rank->plan->status)
                 cuda_fail(rank->plan, PEAL_STATUS_SPEC);
@@ -27,6 +53,10 @@ static advance advance_in(cuda_rank *rank, const peal_section *section)
         default:
             break;
         }
+        if (is_file(rank) && !is_idle(rank, &near))
+            return FAILED;
+        if (!near)
+            return moved ? ADVANCED : WAITS_FOR_DEVICE;
         if (!cuda_emit_is_ready(rank))
             return moved ? ADVANCED : WAITS_FOR_RANK;
         if (!cuda_emit(rank))
@@ -53,7 +83,7 @@ static advance advance_steps(cuda_rank *rank)
     case PEAL_WALK_OP:
         break;
     case PEAL_WALK_BLOCKED:
-        return WAITS_FOR_VERDICT;
+        return WAITS_FOR_DEVICE;
     default:
         cuda_fail(rank->plan, PEAL_STATUS_SPEC);
         return FAILED;
@@ -86,13 +116,13 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
     unsigned polls = 0;
 
     for (;;) {
-        bool moved = false, verdict = false, done = true;
+        bool moved = false, device = false, done = true;
         for (int r = 0; r < plan->rank_count; r++) {
             advance state = next(&plan->rank[r]);
             if (state == FAILED)
                 return false;
             moved = moved || state == ADVANCED;
-            verdict = verdict || state == WAITS_FOR_VERDICT;
+            device = device || state == WAITS_FOR_DEVICE;
             done = done && state == FINISHED;
         }
         if (done)
@@ -103,8 +133,12 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
                 return false;
             continue;
         }
-        if (!verdict)
+        if (!device)
             return stuck(plan);
+        /* What the device waits for may be in what has not been launched yet. */
+        for (int r = 0; r < plan->rank_count; r++)
+            if (!cuda_flush_all(&plan->rank[r]))
+                return false;
         if (!cuda_rows_out(plan, false) || !cuda_look(plan, &polls))
             return false;
     }
@@ -222,7 +256,8 @@ void *cuda_run_thread(void *user)
     plan->driver->cuCtxSetCurrent_(plan->device->context);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     plan->begin = plan->last_progress = cuda_clock();
-    run(plan);
+    if (!run(plan))
+        cuda_release(plan);
     plan->end = cuda_clock();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     plan->cpu = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);

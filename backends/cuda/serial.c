@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { ROWS = 8 /* points a thread in tiles of free shape */ };
 
@@ -25,6 +26,7 @@ struct cuda_serial {
     peal_device *device;
     CUstream stream;
     _Atomic int *abort_word;
+    int64_t deadline_ns;
     peal_device_control *control; /* pinned, for the device too */
     tile_caller *callers;
     peal_diagnostics *diagnostics;
@@ -95,12 +97,45 @@ static void fail(const tile_caller *caller, CUresult result, const char *call)
 {
     cuda_serial *serial = caller->serial;
     int none = 0;
+    serial->device->lost |= result == CUDA_ERROR_LAUNCH_TIMEOUT;
     if (!serial->error) {
         serial->error = result;
         serial->call = call;
         serial->failed = caller;
     }
-    atomic_compare_exchange_strong(serial->abort_word, &none, PEAL_STATUS_DEVICE);
+    atomic_compare_exchange_strong(serial->abort_word, &none,
+                                   result == CUDA_ERROR_LAUNCH_TIMEOUT ? PEAL_STATUS_DEADLINE
+                                                                       : PEAL_STATUS_DEVICE);
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* A kernel that never ends must not hold the host: CUDA_ERROR_LAUNCH_TIMEOUT once the deadline has
+ * passed or the job was aborted and the kernel goes on all the same. */
+static CUresult await_tile(const cuda_serial *serial)
+{
+    enum { POLLS_A_LOOK = 256 };
+    const peal_cuda_driver *driver = serial->device->driver;
+    double begin = 0, limit = 1e-9 * (double)serial->deadline_ns;
+    CUresult result;
+
+    for (unsigned polls = 1; (result = driver->cuStreamQuery_(serial->stream)); polls++) {
+        if (result != CUDA_ERROR_NOT_READY)
+            return result;
+        if (polls % POLLS_A_LOOK)
+            continue;
+        double now = now_s();
+        begin = begin > 0 ? begin : now;
+        if ((limit > 0 && now - begin > limit) ||
+            (atomic_load(serial->abort_word) && now - begin > 1.5))
+            return CUDA_ERROR_LAUNCH_TIMEOUT;
+    }
+    return CUDA_SUCCESS;
 }
 
 static void run_tile(const peal_call *call, bool partials)
@@ -127,9 +162,9 @@ static void run_tile(const peal_call *call, bool partials)
         fail(caller, result, "cuLaunchKernel");
         return;
     }
-    result = driver->cuStreamSynchronize_(serial->stream);
+    result = await_tile(serial);
     if (result)
-        fail(caller, result, "cuStreamSynchronize");
+        fail(caller, result, "cuStreamQuery");
 }
 
 static void run_full(const peal_call *call)
@@ -197,6 +232,7 @@ peal_status cuda_serial_create(const peal_backend_desc *desc, cuda_serial **out)
         return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
     serial->device = desc->device;
     serial->abort_word = desc->abort_word;
+    serial->deadline_ns = desc->deadline_ns;
     serial->diagnostics = desc->diagnostics;
     peal_status status = prepare(serial, desc);
     if (status)
@@ -224,6 +260,10 @@ peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
     char what[120];
     snprintf(what, sizeof(what), "task '%s' of rank %d", task->name,
              serial->failed->schedule->rank);
+    if (serial->error == CUDA_ERROR_LAUNCH_TIMEOUT)
+        return peal_report(serial->diagnostics, PEAL_E661, task->source,
+                           "a kernel that does not end? --deadline sets the limit",
+                           "%s: no progress for %.1f s", what, 1e-9 * (double)serial->deadline_ns);
     return cuda_failed(serial->diagnostics, task->source, serial->error, serial->call, what);
 }
 
@@ -250,11 +290,12 @@ void cuda_serial_destroy(cuda_serial *serial)
     CUcontext previous = cuda_enter(serial->device);
     if (serial->host)
         peal_backend_host.destroy(serial->host);
-    if (serial->kernels)
+    bool lost = serial->device->lost;
+    if (serial->kernels && !lost)
         cuda_kernels_destroy(serial->kernels);
-    if (serial->stream)
+    if (serial->stream && !lost)
         driver->cuStreamDestroy_(serial->stream);
-    if (serial->control)
+    if (serial->control && !lost)
         driver->cuMemFreeHost_(serial->control);
     while (serial->callers) {
         tile_caller *next = serial->callers->next;

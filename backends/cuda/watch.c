@@ -20,7 +20,7 @@ bool cuda_is_aborted(const cuda_plan *plan)
 }
 
 /* Waits in kernels read this; nobody writes a flag after it. */
-static void stop_device(cuda_plan *plan)
+void cuda_stop_device(cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)
         if (plan->rank[r].control)
@@ -33,7 +33,7 @@ bool cuda_fail(cuda_plan *plan, peal_status status)
 
     if (!plan->status)
         plan->status = status;
-    stop_device(plan);
+    cuda_stop_device(plan);
     atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
     return false;
 }
@@ -92,38 +92,6 @@ static bool look_at_records(cuda_plan *plan)
     return true;
 }
 
-/* ---- words that memory operations wait for ---- */
-
-void cuda_note_wait(cuda_plan *plan, CUdeviceptr word, uint64_t value)
-{
-    plan->noted[plan->notes % CUDA_NOTES].word = word;
-    plan->noted[plan->notes++ % CUDA_NOTES].value = value;
-}
-
-/* Nothing has moved for the deadline, and no kernel says why. Which rank and op it is cannot be
- * read off streams; the least that was not done is named by the steps of each rank. */
-static bool report_stall(cuda_plan *plan)
-{
-    for (int r = 0; r < plan->rank_count; r++) {
-        const cuda_rank *rank = &plan->rank[r];
-        for (int l = 0; l < rank->lanes; l++) {
-            const cuda_lane *lane = &rank->lane[l];
-            if (plan->driver->cuStreamQuery_(lane->stream) != CUDA_ERROR_NOT_READY)
-                continue;
-            const peal_op *op = &rank->schedule->op[lane->group.launch.op];
-            peal_report(
-                plan->late, PEAL_E661, op->source,
-                "a kernel that does not end, or a message that does not come; --deadline "
-                "sets the limit",
-                "rank %d, lane %d: no progress for %.1f s; the last that was put onto it is "
-                "`%s` of step %lld",
-                rank->schedule->rank, l, (double)plan->desc.deadline_ns * 1e-9,
-                label_of(rank, lane->group.launch.op), (long long)rank->walk.counter[0]);
-        }
-    }
-    return cuda_fail(plan, PEAL_STATUS_DEADLINE);
-}
-
 /* ---- waiting ---- */
 
 static void relax(unsigned *polls)
@@ -155,7 +123,7 @@ bool cuda_look(cuda_plan *plan, unsigned *polls)
     if (!look_at_records(plan))
         return false;
     if (cuda_is_aborted(plan)) {
-        stop_device(plan);
+        cuda_stop_device(plan);
         return cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
     }
     if (steps != plan->seen_steps) {
@@ -164,8 +132,10 @@ bool cuda_look(cuda_plan *plan, unsigned *polls)
     }
     /* A wait in a kernel notices the deadline itself and knows more: it is given a little longer.
      */
-    if (deadline > 0 && cuda_clock() - plan->last_progress > 1.25 * deadline + 0.5)
-        return report_stall(plan);
+    if (deadline > 0 && cuda_clock() - plan->last_progress > 1.25 * deadline + 0.5) {
+        cuda_report_stall(plan);
+        return cuda_fail(plan, PEAL_STATUS_DEADLINE);
+    }
     relax(polls);
     return true;
 }
@@ -205,14 +175,54 @@ bool cuda_drain_lane(cuda_plan *plan, CUstream stream)
     }
 }
 
+/* In `sync`. The lane is not drained here: what it waits for may depend on another rank of this
+ * process, whose turn comes first (cuda_is_near). */
 bool cuda_synchronise(cuda_rank *rank, int index)
 {
     const cuda_op *op = &rank->op[index];
 
     if (!cuda_flush(rank, op->lane))
         return false;
-    /* A WAIT must not hold the host while other ranks of the process still have to send. */
-    if (op->source->kind == PEAL_OP_WAIT || op->source->kind == PEAL_OP_WRITE)
+    if (op->source->kind != PEAL_OP_WAIT && op->source->kind != PEAL_OP_WRITE)
+        rank->drains = 1 + op->lane;
+    return true;
+}
+
+/* Passed: true; not yet: false and *ok; else reported. */
+static bool has_passed(cuda_plan *plan, CUresult result, bool *ok)
+{
+    *ok = result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ||
+          cuda_broken(plan, result, NULL, "the work before");
+    if (result == CUDA_SUCCESS)
+        plan->last_progress = cuda_clock();
+    return result == CUDA_SUCCESS;
+}
+
+bool cuda_is_near(cuda_rank *rank, bool *near)
+{
+    cuda_plan *plan = rank->plan;
+    const peal_cuda_driver *driver = plan->driver;
+    bool ok = true;
+
+    *near = true;
+    if (plan->capturing || rank->dry)
         return true;
-    return cuda_drain_lane(rank->plan, rank->lane[op->lane].stream);
+    if (rank->drains) {
+        *near = has_passed(plan, driver->cuStreamQuery_(rank->lane[rank->drains - 1].stream), &ok);
+        rank->drains = *near ? 0 : rank->drains;
+    }
+    if (plan->rows - plan->rows_out >= CUDA_ROWS / 2 - 1) {
+        ok = cuda_rows_out(plan, false);
+        *near = *near && plan->rows - plan->rows_out < CUDA_ROWS / 2 - 1;
+    }
+    for (int l = 0; l < rank->lanes && ok && *near; l++) {
+        cuda_lane *lane = &rank->lane[l];
+        while (lane->marks - lane->marks_passed >= CUDA_MARKS && ok && *near) {
+            *near =
+                has_passed(plan, driver->cuEventQuery_(lane->mark[lane->marks_passed % CUDA_MARKS]),
+                           &ok);
+            lane->marks_passed += *near;
+        }
+    }
+    return ok;
 }
