@@ -20,9 +20,14 @@
 
 enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_FAILURES = 8, RANKS_HANG = 3 };
 
-/* Seconds without progress: of peal's own waits, and of anything. */
-#define RANKS_DEADLINE_S 6.0
-#define RANKS_PATIENCE_S 12.0
+/* Seconds without progress until all are ended: PEAL_BENCH_PATIENCE_S, 16 by default; peal's own
+ * waits end after half of it, with more to say. */
+static inline double ranks_patience_s(void)
+{
+    const char *text = getenv("PEAL_BENCH_PATIENCE_S");
+    const double seconds = text ? atof(text) : 16;
+    return seconds > 0 ? seconds : 16;
+}
 
 typedef struct ranks_shared {
     pthread_barrier_t barrier;
@@ -126,7 +131,7 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
                                                 .user = r};
     const peal_session_desc desc = {.size = sizeof(desc),
                                     .bootstrap = &bootstrap,
-                                    .deadline_s = RANKS_DEADLINE_S,
+                                    .deadline_s = 0.5 * ranks_patience_s(),
                                     .log_level = PEAL_LOG_ERROR,
                                     .log = stderr};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -151,6 +156,7 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
  * that failed returned. */
 static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared)
 {
+    const double patience_s = ranks_patience_s();
     long beat = -1;
     double since = 0;
     int left = size, result = 0;
@@ -165,9 +171,9 @@ static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared
             beat = shared->beat;
             since = bench_now_ns();
         }
-        bool failed = one == 0 && bench_now_ns() - since > RANKS_PATIENCE_S * 1e9;
+        bool failed = one == 0 && bench_now_ns() - since > patience_s * 1e9;
         if (failed && result == 0) {
-            fprintf(stderr, "nothing moved for %.0f s\n", RANKS_PATIENCE_S);
+            fprintf(stderr, "nothing moved for %.0f s\n", patience_s);
             result = PEAL_STATUS_DEADLINE;
         }
         for (int i = 0; i < size && one > 0; i++) {

@@ -18,9 +18,10 @@ FOLDER = tempfile.TemporaryDirectory()
 
 def run(program, *words, **more):
     """Exit code and the JSON lines."""
-    env = {**os.environ, "PEAL_BENCH_BATCH_MS": "0.1", "XDG_CACHE_HOME": FOLDER.name,
+    env = {**os.environ, "PEAL_BENCH_BATCH_MS": "0.1", "PEAL_BENCH_PATIENCE_S": "120",
+           "XDG_CACHE_HOME": FOLDER.name,
            "STANDIN_RECORD": os.path.join(FOLDER.name, "record"), **more}
-    done = subprocess.run([program, *words], env=env, capture_output=True, text=True, check=False, timeout=200)
+    done = subprocess.run([program, *words], env=env, capture_output=True, text=True, check=False, timeout=280)
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
