@@ -221,7 +221,7 @@ static void run_job(ranks *r, int index, void *user)
     } else {
         snprintf(variant, sizeof(variant), "%s, %s", words[j->style], j->way->name);
     }
-    if (!ways_begin(r, j->way, j->test->test, variant)) {
+    if (!ways_begin(r, j->floor || ways_wants(j->way, variant), j->test->test, variant)) {
         return;
     }
     bench_result result = {"gpu_halo", j->test->test, "peal", variant, "peal", 0, {0}, true, 0};

@@ -127,7 +127,7 @@ static void run_job(ranks *r, int index, void *user)
     char test[48], variant[64];
     snprintf(test, sizeof(test), "%ld/%d%s", j->truth->n, r->size, j->norm ? "/norm" : "");
     snprintf(variant, sizeof(variant), "%s, %s", j->body->name, j->way->name);
-    if (!ways_begin(r, j->way, test, variant)) {
+    if (!ways_begin(r, ways_wants(j->way, variant), test, variant)) {
         return;
     }
     bench_result result = {"gpu_jacobi", test, "peal", variant, "peal", 0, {0}, true, 0};

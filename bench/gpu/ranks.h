@@ -18,11 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_RESTARTS = 8 };
+enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_FAILURES = 8, RANKS_HANG = 3 };
 
-/* Seconds without progress: of peal's own waits, and of anything. */
-#define RANKS_DEADLINE_S 6.0
-#define RANKS_PATIENCE_S 12.0
+/* Seconds without progress until all are ended: PEAL_BENCH_PATIENCE_S, 16 by default; peal's own
+ * waits end after half of it, with more to say. */
+static inline double ranks_patience_s(void)
+{
+    const char *text = getenv("PEAL_BENCH_PATIENCE_S");
+    const double seconds = text ? atof(text) : 16;
+    return seconds > 0 ? seconds : 16;
+}
 
 typedef struct ranks_shared {
     pthread_barrier_t barrier;
@@ -31,6 +36,8 @@ typedef struct ranks_shared {
     _Atomic int job;   /* that is under way */
     _Atomic long beat; /* grows as long as something moves */
     char what[160];    /* the job, for messages */
+    _Atomic int told;  /* somebody has said why it failed */
+    char why[320];
 } ranks_shared;
 
 typedef struct ranks {
@@ -83,10 +90,31 @@ static inline int ranks_allgather(void *user, const void *mine, size_t bytes, vo
     return 0;
 }
 
+/* Keeps the first error of the session, or the status, as text that JSON takes as it is. */
+static inline void ranks_tell(const ranks *r, peal_status status, const char *what)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    if (!stream || r->shared->told++ > 0) {
+        return;
+    }
+    peal_session_print_diagnostics(r->session, stream, 0);
+    fclose(stream);
+    const char *error = strstr(text, "error: ");
+    snprintf(r->shared->why, sizeof(r->shared->why), "rank %d, %s: %s: %.*s", r->rank, what,
+             peal_status_name(status), error ? (int)strcspn(error, "\n") : 0, error ? error : "");
+    for (char *c = r->shared->why; *c; c++) {
+        *c = *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '\'' : *c;
+    }
+    free(text);
+}
+
 /* Ends this process, and so all of them, with what the session has to say unless status is fine. */
 static inline void ranks_require(const ranks *r, peal_status status, const char *what)
 {
     if (status != PEAL_STATUS_OK) {
+        ranks_tell(r, status, what);
         peal_session_print_diagnostics(r->session, stderr, 3);
         fprintf(stderr, "rank %d: %s: %s\n", r->rank, what, peal_status_name(status));
         fflush(NULL);
@@ -103,7 +131,7 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
                                                 .user = r};
     const peal_session_desc desc = {.size_bytes = sizeof(desc),
                                     .bootstrap = &bootstrap,
-                                    .deadline_s = RANKS_DEADLINE_S,
+                                    .deadline_s = 0.5 * ranks_patience_s(),
                                     .log_level = PEAL_LOG_ERROR,
                                     .log = stderr};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -128,6 +156,7 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
  * that failed returned. */
 static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared)
 {
+    const double patience_s = ranks_patience_s();
     long beat = -1;
     double since = 0;
     int left = size, result = 0;
@@ -142,9 +171,9 @@ static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared
             beat = shared->beat;
             since = bench_now_ns();
         }
-        bool failed = one == 0 && bench_now_ns() - since > RANKS_PATIENCE_S * 1e9;
+        bool failed = one == 0 && bench_now_ns() - since > patience_s * 1e9;
         if (failed && result == 0) {
-            fprintf(stderr, "nothing moved for %.0f s\n", RANKS_PATIENCE_S);
+            fprintf(stderr, "nothing moved for %.0f s\n", patience_s);
             result = PEAL_STATUS_DEADLINE;
         }
         for (int i = 0; i < size && one > 0; i++) {
@@ -204,7 +233,8 @@ static inline int ranks_run(int size, const ranks_work *work)
         return PEAL_STATUS_ENVIRONMENT;
     }
     for (int failures = 0; shared->job < work->job_count;) {
-        shared->what[0] = '\0';
+        shared->what[0] = shared->why[0] = '\0';
+        shared->told = 0;
         const int status = ranks_start(shared, size, work);
         if (status == 0) {
             return 0;
@@ -213,11 +243,11 @@ static inline int ranks_run(int size, const ranks_work *work)
             return status; /* no session */
         }
         printf("{\"failed\": \"%s\", \"why\": \"%s\"}\n", shared->what,
-               peal_status_name((peal_status)status));
+               shared->why[0] ? shared->why : peal_status_name((peal_status)status));
         fflush(stdout);
-        if (++failures == RANKS_RESTARTS) {
-            fprintf(stderr, "given up after %d failures, the last one in %s\n", failures,
-                    shared->what);
+        failures += status == PEAL_STATUS_DEADLINE ? RANKS_HANG : 1; /* these cost time */
+        if (failures >= RANKS_FAILURES) {
+            fprintf(stderr, "given up, too many failures, the last one in %s\n", shared->what);
             return status;
         }
         shared->job++;

@@ -9,7 +9,7 @@
 #include <limits.h>
 
 /* Steps of a start are multiples of this: whole replays of peal's graphs, but for the longest. */
-enum { WAYS_STEPS = 64, WAYS_LONG = 256 };
+enum { WAYS_STEPS = 64, WAYS_LONG = 256, WAYS_BATCH = 2048 };
 
 typedef struct way {
     const char *name; /* of the variant */
@@ -141,10 +141,13 @@ static inline void ways_run(const ranks *r, peal_graph *graph, const way *w, lon
     ways_close(r, plan);
 }
 
-/* Nanoseconds of a batch: PEAL_BENCH_BATCH_MS, 20 by default: a start costs some 50 us. */
-static inline double ways_budget_ns(void)
+/* Steps of a batch: 2048, but not longer than PEAL_BENCH_BATCH_MS, 20 by default: a start costs
+ * some 50 us, which count. */
+static inline long ways_batch(double ns, long chunk)
 {
-    return getenv("PEAL_BENCH_BATCH_MS") ? bench_budget_ns() : 20e6;
+    const double budget_ns = getenv("PEAL_BENCH_BATCH_MS") ? bench_budget_ns() : 20e6;
+    const long steps = 1 + bench_repetitions(ns, budget_ns);
+    return ((steps < WAYS_BATCH ? steps : WAYS_BATCH) + chunk - 1) / chunk * chunk;
 }
 
 static inline double ways_cpu_seconds(const peal_plan *plan)
@@ -170,8 +173,7 @@ static inline double ways_time(const ranks *r, peal_graph *graph, const way *w,
         const double ns = ranks_max(r, (bench_now_ns() - start) / (double)steps);
         const double cpu = ranks_max(r, (ways_cpu_seconds(plan) - before) * 1e9 / (double)steps);
         if (batch < 0) { /* warm-up, and how long a batch must be */
-            steps = 1 + bench_repetitions(ns, ways_budget_ns());
-            steps = (steps + chunk - 1) / chunk * chunk;
+            steps = ways_batch(ns, chunk);
             continue;
         }
         result->ns[batch] = ns;
@@ -198,9 +200,9 @@ static inline void ways_print(const ranks *r, const bench_result *result, double
 }
 
 /* Remembers what is under way, for the line about a failure. False: it is not wanted. */
-static inline bool ways_begin(const ranks *r, const way *w, const char *test, const char *variant)
+static inline bool ways_begin(const ranks *r, bool wanted, const char *test, const char *variant)
 {
-    if (!ways_wants(w, variant) || ways_skips(test, variant)) {
+    if (!wanted || ways_skips(test, variant)) {
         return false;
     }
     ranks_barrier(r);
