@@ -28,7 +28,8 @@ bool cuda_emit_is_ready(const cuda_rank *rank)
     uint64_t message = rank->walk.message[mine] + 1;
     if (message - rank->plan->desc.hooks.first_message <= slots)
         return true;
-    return op->peer->walk.message[theirs] >= message - slots;
+    /* Numbers of messages wrap round, as their values do. */
+    return (int64_t)(op->peer->walk.message[theirs] - (message - slots)) >= 0;
 }
 
 bool cuda_emit(cuda_rank *rank)

@@ -8,6 +8,7 @@
 #include "backends/cuda/run.h"
 
 #include <string.h>
+#include <sys/prctl.h>
 
 typedef enum advance { ADVANCED, WAITS_FOR_RANK, WAITS_FOR_DEVICE, FINISHED, FAILED } advance;
 
@@ -254,6 +255,7 @@ void *cuda_run_thread(void *user)
     struct timespec begin, end;
 
     plan->driver->cuCtxSetCurrent_(plan->device->context);
+    prctl(PR_SET_TIMERSLACK, 1000); /* naps of microseconds */
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
     plan->begin = plan->last_progress = cuda_clock();
     if (!run(plan))
