@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_STRIDE = 512, ARRIVED_AT = 256 };
+enum { WORDS_STRIDE = 512, ARRIVED_AT = 256, LONG_POINTS = 1 << 20 };
 
 /* Long tasks run beside the messages: the lanes then meet once a step, which costs about a
  * microsecond (H200, 2026-11-21). */
@@ -25,7 +25,7 @@ static bool has_long_tasks(const cuda_plan *plan)
                 here *= (op->range[r].hi[k] - op->range[r].lo[k]) * tiling->extent[k];
             points += here;
         }
-        if (points >= plan->lowering.plain_points)
+        if (points >= LONG_POINTS)
             return true;
     }
     return false;
@@ -40,7 +40,7 @@ static peal_status choose_lowering(cuda_plan *plan)
                                      .lanes = 0,
                                      .fuse_bytes = 1 << 17,
                                      .steps = 64,
-                                     .plain_points = 1 << 20};
+                                     .plain_points = 1 << 17};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
         plan->lowering.signal = CUDA_SIGNAL_KERNEL;
         plan->lowering.copy = CUDA_COPY_ENGINE;
