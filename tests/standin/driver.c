@@ -249,8 +249,12 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
 
 CUresult cuMemFree(CUdeviceptr address)
 {
-    NEED_CONTEXT(cuMemFree);
-    free(at(address));
+    int fails = standin_call("cuMemFree");
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    free(at(address)); /* no leak of the stand-in's own, but it counts as left */
+    if (fails)
+        return CUDA_ERROR_UNKNOWN;
     standin_gone(STANDIN_MEMORY);
     return CUDA_SUCCESS;
 }
@@ -267,8 +271,12 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 
 CUresult cuMemFreeHost(void *address)
 {
-    NEED_CONTEXT(cuMemFreeHost);
-    free(address);
+    int fails = standin_call("cuMemFreeHost");
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    free(address); /* no leak of the stand-in's own, but it counts as left */
+    if (fails)
+        return CUDA_ERROR_UNKNOWN;
     standin_gone(STANDIN_PINNED);
     return CUDA_SUCCESS;
 }
