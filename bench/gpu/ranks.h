@@ -124,12 +124,12 @@ static inline void ranks_require(const ranks *r, peal_status status, const char 
 
 static inline void ranks_member(ranks *r, const ranks_work *work)
 {
-    const peal_bootstrap_callbacks bootstrap = {.size = sizeof(bootstrap),
+    const peal_bootstrap_callbacks bootstrap = {.size_bytes = sizeof(bootstrap),
                                                 .process = r->rank,
                                                 .processes = r->size,
                                                 .allgather = ranks_allgather,
                                                 .user = r};
-    const peal_session_desc desc = {.size = sizeof(desc),
+    const peal_session_desc desc = {.size_bytes = sizeof(desc),
                                     .bootstrap = &bootstrap,
                                     .deadline_s = 0.5 * ranks_patience_s(),
                                     .log_level = PEAL_LOG_ERROR,

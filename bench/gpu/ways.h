@@ -102,7 +102,7 @@ static inline void ways_keep_row(void *user, int64_t step, int count, const char
 static inline peal_plan *ways_plan(const ranks *r, peal_graph *graph, const way *w, way_row *row)
 {
     const peal_plan_options options = {
-        .size = sizeof(options),
+        .size_bytes = sizeof(options),
         .mode = r->host && !strcmp(w->mode, "graph") ? "stream" : w->mode,
         .threads = r->host ? 1 : 2,
         .backend = r->host ? "host" : "cuda",
