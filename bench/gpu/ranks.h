@@ -174,7 +174,7 @@ static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared
         bool failed = one == 0 && bench_now_ns() - since > patience_s * 1e9;
         if (failed && result == 0) {
             fprintf(stderr, "nothing moved for %.0f s\n", patience_s);
-            result = PEAL_STATUS_DEADLINE;
+            result = (int)PEAL_STATUS_DEADLINE;
         }
         for (int i = 0; i < size && one > 0; i++) {
             child[i] = child[i] == one ? 0 : child[i];

@@ -285,6 +285,13 @@ class Run(unittest.TestCase):
         self.assertEqual((code, out["backend"]), (0, "host"), err)
         self.assertEqual(record, [])
 
+    def test_time_of_the_cpu(self):
+        """What driving the device took is told, in all and a step; the host has no such thing."""
+        mode = run("--mode", "stream", "--backend", "cuda")[1]["modes"][0]
+        self.assertGreater(mode["cpu_seconds"], 0)
+        self.assertAlmostEqual(mode["cpu_seconds_per_step"] * mode["steps"] / mode["cpu_seconds"], 1)
+        self.assertNotIn("cpu_seconds", run("--mode", "stream", "--backend", "host")[1]["modes"][0])
+
     def test_no_device(self):
         for more, why in (({"devices": 0}, "sees no GPU"), ({"folder": OLD}, "too old"),
                           ({"folder": "/nonexistent"}, "no NVIDIA driver")):
