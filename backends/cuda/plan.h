@@ -125,6 +125,7 @@ typedef struct cuda_lane {
     int since_mark;
     cuda_note *note, *held_note; /* rings of CUDA_NOTES; held: by the graph */
     uint64_t notes, held_notes;
+    uint64_t notes_done; /* drained up to here */
     CUevent join;
     CUdeviceptr arrived; /* word of the launches on this lane */
 } cuda_lane;
@@ -155,6 +156,7 @@ struct cuda_rank {
     bool stop;
     bool at_end; /* of an iteration whose verdict is awaited */
     bool dry;    /* verdicts are not looked at */
+    bool moved;  /* in its last turn */
     int drains;  /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
     int *place;  /* by op: 1 + place in its lane's group; 0: none */
     int *final_binding;

@@ -62,7 +62,7 @@ static advance advance_in(cuda_rank *rank, const peal_section *section)
             return moved ? ADVANCED : WAITS_FOR_RANK;
         if (!cuda_emit(rank))
             return FAILED;
-        moved = true;
+        rank->moved = moved = true;
     }
 }
 
@@ -90,6 +90,7 @@ static advance advance_steps(cuda_rank *rank)
         return FAILED;
     }
     rank->at_end = false;
+    rank->moved = true;
     rank->stop = stop;
     rank->walk.position = section->first;
     if (rank->plan->capturing && !cuda_graph_step(rank))
@@ -120,10 +121,11 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
         bool moved = false, device = false, done = true;
         uint64_t before = plan->emitted;
         for (int r = 0; r < plan->rank_count; r++) {
+            plan->rank[r].moved = false;
             advance state = next(&plan->rank[r]);
             if (state == FAILED)
                 return false;
-            moved = moved || state == ADVANCED;
+            moved = moved || plan->rank[r].moved;
             device = device || state == WAITS_FOR_DEVICE;
             done = done && state == FINISHED;
         }

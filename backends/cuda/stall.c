@@ -42,11 +42,11 @@ static bool report_wait(cuda_plan *plan, const cuda_rank *rank, const cuda_note 
             continue;
         peal_report(plan->late, PEAL_E661, op->source->source,
                     "is a neighbour stuck, or much slower? --deadline sets the limit",
-                    "rank %d, step %lld: `%s` waits for %s %s of message %llu (mod %llu), has seen "
+                    "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen "
                     "%llu",
                     rank->schedule->rank, (long long)(first_step + note->step),
                     op->source->label ? op->source->label : "a receive",
-                    op->source->credit ? "the credit on" : "", label_of(rank, note->op),
+                    op->source->credit ? "the credit of " : "", label_of(rank, note->op),
                     (unsigned long long)(note->value / quantum),
                     (unsigned long long)(UINT64_MAX / quantum + 1),
                     (unsigned long long)(seen / quantum));
@@ -68,15 +68,22 @@ static uint64_t first_open_note(const cuda_plan *plan, const cuda_lane *lane)
             break;
         oldest = lane->mark_note[mark % CUDA_MARKS];
     }
-    return oldest;
+    return oldest > lane->notes_done ? oldest : lane->notes_done;
 }
 
-static void report_lane(cuda_plan *plan, const cuda_rank *rank, const cuda_lane *lane)
+static bool report_lane_wait(cuda_plan *plan, const cuda_rank *rank, const cuda_lane *lane)
+{
+    return report_wait(plan, rank, lane->note, first_open_note(plan, lane), lane->notes, 0,
+                       INT64_MIN);
+}
+
+/* Kernels: which of them it is cannot be told. Always true. */
+static bool report_lane_range(cuda_plan *plan, const cuda_rank *rank, const cuda_lane *lane)
 {
     uint64_t from = first_open_note(plan, lane);
 
-    if (report_wait(plan, rank, lane->note, from, lane->notes, 0, INT64_MIN) || from == lane->notes)
-        return;
+    if (from == lane->notes)
+        return true;
     const cuda_note *first = &lane->note[from % CUDA_NOTES];
     const cuda_note *last = &lane->note[(lane->notes - 1) % CUDA_NOTES];
     peal_report(
@@ -88,6 +95,22 @@ static void report_lane(cuda_plan *plan, const cuda_rank *rank, const cuda_lane 
         rank->schedule->rank, (double)plan->desc.deadline_ns * 1e-9, label_of(rank, first->op),
         (long long)first->step, label_of(rank, last->op), (long long)last->step,
         (unsigned long long)(lane->notes - from));
+    return true;
+}
+
+/* Of all lanes on which something is under way. */
+static bool report_lanes(cuda_plan *plan,
+                         bool (*report)(cuda_plan *, const cuda_rank *, const cuda_lane *))
+{
+    bool told = false;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++) {
+            const cuda_lane *lane = &plan->rank[r].lane[l];
+            if (plan->driver->cuStreamQuery_(lane->stream) == CUDA_ERROR_NOT_READY)
+                told |= report(plan, &plan->rank[r], lane);
+        }
+    return told;
 }
 
 /* ---- replays ---- */
@@ -123,14 +146,8 @@ static void report_replay(cuda_plan *plan)
 
 void cuda_report_stall(cuda_plan *plan)
 {
-    if (plan->graphs && plan->graphs->finished < plan->graphs->launched) {
+    if (plan->graphs && plan->graphs->finished < plan->graphs->launched)
         report_replay(plan);
-        return;
-    }
-    for (int r = 0; r < plan->rank_count; r++)
-        for (int l = 0; l < plan->rank[r].lanes; l++) {
-            const cuda_lane *lane = &plan->rank[r].lane[l];
-            if (plan->driver->cuStreamQuery_(lane->stream) == CUDA_ERROR_NOT_READY)
-                report_lane(plan, &plan->rank[r], lane);
-        }
+    else if (!report_lanes(plan, report_lane_wait))
+        report_lanes(plan, report_lane_range);
 }

@@ -71,15 +71,14 @@ static bool report_record(cuda_plan *plan, const cuda_rank *rank)
     }
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
     uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
-    peal_report(
-        plan->late, PEAL_E661, op->source,
-        "is a neighbour stuck, or much slower? --deadline sets the limit",
-        "rank %d, step %lld: `%s` waits for %s %s of message %llu (mod %llu), has seen %llu",
-        rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
-        op->credit ? "the credit on" : "", label_of(rank, index),
-        (unsigned long long)(control->expected / quantum),
-        (unsigned long long)(UINT64_MAX / quantum + 1),
-        (unsigned long long)(control->seen / quantum));
+    peal_report(plan->late, PEAL_E661, op->source,
+                "is a neighbour stuck, or much slower? --deadline sets the limit",
+                "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen %llu",
+                rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
+                op->credit ? "the credit of " : "", label_of(rank, index),
+                (unsigned long long)(control->expected / quantum),
+                (unsigned long long)(UINT64_MAX / quantum + 1),
+                (unsigned long long)(control->seen / quantum));
     return cuda_fail(plan, PEAL_STATUS_DEADLINE);
 }
 
@@ -205,6 +204,8 @@ bool cuda_is_near(cuda_rank *rank, bool *near)
         return true;
     if (rank->drains) {
         *near = has_passed(plan, driver->cuStreamQuery_(rank->lane[rank->drains - 1].stream), &ok);
+        if (*near)
+            rank->lane[rank->drains - 1].notes_done = rank->lane[rank->drains - 1].notes;
         rank->drains = *near ? 0 : rank->drains;
     }
     if (plan->rows - plan->rows_out >= CUDA_ROWS / 2 - 1) {

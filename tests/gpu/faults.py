@@ -88,7 +88,7 @@ def missing_signals(machine, report, _options):
             trial = fault_trial(machine, "ring", name, ["steps=400"], drop="write.0@1", deadline=deadline, mode=mode,
                                 lower=f"signal={how}" if machine.backend == "cuda" else "")
             outcome = machine.trials.command([trial], 2).finish(min(40, machine.clock.left()))
-            wrong = ended_well(machine, outcome, deadline * 1.25 + 12, [r"rank 0", r"exchange u@13", r"step \d"])
+            wrong = ended_well(machine, outcome, deadline * 1.25 + 12, [r"rank [01]", r"exchange u@13", r"step \d"])
             if outcome.code != 6 and not wrong:
                 wrong = f"exit code {outcome.code}, not 6"
             report.check(not wrong, name, wrong or first_message(outcome))

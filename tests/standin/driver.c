@@ -1,5 +1,5 @@
 /* A stand-in for the CUDA driver: records what peal calls, and in which order. "Device memory" is
- * host memory, streams run at once on the calling thread, kernels are not run. It stands in for no
+ * host memory, streams are queues (streams.c), kernels are not run. It stands in for no
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
@@ -307,6 +307,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
     NEED_CONTEXT(cuMemcpyHtoD);
+    standin_waits("cuMemcpyHtoD");
     memcpy(at(to), from, bytes);
     return CUDA_SUCCESS;
 }
@@ -314,6 +315,7 @@ CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t bytes)
 {
     NEED_CONTEXT(cuMemcpyDtoH);
+    standin_waits("cuMemcpyDtoH");
     memcpy(to, at(from), bytes);
     return CUDA_SUCCESS;
 }

@@ -57,6 +57,14 @@ int standin_call(const char *call)
     return fails;
 }
 
+void standin_bad(const char *name, const char *what)
+{
+    pthread_mutex_lock(&lock);
+    if (record)
+        fprintf(record, "bad %s %s\n", name, what);
+    pthread_mutex_unlock(&lock);
+}
+
 void standin_made(standin_kind kind)
 {
     pthread_mutex_lock(&lock);

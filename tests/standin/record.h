@@ -6,6 +6,11 @@
 /* Notes a call by name; whether it is one that was asked to fail. */
 int standin_call(const char *name);
 
+/* Notes "bad NAME WHAT": the call is one that a driver would refuse or never return from. */
+void standin_bad(const char *name, const char *what);
+/* streams.c: a call that returns when all streams have ended. */
+void standin_waits(const char *name);
+
 /* Things that are made and must be given back. */
 typedef enum standin_kind {
     STANDIN_CONTEXT,

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# How the executors of sync, stream and graph drive a GPU, on a stand-in of the driver: which calls, in
+# which order, what happens when one fails or nothing ends. What a GPU computes is not shown here.
+#
+#   executor_test.py STANDIN GPU_TRIALS SPECS
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import common  # noqa: E402
+
+STANDIN, TRIALS, SPECS = sys.argv[1:4]
+del sys.argv[1:4]
+SCRATCH = tempfile.TemporaryDirectory()
+MODES = ("sync", "stream", "graph")
+LOWERINGS = ("", "lanes=2", "signal=kernel,copy=engine", "signal=memop,copy=engine,lanes=2", "signal=memop")
+
+# What may be called between start and the end of the run.
+RUNNING = {"cuLaunchKernel", "cuGraphLaunch", "cuEventRecord", "cuEventQuery", "cuStreamQuery", "cuStreamWaitEvent",
+           "cuStreamWaitValue64", "cuStreamWriteValue64", "cuMemcpyAsync", "cuMemcpy3DAsync", "cuCtxSetCurrent",
+           "cuCtxGetCurrent"}
+# Calls that give back, and what stays when one of them fails.
+GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRelease": {"handle"},
+              "cuMemFreeHost": {"pinned"}, "cuMemFree": {"memory"}, "cuDevicePrimaryCtxRelease": {"context"},
+              "cuStreamDestroy": {"stream"}, "cuEventDestroy": {"event"}, "cuModuleUnload": {"module"},
+              "cuGraphDestroy": {"graph"}, "cuGraphExecDestroy": {"executable"}}
+# What peal can do without.
+OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
+            "cuMemGetInfo", "cuCtxSetCurrent"}
+
+
+class Run:
+    """One trial in a job of its own."""
+
+    def __init__(self, processes=1, env=None, **trial):
+        path = tempfile.mkdtemp(dir=SCRATCH.name)
+        words = {"name": "t", "spec": os.path.join(SPECS, "ring.yaml"), "ranks": 2, "mode": "stream", "backend": "cuda",
+                 "deadline": "5", "set": ["n=4", "steps=200"], **trial}
+        lines = [f"{key}={item}" for key, value in words.items() for item in (value if isinstance(value, list) else [value])
+                 if item != ""]
+        with open(os.path.join(path, "list"), "w", encoding="utf-8") as file:
+            file.write("\t".join(lines) + "\n")
+        self.record_path = os.path.join(path, "record")
+        begin = time.monotonic()
+        self.job = subprocess.Popen([TRIALS, str(processes), path, os.path.join(path, "list")], text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    env=common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_RECORD=self.record_path,
+                                                           XDG_CACHE_HOME=os.path.join(SCRATCH.name, "cache"),
+                                                           **(env or {})))
+        try:
+            self.out, self.err = self.job.communicate(timeout=common.HARD_LIMIT)
+        except subprocess.TimeoutExpired:
+            self.job.kill()
+            self.job.communicate()
+            raise
+        self.seconds, self.code = time.monotonic() - begin, self.job.returncode
+        with open(self.record_path, encoding="ascii") as file:
+            self.record = [line.strip() for line in file]
+        ended = [json.loads(line) for line in self.out.splitlines() if '"status"' in line]
+        self.result = ended[-1] if ended else {"status": "none", "messages": []}
+
+    def bad(self):
+        return [line for line in self.record if line.startswith("bad")]
+
+    def left(self):
+        return {line.split()[1] for line in self.record if line.startswith("left")}
+
+    def running(self):
+        """The calls between the last that prepares the run and the first that ends it."""
+        first = max(i for i, line in enumerate(self.record) if line == "cuStreamSynchronize") + 1
+        ends = ("cuMemcpyDtoH", "cuEventDestroy", "cuGraphExecDestroy")
+        last = next(i for i, line in enumerate(self.record) if i > first and line in ends)
+        return self.record[first:last]
+
+
+class Executor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        code, out, _ = common.peal_json("doctor", "--json", env=common.environment(LD_LIBRARY_PATH=STANDIN))
+        found = {item["name"]: item["state"] for item in out["findings"]} if code == 0 else {}
+        if found.get("nvrtc") != "ok":
+            raise unittest.SkipTest("no NVRTC")
+
+    def check_clean(self, run):
+        self.assertEqual((run.code, run.result["status"]), (0, "ok"), run.err)
+        self.assertEqual(run.bad(), [])
+        self.assertEqual(run.left(), set())
+
+    def test_order(self):
+        """No event is waited for before it is recorded, captures are joined, and only what launches,
+        records and looks is called while a plan runs."""
+        for mode in MODES:
+            for lower in LOWERINGS:
+                with self.subTest(mode=mode, lower=lower):
+                    run = Run(mode=mode, lower=lower, set=["n=4", "steps=1000"])
+                    self.check_clean(run)
+                    self.assertLessEqual(set(run.running()), RUNNING)
+                    if mode == "graph":
+                        self.assertEqual(run.record.count("cuGraphInstantiateWithParams"), 1)
+                        self.assertGreater(run.record.count("cuGraphLaunch"), 1)
+
+    def test_starts(self):
+        """Several starts, of 0 steps and across replays: the graph is instantiated once."""
+        for cut in ("0,-1", "1,0,63,64,-1", "65,-1"):
+            for lower in ("", "lanes=2"):
+                with self.subTest(cut=cut, lower=lower):
+                    run = Run(mode="graph", starts=cut, lower=lower)
+                    self.check_clean(run)
+                    self.assertEqual(run.record.count("cuGraphInstantiateWithParams"), 1)
+                    self.assertEqual(run.result["steps"], 200)
+
+    def test_processes_wait_for_each_other(self):
+        """Memory operations are what the stand-in really waits for: two processes, many ranks in each."""
+        for ranks in (2, 6):
+            for mode in ("sync", "stream"):
+                for lower in ("signal=memop", "signal=memop,copy=engine,lanes=2"):
+                    with self.subTest(ranks=ranks, mode=mode, lower=lower):
+                        self.check_clean(Run(2, ranks=ranks, mode=mode, lower=lower))
+
+    def test_chained_exchanges(self):
+        """Two exchanges a step: the host must not wait in one rank's turn for what depends on another's."""
+        for mode in ("sync", "stream"):
+            for lower in ("signal=memop", "signal=memop,lanes=2"):
+                with self.subTest(mode=mode, lower=lower):
+                    self.check_clean(Run(2, spec=os.path.join(SPECS, "chained.yaml"), ranks=4, set=["steps=20"],
+                                         mode=mode, lower=lower))
+
+    def test_missing_signal(self):
+        """A WRITE is left out: the message names rank, step and edge, and all waits are let go."""
+        for lower in ("signal=memop", "signal=memop,lanes=2"):
+            run = Run(2, lower=lower, drop="write.0@1", deadline="0.5")
+            self.assertEqual(run.code, 6, run.err)
+            self.assertRegex(run.err, r"rank \d, step [01]: `exchange u` waits for exchange u@13 \d->\d, message [12].*\[E661\]")
+            self.assertEqual(run.bad(), [])
+            self.assertEqual(run.left(), set())
+
+    def test_nothing_ends(self):
+        """A launch that never ends: the deadline passes, and no call is made that would not return."""
+        for mode, number, words in (("serial", 4, "task 'relax' of rank"), ("sync", 40, "no progress for 0.5 s in what"),
+                                    ("stream", 60, "no progress for 0.5 s in what"),
+                                    ("graph", 0, "in the replay of steps 0 to")):
+            with self.subTest(mode=mode):
+                if mode == "graph":  # its first replay
+                    whole = Run(mode=mode).record
+                    number = whole[:whole.index("cuGraphLaunch")].count("cuLaunchKernel") + 1
+                run = Run(mode=mode, deadline="0.5", env={"STANDIN_STUCK": str(number)})
+                self.assertEqual(run.code, 6, run.err)
+                self.assertIn(words, run.err)
+                self.assertEqual(run.bad(), [])
+                self.assertLess(run.seconds, 30)
+
+    def test_abort_while_running(self):
+        """Another plan of the job cannot be had any more; everything is given back."""
+        for mode in ("stream", "graph"):
+            run = Run(mode=mode, leaves=1, set=["n=4", "steps=100000"])
+            self.assertEqual(run.bad(), [])
+            self.assertEqual(run.left(), set())
+
+    def test_every_failing_call(self):
+        """Whatever fails, everything else is given back, and the message has the driver's words."""
+        for mode in MODES:
+            lower = "copy=engine,lanes=2" if mode != "sync" else ""
+            whole = Run(mode=mode, lower=lower, starts="3,-1", set=["n=4", "steps=70"])
+            self.check_clean(whole)
+            counts = {name: whole.record.count(name) for name in whole.record if not name.startswith("left")}
+            for name, count in counts.items():
+                if name in OPTIONAL:
+                    continue
+                for number in sorted({1, (count + 1) // 2, count}):
+                    with self.subTest(mode=mode, call=name, number=number):
+                        run = Run(mode=mode, lower=lower, starts="3,-1", set=["n=4", "steps=70"],
+                                  env={"STANDIN_FAIL": f"{name}:{number}"})
+                        self.assertIn(f"{name} fails", run.record)
+                        self.assertLessEqual(run.left(), GIVES_BACK.get(name, set()))
+                        self.assertEqual(run.bad(), [])
+                        if name not in GIVES_BACK and name != "cuModuleLoadData":  # which is tried again
+                            self.assertIn(run.result["status"], ("device error", "unsuitable environment"), run.err)
+
+
+if __name__ == "__main__":
+    common.main()

@@ -1,0 +1,358 @@
+/* Streams, events and captures of the stand-in. A stream is a queue: what is put onto it is done at
+ * once, unless it waits for a word, for an event, or for a kernel that never ends. What a driver
+ * would refuse, or what would hold its caller for ever, is recorded as a line that begins with
+ * "bad".
+ *
+ * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends. */
+#include <cuda.h>
+
+#include "tests/standin/record.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { STREAMS = 64, EVENTS = 16384, QUEUE = 1 << 16 };
+
+typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER } entry_kind;
+typedef struct entry {
+    entry_kind kind;
+    volatile uint64_t *word; /* WORD: waits for value; VALUE: gets it */
+    uint64_t value;          /* EVENT: entries of `other` that come first */
+    int other;
+} entry;
+
+typedef struct stream {
+    bool used;
+    entry queue[QUEUE];
+    uint64_t put, done;
+    int capture;             /* 0: none */
+    uint64_t clock[STREAMS]; /* captured work that comes before what is put here next, by stream */
+} stream;
+
+typedef struct event {
+    bool used, recorded;
+    int stream, capture;
+    uint64_t put, clock[STREAMS];
+} event;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static stream streams[STREAMS];
+static event events[EVENTS];
+static int captures, active; /* numbers of captures */
+static int launches;
+
+static int number_of(CUstream handle)
+{
+    return handle ? (int)((stream *)(void *)handle - streams) : 0; /* 0: the default stream */
+}
+
+/* ---- queues ---- */
+
+static bool is_over(const entry *e)
+{
+    switch (e->kind) {
+    case WORD:
+        return (int64_t)(*e->word - e->value) >= 0;
+    case VALUE:
+        *e->word = e->value;
+        return true;
+    case EVENT:
+        return streams[e->other].done >= e->value;
+    case NEVER:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void advance(void)
+{
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (int s = 0; s < STREAMS; s++)
+            while (streams[s].done < streams[s].put &&
+                   is_over(&streams[s].queue[streams[s].done % QUEUE])) {
+                streams[s].done++;
+                moved = true;
+            }
+    }
+}
+
+static void put(CUstream handle, entry e)
+{
+    int number = number_of(handle);
+    stream *to = &streams[number];
+    if (to->capture) {
+        to->clock[number]++;
+        return;
+    }
+    to->queue[to->put++ % QUEUE] = e;
+    advance();
+}
+
+static bool is_busy(const stream *s)
+{
+    return s->done < s->put;
+}
+
+void standin_waits(const char *name)
+{
+    struct timespec moment = {0, 1000000};
+    bool busy = true;
+    for (int i = 0; i < 300 && busy; i++) {
+        pthread_mutex_lock(&lock);
+        advance();
+        busy = false;
+        for (int s = 0; s < STREAMS; s++)
+            busy = busy || is_busy(&streams[s]);
+        pthread_mutex_unlock(&lock);
+        if (busy)
+            nanosleep(&moment, NULL);
+    }
+    if (busy)
+        standin_bad(name, "waits for a stream that does not end");
+}
+
+#define LOCKED(statement)                                                                          \
+    do {                                                                                           \
+        pthread_mutex_lock(&lock);                                                                 \
+        statement;                                                                                 \
+        pthread_mutex_unlock(&lock);                                                               \
+    } while (0)
+#define NOTE(name)                                                                                 \
+    do {                                                                                           \
+        if (standin_call(#name))                                                                   \
+            return CUDA_ERROR_UNKNOWN;                                                             \
+    } while (0)
+
+/* ---- streams ---- */
+
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
+{
+    (void)priority;
+    if (standin_call("cuStreamCreateWithPriority"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!(flags & CU_STREAM_NON_BLOCKING))
+        standin_bad("cuStreamCreateWithPriority", "makes a stream that others wait for");
+    LOCKED(int s = 1; while (s < STREAMS - 1 && streams[s].used) s++; streams[s].used = true;
+           streams[s].put = streams[s].done = 0; streams[s].capture = 0;
+           *out = (CUstream)(void *)&streams[s]);
+    standin_made(STANDIN_STREAM);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream handle)
+{
+    NOTE(cuStreamDestroy);
+    LOCKED(streams[number_of(handle)].used = false);
+    standin_gone(STANDIN_STREAM);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream handle)
+{
+    NOTE(cuStreamQuery);
+    if (streams[number_of(handle)].capture) {
+        standin_bad("cuStreamQuery", "of a stream that is captured");
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    bool busy;
+    LOCKED(advance(); busy = is_busy(&streams[number_of(handle)]));
+    return busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream handle)
+{
+    (void)handle;
+    NOTE(cuStreamSynchronize);
+    standin_waits("cuStreamSynchronize");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    NOTE(cuCtxSynchronize);
+    standin_waits("cuCtxSynchronize");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitValue64(CUstream handle, CUdeviceptr word, cuuint64_t value, unsigned flags)
+{
+    (void)flags;
+    NOTE(cuStreamWaitValue64);
+    entry e = {.kind = WORD, .word = (volatile uint64_t *)(uintptr_t)word, .value = value};
+    LOCKED(put(handle, e));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr word, cuuint64_t value, unsigned flags)
+{
+    (void)flags;
+    NOTE(cuStreamWriteValue64);
+    entry e = {.kind = VALUE, .word = (volatile uint64_t *)(uintptr_t)word, .value = value};
+    LOCKED(put(handle, e));
+    return CUDA_SUCCESS;
+}
+
+static void launch(CUstream handle)
+{
+    const char *stuck = getenv("STANDIN_STUCK");
+    entry e = {.kind = stuck && ++launches == atoi(stuck) ? NEVER : DONE};
+    put(handle, e);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned bytes, CUstream handle, void **parameter,
+                        void **extra)
+{
+    (void)function, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)bytes;
+    (void)parameter, (void)extra;
+    NOTE(cuLaunchKernel);
+    if (gx == 0 || bx == 0)
+        standin_bad("cuLaunchKernel", "has no threads");
+    LOCKED(launch(handle));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream handle)
+{
+    (void)graph;
+    NOTE(cuGraphLaunch);
+    LOCKED(launch(handle));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream handle)
+{
+    (void)copy;
+    NOTE(cuMemcpy3DAsync);
+    LOCKED(put(handle, (entry){DONE}));
+    return CUDA_SUCCESS;
+}
+
+/* ---- events ---- */
+
+static event *event_of(CUevent handle)
+{
+    return (event *)(void *)handle;
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned flags)
+{
+    (void)flags;
+    if (standin_call("cuEventCreate"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    LOCKED(int e = 0; while (e < EVENTS - 1 && events[e].used) e++; events[e].used = true;
+           events[e].recorded = false; *out = (CUevent)(void *)&events[e]);
+    standin_made(STANDIN_EVENT);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent handle)
+{
+    NOTE(cuEventDestroy);
+    LOCKED(event_of(handle)->used = false);
+    standin_gone(STANDIN_EVENT);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent handle, CUstream on)
+{
+    event *e = event_of(handle);
+    int number = number_of(on);
+    NOTE(cuEventRecord);
+    LOCKED(e->recorded = true; e->stream = number; e->put = streams[number].put;
+           e->capture = streams[number].capture;
+           memcpy(e->clock, streams[number].clock, sizeof(e->clock)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent handle)
+{
+    const event *e = event_of(handle);
+    NOTE(cuEventQuery);
+    if (e->recorded && e->capture) {
+        standin_bad("cuEventQuery", "of an event that was recorded in a capture");
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    bool busy;
+    LOCKED(advance(); busy = e->recorded && streams[e->stream].done < e->put);
+    return busy ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+static void join(stream *to, const event *e)
+{
+    if (!to->capture)
+        memset(to->clock, 0, sizeof(to->clock));
+    to->capture = e->capture;
+    for (int s = 0; s < STREAMS; s++)
+        to->clock[s] = e->clock[s] > to->clock[s] ? e->clock[s] : to->clock[s];
+}
+
+CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned flags)
+{
+    const event *e = event_of(awaited);
+    stream *to = &streams[number_of(handle)];
+    const char *bad = NULL;
+    (void)flags;
+    NOTE(cuStreamWaitEvent);
+    pthread_mutex_lock(&lock);
+    if (!e->recorded)
+        bad = "for an event that has not been recorded";
+    else if (e->capture && e->capture != active)
+        bad = "for an event of a capture that is over";
+    else if (!e->capture && to->capture)
+        bad = "within a capture for an event from outside";
+    else if (e->capture)
+        join(to, e);
+    else
+        put(handle, (entry){.kind = EVENT, .value = e->put, .other = e->stream});
+    pthread_mutex_unlock(&lock);
+    if (bad)
+        standin_bad("cuStreamWaitEvent", bad);
+    return bad ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS;
+}
+
+/* ---- capture ---- */
+
+CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
+{
+    stream *origin = &streams[number_of(handle)];
+    (void)mode;
+    NOTE(cuStreamBeginCapture);
+    LOCKED(active = ++captures; origin->capture = active;
+           memset(origin->clock, 0, sizeof(origin->clock)));
+    return CUDA_SUCCESS;
+}
+
+#ifndef PEAL_STANDIN_OLD /* an old driver: one entry point less */
+CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
+{
+    static char place;
+    const stream *origin = &streams[number_of(handle)];
+    bool joined = true;
+    *out = NULL;
+    if (standin_call("cuStreamEndCapture"))
+        return CUDA_ERROR_UNKNOWN;
+    pthread_mutex_lock(&lock);
+    for (int s = 0; s < STREAMS; s++)
+        if (streams[s].capture == active) {
+            joined = joined && origin->clock[s] >= streams[s].clock[s];
+            streams[s].capture = 0;
+        }
+    active = 0;
+    pthread_mutex_unlock(&lock);
+    if (!joined) {
+        standin_bad("cuStreamEndCapture", "finds work that was not joined");
+        return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    }
+    *out = (CUgraph)(void *)&place;
+    standin_made(STANDIN_GRAPH);
+    return CUDA_SUCCESS;
+}
+#endif
