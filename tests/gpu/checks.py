@@ -57,8 +57,9 @@ def variants(machine, make, lowerings, turn):
 
 def is_refused(result):
     """A mode that cannot run the graph has said why."""
-    return result["status"] == "environment" and any("mode graph cannot run this" in m or "needs " in m
-                                                     for m in result["messages"])
+    return result["status"] == "unsuitable environment" and all(
+        "mode graph cannot run this" in m or "needs " in m or "is exchanged here" in m or "last exchanged" in m
+        for m in result["messages"])
 
 
 def compare(report, trials, results, title, expected=None):
@@ -75,7 +76,9 @@ def compare(report, trials, results, title, expected=None):
             continue
         done += 1
         if is_refused(result):
-            refused[result["messages"][-1]] = refused.get(result["messages"][-1], 0) + 1
+            # A session says a thing once.
+            reason = result["messages"][-1] if result["messages"] else "as before"
+            refused[reason] = refused.get(reason, 0) + 1
         elif result["status"] != "ok":
             wrong.append(f"{trial['name']}: {result['status']}: {' / '.join(result['messages'])[:300]}")
         elif trial["_key"] not in expected:
