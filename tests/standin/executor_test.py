@@ -154,6 +154,22 @@ class Executor(unittest.TestCase):
                 self.assertEqual(run.bad(), [])
                 self.assertLess(run.seconds, 30)
 
+    def test_refusals(self):
+        """What cannot be, with its number."""
+        run = Run(lower="signal=smoke")
+        self.assertEqual((run.code, run.result["status"]), (0, "wrong usage"), run.err)
+        self.assertIn("'signal=smoke' is no lowering", run.result["messages"][0])
+        cg = os.path.join(os.environ["PEAL_ROOT"], "samples/cg/cg.yaml")
+        env = common.environment(LD_LIBRARY_PATH=STANDIN)
+        for words, code, number in ((("--lower", "signal=smoke", "--mode", "stream"), 2, "E665"),
+                                    (("--lower", "signal=memop", "--mode", "graph"), 4, "E664")):
+            found, _, err = common.peal("run", cg, "--backend", "cuda", "--set", "n=16", *words, env=env)
+            self.assertEqual(found, code, err)
+            self.assertIn(f"[{number}]", err)
+        run = Run(env={"STANDIN_FAIL": "cuEventRecord:5"})
+        self.assertEqual(run.code, 7)
+        self.assertIn("[E660]", run.err)
+
     def test_abort_while_running(self):
         """Another plan of the job cannot be had any more; everything is given back."""
         for mode in ("stream", "graph"):
