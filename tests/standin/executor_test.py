@@ -159,7 +159,7 @@ class Executor(unittest.TestCase):
         run = Run(lower="signal=smoke")
         self.assertEqual((run.code, run.result["status"]), (0, "wrong usage"), run.err)
         self.assertIn("'signal=smoke' is no lowering", run.result["messages"][0])
-        cg = os.path.join(os.environ["PEAL_ROOT"], "samples/cg/cg.yaml")
+        cg = os.path.join(SPECS, "../../../samples/cg/cg.yaml")
         env = common.environment(LD_LIBRARY_PATH=STANDIN)
         for words, code, number in ((("--lower", "signal=smoke", "--mode", "stream"), 2, "E665"),
                                     (("--lower", "signal=memop", "--mode", "graph"), 4, "E664")):
