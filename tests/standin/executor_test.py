@@ -130,6 +130,15 @@ class Executor(unittest.TestCase):
                     self.check_clean(Run(2, spec=os.path.join(SPECS, "chained.yaml"), ranks=4, set=["steps=20"],
                                          mode=mode, lower=lower))
 
+    def test_rows_keep_their_order(self):
+        """Rows of single steps and of replays, one a step."""
+        for cut in ("1,-1", "3,70,-1", "65,1,-1"):
+            with self.subTest(cut=cut):
+                run = Run(spec=os.path.join(SPECS, "chained.yaml"), mode="graph", set=["steps=500"], starts=cut, rows=1)
+                self.check_clean(run)
+                self.assertGreater(run.record.count("cuGraphLaunch"), 1)
+                self.assertEqual([row["step"] for row in run.result["rows"]], list(range(500)))
+
     def test_missing_signal(self):
         """A WRITE is left out: the message names rank, step and edge, and all waits are let go."""
         for lower in ("signal=memop", "signal=memop,lanes=2"):
