@@ -203,6 +203,22 @@ def processes(machine, report, options):
         compare(report, trials, results, f"{count} processes, {gpus} GPU{'s' * (gpus > 1)}")
 
 
+def many_ranks(machine, report, _options):
+    """More ranks in a process than a GPU has queues by default: streams that share one must not keep each
+    other from running while they wait for another process."""
+    count = min(max(machine.gpus, 2), 4)
+    spec, ranks = str(machine.specs / "ring.yaml"), 12 * count
+    trials = []
+    for mode, lower in [("serial", ""), ("sync", ""), ("stream", ""), ("stream", "signal=memop"), ("stream", "lanes=2"),
+                        ("graph", ""), ("graph", "signal=memop"), ("graph", "lanes=2")]:
+        if machine.backend == "cuda" or mode != "graph":
+            trials.append({"name": f"ring, {ranks} ranks, {mode}{' ' + lower if lower else ''}", "spec": spec, "ranks": ranks,
+                           "set": ["n=24", "steps=96"], "mode": mode, "lower": lower, "backend": machine.backend,
+                           "deadline": 3.0, "_key": "many ranks"})
+    results = machine.trials.run(trials, count, machine.clock, min(machine.clock.left(), 40))
+    compare(report, trials, results, f"{ranks} ranks in {count} processes")
+
+
 def starts(machine, report, _options):
     """Several starts in a row, of 0 steps and of few; a plan that is left while it runs."""
     spec, sets = "jacobi2d/jacobi2d", ["nx=130", "ny=103", "steps=150", "report=10"]
