@@ -50,8 +50,9 @@ static peal_status choose_lowering(cuda_plan *plan)
                            "use signal=fused|kernel|memop, copy=kernel|engine, lanes=1|2, "
                            "fuse=BYTES, steps=N",
                            "'%s' is no lowering", plan->desc.lowering);
-    /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of (H200,
-     * 2026-11-21: 1024 x 1024 on one GPU 9.6 us a step plain, 13.4 not; on two 13.7 and 10.6). */
+    /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
+     * (H200, 2026-11-21: 1024 x 1024 on one GPU 9.6 us a step plain, 13.4 not; on two 13.7
+     * and 10.6). */
     if (plan->lowering.plain_points < 0)
         plan->lowering.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
     if (plan->lowering.lanes == 0)
