@@ -28,7 +28,7 @@ bool cuda_emit_is_ready(const cuda_rank *rank)
     uint64_t message = rank->walk.message[mine] + 1;
     if (message - rank->plan->desc.hooks.first_message <= slots)
         return true;
-    return op->peer->walk.message[theirs] >= message - slots;
+    return (int64_t)(op->peer->walk.message[theirs] - (message - slots)) >= 0; /* it may wrap */
 }
 
 bool cuda_emit(cuda_rank *rank)
