@@ -140,7 +140,7 @@ def seeds(machine, first, count, ranks=1):
     out = subprocess.run([machine.program, "seeds", str(first), str(20 * count)], check=True, capture_output=True,
                          text=True, env=machine.env).stdout
     for line in out.splitlines():
-        seed, has, exact = (int(word) for word in line.split())
+        seed, has, exact = (int(word) for word in line.split()[:3])
         if has >= ranks:
             found.append((seed, exact))
     return found[:count]

@@ -3,7 +3,8 @@
  *
  * gpu_trials PROCESSES FOLDER FILE      starts itself as PROCESSES processes, or runs alone
  * gpu_trials member FOLDER FILE         one of several processes that a launcher has started
- * gpu_trials seeds FIRST COUNT          a line a seed: ranks of its graph, whether it is exact
+ * gpu_trials seeds FIRST COUNT          a line a seed: ranks of its graph, whether it is exact,
+ * whether it decides at run time
  *
  * After a trial that ended the job the rest is not run; the exit code is the trial's status.
  * Kernels of random graphs are written to FOLDER. */
@@ -78,12 +79,22 @@ static int launch_members(int processes, char *folder, char *path)
     return status ? (int)status : code;
 }
 
+/* Whether the host needs what a kernel computes to go on. */
+static bool decides(const random_graph *graph)
+{
+    bool found = false;
+    for (int f = 0; f < random_feature_count; f++)
+        if (strstr(random_feature_names[f], "until") || strstr(random_feature_names[f], "run-time"))
+            found |= (random_graph_features(graph) >> f & 1) != 0;
+    return found;
+}
+
 static int print_seeds(uint64_t first, uint64_t count)
 {
     for (uint64_t seed = first; seed < first + count; seed++) {
         random_graph *graph = random_graph_create(seed);
-        printf("%llu %d %d\n", (unsigned long long)seed, random_graph_ranks(graph),
-               random_graph_is_exact(graph));
+        printf("%llu %d %d %d\n", (unsigned long long)seed, random_graph_ranks(graph),
+               random_graph_is_exact(graph), decides(graph));
         random_graph_destroy(graph);
     }
     return 0;
