@@ -38,7 +38,6 @@ bool cuda_emit(cuda_rank *rank)
     peal_walk_frame frame = peal_walk_pass(&rank->walk);
     bool ok = true;
 
-    rank->plan->emitted++;
     if (rank->op[index].skipped)
         return true;
     switch (rank->schedule->op[index].kind) {

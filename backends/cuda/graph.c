@@ -53,7 +53,8 @@ static bool finish_replay(cuda_plan *plan)
     cuda_graphs *graphs = plan->graphs;
     uint64_t index = graphs->finished % AHEAD;
 
-    if (!cuda_await_event(plan, graphs->done[index]))
+    /* Rows of the single steps before it come first. */
+    if (!cuda_await_event(plan, graphs->done[index]) || !cuda_rows_out(plan, true))
         return false;
     int64_t first = graphs->first_step[index], done = steps_on_device(plan);
     const cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->halves];

@@ -199,7 +199,7 @@ struct cuda_plan {
     peal_diagnostics *late;
     double last_progress;
     uint64_t seen_steps;
-    uint64_t launches, emitted; /* kernels and the like; ops */
+    uint64_t launches;
     CUstream rescue;     /* for words, when other streams wait */
     uint64_t *read_word; /* pinned: where a word is read to */
     size_t row_items;    /* in a row's slot */

@@ -392,7 +392,8 @@ peal_status cuda_plan_upload(cuda_plan *plan)
     for (int r = 0; r < plan->rank_count; r++)
         for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
             cuda_pieces *pieces = &plan->rank[r].op[i].pieces;
-            memcpy(all + count, pieces->piece, (size_t)pieces->count * sizeof(*all));
+            if (pieces->count > 0)
+                memcpy(all + count, pieces->piece, (size_t)pieces->count * sizeof(*all));
             pieces->table = plan->tables_device + (uint64_t)count * sizeof(*all);
             count += pieces->count;
         }

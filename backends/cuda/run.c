@@ -119,7 +119,6 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
 
     for (;;) {
         bool moved = false, device = false, done = true;
-        uint64_t before = plan->emitted;
         for (int r = 0; r < plan->rank_count; r++) {
             plan->rank[r].moved = false;
             advance state = next(&plan->rank[r]);
@@ -132,7 +131,7 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
         if (done)
             return true;
         /* A rank that has finished in its turn may have sent what another waits for. */
-        if (moved || plan->emitted != before) {
+        if (moved) {
             polls = 0;
             if (cuda_is_aborted(plan) && !cuda_look(plan, &polls))
                 return false;

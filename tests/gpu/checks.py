@@ -57,8 +57,9 @@ def variants(machine, make, lowerings, turn):
 
 def is_refused(result):
     """A mode that cannot run the graph has said why."""
-    return result["status"] == "environment" and any("mode graph cannot run this" in m or "needs " in m
-                                                     for m in result["messages"])
+    return result["status"] == "unsuitable environment" and all(
+        "mode graph cannot run this" in m or "needs " in m or "is exchanged here" in m or "last exchanged" in m
+        for m in result["messages"])
 
 
 def compare(report, trials, results, title, expected=None):
@@ -75,7 +76,9 @@ def compare(report, trials, results, title, expected=None):
             continue
         done += 1
         if is_refused(result):
-            refused[result["messages"][-1]] = refused.get(result["messages"][-1], 0) + 1
+            # A session says a thing once.
+            reason = result["messages"][-1] if result["messages"] else "as before"
+            refused[reason] = refused.get(reason, 0) + 1
         elif result["status"] != "ok":
             wrong.append(f"{trial['name']}: {result['status']}: {' / '.join(result['messages'])[:300]}")
         elif trial["_key"] not in expected:
@@ -198,6 +201,22 @@ def processes(machine, report, options):
         limit = machine.clock.left() * (0.5 if i == 0 else 0.3)
         results = machine.trials.run(trials, count, machine.clock, limit, env)
         compare(report, trials, results, f"{count} processes, {gpus} GPU{'s' * (gpus > 1)}")
+
+
+def many_ranks(machine, report, _options):
+    """More ranks in a process than a GPU has queues by default: streams that share one must not keep each
+    other from running while they wait for another process."""
+    count = min(max(machine.gpus, 2), 4)
+    spec, ranks = str(machine.specs / "ring.yaml"), 12 * count
+    trials = []
+    for mode, lower in [("serial", ""), ("sync", ""), ("stream", ""), ("stream", "signal=memop"), ("stream", "lanes=2"),
+                        ("graph", ""), ("graph", "signal=memop"), ("graph", "lanes=2")]:
+        if machine.backend == "cuda" or mode != "graph":
+            trials.append({"name": f"ring, {ranks} ranks, {mode}{' ' + lower if lower else ''}", "spec": spec, "ranks": ranks,
+                           "set": ["n=24", "steps=96"], "mode": mode, "lower": lower, "backend": machine.backend,
+                           "deadline": 3.0, "_key": "many ranks"})
+    results = machine.trials.run(trials, count, machine.clock, min(machine.clock.left(), 40))
+    compare(report, trials, results, f"{ranks} ranks in {count} processes")
 
 
 def starts(machine, report, _options):

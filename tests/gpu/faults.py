@@ -26,7 +26,7 @@ def signals_of(machine):
 def mutants(machine, report, _options):
     """Rank 1 is slow. A WAIT of rank 0 that is left out is noticed in the result; a credit, too. Few steps: a
     rank that runs far ahead is noticed by the other's deadline, which ends the job."""
-    delay = 20000
+    delay = 200000 if machine.backend == "cuda" else 20000
     for spec, kind in (("ring", "wait"), ("chain", "await")):
         trials = [fault_trial(machine, spec, f"{spec}, serial", ["delay=0", "steps=4"], mode="serial")]
         for how in signals_of(machine):

@@ -115,6 +115,7 @@ GROUPS = {
     "agreement": checks.agreement,
     "processes": checks.processes,
     "starts": checks.starts,
+    "ranks": checks.many_ranks,
     "mutants": faults.mutants,
     "signals": faults.missing_signals,
     "spin": faults.endless_kernel,

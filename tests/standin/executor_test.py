@@ -130,6 +130,15 @@ class Executor(unittest.TestCase):
                     self.check_clean(Run(2, spec=os.path.join(SPECS, "chained.yaml"), ranks=4, set=["steps=20"],
                                          mode=mode, lower=lower))
 
+    def test_rows_keep_their_order(self):
+        """Rows of single steps and of replays, one a step."""
+        for cut in ("1,-1", "3,70,-1", "65,1,-1"):
+            with self.subTest(cut=cut):
+                run = Run(spec=os.path.join(SPECS, "chained.yaml"), mode="graph", set=["steps=500"], starts=cut, rows=1)
+                self.check_clean(run)
+                self.assertGreater(run.record.count("cuGraphLaunch"), 1)
+                self.assertEqual([row["step"] for row in run.result["rows"]], list(range(500)))
+
     def test_missing_signal(self):
         """A WRITE is left out: the message names rank, step and edge, and all waits are let go."""
         for lower in ("signal=memop", "signal=memop,lanes=2"):
@@ -148,11 +157,28 @@ class Executor(unittest.TestCase):
                 if mode == "graph":  # its first replay
                     whole = Run(mode=mode).record
                     number = whole[:whole.index("cuGraphLaunch")].count("cuLaunchKernel") + 1
-                run = Run(mode=mode, deadline="0.5", env={"STANDIN_STUCK": str(number)})
+                leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # what the device holds is left
+                run = Run(mode=mode, deadline="0.5", env={"STANDIN_STUCK": str(number), "ASAN_OPTIONS": leaks})
                 self.assertEqual(run.code, 6, run.err)
                 self.assertIn(words, run.err)
                 self.assertEqual(run.bad(), [])
                 self.assertLess(run.seconds, 30)
+
+    def test_refusals(self):
+        """What cannot be, with its number."""
+        run = Run(lower="signal=smoke")
+        self.assertEqual((run.code, run.result["status"]), (0, "wrong usage"), run.err)
+        self.assertIn("'signal=smoke' is no lowering", run.result["messages"][0])
+        cg = os.path.join(SPECS, "../../../samples/cg/cg.yaml")
+        env = common.environment(LD_LIBRARY_PATH=STANDIN)
+        for words, code, number in ((("--lower", "signal=smoke", "--mode", "stream"), 2, "E665"),
+                                    (("--lower", "signal=memop", "--mode", "graph"), 4, "E664")):
+            found, _, err = common.peal("run", cg, "--backend", "cuda", "--set", "n=16", *words, env=env)
+            self.assertEqual(found, code, err)
+            self.assertIn(f"[{number}]", err)
+        run = Run(env={"STANDIN_FAIL": "cuEventRecord:5"})
+        self.assertEqual(run.code, 7)
+        self.assertIn("[E660]", run.err)
 
     def test_abort_while_running(self):
         """Another plan of the job cannot be had any more; everything is given back."""

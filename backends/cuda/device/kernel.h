@@ -39,7 +39,7 @@
 #ifdef PEAL_PLAIN
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_BLOCKS_OF_PAIRS_ = 3 };
 #else
-enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 2 };
+enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3 };
 #endif
 
 /* What offsets of three axes are computed in. The unit of plain kernels says `int` where every

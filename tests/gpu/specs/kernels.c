@@ -34,13 +34,13 @@ PEAL_KERNEL(accept)(peal_tile t, PEAL_READ(double, v), PEAL_WRITE(double, u))
     }
 }
 
-/* For ever, if it is told to. */
+/* For ever, if it is told to: the value never becomes unequal to itself, which no compiler knows. */
 PEAL_KERNEL(spin)(peal_tile t, PEAL_UPDATE(double, u), long forever)
 {
     PEAL_FOR_1D(t, x) {
-        volatile long on = forever;
-        while (on)
-            ;
-        PEAL_AT(u, x) += 1;
+        double value = PEAL_AT(u, x) + 1;
+        while (forever && value == value)
+            value = 0.5 * value + 1;
+        PEAL_AT(u, x) = value;
     }
 }
