@@ -1,5 +1,6 @@
-/* The boxes of points that a LAUNCH consists of, and how they are cut into the tiles of a grid:
- * exactly as the schedule says, or freely. */
+/* The boxes of points that a LAUNCH consists of, cut into the tiles of a grid: exactly as the
+ * schedule says, or freely (cut.c). */
+#include "backends/cuda/cut.h"
 #include "backends/cuda/plan.h"
 
 #include <string.h>
@@ -64,34 +65,6 @@ static int64_t points_of(const peal_launch_box *box)
     return points;
 }
 
-/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. In
- * plain kernels a thread marches along the last axis of two or three (device/kernel.h). */
-static void cut_box(const cuda_plan *plan, const int threads[3], bool plain, peal_launch_box *box)
-{
-    int64_t many = (plain ? 8 : 16) * (int64_t)plan->device->sm_count;
-    bool deep = plain && threads[2] > 1;
-    int shape[PEAL_AXES] = {threads[0], threads[1] * (deep ? threads[2] : 1), deep ? 1 : threads[2],
-                            1};
-    int rows = plain ? 16 : 8;
-
-    for (;; rows /= 2) {
-        box->blocks = 1;
-        for (int k = 0; k < PEAL_AXES; k++) {
-            int length = box->hi[k] - box->lo[k];
-            bool marches = deep ? k == 2 : k == 1;
-            box->extent[k] = k == 3 ? length : shape[k] * (marches ? rows : 1);
-            if (box->extent[k] < 1)
-                box->extent[k] = 1;
-            box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
-            box->blocks *= box->count[k];
-            box->tile_step[k] = 0;
-        }
-        box->tile = 0;
-        if (rows == 1 || box->blocks >= many)
-            return;
-    }
-}
-
 void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
 {
     const cuda_plan *plan = rank->plan;
@@ -111,12 +84,12 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
     out->free_count = join_all(out->free, out->free_count);
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
-        cut_box(plan, out->kernel->threads, false, &out->free[i]);
+        cuda_box_cut(plan->device->sm_count, out->kernel->threads, false, &out->free[i]);
     }
     if (!out->kernel->plain || points < plan->lowering.plain_points)
         return;
     out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
     memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
     for (int i = 0; i < out->free_count; i++)
-        cut_box(plan, out->kernel->threads, true, &out->plain[i]);
+        cuda_box_cut(plan->device->sm_count, out->kernel->threads, true, &out->plain[i]);
 }

@@ -181,7 +181,7 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
     if (!status && kernels->source->entry[entry->entry].bare)
         status = describe_function(kernels, peal_arena_print(arena, "peal_bare_%d", entry->entry),
                                    threads, &out->bare, &out->bare_blocks, &out->bare_registers);
-    if (!status && kernels->plain && kernels->source->entry[entry->entry].is_plain)
+    if (!status && kernels->plain && kernels->source->entry[entry->entry].plain)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
     return status;
@@ -303,15 +303,32 @@ peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena
     return status;
 }
 
-peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, const char **out)
+peal_status cuda_kernels_plain_source(const peal_backend_desc *desc, peal_arena *arena,
+                                      const char **out)
 {
-    cuda_compile_result compiled = {0};
+    cuda_source *source = NULL;
+    peal_status status = cuda_source_create(desc, arena, &source);
+
+    if (!status)
+        *out = source->plain;
+    return status;
+}
+
+peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, const char **out,
+                             const char **plain)
+{
+    cuda_compile_result compiled = {0}, plain_compiled = {0};
     cuda_source *source = NULL;
     peal_status status = cuda_source_create(desc, arena, &source);
 
     if (!status)
         status = compile_source(source, source->text, PTX_ARCHITECTURE, true, 0, false, &compiled);
-    if (!status)
+    if (!status && source->plain)
+        status = compile_source(source, source->plain, PTX_ARCHITECTURE, true, 0, false,
+                                &plain_compiled);
+    if (!status) {
         *out = compiled.image;
+        *plain = plain_compiled.image;
+    }
     return status;
 }

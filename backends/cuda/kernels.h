@@ -74,8 +74,12 @@ CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels);
 
 /* For tests and `peal plan --emit`: the translation unit, readable, in the arena. */
 peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena, const char **out);
+/* The unit of the plain kernels; NULL: there are none. */
+peal_status cuda_kernels_plain_source(const peal_backend_desc *desc, peal_arena *arena,
+                                      const char **out);
 /* Compiles text to PTX for compute_90 without a driver or device, through the same options as
- * cuda_kernels_create; the log is in the diagnostics. */
-peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, const char **out);
+ * cuda_kernels_create; the log is in the diagnostics. plain: that of plain kernels, or NULL. */
+peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, const char **out,
+                             const char **plain);
 
 #endif

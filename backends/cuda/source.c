@@ -162,15 +162,30 @@ static void print_arguments(const task_printer *p, FILE *out)
     }
 }
 
+typedef enum trampoline { FULL, BARE, PLAIN } trampoline;
+
+static int axes_of(const peal_schedule_task *task)
+{
+    return task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+}
+
+static void print_call(const task_printer *p, trampoline kind, const char *tile, FILE *out)
+{
+    fprintf(out, "peal_kernel_%s(%s", p->task->kernel, tile);
+    print_views(p, out);
+    print_partials(p, kind == FULL, out);
+    print_arguments(p, out);
+    fprintf(out, ");\n");
+}
+
 /* Everything behind the kernel's name. A call alone would convert an integer to a double, or cut a
  * real number, so the kernel's type is compared as well. */
-static peal_status print_user_kernel(const task_printer *p, const char *signature, bool full,
+static peal_status print_user_kernel(const task_printer *p, const char *signature, trampoline kind,
                                      const char **out_text)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
-    const char *kernel = p->task->kernel;
 
     fprintf(out, "(const __grid_constant__ peal_launch peal_launch_)\n{\n"
                  "    peal_tile peal_tile_;\n"
@@ -178,14 +193,19 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
                  "&peal_tile_);\n"
                  "    if (!peal_box_)\n        return;\n");
     peal_status status = print_evaluation(p, out);
-    fprintf(out,
-            "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n"
-            "    peal_kernel_%s(peal_tile_",
-            peal_kernel_parameters(signature), kernel, kernel);
-    print_views(p, out);
-    print_partials(p, full, out);
-    print_arguments(p, out);
-    fprintf(out, ");\n    if (peal_box_->sends)\n        peal_send_(&peal_launch_);\n}\n");
+    fprintf(
+        out,
+        "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n    ",
+        peal_kernel_parameters(signature), p->task->kernel);
+    if (kind == PLAIN && axes_of(p->task) == 2) {
+        fprintf(out, "if (peal_is_whole_(peal_tile_))\n        ");
+        print_call(p, kind, "peal_whole_(peal_tile_)", out);
+        fprintf(out, "    else\n        ");
+    }
+    print_call(p, kind, "peal_tile_", out);
+    if (kind != PLAIN)
+        fprintf(out, "    if (peal_box_->sends)\n        peal_send_(&peal_launch_);\n");
+    fprintf(out, "}\n");
     *out_text = close_text(p->source->arena, out, &text);
     return status;
 }
@@ -198,7 +218,7 @@ static void set_shape(const peal_schedule_task *task, int threads[3])
                                      {CUDA_TASK_THREADS, 1, 1},
                                      {64, 4, 1},
                                      {32, 4, 2}};
-    int axes = task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+    int axes = axes_of(task);
 
     memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
 }
@@ -207,9 +227,11 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
 {
     entry->is_users = true;
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
-    peal_status status = print_user_kernel(p, entry->signature, true, &entry->text);
+    peal_status status = print_user_kernel(p, entry->signature, FULL, &entry->text);
     if (!status && p->task->reduction_count > 0)
-        status = print_user_kernel(p, entry->signature, false, &entry->bare);
+        status = print_user_kernel(p, entry->signature, BARE, &entry->bare);
+    if (!status && p->task->mergeable)
+        status = print_user_kernel(p, entry->signature, PLAIN, &entry->plain);
     set_shape(p->task, p->entry->threads);
     return status;
 }
@@ -322,7 +344,8 @@ static peal_status add_task(const task_printer *p)
     p->entry->entry = same;
     if (same == source->entry_count)
         source->entry[source->entry_count++] = found;
-    source->entry[same].is_plain |= p->task->kind == PEAL_TASK_KERNEL && p->task->mergeable;
+    if (!source->entry[same].plain)
+        source->entry[same].plain = found.plain;
     return PEAL_STATUS_OK;
 }
 
@@ -334,6 +357,7 @@ static peal_status add_rank(cuda_source *source, int rank)
     peal_scope scope;
 
     cuda_scope_fill(schedule, layout, &scope);
+    source->is_wide |= cuda_offsets_are_wide(schedule);
     source->task[rank] = PEAL_ARENA_ARRAY(source->arena, cuda_task_entry, schedule->task_count + 1);
     for (int t = 0; t < schedule->task_count; t++) {
         cuda_task_entry *entry = &source->task[rank][t];
@@ -411,21 +435,24 @@ static void print_plain_unit(cuda_source *source)
     bool any = false;
 
     for (int i = 0; i < source->entry_count; i++)
-        any = any || source->entry[i].is_plain;
+        any = any || source->entry[i].plain;
     if (!any)
         return;
     FILE *out = open_text(&text, &bytes);
-    fprintf(out, "#define PEAL_PLAIN 1\n#include <peal/kernel.h>\n#include <peal/launch.h>\n"
-                 "#include <peal/run.h>\n#include <peal/expression.h>\n\n");
+    fprintf(out,
+            "#define PEAL_PLAIN 1\n%s#include <peal/kernel.h>\n#include <peal/launch.h>\n"
+            "#include <peal/run.h>\n#include <peal/expression.h>\n\n",
+            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
     for (int i = 0; i < source->entry_count; i++)
-        if (source->entry[i].is_plain)
+        if (source->entry[i].plain)
             fprintf(out,
                     "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
-                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) peal_plain_%d%s",
-                    i, i, source->entry[i].bare ? source->entry[i].bare : source->entry[i].text);
+                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_%s) peal_plain_%d%s",
+                    i, axes_of(source->entry[i].task) == 2 ? "OF_PAIRS_" : "", i,
+                    source->entry[i].plain);
     source->plain = close_text(source->arena, out, &text);
 }
 

@@ -8,10 +8,10 @@
 
 /* A distinct kernel: peal_task_N, and peal_bare_N if it has reductions. */
 typedef struct cuda_entry {
-    const char *text; /* all but its name: equal texts are one kernel */
-    const char *bare; /* NULL: none */
+    const char *text;  /* all but its name: equal texts are one kernel */
+    const char *bare;  /* NULL: none */
+    const char *plain; /* peal_plain_N: tiles of any shape, no waits, nothing sent; NULL: none */
     const char *signature;
-    bool is_plain; /* there is peal_plain_N too: tiles of any shape, no waits, nothing sent */
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users;
     bool is_reported;
@@ -37,6 +37,7 @@ typedef struct cuda_source {
     cuda_task_entry **task; /* by hosted rank and task */
     const char *text;       /* the translation unit */
     const char *plain;      /* that of the plain kernels; NULL: there are none */
+    bool is_wide;           /* offsets of an array with three axes need 64 bits */
 } cuda_source;
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */

@@ -16,9 +16,16 @@ static const char kernels[] =
     "PEAL_KERNEL(line)(peal_tile t, PEAL_UPDATE(double, a), double w)\n"
     "{\n    PEAL_FOR_1D(t, x) {\n        PEAL_AT(a, x) += w;\n    }\n}\n"
     "PEAL_KERNEL(plane)(peal_tile t, PEAL_UPDATE(double, b), double w)\n"
-    "{\n    PEAL_FOR_2D(t, x, y) {\n        PEAL_AT(b, x, y) += w;\n    }\n}\n"
+    "{\n    if (w > 1)\n        PEAL_FOR_2D(t, x, y)\n            PEAL_AT(b, x, y) = -1;\n"
+    "    else\n        PEAL_FOR_2D(t, x, y) {\n"
+    "            if ((x + y) % 3 == 0) {\n                PEAL_AT(b, x, y) += w;\n"
+    "                continue;\n            }\n            double x_once = 0.5, k = w;\n"
+    "            for (int i = 0; i < 2; i++)\n                PEAL_AT(b, x, y) += x_once * k;\n"
+    "        }\n}\n"
     "PEAL_KERNEL(room)(peal_tile t, PEAL_UPDATE(double, c), double w)\n"
-    "{\n    PEAL_FOR_3D(t, x, y, z) {\n        PEAL_AT(c, x, y, z) += w;\n    }\n}\n";
+    "{\n    PEAL_FOR_3D(t, x, y, z) {\n        if (x % 2) {\n"
+    "            PEAL_AT(c, x, y, z) += w;\n            continue;\n        }\n"
+    "        PEAL_AT(c, x, y, z) += w;\n    }\n}\n";
 
 static const char spec[] = "peal: 1\nname: emulated\nkernels: k.c\n"
                            "fields: {a: {size: 8}, b: {size: [8, 8]}, c: {size: [8, 8, 8]}}\n"
@@ -39,14 +46,18 @@ static void write_text(const char *name, const char *text)
 static peal_status take_source(const peal_backend_desc *desc, void *user)
 {
     peal_arena *arena = peal_arena_create();
-    const char *text = NULL;
+    const char *text = NULL, *plain = NULL;
     peal_status status = cuda_kernels_source(desc, arena, &text);
 
     (void)user;
+    if (!status)
+        status = cuda_kernels_plain_source(desc, arena, &plain);
     if (status)
         peal_diagnostics_print(desc->diagnostics, stderr, 0);
-    else
+    else {
         write_text("unit.cu", text);
+        write_text("plain.cu", plain);
+    }
     peal_arena_destroy(arena);
     return status;
 }
@@ -86,6 +97,12 @@ static void device_code_does_as_it_says(void **state)
                            "@/fold.o -o @/run"),
                      0);
     assert_int_equal(shell("@/run"), 0);
+    assert_int_equal(shell("cc -O1 -I '#' -c '#/backends/cuda/cut.c' -o @/cut.o"), 0);
+    assert_int_equal(shell("c++ -std=c++17 -O1 -w -ffp-contract=off -I @ "
+                           "-I '#/tests/backends/emulated' '#/tests/backends/emulated/plain.cc' "
+                           "@/cut.o -o @/plain"),
+                     0);
+    assert_int_equal(shell("@/plain"), 0);
 }
 
 static int set_up(void **state)

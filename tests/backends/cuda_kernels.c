@@ -24,12 +24,18 @@ static const char *const specs[] = {"cg/cg.yaml",         "denoise/denoise.yaml"
 
 typedef struct outcome {
     peal_status status;
-    char *ptx;
+    char *ptx, *plain; /* plain: NULL if there are no plain kernels */
     int errors;
     peal_code code; /* of the first error */
     char file[256], message[512], hint[512];
     int line, column;
 } outcome;
+
+static void forget(outcome *out)
+{
+    free(out->ptx);
+    free(out->plain);
+}
 
 static void take_error(const peal_diagnostics *diagnostics, outcome *out)
 {
@@ -52,11 +58,13 @@ static peal_status take_ptx(const peal_backend_desc *desc, void *user)
 {
     outcome *out = user;
     peal_arena *arena = peal_arena_create();
-    const char *ptx = NULL;
+    const char *ptx = NULL, *plain = NULL;
 
-    out->status = cuda_kernels_ptx(desc, arena, &ptx);
+    out->status = cuda_kernels_ptx(desc, arena, &ptx, &plain);
     if (!out->status)
         out->ptx = strdup(ptx);
+    if (!out->status && plain)
+        out->plain = strdup(plain);
     take_error(desc->diagnostics, out);
     peal_arena_destroy(arena);
     return PEAL_STATUS_OK;
@@ -96,7 +104,56 @@ static void samples_load_coherently(void **state)
             fail_msg("%s: %.60s", specs[i], found);
         assert_non_null(strstr(out.ptx, ".entry peal_task_0"));
         assert_non_null(strstr(out.ptx, ".entry peal_copy"));
-        free(out.ptx);
+        /* Plain kernels may load as they like. */
+        assert_non_null(out.plain);
+        assert_non_null(strstr(out.plain, ".entry peal_plain_"));
+        forget(&out);
+    }
+}
+
+static peal_status take_plain_source(const peal_backend_desc *desc, void *user)
+{
+    char **out = user;
+    peal_arena *arena = peal_arena_create();
+    const char *text = NULL;
+    peal_status status = cuda_kernels_plain_source(desc, arena, &text);
+
+    if (!status)
+        *out = strdup(text);
+    peal_arena_destroy(arena);
+    return status;
+}
+
+/* Offsets of plain kernels have 32 bits where all of them fit, on all ranks of the process. */
+static void offsets_are_as_wide_as_needed(void **state)
+{
+    static const struct {
+        const char *size;
+        bool narrow;
+    } cases[] = {{"[1000, 1000, 1000]", true},
+                 {"[2140, 1000, 1000]", true},
+                 {"[2148, 1000, 1000]", false},
+                 {"[16, 16, 8388608]", false},
+                 {"[50000, 50000]", true}}; /* of two axes: 64 bits anyway */
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[160], *text = NULL;
+        snprintf(path, sizeof(path), "%s/k.c", folder);
+        FILE *file = fopen(path, "w");
+        fputs("PEAL_KERNEL(go)(peal_tile t, PEAL_WRITE(double, u))\n{\n}\n", file);
+        fclose(file);
+        snprintf(path, sizeof(path), "%s/spec.yaml", folder);
+        file = fopen(path, "w");
+        fprintf(file,
+                "peal: 1\nname: wide\nkernels: k.c\nfields: {u: {size: %s}}\n"
+                "step:\n  - {task: go, box: u, write: u}\n",
+                cases[i].size);
+        fclose(file);
+        local_options options = {.spec = path, .ranks = 2, .workers = 1, .mode = PEAL_MODE_STREAM};
+        assert_int_equal(local_describe(&options, take_plain_source, &text), PEAL_STATUS_OK);
+        if ((strstr(text, "#define PEAL_OFFSET_ int\n") != NULL) != cases[i].narrow)
+            fail_msg("%s", cases[i].size);
+        free(text);
     }
 }
 
@@ -154,7 +211,7 @@ static void planted_loads_stay_coherent(void **state)
     if (out.status)
         fail_msg("%s:%d:%d: %s", out.file, out.line, out.column, out.message);
     assert_null(ptx_non_coherent(out.ptx));
-    free(out.ptx);
+    forget(&out);
 }
 
 /* The search finds what NVRTC makes of restrict pointers, and knows tables from them. */
@@ -201,17 +258,17 @@ static void nothing_is_contracted(void **state)
     compile_text(kernel, "", &out);
     assert_int_equal(out.status, PEAL_STATUS_OK);
     assert_null(strstr(out.ptx, "fma.rn.f64"));
-    free(out.ptx);
+    forget(&out);
     compile_text(kernel, "fma: true\n", &out);
     assert_int_equal(out.status, PEAL_STATUS_OK);
     assert_non_null(strstr(out.ptx, "fma.rn.f64"));
-    free(out.ptx);
+    forget(&out);
     compile_text(HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n        float f = 2;\n"
                       "        PEAL_AT(v, x, y) = PEAL_FMA(PEAL_AT(u, x, y), w, f);\n    }\n}\n",
                  "", &out);
     assert_int_equal(out.status, PEAL_STATUS_OK);
     assert_non_null(strstr(out.ptx, "fma.rn.f64"));
-    free(out.ptx);
+    forget(&out);
 }
 
 typedef struct mistake {
@@ -440,6 +497,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_load_coherently),
+        cmocka_unit_test(offsets_are_as_wide_as_needed),
         cmocka_unit_test(planted_loads_stay_coherent),
         cmocka_unit_test(search_finds_non_coherent_loads),
         cmocka_unit_test(nothing_is_contracted),

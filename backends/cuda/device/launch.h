@@ -21,9 +21,13 @@ enum {
     PEAL_LAUNCH_BASES = 60
 };
 
+/* A whole tile of a plain kernel of two axes. */
+enum { PEAL_WHOLE_X = 128, PEAL_WHOLE_Y = 64 };
+
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
  * [lo + i * extent, ...), cut at hi. If `exact`, a device tile is a tile of the schedule and its
- * number is tile + sum(i[k] * tile_step[k]). */
+ * number is tile + sum(i[k] * tile_step[k]). In plain kernels the first tiles along x are narrower
+ * by `lead` points (less than an extent), so that the others begin aligned. */
 typedef struct peal_launch_box {
     int lo[4], hi[4], extent[4];
     unsigned count[4];
@@ -32,6 +36,8 @@ typedef struct peal_launch_box {
     unsigned sends;         /* its blocks are counted before messages are sent */
     long long tile;
     unsigned tile_step[4];
+    int lead;
+    int reserved;
 } peal_launch_box;
 
 typedef struct peal_launch_wait {

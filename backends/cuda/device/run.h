@@ -414,12 +414,34 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
         }
         int lo = box.lo[k] + (int)place * box.extent[k];
         int hi = box.hi[k];
+#ifdef PEAL_PLAIN
+        lo -= k == 0 ? box.lead : 0;
+        tile->lo[k] = k == 0 && lo < box.lo[k] ? box.lo[k] : lo;
+#else
         tile->lo[k] = lo;
+#endif
         tile->hi[k] = hi - lo > box.extent[k] ? lo + box.extent[k] : hi;
         tile->index += place * box.tile_step[k];
     }
     return &box;
 }
+
+#ifdef PEAL_PLAIN
+/* Most tiles of two axes are whole. Told their extents as constants, the compiler guards nothing in
+ * them (535 us instead of 611 where kernel.h names numbers). */
+static __device__ __forceinline__ bool peal_is_whole_(const peal_tile &tile)
+{
+    return tile.hi[0] - tile.lo[0] == PEAL_WHOLE_X && tile.hi[1] - tile.lo[1] == PEAL_WHOLE_Y;
+}
+
+static __device__ __forceinline__ peal_tile peal_whole_(const peal_tile &tile)
+{
+    peal_tile whole = tile;
+    whole.hi[0] = whole.lo[0] + PEAL_WHOLE_X;
+    whole.hi[1] = whole.lo[1] + PEAL_WHOLE_Y;
+    return whole;
+}
+#endif
 
 static __device__ __forceinline__ peal_strides_ peal_strides_of_(const peal_launch &launch,
                                                                  int view)

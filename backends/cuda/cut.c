@@ -1,0 +1,48 @@
+/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. In
+ * plain kernels a thread marches along the last axis of two or three, over up to 16 rows; tiles are
+ * those that were fastest (device/kernel.h), and begin at whole sectors of memory where rows do. */
+#include "backends/cuda/cut.h"
+
+/* Points along x. */
+enum { ALIGNMENT = 32 };
+
+static void shape_of(const int threads[3], bool plain, int shape[4], int *marched)
+{
+    bool flat = threads[1] == 1, deep = threads[2] > 1;
+
+    for (int k = 0; k < 3; k++)
+        shape[k] = threads[k];
+    shape[3] = 1;
+    *marched = 1;
+    if (!plain || flat)
+        return;
+    shape[0] = deep ? 64 : PEAL_WHOLE_X;
+    shape[1] = 4;
+    shape[2] = 1;
+    *marched = deep ? 2 : 1;
+}
+
+void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box)
+{
+    int64_t many = (plain ? 8 : 16) * (int64_t)sm_count;
+    int rows = plain ? PEAL_WHOLE_Y / 4 : 8;
+    int shape[4], marched;
+
+    shape_of(threads, plain, shape, &marched);
+    box->lead = plain && threads[1] > 1 ? (int)((unsigned)box->lo[0] % ALIGNMENT) : 0;
+    for (;; rows /= 2) {
+        box->blocks = 1;
+        for (int k = 0; k < 4; k++) {
+            int length = box->hi[k] - box->lo[k] + (k == 0 ? box->lead : 0);
+            box->extent[k] = k == 3 ? length : shape[k] * (k == marched ? rows : 1);
+            if (box->extent[k] < 1)
+                box->extent[k] = 1;
+            box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
+            box->blocks *= box->count[k];
+            box->tile_step[k] = 0;
+        }
+        box->tile = 0;
+        if (rows == 1 || box->blocks >= many)
+            return;
+    }
+}

@@ -1,0 +1,14 @@
+/* How a box of points is cut into device tiles of free shape. */
+#ifndef PEAL_CUDA_CUT_H
+#define PEAL_CUDA_CUT_H
+
+#include "backends/cuda/device/launch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* From lo and hi of a box; `threads` is the shape of a task's blocks, whose number of axes beyond
+ * 1 says how many the tiles have. plain: for a kernel that waits for nothing (device/kernel.h). */
+void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box);
+
+#endif

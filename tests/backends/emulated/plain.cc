@@ -1,0 +1,123 @@
+// Runs generated plain kernels on the host: boxes of all sizes, cut as the backend cuts them, have
+// each of their points visited once and no other point.
+#include "device.h"
+
+#include "plain.cu"
+
+#include "start.h"
+
+extern "C" void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box);
+
+enum { HALO = 2, MOST_BOXES = 3 };
+
+struct room {
+    int lo[4], n[4]; /* points around boxes */
+    long long stride[3], points;
+    double *field;
+
+    long long offset(const int *at) const
+    {
+        return at[0] + at[1] * stride[0] + at[2] * stride[1];
+    }
+};
+
+/* Short, medium, and long enough for several whole tiles. */
+static int length()
+{
+    static const unsigned most[] = {3, 40, 300, 600};
+    return 1 + (int)pick(most[pick(4)]);
+}
+
+/* Boxes lie side by side along one axis. */
+static int make_boxes(int axes, int sm_count, peal_launch *launch, room *out)
+{
+    static const int threads[4][3] = {{}, {256, 1, 1}, {64, 4, 1}, {32, 4, 2}};
+    int count = 1 + (int)pick(MOST_BOXES), along = (int)pick(axes);
+    int lo[4], hi[4];
+    unsigned blocks = 0;
+
+    for (int k = 0; k < 4; k++) {
+        lo[k] = k < axes ? (int)pick(200) - (pick(2) ? 100 : 0) : 0;
+        hi[k] = lo[k] + (k >= axes ? 1 : axes == 3 && k < 2 ? 1 + length() / 3 : length());
+        out->lo[k] = lo[k] - (k < axes ? HALO : 0);
+    }
+    for (int i = 0; i < count; i++) {
+        peal_launch_box *box = &launch->box[i];
+        if (i > 0) {
+            lo[along] = hi[along];
+            hi[along] += 1 + (int)pick(70);
+        }
+        memcpy(box->lo, lo, sizeof(lo));
+        memcpy(box->hi, hi, sizeof(hi));
+        cuda_box_cut(sm_count, threads[axes], true, box);
+        box->first = blocks;
+        blocks += box->blocks;
+    }
+    out->points = 1;
+    for (int k = 0; k < 4; k++) {
+        out->n[k] = hi[k] + (k < axes ? HALO : 0) - out->lo[k];
+        out->points *= out->n[k];
+        if (k < 3)
+            out->stride[k] = out->points;
+    }
+    launch->box_count = count;
+    return (int)blocks;
+}
+
+static bool is_inside(const peal_launch &launch, const int *at)
+{
+    for (int i = 0; i < launch.box_count; i++) {
+        const peal_launch_box *box = &launch.box[i];
+        bool in = true;
+        for (int k = 0; k < 3; k++)
+            in = in && box->lo[k] <= at[k] && at[k] < box->hi[k];
+        if (in)
+            return true;
+    }
+    return false;
+}
+
+/* True only if one of the tiles is whole. */
+static bool has_whole(const peal_launch_box *box)
+{
+    return box->extent[1] == PEAL_WHOLE_Y && box->hi[1] - box->lo[1] >= PEAL_WHOLE_Y &&
+           box->hi[0] - box->lo[0] + box->lead >= (box->lead ? 2 : 1) * PEAL_WHOLE_X;
+}
+
+static int check_boxes(kernel_function *kernel, int axes)
+{
+    static const int sm_counts[] = {0, 0, 1, 4};
+    peal_launch launch = {};
+    room r;
+    int blocks = make_boxes(axes, sm_counts[pick(4)], &launch, &r), whole = 0;
+
+    r.field = (double *)calloc((size_t)r.points, sizeof(double));
+    launch.view[0] = at(r.field - r.offset(r.lo));
+    for (int k = 0; k < 3; k++)
+        launch.stride[0][k] = r.stride[k];
+    launch.argument[0].real = 1;
+    start(kernel, (unsigned)blocks, 256, launch);
+    for (long long i = 0; i < r.points; i++) {
+        int point[3] = {r.lo[0] + (int)(i % r.n[0]), r.lo[1] + (int)(i / r.n[0] % r.n[1]),
+                        r.lo[2] + (int)(i / r.stride[1])};
+        CHECK(r.field[i] == (is_inside(launch, point) ? 1 : 0));
+    }
+    for (int i = 0; i < launch.box_count; i++)
+        whole += has_whole(&launch.box[i]);
+    free(r.field);
+    return whole;
+}
+
+int main()
+{
+    int whole = 0;
+
+    for (int i = 0; i < 40; i++) {
+        check_boxes(peal_plain_0, 1);
+        whole += check_boxes(peal_plain_1, 2) + check_boxes(peal_plain_1, 2);
+        check_boxes(peal_plain_2, 3);
+    }
+    CHECK(whole > 3);
+    printf("all as expected, %d boxes with whole tiles\n", whole);
+    return 0;
+}
