@@ -12,7 +12,7 @@ bool cuda_mark(cuda_rank *rank, cuda_lane *lane)
     cuda_plan *plan = rank->plan;
 
     plan->launches++;
-    if (plan->capturing || ++lane->since_mark < EVERY)
+    if (plan->capturing || plan->embedding || ++lane->since_mark < EVERY)
         return true;
     lane->since_mark = 0;
     CUevent mark = lane->mark[lane->marks % CUDA_MARKS];

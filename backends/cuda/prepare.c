@@ -355,7 +355,9 @@ static void prepare_op(cuda_rank *rank, int index)
     if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->schedule->task[op->task];
         out->kernel = cuda_kernels_task(plan->kernels, rank->schedule, out->task);
-        if (out->task->kind == PEAL_TASK_KERNEL)
+        if (out->task->function)
+            out->skipped = true; /* what the application does itself */
+        else if (out->task->kind == PEAL_TASK_KERNEL)
             prepare_launch(rank, op, out);
     }
     if ((op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) || op->kind == PEAL_OP_WRITE ||

@@ -24,6 +24,7 @@ struct cuda_serial {
     cuda_kernels *kernels;
     peal_device *device;
     CUstream stream;
+    CUevent done; /* the latest start */
     _Atomic int *abort_word;
     peal_device_control *control; /* pinned, for the device too */
     tile_caller *callers;
@@ -179,6 +180,10 @@ static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
     if (result)
         return cuda_failed(desc->diagnostics, nowhere, result, "cuStreamCreateWithPriority",
                            "a stream for a plan");
+    result = driver->cuEventCreate_(&serial->done, CU_EVENT_DISABLE_TIMING);
+    if (result)
+        return cuda_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
+                           "an event for a plan");
     peal_status status = cuda_kernels_create(desc, serial->device->device, &serial->kernels);
     if (status)
         return status;
@@ -227,6 +232,32 @@ peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
     return cuda_failed(serial->diagnostics, task->source, serial->error, serial->call, what);
 }
 
+/* The host's executor works on the calling thread: it waits here. */
+peal_status cuda_serial_follow(cuda_serial *serial, void *stream, void *event)
+{
+    const peal_cuda_driver *driver = serial->device->driver;
+    CUcontext previous = cuda_enter(serial->device);
+    CUresult result = stream ? driver->cuStreamSynchronize_(stream) : CUDA_SUCCESS;
+    if (!result && event)
+        result = driver->cuEventSynchronize_(event);
+    cuda_leave(serial->device, previous);
+    return result ? cuda_not_followed(serial->diagnostics, serial->device, result) : PEAL_STATUS_OK;
+}
+
+/* Everything was waited for when start returned. */
+peal_status cuda_serial_event(cuda_serial *serial, void **event)
+{
+    const peal_source nowhere = {0};
+    CUcontext previous = cuda_enter(serial->device);
+    CUresult result = serial->device->driver->cuEventRecord_(serial->done, serial->stream);
+    cuda_leave(serial->device, previous);
+    if (result)
+        return cuda_failed(serial->diagnostics, nowhere, result, "cuEventRecord",
+                           "the end of a run");
+    *event = serial->done;
+    return PEAL_STATUS_OK;
+}
+
 int cuda_serial_storage(const cuda_serial *serial, int index, int array)
 {
     return peal_backend_host.storage(serial->host, index, array);
@@ -252,6 +283,8 @@ void cuda_serial_destroy(cuda_serial *serial)
         peal_backend_host.destroy(serial->host);
     if (serial->kernels)
         cuda_kernels_destroy(serial->kernels);
+    if (serial->done)
+        driver->cuEventDestroy_(serial->done);
     if (serial->stream)
         driver->cuStreamDestroy_(serial->stream);
     if (serial->control)

@@ -20,7 +20,7 @@ bool cuda_is_aborted(const cuda_plan *plan)
 }
 
 /* Waits in kernels read this; nobody writes a flag after it. */
-static void stop_device(cuda_plan *plan)
+void cuda_stop_device(cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)
         if (plan->rank[r].control)
@@ -33,7 +33,7 @@ bool cuda_fail(cuda_plan *plan, peal_status status)
 
     if (!plan->status)
         plan->status = status;
-    stop_device(plan);
+    cuda_stop_device(plan);
     atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
     return false;
 }
@@ -146,19 +146,25 @@ static uint64_t device_steps(const cuda_plan *plan)
     return steps;
 }
 
+bool cuda_check(cuda_plan *plan)
+{
+    if (!look_at_records(plan))
+        return false;
+    if (!cuda_is_aborted(plan))
+        return true;
+    cuda_stop_device(plan);
+    return cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
+}
+
 /* One look around while something is awaited. */
 bool cuda_look(cuda_plan *plan, unsigned *polls)
 {
     uint64_t steps = device_steps(plan);
     double deadline = 1e-9 * (double)plan->desc.deadline_ns;
 
-    if (!look_at_records(plan))
+    if (!cuda_check(plan))
         return false;
-    if (cuda_is_aborted(plan)) {
-        stop_device(plan);
-        return cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
-    }
-    if (steps != plan->seen_steps) {
+    if (steps != plan->seen_steps || !cuda_follow_has_begun(plan)) {
         plan->seen_steps = steps;
         plan->last_progress = cuda_clock();
     }

@@ -3,8 +3,8 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm). STANDIN_MODELS=1: each is another model. STANDIN_BYTES: how
- * much memory a device has. */
+ * they cannot do (peer vmm; capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
+ * model. STANDIN_BYTES: how much memory a device has. */
 #define _GNU_SOURCE
 #include <cuda.h>
 
@@ -46,6 +46,11 @@ static size_t total_bytes(void)
 {
     const char *text = getenv("STANDIN_BYTES");
     return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 34;
+}
+
+static int current_ordinal(void)
+{
+    return current ? (int)((char *)current - contexts) : 0;
 }
 
 static void *at(CUdeviceptr address)
@@ -243,6 +248,7 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
     if (used + bytes > total_bytes())
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+    standin_memory(*out, bytes, CU_MEMORYTYPE_DEVICE);
     standin_made(STANDIN_MEMORY);
     return CUDA_SUCCESS;
 }
@@ -250,6 +256,7 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
 CUresult cuMemFree(CUdeviceptr address)
 {
     NEED_CONTEXT(cuMemFree);
+    standin_memory(address, 0, 0);
     free(at(address));
     standin_gone(STANDIN_MEMORY);
     return CUDA_SUCCESS;
@@ -261,6 +268,7 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
     if (!(flags & CU_MEMHOSTALLOC_DEVICEMAP))
         return CUDA_ERROR_INVALID_VALUE;
     *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    standin_memory((CUdeviceptr)(uintptr_t)*out, bytes, CU_MEMORYTYPE_HOST);
     standin_made(STANDIN_PINNED);
     return CUDA_SUCCESS;
 }
@@ -268,6 +276,7 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 CUresult cuMemFreeHost(void *address)
 {
     NEED_CONTEXT(cuMemFreeHost);
+    standin_memory((CUdeviceptr)(uintptr_t)address, 0, 0);
     free(address);
     standin_gone(STANDIN_PINNED);
     return CUDA_SUCCESS;
@@ -458,7 +467,6 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return CUDA_SUCCESS;
 }
 
-/* Nothing that the application allocates is known. */
 CUresult cuPointerGetAttribute(void *out, CUpointer_attribute which, CUdeviceptr address)
 {
     (void)out, (void)which, (void)address;
@@ -466,11 +474,61 @@ CUresult cuPointerGetAttribute(void *out, CUpointer_attribute which, CUdeviceptr
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+/* What cuMemAlloc and cuMemHostAlloc gave is known, all else is not. */
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void **out,
                                 CUdeviceptr address)
 {
-    (void)count, (void)which, (void)out, (void)address;
+    unsigned type = standin_memory_type(address);
     NOTE(cuPointerGetAttributes);
+    for (unsigned i = 0; i < count; i++)
+        switch (which[i]) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            memcpy(out[i], &type, sizeof(type));
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            memcpy(out[i], &(int){type == CU_MEMORYTYPE_DEVICE ? current_ordinal() : -1},
+                   sizeof(int));
+            break;
+        default:
+            break;
+        }
+    return CUDA_SUCCESS;
+}
+
+/* ---- streams of the application: small numbers ---- */
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    (void)event;
+    standin_on(stream, "cuEventRecord");
+    NOTE(cuEventRecord);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)event, (void)flags;
+    standin_on(stream, "cuStreamWaitEvent");
+    NOTE(cuStreamWaitEvent);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned a,
+                        unsigned b, unsigned c, unsigned shared, CUstream stream, void **parameters,
+                        void **extra)
+{
+    (void)function, (void)x, (void)y, (void)z, (void)a, (void)b, (void)c, (void)shared;
+    (void)parameters, (void)extra;
+    standin_on(stream, "cuLaunchKernel");
+    NOTE(cuLaunchKernel);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    NOTE(cuStreamIsCapturing);
+    *status = lacks("capture") && (uintptr_t)stream == 2 ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                         : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 

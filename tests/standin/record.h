@@ -6,6 +6,13 @@
 /* Notes a call by name; whether it is one that was asked to fail. */
 int standin_call(const char *name);
 
+/* Notes "app NAME" if the stream is one of an application: those of the tests are small numbers. */
+void standin_on(const void *stream, const char *name);
+/* Memory that the driver knows: its type; bytes 0: no more. */
+void standin_memory(unsigned long long address, unsigned long long bytes, unsigned type);
+/* 0: unknown. */
+unsigned standin_memory_type(unsigned long long address);
+
 /* Things that are made and must be given back. */
 typedef enum standin_kind {
     STANDIN_CONTEXT,
