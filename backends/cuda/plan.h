@@ -215,6 +215,12 @@ bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);
 peal_status cuda_plan_upload(cuda_plan *plan);
 
+/* emit_call.c: whether the application's function can be launched, its arguments computed here. */
+peal_status cuda_call_check(const cuda_rank *rank, const peal_schedule_task *source,
+                            const cuda_task *task);
+CUresult cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
+                          CUstream stream, peal_call *call);
+
 /* emit.c: false: failed, plan->status says why. */
 bool cuda_emit_is_ready(const cuda_rank *rank);
 bool cuda_emit(cuda_rank *rank);

@@ -65,6 +65,8 @@ static peal_status prepare_tasks(cuda_rank *rank)
         for (int i = 0; i < source->argument_count && !status; i++)
             status = peal_walk_value_prepare(rank->program, source->argument[i], diagnostics,
                                              &task->argument[i]);
+        if (!status && (source->cuda_function || source->enqueue))
+            status = cuda_call_check(rank, source, task);
     }
     return status;
 }
@@ -162,7 +164,7 @@ static void prepare_launch(cuda_rank *rank, const peal_op *op, cuda_op *out)
     if (!task->mergeable)
         return;
     out->free_count = join_all(out->free, out->free_count);
-    for (int i = 0; i < out->free_count; i++)
+    for (int i = 0; i < out->free_count && out->kernel; i++)
         cut_box(plan, out->kernel->threads, &out->free[i]);
 }
 

@@ -1,9 +1,9 @@
 /* serial on a GPU: the host backend's executor of serial runs everything but the tiles of kernels,
  * which the device runs, one launch a call, each waited for. Host and device work in the same
  * memory, which both have mapped. */
-#include "backends/cuda/cuda.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +33,7 @@ struct cuda_serial {
     CUresult error;
     const char *call;
     const tile_caller *failed;
+    peal_status refused; /* by the application's `enqueue` */
 };
 
 /* ---- one tile ---- */
@@ -133,6 +134,38 @@ static void run_tile(const peal_call *call, bool partials)
         fail(caller, result, "cuStreamSynchronize");
 }
 
+/* The application's own work: waited for like a kernel's. */
+static void run_own(const peal_call *given)
+{
+    const tile_caller *caller = given->user;
+    cuda_serial *serial = caller->serial;
+    const peal_cuda_driver *driver = serial->device->driver;
+    peal_call call = *given;
+    CUresult result = CUDA_SUCCESS;
+    if (serial->error || serial->refused)
+        return;
+    call.user = caller->task->user;
+    if (caller->task->cuda_function) {
+        result = cuda_call_launch(driver, caller->task, serial->stream, &call);
+    } else {
+        peal_status status = caller->task->enqueue(serial->stream, &call);
+        int none = 0;
+        if (status) {
+            serial->refused = status;
+            serial->failed = caller;
+            atomic_compare_exchange_strong(serial->abort_word, &none, (int)status);
+            return;
+        }
+    }
+    if (result) {
+        fail(caller, result, "cuLaunchKernel");
+        return;
+    }
+    result = driver->cuStreamSynchronize_(serial->stream);
+    if (result)
+        fail(caller, result, "cuStreamSynchronize");
+}
+
 static void run_full(const peal_call *call)
 {
     run_tile(call, true);
@@ -147,8 +180,10 @@ static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_
                  peal_function *full, peal_function *bare, void **call_user)
 {
     cuda_serial *serial = user;
-    const cuda_task_kernel *kernel = cuda_kernels_task(serial->kernels, schedule, task);
-    tile_caller *caller = kernel ? calloc(1, sizeof(*caller)) : NULL;
+    bool own = task->cuda_function || task->enqueue;
+    const cuda_task_kernel *kernel =
+        own ? NULL : cuda_kernels_task(serial->kernels, schedule, task);
+    tile_caller *caller = kernel || own ? calloc(1, sizeof(*caller)) : NULL;
     if (!caller)
         return false;
     *caller = (tile_caller){.serial = serial,
@@ -157,8 +192,8 @@ static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_
                             .kernel = kernel,
                             .next = serial->callers};
     serial->callers = caller;
-    *full = run_full;
-    *bare = run_bare;
+    *full = own ? run_own : run_full;
+    *bare = own ? run_own : run_bare;
     *call_user = caller;
     return true;
 }
@@ -227,6 +262,11 @@ peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
         return status;
     const peal_schedule_task *task = serial->failed->task;
     char what[120];
+    if (serial->refused)
+        return peal_report(serial->diagnostics, PEAL_E667, task->source, NULL,
+                           "rank %d: `enqueue` of task '%s' returned: %s",
+                           serial->failed->schedule->rank, task->name,
+                           peal_status_name(serial->refused));
     snprintf(what, sizeof(what), "task '%s' of rank %d", task->name,
              serial->failed->schedule->rank);
     return cuda_failed(serial->diagnostics, task->source, serial->error, serial->call, what);

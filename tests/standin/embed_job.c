@@ -2,7 +2,7 @@
  * onto its streams, and what it leaves alone. Its calls are marked in the record by calls of
  * cuCtxGetStreamPriorityRange, which peal makes only while it prepares a plan.
  *
- *   embed_job exchange | plan | memory | misuse */
+ *   embed_job exchange [RANKS] | plan [MODE] | memory | misuse | own */
 #include "base/cuda_driver.h"
 #include "base/diagnostic.h"
 #include "runtime/session.h"
@@ -167,6 +167,110 @@ static void plan_job(peal_session *session, const char *mode)
     peal_graph_destroy(graph);
 }
 
+/* ---- the application's own work ---- */
+
+static int calls, wrong;
+static bool refuses;
+
+/* Launches with nothing to run: the stand-in notes them. */
+static peal_status put(void *stream, const peal_call *call)
+{
+    const peal_view *u = &call->view[0];
+    calls++;
+    wrong += call->user != (void *)&calls || call->view_count != 1 || !u->base ||
+             u->stride[0] != 1 || call->argument_count != 1 || call->argument[0].integer != 7 ||
+             call->tile.lo[0] != 0 || call->tile.hi[0] != POINTS;
+    driver->cuEventRecord_(stream_number(6), stream);
+    return refuses && calls == 2 ? PEAL_STATUS_WRONG_RESULT : PEAL_STATUS_OK;
+}
+
+static void on_host(const peal_call *call)
+{
+    (void)call;
+}
+
+typedef struct own_trial {
+    const char *name, *backend, *mode;
+    int threads;
+    bool host_too;
+    const char *argument;
+    const char *until;
+    bool refuses;
+} own_trial;
+
+static peal_graph *make_own_graph(const own_trial *t)
+{
+    static char function;
+    peal_graph *graph;
+    if (peal_graph_create("own", &graph))
+        abort();
+    peal_graph_set_topology(graph, .dims = "[auto]", .periodic = "true");
+    peal_graph_add_field(graph, .name = "u", .type = "i64", .size = "[64]", .halo = "1");
+    peal_graph_add_buffer(graph, .name = "n", .type = "i64", .keep = true);
+    peal_graph_set_loop(graph, .repeat = "8", .until = t->until);
+    peal_graph_begin(graph, PEAL_STEP);
+    peal_graph_add_exchange(graph, .exchange = {{.name = "u"}});
+    peal_graph_add_task(graph, .name = "put", .enqueue = put, .user = &calls, .tile = "whole",
+                        .box = {.name = "u"}, .update = {{.name = "u"}}, .args = {t->argument});
+    peal_graph_add_task(graph, .name = "own", .cuda_function = &function,
+                        .cuda_threads = t->threads, .box = {.name = "u"},
+                        .update = {{.name = "u"}});
+    if (t->host_too)
+        peal_graph_add_task(graph, .name = "host", .function = on_host, .box = {.name = "u"},
+                            .update = {{.name = "u"}});
+    peal_graph_end(graph);
+    return graph;
+}
+
+static void own_trial_run(peal_session *session, const own_trial *t)
+{
+    peal_graph *graph = make_own_graph(t);
+    peal_plan *plan = NULL;
+    char line[400];
+    const peal_plan_options options = {.size = sizeof(options),
+                                       .mode = t->mode,
+                                       .backend = t->backend,
+                                       .lowering = "steps=4"};
+    calls = wrong = 0;
+    refuses = t->refuses;
+    peal_status status = peal_graph_compile(graph, session, &options, &plan);
+    int before = calls;
+    if (!status) {
+        peal_plan_describe(plan, line, sizeof(line));
+        status = peal_plan_start(plan, PEAL_STEPS_ALL, NULL);
+    }
+    if (!status)
+        status = peal_plan_wait(plan);
+    printf("%s: %s, %s, calls %d and %d, wrong %d\n", t->name,
+           plan ? peal_plan_backend(plan) : "none", peal_status_name(status), before,
+           calls - before, wrong);
+    peal_plan_destroy(plan);
+    peal_graph_destroy(graph);
+}
+
+static void own_job(peal_session *session)
+{
+    static const own_trial trials[] = {
+        {"auto", .threads = 32, .argument = "7"},
+        {"stream", .mode = "stream", .threads = 32, .argument = "7"},
+        {"graph", .mode = "graph", .threads = 32, .argument = "7"},
+        {"sync", .mode = "sync", .threads = 32, .argument = "7"},
+        {"serial", .mode = "serial", .threads = 32, .argument = "7"},
+        {"counts", .mode = "graph", .threads = 32, .argument = "7 + 0 * step"},
+        {"auto counts", .threads = 32, .argument = "7 + 0 * step"},
+        {"until", .mode = "graph", .threads = 32, .argument = "7", .until = "n > 3"},
+        {"fused", .mode = "fused", .threads = 32, .argument = "7"},
+        {"host", .backend = "host", .threads = 32, .argument = "7"},
+        {"both", .threads = 32, .argument = "7", .host_too = true},
+        {"blocks", .argument = "7"},
+        {"reads", .threads = 32, .argument = "n"},
+        {"threads", .threads = 2000, .argument = "7"},
+        {"refused", .mode = "stream", .threads = 32, .argument = "7", .refuses = true},
+    };
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++)
+        own_trial_run(session, &trials[i]);
+}
+
 int main(int count, char **words)
 {
     static char somewhere;
@@ -183,6 +287,8 @@ int main(int count, char **words)
         exchange_job(session, count > 2 ? atoi(words[2]) : 0);
     else if (!strcmp(job, "memory"))
         memory_job(session);
+    else if (!strcmp(job, "own"))
+        own_job(session);
     else if (!strcmp(job, "misuse"))
         misuse_job(session);
     else

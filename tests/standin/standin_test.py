@@ -338,6 +338,30 @@ class Embedded(unittest.TestCase):
         self.assertEqual(calls[-6:], ["cuStreamSynchronize", "cuEventSynchronize", "cuEventRecord"] * 2)
         self.assertEqual(left(record), set())
 
+    def test_own_work(self):
+        """CUDA functions and `enqueue`: where they run, how often they are called, what refuses them."""
+        out, record, _ = self.job("own")
+        found = dict(re.findall(r"^([\w ]+): (\w+, [\w ]+, calls \d+ and \d+, wrong \d+)$", out, re.M))
+        # a graph of 4 steps calls while it is captured, all else while it runs
+        for name, words in (("auto", "4 and 0"), ("graph", "4 and 0"), ("stream", "0 and 8"), ("sync", "0 and 8"),
+                            ("serial", "0 and 8"), ("auto counts", "0 and 8")):
+            self.assertEqual(found[name], f"cuda, ok, calls {words}, wrong 0", name)
+        self.assertEqual(found["refused"], "cuda, wrong result, calls 0 and 2, wrong 0")
+        for name in ("counts", "until", "fused", "host", "both"):
+            self.assertEqual(found[name], "none, unsuitable environment, calls 0 and 0, wrong 0", name)
+        for name in ("blocks", "reads", "threads"):
+            self.assertEqual(found[name], "none, error in the spec, calls 0 and 0, wrong 0", name)
+        for message in ("mode graph cannot run: an argument of the application's CUDA function changes [E355]",
+                        "mode graph cannot run: with `until` the application's CUDA functions cannot be skipped [E355]",
+                        "mode fused cannot run: one kernel cannot call the application's CUDA functions",
+                        "the graph would run on the host: the host backend was asked for [E387]",
+                        "the graph would run on the host: another task is a function of the host [E387]",
+                        "its function allows blocks of 32 threads, not of 256 [E666]",
+                        "task 'put': an argument reads a buffer [E666]", "a block of 2000 threads [E047]",
+                        "rank 0, step 1: `enqueue` of task 'put' returned: wrong result [E667]"):
+            self.assertIn(message, out)
+        self.assertEqual(left(record), set())
+
     def test_every_failing_call(self):
         """Whatever fails, the context comes back and nothing is left."""
         for words in (("exchange", "2"), ("plan", "stream")):
