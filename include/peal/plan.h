@@ -66,8 +66,9 @@ typedef struct peal_start {
     void *stream; /* CUstream or cudaStream_t of this process's GPU: the plan starts after what is
                      on it at the time of the call. The default stream is cudaStreamLegacy or
                      cudaStreamPerThread; NULL: none. NULL on the host */
-    void *event;  /* CUevent or cudaEvent_t that has been recorded: the plan starts after it; NULL:
-                     none. NULL on the host */
+    /* A plan with `verify` reads lent memory in the first call: nothing may be writing it then. */
+    void *event; /* CUevent or cudaEvent_t that has been recorded: the plan starts after it; NULL:
+                    none. NULL on the host */
 } peal_start;
 
 typedef struct peal_plan_statistics {

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { POINTS = 240, WAVES = 3, STARTS = 4, STEPS = 100 };
+enum { POINTS = 240, WAVES = 3, STARTS = 4, STEPS = 128 };
 static const double rate = 0.2;
 
 struct plate {
@@ -141,7 +141,7 @@ static peal_status declare_spread(peal_graph *g)
     return PEAL_STATUS_OK;
 }
 
-/* Every hundredth step: CUB on each rank, then the sum over the ranks. */
+/* Every 128th step: CUB on each rank, then the sum over the ranks. */
 static void declare_sum(peal_graph *g, plate &p)
 {
     peal_task_desc task = {};
@@ -155,14 +155,14 @@ static void declare_sum(peal_graph *g, plate &p)
     task.read[0].name = "u";
     task.write[0].name = "sum";
     task.write[0].whole = true;
-    task.when = "step % 100 == 99";
+    task.when = "step % 128 == 127";
     peal_graph_add_task_desc(g, &task);
     peal_rank_reduce_desc total = {};
     total.size_bytes = sizeof(total);
     total.source = PEAL_HERE;
     total.reduce[0].name = "sum";
     total.reduce[0].combine = "sum";
-    total.when = "step % 100 == 99";
+    total.when = "step % 128 == 127";
     peal_graph_add_allreduce_desc(g, &total);
 }
 
@@ -172,7 +172,7 @@ static peal_status build(peal_graph *g, plate &p)
     peal_loop_desc loop = {};
     loop.size_bytes = sizeof(loop);
     loop.source = PEAL_HERE;
-    loop.repeat = "400";
+    loop.repeat = "512";
     peal_graph_set_loop_desc(g, &loop);
     peal_graph_begin(g, PEAL_STEP);
     peal_exchange_desc exchange = {};
