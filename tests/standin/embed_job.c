@@ -148,7 +148,10 @@ static void plan_job(peal_session *session, const char *mode)
     peal_graph *graph = make_graph();
     peal_plan *plan = NULL;
     void *event = NULL;
-    const peal_plan_options options = {.size = sizeof(options), .mode = mode, .backend = "cuda"};
+    const peal_plan_options options = {.size = sizeof(options),
+                                       .mode = mode,
+                                       .backend = "cuda",
+                                       .lowering = "steps=4"};
     const peal_start start = {.size = sizeof(start),
                               .stream = stream_number(1),
                               .event = stream_number(5)};

@@ -321,13 +321,18 @@ class Embedded(unittest.TestCase):
             self.assertEqual([out.count(f"{word}: ok") for word in ("start", "event", "wait")], [2, 2, 2], out)
             self.assertIn("event too early: wrong usage", out)
             # each start: an event on the application's stream; the origin waits for it and for the event given
-            tied = only(steady, {"app1 cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel"})
+            first = "cuGraphLaunch" if mode == "graph" else "cuLaunchKernel"
+            tied = only(steady, {"app1 cuEventRecord", "cuStreamWaitEvent", first})
             starts = [i for i, line in enumerate(tied) if line == "app1 cuEventRecord"]
             self.assertEqual(len(starts), 2)
             for i in starts:
                 self.assertEqual(tied[i + 1:i + 3], ["cuStreamWaitEvent"] * 2)
-                self.assertEqual(tied[i + 3], "cuLaunchKernel")
+                self.assertEqual(tied[i + 3], first)
             self.assertNotIn("app1 cuLaunchKernel", steady)
+            if mode == "graph":  # the end is recorded before the host looks for the replay's
+                ends = only(steady, {"cuGraphLaunch", "cuEventRecord", "cuEventQuery"})
+                at = ends.index("cuGraphLaunch")
+                self.assertEqual(ends[at:at + 4], ["cuGraphLaunch", "cuEventRecord", "cuEventRecord", "cuEventQuery"])
             self.assertEqual(only(steady, NOT_IN_STEADY_STATE), [])
             self.assertEqual(left(record), set())
 
