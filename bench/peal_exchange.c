@@ -24,7 +24,7 @@ static void create(peal_session *session, application *app, int n, bool lent)
     for (int i = 0; i < 2; i++) {
         app->lent[i] = lent ? aligned_alloc(64, bytes) : NULL;
         const peal_halo_desc desc = {
-            .size = sizeof(desc),
+            .size_bytes = sizeof(desc),
             .dims = {2, 1, 1},
             .periodic = {true, true, true},
             .axis_count = 3,

@@ -73,7 +73,7 @@ static void run_exchange(peal_session *session, const halo_case *c, bool lent)
 {
     size_t bytes = (size_t)(c->n + 2) * (size_t)(c->n + 2) * (size_t)(c->n + 2) * sizeof(double);
     peal_halo_desc desc = {
-        .size = sizeof(desc),
+        .size_bytes = sizeof(desc),
         .dims = {2, 1, 1},
         .periodic = {true, true, true},
         .axis_count = 3,

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s THREADS WIDTH TILES [WIDTH TILES ...]\n", argv[0]);
         return PEAL_STATUS_USAGE;
     }
-    const peal_session_desc desc = {.size = sizeof(desc),
+    const peal_session_desc desc = {.size_bytes = sizeof(desc),
                                     .log_level = PEAL_LOG_ERROR,
                                     .log = stderr};
     peal_session *session; /* not bound to a core: the workers need theirs */

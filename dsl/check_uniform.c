@@ -28,6 +28,7 @@ typedef struct uniform_check {
     array_state verdict;    /* of the expression that is looked at */
     array_state value;      /* what write_value gives to the arrays that it visits */
     const peal_expr *under; /* the static `when` of the statement that is run */
+    bool *warned;           /* by statement: a loop is run more than once */
 } uniform_check;
 
 static const array_state always = {true, NULL}, never = {false, NULL};
@@ -180,6 +181,22 @@ static void run_loop(uniform_check *c, const peal_loop *loop)
     free(entry);
 }
 
+/* Only what is known to be different, or may never have been the same: with conditions that cannot
+ * be compared the value is mostly right. */
+static void look_at_print(uniform_check *c, const peal_statement *s)
+{
+    for (int i = 0; i < s->u.print.item_count; i++) {
+        const peal_print_item *item = &s->u.print.item[i];
+        array_state state = state_of(c, item->value);
+        if (c->warned[s->id] || state.same || state.when)
+            continue;
+        c->warned[s->id] = true;
+        peal_warn(c->parser->diagnostics, PEAL_E064, item->value->source,
+                  "print what allreduce gives; rank 0's value is printed",
+                  "column `%s` may differ from rank to rank", item->name);
+    }
+}
+
 static void run_statement(uniform_check *c, const peal_statement *s)
 {
     c->value = never;
@@ -204,6 +221,9 @@ static void run_statement(uniform_check *c, const peal_statement *s)
     }
     case PEAL_STATEMENT_REPEAT:
         run_loop(c, &s->u.loop);
+        return;
+    case PEAL_STATEMENT_PRINT:
+        look_at_print(c, s);
         return;
     default:
         break;
@@ -276,12 +296,14 @@ void peal_check_uniform(peal_parser *parser)
     peal_graph_data *data = parser->data;
     uniform_check c = {.parser = parser};
     c.state = calloc((size_t)data->array_count + 1, sizeof(*c.state));
-    if (!c.state)
-        return;
-    for (int i = 0; i < data->array_count; i++)
+    c.warned = calloc((size_t)data->statement_count + 1, sizeof(*c.warned));
+    for (int i = 0; c.state && i < data->array_count; i++)
         c.state[i].same = starts_same(&data->arrays[i]);
-    run_body(&c, &data->setup);
-    run_loop(&c, &data->step);
-    run_body(&c, &data->finish);
+    if (c.state && c.warned) {
+        run_body(&c, &data->setup);
+        run_loop(&c, &data->step);
+        run_body(&c, &data->finish);
+    }
+    free(c.warned);
     free(c.state);
 }

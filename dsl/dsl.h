@@ -7,6 +7,7 @@
 
 #include <peal/graph.h>
 #include <peal/plugin/graph.h>
+#include <peal/plugin/machine.h>
 
 #include <stdio.h>
 
@@ -37,8 +38,12 @@ peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t c
  * --print-json`. Only what cannot be read is reported; keys are not checked. */
 peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagnostics *diagnostics);
 
-/* The JSON Schema (draft 7) of the language: `peal schema`. */
+/* Reads a machine file. Members that it leaves open are 0. *out is set on success only. */
+peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out);
+
+/* The JSON Schemas (draft 7) of the language and of machine files: `peal schema [machine]`. */
 peal_status peal_schema_print(FILE *stream);
+peal_status peal_schema_print_machine(FILE *stream);
 
 /* The reference page of the language, in Markdown: docs/spec-reference.md. */
 void peal_reference_print(FILE *stream);

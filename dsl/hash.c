@@ -113,6 +113,7 @@ static void add_array(hash_state *h, const peal_array *array)
     add_text(h, array->file);
     add_exprs(h, array->values, array->value_count);
     add_integer(h, array->keep);
+    add_integer(h, array->data != NULL); /* lent memory is outside the segment: layouts differ */
 }
 
 static void add_reductions(hash_state *h, const peal_reduction *item, int count)

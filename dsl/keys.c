@@ -43,6 +43,16 @@ static const peal_key spec_keys[] = {
     {"fma", PEAL_KEY_BOOLEAN, false, NULL,
      "true: kernels may be contracted to fused multiply-adds, equal bits are given up"}};
 
+static const peal_key machine_keys[] = {
+    {"machine", PEAL_KEY_VERSION, true, NULL, "version of machine files: 1"},
+    {"ranks", PEAL_KEY_COUNT, false, NULL, "ranks of the job; default: one a process"},
+    {"processes", PEAL_KEY_COUNT, false, NULL,
+     "processes that host the ranks in blocks; default: one a rank"},
+    {"workers", PEAL_KEY_COUNT, false, NULL,
+     "threads that execute one rank's tiles; default: this machine's cores, shared"},
+    {"cache_bytes", PEAL_KEY_COUNT, false, NULL,
+     "of one core: what a tile's data should fit in; default 1048576"}};
+
 static const peal_key param_keys[] = {
     {"value", PEAL_KEY_LITERAL, true, NULL, "the default, which also gives the type"},
     {"min", PEAL_KEY_LITERAL, false, NULL, "least value that is accepted"},
@@ -207,6 +217,10 @@ static const peal_key repeat_keys[] = {
     STATEMENT_KEYS};
 
 static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
+    {"machine", "a machine file",
+     "A file of its own, for `--machine FILE.yaml` of plan, check and explain: whose schedules "
+     "they look at.",
+     "{machine: 1, processes: 2, workers: 4, cache_bytes: 2097152}", KEYS(machine_keys)},
     {"spec", "a spec", "The keys of a spec. A list of one item needs no brackets.",
      "{peal: 1, fields: {u: {size: 8}}}", KEYS(spec_keys)},
     {"param", "a param", "A param with a range, instead of a value alone.",
@@ -252,6 +266,7 @@ static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
 
 static const char *const type_names[PEAL_KEY_TYPE_COUNT] = {
     "1",
+    "a whole number",
     "a text",
     "a text or a list of texts",
     "a name",

@@ -9,6 +9,7 @@
 /* What the value of a key looks like. */
 typedef enum peal_key_type {
     PEAL_KEY_VERSION,    /* 1 */
+    PEAL_KEY_COUNT,      /* a whole number, at least 1 */
     PEAL_KEY_TEXT,       /* a text */
     PEAL_KEY_TEXTS,      /* a text, or a list of texts */
     PEAL_KEY_NAME,       /* a name */
@@ -51,6 +52,7 @@ typedef struct peal_key {
 
 /* The contexts: places of a spec where keys stand. */
 typedef enum peal_context_id {
+    PEAL_CONTEXT_MACHINE, /* a file of its own; the others are parts of specs */
     PEAL_CONTEXT_SPEC,
     PEAL_CONTEXT_PARAM,
     PEAL_CONTEXT_TOPOLOGY,

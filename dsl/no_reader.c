@@ -29,6 +29,12 @@ peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t c
     return refuse(name, diagnostics);
 }
 
+peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out)
+{
+    (void)out;
+    return refuse(path, diagnostics);
+}
+
 peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagnostics *diagnostics)
 {
     (void)stream;

@@ -65,6 +65,7 @@ static void print_context(const peal_context *context, FILE *stream)
 void peal_reference_print(FILE *stream)
 {
     fputs(introduction, stream);
-    for (int id = 0; id < PEAL_CONTEXT_COUNT; id++)
+    for (int id = PEAL_CONTEXT_SPEC; id < PEAL_CONTEXT_COUNT; id++)
         print_context(peal_context_at((peal_context_id)id), stream);
+    print_context(peal_context_at(PEAL_CONTEXT_MACHINE), stream);
 }

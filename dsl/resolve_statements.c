@@ -2,6 +2,7 @@
 #include "base/expression.h"
 #include "dsl/resolve.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* A statement that `after` may name. */
@@ -118,6 +119,18 @@ static bool check_counter(peal_parser *parser, const char *name, peal_source sou
     return !taken;
 }
 
+/* What depends on ranks or on counters of loops around is known later. */
+static void require_at_least(peal_parser *parser, const peal_expr *expr, int64_t least,
+                             const char *what)
+{
+    peal_value value;
+    if (expr && peal_expr_kind_of(expr, parser->data) == PEAL_INTEGER &&
+        peal_constant_value(parser, expr, &value) && value.u.integer < least)
+        peal_parser_report(parser, PEAL_E047, NULL, expr->source, NULL,
+                           "%s is %" PRId64 ", and cannot be less than %" PRId64, what,
+                           value.u.integer, least);
+}
+
 /* repeat, every, lag are known before the loop begins; until is seen from inside of it. */
 static void resolve_limits(peal_parser *parser, const peal_loop_desc *desc, peal_loop *out)
 {
@@ -128,6 +141,9 @@ static void resolve_limits(peal_parser *parser, const peal_loop_desc *desc, peal
     peal_require_integer(parser, out->repeat, "`repeat`");
     peal_require_integer(parser, out->every, "`every`");
     peal_require_integer(parser, out->lag, "`lag`");
+    require_at_least(parser, out->repeat, 0, "`repeat`");
+    require_at_least(parser, out->every, 1, "`every`");
+    require_at_least(parser, out->lag, 0, "`lag`");
     if ((desc->every || desc->lag) && !desc->until)
         peal_parser_report(parser, PEAL_E061, desc->every ? desc->every : desc->lag, desc->source,
                            "every and lag are about until", "`until` is missing");

@@ -125,6 +125,8 @@ static json_t *key_schema(const peal_key *key)
 {
     if (key->type == PEAL_KEY_VERSION)
         return json_pack("{s:i}", "const", 1);
+    if (key->type == PEAL_KEY_COUNT)
+        return json_pack("{s:s, s:i}", "type", "integer", "minimum", 1);
     if (key->type == PEAL_KEY_BOOLEAN)
         return json_pack("{s:s}", "type", "boolean");
     if (key->type == PEAL_KEY_WORD)
@@ -167,6 +169,20 @@ static json_t *body_schema(void)
                      statement);
 }
 
+static peal_status print_root(json_t *root, FILE *stream)
+{
+    json_object_set_new(root, "$schema", json_string("http://json-schema.org/draft-07/schema#"));
+    bool written = root && !json_dumpf(root, stream, JSON_INDENT(2) | JSON_SORT_KEYS) &&
+                   fputc('\n', stream) != EOF;
+    json_decref(root);
+    return written ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
+}
+
+peal_status peal_schema_print_machine(FILE *stream)
+{
+    return print_root(context_schema(peal_context_at(PEAL_CONTEXT_MACHINE)), stream);
+}
+
 peal_status peal_schema_print(FILE *stream)
 {
     json_t *all = json_object();
@@ -178,10 +194,6 @@ peal_status peal_schema_print(FILE *stream)
     }
     json_object_set_new(all, "body", body_schema());
     json_t *root = context_schema(peal_context_at(PEAL_CONTEXT_SPEC));
-    json_object_set_new(root, "$schema", json_string("http://json-schema.org/draft-07/schema#"));
     json_object_set_new(root, "definitions", all);
-    bool written = root && !json_dumpf(root, stream, JSON_INDENT(2) | JSON_SORT_KEYS) &&
-                   fputc('\n', stream) != EOF;
-    json_decref(root);
-    return written ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
+    return print_root(root, stream);
 }

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* DECISIONS: until times can be predicted, auto takes the first of these that is applicable. */
+/* Until times can be predicted, auto takes the first of these that is applicable. */
 static const peal_mode candidates[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
                                        PEAL_MODE_SYNC};
 enum { CANDIDATES = sizeof(candidates) / sizeof(candidates[0]) };

@@ -65,8 +65,9 @@ static void write_graph(const peal_graph_data *data, char *text)
             ADD("param %s = '%s'\n", name, value->u.text);
     }
     for (int i = 0; i < data->array_count; i++)
-        ADD("%s %s, %s\n", data->arrays[i].kind == PEAL_ARRAY_FIELD ? "field" : "buffer",
-            data->arrays[i].name, peal_type_name(data->arrays[i].type));
+        ADD("%s %s, %s%s\n", data->arrays[i].kind == PEAL_ARRAY_FIELD ? "field" : "buffer",
+            data->arrays[i].name, peal_type_name(data->arrays[i].type),
+            data->arrays[i].data ? ", lent memory" : "");
     for (int i = 0; i < data->kernel_count; i++)
         ADD("kernels %s\n", data->kernels[i]);
     ADD("%d statements\n", data->statement_count);

@@ -1,7 +1,6 @@
 /* The exchange alone: a schedule of one step, run on the calling thread. */
 #include "runtime/exchange.h"
 
-#include "base/prefetch.h"
 #include "dsl/dsl.h"
 
 #include <inttypes.h>
@@ -305,17 +304,6 @@ static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *
     return PEAL_STATUS_OK;
 }
 
-/* Asks for the lines of the message's slot, which another core holds, before they are touched. */
-static void fetch_slot(const peal_exchange_action *action, uint64_t round)
-{
-    int64_t number = (int64_t)(round % action->slots);
-    const unsigned char *slot = action->staging + number * action->staging_bytes;
-    if (action->sends)
-        peal_prefetch_write(slot, action->staging_bytes);
-    else
-        peal_prefetch_read(slot, action->staging_bytes);
-}
-
 /* Actions [first, end) of exchange number `round`. */
 static peal_status run(peal_exchange *exchange, int first, int end)
 {
@@ -324,10 +312,13 @@ static peal_status run(peal_exchange *exchange, int first, int end)
     for (int i = first; i < end; i++) {
         const peal_exchange_action *action = &program->action[i];
         if (action->kind == PEAL_EXCHANGE_MOVE) {
-            if (action->staging)
-                fetch_slot(action, round);
             peal_moves_run(&program->move[action->first], action->count,
                            (int64_t)(round % action->slots));
+            continue;
+        }
+        if (action->kind == PEAL_EXCHANGE_FETCH) {
+            int64_t next = (int64_t)((round + 1) % action->slots);
+            peal_prefetch_write(action->staging + next * action->slot_bytes, action->message_bytes);
             continue;
         }
         const peal_exchange_word *word = &action->word;

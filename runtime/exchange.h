@@ -22,17 +22,17 @@ typedef struct peal_exchange_word {
 typedef enum peal_exchange_action_kind {
     PEAL_EXCHANGE_WAIT,
     PEAL_EXCHANGE_WRITE,
-    PEAL_EXCHANGE_MOVE
+    PEAL_EXCHANGE_MOVE,
+    PEAL_EXCHANGE_FETCH
 } peal_exchange_action_kind;
 
 typedef struct peal_exchange_action {
     peal_exchange_action_kind kind;
-    peal_exchange_word word;      /* WAIT, WRITE */
-    int first, count;             /* MOVE: of program->move */
-    uint64_t slots;               /* MOVE: message m uses slot m % slots */
-    const unsigned char *staging; /* MOVE: slot 0 of the message; NULL: none */
-    int64_t staging_bytes;
-    bool sends;
+    peal_exchange_word word; /* WAIT, WRITE */
+    int first, count;        /* MOVE: of program->move */
+    uint64_t slots;          /* MOVE, FETCH: message m uses slot m % slots */
+    unsigned char *staging;  /* FETCH: slot 0, whose lines the next message needs */
+    int64_t slot_bytes, message_bytes;
 } peal_exchange_action;
 
 /* In the order of execution: start does [0, send_count), wait the rest. */
@@ -42,6 +42,21 @@ typedef struct peal_exchange_program {
     peal_move *move;
     int move_count;
 } peal_exchange_program;
+
+/* A box of a staged piece. */
+typedef struct peal_exchange_stripe {
+    int piece;
+    peal_box source; /* within the piece's */
+    int64_t staging; /* of the whole piece in the slot */
+} peal_exchange_stripe;
+
+/* Halo points of an array that repeat others of it, `shift` away. */
+typedef struct peal_exchange_image {
+    int array;
+    peal_box target;
+    int64_t shift[PEAL_AXES]; /* from source to target */
+    int axis;                 /* the last with a shift */
+} peal_exchange_image;
 
 struct peal_exchange {
     peal_session *session;
@@ -83,5 +98,15 @@ void peal_exchange_describe_device(const peal_exchange *exchange, char *text, si
 
 /* exchange_program.c: flattens the schedules of the ranks here. */
 peal_status peal_exchange_flatten(peal_exchange *exchange);
+
+/* exchange_stripes.c: the piece whose staged points hold those of piece `index`, itself included.
+ */
+int peal_exchange_carrier(const peal_channel *channel, int index);
+/* Cuts the staged pieces that carry a message into stripes, in the order in which they are moved.
+ * Returns how many; stripe may be NULL. bytes: of a slot. */
+int peal_exchange_cut(const peal_channel *channel, peal_exchange_stripe *stripe, int64_t *bytes);
+/* exchange_images.c: joins images (array, target and shift are given) to larger boxes, which are
+ * right when they are copied in the order returned, after all messages. Returns how many. */
+int peal_exchange_join_images(peal_exchange_image *image, int count);
 
 #endif

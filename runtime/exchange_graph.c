@@ -56,11 +56,12 @@ static peal_status check_field(peal_session *session, const peal_halo_desc *desc
 
 static peal_status check(peal_session *session, const peal_halo_desc *desc)
 {
-    if (desc->size != sizeof(*desc))
-        return peal_report(session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
-                           "set .size = sizeof(peal_halo_desc) and build against this version",
-                           "peal_halo_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
-                           desc->size);
+    if (desc->size_bytes != sizeof(*desc))
+        return peal_report(
+            session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+            "set .size_bytes = sizeof(peal_halo_desc) and build against this version",
+            "peal_halo_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
+            desc->size_bytes);
     if (desc->axis_count < 1 || desc->axis_count > PEAL_AXES)
         return refuse(session, NULL, "%d axes", desc->axis_count);
     if (desc->field_count < 1 || desc->field_count > PEAL_EXCHANGE_FIELDS)

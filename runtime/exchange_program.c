@@ -2,16 +2,18 @@
  *
  * The walk order of a step is: sends, local copies, waits and unpacking, the application, credits.
  * Credits that follow the application move to the front of the next start, since only then it has
- * read its halo; local copies go behind the sends, so that messages are on their way meanwhile.
- * With several ranks in a process each phase is done for all ranks before the next: no rank of this
- * process then waits for what another of them has still to do. */
+ * read its halo. Images of a rank's own points are made while messages are on their way; if these
+ * are large, at the end, together with the images of points that others have sent, as fewer and
+ * longer rows (exchange_images.c). With several ranks in a process each phase is done
+ * for all ranks before the next: no rank of this process then waits for what another of them has
+ * still to do. */
 #include "base/box.h"
 #include "runtime/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum phase { RELEASE, SEND, COPY_LOCALLY, RECEIVE, PHASES } phase;
+typedef enum phase { RELEASE, SEND, REPEAT_OWN, RECEIVE, REPEAT, FETCH, PHASES } phase;
 
 typedef struct builder {
     peal_exchange *exchange;
@@ -19,17 +21,20 @@ typedef struct builder {
     int rank; /* index of the hosted rank */
     const peal_schedule *schedule;
     bool counting; /* first pass: sizes only */
-    int actions, moves;
-    peal_exchange_action scratch;
+    int actions, moves, images;
+    peal_exchange_action scratch_action;
+    peal_exchange_stripe *stripe; /* room for those of one message */
+    peal_exchange_image *image;   /* room for those of one rank */
+    int most_stripes, most_images;
+    bool small; /* all messages are */
 } builder;
 
 static peal_exchange_action *add_action(builder *b, peal_exchange_action_kind kind)
 {
     int index = b->actions++;
-    if (b->counting)
-        return &b->scratch;
-    b->program->action[index].kind = kind;
-    return &b->program->action[index];
+    peal_exchange_action *action = b->counting ? &b->scratch_action : &b->program->action[index];
+    *action = (peal_exchange_action){.kind = kind, .slots = 1};
+    return action;
 }
 
 static unsigned char *segment_of(const builder *b)
@@ -50,163 +55,284 @@ static int64_t offset_of(const peal_layout *layout, const int64_t point[PEAL_AXE
     return place * (int64_t)element;
 }
 
-static void add_word(builder *b, const peal_op *op, phase when)
+static peal_exchange_word word_of(const builder *b, const peal_op *op, phase when)
 {
     const peal_channel *channel = &b->schedule->channel[op->channel];
     bool waits = op->kind == PEAL_OP_WAIT;
     /* flags lie with the receiver, credits with the sender: who waits has the word */
     unsigned char *base = waits ? segment_of(b) : peer_segment_of(b, channel);
     int64_t offset = op->credit ? channel->credit_offset : channel->flag_offset;
-    peal_exchange_action *action = add_action(b, waits ? PEAL_EXCHANGE_WAIT : PEAL_EXCHANGE_WRITE);
-    action->word = (peal_exchange_word){
+    peal_exchange_word word = {
         .word = (_Atomic uint64_t *)(void *)(base + offset),
         .quantum = channel->quantum,
         .channel = channel,
         .rank = b->schedule->rank,
     };
     if (op->credit && waits)
-        action->word.behind = (uint64_t)channel->slots;
+        word.behind = (uint64_t)channel->slots;
     else if (when == RELEASE)
-        action->word.behind = 1;
+        word.behind = 1;
+    return word;
 }
 
-/* The piece of the same message whose staged points include those of piece `index`; itself if there
- * is none. An edge or corner beyond a periodic end of one rank is an image of points that the face
- * brings anyway: it is unpacked from the face. Both ends see the same pieces and decide alike. */
-static int carrier_of(const peal_piece *piece, int count, int index)
+static uint64_t slots_of(const peal_channel *channel)
 {
-    int carrier = index;
-    for (int i = 0; i < count && !piece[index].direct; i++)
-        if (!piece[i].direct && piece[i].array == piece[index].array &&
-            peal_box_contains(&piece[i].source, &piece[index].source) &&
-            (piece[i].bytes > piece[carrier].bytes ||
-             (piece[i].bytes == piece[carrier].bytes && i < carrier)))
-            carrier = i;
-    return carrier;
+    return channel->slots > 0 ? (uint64_t)channel->slots : 1;
 }
 
-/* Strides of the points of a box, dense, x fastest. */
-static void pack_strides(const peal_box *box, int64_t stride[PEAL_AXES])
+/* ---- the ends of moves ---- */
+
+/* One move in the making: a place in an array, or one in a slot of staging memory. */
+typedef struct end {
+    unsigned char *at;
+    int64_t slot, stride[PEAL_AXES];
+} end;
+
+static end in_array(const builder *b, int array, const int64_t point[PEAL_AXES])
 {
-    int64_t run = 1;
-    for (int k = 0; k < PEAL_AXES; k++) {
-        stride[k] = run;
-        run *= box->hi[k] - box->lo[k];
-    }
+    const peal_schedule_array *a = &b->schedule->array[array];
+    end e = {.at = peal_binding_array(&b->exchange->binding, b->rank, array) +
+                   offset_of(&a->layout, point, peal_type_bytes(a->type))};
+    memcpy(e.stride, a->layout.stride, sizeof(e.stride));
+    return e;
 }
 
-/* One move, with both of its ends in the making. */
-typedef struct ends {
-    peal_move *move;
-    size_t element;
-    int64_t to_stride[PEAL_AXES], from_stride[PEAL_AXES];
-} ends;
-
-/* From my array. */
-static void from_array(const builder *b, const peal_piece *piece, ends *e)
+static end in_array_of_peer(const builder *b, const peal_channel *channel, const peal_piece *piece)
 {
-    const peal_layout *layout = &b->schedule->array[piece->array].layout;
-    e->move->from = peal_binding_array(&b->exchange->binding, b->rank, piece->array) +
-                    offset_of(layout, piece->source.lo, e->element);
-    memcpy(e->from_stride, layout->stride, sizeof(e->from_stride));
-}
-
-/* From my staging, where the points of `carrier` lie. */
-static void from_staging(const builder *b, const peal_channel *channel, const peal_piece *piece,
-                         const peal_piece *carrier, ends *e)
-{
-    int64_t place = 0;
-    pack_strides(&carrier->source, e->from_stride);
-    for (int k = 0; k < PEAL_AXES; k++)
-        place += (piece->source.lo[k] - carrier->source.lo[k]) * e->from_stride[k];
-    e->move->from =
-        segment_of(b) + channel->staging_offset + carrier->staging + place * (int64_t)e->element;
-    e->move->from_slot = channel->staging_bytes;
-}
-
-static void to_array(const builder *b, const peal_piece *piece, ends *e)
-{
-    const peal_layout *layout = &b->schedule->array[piece->target_array].layout;
-    e->move->to = peal_binding_array(&b->exchange->binding, b->rank, piece->target_array) +
-                  offset_of(layout, piece->target, e->element);
-    memcpy(e->to_stride, layout->stride, sizeof(e->to_stride));
-}
-
-/* To the peer: its staging, or straight into its array. */
-static void to_peer(const builder *b, const peal_channel *channel, const peal_piece *piece, ends *e)
-{
-    unsigned char *segment = peer_segment_of(b, channel);
-    if (!piece->direct) {
-        e->move->to = segment + channel->staging_offset + piece->staging;
-        e->move->to_slot = channel->staging_bytes;
-        pack_strides(&piece->source, e->to_stride);
-        return;
-    }
     const peal_layout *layout = &b->schedule->peer[channel->peer_index].layout[piece->target_array];
-    e->move->to = segment + layout->offset + offset_of(layout, piece->target, e->element);
-    memcpy(e->to_stride, layout->stride, sizeof(e->to_stride));
+    size_t element = peal_type_bytes(b->schedule->array[piece->array].type);
+    end e = {.at = peer_segment_of(b, channel) + layout->offset +
+                   offset_of(layout, piece->target, element)};
+    memcpy(e.stride, layout->stride, sizeof(e.stride));
+    return e;
 }
 
-static void add_piece(builder *b, const peal_op *op, const peal_piece *piece,
-                      const peal_piece *carrier)
+/* Where the points of a stripe lie in staging memory: the piece's points, dense, x fastest. */
+static end in_staging(unsigned char *segment, const peal_channel *channel,
+                      const peal_exchange_stripe *stripe, size_t element)
 {
-    int index = b->moves++;
-    if (b->counting)
-        return;
-    const peal_channel *channel = op->channel >= 0 ? &b->schedule->channel[op->channel] : NULL;
-    ends e = {.move = &b->program->move[index],
-              .element = peal_type_bytes(b->schedule->array[piece->array].type)};
-    if (op->copy == PEAL_COPY_UNPACK)
-        from_staging(b, channel, piece, carrier, &e);
-    else
-        from_array(b, piece, &e);
-    if (op->copy == PEAL_COPY_SEND) {
-        to_peer(b, channel, piece, &e);
-        b->exchange->bytes += piece->bytes;
-    } else {
-        to_array(b, piece, &e);
+    const peal_box *whole = &channel->piece[stripe->piece].source;
+    int64_t run = 1, place = 0;
+    end e = {.slot = channel->staging_bytes};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        e.stride[k] = run;
+        place += (stripe->source.lo[k] - whole->lo[k]) * run;
+        run *= whole->hi[k] - whole->lo[k];
     }
+    e.at = segment + channel->staging_offset + stripe->staging + place * (int64_t)element;
+    return e;
+}
+
+static void add_move(builder *b, const peal_box *box, size_t element, const end *to,
+                     const end *from)
+{
     int64_t extent[PEAL_AXES];
+    peal_move *move = &b->program->move[b->moves++];
     for (int k = 0; k < PEAL_AXES; k++)
-        extent[k] = piece->source.hi[k] - piece->source.lo[k];
-    peal_move_prepare(e.move, e.element, extent, e.to_stride, e.from_stride);
+        extent[k] = box->hi[k] - box->lo[k];
+    peal_copy_prepare(&move->copy, element, extent, from->stride, to->stride);
+    move->to = to->at;
+    move->to_slot = to->slot;
+    move->from = from->at;
+    move->from_slot = from->slot;
 }
 
-static void add_pieces(builder *b, const peal_op *op)
+/* ---- messages ---- */
+
+static void pack_stripe(builder *b, const peal_channel *channel, const peal_exchange_stripe *s)
 {
-    const peal_channel *channel = op->channel >= 0 ? &b->schedule->channel[op->channel] : NULL;
-    const peal_piece *piece = channel ? channel->piece : op->piece;
-    int count = channel ? channel->piece_count : op->piece_count, first = b->moves;
-    for (int i = 0; i < count; i++) {
-        int carrier = channel ? carrier_of(piece, count, i) : i;
-        bool goes = op->copy == PEAL_COPY_UNPACK ? !piece[i].direct : carrier == i;
-        if (goes)
-            add_piece(b, op, &piece[i], &piece[carrier]);
+    const peal_piece *piece = &channel->piece[s->piece];
+    size_t element = peal_type_bytes(b->schedule->array[piece->array].type);
+    end from = in_array(b, piece->array, s->source.lo);
+    end to = in_staging(peer_segment_of(b, channel), channel, s, element);
+    add_move(b, &s->source, element, &to, &from);
+    b->exchange->bytes += peal_box_points(&s->source) * (int64_t)element;
+}
+
+static void unpack_stripe(builder *b, const peal_channel *channel, const peal_exchange_stripe *s)
+{
+    const peal_piece *piece = &channel->piece[s->piece];
+    size_t element = peal_type_bytes(b->schedule->array[piece->target_array].type);
+    int64_t point[PEAL_AXES];
+    for (int k = 0; k < PEAL_AXES; k++)
+        point[k] = piece->target[k] + s->source.lo[k] - piece->source.lo[k];
+    end to = in_array(b, piece->target_array, point);
+    end from = in_staging(segment_of(b), channel, s, element);
+    add_move(b, &s->source, element, &to, &from);
+}
+
+static void send_directly(builder *b, const peal_channel *channel)
+{
+    for (int i = 0; i < channel->piece_count; i++) {
+        const peal_piece *piece = &channel->piece[i];
+        if (!piece->direct)
+            continue;
+        if (b->counting) {
+            b->moves++;
+            continue;
+        }
+        end from = in_array(b, piece->array, piece->source.lo);
+        end to = in_array_of_peer(b, channel, piece);
+        add_move(b, &piece->source, peal_type_bytes(b->schedule->array[piece->array].type), &to,
+                 &from);
+        b->exchange->bytes += piece->bytes;
     }
-    if (b->moves == first)
-        return;
-    if (!b->counting)
-        peal_moves_arrange(&b->program->move[first], b->moves - first);
+}
+
+/* Up to SMALL_BYTES a message costs latency, not bandwidth. Up to FETCH_BYTES asking for the lines
+ * of staging memory in advance was seen to help: the hardware does well with longer streams. */
+enum { SMALL_BYTES = 8192, FETCH_BYTES = 65536 };
+
+static bool is_small(int64_t bytes)
+{
+    return bytes <= SMALL_BYTES;
+}
+
+static int64_t stripe_bytes(const peal_channel *channel, const peal_exchange_stripe *s)
+{
+    const peal_piece *piece = &channel->piece[s->piece];
+    return piece->bytes / peal_box_points(&piece->source) * peal_box_points(&s->source);
+}
+
+static void add_stripes(builder *b, const peal_channel *channel)
+{
+    int64_t bytes;
+    int first = b->moves, count = peal_exchange_cut(channel, b->stripe, &bytes);
+    for (int i = 0; i < count; i++) {
+        const peal_exchange_stripe *s = &b->stripe[i];
+        peal_move *move = &b->program->move[b->moves];
+        int64_t fetched = bytes <= FETCH_BYTES ? stripe_bytes(channel, s) : 0;
+        if (channel->outgoing) {
+            pack_stripe(b, channel, s);
+            move->fetch_to = is_small(bytes) ? 0 : fetched;
+        } else {
+            unpack_stripe(b, channel, s);
+            move->fetch_from = fetched;
+        }
+    }
+    b->moves = first + peal_moves_pair(&b->program->move[first], b->moves - first);
+}
+
+static void add_message(builder *b, const peal_channel *channel)
+{
+    int first = b->moves;
+    int64_t bytes;
+    if (channel->outgoing)
+        send_directly(b, channel);
+    if (b->counting)
+        b->moves += peal_exchange_cut(channel, NULL, &bytes);
+    else
+        add_stripes(b, channel);
     peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_MOVE);
     action->first = first;
     action->count = b->moves - first;
-    action->slots = channel && channel->slots > 0 ? (uint64_t)channel->slots : 1;
-    if (!channel || channel->staged_count == 0)
-        return;
-    action->sends = op->copy == PEAL_COPY_SEND;
-    action->staging =
-        (action->sends ? peer_segment_of(b, channel) : segment_of(b)) + channel->staging_offset;
-    action->staging_bytes = channel->staging_bytes;
+    action->slots = slots_of(channel);
 }
 
-static bool belongs(const peal_schedule *schedule, const peal_op *op, bool after, phase wanted)
+/* Last of all: the lines of the next small message's slot. Their reader has sent what was waited
+ * for, so it is done with the message before. */
+static void add_fetch(builder *b, const peal_channel *channel)
 {
-    bool receives = op->channel >= 0 && !schedule->channel[op->channel].outgoing;
+    int64_t bytes;
+    peal_exchange_cut(channel, NULL, &bytes);
+    if (bytes == 0 || !is_small(bytes))
+        return;
+    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_FETCH);
+    action->slots = slots_of(channel);
+    action->staging = peer_segment_of(b, channel) + channel->staging_offset;
+    action->slot_bytes = channel->staging_bytes;
+    action->message_bytes = bytes;
+}
+
+static void add_word(builder *b, const peal_op *op, phase wanted)
+{
+    bool waits = op->kind == PEAL_OP_WAIT;
+    add_action(b, waits ? PEAL_EXCHANGE_WAIT : PEAL_EXCHANGE_WRITE)->word = word_of(b, op, wanted);
+}
+
+/* ---- images ---- */
+
+static void add_image(builder *b, int array, const peal_box *source, const int64_t *target)
+{
+    int index = b->images++;
+    if (b->counting)
+        return;
+    peal_exchange_image *image = &b->image[index];
+    *image = (peal_exchange_image){.array = array};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        image->shift[k] = target[k] - source->lo[k];
+        image->target.lo[k] = target[k];
+        image->target.hi[k] = source->hi[k] + image->shift[k];
+    }
+}
+
+/* Pieces that a message does not bring for themselves: from where their carrier went. */
+static void add_carried(builder *b, const peal_channel *channel)
+{
+    for (int i = 0; i < channel->piece_count; i++) {
+        const peal_piece *piece = &channel->piece[i],
+                         *carrier = &channel->piece[peal_exchange_carrier(channel, i)];
+        peal_box source;
+        if (carrier == piece)
+            continue;
+        for (int k = 0; k < PEAL_AXES; k++) {
+            int64_t shift = carrier->target[k] - carrier->source.lo[k];
+            source.lo[k] = piece->source.lo[k] + shift;
+            source.hi[k] = piece->source.hi[k] + shift;
+        }
+        add_image(b, piece->target_array, &source, piece->target);
+    }
+}
+
+static void add_local(builder *b, const peal_op *op)
+{
+    for (int i = 0; i < op->piece_count; i++)
+        add_image(b, op->piece[i].target_array, &op->piece[i].source, op->piece[i].target);
+}
+
+/* Ends REPEAT: one list of moves, paired only among those of one array and axis. */
+static void move_images(builder *b)
+{
+    int first = b->moves, count = b->images;
+    b->most_images = count > b->most_images ? count : b->most_images;
+    b->images = 0;
+    if (b->counting)
+        b->moves += count;
+    else
+        count = peal_exchange_join_images(b->image, count);
+    for (int i = 0; !b->counting && i < count;) {
+        int from = b->moves, axis = b->image[i].axis, array = b->image[i].array;
+        size_t element = peal_type_bytes(b->schedule->array[array].type);
+        for (; i < count && b->image[i].axis == axis && b->image[i].array == array; i++) {
+            const peal_exchange_image *image = &b->image[i];
+            int64_t point[PEAL_AXES];
+            for (int k = 0; k < PEAL_AXES; k++)
+                point[k] = image->target.lo[k] - image->shift[k];
+            end to = in_array(b, array, image->target.lo), source = in_array(b, array, point);
+            add_move(b, &image->target, element, &to, &source);
+        }
+        b->moves = from + peal_moves_pair(&b->program->move[from], b->moves - from);
+    }
+    if (count == 0)
+        return;
+    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_MOVE);
+    action->first = first;
+    action->count = b->moves - first;
+}
+
+/* ---- the walk ---- */
+
+static bool belongs(const builder *b, const peal_op *op, bool after, phase wanted)
+{
+    bool receives = op->channel >= 0 && !b->schedule->channel[op->channel].outgoing;
+    phase own = b->small ? REPEAT_OWN : REPEAT;
     switch (op->kind) {
     case PEAL_OP_COPY:
         if (op->copy == PEAL_COPY_LOCAL)
-            return wanted == COPY_LOCALLY;
-        return wanted == (op->copy == PEAL_COPY_UNPACK ? RECEIVE : SEND);
+            return wanted == own;
+        if (op->copy == PEAL_COPY_UNPACK)
+            return wanted == RECEIVE || wanted == REPEAT;
+        return wanted == SEND || wanted == FETCH;
     case PEAL_OP_WAIT:
     case PEAL_OP_WRITE:
         if (op->kind == PEAL_OP_WRITE && op->credit && after)
@@ -215,6 +341,20 @@ static bool belongs(const peal_schedule *schedule, const peal_op *op, bool after
     default:
         return false;
     }
+}
+
+static void add_op(builder *b, const peal_op *op, phase wanted)
+{
+    if (op->kind != PEAL_OP_COPY)
+        add_word(b, op, wanted);
+    else if (op->copy == PEAL_COPY_LOCAL)
+        add_local(b, op);
+    else if (wanted == REPEAT)
+        add_carried(b, &b->schedule->channel[op->channel]);
+    else if (wanted == FETCH)
+        add_fetch(b, &b->schedule->channel[op->channel]);
+    else
+        add_message(b, &b->schedule->channel[op->channel]);
 }
 
 static peal_status check_op(const builder *b, const peal_op *op)
@@ -236,13 +376,11 @@ static peal_status walk_rank(builder *b, phase wanted)
         if (status)
             return status;
         after |= op->kind == PEAL_OP_LAUNCH;
-        if (!belongs(b->schedule, op, after, wanted))
-            continue;
-        if (op->kind == PEAL_OP_COPY)
-            add_pieces(b, op);
-        else
-            add_word(b, op, wanted);
+        if (belongs(b, op, after, wanted))
+            add_op(b, op, wanted);
     }
+    if (wanted == REPEAT_OWN || wanted == REPEAT)
+        move_images(b);
     return PEAL_STATUS_OK;
 }
 
@@ -255,7 +393,7 @@ static peal_status walk(builder *b)
             if (status)
                 return status;
         }
-        if (wanted == COPY_LOCALLY)
+        if (wanted == REPEAT_OWN)
             b->program->send_count = b->actions;
     }
     b->program->count = b->actions;
@@ -263,18 +401,42 @@ static peal_status walk(builder *b)
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_exchange_flatten(peal_exchange *exchange)
+/* What is known of the messages before the walk. */
+static void look_at_messages(builder *b)
 {
-    peal_exchange_program *program = &exchange->program;
-    builder b = {.exchange = exchange, .program = program, .counting = true};
-    peal_status status = walk(&b);
-    if (status)
-        return status;
+    const peal_binding *binding = &b->exchange->binding;
+    b->small = true;
+    for (int r = 0; r < binding->count; r++)
+        for (int i = 0; i < binding->rank[r].schedule->channel_count; i++) {
+            int64_t bytes;
+            int stripes = peal_exchange_cut(&binding->rank[r].schedule->channel[i], NULL, &bytes);
+            b->most_stripes = stripes > b->most_stripes ? stripes : b->most_stripes;
+            b->small = b->small && is_small(bytes);
+        }
+}
+
+static bool allocate(builder *b)
+{
+    peal_exchange_program *program = b->program;
     program->action = calloc((size_t)program->count + 1, sizeof(*program->action));
     program->move = calloc((size_t)program->move_count + 1, sizeof(*program->move));
-    if (!program->action || !program->move)
-        return peal_report(exchange->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                           "no memory for an exchange of %d moves", program->move_count);
+    b->stripe = calloc((size_t)b->most_stripes + 1, sizeof(*b->stripe));
+    b->image = calloc((size_t)b->most_images + 1, sizeof(*b->image));
+    return program->action && program->move && b->stripe && b->image;
+}
+
+peal_status peal_exchange_flatten(peal_exchange *exchange)
+{
+    builder b = {.exchange = exchange, .program = &exchange->program, .counting = true};
+    look_at_messages(&b);
+    peal_status status = walk(&b);
+    if (!status && !allocate(&b))
+        status = peal_report(exchange->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                             "no memory for an exchange of %d moves", exchange->program.move_count);
     b.counting = false;
-    return walk(&b);
+    if (!status)
+        status = walk(&b);
+    free(b.stripe);
+    free(b.image);
+    return status;
 }

@@ -1,44 +1,50 @@
-/* Moves: copies of boxes between strided arrays with everything worked out beforehand, for paths
- * where a hundred nanoseconds count. */
+/* Moves: copies of boxes with both addresses worked out beforehand, for paths where a hundred
+ * nanoseconds count. */
 #ifndef PEAL_RUNTIME_MOVES_H
 #define PEAL_RUNTIME_MOVES_H
 
-#include <peal/types.h>
+#include "base/copy.h"
+#include "base/prefetch.h"
 
-/* Rows of `bytes` contiguous bytes, count[0] * count[1] * count[2] of them. */
 typedef struct peal_move {
+    peal_copy copy;
     unsigned char *to;
     const unsigned char *from;
-    int64_t bytes;
-    int64_t count[3];
-    int64_t to_step[3], from_step[3]; /* bytes */
-    int64_t to_slot, from_slot;       /* added to the addresses for each slot */
-    void (*run)(const struct peal_move *move, unsigned char *to, const unsigned char *from);
-    /* This and the next together - 1 moves run plane by plane: `run` copies one of the planes. */
-    int together; /* at least 1 in the first of them */
-    int64_t planes;
-    int64_t to_plane, from_plane; /* bytes */
+    int64_t to_slot, from_slot; /* bytes; added to the addresses for each slot */
+    /* Dense bytes at one end that another core holds, asked for before they are touched; 0: none */
+    int64_t fetch_to, fetch_from;
 } peal_move;
 
-/* Fills counts, steps and the function: extent points an axis, strides in elements, that of x is 1.
- */
-void peal_move_prepare(peal_move *move, size_t element_bytes, const int64_t extent[PEAL_AXES],
-                       const int64_t to_stride[PEAL_AXES], const int64_t from_stride[PEAL_AXES]);
+/* Joins moves that may run in any order to pairs where both touch the same cache lines, as the
+ * faces at the two ends of x do (the end of a row and the start of the next are neighbours in
+ * memory). Returns how many moves are left, in the first places. */
+int peal_moves_pair(peal_move *move, int count);
 
-/* Orders moves that may run in any order, so that those of one shape which touch the same cache
- * lines (the two ends of a row are neighbours in memory) run together. */
-void peal_moves_arrange(peal_move *move, int count);
+static inline void peal_move_fetch(const peal_move *m, int64_t slot)
+{
+    if (m->fetch_to) {
+        unsigned char *to = m->to + slot * m->to_slot;
+        peal_prefetch_write(to, m->fetch_to);
+        if (m->copy.target_twin)
+            peal_prefetch_write(to + m->copy.target_twin, m->fetch_to);
+    } else if (m->fetch_from) {
+        const unsigned char *from = m->from + slot * m->from_slot;
+        peal_prefetch_read(from, m->fetch_from);
+        if (m->copy.source_twin)
+            peal_prefetch_read(from + m->copy.source_twin, m->fetch_from);
+    }
+}
 
-/* Runs them. slot counts for those with to_slot or from_slot. */
+/* Runs them in order. slot counts for those with to_slot or from_slot. */
 static inline void peal_moves_run(const peal_move *move, int count, int64_t slot)
 {
-    for (int i = 0; i < count; i += move[i].together)
-        for (int64_t plane = 0; plane < move[i].planes; plane++)
-            for (int k = i; k < i + move[i].together; k++) {
-                const peal_move *m = &move[k];
-                m->run(m, m->to + slot * m->to_slot + plane * m->to_plane,
-                       m->from + slot * m->from_slot + plane * m->from_plane);
-            }
+    if (count > 0)
+        peal_move_fetch(move, slot);
+    for (const peal_move *m = move; m < move + count; m++) {
+        if (m + 1 < move + count)
+            peal_move_fetch(m + 1, slot);
+        peal_copy_run(&m->copy, m->to + slot * m->to_slot, m->from + slot * m->from_slot);
+    }
 }
 
 #endif

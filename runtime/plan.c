@@ -25,11 +25,12 @@ static int mark(const peal_plan *plan)
 
 static peal_status check_options(peal_session *session, const peal_plan_options *options)
 {
-    if (options && options->size != sizeof(*options))
-        return peal_report(session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
-                           "set .size = sizeof(peal_plan_options) and build against this version",
-                           "peal_plan_options has %zu bytes here, the caller's has %zu",
-                           sizeof(*options), options->size);
+    if (options && options->size_bytes != sizeof(*options))
+        return peal_report(
+            session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+            "set .size_bytes = sizeof(peal_plan_options) and build against this version",
+            "peal_plan_options has %zu bytes here, the caller's has %zu", sizeof(*options),
+            options->size_bytes);
     return PEAL_STATUS_OK;
 }
 
@@ -37,7 +38,11 @@ static peal_status resolve(peal_plan *plan)
 {
     peal_graph_report_to(plan->graph, plan->session->diagnostics);
     peal_status status = peal_graph_resolve(plan->graph, plan->session->diagnostics, &plan->data);
-    return status ? status : peal_plan_choose(plan);
+    if (!status)
+        status = peal_plan_choose(plan);
+    if (!status && plan->session->identity.process == 0) /* all processes share a host */
+        status = peal_plan_check_outputs(plan);
+    return status;
 }
 
 /* Process 0 checks the job as a whole; the others what their own schedules need. */
@@ -79,6 +84,10 @@ static peal_status evaluate_repeat(peal_plan *plan)
     peal_status status = peal_expr_integer(first->outer.repeat, &scope, 1, &plan->repeat,
                                            plan->session->diagnostics);
     free(layout);
+    if (!status && plan->repeat < 0)
+        status = peal_report(plan->session->diagnostics, PEAL_E047, first->outer.repeat->source,
+                             NULL, "`repeat` is %lld on %d ranks", (long long)plan->repeat,
+                             plan->machine.ranks);
     return status;
 }
 
@@ -243,10 +252,11 @@ static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *sta
         return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
                            "PEAL_STEPS_ALL starts what is left of `repeat`",
                            "peal_plan_start: %lld steps", (long long)n);
-    if (start && start->size != sizeof(*start))
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "set .size = sizeof(peal_start)",
+    if (start && start->size_bytes != sizeof(*start))
+        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+                           "set .size_bytes = sizeof(peal_start)",
                            "peal_start has %zu bytes here, the caller's has %zu", sizeof(*start),
-                           start->size);
+                           start->size_bytes);
     if (start && (start->stream || start->event) && !plan->backend->follow)
         return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "leave .stream and .event NULL",
                            "peal_plan_start: the %s backend has no streams", plan->backend->name);

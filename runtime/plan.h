@@ -47,6 +47,8 @@ struct peal_plan {
 
 /* choose.c: backend, mode, number of ranks, processes and workers; what the graph requires. */
 peal_status peal_plan_choose(peal_plan *plan);
+/* outputs.c: whether the files that `save` names can be made. */
+peal_status peal_plan_check_outputs(const peal_plan *plan);
 /* choose.c: all of that but the backend, which is given. */
 peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend);
 /* choose.c: once the transports of all processes are known. */

@@ -20,11 +20,12 @@ static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *d
 {
     if (!desc)
         return PEAL_STATUS_OK;
-    if (desc->size != sizeof(*desc))
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
-                           "set .size = sizeof(peal_session_desc) and build against this version",
-                           "peal_session_desc has %zu bytes here, the caller's has %zu",
-                           sizeof(*desc), desc->size);
+    if (desc->size_bytes != sizeof(*desc))
+        return peal_report(
+            diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+            "set .size_bytes = sizeof(peal_session_desc) and build against this version",
+            "peal_session_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
+            desc->size_bytes);
     if (!(desc->deadline_s >= 0) || desc->deadline_s > 1e9)
         return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "seconds; 0 means 30",
                            "the deadline of a session is %g", desc->deadline_s);
@@ -113,7 +114,7 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
         *out = session;
         return PEAL_STATUS_OK;
     }
-    if (desc && desc->size == sizeof(*desc) && desc->log && desc->log_level >= PEAL_LOG_ERROR)
+    if (desc && desc->size_bytes == sizeof(*desc) && desc->log && desc->log_level >= PEAL_LOG_ERROR)
         peal_diagnostics_print(session->diagnostics, desc->log, 0);
     free_session(session);
     return status;

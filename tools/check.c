@@ -98,7 +98,7 @@ const peal_command check_command = {
     "  -n, --ranks N      check for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
-    "      --machine M    for this machine, such as \"process:4 core:2\"\n"
+    "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
     "      --allow-outside  kernel files may lie outside the spec's folder\n"
     "      --json         messages as JSON (schema peal.check/1)\n"
     "      --print-json   only print the document as peal reads it, as JSON\n"

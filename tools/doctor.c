@@ -111,11 +111,11 @@ static void look_at_parts(peal_findings *out)
     findings_add(out, "network", FINDING_OFF, "this version has no transport between hosts");
 }
 
-/* Starts this command again in two processes; they see the launcher and only transfer. */
+/* Starts this command again in two processes, which only transfer. */
 static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
 {
-    char *const words[] = {"peal", "doctor"};
-    return launch_command(2, words, 2, diagnostics);
+    char *const words[] = {"peal", "doctor", "--quiet"};
+    return launch_command(2, words, 3, diagnostics);
 }
 
 static peal_status look_at_paths(const peal_options *options, peal_findings *out,
@@ -135,6 +135,18 @@ static peal_status look_at_paths(const peal_options *options, peal_findings *out
                  shm == PEAL_STATUS_OK ? "verified: 2 processes of this host, sync, stream, fused"
                                        : peal_status_name(shm));
     return self != PEAL_STATUS_OK ? self : shm;
+}
+
+/* Between the processes that a launcher has started, which all come here. */
+static peal_status look_at_launcher(const peal_options *options, peal_findings *out,
+                                    peal_diagnostics *diagnostics)
+{
+    peal_status status = transfer_verify(0, (double)options->deadline_ns * 1e-9, diagnostics);
+    findings_add(out, "launcher", status == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
+                 status == PEAL_STATUS_OK
+                     ? "verified: between all processes of this job, sync, stream, fused"
+                     : peal_status_name(status));
+    return status;
 }
 
 static void print_text(const peal_findings *findings)
@@ -167,13 +179,17 @@ static void print_json(const peal_findings *findings)
 static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
     peal_findings findings = {.count = 0};
-    if (getenv("PMIX_NAMESPACE"))
-        return transfer_verify(0, (double)options->deadline_ns * 1e-9, diagnostics);
+    const char *rank = getenv("PMIX_RANK"); /* read now: libpmix changes the environment */
+    bool is_launched = getenv("PMIX_NAMESPACE") != NULL;
+    bool leads = !is_launched || !rank || !strcmp(rank, "0");
     look_at_machine(&findings);
     look_at_shared_memory(&findings);
     look_at_compiler(&findings);
     look_at_parts(&findings);
-    peal_status status = look_at_paths(options, &findings, diagnostics);
+    peal_status status = is_launched ? look_at_launcher(options, &findings, diagnostics)
+                                     : look_at_paths(options, &findings, diagnostics);
+    if (!leads || (options->quiet && !status))
+        return status;
     if (options->format == FORMAT_JSON)
         print_json(&findings);
     else
@@ -183,13 +199,15 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
 
 const peal_command doctor_command = {
     "doctor", VERB_DOCTOR,
-    "usage: peal doctor [--json]\n"
+    "usage: peal doctor [--json | --quiet]\n"
     "\n"
     "Shows what this machine offers and why something is off, and sends a pattern over\n"
     "every path between ranks (within a process, between processes) in every mode,\n"
-    "comparing each element. Exit code 0: everything that is on works.\n"
+    "comparing each element. Exit code 0: everything that is on works. Under a launcher\n"
+    "(mpirun, srun, prun) it does so between the processes of the job.\n"
     "\n"
     "  --json      as JSON (schema peal.doctor/1)\n"
+    "  -q, --quiet say nothing if all is fine\n"
     "  -h, --help  this text\n"
     "\n"
     "example: peal doctor\n",

@@ -86,7 +86,7 @@ static peal_status run_once(peal_session *session, peal_mode mode, int ranks, do
 {
     peal_graph *graph = NULL;
     peal_plan *plan = NULL;
-    peal_plan_options options = {.size = sizeof(options),
+    peal_plan_options options = {.size_bytes = sizeof(options),
                                  .mode = peal_mode_name(mode),
                                  .ranks = ranks,
                                  .threads = 1,
@@ -112,7 +112,7 @@ peal_status transfer_verify(int ranks, double deadline_s, peal_diagnostics *diag
 {
     static const peal_mode modes[] = {PEAL_MODE_SYNC, PEAL_MODE_STREAM, PEAL_MODE_FUSED};
     peal_session *session = NULL;
-    peal_session_desc desc = {.size = sizeof(desc),
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = deadline_s,
                               .log_level = PEAL_LOG_ERROR,
                               .log = stderr};

@@ -83,7 +83,7 @@ const peal_command explain_command = {
     "\n"
     "  -n, --ranks N      for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
-    "      --machine M    for this machine, such as \"process:4 core:2\"\n"
+    "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
     "      --json         as JSON (schema peal.explain/1)\n"
     "  -h, --help         this text\n"
     "\n"

@@ -148,10 +148,16 @@ int machine_cores(void)
     return 1;
 }
 
-/* What --machine says; 0: nothing. */
+/* What --machine says in words; 0: nothing. */
 typedef struct machine_words {
     int64_t node, process, core, cache;
 } machine_words;
+
+/* The same by a file, which has the workers of a rank instead of the cores of a process. */
+typedef struct machine_given {
+    machine_words words;
+    peal_machine file;
+} machine_given;
 
 static peal_status read_word(const char *word, machine_words *description,
                              peal_diagnostics *diagnostics)
@@ -182,17 +188,19 @@ static peal_status read_word(const char *word, machine_words *description,
     return peal_report(diagnostics, PEAL_E406, nowhere, hint, "--machine: unknown word '%s'", kind);
 }
 
-static peal_status read_description(const char *text, machine_words *out,
+static peal_status read_description(const char *text, machine_given *out,
                                     peal_diagnostics *diagnostics)
 {
     peal_status status = PEAL_STATUS_OK;
-    if (ends_in(text, ".yaml"))
-        return peal_report(diagnostics, PEAL_E406, nowhere,
-                           "describe it by words, such as \"process:4 core:2\"",
-                           "--machine: files that describe machines aren't supported yet");
+    if (ends_in(text, ".yaml")) {
+        status = peal_machine_read(text, diagnostics, &out->file);
+        out->words.process = out->file.processes;
+        out->words.cache = out->file.cache_bytes;
+        return status;
+    }
     char *words = strdup(text), *rest = NULL;
     for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
-        peal_status one = read_word(word, out, diagnostics);
+        peal_status one = read_word(word, &out->words, diagnostics);
         if (one != PEAL_STATUS_OK)
             status = one;
     }
@@ -203,14 +211,17 @@ static peal_status read_description(const char *text, machine_words *out,
 peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
                        peal_machine *out)
 {
-    machine_words given = {0};
+    machine_given machine = {0};
     peal_status status = PEAL_STATUS_OK;
     if (options->machine)
-        status = read_description(options->machine, &given, diagnostics);
+        status = read_description(options->machine, &machine, diagnostics);
+    const machine_words given = machine.words;
+    const peal_machine *file = &machine.file;
     if (status != PEAL_STATUS_OK)
         return status;
     int ranks = options->ranks       ? options->ranks
                 : options->processes ? options->processes
+                : file->ranks        ? file->ranks
                 : given.process      ? (int)given.process
                                      : 1;
     int processes = options->processes ? options->processes
@@ -222,12 +233,13 @@ peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostic
                   : given.core     ? (int)given.core
                                    : machine_cores() / processes;
     int hosted = (ranks + processes - 1) / processes;
+    int workers = threads / hosted > 1 ? threads / hosted : 1;
     bool accelerator = options->backend && !strcmp(options->backend, "cuda");
+    if (accelerator)
+        workers = DEVICE_LANES;
     *out = (peal_machine){.ranks = ranks,
                           .processes = processes,
-                          .workers = accelerator            ? DEVICE_LANES
-                                     : threads / hosted > 1 ? threads / hosted
-                                                            : 1,
+                          .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
                           .cache_bytes = given.cache ? given.cache : MIB};
     return PEAL_STATUS_OK;

@@ -20,6 +20,7 @@ typedef enum option_id {
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
     OPTION_RANK,
+    OPTION_EMIT,
     OPTION_FORMAT,
     OPTION_JSON,
     OPTION_PRINT_JSON,
@@ -54,14 +55,15 @@ static const option_info table[] = {
      "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,steps=N"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
-    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK, OPTION_ALLOW_OUTSIDE, NULL},
+    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
     {"machine", 0, true, VERB_PLAN | VERB_CHECK | VERB_EXPLAIN, OPTION_MACHINE,
      "a description such as \"node:1 core:2\""},
     {"rank", 0, true, VERB_PLAN, OPTION_RANK, "the number of a rank"},
+    {"emit", 0, true, VERB_PLAN, OPTION_EMIT, "host or cuda"},
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
-    {"quiet", 'q', false, VERB_RUN | VERB_CHECK, OPTION_QUIET, NULL},
+    {"quiet", 'q', false, VERB_RUN | VERB_CHECK | VERB_DOCTOR, OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
     {"launched-spec-descriptor", 0, true, VERB_RUN, OPTION_SPEC_DESCRIPTOR, "a file descriptor"},
 };
@@ -140,6 +142,11 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return true;
     case OPTION_RANK:
         return parse_int(value, 0, (1 << 20) - 1, &options->rank);
+    case OPTION_EMIT:
+        options->emit = !strcmp(value, "cuda")   ? EMIT_CUDA
+                        : !strcmp(value, "host") ? EMIT_HOST
+                                                 : EMIT_NONE;
+        return options->emit != EMIT_NONE;
     case OPTION_FORMAT:
         return parse_format(value, &options->format);
     case OPTION_SPEC_DESCRIPTOR:

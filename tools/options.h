@@ -18,6 +18,9 @@ enum {
 
 typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_format;
 
+/* --emit: whose source of the kernels is printed. */
+typedef enum emit_backend { EMIT_NONE, EMIT_HOST, EMIT_CUDA } emit_backend;
+
 /* --mode: a mode of peal_mode, or one of these. */
 enum { MODE_AUTO = PEAL_MODE_COUNT, MODE_ALL };
 
@@ -38,8 +41,9 @@ typedef struct peal_options {
     int mode; /* a peal_mode, MODE_AUTO or MODE_ALL */
     bool mode_given;
     const char *lowering; /* forced choices of a device's backend */
-    const char *backend; /* NULL, "auto", "host" or "cuda" */
+    const char *backend;  /* NULL, "auto", "host" or "cuda" */
     output_format format;
+    emit_backend emit;
     bool verify, check_footprints, allow_outside, print_json, quiet, help;
     const char *machine; /* NULL: this one */
     int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */

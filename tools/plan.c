@@ -2,7 +2,10 @@
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/output.h"
+#include "tools/plan_emit.h"
 #include "tools/plan_json.h"
+
+#include <stdlib.h>
 
 static const peal_source nowhere;
 
@@ -22,6 +25,21 @@ static peal_status print_rank(peal_compilation *compilation, int rank, output_fo
     return PEAL_STATUS_OK;
 }
 
+static peal_status print_source(const peal_options *options, peal_compilation *compilation,
+                                peal_mode mode, int first, int end, peal_diagnostics *diagnostics)
+{
+    peal_backend_rank *rank = calloc((size_t)(end - first), sizeof(*rank));
+    peal_status status = PEAL_STATUS_OK;
+    if (!rank)
+        abort();
+    for (int r = first; r < end && status == PEAL_STATUS_OK; r++)
+        status = peal_compilation_schedule(compilation, r, &rank[r - first].schedule);
+    if (status == PEAL_STATUS_OK)
+        status = plan_emit(options, rank, end - first, mode, diagnostics);
+    free(rank);
+    return status;
+}
+
 static peal_status print_mode(const peal_options *options, const peal_graph_data *graph,
                               const peal_machine *machine, peal_mode mode, json_t *list,
                               peal_diagnostics *diagnostics)
@@ -32,8 +50,11 @@ static peal_status print_mode(const peal_options *options, const peal_graph_data
         status = peal_compilation_check(compilation);
     int first = options->rank < 0 ? 0 : options->rank;
     int end = options->rank < 0 ? machine->ranks : options->rank + 1;
-    for (int rank = first; rank < end && status == PEAL_STATUS_OK; rank++)
-        status = print_rank(compilation, rank, options->format, list);
+    if (options->emit != EMIT_NONE && status == PEAL_STATUS_OK)
+        status = print_source(options, compilation, mode, first, end, diagnostics);
+    else
+        for (int rank = first; rank < end && status == PEAL_STATUS_OK; rank++)
+            status = print_rank(compilation, rank, options->format, list);
     peal_compilation_destroy(compilation);
     return status;
 }
@@ -104,7 +125,9 @@ const peal_command plan_command = {
     "      --set K=V      override a param\n"
     "      --processes P  ranks live in this many processes (default: one each)\n"
     "      --threads T    workers a process\n"
-    "      --machine M    all of that at once, such as \"process:4 core:2 cache:1MiB\"\n"
+    "      --machine M    all of that at once: \"process:4 core:2 cache:1MiB\" or FILE.yaml\n"
+    "      --emit B       the source compiled for the kernels instead: host or cuda\n"
+    "      --allow-outside  kernel files may lie outside the spec's folder (--emit)\n"
     "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
     "      --json         short for --format json\n"
     "  -h, --help         this text\n"

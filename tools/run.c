@@ -21,10 +21,38 @@ static bool is_launched(void)
     return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
 }
 
+static int environment_count(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : 0;
+}
+
+/* Launchers that serve no PMIx: they say what they do by these names. */
+static void warn_of_copies(peal_diagnostics *diagnostics)
+{
+    static const struct {
+        const char *count, *rank, *hint;
+    } launchers[] = {{"SLURM_STEP_NUM_TASKS", "SLURM_PROCID",
+                      "say srun --mpi=pmix, or let `peal run -n` start"},
+                     {"PMI_SIZE", "PMI_RANK",
+                      "use a launcher that serves PMIx, or let `peal run -n` start"}};
+    for (int i = 0; i < 2; i++) {
+        int copies = environment_count(launchers[i].count);
+        if (copies < 2)
+            continue;
+        if (!environment_count(launchers[i].rank)) /* once is enough */
+            peal_warn(diagnostics, PEAL_E416, nowhere, launchers[i].hint,
+                      "a launcher has started %d processes, but serves no PMIx: each runs all of "
+                      "it alone",
+                      copies);
+        return;
+    }
+}
+
 static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
                                 peal_run *run)
 {
-    peal_session_desc desc = {.size = sizeof(desc),
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = (double)options->deadline_ns * 1e-9,
                               .log_level = environment_log_level(),
                               .log = stderr};
@@ -195,6 +223,7 @@ static peal_status run_verb(const peal_options *options, peal_diagnostics *diagn
                            "`peal run` prints text or json");
     if (is_launched())
         return run_member(options, diagnostics);
+    warn_of_copies(diagnostics);
     int ranks = options->ranks ? options->ranks : 1;
     int processes = options->processes ? options->processes : default_processes(options, ranks);
     if (processes == 1)

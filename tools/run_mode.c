@@ -171,7 +171,7 @@ peal_status run_mode(peal_run *run, int mode)
     const peal_options *options = run->options;
     bool prints = run->leads && run->result_count == 0;
     bool verify = options->verify && mode != PEAL_MODE_SERIAL;
-    peal_plan_options plan_options = {.size = sizeof(plan_options),
+    peal_plan_options plan_options = {.size_bytes = sizeof(plan_options),
                                       .mode = mode == MODE_AUTO ? NULL : options_mode_name(mode),
                                       .ranks = options->ranks,
                                       .threads = options->threads,

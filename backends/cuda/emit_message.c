@@ -163,8 +163,7 @@ static void append_list(const cuda_rank *rank, cuda_group *group, const cuda_op 
     peal_launch_list *list = &launch->list[launch->list_count++];
 
     *list = (peal_launch_list){.piece = op->pieces.table,
-                               .begin = launch->units,
-                               .units = op->pieces.units,
+                               .end = launch->units + op->pieces.units,
                                .count = op->pieces.count,
                                .base = group->base_count};
     launch->units += op->pieces.units;

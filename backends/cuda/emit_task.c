@@ -52,7 +52,8 @@ static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk
             partials ? rank->first[frame->binding[task->reduction[i].partials]] : 0;
 }
 
-static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame, bool partials)
+static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame, bool partials,
+                       bool plain)
 {
     cuda_op *op = &rank->op[index];
     cuda_group *group = cuda_group_open(rank, cuda_lane_at(rank, op->lane), op, frame);
@@ -62,7 +63,8 @@ static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
     group->instance = frame->instance;
     group->partials = partials;
     group->launch.op = index;
-    group->function = partials ? op->kernel->full : op->kernel->bare;
+    group->function = plain ? op->kernel->plain : partials ? op->kernel->full : op->kernel->bare;
+    group->closed = plain; /* such a kernel sends nothing */
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
     fill_views(rank, op, frame, partials, &group->launch);
     return fill_arguments(rank, op, frame, &group->launch);
@@ -80,7 +82,11 @@ static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
         peal_walk_boolean(rank->program, &rank->task[op->source->task].needed, frame->counter, true,
                           plan->late, &partials))
         return cuda_fail(plan, PEAL_STATUS_SPEC);
-    const peal_launch_box *box = partials ? op->exact : op->free;
+    /* Many tiles that wait for nothing here are a launch of their own. */
+    bool plain = !partials && op->plain && group->kind != CUDA_GROUP_WAITS;
+    if (plain && !cuda_flush(rank, op->lane))
+        return false;
+    const peal_launch_box *box = partials ? op->exact : plain ? op->plain : op->free;
     int count = partials ? op->exact_count : op->free_count;
     bool within = group->kind == CUDA_GROUP_NONE || rank->place[index] == 0;
     within = within && (group->kind == CUDA_GROUP_NONE ||
@@ -106,7 +112,7 @@ static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
             waits = 0;
             bits = 0;
         }
-        if (group->kind != CUDA_GROUP_TASK && !start_task(rank, index, frame, partials))
+        if (group->kind != CUDA_GROUP_TASK && !start_task(rank, index, frame, partials, plain))
             return false;
         bits |= 1u << group->launch.box_count;
         group->launch.box[group->launch.box_count] = box[i];

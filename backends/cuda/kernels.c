@@ -3,16 +3,22 @@
 #include "backends/cuda/kernels.h"
 
 #include "backends/cuda/compile.h"
+#include "backends/cuda/device/launch.h"
 #include "backends/cuda/source.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Parameters of a kernel have 4096 bytes everywhere; both compilers lay the record out alike. */
+_Static_assert(sizeof(peal_launch) <= 4096 && sizeof(peal_launch) % 8 == 0, "peal_launch");
+_Static_assert(sizeof(peal_device_piece) == 112, "peal_device_piece");
+_Static_assert(sizeof(peal_device_control) == 56, "peal_device_control");
+
 struct cuda_kernels {
     peal_arena *arena;
     cuda_source *source;
     const peal_cuda_driver *driver;
-    CUmodule module;
+    CUmodule module, plain;
     cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
     CUfunction builtin[CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
@@ -84,10 +90,10 @@ static peal_status report_errors(const cuda_source *source, const cuda_compile_r
     return status;
 }
 
-static peal_status compile_source(const cuda_source *source, int architecture, bool ptx, int driver,
-                                  bool anew, cuda_compile_result *out)
+static peal_status compile_source(const cuda_source *source, const char *text, int architecture,
+                                  bool ptx, int driver, bool anew, cuda_compile_result *out)
 {
-    cuda_compile_request request = {.source = source->text,
+    cuda_compile_request request = {.source = text,
                                     .files = &source->files,
                                     .architecture = architecture,
                                     .ptx = ptx,
@@ -113,30 +119,32 @@ static peal_status refused(const cuda_kernels *kernels, const char *what, CUresu
 }
 
 /* An image that the driver refuses, of the cache, is compiled anew once. */
-static peal_status load_module(cuda_kernels *kernels, int architecture)
+static peal_status load_module(const cuda_kernels *kernels, const char *text, int architecture,
+                               CUmodule *out)
 {
     int version = kernels->driver->version;
     CUresult result = CUDA_SUCCESS;
 
     for (int attempt = 0; attempt < 2; attempt++) {
         cuda_compile_result compiled;
-        peal_status status =
-            compile_source(kernels->source, architecture, false, version, attempt > 0, &compiled);
+        peal_status status = compile_source(kernels->source, text, architecture, false, version,
+                                            attempt > 0, &compiled);
         if (status)
             return status;
-        result = kernels->driver->cuModuleLoadData_(&kernels->module, compiled.image);
+        result = kernels->driver->cuModuleLoadData_(out, compiled.image);
         if (!result)
             return PEAL_STATUS_OK;
-        kernels->module = NULL;
+        *out = NULL;
         if (!compiled.was_cached)
             break;
     }
     return refused(kernels, "the compiled kernels", result);
 }
 
-static peal_status find_function(const cuda_kernels *kernels, const char *name, CUfunction *out)
+static peal_status find_function(const cuda_kernels *kernels, CUmodule module, const char *name,
+                                 CUfunction *out)
 {
-    CUresult result = kernels->driver->cuModuleGetFunction_(out, kernels->module, name);
+    CUresult result = kernels->driver->cuModuleGetFunction_(out, module, name);
     return result ? refused(kernels, name, result) : PEAL_STATUS_OK;
 }
 
@@ -144,7 +152,7 @@ static peal_status describe_function(const cuda_kernels *kernels, const char *na
                                      CUfunction *out, int *blocks, int *registers)
 {
     const peal_cuda_driver *driver = kernels->driver;
-    peal_status status = find_function(kernels, name, out);
+    peal_status status = find_function(kernels, kernels->module, name, out);
 
     if (status)
         return status;
@@ -173,6 +181,9 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
     if (!status && kernels->source->entry[entry->entry].bare)
         status = describe_function(kernels, peal_arena_print(arena, "peal_bare_%d", entry->entry),
                                    threads, &out->bare, &out->bare_blocks, &out->bare_registers);
+    if (!status && kernels->plain && kernels->source->entry[entry->entry].is_plain)
+        status = find_function(kernels, kernels->plain,
+                               peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
     return status;
 }
 
@@ -185,7 +196,7 @@ static peal_status bind_all(cuda_kernels *kernels)
     size_t bytes = 0;
 
     for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++)
-        status = find_function(kernels, builtins[i], &kernels->builtin[i]);
+        status = find_function(kernels, kernels->module, builtins[i], &kernels->builtin[i]);
     CUresult result = status
                           ? CUDA_SUCCESS
                           : kernels->driver->cuModuleGetGlobal_(&kernels->given_up, &bytes,
@@ -233,7 +244,10 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
     if (!status)
         status = architecture_of(kernels, device, &architecture);
     if (!status)
-        status = load_module(kernels, architecture);
+        status = load_module(kernels, kernels->source->text, architecture, &kernels->module);
+    /* `serial` runs tiles as they are. */
+    if (!status && kernels->source->plain && desc->mode != PEAL_MODE_SERIAL)
+        status = load_module(kernels, kernels->source->plain, architecture, &kernels->plain);
     if (!status)
         status = bind_all(kernels);
     if (status) {
@@ -248,6 +262,8 @@ void cuda_kernels_destroy(cuda_kernels *kernels)
 {
     if (!kernels)
         return;
+    if (kernels->plain)
+        kernels->driver->cuModuleUnload_(kernels->plain);
     if (kernels->module)
         kernels->driver->cuModuleUnload_(kernels->module);
     peal_arena_destroy(kernels->arena);
@@ -294,7 +310,7 @@ peal_status cuda_kernels_ptx(const peal_backend_desc *desc, peal_arena *arena, c
     peal_status status = cuda_source_create(desc, arena, &source);
 
     if (!status)
-        status = compile_source(source, PTX_ARCHITECTURE, true, 0, false, &compiled);
+        status = compile_source(source, source->text, PTX_ARCHITECTURE, true, 0, false, &compiled);
     if (!status)
         *out = compiled.image;
     return status;

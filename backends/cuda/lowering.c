@@ -34,6 +34,8 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->lanes = (int)number;
     else if (is_word(text, key, "fuse") && number >= 0)
         out->fuse_bytes = number;
+    else if (is_word(text, key, "plain") && number >= 0)
+        out->plain_points = number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
         out->steps = (int)number;
     else

@@ -7,15 +7,40 @@
 
 enum { WORDS_STRIDE = 512, ARRIVED_AT = 256 };
 
+/* Long tasks run beside the messages: the lanes then meet once a step, which costs about a
+ * microsecond (H200, 2026-11-21). */
+static bool has_long_tasks(const cuda_plan *plan)
+{
+    const peal_schedule *schedule = plan->desc.rank[0].schedule;
+
+    for (int i = schedule->step.first; i < schedule->step.end && schedule->peer_count > 0; i++) {
+        const peal_op *op = &schedule->op[i];
+        if (op->kind != PEAL_OP_LAUNCH || !schedule->task[op->task].mergeable)
+            continue;
+        int64_t points = 0;
+        for (int r = 0; r < op->range_count; r++) {
+            const peal_tiling *tiling = &schedule->task[op->task].tiling[op->range[r].tiling];
+            int64_t here = 1;
+            for (int k = 0; k < PEAL_AXES; k++)
+                here *= (op->range[r].hi[k] - op->range[r].lo[k]) * tiling->extent[k];
+            points += here;
+        }
+        if (points >= plan->lowering.plain_points)
+            return true;
+    }
+    return false;
+}
+
 static peal_status choose_lowering(cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
 
     plan->lowering = (cuda_lowering){.signal = CUDA_SIGNAL_FUSED,
                                      .copy = CUDA_COPY_KERNEL,
-                                     .lanes = 1,
+                                     .lanes = 0,
                                      .fuse_bytes = 1 << 17,
-                                     .steps = 64};
+                                     .steps = 64,
+                                     .plain_points = 1 << 20};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
         plan->lowering.signal = CUDA_SIGNAL_KERNEL;
         plan->lowering.copy = CUDA_COPY_ENGINE;
@@ -25,6 +50,9 @@ static peal_status choose_lowering(cuda_plan *plan)
                            "use signal=fused|kernel|memop, copy=kernel|engine, lanes=1|2, "
                            "fuse=BYTES, steps=N",
                            "'%s' is no lowering", plan->desc.lowering);
+    if (plan->lowering.lanes == 0)
+        plan->lowering.lanes =
+            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) ? CUDA_LANES : 1;
     if (plan->desc.embedded)
         plan->lowering.lanes = 1; /* the application's stream */
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */

@@ -30,9 +30,11 @@ typedef enum cuda_copy { CUDA_COPY_KERNEL, CUDA_COPY_ENGINE } cuda_copy;
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
-    int lanes;          /* 1: all on one stream; 2: messages on their own */
-    int64_t fuse_bytes; /* most that the last block of a task copies for its messages */
-    int steps;          /* a graph has at least so many */
+    int lanes;            /* 1: all on one stream; 2: messages on their own */
+    int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
+    int steps;            /* a graph has at least so many */
+    int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
+                             are a launch of their own */
 } cuda_lowering;
 
 /* What an address of a piece is relative to. */
@@ -67,7 +69,7 @@ typedef struct cuda_op {
     cuda_pieces pieces;
     const cuda_task_kernel *kernel;
     const peal_schedule_task *task;
-    peal_launch_box *free, *exact; /* boxes of its tiles */
+    peal_launch_box *free, *exact, *plain; /* boxes of its tiles; plain: as many as free, or NULL */
     int free_count, exact_count;
     CUevent event[2]; /* by parity of the instance: it has finished */
     uint64_t epoch[2];
@@ -210,6 +212,9 @@ struct cuda_plan {
 /* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
  * fuse=BYTES,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
+
+/* boxes.c: out->exact, free and plain. */
+void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out);
 
 /* prepare.c */
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);

@@ -71,103 +71,6 @@ static peal_status prepare_tasks(cuda_rank *rank)
     return status;
 }
 
-/* ---- tiles ---- */
-
-static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
-                      peal_launch_box *out)
-{
-    const peal_tiling *tiling = &task->tiling[range->tiling];
-    int64_t step = 1;
-
-    memset(out, 0, sizeof(*out));
-    out->tile = tiling->first;
-    out->blocks = 1;
-    for (int k = 0; k < PEAL_AXES; k++) {
-        int64_t hi = tiling->box.lo[k] + range->hi[k] * tiling->extent[k];
-        out->lo[k] = (int)(tiling->box.lo[k] + range->lo[k] * tiling->extent[k]);
-        out->hi[k] = (int)(hi < tiling->box.hi[k] ? hi : tiling->box.hi[k]);
-        out->extent[k] = (int)tiling->extent[k];
-        out->count[k] = (unsigned)(range->hi[k] - range->lo[k]);
-        out->tile_step[k] = step;
-        out->tile += range->lo[k] * step;
-        step *= tiling->count[k];
-        out->blocks *= out->count[k];
-    }
-}
-
-/* Two boxes that differ along one axis only and meet there become one. */
-static bool join_boxes(peal_launch_box *a, const peal_launch_box *b)
-{
-    int along = -1;
-    for (int k = 0; k < PEAL_AXES; k++) {
-        if (a->lo[k] == b->lo[k] && a->hi[k] == b->hi[k])
-            continue;
-        if (along >= 0 || (a->hi[k] != b->lo[k] && b->hi[k] != a->lo[k]))
-            return false;
-        along = k;
-    }
-    if (along < 0)
-        return false;
-    a->lo[along] = a->lo[along] < b->lo[along] ? a->lo[along] : b->lo[along];
-    a->hi[along] = a->hi[along] > b->hi[along] ? a->hi[along] : b->hi[along];
-    return true;
-}
-
-static int join_all(peal_launch_box *box, int count)
-{
-    for (int i = 0; i < count; i++)
-        for (int j = i + 1; j < count; j++)
-            if (join_boxes(&box[i], &box[j])) {
-                box[j] = box[--count];
-                i = -1;
-                break;
-            }
-    return count;
-}
-
-/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. */
-static void cut_box(const cuda_plan *plan, const int threads[3], peal_launch_box *box)
-{
-    int64_t many = 16 * (int64_t)plan->device->sm_count;
-    int rows = 8;
-
-    for (;; rows /= 2) {
-        box->blocks = 1;
-        for (int k = 0; k < PEAL_AXES; k++) {
-            int length = box->hi[k] - box->lo[k];
-            box->extent[k] = k == 3 ? length : threads[k] * (k == 1 ? rows : 1);
-            if (box->extent[k] < 1)
-                box->extent[k] = 1;
-            box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
-            box->blocks *= box->count[k];
-            box->tile_step[k] = 0;
-        }
-        box->tile = 0;
-        if (rows == 1 || box->blocks >= many)
-            return;
-    }
-}
-
-static void prepare_launch(cuda_rank *rank, const peal_op *op, cuda_op *out)
-{
-    const cuda_plan *plan = rank->plan;
-    const peal_schedule_task *task = out->task;
-
-    out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
-    out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
-    for (int i = 0; i < op->range_count; i++) {
-        exact_box(task, &op->range[i], &out->exact[out->exact_count]);
-        out->exact_count += out->exact[out->exact_count].blocks > 0;
-    }
-    memcpy(out->free, out->exact, (size_t)out->exact_count * sizeof(*out->free));
-    out->free_count = out->exact_count;
-    if (!task->mergeable)
-        return;
-    out->free_count = join_all(out->free, out->free_count);
-    for (int i = 0; i < out->free_count && out->kernel; i++)
-        cut_box(plan, out->kernel->threads, &out->free[i]);
-}
-
 /* ---- pieces ---- */
 
 typedef struct copy_axes {
@@ -344,6 +247,23 @@ static int twin_of(const cuda_rank *peer, const cuda_rank *rank, const peal_op *
     return -1;
 }
 
+/* Tiles that a message is made of, beside others of their task that none is made of: they run on
+ * the lane of messages, the others meanwhile. */
+static bool sends_its_tiles(const peal_schedule *schedule, int index)
+{
+    const peal_op *op = &schedule->op[index];
+    bool sends = false, others = false;
+
+    for (int i = 0; i < schedule->op_count && op->kind == PEAL_OP_LAUNCH; i++) {
+        const peal_op *other = &schedule->op[i];
+        others |= i != index && other->kind == PEAL_OP_LAUNCH && other->task == op->task;
+        if (other->kind == PEAL_OP_COPY && other->copy == PEAL_COPY_SEND)
+            for (int d = 0; d < other->dependence_count; d++)
+                sends |= other->dependence[d].op == index;
+    }
+    return sends && others;
+}
+
 static void prepare_op(cuda_rank *rank, int index)
 {
     const cuda_plan *plan = rank->plan;
@@ -354,13 +274,15 @@ static void prepare_op(cuda_rank *rank, int index)
     *out = (cuda_op){.source = op, .twin = -1};
     out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
     out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
+        out->lane = rank->lanes - 1;
     if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->schedule->task[op->task];
         out->kernel = cuda_kernels_task(plan->kernels, rank->schedule, out->task);
         if (out->task->function)
             out->skipped = true; /* what the application does itself */
         else if (out->task->kind == PEAL_TASK_KERNEL)
-            prepare_launch(rank, op, out);
+            cuda_boxes_prepare(rank, op, out);
     }
     if ((op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) || op->kind == PEAL_OP_WRITE ||
         op->kind == PEAL_OP_WAIT) {

@@ -190,6 +190,19 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     return status;
 }
 
+/* A block's shape is a hint for tiles: kernels number the threads of any shape through (PEAL_FOR_nD
+ * in device/kernel.h). */
+static void set_shape(const peal_schedule_task *task, int threads[3])
+{
+    static const int shapes[4][3] = {{CUDA_TASK_THREADS, 1, 1},
+                                     {CUDA_TASK_THREADS, 1, 1},
+                                     {64, 4, 1},
+                                     {32, 4, 2}};
+    int axes = task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+
+    memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
+}
+
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
     entry->is_users = true;
@@ -197,7 +210,7 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     peal_status status = print_user_kernel(p, entry->signature, true, &entry->text);
     if (!status && p->task->reduction_count > 0)
         status = print_user_kernel(p, entry->signature, false, &entry->bare);
-    p->entry->threads[0] = CUDA_TASK_THREADS;
+    set_shape(p->task, p->entry->threads);
     return status;
 }
 
@@ -309,6 +322,7 @@ static peal_status add_task(const task_printer *p)
     p->entry->entry = same;
     if (same == source->entry_count)
         source->entry[source->entry_count++] = found;
+    source->entry[same].is_plain |= p->task->kind == PEAL_TASK_KERNEL && p->task->mergeable;
     return PEAL_STATUS_OK;
 }
 
@@ -371,8 +385,11 @@ static void print_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
-    fprintf(out, "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
-                 "#include <peal/expression.h>\n#include <peal/builtin.h>\n\n");
+    fprintf(out,
+            "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
+            "#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
+            sizeof(peal_launch));
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
         if (!source->entry[i].is_users)
@@ -385,14 +402,46 @@ static void print_unit(cuda_source *source)
     source->text = close_text(source->arena, out, &text);
 }
 
+/* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
+ * means something else there. */
+static void print_plain_unit(cuda_source *source)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    bool any = false;
+
+    for (int i = 0; i < source->entry_count; i++)
+        any = any || source->entry[i].is_plain;
+    if (!any)
+        return;
+    FILE *out = open_text(&text, &bytes);
+    fprintf(out, "#define PEAL_PLAIN 1\n#include <peal/kernel.h>\n#include <peal/launch.h>\n"
+                 "#include <peal/run.h>\n#include <peal/expression.h>\n\n");
+    print_expressions(source, out);
+    for (int i = 0; i < source->files.count; i++)
+        peal_kernel_file_print(&source->files.file[i], out);
+    for (int i = 0; i < source->entry_count; i++)
+        if (source->entry[i].is_plain)
+            fprintf(out,
+                    "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
+                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) peal_plain_%d%s",
+                    i, i, source->entry[i].bare ? source->entry[i].bare : source->entry[i].text);
+    source->plain = close_text(source->arena, out, &text);
+}
+
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out)
 {
     cuda_source *source = PEAL_ARENA_NEW(arena, cuda_source);
+    peal_backend_rank *ranks = PEAL_ARENA_ARRAY(arena, peal_backend_rank, desc->rank_count);
     peal_status status = PEAL_STATUS_OK;
     int most = 0;
 
+    /* Schedules outlive this; the caller's descriptor need not. */
+    memcpy(ranks, desc->rank, (size_t)desc->rank_count * sizeof(*ranks));
+    source->own = *desc;
+    source->own.rank = ranks;
     source->arena = arena;
-    source->desc = desc;
+    source->desc = &source->own;
     source->graph = desc->rank[0].schedule->graph;
     for (int r = 0; r < desc->rank_count; r++)
         most += desc->rank[r].schedule->task_count;
@@ -405,8 +454,10 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
     }
     if (!status)
         status = read_files(source);
-    if (!status)
+    if (!status) {
         print_unit(source);
+        print_plain_unit(source);
+    }
     *out = source;
     return status;
 }

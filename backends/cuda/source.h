@@ -11,6 +11,7 @@ typedef struct cuda_entry {
     const char *text; /* all but its name: equal texts are one kernel */
     const char *bare; /* NULL: none */
     const char *signature;
+    bool is_plain; /* there is peal_plain_N too: tiles of any shape, no waits, nothing sent */
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users;
     bool is_reported;
@@ -25,7 +26,8 @@ typedef struct cuda_task_entry {
 
 typedef struct cuda_source {
     peal_arena *arena;
-    const peal_backend_desc *desc;
+    peal_backend_desc own;
+    const peal_backend_desc *desc; /* own */
     const peal_graph_data *graph;
     peal_kernel_files files;
     cuda_entry *entry;
@@ -34,6 +36,7 @@ typedef struct cuda_source {
     int expression_count;
     cuda_task_entry **task; /* by hosted rank and task */
     const char *text;       /* the translation unit */
+    const char *plain;      /* that of the plain kernels; NULL: there are none */
 } cuda_source;
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */

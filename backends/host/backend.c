@@ -73,14 +73,21 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
         return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL,
                            "a plan of %d ranks with %d workers", desc->rank_count, desc->workers);
     host_plan *plan = calloc(1, sizeof(*plan));
-    if (!plan)
-        abort();
+    peal_arena *arena = peal_arena_create();
+    peal_diagnostics *late = peal_diagnostics_create();
+    if (!plan || !arena || !late) {
+        peal_diagnostics_destroy(late);
+        peal_arena_destroy(arena);
+        free(plan);
+        return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL,
+                           "no memory for the tables of a plan");
+    }
     pthread_mutex_init(&plan->failure.lock, NULL);
     plan->desc = *desc;
     plan->executor = executor;
     plan->rank_count = desc->rank_count;
-    plan->arena = peal_arena_create();
-    plan->late = peal_diagnostics_create();
+    plan->arena = arena;
+    plan->late = late;
     peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
     memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
     plan->desc.rank = bound;

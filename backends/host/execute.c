@@ -317,7 +317,7 @@ static void copy_pieces(const host_rank *rank, const host_op *op, const host_fra
             piece->source_array < 0 ? slot : rank->first[frame->binding[piece->source_array]];
         unsigned char *to =
             piece->target_array < 0 ? slot : op->target[frame->binding[piece->target_array]];
-        host_copy_run(&piece->copy, to + piece->target_offset, from + piece->source_offset);
+        peal_copy_run(&piece->copy, to + piece->target_offset, from + piece->source_offset);
     }
 }
 

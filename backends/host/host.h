@@ -5,9 +5,9 @@
 #ifndef PEAL_HOST_HOST_H
 #define PEAL_HOST_HOST_H
 
-#include "backends/host/copy.h"
 #include "backends/host/dispatch.h"
 #include "base/arena.h"
+#include "base/copy.h"
 #include "base/expression.h"
 
 #include <peal/plugin/backend.h>
@@ -89,7 +89,7 @@ typedef struct host_share {
 
 /* A piece of a message or a local copy; addresses are relative to what `binding` gives. */
 typedef struct host_piece {
-    host_copy copy;
+    peal_copy copy;
     int source_array, target_array; /* -1: the staging slot */
     int64_t source_offset, target_offset;
 } host_piece;

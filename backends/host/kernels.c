@@ -274,13 +274,18 @@ static peal_status prepare(host_kernels *kernels)
                                   kernels->desc->diagnostics, &kernels->files);
 }
 
+/* NULL: no memory. */
 static host_kernels *open_kernels(const peal_backend_desc *desc)
 {
     host_kernels *kernels = calloc(1, sizeof(*kernels));
+    peal_arena *arena = peal_arena_create();
 
-    if (!kernels)
-        abort();
-    kernels->arena = peal_arena_create();
+    if (!kernels || !arena) {
+        free(kernels);
+        peal_arena_destroy(arena);
+        return NULL;
+    }
+    kernels->arena = arena;
     kernels->desc = desc;
     kernels->graph = desc->rank[0].schedule->graph;
     return kernels;
@@ -292,6 +297,9 @@ peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **ou
     if (desc->kernels) /* they come from elsewhere */
         return PEAL_STATUS_OK;
     host_kernels *kernels = open_kernels(desc);
+    if (!kernels)
+        return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+                           "no memory for the tables of kernels");
     peal_status status = prepare(kernels);
 
     if (!status && kernels->call_count > 0)
@@ -305,7 +313,7 @@ char *host_kernels_emit(const peal_backend_desc *desc)
     host_kernels *kernels = open_kernels(desc);
     char *text = NULL;
 
-    if (prepare(kernels) == PEAL_STATUS_OK && kernels->call_count > 0)
+    if (kernels && prepare(kernels) == PEAL_STATUS_OK && kernels->call_count > 0)
         text = print_source(kernels);
     host_kernels_destroy(kernels);
     return text;

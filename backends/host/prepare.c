@@ -148,8 +148,26 @@ static void prepare_piece(host_rank *rank, const peal_op *op, const peal_channel
     out->target_array = to_staging ? -1 : piece->target_array;
     out->source_offset = from_staging ? piece->staging : offset_of(source, piece->source.lo, bytes);
     out->target_offset = to_staging ? piece->staging : offset_of(target, piece->target, bytes);
-    host_copy_prepare(&out->copy, bytes, extent, from_staging ? dense : source->stride,
+    peal_copy_prepare(&out->copy, bytes, extent, from_staging ? dense : source->stride,
                       to_staging ? dense : target->stride);
+}
+
+/* Pieces are independent of each other: those at the two ends of x run as one. */
+static void add_piece(host_op *out, const host_piece *piece)
+{
+    enum { LOOK_BACK = 64 };
+    int first = out->piece_count > LOOK_BACK ? out->piece_count - LOOK_BACK : 0;
+    for (int i = first; i < out->piece_count; i++) {
+        host_piece *other = &out->piece[i];
+        int64_t source = piece->source_offset - other->source_offset;
+        int64_t target = piece->target_offset - other->target_offset;
+        if (piece->source_array == other->source_array &&
+            piece->target_array == other->target_array &&
+            peal_copy_is_twin(&other->copy, &piece->copy, source, target) &&
+            peal_copy_pair(&other->copy, source, target))
+            return;
+    }
+    out->piece[out->piece_count++] = *piece;
 }
 
 static void prepare_copy(host_rank *rank, const peal_op *op, host_op *out)
@@ -165,7 +183,9 @@ static void prepare_copy(host_rank *rank, const peal_op *op, host_op *out)
     for (int i = 0; i < count; i++) {
         if (op->copy == PEAL_COPY_UNPACK && piece[i].direct)
             continue;
-        prepare_piece(rank, op, channel, &piece[i], &out->piece[out->piece_count++]);
+        host_piece prepared;
+        prepare_piece(rank, op, channel, &piece[i], &prepared);
+        add_piece(out, &prepared);
     }
 }
 

@@ -85,10 +85,10 @@ static bool send_message(serial_state *state, host_rank *rank, const host_op *op
     for (int i = 0; i < channel->piece_count; i++) {
         const peal_piece *piece = &channel->piece[i];
         const peal_schedule_array *array = &rank->schedule->array[piece->array];
-        host_copy copy;
+        peal_copy copy;
         int64_t size = piece_bytes(rank, piece, false, extent, dense);
-        host_copy_prepare(&copy, peal_type_bytes(array->type), extent, array->layout.stride, dense);
-        host_copy_run(&copy, at, address(rank, frame, piece->array, piece->source.lo));
+        peal_copy_prepare(&copy, peal_type_bytes(array->type), extent, array->layout.stride, dense);
+        peal_copy_run(&copy, at, address(rank, frame, piece->array, piece->source.lo));
         at += size;
     }
     if (queue->tail)
@@ -111,10 +111,10 @@ static void store_pieces(host_rank *rank, const peal_channel *channel, const hos
         int64_t extent[PEAL_AXES], dense[PEAL_AXES];
         int64_t size = piece_bytes(rank, piece, true, extent, dense);
         if (piece->direct ? direct : staged) {
-            host_copy copy;
-            host_copy_prepare(&copy, peal_type_bytes(array->type), extent, dense,
+            peal_copy copy;
+            peal_copy_prepare(&copy, peal_type_bytes(array->type), extent, dense,
                               array->layout.stride);
-            host_copy_run(&copy, address(rank, frame, piece->target_array, piece->target), at);
+            peal_copy_run(&copy, address(rank, frame, piece->target_array, piece->target), at);
         }
         at += size;
     }

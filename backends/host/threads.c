@@ -106,7 +106,8 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
     host_threads *threads = calloc(1, sizeof(*threads));
 
     if (!threads)
-        abort();
+        return peal_report(plan->desc.diagnostics, PEAL_E367, nowhere, NULL,
+                           "no memory for %d threads", count);
     threads->plan = plan;
     threads->body = body;
     threads->count = count;
@@ -115,6 +116,11 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
     pthread_mutex_init(&threads->lock, NULL);
     pthread_cond_init(&threads->go, NULL);
     pthread_cond_init(&threads->done, NULL);
+    if (!threads->id || !threads->start) {
+        host_threads_destroy(threads);
+        return peal_report(plan->desc.diagnostics, PEAL_E367, nowhere, NULL,
+                           "no memory for %d threads", count);
+    }
     for (int i = 0; i < count; i++) {
         threads->start[i] = (thread_start){threads, i};
         if (pthread_create(&threads->id[i], NULL, run, &threads->start[i]) != 0) {

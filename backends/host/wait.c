@@ -146,6 +146,12 @@ static const char *label_of(const peal_schedule *schedule, int op)
     return op >= 0 && schedule->op[op].label ? schedule->op[op].label : "a task";
 }
 
+/* Messages. Words wrap around, so only their difference means something. */
+static unsigned long long missing(const host_stall *f, const peal_channel *channel)
+{
+    return (f->expected - f->seen) / (channel->quantum > 0 ? channel->quantum : 1);
+}
+
 static peal_status report_stall(const host_plan *plan, const host_stall *f)
 {
     static const char *const hint =
@@ -155,15 +161,16 @@ static peal_status report_stall(const host_plan *plan, const host_stall *f)
     peal_source none = {0};
     peal_source source = f->op >= 0 ? schedule->op[f->op].source : none;
     const char *label = label_of(schedule, f->op);
-    const char *kind = f->kind == HOST_WAIT_CREDIT ? "the credit of" : "the message of";
+    bool credit = f->kind == HOST_WAIT_CREDIT;
 
     if (channel && f->kind != HOST_WAIT_TILES)
         return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
-                           "rank %d waits in `%s` for %s edge %s from rank %d, step %lld, message "
-                           "%llu: expected %#llx, seen %#llx",
-                           schedule->rank, label, kind, channel->edge ? channel->edge : "?",
-                           channel->peer, (long long)f->step, (unsigned long long)f->message,
-                           (unsigned long long)f->expected, (unsigned long long)f->seen);
+                           "rank %d waits in `%s` for %s %llu of edge %s from rank %d, step %lld: "
+                           "%llu %s",
+                           schedule->rank, label, credit ? "the credit of message" : "message",
+                           (unsigned long long)f->message, channel->edge ? channel->edge : "?",
+                           channel->peer, (long long)f->step, missing(f, channel),
+                           credit ? "to be given back" : "to come");
     return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
                        "rank %d, worker %d waits in `%s` for `%s`, step %lld: expected %llu "
                        "finished, seen %llu",

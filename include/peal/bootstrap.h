@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 typedef struct peal_bootstrap_callbacks {
-    size_t size;   /* sizeof(peal_bootstrap_callbacks) */
-    int process;   /* this process, 0 .. processes - 1 */
-    int processes; /* of the job, at least 1 */
+    size_t size_bytes; /* sizeof(peal_bootstrap_callbacks) */
+    int process;       /* this process, 0 .. processes - 1 */
+    int processes;     /* of the job, at least 1 */
     /* all[p * bytes .. (p + 1) * bytes) gets the `bytes` bytes of process p. Called by all
      * processes in the same order, by the thread that creates the session, and only then. 0: fine.
      * Required if processes > 1. */

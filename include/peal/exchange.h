@@ -1,6 +1,6 @@
 /* A halo exchange alone, for applications that keep their own loop: no task is declared.
  *
- *     peal_halo_desc desc = {.size = sizeof(desc), .dims = {2, 1, 1}, .periodic = {1, 1, 1},
+ *     peal_halo_desc desc = {.size_bytes = sizeof(desc), .dims = {2, 1, 1}, .periodic = {1, 1, 1},
  *                                .axis_count = 3, .extent = {24, 12, 12}, .width = {1, 1, 1},
  *                                .field_count = 1, .field = {{.type = PEAL_F64, .data = u}}};
  *     peal_exchange_create(session, &desc, &exchange);
@@ -49,7 +49,7 @@ typedef struct peal_exchange_field {
 
 /* What is exchanged. Equal in all processes, but for data and stride. */
 typedef struct peal_halo_desc {
-    size_t size;              /* sizeof(peal_halo_desc) */
+    size_t size_bytes;        /* sizeof(peal_halo_desc) */
     int ranks;                /* in all; 0: one a process (needed when the caller lends memory) */
     int dims[PEAL_RANK_AXES]; /* ranks along x, y, z; 0: chosen. Rank = rx + Rx * (ry + Ry * rz) */
     bool periodic[PEAL_RANK_AXES];

@@ -35,7 +35,7 @@ struct peal_backend_hooks;
 /* How a graph is compiled and run. All members but size may be zero; equal in all processes, except
  * for row, row_user and cache_folder. */
 typedef struct peal_plan_options {
-    size_t size;       /* sizeof(peal_plan_options) */
+    size_t size_bytes; /* sizeof(peal_plan_options) */
     const char *mode;  /* "serial", "sync", "stream", "graph", "fused"; NULL or "auto": the first of
                           fused, graph, stream, sync that the graph and the backend allow */
     int ranks;         /* how many ranks the job has; 0: one a process. At least the processes */
@@ -62,7 +62,7 @@ typedef struct peal_plan_options {
 
 /* What a start waits for and signals on an accelerator. Unused members are zero. */
 typedef struct peal_start {
-    size_t size;  /* sizeof(peal_start) */
+    size_t size_bytes; /* sizeof(peal_start) */
     void *stream; /* CUstream or cudaStream_t of this process's GPU: the plan starts after what is
                      on it at the time of the call. The default stream is cudaStreamLegacy or
                      cudaStreamPerThread; NULL: none. NULL on the host */

@@ -29,7 +29,7 @@ typedef enum peal_log_level {
 
 /* How to make a session. All members but size may be zero. */
 typedef struct peal_session_desc {
-    size_t size; /* sizeof(peal_session_desc) */
+    size_t size_bytes; /* sizeof(peal_session_desc) */
     /* How to find the other processes; copied, but what its user pointer refers to must stay valid
      * until the session is destroyed. NULL: PMIx when a launcher offers it, else this process is
      * alone. */

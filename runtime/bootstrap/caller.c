@@ -129,10 +129,10 @@ peal_status peal_bootstrap_caller(const peal_bootstrap_callbacks *callbacks,
                                   peal_diagnostics *diagnostics, peal_bootstrap **out)
 {
     peal_source nowhere = {0};
-    if (callbacks->size != sizeof(*callbacks))
+    if (callbacks->size_bytes != sizeof(*callbacks))
         return peal_report(diagnostics, PEAL_E310, nowhere,
-                           "set .size = sizeof(peal_bootstrap_callbacks)",
-                           "the callbacks' size is %zu, expected %zu", callbacks->size,
+                           "set .size_bytes = sizeof(peal_bootstrap_callbacks)",
+                           "the callbacks' size is %zu, expected %zu", callbacks->size_bytes,
                            sizeof(*callbacks));
     if (callbacks->processes < 1 || callbacks->process < 0 ||
         callbacks->process >= callbacks->processes)

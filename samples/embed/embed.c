@@ -143,7 +143,7 @@ static peal_status run(peal_plan *plan, const waves *w, double *expected, double
 
 int main(int argc, char **argv)
 {
-    peal_plan_options options = {.size = sizeof(options)};
+    peal_plan_options options = {.size_bytes = sizeof(options)};
     options.ranks = argc > 1 ? atoi(argv[1]) : 0;
     options.mode = argc > 2 ? argv[2] : NULL;
     peal_session *session = NULL;
@@ -155,7 +155,7 @@ int main(int argc, char **argv)
     peal_status status = w && expected ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
     if (status == PEAL_STATUS_OK) {
         waves_init(w);
-        status = peal_session_create(&(peal_session_desc){.size = sizeof(peal_session_desc),
+        status = peal_session_create(&(peal_session_desc){.size_bytes = sizeof(peal_session_desc),
                                                           .log_level = PEAL_LOG_ERROR,
                                                           .log = stderr},
                                      &session);

@@ -239,7 +239,7 @@ static peal_status run(plate &p, peal_plan *plan)
         twice<<<(unsigned)((count + 255) / 256), 256, 0, p.stream>>>(p.u[0], count);
         CUDA(cudaGetLastError());
         peal_start start = {};
-        start.size = sizeof(start);
+        start.size_bytes = sizeof(start);
         start.stream = p.stream; /* after the doubling */
         PEAL(peal_plan_start(plan, STEPS, &start));
         void *done = nullptr;
@@ -286,7 +286,7 @@ static peal_status work(plate &p, const job &j, const char *mode)
     peal_plan *plan = nullptr;
     peal_plan_options options = {};
     bool right = false;
-    options.size = sizeof(options);
+    options.size_bytes = sizeof(options);
     options.mode = mode;
     PEAL(prepare(p, j));
     PEAL(peal_graph_create("heat", &graph));

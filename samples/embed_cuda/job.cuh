@@ -78,13 +78,13 @@ inline void job_fork(job *j, int processes)
 inline peal_status job_join(job *j)
 {
     peal_bootstrap_callbacks callbacks = {};
-    callbacks.size = sizeof(callbacks);
+    callbacks.size_bytes = sizeof(callbacks);
     callbacks.process = j->process;
     callbacks.processes = j->processes;
     callbacks.allgather = job_allgather;
     callbacks.user = j;
     peal_session_desc desc = {};
-    desc.size = sizeof(desc);
+    desc.size_bytes = sizeof(desc);
     desc.bootstrap = j->processes > 0 ? &callbacks : nullptr;
     desc.log_level = PEAL_LOG_ERROR;
     desc.log = stderr;

@@ -125,7 +125,7 @@ static peal_status allocate(stripe &s, int which, size_t bytes)
 static peal_status connect(stripe &s, const job &j, int which)
 {
     peal_halo_desc desc = {};
-    desc.size = sizeof(desc);
+    desc.size_bytes = sizeof(desc);
     desc.dims[0] = 1;
     desc.dims[1] = j.processes;
     desc.dims[2] = 1;

@@ -91,7 +91,7 @@ static peal_status prepare(stripe *s, peal_session *session)
         if (!s->u[which])
             return PEAL_STATUS_ENVIRONMENT;
         peal_halo_desc desc = {
-            .size = sizeof(desc),
+            .size_bytes = sizeof(desc),
             .dims = {1, processes, 1},
             .periodic = {true, true},
             .axis_count = 2,
@@ -140,7 +140,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: exchange [NX NY STEPS]\n");
         return PEAL_STATUS_USAGE;
     }
-    peal_session_desc desc = {.size = sizeof(desc), .log_level = PEAL_LOG_ERROR, .log = stderr};
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
+                              .log_level = PEAL_LOG_ERROR,
+                              .log = stderr};
     peal_session *session = NULL;
     peal_status status = peal_session_create(&desc, &session);
     if (status == PEAL_STATUS_OK)

@@ -359,6 +359,51 @@ static void folders_that_cannot_keep(void **state)
     assert_false(compile_kept(open, 90, "extern \"C\" __global__ void k(int *a) { *a = 3; }\n"));
 }
 
+/* NVRTC knows no such GPU. */
+static void strange_devices_are_told(void **state)
+{
+    peal_kernel_files none = {0};
+    cuda_compile_result result;
+    (void)state;
+    if (!has_compiler())
+        skip();
+    peal_arena *arena = peal_arena_create();
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    cuda_compile_request request = {.source = "",
+                                    .files = &none,
+                                    .architecture = 999,
+                                    .ptx = true,
+                                    .diagnostics = diagnostics,
+                                    .arena = arena};
+    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_ENVIRONMENT);
+    assert_int_equal(peal_diagnostics_at(diagnostics, 0)->code, PEAL_E641);
+    assert_non_null(strstr(peal_diagnostics_at(diagnostics, 0)->message, "compute_999"));
+    peal_diagnostics_destroy(diagnostics);
+    peal_arena_destroy(arena);
+}
+
+/* More values that only the run has than a launch carries. */
+static void long_statements_are_told(void **state)
+{
+    char text[2048] = "", buffers[1024] = "", path[160];
+    outcome out;
+    (void)state;
+
+    for (int i = 0; i < 18; i++) {
+        sprintf(buffers + strlen(buffers), "%sb%d: {}", i ? ", " : "", i);
+        sprintf(text + strlen(text), "%sb%d", i ? " + " : "", i);
+    }
+    write_files("", "");
+    snprintf(path, sizeof(path), "%s/spec.yaml", folder);
+    FILE *file = fopen(path, "w");
+    fprintf(file, "peal: 1\nname: long\nbuffers: {%s}\nstep:\n  - {set: b0, value: %s}\n", buffers,
+            text);
+    fclose(file);
+    compile_spec(path, 1, &out);
+    assert_int_equal(out.status, PEAL_STATUS_SPEC);
+    assert_int_equal(out.code, PEAL_E645);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -401,6 +446,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(mistakes_are_told),
         cmocka_unit_test(images_are_kept),
         cmocka_unit_test(folders_that_cannot_keep),
+        cmocka_unit_test(strange_devices_are_told),
+        cmocka_unit_test(long_statements_are_told),
     };
     root = argc > 1 ? argv[1] : ".";
     return cmocka_run_group_tests_name("kernels for GPUs", tests, set_up, tear_down);

@@ -197,12 +197,29 @@ static void graph_is_refused(void **state)
     ring_close(&job);
 }
 
+/* A mistake of who calls the backend. */
+static void nobody_to_run_is_refused(void **state)
+{
+    ring_options options = {
+        .ranks = 1, .points = 4, .tiles = 1, .mode = PEAL_MODE_SYNC, .workers = 0, .lanes = 1};
+    ring_job job;
+    (void)state;
+    ring_init(&job, &options);
+    assert_int_equal(ring_create(&job), PEAL_STATUS_INTERNAL);
+    assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E900);
+    ring_close(&job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agree),         cmocka_unit_test(flags_wrap),
-        cmocka_unit_test(norms_agree),   cmocka_unit_test(until_ends),
-        cmocka_unit_test(many_verdicts), cmocka_unit_test(graph_is_refused),
+        cmocka_unit_test(agree),
+        cmocka_unit_test(flags_wrap),
+        cmocka_unit_test(norms_agree),
+        cmocka_unit_test(until_ends),
+        cmocka_unit_test(many_verdicts),
+        cmocka_unit_test(graph_is_refused),
+        cmocka_unit_test(nobody_to_run_is_refused),
     };
     return cmocka_run_group_tests_name("host modes", tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* The parts of the host backend against plain code: copies, fold trees, dependence maps and needs.
  */
-#include "backends/host/copy.h"
 #include "backends/host/dispatch.h"
 #include "backends/host/fold.h"
 #include "backends/host/host.h"
 #include "backends/host/wait.h"
+#include "base/copy.h"
 #include "tests/backends/check.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void check_copy(const box_copy *box, size_t bytes, uint64_t *state)
     size_t from_bytes = (size_t)box->source_points * bytes;
     size_t to_bytes = (size_t)box->target_points * bytes;
     unsigned char *from = malloc(from_bytes), *to = malloc(to_bytes), *want = malloc(to_bytes);
-    host_copy copy;
+    peal_copy copy;
     int64_t p[PEAL_AXES];
 
     for (size_t i = 0; i < from_bytes; i++)
@@ -59,8 +59,8 @@ static void check_copy(const box_copy *box, size_t bytes, uint64_t *state)
                     }
                     memcpy(want + t * (int64_t)bytes, from + s * (int64_t)bytes, bytes);
                 }
-    host_copy_prepare(&copy, bytes, box->extent, box->source, box->target);
-    host_copy_run(&copy, to, from);
+    peal_copy_prepare(&copy, bytes, box->extent, box->source, box->target);
+    peal_copy_run(&copy, to, from);
     assert_memory_equal(to, want, to_bytes);
     free(from);
     free(to);
@@ -78,14 +78,54 @@ static void copies(void **test)
     }
 }
 
+/* A pair does what its two copies do one after the other. Returns whether there is such a pair. */
+static bool check_pair(const box_copy *box, size_t bytes, uint64_t *state)
+{
+    size_t from_bytes = (size_t)box->source_points * bytes;
+    size_t to_bytes = (size_t)box->target_points * bytes;
+    unsigned char *from = malloc(2 * from_bytes), *to = malloc(2 * to_bytes),
+                  *want = malloc(2 * to_bytes);
+    peal_copy copy;
+    for (size_t i = 0; i < 2 * from_bytes; i++)
+        from[i] = (unsigned char)host_random(state);
+    memset(to, 0xee, 2 * to_bytes);
+    memset(want, 0xee, 2 * to_bytes);
+    peal_copy_prepare(&copy, bytes, box->extent, box->source, box->target);
+    peal_copy_run(&copy, want, from);
+    peal_copy_run(&copy, want + to_bytes, from + from_bytes);
+    bool paired = peal_copy_pair(&copy, (int64_t)from_bytes, (int64_t)to_bytes);
+    if (paired) {
+        peal_copy_run(&copy, to, from);
+        assert_memory_equal(to, want, 2 * to_bytes);
+    }
+    free(from);
+    free(to);
+    free(want);
+    return paired;
+}
+
+static void pairs(void **test)
+{
+    static const size_t sizes[] = {1, 4, 8};
+    uint64_t state = 20240608;
+    int found = 0;
+    (void)test;
+    for (int round = 0; round < 1500; round++) {
+        box_copy box = random_box(&state);
+        box.extent[0] = round % 2 ? 1 : box.extent[0]; /* faces across x are columns */
+        found += check_pair(&box, sizes[round % 3], &state);
+    }
+    assert_true(found > 300);
+}
+
 static void empty_copy(void **test)
 {
     const int64_t extent[PEAL_AXES] = {4, 0, 1, 1}, stride[PEAL_AXES] = {1, 4, 4, 4};
     unsigned char from[8] = {1}, to[8] = {7, 7, 7, 7, 7, 7, 7, 7};
-    host_copy copy;
+    peal_copy copy;
     (void)test;
-    host_copy_prepare(&copy, 1, extent, stride, stride);
-    host_copy_run(&copy, to, from);
+    peal_copy_prepare(&copy, 1, extent, stride, stride);
+    peal_copy_run(&copy, to, from);
     for (int i = 0; i < 8; i++)
         assert_int_equal(to[i], 7);
 }
@@ -362,6 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies),
+        cmocka_unit_test(pairs),
         cmocka_unit_test(empty_copy),
         cmocka_unit_test(sums_follow_the_tree),
         cmocka_unit_test(nan_wins),

@@ -84,6 +84,41 @@ static void test_cases(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* Warnings: the graph is good. column 0: none. */
+static const struct {
+    const char *statements;
+    int column; /* in line 5 */
+} print_cases[] = {
+    {"[{task: t, box: u, read: u, reduce: {s: sum}}, {print: {all: s}}]", 68},
+    {"[{task: t, box: u, read: u, reduce: {s: sum}}, {allreduce: {s: sum}}, {print: {all: s}}]", 0},
+    {"[{print: {k: step, n: ranks}}]", 0},
+    {"[{print: {k: 2 * rank}}]", 22},
+    {"[{task: t, box: u, read: u, reduce: {s: sum}},"
+     " {allreduce: {s: sum}, when: step % 2 == 0}, {print: {all: s}, when: step % 2 == 0}]",
+     0},
+    {"[{set: s, value: u.nx}, {set: s, value: 1}, {print: {all: sqrt(s)}}]", 0},
+};
+
+static void test_prints_of_unequal_values(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(print_cases) / sizeof(print_cases[0]); i++) {
+        char text[500];
+        snprintf(text, sizeof(text),
+                 "peal: 1\nkernels: k.c\nfields: {u: {size: 8}}\nbuffers: {s: {}}\nstep: %s\n",
+                 print_cases[i].statements);
+        peal_diagnostics *list = peal_diagnostics_create();
+        assert_int_equal(read_text(text, strlen(text), NULL, list), PEAL_STATUS_OK);
+        if (print_cases[i].column)
+            check_only(list, text, PEAL_E064, 5, print_cases[i].column);
+        else if (peal_diagnostics_count(list)) {
+            peal_diagnostics_print(list, stderr, 0);
+            fail_msg("a warning for\n%s", text);
+        }
+        peal_diagnostics_destroy(list);
+    }
+}
+
 static void check_bytes(const char *bytes, size_t count, peal_code code, int line, int column)
 {
     peal_diagnostics *list = peal_diagnostics_create();
@@ -303,17 +338,12 @@ static void test_all_codes_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_line_ends_and_mark),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_open_quote_of_brackets),
-        cmocka_unit_test(test_missing_file),
-        cmocka_unit_test(test_nesting_in_c),
-        cmocka_unit_test(test_adding_too_late),
-        cmocka_unit_test(test_mistakes_in_c_have_lines),
-        cmocka_unit_test(test_constants),
-        cmocka_unit_test(test_all_codes_seen),
+        cmocka_unit_test(test_cases),           cmocka_unit_test(test_prints_of_unequal_values),
+        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_line_ends_and_mark),
+        cmocka_unit_test(test_limits),          cmocka_unit_test(test_open_quote_of_brackets),
+        cmocka_unit_test(test_missing_file),    cmocka_unit_test(test_nesting_in_c),
+        cmocka_unit_test(test_adding_too_late), cmocka_unit_test(test_mistakes_in_c_have_lines),
+        cmocka_unit_test(test_constants),       cmocka_unit_test(test_all_codes_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static peal_status run(peal_session *session, uint64_t seed, const variant *v,
         hooks.shuffle_seed = seed + 1;
         hooks.jitter_seed = seed + 1;
     }
-    peal_plan_options options = {.size = sizeof(options),
+    peal_plan_options options = {.size_bytes = sizeof(options),
                                  .mode = v->mode,
                                  .ranks = ranks,
                                  .threads = v->threads * ranks,
@@ -87,7 +87,7 @@ static void check_seed(uint64_t seed)
 {
     static const variant serial = {"serial", 1, false};
     peal_session *session;
-    peal_session_desc desc = {.size = sizeof(desc), .deadline_s = 20};
+    peal_session_desc desc = {.size_bytes = sizeof(desc), .deadline_s = 20};
     assert_int_equal(peal_session_create(&desc, &session), PEAL_STATUS_OK);
     uint64_t expected, found;
     peal_status status = run(session, seed, &serial, (peal_backend_hooks){0}, &expected);

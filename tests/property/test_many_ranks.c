@@ -84,8 +84,8 @@ static void run(int ranks, int count, int along, const char *mode)
     results r = {.ranks = ranks, .count = count, .along = along};
     peal_session *session;
     peal_plan *plan = NULL;
-    peal_session_desc desc = {.size = sizeof(desc), .deadline_s = 60};
-    peal_plan_options options = {.size = sizeof(options),
+    peal_session_desc desc = {.size_bytes = sizeof(desc), .deadline_s = 60};
+    peal_plan_options options = {.size_bytes = sizeof(options),
                                  .mode = mode,
                                  .ranks = ranks,
                                  .threads = ranks < 40 ? ranks : 2};

@@ -24,7 +24,7 @@ static peal_status run(peal_session *session, random_graph *r, const char *mode,
                        uint64_t *digest)
 {
     peal_backend_hooks hooks = {.shuffle_seed = seed % 2 ? seed : 0};
-    peal_plan_options options = {.size = sizeof(options),
+    peal_plan_options options = {.size_bytes = sizeof(options),
                                  .mode = mode,
                                  .ranks = random_graph_ranks(r),
                                  .threads = 1 + (int)(seed % 3),
@@ -70,7 +70,7 @@ static bool agrees(peal_session *session, uint64_t seed, int *graphs)
 static int be_member(void)
 {
     peal_session *session;
-    peal_session_desc desc = {.size = sizeof(desc),
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = 20,
                               .log_level = PEAL_LOG_ERROR,
                               .log = stderr};

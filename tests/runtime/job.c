@@ -1,7 +1,12 @@
 /* Sessions over forked processes. */
 #include "tests/runtime/job.h"
 
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 typedef struct job_member {
     test_team *team;
@@ -25,17 +30,39 @@ peal_status job_open(test_team *team, int process, double deadline_s, peal_sessi
 {
     static job_member member; /* of this forked process */
     member = (job_member){team, process};
-    const peal_bootstrap_callbacks callbacks = {.size = sizeof(callbacks),
+    const peal_bootstrap_callbacks callbacks = {.size_bytes = sizeof(callbacks),
                                                 .process = process,
                                                 .processes = team->processes,
                                                 .allgather = allgather,
                                                 .user = &member};
-    const peal_session_desc desc = {.size = sizeof(desc),
+    const peal_session_desc desc = {.size_bytes = sizeof(desc),
                                     .bootstrap = &callbacks,
                                     .deadline_s = deadline_s,
                                     .log_level = PEAL_LOG_ERROR,
                                     .log = stderr};
     return peal_session_create(&desc, out);
+}
+
+peal_session *job_open_alone(void)
+{
+    peal_session *session;
+    assert_int_equal(peal_session_create(NULL, &session), PEAL_STATUS_OK);
+    return session;
+}
+
+void job_run_all_but(int processes, int victim, team_member member)
+{
+    test_team team;
+    team_create(&team, processes);
+    team_run(&team, member);
+    for (int p = 0; p < processes; p++)
+        assert_int_equal(team.exit_code[p], p == victim ? 128 + SIGKILL : 0);
+    team_destroy(&team);
+}
+
+void job_run_all(int processes, team_member member)
+{
+    job_run_all_but(processes, -1, member);
 }
 
 bool job_reported(peal_session *session, peal_code code, const char *text)

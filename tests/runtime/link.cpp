@@ -7,7 +7,7 @@
 int main()
 {
     peal_session_desc session_desc = {};
-    session_desc.size = sizeof(session_desc);
+    session_desc.size_bytes = sizeof(session_desc);
     session_desc.log_level = PEAL_LOG_ERROR;
     session_desc.log = stderr;
     peal_session *session = nullptr;
@@ -15,7 +15,7 @@ int main()
         return 1;
 
     peal_halo_desc desc = {};
-    desc.size = sizeof(desc);
+    desc.size_bytes = sizeof(desc);
     desc.axis_count = 1;
     desc.extent[0] = 8;
     desc.width[0] = 1;

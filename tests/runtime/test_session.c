@@ -46,10 +46,11 @@ static void refuse_desc(peal_session_desc desc, const char *text)
 static void descriptors(void **state)
 {
     (void)state;
-    refuse_desc((peal_session_desc){.size = sizeof(peal_session_desc), .deadline_s = -1}, "E350");
-    refuse_desc((peal_session_desc){.size = sizeof(peal_session_desc), .deadline_s = 1e300},
+    refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc), .deadline_s = -1},
                 "E350");
-    refuse_desc((peal_session_desc){.size = 3}, NULL);
+    refuse_desc((peal_session_desc){.size_bytes = sizeof(peal_session_desc), .deadline_s = 1e300},
+                "E350");
+    refuse_desc((peal_session_desc){.size_bytes = 3}, NULL);
     assert_int_equal(peal_session_create(NULL, NULL), PEAL_STATUS_USAGE);
 }
 
@@ -76,20 +77,10 @@ static int member_agrees(test_team *team, int process)
     return 0;
 }
 
-static void run_all(int processes, team_member member)
-{
-    test_team team;
-    team_create(&team, processes);
-    team_run(&team, member);
-    for (int p = 0; p < processes; p++)
-        assert_int_equal(team.exit_code[p], 0);
-    team_destroy(&team);
-}
-
 static void agreement(void **state)
 {
     (void)state;
-    run_all(4, member_agrees);
+    job_run_all(4, member_agrees);
 }
 
 static int member_differs(test_team *team, int process, int kind, uint64_t hash, int64_t count,
@@ -125,9 +116,9 @@ static int member_other_call(test_team *team, int process)
 static void differing_meetings(void **state)
 {
     (void)state;
-    run_all(3, member_other_steps);
-    run_all(3, member_other_plan);
-    run_all(2, member_other_call);
+    job_run_all(3, member_other_steps);
+    job_run_all(3, member_other_plan);
+    job_run_all(2, member_other_call);
 }
 
 static int member_aborts(test_team *team, int process)
@@ -148,7 +139,7 @@ static int member_aborts(test_team *team, int process)
 static void aborts(void **state)
 {
     (void)state;
-    run_all(3, member_aborts);
+    job_run_all(3, member_aborts);
 }
 
 static int member_dies(test_team *team, int process)
@@ -168,13 +159,7 @@ static int member_dies(test_team *team, int process)
 static void lost_peer(void **state)
 {
     (void)state;
-    test_team team;
-    team_create(&team, 3);
-    team_run(&team, member_dies);
-    assert_int_equal(team.exit_code[0], 0);
-    assert_int_equal(team.exit_code[1], 128 + SIGKILL);
-    assert_int_equal(team.exit_code[2], 0);
-    team_destroy(&team);
+    job_run_all_but(3, 1, member_dies);
 }
 
 /* Process 1 comes only after process 0 has given up. */
@@ -198,7 +183,7 @@ static int member_is_late(test_team *team, int process)
 static void deadline(void **state)
 {
     (void)state;
-    run_all(2, member_is_late);
+    job_run_all(2, member_is_late);
 }
 
 /* While process 1 says that it runs something, process 0 waits beyond the deadline. */
@@ -223,7 +208,7 @@ static int member_runs_long(test_team *team, int process)
 static void long_run(void **state)
 {
     (void)state;
-    run_all(2, member_runs_long);
+    job_run_all(2, member_runs_long);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "dsl/dsl.h"
 #include "scheduler/scheduler.h"
 #include "tests/scheduler/cases.h"
+#include "tests/starve.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +80,7 @@ static const char warned[] = "peal: 1\nkernels: k.c\ntopology: {dims: [auto, 1]}
                              "fields: {u: {size: [12, 8], halo: 1}, v: {like: u}}\nstep:\n";
 static const struct {
     const char *statements;
-    peal_code code; /* PEAL_E900: no warning */
+    peal_code code; /* PEAL_CODE_COUNT: no warning */
     int line;
 } warning_cases[] = {
     {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n", PEAL_E148, 6},
@@ -88,9 +89,9 @@ static const struct {
      PEAL_E148, 8},
     {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E149, 6},
     {"- {exchange: u}\n- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n",
-     PEAL_E900, 0},
+     PEAL_CODE_COUNT, 0},
     {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {exchange: v}\n- {swap: [u, v]}\n",
-     PEAL_E900, 0},
+     PEAL_CODE_COUNT, 0},
 };
 
 static void test_halos_are_warned_of(void **state)
@@ -101,7 +102,7 @@ static void test_halos_are_warned_of(void **state)
         snprintf(text, sizeof(text), "%s%s", warned, warning_cases[i].statements);
         peal_diagnostics *list = peal_diagnostics_create();
         assert_int_equal(compile_text(text, 3, PEAL_MODE_FUSED, list), PEAL_STATUS_OK);
-        bool expected = warning_cases[i].code != PEAL_E900;
+        bool expected = warning_cases[i].code != PEAL_CODE_COUNT;
         if (peal_diagnostics_count(list) != expected) {
             peal_diagnostics_print(list, stderr, 0);
             fail_msg("%d warnings for\n%s", peal_diagnostics_count(list), text);
@@ -145,6 +146,42 @@ static void test_edges_of_what_is_allowed(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Each time that the check's lists grow there is no memory. */
+static void test_no_memory_for_messages(void **state)
+{
+    (void)state;
+    static const char text[] = "peal: 1\nkernels: k.c\nbuffers: {b: {count: 4}, c: {count: 4}}\n"
+                               "step:\n- {send: b, to: (rank + 1) % ranks}\n"
+                               "- {recv: c, from: (rank + ranks - 1) % ranks}\n";
+    bool was_starved = true;
+    for (int number = 0; was_starved; number++) {
+        peal_graph *graph = NULL;
+        const peal_graph_data *data = NULL;
+        peal_diagnostics *list = peal_diagnostics_create();
+        peal_machine machine = {.ranks = 2, .processes = 1, .workers = 1, .cache_bytes = 1 << 18};
+        peal_compilation *c = NULL;
+        assert_int_equal(peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list,
+                                                &graph),
+                         0);
+        assert_int_equal(peal_graph_resolve(graph, list, &data), PEAL_STATUS_OK);
+        assert_int_equal(peal_compilation_create(data, &machine, PEAL_MODE_SYNC, list, &c), 0);
+        starve_at(STARVE_REALLOC, number);
+        peal_status status = peal_compilation_check(c);
+        starve_at(0, 0);
+        was_starved = starved();
+        assert_int_equal(status, was_starved ? PEAL_STATUS_ENVIRONMENT : PEAL_STATUS_OK);
+        if (was_starved) {
+            const peal_diagnostic *d = peal_diagnostics_at(list, 0);
+            assert_int_equal(d->code, PEAL_E146);
+            assert_in_range(d->source.line, 5, 6);
+            seen[d->code] = true;
+        }
+        peal_compilation_destroy(c);
+        peal_graph_destroy(graph);
+        peal_diagnostics_destroy(list);
+    }
+}
+
 static void test_every_code_has_a_case(void **state)
 {
     (void)state;
@@ -154,7 +191,7 @@ static void test_every_code_has_a_case(void **state)
 #undef PEAL_DIAGNOSTIC
     };
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (!seen[codes[i]] && codes[i] != PEAL_E146) /* E146: memory has to run out */
+        if (!seen[codes[i]])
             fail_msg("no case provokes %s", peal_code_name(codes[i]));
 }
 
@@ -164,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_halos_are_warned_of),
         cmocka_unit_test(test_edges_of_what_is_allowed),
+        cmocka_unit_test(test_no_memory_for_messages),
         cmocka_unit_test(test_every_code_has_a_case),
     };
     return cmocka_run_group_tests_name("scheduler diagnostics", tests, NULL, NULL);

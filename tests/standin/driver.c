@@ -255,9 +255,13 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
 
 CUresult cuMemFree(CUdeviceptr address)
 {
-    NEED_CONTEXT(cuMemFree);
+    int fails = standin_call("cuMemFree");
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
     standin_memory(address, 0, 0);
-    free(at(address));
+    free(at(address)); /* no leak of the stand-in's own, but it counts as left */
+    if (fails)
+        return CUDA_ERROR_UNKNOWN;
     standin_gone(STANDIN_MEMORY);
     return CUDA_SUCCESS;
 }
@@ -275,9 +279,13 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 
 CUresult cuMemFreeHost(void *address)
 {
-    NEED_CONTEXT(cuMemFreeHost);
+    int fails = standin_call("cuMemFreeHost");
+    if (!current)
+        return CUDA_ERROR_INVALID_CONTEXT;
     standin_memory((CUdeviceptr)(uintptr_t)address, 0, 0);
-    free(address);
+    free(address); /* no leak of the stand-in's own, but it counts as left */
+    if (fails)
+        return CUDA_ERROR_UNKNOWN;
     standin_gone(STANDIN_PINNED);
     return CUDA_SUCCESS;
 }

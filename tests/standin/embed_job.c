@@ -63,7 +63,7 @@ static void free_device_memory(CUdeviceptr memory)
 static peal_status make_exchange(peal_session *session, void *data, const char *backend, int ranks,
                                  peal_exchange **out)
 {
-    const peal_halo_desc desc = {.size = sizeof(desc),
+    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
                                  .ranks = ranks,
                                  .periodic = {true},
                                  .axis_count = 1,
@@ -148,11 +148,11 @@ static void plan_job(peal_session *session, const char *mode)
     peal_graph *graph = make_graph();
     peal_plan *plan = NULL;
     void *event = NULL;
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .mode = mode,
                                        .backend = "cuda",
                                        .lowering = "steps=4"};
-    const peal_start start = {.size = sizeof(start),
+    const peal_start start = {.size_bytes = sizeof(start),
                               .stream = stream_number(1),
                               .event = stream_number(5)};
     if (!told("compile", peal_graph_compile(graph, session, &options, &plan))) {
@@ -230,7 +230,7 @@ static void own_trial_run(peal_session *session, const own_trial *t)
     peal_graph *graph = make_own_graph(t);
     peal_plan *plan = NULL;
     char line[400];
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .mode = t->mode,
                                        .backend = t->backend,
                                        .lowering = "steps=4"};

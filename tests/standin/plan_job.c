@@ -72,7 +72,7 @@ static void try_one(peal_session *session, const trial *t)
     peal_plan *plan = NULL;
     uint64_t digest = 0;
     int from = peal_diagnostics_count(peal_session_diagnostics(session));
-    const peal_plan_options options = {.size = sizeof(options),
+    const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .mode = t->mode,
                                        .backend = t->backend,
                                        .verify = t->verify};

@@ -164,9 +164,67 @@ class Surroundings(unittest.TestCase):
     def test_unwritable_result(self):
         with open(self.spec, "a", encoding="utf-8") as spec:
             spec.write("finish: [{save: b, file: nowhere/b.npy}]\n")
-        code, _, err = self.run_good()
+        with open(self.spec, "a", encoding="utf-8") as spec:
+            spec.write("setup: [{print: {begun: 1}}]\n")
+        for words in [[], ["-n", "2"]]:
+            code, out, err = self.run_good(*words)
+            self.assertEqual(code, 4, err)
+            self.assertRegex(err, r"good.yaml:8:\d+: error: cannot create `nowhere/b.npy`: .*\[E210\]")
+            self.assertEqual(err.count("error: "), 1, err)
+            self.assertNotIn("begun", out, "told before the first step")
+
+    def test_results_that_cannot_be_written(self):
+        os.mkdir(os.path.join(self.folder, "taken.npy"))
+        os.mkdir(os.path.join(self.folder, "out"))
+        for name, code in [("kernels.c/b.npy", 4), ("taken.npy", 4), ("nowhere/{step}.npy", 4), ("out/{step}.npy", 0),
+                           ("out/{{b}}.npy", 0)]:
+            with self.subTest(name):
+                with open(self.spec, "w", encoding="utf-8") as spec:
+                    spec.write(GOOD + f'finish: [{{save: b, file: "{name}"}}]\n')
+                got, _, err = self.run_good()
+                self.assertEqual(got, code, err)
+                self.assertEqual("[E210]" in err, code == 4, err)
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "out"))), ["1.npy", "{b}.npy"])
+
+    def test_a_save_that_never_happens(self):
+        with open(self.spec, "a", encoding="utf-8") as spec:
+            spec.write("finish: [{save: b, file: nowhere/b.npy, when: n > 16}]\n")
+        self.assertEqual(self.run_good()[0], 0)
+        self.assertEqual(self.run_good("--set", "n=17")[0], 4)
+
+    def test_a_negative_repeat(self):
+        with open(self.spec, "a", encoding="utf-8") as spec:
+            spec.write("repeat: ranks - 3\n")
+        code, _, err = self.run_good("-n", "2")
+        self.assertEqual(code, 3, err)
+        self.assertRegex(err, r"good.yaml:8:\d+: error: `repeat` is -1 on 2 ranks \[E047\]")
+        self.assertEqual(self.run_good("-n", "3")[0], 0)
+
+    def test_a_compiler_that_dies(self):
+        self.write("cc", "#!/bin/sh\nkill -SEGV $$\n")
+        os.chmod(os.path.join(self.folder, "cc"), 0o755)
+        code, _, err = self.run_good(CC=os.path.join(self.folder, "cc"))
         self.assertEqual(code, 4, err)
-        self.assertIn("nowhere/b.npy", err)
+        self.assertRegex(err, r"the compiler was ended by signal 11 \[E208\]")
+
+    def test_a_compiler_that_makes_nonsense(self):
+        self.write("cc", "#!/bin/sh\nfor word; do [ \"$last\" = -o ] && echo nonsense >\"$word\"; last=$word; done\n")
+        os.chmod(os.path.join(self.folder, "cc"), 0o755)
+        code, _, err = self.run_good(CC=os.path.join(self.folder, "cc"))
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"cannot load the compiled kernels: .*\[E208\]")
+
+    def test_no_room_for_the_source(self):
+        code, _, err = self.run_good(PEAL_CACHE="/dev/null/cache", TMPDIR="/dev/null/tmp")
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"cannot write the generated source: .*\[E209\]")
+
+    def test_no_more_threads(self):
+        # No address space has room for stacks of 64 TiB, so the system refuses the first thread.
+        code, _, err = peal("run", self.spec, "--mode", "fused", "--threads", "2", env=environment(),
+                            prefix=("prlimit", f"--stack={1 << 46}:"))
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"cannot create thread 1 of 2 \[E212\]")
 
     def test_too_little_memory(self):
         code, _, err = self.run_good("--set", "n=2000000", "-n", "2")

@@ -200,6 +200,35 @@ class Plan(unittest.TestCase):
                     self.assertGreater(len(first[1]), 100)
                     self.assertEqual(first, peal(*words))
 
+    def test_a_machine_from_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "two.yaml")
+
+            def plan(text, *words):
+                with open(path, "w", encoding="utf-8") as out:
+                    out.write(text)
+                return peal("plan", HEAT, "--machine", path, *words)
+
+            four = "machine: 1\nranks: 4\nprocesses: 2\ncache_bytes: 1048576\n"
+            self.assertEqual(plan(four + "workers: 1\n"), peal("plan", HEAT, *self.MACHINE))
+            self.assertNotEqual(plan(four + "workers: 3\n"), peal("plan", HEAT, *self.MACHINE))
+            self.assertEqual(plan(four, "-n", "2", "--threads", "2"),
+                             peal("plan", HEAT, "-n", "2", "--processes", "2", "--threads", "2"))
+            for text, number, place in [
+                    ("machine: 1\nrank: 4\n", "E012", "2:1"), ("ranks: 4\n", "E014", "1:1"),
+                    ("machine: 2\n", "E015", "1:10"), ("[machine]\n", "E011", "1:1"),
+                    ("machine: 1\nranks: four\n", "E013", "2:8"), ("machine: 1\nranks: [4]\n", "E013", "2:8"),
+                    ("machine: 1\nworkers: 0\n", "E047", "2:10"),
+                    ("machine: 1\ncache_bytes: 99999999999999999999\n", "E047", "2:14"),
+                    ("machine: 1\nranks: 2\nprocesses: 3\n", "E047", "3:12"), ("machine: 1\nranks: 1\nranks: 1\n",
+                                                                             "E009", "3:1")]:
+                with self.subTest(text):
+                    code, _, err = plan(text)
+                    self.assertEqual(code, 3, err)
+                    self.assertRegex(err, rf"(?m)^{re.escape(path)}:{place}: error: .*\[{number}\]$")
+            code, _, err = peal("plan", HEAT, "--machine", path + ".yaml")
+            self.assertEqual((code, err.count("[E001]")), (2, 1), err)
+
     def test_one_rank_or_all(self):
         every = peal_json("plan", HEAT, *self.MACHINE, "--json")[1]["schedules"]
         self.assertEqual([s["rank"] for s in every], [0, 1, 2, 3])

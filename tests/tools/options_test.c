@@ -72,10 +72,9 @@ static void words_become_options(void **state)
     (void)state;
     peal_options options;
     peal_diagnostics *d = peal_diagnostics_create();
-    const char *const words[] = {"-n4",           "--set",  "n=8",     "--set=m=2",
-                                 "spec.yaml",     "--mode", "stream",  "--verify",
-                                 "--deadline=5s", "--json", "--steps", "0",
-                                 "--backend",     "cuda"};
+    const char *const words[] = {"-n4",     "--set",  "n=8",       "--set=m=2",     "spec.yaml",
+                                 "--mode",  "stream", "--verify",  "--deadline=5s", "--json",
+                                 "--steps", "0",      "--backend", "cuda"};
     assert_int_equal(parse(&options, VERB_RUN, 14, words, d), PEAL_STATUS_OK);
     assert_string_equal(options.backend, "cuda");
     assert_int_equal(options.ranks, 4);

@@ -2,6 +2,7 @@
 # print; processes that are killed, signals, mismatched specs; nothing is left behind.
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,23 @@ class Modes(unittest.TestCase):
         self.assertIn("only what its task declares", out)
 
 
+class WithoutPmix(unittest.TestCase):
+    """A launcher that serves no PMIx starts copies, which know nothing of each other."""
+
+    def test_its_names(self):
+        for count, rank, hint in [("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "--mpi=pmix"), ("PMI_SIZE", "PMI_RANK", "")]:
+            for copies, me, warnings in [("4", "0", 1), ("4", "2", 0), ("1", "0", 0)]:
+                with self.subTest((count, copies, me)):
+                    code, _, err = peal("run", HEAT, env=environment(**{count: copies, rank: me}))
+                    self.assertEqual((code, err.count("[E416]")), (0, warnings), err)
+                    self.assertTrue(not warnings or ("4 processes" in err and hint in err), err)
+
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "MPICH isn't there")
+    def test_mpich(self):
+        code, out, err = peal("run", HEAT, prefix=("mpirun.mpich", "-n", "2"))
+        self.assertEqual((code, err.count("[E416]"), out.count("1 rank ")), (0, 1, 2), out + err)
+
+
 @unittest.skipUnless(shutil.which("mpirun"), "mpirun isn't there")
 class UnderMpirun(unittest.TestCase):
     def test_processes_come_from_the_launcher(self):
@@ -122,7 +140,17 @@ class UnderMpirun(unittest.TestCase):
         self.assertEqual(code, 2, err)
         self.assertIn("[E404]", err)
 
+    def test_doctor(self):
+        code, out, err = peal("doctor", prefix=mpirun(3))
+        self.assertEqual(code, 0, err)
+        self.assertEqual(len(re.findall(r"^launcher +ok +verified: between all", out, re.M)), 1, out)
+        self.assertEqual(peal("doctor", "--quiet", prefix=mpirun(2))[:2], (0, ""))
+
     def test_different_specs_are_refused(self):
+        try_it = subprocess.run([*mpirun(1), "true", ":", "-n", "1", "true"], capture_output=True, check=False,
+                                env=environment(), timeout=HARD_LIMIT)
+        if try_it.returncode:
+            self.skipTest("this mpirun cannot start two programs in one job (that of Open MPI 5.0.7 crashes)")
         code, _, err = peal("run", HEAT, ":", "-n", "1", PEAL, "run", HEAT, "--set", "n=25", prefix=mpirun(1))
         self.assertEqual(code, 3, err)
         self.assertIn("differ", err)

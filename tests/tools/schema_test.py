@@ -44,6 +44,17 @@ class Schema(unittest.TestCase):
             with self.subTest(name), self.assertRaises(jsonschema.ValidationError):
                 jsonschema.validate(self.document(os.path.join(SPECS, "broken", name + ".yaml")), self.schema)
 
+    def test_machine_files(self):
+        code, out, err = peal("schema", "machine")
+        self.assertEqual(code, 0, err)
+        schema = json.loads(out)
+        jsonschema.Draft7Validator.check_schema(schema)
+        self.assertEqual(sorted(schema["properties"]), ["cache_bytes", "machine", "processes", "ranks", "workers"])
+        jsonschema.validate({"machine": 1, "ranks": 4}, schema)
+        for wrong in [{}, {"machine": 1, "rank": 4}, {"machine": 1, "ranks": 0}, {"machine": 1, "ranks": "4"}]:
+            with self.subTest(wrong), self.assertRaises(jsonschema.ValidationError):
+                jsonschema.validate(wrong, schema)
+
 
 if __name__ == "__main__":
     main()

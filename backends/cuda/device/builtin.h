@@ -7,12 +7,18 @@ enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
 extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
     peal_copy(const __grid_constant__ peal_launch launch)
 {
+    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
+    const peal_device_piece *table = peal_stage_pieces_(&launch, staged) ? staged : 0;
+    bool given_up = peal_has_given_up_();
+
     if (!peal_enter_(launch))
         return;
-    if (launch.list_count > 0)
-        peal_copy_share_<4>(&launch, blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
+    __syncthreads();
+    if (launch.list_count > 0 && !given_up)
+        peal_copy_share_<4>(&launch, table,
+                            blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
-    if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x))
+    if (launch.write_count > 0 && peal_is_last_<true>(&launch, gridDim.x))
         peal_write_flags_(&launch);
 }
 
@@ -24,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32)
         return;
     if (launch.wait_count > 0 && !peal_wait_(&launch, 0xffffffffu))
         return;
-    if (launch.write_count > 0 && *(volatile unsigned *)&peal_given_up == 0)
+    if (launch.write_count > 0 && !peal_has_given_up_())
         peal_write_flags_(&launch);
 }
 
@@ -104,7 +110,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
-        if (!peal_is_last_(&launch, gridDim.x))
+        if (!peal_is_last_<false>(&launch, gridDim.x))
             return;
         peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
     } else
@@ -112,7 +118,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
     if (launch.senders > 0) {
         if (launch.list_count > 0) {
             __syncthreads();
-            peal_copy_all_(&launch);
+            peal_copy_all_(&launch, 0);
         }
         peal_write_flags_(&launch);
     }

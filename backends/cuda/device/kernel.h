@@ -4,7 +4,12 @@
  * A tile is run by one block of PEAL_THREADS_ threads. PEAL_FOR_nD gives each thread its points by
  * the tile's extents and the thread's number alone, so a partial has the same bits in every mode
  * and grid. Nothing is `restrict` and no load is non-coherent: a kernel may have waited for memory
- * that another GPU has just written. */
+ * that another GPU has just written.
+ *
+ * With PEAL_PLAIN the same words make kernels that wait for nothing and send nothing: what they
+ * read was complete before they began and nobody writes it while they run. There the arrays of a
+ * call are `restrict`, and a thread marches down neighbouring rows (or planes), whose loads the
+ * compiler may then start together and keep in registers. Such kernels have no reductions. */
 #ifndef PEAL_KERNEL_H
 #define PEAL_KERNEL_H
 
@@ -15,11 +20,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef PEAL_PLAIN
+#define PEAL_RESTRICT __restrict__
+#define restrict __restrict__
+#else
 #define PEAL_RESTRICT
 #define restrict
 #define __restrict__
 #define __restrict
 #define __ldg(peal_address_) (*(peal_address_))
+#endif
 
 /* Blocks of that many threads that an SM is to hold: the copies at a task's end would take more
  * registers than most bodies, and fewer loads of these would be under way. */
@@ -45,11 +55,11 @@ template <class type> struct peal_partial_ {
 #define PEAL_KERNEL(peal_name_) static __device__ __forceinline__ void peal_kernel_##peal_name_
 
 #define PEAL_READ(peal_type_, peal_array_)                                                         \
-    const peal_type_ *peal_array_, const peal_strides_ peal_array_##_strides_
+    const peal_type_ *PEAL_RESTRICT peal_array_, const peal_strides_ peal_array_##_strides_
 #define PEAL_UPDATE(peal_type_, peal_array_)                                                       \
-    peal_type_ *peal_array_, const peal_strides_ peal_array_##_strides_
+    peal_type_ *PEAL_RESTRICT peal_array_, const peal_strides_ peal_array_##_strides_
 #define PEAL_WRITE(peal_type_, peal_array_)                                                        \
-    peal_type_ *peal_array_, const peal_strides_ peal_array_##_strides_
+    peal_type_ *PEAL_RESTRICT peal_array_, const peal_strides_ peal_array_##_strides_
 #define PEAL_REDUCE(peal_type_, peal_array_) const peal_partial_<peal_type_> peal_array_
 
 #define PEAL_AT(peal_array_, ...)                                                                  \
@@ -100,9 +110,50 @@ static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int ac
     return peal_exponent_(tile.hi[1] - tile.lo[1], 8 - across - z);
 }
 
+/* Of plain kernels: all that is left of the threads goes along y; z is marched along. */
+static __device__ __forceinline__ int peal_down_plain_(const peal_tile &tile, int across)
+{
+    return peal_exponent_(tile.hi[1] - tile.lo[1], 8 - across);
+}
+
 #define PEAL_FOR_1D(peal_tile_, peal_x_)                                                           \
     for (int peal_x_ = (peal_tile_).lo[0] + peal_thread_(), peal_x_##_end_ = (peal_tile_).hi[0];   \
          peal_x_ < peal_x_##_end_; peal_x_ += PEAL_THREADS_)
+#ifdef PEAL_PLAIN
+/* Thread `peal_part_` of `1 << bits` along an axis marches over its share of [lo, hi). */
+#define PEAL_MARCH_(peal_tile_, peal_axis_, peal_i_, peal_part_, peal_bits_)                       \
+    for (int peal_i_##_share_ = ((peal_tile_).hi[peal_axis_] - (peal_tile_).lo[peal_axis_] +       \
+                                 (1 << (peal_bits_)) - 1) >>                                       \
+                                (peal_bits_),                                                      \
+             peal_i_ = (peal_tile_).lo[peal_axis_] + (peal_part_)*peal_i_##_share_,                \
+             peal_i_##_end_ = peal_i_ + peal_i_##_share_ < (peal_tile_).hi[peal_axis_]             \
+                                  ? peal_i_ + peal_i_##_share_                                     \
+                                  : (peal_tile_).hi[peal_axis_];                                   \
+         peal_i_ < peal_i_##_end_; peal_i_++)
+#define PEAL_ACROSS_(peal_tile_, peal_axis_, peal_i_, peal_part_, peal_bits_)                      \
+    for (int peal_i_ = (peal_tile_).lo[peal_axis_] + (peal_part_),                                 \
+             peal_i_##_end_ = (peal_tile_).hi[peal_axis_];                                         \
+         peal_i_ < peal_i_##_end_; peal_i_ += 1 << (peal_bits_))
+#define PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                  \
+    for (int peal_y_##_bits_ = peal_across_2_(peal_tile_), peal_y_##_once_ = 1; peal_y_##_once_;   \
+         peal_y_##_once_ = 0)                                                                      \
+        PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_thread_() & ((1 << peal_y_##_bits_) - 1),        \
+                     peal_y_##_bits_)                                                              \
+    _Pragma("unroll 8") PEAL_MARCH_(peal_tile_, 1, peal_y_, peal_thread_() >> peal_y_##_bits_,     \
+                                    8 - peal_y_##_bits_)
+#define PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                         \
+    for (int peal_z_##_bits_ = peal_across_3_(peal_tile_),                                         \
+             peal_z_##_down_ = peal_down_plain_(peal_tile_, peal_z_##_bits_), peal_z_##_once_ = 1; \
+         peal_z_##_once_; peal_z_##_once_ = 0)                                                     \
+        PEAL_ACROSS_(peal_tile_, 1, peal_y_,                                                       \
+                     (peal_thread_() >> peal_z_##_bits_) & ((1 << peal_z_##_down_) - 1),           \
+                     peal_z_##_down_)                                                              \
+    PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_thread_() & ((1 << peal_z_##_bits_) - 1),            \
+                 peal_z_##_bits_)                                                                  \
+    _Pragma("unroll 4")                                                                            \
+        PEAL_MARCH_(peal_tile_, 2, peal_z_, peal_thread_() >> (peal_z_##_bits_ + peal_z_##_down_), \
+                    8 - peal_z_##_bits_ - peal_z_##_down_)
+#else
 #define PEAL_ROW_(peal_tile_, peal_x_, peal_across_)                                               \
     for (int peal_x_ = (peal_tile_).lo[0] + (peal_thread_() & ((1 << (peal_across_)) - 1)),        \
              peal_x_##_end_ = (peal_tile_).hi[0];                                                  \
@@ -126,6 +177,7 @@ static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int ac
                  peal_y_##_end_ = (peal_tile_).hi[1];                                              \
              peal_y_ < peal_y_##_end_; peal_y_ += 1 << peal_z_##_down_)                            \
     PEAL_ROW_(peal_tile_, peal_x_, peal_z_##_across_)
+#endif
 
 #define PEAL_FOR(peal_tile_, peal_i_, peal_n_)                                                     \
     for (int64_t peal_i_ = peal_thread_() + 0 * (peal_tile_).count,                                \

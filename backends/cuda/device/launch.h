@@ -15,10 +15,10 @@ enum {
     PEAL_LAUNCH_ELEMENTS = 16,
     PEAL_LAUNCH_COUNTERS = 6,
     PEAL_LAUNCH_BOXES = 6,
-    PEAL_LAUNCH_WAITS = 32,
-    PEAL_LAUNCH_WRITES = 32,
-    PEAL_LAUNCH_LISTS = 32,
-    PEAL_LAUNCH_BASES = 96
+    PEAL_LAUNCH_WAITS = 28,
+    PEAL_LAUNCH_WRITES = 28,
+    PEAL_LAUNCH_LISTS = 28,
+    PEAL_LAUNCH_BASES = 60
 };
 
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
@@ -30,7 +30,8 @@ typedef struct peal_launch_box {
     unsigned first, blocks; /* [first, first + blocks) of the grid */
     unsigned waits;         /* bit i: needs wait[i] */
     unsigned sends;         /* its blocks are counted before messages are sent */
-    long long tile, tile_step[4];
+    long long tile;
+    unsigned tile_step[4];
 } peal_launch_box;
 
 typedef struct peal_launch_wait {
@@ -58,10 +59,10 @@ typedef struct peal_device_piece {
 } peal_device_piece;
 
 /* The pieces of one COPY: peal_device_piece[count] at `piece`. Lists of one launch are numbered
- * through: list l has units [begin, begin + units) of the launch. */
+ * through: list l ends at unit `end` of the launch. */
 typedef struct peal_launch_list {
     unsigned long long piece;
-    long long begin, units;
+    long long end; /* units of the lists before and of this one */
     int count, base;
 } peal_launch_list;
 

@@ -6,6 +6,8 @@
 #ifndef PEAL_DEVICE_RUN_H
 #define PEAL_DEVICE_RUN_H
 
+#include "peal/memory.h"
+
 /* Set once a wait was given up: from then on this module stores no flag. The host may set it. */
 extern "C" __device__ unsigned peal_given_up;
 __device__ unsigned peal_given_up;
@@ -16,29 +18,9 @@ enum {
     PEAL_LONGEST_SLEEP_ = 512  /* ns */
 };
 
-static __device__ __forceinline__ unsigned long long peal_load_(unsigned long long word)
+static __device__ __forceinline__ bool peal_has_given_up_()
 {
-    unsigned long long value;
-    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-    return value;
-}
-
-static __device__ __forceinline__ void peal_store_(unsigned long long word,
-                                                   unsigned long long value)
-{
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-
-static __device__ __forceinline__ void peal_fence_()
-{
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
-
-static __device__ __forceinline__ unsigned long long peal_clock_()
-{
-    unsigned long long now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
+    return *(volatile unsigned *)&peal_given_up != 0;
 }
 
 static __device__ __forceinline__ int peal_block_threads_()
@@ -117,15 +99,6 @@ static __device__ __noinline__ bool peal_wait_(const peal_launch *launch, unsign
 }
 
 /* Copies. */
-
-/* Loads that the compiler leaves where they stand: a kernel's registers are as many as its
- * hungriest part needs, and copies come last in every task. */
-static __device__ __forceinline__ long long peal_fetch_(const long long *address)
-{
-    long long value;
-    asm volatile("ld.global.s64 %0, [%1];" : "=l"(value) : "l"(address));
-    return value;
-}
 
 /* Unit (e, i0, i1, i2) of a piece, by its addresses; i2 is in them alone. */
 struct peal_place_ {
@@ -243,12 +216,35 @@ static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long
     }
 }
 
-/* The last piece that begins at or before unit `from` of a list. */
-static __device__ __forceinline__ const peal_device_piece *
-peal_piece_of_(const peal_launch_list &list, long long from)
+/* Few pieces are fetched into the block's own memory at once: one after the other their fields
+ * would cost a trip to the L2 cache each. */
+enum { PEAL_STAGED_PIECES_ = 32, PEAL_PIECE_WORDS_ = sizeof(peal_device_piece) / 8 };
+
+/* All threads of the block; a barrier must follow. False: too many, they stay where they are. */
+static __device__ __forceinline__ bool peal_stage_pieces_(const peal_launch *launch,
+                                                          peal_device_piece *staged)
 {
-    const peal_device_piece *piece = (const peal_device_piece *)list.piece;
-    int low = 0, high = list.count - 1;
+    int all = 0;
+
+    for (int l = 0; l < launch->list_count; l++)
+        all += launch->list[l].count;
+    if (all > PEAL_STAGED_PIECES_)
+        return false;
+    for (int i = peal_thread_(); i < all * PEAL_PIECE_WORDS_; i += peal_block_threads_()) {
+        int piece = i / PEAL_PIECE_WORDS_, word = i - piece * PEAL_PIECE_WORDS_, l = 0, first = 0;
+        while (piece - first >= launch->list[l].count)
+            first += launch->list[l++].count;
+        const unsigned long long *from = (const unsigned long long *)launch->list[l].piece;
+        ((unsigned long long *)staged)[i] = from[(piece - first) * PEAL_PIECE_WORDS_ + word];
+    }
+    return true;
+}
+
+/* The last piece of a table that begins at or before unit `from` of its list. */
+static __device__ __forceinline__ const peal_device_piece *
+peal_piece_of_(const peal_device_piece *piece, int count, long long from)
+{
+    int low = 0, high = count - 1;
 
     while (low < high) {
         int middle = (low + high + 1) / 2;
@@ -263,23 +259,29 @@ peal_piece_of_(const peal_launch_list &list, long long from)
 /* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
  */
 template <int at_once>
-static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launch, unsigned warp,
-                                                         unsigned warps, unsigned lane)
+static __device__ __forceinline__ void
+peal_copy_share_(const peal_launch *launch, const peal_device_piece *staged, unsigned warp,
+                 unsigned warps, unsigned lane)
 {
-    unsigned long long share = ((launch->units + warps - 1) / warps + 31) / 32 * 32;
+    unsigned long long units = launch->units + warps - 1;
+    unsigned long long share = (units >> 32 ? units / warps : (unsigned)units / warps) + 31;
+    share = share / 32 * 32;
     long long from = share * warp, to = from + share;
 
     to = to < launch->units ? to : launch->units;
+    long long first = 0; /* unit of the list */
 #pragma unroll 1
-    for (int l = 0; l < launch->list_count && from < to; l++) {
+    for (int l = 0; l < launch->list_count && from < to; first = launch->list[l++].end) {
         const peal_launch_list &list = launch->list[l];
-        long long last = list.begin + list.units < to ? list.begin + list.units : to;
+        const peal_device_piece *table = staged ? staged : (const peal_device_piece *)list.piece;
+        long long last = list.end < to ? list.end : to;
+        staged = staged ? staged + list.count : staged;
         if (last <= from)
             continue;
 #pragma unroll 1
-        for (const peal_device_piece *piece = peal_piece_of_(list, from - list.begin); from < last;
-             piece++) {
-            long long begin = list.begin + piece->begin, end = begin + piece->units;
+        for (const peal_device_piece *piece = peal_piece_of_(table, list.count, from - first);
+             from < last; piece++) {
+            long long begin = first + piece->begin, end = begin + piece->units;
             end = end < last ? end : last;
             peal_copy_piece_<at_once>(launch->base + list.base, piece,
                                       (unsigned)(from - begin) + lane, (unsigned)(end - begin));
@@ -289,14 +291,15 @@ static __device__ __forceinline__ void peal_copy_share_(const peal_launch *launc
 }
 
 /* In the last block of a task: few registers matter more than many loads under way. */
-static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch)
+static __device__ __noinline__ void peal_copy_all_(const peal_launch *launch,
+                                                   const peal_device_piece *staged)
 {
     if (peal_block_threads_() >= 32)
-        peal_copy_share_<2>(launch, peal_thread_() / 32, peal_block_threads_() / 32,
+        peal_copy_share_<2>(launch, staged, peal_thread_() / 32, peal_block_threads_() / 32,
                             peal_thread_() % 32);
     else if (peal_thread_() == 0)
         for (unsigned lane = 0; lane < 32; lane++)
-            peal_copy_share_<1>(launch, 0, 1, lane);
+            peal_copy_share_<1>(launch, staged, 0, 1, lane);
 }
 
 /* Flags. */
@@ -312,23 +315,30 @@ static __device__ __forceinline__ void peal_write_flags_(const peal_launch *laun
 
 /* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
  * have stored. */
+template <bool stores_to_peers>
 static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks)
 {
     __shared__ unsigned last;
 
     __syncthreads();
     if (peal_thread_() == 0) {
+        /* Read early: it is on its way while the blocks are counted. */
+        unsigned given_up = *(volatile unsigned *)&peal_given_up;
         last = 1;
         if (blocks > 1) {
             unsigned *arrived = (unsigned *)launch->arrived;
-            __threadfence_system(); /* releases this block's stores to the last one's fence below */
+            /* Releases this block's stores to the last one's fence below. */
+            if (stores_to_peers)
+                peal_fence_();
+            else
+                peal_fence_gpu_();
             last = atomicAdd(arrived, 1u) == blocks - 1;
             if (last) {
                 *arrived = 0;
-                __threadfence_system(); /* acquires what the blocks before have stored */
+                peal_fence_gpu_(); /* acquires what the blocks before have stored */
             }
         }
-        if (*(volatile unsigned *)&peal_given_up)
+        if (given_up)
             last = 0;
     }
     __syncthreads();
@@ -336,14 +346,26 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
 }
 
 /* The end of a launch whose blocks send messages. */
+#ifdef PEAL_PLAIN
+static __device__ __forceinline__ void peal_send_(const peal_launch *)
+{
+}
+#else
 static __device__ __noinline__ void peal_send_(const peal_launch *launch)
 {
-    if (launch->senders == 0 || !peal_is_last_(launch, launch->senders))
+    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
+
+    if (launch->senders == 0)
+        return;
+    /* The barriers of counting come before the copies. */
+    bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, staged);
+    if (!peal_is_last_<false>(launch, launch->senders))
         return;
     if (launch->list_count > 0)
-        peal_copy_all_(launch);
+        peal_copy_all_(launch, is_staged ? staged : 0);
     peal_write_flags_(launch);
 }
+#endif
 
 /* The begin of every kernel. */
 
@@ -374,8 +396,10 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
            blockIdx.x - launch.box[index].first >= launch.box[index].blocks)
         index++;
     const peal_launch_box &box = launch.box[index];
+#ifndef PEAL_PLAIN
     if (box.waits && !peal_wait_(&launch, box.waits))
         return 0;
+#endif
     unsigned rest = blockIdx.x - box.first;
     tile->index = box.tile;
     tile->count = launch.tile_count;

@@ -58,7 +58,7 @@ static int scripted_allgather(void *user, const void *mine, size_t bytes, void *
 static peal_status try_caller(script *self, size_t put, char *blob, size_t capacity, size_t *bytes)
 {
     peal_bootstrap *bootstrap = NULL;
-    peal_bootstrap_callbacks callbacks = {.size = sizeof(callbacks),
+    peal_bootstrap_callbacks callbacks = {.size_bytes = sizeof(callbacks),
                                           .processes = 2,
                                           .allgather = scripted_allgather,
                                           .user = self};
@@ -101,10 +101,10 @@ static void check_caller(void **state)
 static void check_refused(void **state)
 {
     const peal_bootstrap_callbacks wrong[] = {
-        {.size = 1, .processes = 1},
-        {.size = sizeof(peal_bootstrap_callbacks), .processes = 0},
-        {.size = sizeof(peal_bootstrap_callbacks), .processes = 2, .process = 2},
-        {.size = sizeof(peal_bootstrap_callbacks), .processes = 2, .process = 0},
+        {.size_bytes = 1, .processes = 1},
+        {.size_bytes = sizeof(peal_bootstrap_callbacks), .processes = 0},
+        {.size_bytes = sizeof(peal_bootstrap_callbacks), .processes = 2, .process = 2},
+        {.size_bytes = sizeof(peal_bootstrap_callbacks), .processes = 2, .process = 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

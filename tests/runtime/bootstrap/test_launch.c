@@ -145,7 +145,7 @@ static void check_abort(void **state)
     (void)state;
     outcome result = launch(3, job, "abort", "1", "4");
     assert_int_equal(result.exit_code, 4);
-    assert_non_null(strstr(result.text, "process 1 aborted the job with code 4: told to abort"));
+    assert_non_null(strstr(result.text, "E335 process 1 aborted the job with code 4: told"));
 }
 
 static void check_signals(void **state)

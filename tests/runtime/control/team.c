@@ -167,7 +167,7 @@ peal_bootstrap *team_caller_bootstrap(test_team *team, int process)
     static board_bootstrap member; /* of this forked process */
     peal_bootstrap *out = NULL;
     member = (board_bootstrap){{NULL}, team, process};
-    peal_bootstrap_callbacks callbacks = {.size = sizeof(callbacks),
+    peal_bootstrap_callbacks callbacks = {.size_bytes = sizeof(callbacks),
                                           .process = process,
                                           .processes = team->processes,
                                           .allgather = allgather,

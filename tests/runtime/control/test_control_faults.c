@@ -28,7 +28,12 @@ static void tell_cause(const team_seat *self, test_team *team, int process)
     int finder = -1;
     char message[256];
     peal_control_cause(self->control, &finder, message, sizeof(message));
-    snprintf(team->board->text[process], TEAM_TEXT, "%d: %.256s", finder, message);
+    /* who has found it has reported it; the others' service threads may still be about to */
+    const peal_diagnostics *list = self->diagnostics;
+    const char *number = finder == process && peal_diagnostics_count(list) > 0
+                             ? peal_code_name(peal_diagnostics_at(list, 0)->code)
+                             : "";
+    snprintf(team->board->text[process], TEAM_TEXT, "%d: %.256s%s", finder, message, number);
 }
 
 static void tell_diagnostics(const team_seat *self, test_team *team, int process)
@@ -38,6 +43,17 @@ static void tell_diagnostics(const team_seat *self, test_team *team, int process
         snprintf(team->board->text[process], TEAM_TEXT, "%s %s",
                  peal_code_name(peal_diagnostics_at(list, 0)->code),
                  peal_diagnostics_at(list, 0)->message);
+}
+
+/* Whoever found the cause has reported it under this number. */
+static void assert_reported(const test_team *team, const char *number)
+{
+    for (int p = 0; p < team->processes; p++)
+        if (strstr(team->board->text[p], number))
+            return;
+    for (int p = 0; p < team->processes; p++)
+        print_error("process %d: %s\n", p, team->board->text[p]);
+    fail_msg("no process has reported %s", number);
 }
 
 static const int sizes[] = {2, 3, 5, 8};
@@ -201,6 +217,7 @@ static void check_no_progress(void **state)
         assert_int_equal(team.exit_code[p], 0);
         assert_non_null(strstr(team.board->text[p], "process 1 took no part in a barrier"));
     }
+    assert_reported(&team, "E321");
     team_destroy(&team);
 }
 
@@ -234,6 +251,7 @@ static void check_missing(void **state)
             assert_int_equal(team.exit_code[p], PEAL_STATUS_DEADLINE);
             assert_non_null(strstr(team.board->text[p], expected));
         }
+        assert_reported(&team, "E311");
         team_destroy(&team);
     }
 }
@@ -302,7 +320,9 @@ static void check_no_descriptors(void **state)
     team_destroy(&team);
 }
 
-static void run_lie(team_lie lie, int processes, int expected_status, const char *expected_text)
+/* number NULL: nothing is reported. */
+static void run_lie(team_lie lie, int processes, int expected_status, const char *number,
+                    const char *expected_text)
 {
     test_team team;
     team_create(&team, processes);
@@ -315,6 +335,8 @@ static void run_lie(team_lie lie, int processes, int expected_status, const char
         assert_int_equal(team.exit_code[p], expected_status);
         assert_non_null(strstr(team.board->text[p], expected_text));
     }
+    if (number)
+        assert_reported(&team, number);
     team_destroy(&team);
 }
 
@@ -322,24 +344,24 @@ static void check_lies(void **state)
 {
     (void)state;
     for (int i = 0; i < SIZES; i++) {
-        run_lie(TEAM_EARLY, sizes[i], PEAL_STATUS_OK, "");
-        run_lie(TEAM_PEER, sizes[i], PEAL_STATUS_OK, "");
+        run_lie(TEAM_EARLY, sizes[i], PEAL_STATUS_OK, NULL, "");
+        run_lie(TEAM_PEER, sizes[i], PEAL_STATUS_OK, NULL, "");
     }
-    run_lie(TEAM_GARBAGE, 5, PEAL_STATUS_ENVIRONMENT, "gave nothing of peal's");
+    run_lie(TEAM_GARBAGE, 5, PEAL_STATUS_ENVIRONMENT, "E310", "gave nothing of peal's");
 }
 
 static void check_version(void **state)
 {
     (void)state;
     for (int i = 0; i < SIZES; i++)
-        run_lie(TEAM_VERSION, sizes[i], PEAL_STATUS_ENVIRONMENT, "of peal's control plane");
+        run_lie(TEAM_VERSION, sizes[i], PEAL_STATUS_ENVIRONMENT, "E312", "of peal's control plane");
 }
 
 static void check_hosts(void **state)
 {
     (void)state;
     for (int i = 0; i < SIZES; i++)
-        run_lie(TEAM_HOST, sizes[i], PEAL_STATUS_ENVIRONMENT, "run on different hosts");
+        run_lie(TEAM_HOST, sizes[i], PEAL_STATUS_ENVIRONMENT, "E313", "run on different hosts");
 }
 
 static int different_calls(test_team *team, int process)
@@ -351,6 +373,7 @@ static int different_calls(test_team *team, int process)
     peal_status status = process == 1 ? peal_control_broadcast(self.control, 1, data, 16)
                                       : peal_control_barrier(self.control);
     TEAM_CHECK(status == PEAL_STATUS_INTERNAL);
+    tell_diagnostics(&self, team, process);
     team_leave(&self);
     return 0;
 }
@@ -363,6 +386,7 @@ static int different_sizes(test_team *team, int process)
     team_meet(team);
     TEAM_CHECK(peal_control_allgather(self.control, "12345678", process == 1 ? 8 : 4, all) ==
                PEAL_STATUS_INTERNAL);
+    tell_diagnostics(&self, team, process);
     team_leave(&self);
     return 0;
 }
@@ -377,6 +401,7 @@ static void check_disagreement(void **state)
         team_run(&team, members[m]);
         for (int p = 0; p < 3; p++)
             assert_int_equal(team.exit_code[p], 0);
+        assert_reported(&team, "E322");
         team_destroy(&team);
     }
 }

@@ -3,18 +3,19 @@
  * Axes of one point vanish and axes that continue each other are merged, so that a face becomes one
  * memcpy, a loop over rows, or a loop over single elements. Faces are small: the loops are chosen
  * once, at preparation, by the size of a run. */
-#include "backends/host/copy.h"
+#include "base/copy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static void copy_nothing(const host_copy *copy, unsigned char *target, const unsigned char *source)
+static void copy_nothing(const peal_copy *copy, unsigned char *target, const unsigned char *source)
 {
     (void)copy;
     (void)target;
     (void)source;
 }
 
-static void copy_block(const host_copy *copy, unsigned char *target, const unsigned char *source)
+static void copy_block(const peal_copy *copy, unsigned char *target, const unsigned char *source)
 {
     memcpy(target, source, (size_t)copy->bytes);
 }
@@ -74,7 +75,7 @@ static inline void line_any(unsigned char *t, const unsigned char *s, int64_t n,
 /* The loops around a line. All that they need is in locals: what is stored could be anything, so
  * the compiler would read the members again for each row. */
 #define COPY_LOOPS(name, line)                                                                     \
-    static void name(const host_copy *copy, unsigned char *target, const unsigned char *source)    \
+    static void name(const peal_copy *copy, unsigned char *target, const unsigned char *source)    \
     {                                                                                              \
         const int64_t n = copy->count[0], rows = copy->count[1], planes = copy->count[2];          \
         const int64_t to = copy->target_step[0], to_row = copy->target_step[1];                    \
@@ -94,25 +95,64 @@ COPY_LOOPS(copy_rows_8, line_8)
 COPY_LOOPS(copy_rows_words, line_words)
 COPY_LOOPS(copy_rows_any, line_any)
 
-static void copy_one_4(const host_copy *copy, unsigned char *target, const unsigned char *source)
+static void copy_one_4(const peal_copy *copy, unsigned char *target, const unsigned char *source)
 {
     (void)copy;
     memcpy(target, source, 4);
 }
 
-static void copy_one_8(const host_copy *copy, unsigned char *target, const unsigned char *source)
+static void copy_one_8(const peal_copy *copy, unsigned char *target, const unsigned char *source)
 {
     (void)copy;
     memcpy(target, source, 8);
 }
 
-static void copy_one_words(const host_copy *copy, unsigned char *target,
+static void copy_one_words(const peal_copy *copy, unsigned char *target,
                            const unsigned char *source)
 {
     copy_words(target, source, copy->bytes);
 }
 
-static void choose(host_copy *copy)
+/* Two elements a step, four steps at a time. */
+#define COPY_PAIRS(name, type)                                                                     \
+    static inline void name(unsigned char *t, const unsigned char *s, int64_t n, int64_t to,       \
+                            int64_t from, int64_t to_twin, int64_t from_twin)                      \
+    {                                                                                              \
+        for (; n >= 4; n -= 4, t += 4 * to, s += 4 * from) {                                       \
+            type v[4], w[4];                                                                       \
+            for (int i = 0; i < 4; i++) {                                                          \
+                memcpy(&v[i], s + i * from, sizeof(type));                                         \
+                memcpy(&w[i], s + i * from + from_twin, sizeof(type));                             \
+            }                                                                                      \
+            for (int i = 0; i < 4; i++) {                                                          \
+                memcpy(t + i * to, &v[i], sizeof(type));                                           \
+                memcpy(t + i * to + to_twin, &w[i], sizeof(type));                                 \
+            }                                                                                      \
+        }                                                                                          \
+        for (; n > 0; n--, t += to, s += from) {                                                   \
+            memcpy(t, s, sizeof(type));                                                            \
+            memcpy(t + to_twin, s + from_twin, sizeof(type));                                      \
+        }                                                                                          \
+    }                                                                                              \
+    static void copy_##name(const peal_copy *copy, unsigned char *target,                          \
+                            const unsigned char *source)                                           \
+    {                                                                                              \
+        const int64_t n = copy->count[0], rows = copy->count[1], planes = copy->count[2];          \
+        const int64_t to = copy->target_step[0], to_row = copy->target_step[1];                    \
+        const int64_t from = copy->source_step[0], from_row = copy->source_step[1];                \
+        const int64_t to_twin = copy->target_twin, from_twin = copy->source_twin;                  \
+        for (int64_t k = 0; k < planes; k++) {                                                     \
+            unsigned char *t = target + k * copy->target_step[2];                                  \
+            const unsigned char *s = source + k * copy->source_step[2];                            \
+            for (int64_t j = rows; j > 0; j--, t += to_row, s += from_row)                         \
+                name(t, s, n, to, from, to_twin, from_twin);                                       \
+        }                                                                                          \
+    }
+
+COPY_PAIRS(pairs_4, uint32_t)
+COPY_PAIRS(pairs_8, uint64_t)
+
+static void choose(peal_copy *copy)
 {
     copy->run = copy_rows_any;
     if (copy->bytes == 1)
@@ -131,14 +171,14 @@ static void choose(host_copy *copy)
         copy->run = copy->run == copy_rows_words ? copy_one_words : copy_block;
 }
 
-void host_copy_prepare(host_copy *copy, size_t element_bytes, const int64_t extent[PEAL_AXES],
+void peal_copy_prepare(peal_copy *copy, size_t element_bytes, const int64_t extent[PEAL_AXES],
                        const int64_t source_stride[PEAL_AXES],
                        const int64_t target_stride[PEAL_AXES])
 {
     int64_t count[PEAL_AXES], from[PEAL_AXES], to[PEAL_AXES];
     int axes = 0;
 
-    *copy = (host_copy){.bytes = (int64_t)element_bytes, .count = {1, 1, 1}, .run = copy_nothing};
+    *copy = (peal_copy){.bytes = (int64_t)element_bytes, .count = {1, 1, 1}, .run = copy_nothing};
     for (int k = 0; k < PEAL_AXES; k++) {
         int64_t source_step = source_stride[k] * (int64_t)element_bytes;
         int64_t target_step = target_stride[k] * (int64_t)element_bytes;
@@ -165,4 +205,31 @@ void host_copy_prepare(host_copy *copy, size_t element_bytes, const int64_t exte
         copy->target_step[k] = to[k];
     }
     choose(copy);
+}
+
+static bool is_near(int64_t distance, int64_t row)
+{
+    enum { NEAR = 256 };
+    return llabs(distance) <= NEAR || llabs(distance - row) <= NEAR ||
+           llabs(distance + row) <= NEAR;
+}
+
+bool peal_copy_is_twin(const peal_copy *a, const peal_copy *b, int64_t source_twin,
+                       int64_t target_twin)
+{
+    return a->bytes == b->bytes && a->run == b->run &&
+           !memcmp(a->count, b->count, sizeof(a->count)) &&
+           !memcmp(a->source_step, b->source_step, sizeof(a->source_step)) &&
+           !memcmp(a->target_step, b->target_step, sizeof(a->target_step)) &&
+           (is_near(source_twin, a->source_step[0]) || is_near(target_twin, a->target_step[0]));
+}
+
+bool peal_copy_pair(peal_copy *copy, int64_t source_twin, int64_t target_twin)
+{
+    if (copy->run == copy_nothing || (copy->bytes != 4 && copy->bytes != 8))
+        return false;
+    copy->source_twin = source_twin;
+    copy->target_twin = target_twin;
+    copy->run = copy->bytes == 4 ? copy_pairs_4 : copy_pairs_8;
+    return true;
 }

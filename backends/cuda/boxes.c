@@ -1,0 +1,124 @@
+/* The boxes of points that a LAUNCH consists of, and how they are cut into the tiles of a grid:
+ * exactly as the schedule says, or freely. */
+#include "backends/cuda/plan.h"
+
+#include <string.h>
+
+static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
+                      peal_launch_box *out)
+{
+    const peal_tiling *tiling = &task->tiling[range->tiling];
+    int64_t step = 1;
+
+    memset(out, 0, sizeof(*out));
+    out->tile = tiling->first;
+    out->blocks = 1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t hi = tiling->box.lo[k] + range->hi[k] * tiling->extent[k];
+        out->lo[k] = (int)(tiling->box.lo[k] + range->lo[k] * tiling->extent[k]);
+        out->hi[k] = (int)(hi < tiling->box.hi[k] ? hi : tiling->box.hi[k]);
+        out->extent[k] = (int)tiling->extent[k];
+        out->count[k] = (unsigned)(range->hi[k] - range->lo[k]);
+        out->tile_step[k] = (unsigned)step;
+        out->tile += range->lo[k] * step;
+        step *= tiling->count[k];
+        out->blocks *= out->count[k];
+    }
+}
+
+/* Two boxes that differ along one axis only and meet there become one. */
+static bool join_boxes(peal_launch_box *a, const peal_launch_box *b)
+{
+    int along = -1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        if (a->lo[k] == b->lo[k] && a->hi[k] == b->hi[k])
+            continue;
+        if (along >= 0 || (a->hi[k] != b->lo[k] && b->hi[k] != a->lo[k]))
+            return false;
+        along = k;
+    }
+    if (along < 0)
+        return false;
+    a->lo[along] = a->lo[along] < b->lo[along] ? a->lo[along] : b->lo[along];
+    a->hi[along] = a->hi[along] > b->hi[along] ? a->hi[along] : b->hi[along];
+    return true;
+}
+
+static int join_all(peal_launch_box *box, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = i + 1; j < count; j++)
+            if (join_boxes(&box[i], &box[j])) {
+                box[j] = box[--count];
+                i = -1;
+                break;
+            }
+    return count;
+}
+
+static int64_t points_of(const peal_launch_box *box)
+{
+    int64_t points = 1;
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= box->hi[k] - box->lo[k];
+    return points;
+}
+
+/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. In
+ * plain kernels a thread marches along the last axis of two or three (device/kernel.h). */
+static void cut_box(const cuda_plan *plan, const int threads[3], bool plain, peal_launch_box *box)
+{
+    int64_t many = (plain ? 8 : 16) * (int64_t)plan->device->sm_count;
+    bool deep = plain && threads[2] > 1;
+    int shape[PEAL_AXES] = {threads[0], threads[1] * (deep ? threads[2] : 1), deep ? 1 : threads[2],
+                            1};
+    int rows = plain ? 16 : 8;
+
+    for (;; rows /= 2) {
+        box->blocks = 1;
+        for (int k = 0; k < PEAL_AXES; k++) {
+            int length = box->hi[k] - box->lo[k];
+            bool marches = deep ? k == 2 : k == 1;
+            box->extent[k] = k == 3 ? length : shape[k] * (marches ? rows : 1);
+            if (box->extent[k] < 1)
+                box->extent[k] = 1;
+            box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
+            box->blocks *= box->count[k];
+            box->tile_step[k] = 0;
+        }
+        box->tile = 0;
+        if (rows == 1 || box->blocks >= many)
+            return;
+    }
+}
+
+void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
+{
+    const cuda_plan *plan = rank->plan;
+    const peal_schedule_task *task = out->task;
+    int64_t points = 0;
+
+    out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
+    out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
+    for (int i = 0; i < op->range_count; i++) {
+        exact_box(task, &op->range[i], &out->exact[out->exact_count]);
+        out->exact_count += out->exact[out->exact_count].blocks > 0;
+    }
+    memcpy(out->free, out->exact, (size_t)out->exact_count * sizeof(*out->free));
+    out->free_count = out->exact_count;
+    if (!task->mergeable)
+        return;
+    out->free_count = join_all(out->free, out->free_count);
+    if (!out->kernel)
+        return; /* the application's own work: its grid is its own */
+    for (int i = 0; i < out->free_count; i++) {
+        points += points_of(&out->free[i]);
+        cut_box(plan, out->kernel->threads, false, &out->free[i]);
+    }
+    if (!out->kernel->plain || points < plan->lowering.plain_points)
+        return;
+    out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
+    memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
+    for (int i = 0; i < out->free_count; i++)
+        cut_box(plan, out->kernel->threads, true, &out->plain[i]);
+}

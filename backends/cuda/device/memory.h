@@ -1,0 +1,46 @@
+/* What only a GPU's own instructions can say; tests that run device code on the host have their
+ * own.
+ */
+#ifndef PEAL_DEVICE_MEMORY_H
+#define PEAL_DEVICE_MEMORY_H
+
+static __device__ __forceinline__ unsigned long long peal_load_(unsigned long long word)
+{
+    unsigned long long value;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void peal_store_(unsigned long long word,
+                                                   unsigned long long value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+static __device__ __forceinline__ void peal_fence_()
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+static __device__ __forceinline__ void peal_fence_gpu_()
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+static __device__ __forceinline__ unsigned long long peal_clock_()
+{
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+/* Loads that the compiler leaves where they stand: a kernel's registers are as many as its
+ * hungriest part needs, and copies come last in every task. */
+static __device__ __forceinline__ long long peal_fetch_(const long long *address)
+{
+    long long value;
+    asm volatile("ld.s64 %0, [%1];" : "=l"(value) : "l"(address));
+    return value;
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* The device's code on the host: copies, folds, waits, flags and generated tasks, compiled by c++
+ * with fibers for the threads of a block. */
+#define _GNU_SOURCE
+#include "backends/cuda/kernels.h"
+#include "tests/backends/check.h"
+#include "tests/backends/local_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *root;
+static char folder[64];
+
+static const char kernels[] =
+    "PEAL_KERNEL(line)(peal_tile t, PEAL_UPDATE(double, a), double w)\n"
+    "{\n    PEAL_FOR_1D(t, x) {\n        PEAL_AT(a, x) += w;\n    }\n}\n"
+    "PEAL_KERNEL(plane)(peal_tile t, PEAL_UPDATE(double, b), double w)\n"
+    "{\n    PEAL_FOR_2D(t, x, y) {\n        PEAL_AT(b, x, y) += w;\n    }\n}\n"
+    "PEAL_KERNEL(room)(peal_tile t, PEAL_UPDATE(double, c), double w)\n"
+    "{\n    PEAL_FOR_3D(t, x, y, z) {\n        PEAL_AT(c, x, y, z) += w;\n    }\n}\n";
+
+static const char spec[] = "peal: 1\nname: emulated\nkernels: k.c\n"
+                           "fields: {a: {size: 8}, b: {size: [8, 8]}, c: {size: [8, 8, 8]}}\n"
+                           "step:\n  - {task: line, box: a, update: a, args: 1.0}\n"
+                           "  - {task: plane, box: b, update: b, args: 1.0}\n"
+                           "  - {task: room, box: c, update: c, args: 1.0}\n";
+
+static void write_text(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static peal_status take_source(const peal_backend_desc *desc, void *user)
+{
+    peal_arena *arena = peal_arena_create();
+    const char *text = NULL;
+    peal_status status = cuda_kernels_source(desc, arena, &text);
+
+    (void)user;
+    if (status)
+        peal_diagnostics_print(desc->diagnostics, stderr, 0);
+    else
+        write_text("unit.cu", text);
+    peal_arena_destroy(arena);
+    return status;
+}
+
+static int shell(const char *format)
+{
+    char command[2048];
+    char *at = command;
+
+    for (; *format; format++) /* @: the folder, #: the sources */
+        if (*format == '@' || *format == '#')
+            at += sprintf(at, "%s", *format == '@' ? folder : root);
+        else
+            *at++ = *format;
+    *at = '\0';
+    return system(command);
+}
+
+static void device_code_does_as_it_says(void **state)
+{
+    char path[96];
+    (void)state;
+    if (shell("c++ --version >/dev/null 2>&1") != 0) {
+        print_message("skipped: no C++ compiler\n");
+        skip();
+    }
+    write_text("k.c", kernels);
+    write_text("spec.yaml", spec);
+    snprintf(path, sizeof(path), "%s/spec.yaml", folder);
+    local_options options = {.spec = path, .ranks = 1, .workers = 1, .mode = PEAL_MODE_STREAM};
+    assert_int_equal(local_describe(&options, take_source, NULL), PEAL_STATUS_OK);
+    assert_int_equal(shell("ln -s '#/backends/cuda/device' @/peal"), 0);
+    assert_int_equal(shell("cc -O1 -I '#' -I '#/include' -c '#/backends/host/fold.c' -o @/fold.o"),
+                     0);
+    assert_int_equal(shell("c++ -std=c++17 -O1 -w -ffp-contract=off -I @ "
+                           "-I '#/tests/backends/emulated' '#/tests/backends/emulated/main.cc' "
+                           "@/fold.o -o @/run"),
+                     0);
+    assert_int_equal(shell("@/run"), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof(folder), "/tmp/peal-emulated-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return shell("rm -rf @");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(device_code_does_as_it_says)};
+    root = argc > 1 ? argv[1] : ".";
+    return cmocka_run_group_tests_name("device code on the host", tests, set_up, tear_down);
+}

@@ -1,0 +1,209 @@
+/* A GPU's block on one host thread: its threads are fibers that change places at barriers and
+ * shuffles, in an order that differs from round to round. Blocks run one after the other. */
+#ifndef PEAL_TESTS_EMULATED_DEVICE_H
+#define PEAL_TESTS_EMULATED_DEVICE_H
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __noinline__
+#define __shared__ static
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+struct device_index {
+    unsigned x, y, z;
+};
+static device_index threadIdx, blockIdx, blockDim, gridDim;
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+
+enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16 };
+enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_WARP, FIBER_DONE };
+
+static struct {
+    ucontext_t scheduler, fiber[MOST_FIBERS];
+    fiber_state state[MOST_FIBERS];
+    char *stack;
+    unsigned current, count;
+    void (*body)(const void *);
+    const void *argument;
+    uint64_t shuffled[MOST_FIBERS];
+    int any;
+    unsigned long long clock;
+    unsigned long long order;
+} device;
+
+static void hold(fiber_state state)
+{
+    unsigned me = device.current;
+    device.state[me] = state;
+    swapcontext(&device.fiber[me], &device.scheduler);
+}
+
+static inline void __syncthreads()
+{
+    hold(FIBER_AT_BLOCK);
+}
+
+static inline int __syncthreads_or(int value)
+{
+    hold(FIBER_AT_BLOCK);
+    device.any = 0;
+    hold(FIBER_AT_BLOCK);
+    device.any |= value != 0;
+    hold(FIBER_AT_BLOCK);
+    return device.any;
+}
+
+template <class type> static inline type __shfl_down_sync(unsigned, type value, int distance)
+{
+    unsigned me = device.current;
+    type other;
+    memcpy(&device.shuffled[me], &value, sizeof(value));
+    hold(FIBER_AT_WARP);
+    memcpy(&other, &device.shuffled[me % 32 + distance < 32 ? me + distance : me], sizeof(other));
+    hold(FIBER_AT_WARP);
+    return other;
+}
+
+static inline int __clz(int value)
+{
+    return value ? __builtin_clz((unsigned)value) : 32;
+}
+static inline void __nanosleep(unsigned ns)
+{
+    device.clock += ns;
+}
+static inline void __threadfence_system()
+{
+}
+template <class type> static inline type atomicAdd(type *at, type value)
+{
+    type before = *at;
+    *at += value;
+    return before;
+}
+template <class type> static inline type atomicExch(type *at, type value)
+{
+    type before = *at;
+    *at = value;
+    return before;
+}
+template <class type> static inline type atomicCAS(type *at, type expected, type value)
+{
+    type before = *at;
+    if (before == expected)
+        *at = value;
+    return before;
+}
+
+#define PEAL_DEVICE_MEMORY_H
+static unsigned long long peal_load_(unsigned long long word)
+{
+    device.clock += 100;
+    return *(volatile unsigned long long *)word;
+}
+static void peal_store_(unsigned long long word, unsigned long long value)
+{
+    *(volatile unsigned long long *)word = value;
+}
+static void peal_fence_()
+{
+}
+
+static void peal_fence_gpu_()
+{
+}
+static unsigned long long peal_clock_()
+{
+    return device.clock;
+}
+static long long peal_fetch_(const long long *address)
+{
+    return *address;
+}
+
+static void enter_fiber()
+{
+    device.body(device.argument);
+    hold(FIBER_DONE);
+}
+
+/* Lets go all that stand at a barrier which nobody else has to reach. */
+static void release(unsigned first, unsigned end, fiber_state state)
+{
+    for (unsigned i = first; i < end; i++)
+        if (device.state[i] != state && device.state[i] != FIBER_DONE)
+            return;
+    for (unsigned i = first; i < end; i++)
+        if (device.state[i] == state)
+            device.state[i] = FIBER_RUNS;
+}
+
+static bool run_round()
+{
+    bool ran = false;
+    device.order = device.order * 6364136223846793005ull + 1442695040888963407ull;
+    unsigned start = (unsigned)(device.order >> 33) % device.count;
+    for (unsigned k = 0; k < device.count; k++) {
+        unsigned i = (start + k * 97) % device.count; /* 97: prime to powers of two */
+        if (device.count % 97 == 0)
+            i = k;
+        if (device.state[i] != FIBER_RUNS)
+            continue;
+        ran = true;
+        device.current = i;
+        threadIdx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
+        swapcontext(&device.scheduler, &device.fiber[i]);
+    }
+    for (unsigned i = 0; i < device.count; i += 32)
+        release(i, i + 32 < device.count ? i + 32 : device.count, FIBER_AT_WARP);
+    release(0, device.count, FIBER_AT_BLOCK);
+    return ran;
+}
+
+/* Runs body(argument) as one block after the other. A block that cannot go on ends the program. */
+static void run_grid(unsigned grid, unsigned threads, void (*body)(const void *),
+                     const void *argument)
+{
+    if (!device.stack)
+        device.stack = (char *)malloc((size_t)MOST_FIBERS * STACK_BYTES);
+    gridDim = {grid, 1, 1};
+    blockDim = {threads, 1, 1};
+    device.body = body;
+    device.argument = argument;
+    device.count = threads;
+    for (unsigned block = 0; block < grid; block++) {
+        blockIdx = {block, 0, 0};
+        for (unsigned i = 0; i < threads; i++) {
+            getcontext(&device.fiber[i]);
+            device.fiber[i].uc_stack.ss_sp = device.stack + (size_t)i * STACK_BYTES;
+            device.fiber[i].uc_stack.ss_size = STACK_BYTES;
+            device.fiber[i].uc_link = NULL;
+            makecontext(&device.fiber[i], enter_fiber, 0);
+            device.state[i] = FIBER_RUNS;
+        }
+        while (run_round())
+            ;
+        for (unsigned i = 0; i < threads; i++)
+            if (device.state[i] != FIBER_DONE) {
+                printf("block %u hangs: thread %u in state %d\n", block, i, device.state[i]);
+                exit(1);
+            }
+    }
+}
+
+#endif

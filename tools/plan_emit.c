@@ -1,0 +1,50 @@
+/* `peal plan --emit`: the source that a backend has compiled for the kernels of a spec. */
+#include "tools/plan_emit.h"
+
+#include "backends/host/kernels.h"
+#include "peal_config.h"
+#if PEAL_HAVE_CUDA
+#include "backends/cuda/kernels.h"
+#endif
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static peal_status emit_host(const peal_backend_desc *desc)
+{
+    char *text = host_kernels_emit(desc);
+    if (text)
+        fputs(text, stdout);
+    free(text);
+    return peal_diagnostics_status(desc->diagnostics);
+}
+
+static peal_status emit_cuda(const peal_backend_desc *desc)
+{
+#if PEAL_HAVE_CUDA
+    peal_arena *arena = peal_arena_create();
+    const char *text = NULL;
+    peal_status status = cuda_kernels_source(desc, arena, &text);
+    if (status == PEAL_STATUS_OK)
+        fputs(text, stdout);
+    peal_arena_destroy(arena);
+    return status;
+#else
+    return peal_report(desc->diagnostics, PEAL_E409, (peal_source){0},
+                       "build peal where CUDA's headers are",
+                       "this peal was built without GPUs: it has no source for them");
+#endif
+}
+
+peal_status plan_emit(const peal_options *options, const peal_backend_rank *rank, int rank_count,
+                      peal_mode mode, peal_diagnostics *diagnostics)
+{
+    peal_backend_desc desc = {.size = sizeof(desc),
+                              .mode = mode,
+                              .rank_count = rank_count,
+                              .rank = rank,
+                              .workers = 1,
+                              .allow_outside = options->allow_outside,
+                              .diagnostics = diagnostics};
+    return options->emit == EMIT_CUDA ? emit_cuda(&desc) : emit_host(&desc);
+}
