@@ -19,6 +19,22 @@ struct cuda_embedding {
 
 /* ---- the watcher ---- */
 
+/* Waits that are the stream's own see no abort: their words get what is awaited, oldest first, by a
+ * stream that nobody else uses. Again and again, since a neighbour that is alive may still write
+ * less, and the calling thread may be in the middle of a call. */
+static void release_waits(cuda_plan *plan)
+{
+    uint64_t end = __atomic_load_n(&plan->notes, __ATOMIC_ACQUIRE);
+    uint64_t begin = end > CUDA_NOTES ? end - CUDA_NOTES : 0;
+    CUcontext previous = cuda_enter(plan->device);
+
+    for (uint64_t n = begin; n < end; n++)
+        plan->driver->cuStreamWriteValue64_(plan->rank[0].lane[0].own,
+                                            plan->noted[n % CUDA_NOTES].word,
+                                            plan->noted[n % CUDA_NOTES].value, 0);
+    cuda_leave(plan->device, previous);
+}
+
 static void *watch(void *user)
 {
     enum { NAP_NS = 20000000 };
@@ -33,6 +49,8 @@ static void *watch(void *user)
             cuda_stop_device(plan);
             told = true;
         }
+        if (told && plan->lowering.signal == CUDA_SIGNAL_MEMOP)
+            release_waits(plan);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += NAP_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
@@ -74,6 +92,13 @@ void cuda_embed_destroy(cuda_plan *plan)
 
     if (!embedding)
         return;
+    if (!embedding->idle) {
+        /* Nobody settled: the memory must not go before what uses it. */
+        cuda_stop_device(plan);
+        if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
+            release_waits(plan);
+        plan->driver->cuCtxSynchronize_();
+    }
     pthread_mutex_lock(&embedding->lock);
     embedding->ending = true;
     pthread_cond_signal(&embedding->ends);
@@ -82,11 +107,6 @@ void cuda_embed_destroy(cuda_plan *plan)
         pthread_join(embedding->watcher, NULL);
     pthread_cond_destroy(&embedding->ends);
     pthread_mutex_destroy(&embedding->lock);
-    if (!embedding->idle) {
-        /* Nobody settled: the memory must not go before what uses it. */
-        cuda_stop_device(plan);
-        plan->driver->cuCtxSynchronize_();
-    }
     for (int r = 0; r < plan->rank_count; r++)
         for (int l = 0; l < plan->rank[r].lanes; l++)
             plan->rank[r].lane[l].stream = plan->rank[r].lane[l].own;

@@ -96,8 +96,12 @@ static bool look_at_records(cuda_plan *plan)
 
 void cuda_note_wait(cuda_plan *plan, CUdeviceptr word, uint64_t value)
 {
-    plan->noted[plan->notes % CUDA_NOTES].word = word;
-    plan->noted[plan->notes++ % CUDA_NOTES].value = value;
+    uint64_t number = plan->notes;
+
+    plan->noted[number % CUDA_NOTES].word = word;
+    plan->noted[number % CUDA_NOTES].value = value;
+    /* pairs with the acquire in embed.c */
+    __atomic_store_n(&plan->notes, number + 1, __ATOMIC_RELEASE);
 }
 
 /* Nothing has moved for the deadline, and no kernel says why. Which rank and op it is cannot be
