@@ -110,7 +110,7 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
         return;
     out->free_count = join_all(out->free, out->free_count);
     if (!out->kernel)
-        return; /* the application's own function: a call for each box */
+        return; /* the application's own work: its grid is its own */
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
         cut_box(plan, out->kernel->threads, false, &out->free[i]);

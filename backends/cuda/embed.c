@@ -13,11 +13,23 @@ struct cuda_embedding {
     pthread_mutex_t lock;
     pthread_cond_t ends;
     bool has_watcher, ending;
-    bool any;  /* something was enqueued */
-    bool idle; /* all of it has been done */
+    bool releases; /* what waits is let go, whatever the abort word says */
+    bool any;      /* something was enqueued */
+    bool idle;     /* all of it has been done */
 };
 
 /* ---- the watcher ---- */
+
+/* Waits that are the stream's own see no abort: they are let go by values of their words, again and
+ * again, since the calling thread may be in the middle of a call. */
+static void release_waits(cuda_plan *plan, uint64_t *value)
+{
+    if (plan->lowering.signal != CUDA_SIGNAL_MEMOP)
+        return;
+    CUcontext previous = cuda_enter(plan->device);
+    cuda_rescue_write(plan, *value += CUDA_HALF_CYCLE);
+    cuda_leave(plan->device, previous);
+}
 
 static void *watch(void *user)
 {
@@ -25,6 +37,7 @@ static void *watch(void *user)
     cuda_plan *plan = user;
     cuda_embedding *embedding = plan->embedding;
     bool told = false;
+    uint64_t value = 0;
 
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
@@ -33,6 +46,8 @@ static void *watch(void *user)
             cuda_stop_device(plan);
             told = true;
         }
+        if (told || embedding->releases)
+            release_waits(plan, &value);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += NAP_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
@@ -74,6 +89,15 @@ void cuda_embed_destroy(cuda_plan *plan)
 
     if (!embedding)
         return;
+    if (!embedding->idle) {
+        /* Nobody settled: the memory must not go before what uses it. */
+        cuda_stop_device(plan);
+        pthread_mutex_lock(&embedding->lock);
+        embedding->releases = true;
+        pthread_cond_signal(&embedding->ends);
+        pthread_mutex_unlock(&embedding->lock);
+        plan->driver->cuCtxSynchronize_();
+    }
     pthread_mutex_lock(&embedding->lock);
     embedding->ending = true;
     pthread_cond_signal(&embedding->ends);
@@ -82,14 +106,6 @@ void cuda_embed_destroy(cuda_plan *plan)
         pthread_join(embedding->watcher, NULL);
     pthread_cond_destroy(&embedding->ends);
     pthread_mutex_destroy(&embedding->lock);
-    if (!embedding->idle) {
-        /* Nobody settled: the memory must not go before what uses it. */
-        cuda_stop_device(plan);
-        if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
-            cuda_release(plan);
-        if (!plan->device->lost)
-            plan->driver->cuCtxSynchronize_();
-    }
     for (int r = 0; r < plan->rank_count; r++)
         for (int l = 0; l < plan->rank[r].lanes; l++)
             plan->rank[r].lane[l].stream = plan->rank[r].lane[l].own;

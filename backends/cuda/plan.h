@@ -275,6 +275,10 @@ peal_status cuda_rescue_create(cuda_plan *plan);
 void cuda_rescue_destroy(cuda_plan *plan);
 /* A word of device memory, while other streams wait. False: it cannot be read. */
 bool cuda_rescue_read(cuda_plan *plan, CUdeviceptr word, uint64_t *value);
+#define CUDA_HALF_CYCLE (UINT64_C(1) << 63)
+/* Every word that a WAIT of this process may be waiting for, unless the last ones are still being
+ * written: two values half a cycle apart, in turn, let all of them go. */
+void cuda_rescue_write(cuda_plan *plan, uint64_t value);
 /* After a failure: lets everything on the streams end. What does not end makes the device lost. */
 void cuda_release(cuda_plan *plan);
 
