@@ -77,6 +77,7 @@
     X(cuStreamBatchMemOp)                                                                          \
     X(cuStreamBeginCapture)                                                                        \
     X(cuStreamEndCapture)                                                                          \
+    X(cuStreamIsCapturing)                                                                         \
     X(cuStreamGetCaptureInfo)                                                                      \
     X(cuStreamUpdateCaptureDependencies)                                                           \
     X(cuLaunchHostFunc)                                                                            \

@@ -57,7 +57,7 @@ static void run_steps(peal_session *session, application *app, bool overlap, lon
         const double *u = app->u[step % 2];
         double *un = app->u[(step + 1) % 2];
         peal_exchange *exchange = app->exchange[step % 2];
-        peal_status status = peal_exchange_start(exchange);
+        peal_status status = peal_exchange_start(exchange, NULL);
         if (overlap) {
             /* Columns next to y and z images need the exchange too: only the inner box is free. */
             heat_inner(&app->grid, u, un);

@@ -48,7 +48,7 @@ static bool visit(const halo_case *c, int field, const peal_exchange_array *arra
 
 static void exchange_once(peal_session *session, peal_exchange *exchange)
 {
-    bench_require(session, peal_exchange_start(exchange), "start");
+    bench_require(session, peal_exchange_start(exchange, NULL), "start");
     bench_require(session, peal_exchange_wait(exchange), "wait");
 }
 

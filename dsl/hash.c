@@ -145,6 +145,11 @@ static void add_task(hash_state *h, const peal_task_statement *task)
     add_reductions(h, task->reduction, task->reduction_count);
     add_exprs(h, task->argument, task->argument_count);
     add_integer(h, task->independent);
+    /* addresses differ between processes; what they are of does not */
+    if (task->cuda_function || task->enqueue) {
+        add_integer(h, task->enqueue != NULL);
+        add_integer(h, task->cuda_threads);
+    }
 }
 
 static void add_message(hash_state *h, const peal_message_statement *message)

@@ -177,10 +177,18 @@ static void resolve_kernel(task_parse *t, peal_task_statement *out)
 {
     const peal_task_desc *desc = t->desc;
     const char *kernel = desc->kernel ? desc->kernel : desc->name;
+    int functions =
+        (desc->function != NULL) + (desc->cuda_function != NULL) + (desc->enqueue != NULL);
     out->function = desc->function;
+    out->cuda_function = desc->cuda_function;
+    out->enqueue = desc->enqueue;
     out->user = desc->user;
-    if (desc->function) {
-        if (desc->kernel)
+    out->cuda_threads = desc->cuda_threads ? desc->cuda_threads : 256;
+    if (out->cuda_threads < 1 || out->cuda_threads > 1024)
+        peal_parser_report(t->parser, PEAL_E047, NULL, t->source, "1 to 1024; 0: 256",
+                           "a block of %d threads", desc->cuda_threads);
+    if (functions > 0) {
+        if (desc->kernel || functions > 1)
             peal_parser_report(t->parser, PEAL_E060, desc->kernel, t->source, NULL,
                                "a task has a kernel or a function, not both");
         return;

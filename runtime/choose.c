@@ -1,5 +1,6 @@
 /* Chooses how a plan runs: backend, mode, ranks, processes, workers. */
 #define _GNU_SOURCE
+#include "base/expression.h"
 #include "runtime/device.h"
 #include "runtime/plan.h"
 
@@ -36,11 +37,68 @@ static bool is_excluded(const peal_graph_data *data, peal_mode mode)
     return any;
 }
 
+/* Tasks that are functions of the application. */
+typedef bool (*is_function)(const peal_task_statement *task);
+
+static bool is_of_host(const peal_task_statement *task)
+{
+    return task->function != NULL;
+}
+
+static bool is_of_device(const peal_task_statement *task)
+{
+    return task->cuda_function || task->enqueue;
+}
+
+static const peal_statement *find_in(const peal_body *body, is_function wanted)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i], *inner = NULL;
+        if (s->kind == PEAL_STATEMENT_TASK && wanted(&s->u.task))
+            return s;
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            inner = find_in(&s->u.loop.body, wanted);
+        if (inner)
+            return inner;
+    }
+    return NULL;
+}
+
+static const peal_statement *find_function(const peal_graph_data *data, is_function wanted)
+{
+    const peal_statement *found = find_in(&data->setup, wanted);
+    if (!found)
+        found = find_in(&data->step.body, wanted);
+    return found ? found : find_in(&data->finish, wanted);
+}
+
+/* What the application puts into a graph is replayed as it is, and cannot be skipped. */
+static bool changes(const peal_task_statement *task)
+{
+    bool found = false;
+    for (int i = 0; is_of_device(task) && i < task->argument_count; i++)
+        found |= (peal_expr_uses(task->argument[i]) & PEAL_USES_COUNTER) != 0;
+    return found;
+}
+
+static const char *graph_refusal(const peal_graph_data *data)
+{
+    if (find_in(&data->step.body, changes))
+        return "an argument of the application's CUDA function changes";
+    if (data->step.until && find_in(&data->step.body, is_of_device))
+        return "with `until` the application's CUDA functions cannot be skipped";
+    return NULL;
+}
+
 static const char *refusal(const peal_plan *plan, peal_mode mode)
 {
     if (is_excluded(plan->data, mode))
         return "the spec requires another mode";
+    if (mode == PEAL_MODE_FUSED && plan->backend->open && find_function(plan->data, is_of_device))
+        return "one kernel cannot call the application's CUDA functions and what it enqueues";
     const char *reason = plan->backend->refuses(mode);
+    if (!reason && mode == PEAL_MODE_GRAPH)
+        reason = graph_refusal(plan->data);
     return reason ? reason : peal_graph_refuses(plan->data, mode);
 }
 
@@ -135,29 +193,6 @@ static peal_status check_lent(const peal_plan *plan)
 
 /* ---- backend ---- */
 
-/* A task that is a function of the application: the host's code. */
-static const peal_statement *host_function(const peal_body *body)
-{
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i], *inner = NULL;
-        if (s->kind == PEAL_STATEMENT_TASK && s->u.task.function)
-            return s;
-        if (s->kind == PEAL_STATEMENT_REPEAT)
-            inner = host_function(&s->u.loop.body);
-        if (inner)
-            return inner;
-    }
-    return NULL;
-}
-
-static const peal_statement *any_host_function(const peal_graph_data *data)
-{
-    const peal_statement *found = host_function(&data->setup);
-    if (!found)
-        found = host_function(&data->step.body);
-    return found ? found : host_function(&data->finish);
-}
-
 /* An array whose lent memory the device cannot work in; NULL: there is none. */
 static const peal_array *unfit_memory(const peal_plan *plan, const peal_backend_ops *backend,
                                       peal_mode mode, const char **reason)
@@ -176,7 +211,8 @@ static const peal_backend_ops *automatic_backend(const peal_plan *plan)
 {
     const peal_backend_ops *backend = peal_backend_accelerated();
     const char *reason;
-    if (!backend || any_host_function(plan->data) || !peal_session_device(plan->session, &reason) ||
+    if (!backend || find_function(plan->data, is_of_host) ||
+        !peal_session_device(plan->session, &reason) ||
         unfit_memory(plan, backend, PEAL_MODE_STREAM, &reason))
         return &peal_backend_host;
     return backend;
@@ -199,13 +235,31 @@ static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops 
                        "backend %s was asked for, but %s", name, reason);
 }
 
+static peal_status check_host_use(const peal_plan *plan)
+{
+    const peal_statement *task = find_function(plan->data, is_of_device);
+    const char *reason = NULL;
+    if (!task)
+        return PEAL_STATUS_OK;
+    if (find_function(plan->data, is_of_host))
+        reason = "another task is a function of the host";
+    else if (plan->options.backend && !strcmp(plan->options.backend, "host"))
+        reason = "the host backend was asked for";
+    else if (peal_session_device(plan->session, &reason))
+        reason = "lent memory is the host's, or another process has no GPU";
+    return peal_report(plan->session->diagnostics, PEAL_E387, task->source,
+                       "leave the backend to auto, on a machine with a GPU",
+                       "task '%s' is work of a GPU, but the graph would run on the host: %s",
+                       task->name, reason);
+}
+
 /* What auto has looked at before it took the backend. */
 static peal_status check_device_use(const peal_plan *plan)
 {
     const char *reason;
     if (!plan->machine.accelerator)
-        return PEAL_STATUS_OK;
-    const peal_statement *task = any_host_function(plan->data);
+        return check_host_use(plan);
+    const peal_statement *task = find_function(plan->data, is_of_host);
     if (task && plan->mode != PEAL_MODE_SERIAL)
         return peal_report(plan->session->diagnostics, PEAL_E385, task->source,
                            "name a PEAL_KERNEL, or use the host backend",

@@ -81,7 +81,7 @@ static peal_status apply_strides(peal_exchange *exchange, const peal_halo_desc *
     return PEAL_STATUS_OK;
 }
 
-static peal_status schedule(peal_exchange *exchange, const peal_halo_desc *desc)
+static peal_status resolve(peal_exchange *exchange, const peal_halo_desc *desc)
 {
     peal_session *session = exchange->session;
     const peal_graph_data *data;
@@ -93,14 +93,76 @@ static peal_status schedule(peal_exchange *exchange, const peal_halo_desc *desc)
     status = peal_graph_resolve(exchange->graph, session->diagnostics, &data);
     if (!status)
         status = choose_machine(exchange, desc);
+    if (!status)
+        status = peal_exchange_choose(exchange, desc);
     if (status)
         return status;
+    exchange->data = data;
     exchange->hash = data->hash;
-    status = peal_compilation_create(data, &exchange->machine, PEAL_MODE_SYNC, session->diagnostics,
-                                     &exchange->compilation);
+    return PEAL_STATUS_OK;
+}
+
+/* Process 0 checks the exchange as a whole. */
+static peal_status schedule(peal_exchange *exchange)
+{
+    peal_session *session = exchange->session;
+    peal_mode mode = exchange->backend ? PEAL_MODE_STREAM : PEAL_MODE_SYNC;
+    peal_status status = peal_compilation_create(exchange->data, &exchange->machine, mode,
+                                                 session->diagnostics, &exchange->compilation);
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(exchange->compilation);
     return status;
+}
+
+/* What a process is about to do. */
+typedef struct claim {
+    uint64_t hash;
+    int32_t ranks, accelerated;
+    peal_device_identity device;
+} claim;
+
+static peal_status judge(const peal_exchange *exchange, const claim *all)
+{
+    peal_diagnostics *diagnostics = exchange->session->diagnostics;
+    for (int p = 1; p < exchange->session->identity.processes; p++) {
+        if (all[p].hash != all[0].hash || all[p].ranks != all[0].ranks)
+            return peal_report(diagnostics, PEAL_E353, PEAL_NO_SOURCE,
+                               "give all processes the same peal_halo_desc (but for data and "
+                               "stride)",
+                               "the exchange of process %d differs from that of process 0", p);
+        if (all[p].accelerated != all[0].accelerated)
+            return peal_report(diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+                               "lend the same kind of memory in all processes",
+                               "the exchange of process %d is %s, that of process 0 %s", p,
+                               all[p].accelerated ? "on a GPU" : "on the host",
+                               all[0].accelerated ? "on a GPU" : "on the host");
+        if (strcmp(all[p].device.model, all[0].device.model) != 0)
+            return peal_report(diagnostics, PEAL_E384, PEAL_NO_SOURCE,
+                               "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES)",
+                               "process %d has %s, process 0 has %s", p, all[p].device.model,
+                               all[0].device.model);
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* Whom the devices belong to: paths to neighbours depend on it. */
+static peal_status keep_devices(peal_exchange *exchange, const claim *all)
+{
+    peal_session *session = exchange->session;
+    int processes = session->identity.processes;
+    if (!exchange->backend)
+        return PEAL_STATUS_OK;
+    if (!session->neighbours)
+        session->neighbours = calloc((size_t)processes, sizeof(*session->neighbours));
+    if (!session->neighbours)
+        return no_memory(session);
+    for (int p = 0; p < processes; p++) {
+        session->neighbours[p] = all[p].device;
+        for (int q = 0; q < p; q++)
+            if (!strcmp(all[p].device.unique, all[q].device.unique))
+                exchange->machine.shares_device = true;
+    }
+    return PEAL_STATUS_OK;
 }
 
 /* Equal graphs, before anything is allocated. */
@@ -108,22 +170,23 @@ static peal_status compare(peal_exchange *exchange)
 {
     peal_session *session = exchange->session;
     int processes = session->identity.processes, from = mark(session);
-    uint64_t own[2] = {exchange->hash, (uint64_t)exchange->machine.ranks};
+    claim own = {.hash = exchange->hash,
+                 .ranks = exchange->machine.ranks,
+                 .accelerated = exchange->backend != NULL};
+    if (exchange->backend)
+        exchange->backend->identify(session->device, &own.device);
     if (processes == 1)
-        return PEAL_STATUS_OK;
-    uint64_t *all = calloc((size_t)processes, sizeof(own));
+        return keep_devices(exchange, &own);
+    claim *all = calloc((size_t)processes, sizeof(own));
     peal_status status =
-        all ? peal_control_allgather(session->control, own, sizeof(own), all) : no_memory(session);
+        all ? peal_control_allgather(session->control, &own, sizeof(own), all) : no_memory(session);
     if (status) {
         free(all);
         return peal_session_fail(session, status, from);
     }
-    for (int p = 1; !status && p < processes; p++)
-        if (all[2 * p] != all[0] || all[2 * p + 1] != all[1])
-            status = peal_report(session->diagnostics, PEAL_E353, PEAL_NO_SOURCE,
-                                 "give all processes the same peal_halo_desc (but for data and "
-                                 "stride)",
-                                 "the exchange of process %d differs from that of process 0", p);
+    status = judge(exchange, all);
+    if (!status)
+        status = keep_devices(exchange, all);
     free(all);
     return status;
 }
@@ -132,8 +195,10 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
 {
     peal_session *session = exchange->session;
     int from = mark(session);
-    peal_status status = peal_binding_allocate(&exchange->binding, session, exchange->compilation,
-                                               &exchange->machine, session->identity.process);
+    peal_status status = schedule(exchange);
+    if (!status)
+        status = peal_binding_allocate(&exchange->binding, session, exchange->compilation,
+                                       &exchange->machine, session->identity.process);
     if (!status)
         status = apply_strides(exchange, desc);
     status = peal_session_agree(session, status, from);
@@ -142,12 +207,14 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
     from = mark(session);
     status = peal_binding_attach(&exchange->binding);
     if (!status)
-        status = peal_exchange_flatten(exchange);
+        status = exchange->backend ? peal_exchange_arm(exchange) : peal_exchange_flatten(exchange);
     return peal_session_agree(session, status, from);
 }
 
 static void free_exchange(peal_exchange *exchange)
 {
+    if (exchange->run)
+        exchange->backend->destroy(exchange->run);
     for (int i = 0; exchange->array && i < exchange->binding.count; i++)
         free(exchange->array[i]);
     free(exchange->array);
@@ -174,8 +241,9 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
         return no_memory(session);
     exchange->session = session;
     exchange->deadline_ns = session->deadline_ns;
+    exchange->lowering = desc->lowering;
     int from = mark(session);
-    peal_status status = peal_session_agree(session, schedule(exchange, desc), from);
+    peal_status status = peal_session_agree(session, resolve(exchange, desc), from);
     if (!status)
         status = compare(exchange);
     if (!status)
@@ -186,7 +254,7 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
     }
     peal_session_running(session, true);
     if (session->log && session->log_level >= PEAL_LOG_INFO) {
-        char line[256];
+        char line[400];
         peal_exchange_describe(exchange, line, sizeof(line));
         fprintf(session->log, "peal: %s\n", line);
     }
@@ -278,10 +346,15 @@ static peal_status misuse(const peal_exchange *exchange, const char *call, const
                        "%s: the exchange %s", call, why);
 }
 
-peal_status peal_exchange_start(peal_exchange *exchange)
+peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
 {
     if (exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_start", "was started and not waited for");
+    if (stream && !exchange->backend)
+        return misuse(exchange, "peal_exchange_start",
+                      "is of host memory: the stream must be NULL");
+    if (exchange->backend)
+        return peal_exchange_send(exchange, stream);
     exchange->round++;
     exchange->started = true;
     return run(exchange, 0, exchange->program.send_count);
@@ -292,6 +365,8 @@ peal_status peal_exchange_wait(peal_exchange *exchange)
     if (!exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_wait", "was not started");
     exchange->started = false;
+    if (exchange->backend)
+        return peal_exchange_receive(exchange);
     return run(exchange, exchange->program.send_count, exchange->program.count);
 }
 
@@ -331,7 +406,9 @@ void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t by
     for (int r = 0; r < binding->count; r++)
         for (int c = 0; c < binding->rank[r].schedule->channel_count; c++)
             messages += binding->rank[r].schedule->channel[c].outgoing;
-    char paths[64] = "";
+    char paths[64] = "", device[120] = "";
+    if (exchange->backend)
+        peal_exchange_describe_device(exchange, device, sizeof(device));
     for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
         if (binding->transports >> k & 1) {
             size_t used = strlen(paths);
@@ -339,11 +416,11 @@ void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t by
                      peal_transport_name((peal_transport_kind)k));
         }
     snprintf(text, bytes,
-             "exchange of %d field%s, %d rank%s (%d x %d x %d) in %d process%s, from process %d: "
+             "exchange of %d field%s%s, %d rank%s (%d x %d x %d) in %d process%s, from process %d: "
              "%d message%s, %" PRId64 " bytes by %s, plan %016" PRIx64,
-             exchange->field_count, exchange->field_count == 1 ? "" : "s", exchange->machine.ranks,
-             exchange->machine.ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
-             exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es",
+             exchange->field_count, exchange->field_count == 1 ? "" : "s", device,
+             exchange->machine.ranks, exchange->machine.ranks == 1 ? "" : "s", dims[0], dims[1],
+             dims[2], exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es",
              exchange->session->identity.process, messages, messages == 1 ? "" : "s",
              exchange->bytes, paths[0] ? paths : "none", exchange->hash);
 }
@@ -356,6 +433,8 @@ peal_status peal_exchange_destroy(peal_exchange *exchange)
     peal_status status = exchange->failure;
     if (!status && exchange->started)
         status = peal_exchange_wait(exchange);
+    if (!status && exchange->run)
+        status = peal_exchange_settle(exchange);
     peal_session_running(session, false);
     if (!status)
         status = peal_session_meet(session, PEAL_MEET_EXCHANGE, exchange->hash,

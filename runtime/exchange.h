@@ -4,6 +4,7 @@
 #define PEAL_RUNTIME_EXCHANGE_H
 
 #include "runtime/binding.h"
+#include "runtime/device.h"
 #include "runtime/moves.h"
 
 #include <peal/exchange.h>
@@ -60,6 +61,7 @@ typedef struct peal_exchange_image {
 struct peal_exchange {
     peal_session *session;
     peal_graph *graph;
+    const peal_graph_data *data;
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
@@ -72,13 +74,28 @@ struct peal_exchange {
     int field_count;
     int64_t deadline_ns;
     uint64_t hash;
-    int64_t bytes; /* sent by this process in one exchange */
-    unsigned transports;
+    int64_t bytes;                   /* sent by this process in one exchange */
+    const char *lowering;            /* as asked for, until it is armed */
+    const peal_backend_ops *backend; /* puts it onto streams; NULL: the program is run here */
+    peal_backend_plan *run;          /* of backend */
+    void *stream;                    /* of the start that was not waited for */
 };
 
 /* exchange_graph.c: checks desc and builds a graph of one exchange. */
 peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
                                 peal_graph **graph);
+/* exchange_device.c: whether it runs on the device: by what was asked for and the memory lent. */
+peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc);
+/* Binds the schedules to the device. */
+peal_status peal_exchange_arm(peal_exchange *exchange);
+/* Start and wait, onto streams. */
+peal_status peal_exchange_send(peal_exchange *exchange, void *stream);
+peal_status peal_exchange_receive(peal_exchange *exchange);
+/* Blocks until all of it has been done. */
+peal_status peal_exchange_settle(peal_exchange *exchange);
+/* Words for what runs it: "", " on NVIDIA H200 ...". */
+void peal_exchange_describe_device(const peal_exchange *exchange, char *text, size_t bytes);
+
 /* exchange_program.c: flattens the schedules of the ranks here. */
 peal_status peal_exchange_flatten(peal_exchange *exchange);
 

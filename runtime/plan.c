@@ -257,8 +257,8 @@ static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *sta
                            "set .size_bytes = sizeof(peal_start)",
                            "peal_start has %zu bytes here, the caller's has %zu", sizeof(*start),
                            start->size_bytes);
-    if (start && start->stream)
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "leave .stream NULL",
+    if (start && (start->stream || start->event) && !plan->backend->follow)
+        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "leave .stream and .event NULL",
                            "peal_plan_start: the %s backend has no streams", plan->backend->name);
     return PEAL_STATUS_OK;
 }
@@ -302,6 +302,9 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
         status = peal_oracle_remember(plan);
     if (!status && plan->oracle)
         status = peal_oracle_note(plan, n, false);
+    peal_backend_plan *run = peal_plan_runner(plan);
+    if (!status && run && start && (start->stream || start->event))
+        status = plan->backend->follow(run, start->stream, start->event);
     if (!status) {
         plan->steps_asked += n;
         status = begin(plan, n, false);
@@ -316,6 +319,19 @@ peal_status peal_plan_wait(peal_plan *plan)
     int from = mark(plan);
     peal_status status = complete(plan);
     return status ? fail(plan, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_event(peal_plan *plan, void **event)
+{
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
+    peal_backend_plan *run = peal_plan_runner(plan);
+    if (plan->state != PEAL_PLAN_RUNNING)
+        return misuse(plan, "peal_plan_event");
+    if (!plan->backend->event || !run)
+        return peal_report(diagnostics, PEAL_E351, PEAL_NO_SOURCE, "call peal_plan_wait",
+                           "peal_plan_event: %s",
+                           run ? "the host backend has no events" : "no rank is hosted here");
+    return plan->backend->event(run, event);
 }
 
 peal_status peal_plan_finish(peal_plan *plan)

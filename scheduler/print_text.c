@@ -32,14 +32,19 @@ static void print_arrays(const peal_schedule *s, FILE *f)
     }
 }
 
-static void print_tasks(const peal_schedule *s, FILE *f)
+static const char *kind_of(const peal_schedule_task *t)
 {
     static const char *const kinds[] = {"kernel", "fold", "combine", "set",
                                         "print",  "load", "save",    "decide"};
+    return t->cuda_function ? "CUDA function" : t->enqueue ? "enqueued" : kinds[t->kind];
+}
+
+static void print_tasks(const peal_schedule *s, FILE *f)
+{
     fprintf(f, "tasks:\n");
     for (int i = 0; i < s->task_count; i++) {
         const peal_schedule_task *t = &s->task[i];
-        fprintf(f, "  %-3d %-14s %s, %" PRId64 " tile%s", i, t->name, kinds[t->kind], t->tile_count,
+        fprintf(f, "  %-3d %-14s %s, %" PRId64 " tile%s", i, t->name, kind_of(t), t->tile_count,
                 t->tile_count == 1 ? "" : "s");
         for (int k = 0; t->kind == PEAL_TASK_KERNEL && k < t->tiling_count; k++) {
             const peal_tiling *g = &t->tiling[k];

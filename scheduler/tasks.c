@@ -355,6 +355,9 @@ static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const pea
     peal_schedule_task *t = &v->task[index];
     t->kernel = task->kernel;
     t->function = task->function;
+    t->cuda_function = task->cuda_function;
+    t->cuda_threads = task->cuda_threads;
+    t->enqueue = task->enqueue;
     t->user = task->user;
     t->argument = task->argument;
     t->argument_count = task->argument_count;

@@ -33,6 +33,9 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
     if (refuses(desc->mode))
         return peal_report(desc->diagnostics, PEAL_E355, nowhere, "use --mode auto", "%s",
                            refuses(desc->mode));
+    if (desc->embedded && desc->mode != PEAL_MODE_STREAM)
+        return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL, "an embedded plan in %s",
+                           peal_mode_name(desc->mode));
     if (desc->rank_count < 1 || desc->workers < 1 || !desc->abort_word || !desc->device)
         return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL,
                            "a plan of %d ranks with %d lanes", desc->rank_count, desc->workers);
@@ -60,6 +63,28 @@ static peal_status wait_end(peal_backend_plan *plan, peal_backend_result *result
 {
     return plan->serial ? cuda_serial_wait(plan->serial, result)
                         : cuda_plan_wait(plan->plan, result);
+}
+
+static peal_status follow(peal_backend_plan *plan, void *stream, void *event)
+{
+    return plan->serial ? cuda_serial_follow(plan->serial, stream, event)
+                        : cuda_plan_follow(plan->plan, stream, event);
+}
+
+static peal_status end_event(peal_backend_plan *plan, void **event)
+{
+    return plan->serial ? cuda_serial_event(plan->serial, event)
+                        : cuda_plan_event(plan->plan, event);
+}
+
+static peal_status enqueue(peal_backend_plan *plan, void *stream, peal_backend_phase phase)
+{
+    return cuda_plan_enqueue(plan->plan, stream, phase);
+}
+
+static peal_status settle(peal_backend_plan *plan)
+{
+    return cuda_plan_settle(plan->plan);
 }
 
 static int storage(const peal_backend_plan *plan, int index, int array)
@@ -96,4 +121,8 @@ const peal_backend_ops peal_backend_cuda = {
     .describe = cuda_device_describe,
     .identify = cuda_device_identify,
     .memory = &cuda_memory,
+    .follow = follow,
+    .event = end_event,
+    .enqueue = enqueue,
+    .settle = settle,
 };

@@ -82,6 +82,8 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
     if (!task->mergeable)
         return;
     out->free_count = join_all(out->free, out->free_count);
+    if (!out->kernel)
+        return; /* the application's own work: its grid is its own */
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
         cuda_box_cut(plan->device->sm_count, out->kernel->threads, false, &out->free[i]);

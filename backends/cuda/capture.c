@@ -27,6 +27,22 @@ static bool period_holds(const peal_walk_value *value, int64_t steps, const char
     return false;
 }
 
+/* What the application puts into a graph is replayed as it is: no argument may change, and nothing
+ * can end it early. */
+static bool calls_hold(const cuda_rank *rank, const peal_op *op, const char **reason)
+{
+    const peal_schedule_task *task = &rank->schedule->task[op->task];
+
+    if (!task->cuda_function && !task->enqueue)
+        return true;
+    if (rank->schedule->outer.until)
+        *reason = "`until`: the application's CUDA functions cannot be skipped";
+    for (int i = 0; i < task->argument_count; i++)
+        if (!rank->task[op->task].argument[i].is_constant)
+            *reason = "an argument of the application's CUDA function that changes";
+    return *reason == NULL;
+}
+
 static bool conditions_hold(const cuda_rank *rank, int64_t steps, const char **reason)
 {
     const peal_schedule *schedule = rank->schedule;
@@ -47,6 +63,8 @@ static bool conditions_hold(const cuda_rank *rank, int64_t steps, const char **r
             return false;
         }
         if (op->kind == PEAL_OP_IF && !period_holds(&rank->program->op[i].condition, steps, reason))
+            return false;
+        if (op->kind == PEAL_OP_LAUNCH && !calls_hold(rank, op, reason))
             return false;
         if (op->kind == PEAL_OP_LAUNCH &&
             !period_holds(&rank->task[op->task].needed, steps, reason))

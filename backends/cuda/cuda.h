@@ -44,6 +44,10 @@ void cuda_leave(const peal_device *device, CUcontext previous);
 peal_status cuda_failed(peal_diagnostics *diagnostics, peal_source source, CUresult result,
                         const char *call, const char *what);
 
+/* E386: the application's stream or event. */
+peal_status cuda_not_followed(peal_diagnostics *diagnostics, const peal_device *device,
+                              CUresult result);
+
 /* memory.c */
 extern const peal_memory_ops cuda_memory;
 
@@ -52,6 +56,10 @@ struct cuda_plan;
 peal_status cuda_plan_create(const peal_backend_desc *desc, struct cuda_plan **out);
 peal_status cuda_plan_start(struct cuda_plan *plan, bool setup, int64_t steps, bool finish);
 peal_status cuda_plan_wait(struct cuda_plan *plan, peal_backend_result *result);
+peal_status cuda_plan_follow(struct cuda_plan *plan, void *stream, void *event);
+peal_status cuda_plan_event(struct cuda_plan *plan, void **event);
+peal_status cuda_plan_enqueue(struct cuda_plan *plan, void *stream, peal_backend_phase phase);
+peal_status cuda_plan_settle(struct cuda_plan *plan);
 int cuda_plan_storage(const struct cuda_plan *plan, int index, int array);
 int64_t cuda_plan_progress(const struct cuda_plan *plan);
 void cuda_plan_destroy(struct cuda_plan *plan);
@@ -61,6 +69,8 @@ typedef struct cuda_serial cuda_serial;
 peal_status cuda_serial_create(const peal_backend_desc *desc, cuda_serial **out);
 peal_status cuda_serial_start(cuda_serial *serial, bool setup, int64_t steps, bool finish);
 peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result);
+peal_status cuda_serial_follow(cuda_serial *serial, void *stream, void *event);
+peal_status cuda_serial_event(cuda_serial *serial, void **event);
 int cuda_serial_storage(const cuda_serial *serial, int index, int array);
 int64_t cuda_serial_progress(const cuda_serial *serial);
 void cuda_serial_destroy(cuda_serial *serial);

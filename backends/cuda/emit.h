@@ -27,10 +27,11 @@ bool cuda_await_lanes(cuda_rank *rank, int index);
 bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int index, unsigned *waits,
                          unsigned *boxes);
 
-/* emit_message.c, emit_task.c */
+/* emit_message.c, emit_task.c, emit_call.c */
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame);
 bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame);
 bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame);
+bool cuda_emit_call(cuda_rank *rank, int index, const peal_walk_frame *frame);
 bool cuda_emit_launch(cuda_rank *rank, int index, const peal_walk_frame *frame);
 
 #endif

@@ -21,7 +21,8 @@ static bool emit_self_wait(cuda_rank *rank, cuda_op *op, uint64_t message)
     uint64_t latest = peer->walk.passed[op->twin];
     if (peer->place[op->twin] && !cuda_flush(peer, write->lane))
         return false;
-    if (write->epoch[latest % 2] != rank->plan->epoch)
+    if (write->epoch[latest % 2] != rank->plan->epoch ||
+        cuda_lane_at(peer, write->lane)->stream == lane->stream)
         return true;
     CUresult result =
         rank->plan->driver->cuStreamWaitEvent_(lane->stream, write->event[latest % 2], 0);

@@ -205,6 +205,8 @@ bool cuda_emit_launch(cuda_rank *rank, int index, const peal_walk_frame *frame)
         return cuda_flush_all(rank) && cuda_file_run(rank, op, frame) &&
                cuda_publish(rank, cuda_lane_at(rank, op->lane), index);
     case PEAL_TASK_KERNEL:
+        if (op->task->cuda_function || op->task->enqueue)
+            return cuda_emit_call(rank, index, frame);
         return emit_tiles(rank, index, frame);
     default:
         return emit_builtin(rank, index, frame);

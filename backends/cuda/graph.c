@@ -177,6 +177,9 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
     }
     plan->epoch++;
     *left -= launched * graphs->steps;
+    /* The application's streams need not wait until the host has seen the replays end. */
+    if (*left == 0 && !graphs->stops && !plan->finish && !cuda_follow_end(plan))
+        return false;
     if (!graphs->stops)
         return finish_replays(plan) && cuda_join_lanes(plan, true);
     return finish_replays(plan) && cuda_join_lanes(plan, true) &&

@@ -16,7 +16,7 @@ bool cuda_mark(cuda_rank *rank, cuda_lane *lane, int op)
 
     plan->launches++;
     cuda_note_put(rank, lane, op, 0, 0);
-    if (plan->capturing || ++lane->since_mark < every)
+    if (plan->capturing || plan->embedding || ++lane->since_mark < every)
         return true;
     lane->since_mark = 0;
     lane->mark_note[lane->marks % CUDA_MARKS] = lane->notes;

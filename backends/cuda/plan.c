@@ -58,6 +58,8 @@ static peal_status choose_lowering(cuda_plan *plan)
     if (plan->lowering.lanes == 0)
         plan->lowering.lanes =
             plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) ? CUDA_LANES : 1;
+    if (plan->desc.embedded)
+        plan->lowering.lanes = 1; /* the application's stream */
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
     if (schedule->machine && schedule->machine->shares_device)
         plan->lowering.signal = CUDA_SIGNAL_MEMOP;
@@ -96,8 +98,9 @@ static peal_status create_lanes(cuda_plan *plan)
             cuda_lane *lane = &rank->lane[l];
             lane->arrived = rank->words + ARRIVED_AT + 64 * (uint64_t)l;
             /* Messages first: their lane is the last. */
-            result = driver->cuStreamCreateWithPriority_(&lane->stream, CU_STREAM_NON_BLOCKING,
+            result = driver->cuStreamCreateWithPriority_(&lane->own, CU_STREAM_NON_BLOCKING,
                                                          l > 0 ? greatest : least);
+            lane->stream = lane->own;
             if (!result)
                 result = driver->cuEventCreate_(&lane->join, CU_EVENT_DISABLE_TIMING);
             for (int m = 0; m < CUDA_MARKS && !result; m++)
@@ -173,14 +176,18 @@ static peal_status arm(cuda_plan *plan)
     if (!status)
         status = cuda_rescue_create(plan);
     if (!status)
+        status = cuda_follow_create(plan);
+    if (!status)
         status = warm_up(plan);
+    if (!status && plan->desc.embedded)
+        status = cuda_embed_create(plan);
     if (!status && plan->desc.mode == PEAL_MODE_GRAPH)
         status = cuda_graphs_create(plan);
     return status;
 }
 
 /* Reports of the thread, into the caller's list. */
-static peal_status hand_over(cuda_plan *plan)
+peal_status cuda_hand_over(cuda_plan *plan)
 {
     int count = peal_diagnostics_count(plan->late);
     for (int i = 0; i < count; i++) {
@@ -208,16 +215,17 @@ peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
     plan->rank_count = desc->rank_count;
     plan->synchronous = desc->mode == PEAL_MODE_SYNC;
     plan->epoch = 1;
+    pthread_mutex_init(&plan->lock, NULL);
+    pthread_cond_init(&plan->enqueued_changed, NULL);
     plan->arena = peal_arena_create();
     plan->late = peal_diagnostics_create();
     plan->rank = PEAL_ARENA_ARRAY(plan->arena, cuda_rank, desc->rank_count);
     peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
     memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
     plan->desc.rank = bound;
-    plan->driver->cuCtxSetCurrent_(plan->device->context);
     peal_status status = arm(plan);
     if (status) {
-        hand_over(plan);
+        cuda_hand_over(plan);
         cuda_plan_destroy(plan);
         return status;
     }
@@ -233,6 +241,7 @@ peal_status cuda_plan_start(cuda_plan *plan, bool setup, int64_t steps, bool fin
     plan->stopped = false;
     plan->start_step = atomic_load(&plan->steps_done);
     plan->begin = plan->end = cuda_clock();
+    plan->ended = plan->enqueued = false;
     if (pthread_create(&plan->thread, NULL, cuda_run_thread, plan) != 0)
         return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL,
                            "cannot create the thread that drives the device");
@@ -245,13 +254,14 @@ peal_status cuda_plan_wait(cuda_plan *plan, peal_backend_result *result)
     if (plan->running)
         pthread_join(plan->thread, NULL);
     plan->running = false;
+    plan->follows = false;
     if (result) {
         result->steps_done = atomic_load(&plan->steps_done) - plan->start_step;
         result->stopped = plan->stopped;
         result->seconds = plan->end - plan->begin;
         result->cpu_seconds = plan->cpu;
     }
-    peal_status late = hand_over(plan);
+    peal_status late = cuda_hand_over(plan);
     int word = atomic_load(plan->desc.abort_word);
     if (word)
         return (peal_status)word; /* the first cause counts, here or in another process */
@@ -279,8 +289,8 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
                 driver->cuEventDestroy_(lane->mark[m]);
         if (lane->join)
             driver->cuEventDestroy_(lane->join);
-        if (lane->stream)
-            driver->cuStreamDestroy_(lane->stream);
+        if (lane->own)
+            driver->cuStreamDestroy_(lane->own);
     }
     for (int i = 0; rank->op && i < rank->schedule->op_count; i++)
         for (int k = 0; k < 2; k++)
@@ -288,30 +298,11 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
                 driver->cuEventDestroy_(rank->op[i].event[k]);
 }
 
-/* Nothing of it is used any more; what the device holds ends with the process. */
-static void destroy_lost(cuda_plan *plan)
+static void destroy_on_device(cuda_plan *plan)
 {
-    peal_diagnostics_destroy(plan->late);
-    peal_arena_destroy(plan->arena);
-    free(plan);
-}
-
-void cuda_plan_destroy(cuda_plan *plan)
-{
-    if (!plan)
-        return;
-    plan->driver->cuCtxSetCurrent_(plan->device->context);
-    if (plan->running) {
-        int none = 0;
-        atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
-        pthread_join(plan->thread, NULL);
-    }
-    if (plan->device->lost) {
-        destroy_lost(plan);
-        return;
-    }
     cuda_graphs_destroy(plan);
     cuda_rescue_destroy(plan);
+    cuda_follow_destroy(plan);
     for (int r = 0; r < plan->rank_count; r++)
         destroy_rank(plan, &plan->rank[r]);
     cuda_mapped_destroy(plan);
@@ -320,7 +311,25 @@ void cuda_plan_destroy(cuda_plan *plan)
     if (plan->words_device)
         plan->driver->cuMemFree_(plan->words_device);
     cuda_kernels_destroy(plan->kernels);
+}
+
+void cuda_plan_destroy(cuda_plan *plan)
+{
+    if (!plan)
+        return;
+    CUcontext previous = cuda_enter(plan->device);
+    if (plan->running) {
+        int none = 0;
+        atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
+        pthread_join(plan->thread, NULL);
+    }
+    cuda_embed_destroy(plan);
+    if (!plan->device->lost) /* else what it holds ends with the process */
+        destroy_on_device(plan);
+    cuda_leave(plan->device, previous);
     peal_diagnostics_destroy(plan->late);
     peal_arena_destroy(plan->arena);
+    pthread_cond_destroy(&plan->enqueued_changed);
+    pthread_mutex_destroy(&plan->lock);
     free(plan);
 }

@@ -4,7 +4,8 @@
  * prepare.c binds a rank's schedule: addresses, kernels, tables of pieces. emit.c takes op
  * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
  * can do into one launch; run.c walks all ranks of the process in the total order; graph.c does so
- * inside a capture and replays it; watch.c polls, notices deadlines and reports. */
+ * inside a capture and replays it; watch.c polls, notices deadlines and reports; follow.c ties
+ * starts to streams of the application, embed.c puts an exchange onto them. */
 #ifndef PEAL_CUDA_PLAN_H
 #define PEAL_CUDA_PLAN_H
 
@@ -117,7 +118,8 @@ typedef struct cuda_group {
 } cuda_group;
 
 typedef struct cuda_lane {
-    CUstream stream;
+    CUstream stream; /* what things are put onto: `own`, or the application's */
+    CUstream own;
     cuda_group group;
     CUevent mark[CUDA_MARKS]; /* a ring: the host stays near */
     uint64_t marks, marks_passed;
@@ -154,15 +156,17 @@ struct cuda_rank {
     int64_t graph_step;    /* counter 0 at what launch.step stands for, while capturing */
     int64_t steps_left;
     bool stop;
-    bool at_end; /* of an iteration whose verdict is awaited */
-    bool dry;    /* verdicts are not looked at */
-    bool moved;  /* in its last turn */
-    int drains;  /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
-    int *place;  /* by op: 1 + place in its lane's group; 0: none */
+    bool in_round; /* embedded: an iteration has begun */
+    bool at_end;   /* of an iteration whose verdict is awaited */
+    bool dry;      /* verdicts are not looked at */
+    bool moved;    /* in its last turn */
+    int drains;    /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
+    int *place;    /* by op: 1 + place in its lane's group; 0: none */
     int *final_binding;
 };
 
 typedef struct cuda_graphs cuda_graphs;
+typedef struct cuda_embedding cuda_embedding;
 
 struct cuda_plan {
     peal_backend_desc desc;
@@ -189,6 +193,15 @@ struct cuda_plan {
     cuda_graphs *graphs;
     pthread_t thread;
     bool running;
+    CUevent follow_event; /* on the application's stream */
+    CUevent begin_event;  /* what a start follows has been done; on the origin */
+    CUevent end_event;    /* what was started has been done */
+    bool follows;         /* this start follows something */
+    bool ended;           /* end_event has been recorded, in this start */
+    bool enqueued;        /* of this start nothing more will be put onto streams */
+    pthread_mutex_t lock; /* of `ended` and `enqueued` */
+    pthread_cond_t enqueued_changed;
+    cuda_embedding *embedding; /* of an embedded plan */
     bool setup, finish;
     int64_t steps;
     int64_t start_step;
@@ -217,6 +230,12 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out);
 /* prepare.c */
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);
 peal_status cuda_plan_upload(cuda_plan *plan);
+
+/* emit_call.c: whether the application's function can be launched, its arguments computed here. */
+peal_status cuda_call_check(const cuda_rank *rank, const peal_schedule_task *source,
+                            const cuda_task *task);
+CUresult cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
+                          CUstream stream, peal_call *call);
 
 /* emit.c: false: failed, plan->status says why. */
 bool cuda_emit_is_ready(const cuda_rank *rank);
@@ -256,6 +275,10 @@ peal_status cuda_rescue_create(cuda_plan *plan);
 void cuda_rescue_destroy(cuda_plan *plan);
 /* A word of device memory, while other streams wait. False: it cannot be read. */
 bool cuda_rescue_read(cuda_plan *plan, CUdeviceptr word, uint64_t *value);
+#define CUDA_HALF_CYCLE (UINT64_C(1) << 63)
+/* Every word that a WAIT of this process may be waiting for, unless the last ones are still being
+ * written: two values half a cycle apart, in turn, let all of them go. */
+void cuda_rescue_write(cuda_plan *plan, uint64_t value);
 /* After a failure: lets everything on the streams end. What does not end makes the device lost. */
 void cuda_release(cuda_plan *plan);
 
@@ -263,7 +286,6 @@ void cuda_release(cuda_plan *plan);
 bool cuda_synchronise(cuda_rank *rank, int index);
 /* Whether what a rank waits for on the device, in `sync`, or because it is far ahead, is over. */
 bool cuda_is_near(cuda_rank *rank, bool *near);
-void cuda_stop_device(cuda_plan *plan);
 double cuda_clock(void);
 bool cuda_fail(cuda_plan *plan, peal_status status);
 /* A driver call failed while `what` (an op's label) was put onto its lane. Always false. */
@@ -273,5 +295,26 @@ bool cuda_await_event(cuda_plan *plan, CUevent event);
 bool cuda_drain_lane(cuda_plan *plan, CUstream stream);
 bool cuda_look(cuda_plan *plan, unsigned *polls);
 bool cuda_is_aborted(const cuda_plan *plan);
+/* Once, without waiting: whether the device has recorded a failure or the job was aborted. */
+bool cuda_check(cuda_plan *plan);
+/* Waits in kernels give up, nobody writes a flag any more. Any thread. */
+void cuda_stop_device(cuda_plan *plan);
+
+/* follow.c */
+peal_status cuda_follow_create(cuda_plan *plan);
+void cuda_follow_destroy(cuda_plan *plan);
+/* The thread of a start: all has been put onto lanes; false: the end could not be recorded. */
+bool cuda_follow_end(cuda_plan *plan);
+/* The thread of a start is at its end, however it came there. */
+void cuda_follow_leave(cuda_plan *plan);
+/* Whether what a start follows has been done. */
+bool cuda_follow_has_begun(cuda_plan *plan);
+
+/* plan.c: what was reported during a run, into the caller's list. */
+peal_status cuda_hand_over(cuda_plan *plan);
+
+/* embed.c */
+peal_status cuda_embed_create(cuda_plan *plan);
+void cuda_embed_destroy(cuda_plan *plan);
 
 #endif

@@ -65,6 +65,8 @@ static peal_status prepare_tasks(cuda_rank *rank)
         for (int i = 0; i < source->argument_count && !status; i++)
             status = peal_walk_value_prepare(rank->program, source->argument[i], diagnostics,
                                              &task->argument[i]);
+        if (!status && (source->cuda_function || source->enqueue))
+            status = cuda_call_check(rank, source, task);
     }
     return status;
 }
@@ -277,7 +279,9 @@ static void prepare_op(cuda_rank *rank, int index)
     if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->schedule->task[op->task];
         out->kernel = cuda_kernels_task(plan->kernels, rank->schedule, out->task);
-        if (out->task->kind == PEAL_TASK_KERNEL)
+        if (out->task->function)
+            out->skipped = true; /* what the application does itself */
+        else if (out->task->kind == PEAL_TASK_KERNEL)
             cuda_boxes_prepare(rank, op, out);
     }
     if ((op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) || op->kind == PEAL_OP_WRITE ||

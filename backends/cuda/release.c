@@ -74,9 +74,7 @@ static int busy_lanes(const cuda_plan *plan)
     return busy;
 }
 
-/* Every word that a WAIT of this process may be waiting for, unless the last ones are still being
- * written. */
-static void write_words(cuda_plan *plan, uint64_t value)
+void cuda_rescue_write(cuda_plan *plan, uint64_t value)
 {
     const peal_cuda_driver *driver = plan->driver;
 
@@ -106,7 +104,7 @@ void cuda_release(cuda_plan *plan)
             return;
         }
         if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
-            write_words(plan, value += UINT64_C(1) << 63);
+            cuda_rescue_write(plan, value += CUDA_HALF_CYCLE);
         nap();
     }
     /* The rescue stream may share a queue with others: it ends when they have. */

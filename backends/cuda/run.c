@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-typedef enum advance { ADVANCED, WAITS_FOR_RANK, WAITS_FOR_DEVICE, FINISHED, FAILED } advance;
-
 /* Whether the next op is work of the host, which begins when the rank's lanes are idle. */
 static bool is_file(const cuda_rank *rank)
 {
@@ -33,50 +31,50 @@ static bool is_idle(cuda_rank *rank, bool *idle)
 }
 
 /* To the end of the section, of an iteration, or to something that has to be waited for. */
-static advance advance_in(cuda_rank *rank, const peal_section *section)
+static cuda_advance advance_in(cuda_rank *rank, const peal_section *section)
 {
     bool moved = false, near;
 
     for (;;) {
         if (!cuda_is_near(rank, &near))
-            return FAILED;
+            return CUDA_FAILED;
         if (!near)
-            return moved ? ADVANCED : WAITS_FOR_DEVICE;
+            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_DEVICE;
         switch (peal_walk_next(&rank->walk, section)) {
         case PEAL_WALK_END:
-            return FINISHED;
+            return CUDA_FINISHED;
         case PEAL_WALK_BLOCKED:
-            return moved ? ADVANCED : WAITS_FOR_DEVICE;
+            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_DEVICE;
         case PEAL_WALK_FAILED:
             if (!rank->plan->status)
                 cuda_fail(rank->plan, PEAL_STATUS_SPEC);
-            return FAILED;
+            return CUDA_FAILED;
         default:
             break;
         }
         if (is_file(rank) && !is_idle(rank, &near))
-            return FAILED;
+            return CUDA_FAILED;
         if (!near)
-            return moved ? ADVANCED : WAITS_FOR_DEVICE;
+            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_DEVICE;
         if (!cuda_emit_is_ready(rank))
-            return moved ? ADVANCED : WAITS_FOR_RANK;
+            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_RANK;
         if (!cuda_emit(rank))
-            return FAILED;
+            return CUDA_FAILED;
         rank->moved = moved = true;
     }
 }
 
 /* One rank, a little further in the iterations that it has left. */
-static advance advance_steps(cuda_rank *rank)
+static cuda_advance advance_steps(cuda_rank *rank)
 {
     const peal_section *section = &rank->schedule->step;
     bool stop = false;
 
     if (rank->steps_left == 0 || rank->stop)
-        return FINISHED;
+        return CUDA_FINISHED;
     if (rank->walk.position < section->end || !rank->at_end) {
-        advance state = advance_in(rank, section);
-        if (state != FINISHED)
+        cuda_advance state = advance_in(rank, section);
+        if (state != CUDA_FINISHED)
             return state;
         rank->at_end = true;
     }
@@ -84,18 +82,18 @@ static advance advance_steps(cuda_rank *rank)
     case PEAL_WALK_OP:
         break;
     case PEAL_WALK_BLOCKED:
-        return WAITS_FOR_DEVICE;
+        return CUDA_WAITS_FOR_DEVICE;
     default:
         cuda_fail(rank->plan, PEAL_STATUS_SPEC);
-        return FAILED;
+        return CUDA_FAILED;
     }
     rank->at_end = false;
     rank->moved = true;
     rank->stop = stop;
     rank->walk.position = section->first;
     if (rank->plan->capturing && !cuda_graph_step(rank))
-        return FAILED;
-    return --rank->steps_left == 0 || stop ? FINISHED : ADVANCED;
+        return CUDA_FAILED;
+    return --rank->steps_left == 0 || stop ? CUDA_FINISHED : CUDA_ADVANCED;
 }
 
 static bool stuck(cuda_plan *plan)
@@ -113,7 +111,7 @@ static bool stuck(cuda_plan *plan)
 }
 
 /* All ranks in turn, until each is done with what `next` does. */
-static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
+bool cuda_take_turns(cuda_plan *plan, cuda_advance (*next)(cuda_rank *rank))
 {
     unsigned polls = 0;
 
@@ -121,12 +119,12 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
         bool moved = false, device = false, done = true;
         for (int r = 0; r < plan->rank_count; r++) {
             plan->rank[r].moved = false;
-            advance state = next(&plan->rank[r]);
-            if (state == FAILED)
+            cuda_advance state = next(&plan->rank[r]);
+            if (state == CUDA_FAILED)
                 return false;
             moved = moved || plan->rank[r].moved;
-            device = device || state == WAITS_FOR_DEVICE;
-            done = done && state == FINISHED;
+            device = device || state == CUDA_WAITS_FOR_DEVICE;
+            done = done && state == CUDA_FINISHED;
         }
         if (done)
             return true;
@@ -148,12 +146,12 @@ static bool take_turns(cuda_plan *plan, advance (*next)(cuda_rank *rank))
     }
 }
 
-static advance next_in_setup(cuda_rank *rank)
+static cuda_advance next_in_setup(cuda_rank *rank)
 {
     return advance_in(rank, &rank->schedule->setup);
 }
 
-static advance next_in_finish(cuda_rank *rank)
+static cuda_advance next_in_finish(cuda_rank *rank)
 {
     return advance_in(rank, &rank->schedule->finish);
 }
@@ -184,7 +182,7 @@ bool cuda_run_steps(cuda_plan *plan, int64_t steps)
         plan->rank[r].steps_left = steps;
         plan->rank[r].stop = false;
     }
-    bool ok = take_turns(plan, advance_steps);
+    bool ok = cuda_take_turns(plan, advance_steps);
     const cuda_rank *first = &plan->rank[0];
     plan->stopped = first->stop;
     if (!plan->capturing)
@@ -221,7 +219,7 @@ static bool run_in_blocks(cuda_plan *plan)
 
 static bool run(cuda_plan *plan)
 {
-    if (plan->setup && !take_turns(plan, next_in_setup))
+    if (plan->setup && !cuda_take_turns(plan, next_in_setup))
         return false;
     if (!enter(plan))
         return false;
@@ -230,10 +228,10 @@ static bool run(cuda_plan *plan)
         return false;
     if (plan->finish) {
         go_to(plan, true);
-        if (!take_turns(plan, next_in_finish))
+        if (!cuda_take_turns(plan, next_in_finish))
             return false;
     }
-    return cuda_run_drain(plan);
+    return cuda_follow_end(plan) && cuda_run_drain(plan);
 }
 
 /* The walk alone, without putting anything anywhere: through a section, verdicts false. */
@@ -263,6 +261,7 @@ void *cuda_run_thread(void *user)
     plan->begin = plan->last_progress = cuda_clock();
     if (!run(plan))
         cuda_release(plan);
+    cuda_follow_leave(plan);
     plan->end = cuda_clock();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
     plan->cpu = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);

@@ -6,6 +6,18 @@
 
 #include <time.h>
 
+typedef enum cuda_advance {
+    CUDA_ADVANCED,
+    CUDA_WAITS_FOR_RANK,
+    CUDA_WAITS_FOR_DEVICE,
+    CUDA_FINISHED,
+    CUDA_FAILED
+} cuda_advance;
+
+/* All ranks of the process in turn, until each is done with what `next` does: called again, it
+ * stays CUDA_FINISHED. */
+bool cuda_take_turns(cuda_plan *plan, cuda_advance (*next)(cuda_rank *rank));
+
 /* The thread that a start begins; ends when all that was started has been done, or has failed. */
 void *cuda_run_thread(void *plan);
 /* `steps` iterations onto the lanes; plan->stopped says whether `until` ended them. */

@@ -1,9 +1,9 @@
 /* serial on a GPU: the host backend's executor of serial runs everything but the tiles of kernels,
  * which the device runs, one launch a call, each waited for. Host and device work in the same
  * memory, which both have mapped. */
-#include "backends/cuda/cuda.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@ struct cuda_serial {
     cuda_kernels *kernels;
     peal_device *device;
     CUstream stream;
+    CUevent done; /* the latest start */
     _Atomic int *abort_word;
     int64_t deadline_ns;
     peal_device_control *control; /* pinned, for the device too */
@@ -34,6 +35,7 @@ struct cuda_serial {
     CUresult error;
     const char *call;
     const tile_caller *failed;
+    peal_status refused; /* by the application's `enqueue` */
 };
 
 /* ---- one tile ---- */
@@ -167,6 +169,38 @@ static void run_tile(const peal_call *call, bool partials)
         fail(caller, result, "cuStreamQuery");
 }
 
+/* The application's own work: waited for like a kernel's. */
+static void run_own(const peal_call *given)
+{
+    const tile_caller *caller = given->user;
+    cuda_serial *serial = caller->serial;
+    const peal_cuda_driver *driver = serial->device->driver;
+    peal_call call = *given;
+    CUresult result = CUDA_SUCCESS;
+    if (serial->error || serial->refused)
+        return;
+    call.user = caller->task->user;
+    if (caller->task->cuda_function) {
+        result = cuda_call_launch(driver, caller->task, serial->stream, &call);
+    } else {
+        peal_status status = caller->task->enqueue(serial->stream, &call);
+        int none = 0;
+        if (status) {
+            serial->refused = status;
+            serial->failed = caller;
+            atomic_compare_exchange_strong(serial->abort_word, &none, (int)status);
+            return;
+        }
+    }
+    if (result) {
+        fail(caller, result, "cuLaunchKernel");
+        return;
+    }
+    result = await_tile(serial);
+    if (result)
+        fail(caller, result, "cuStreamQuery");
+}
+
 static void run_full(const peal_call *call)
 {
     run_tile(call, true);
@@ -181,8 +215,10 @@ static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_
                  peal_function *full, peal_function *bare, void **call_user)
 {
     cuda_serial *serial = user;
-    const cuda_task_kernel *kernel = cuda_kernels_task(serial->kernels, schedule, task);
-    tile_caller *caller = kernel ? calloc(1, sizeof(*caller)) : NULL;
+    bool own = task->cuda_function || task->enqueue;
+    const cuda_task_kernel *kernel =
+        own ? NULL : cuda_kernels_task(serial->kernels, schedule, task);
+    tile_caller *caller = kernel || own ? calloc(1, sizeof(*caller)) : NULL;
     if (!caller)
         return false;
     *caller = (tile_caller){.serial = serial,
@@ -191,8 +227,8 @@ static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_
                             .kernel = kernel,
                             .next = serial->callers};
     serial->callers = caller;
-    *full = run_full;
-    *bare = run_bare;
+    *full = own ? run_own : run_full;
+    *bare = own ? run_own : run_bare;
     *call_user = caller;
     return true;
 }
@@ -214,6 +250,10 @@ static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
     if (result)
         return cuda_failed(desc->diagnostics, nowhere, result, "cuStreamCreateWithPriority",
                            "a stream for a plan");
+    result = driver->cuEventCreate_(&serial->done, CU_EVENT_DISABLE_TIMING);
+    if (result)
+        return cuda_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
+                           "an event for a plan");
     peal_status status = cuda_kernels_create(desc, serial->device->device, &serial->kernels);
     if (status)
         return status;
@@ -258,6 +298,11 @@ peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
         return status;
     const peal_schedule_task *task = serial->failed->task;
     char what[120];
+    if (serial->refused)
+        return peal_report(serial->diagnostics, PEAL_E667, task->source, NULL,
+                           "rank %d: `enqueue` of task '%s' returned: %s",
+                           serial->failed->schedule->rank, task->name,
+                           peal_status_name(serial->refused));
     snprintf(what, sizeof(what), "task '%s' of rank %d", task->name,
              serial->failed->schedule->rank);
     if (serial->error == CUDA_ERROR_LAUNCH_TIMEOUT)
@@ -265,6 +310,32 @@ peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
                            "a kernel that does not end? --deadline sets the limit",
                            "%s: no progress for %.1f s", what, 1e-9 * (double)serial->deadline_ns);
     return cuda_failed(serial->diagnostics, task->source, serial->error, serial->call, what);
+}
+
+/* The host's executor works on the calling thread: it waits here. */
+peal_status cuda_serial_follow(cuda_serial *serial, void *stream, void *event)
+{
+    const peal_cuda_driver *driver = serial->device->driver;
+    CUcontext previous = cuda_enter(serial->device);
+    CUresult result = stream ? driver->cuStreamSynchronize_(stream) : CUDA_SUCCESS;
+    if (!result && event)
+        result = driver->cuEventSynchronize_(event);
+    cuda_leave(serial->device, previous);
+    return result ? cuda_not_followed(serial->diagnostics, serial->device, result) : PEAL_STATUS_OK;
+}
+
+/* Everything was waited for when start returned. */
+peal_status cuda_serial_event(cuda_serial *serial, void **event)
+{
+    const peal_source nowhere = {0};
+    CUcontext previous = cuda_enter(serial->device);
+    CUresult result = serial->device->driver->cuEventRecord_(serial->done, serial->stream);
+    cuda_leave(serial->device, previous);
+    if (result)
+        return cuda_failed(serial->diagnostics, nowhere, result, "cuEventRecord",
+                           "the end of a run");
+    *event = serial->done;
+    return PEAL_STATUS_OK;
 }
 
 int cuda_serial_storage(const cuda_serial *serial, int index, int array)
@@ -293,6 +364,8 @@ void cuda_serial_destroy(cuda_serial *serial)
     bool lost = serial->device->lost;
     if (serial->kernels && !lost)
         cuda_kernels_destroy(serial->kernels);
+    if (serial->done && !lost)
+        driver->cuEventDestroy_(serial->done);
     if (serial->stream && !lost)
         driver->cuStreamDestroy_(serial->stream);
     if (serial->control && !lost)

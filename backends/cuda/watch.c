@@ -109,19 +109,25 @@ static uint64_t device_steps(const cuda_plan *plan)
     return steps;
 }
 
+bool cuda_check(cuda_plan *plan)
+{
+    if (!look_at_records(plan))
+        return false;
+    if (!cuda_is_aborted(plan))
+        return true;
+    cuda_stop_device(plan);
+    return cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
+}
+
 /* One look around while something is awaited. */
 bool cuda_look(cuda_plan *plan, unsigned *polls)
 {
     uint64_t steps = device_steps(plan);
     double deadline = 1e-9 * (double)plan->desc.deadline_ns;
 
-    if (!look_at_records(plan))
+    if (!cuda_check(plan))
         return false;
-    if (cuda_is_aborted(plan)) {
-        cuda_stop_device(plan);
-        return cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
-    }
-    if (steps != plan->seen_steps) {
+    if (steps != plan->seen_steps || !cuda_follow_has_begun(plan)) {
         plan->seen_steps = steps;
         plan->last_progress = cuda_clock();
     }

@@ -1,8 +1,9 @@
-/* What a task's function is called with, on the host: one tile, the views of its accesses, its
- * arguments.
+/* What a task's function is called with: one tile, the views of its accesses, its arguments.
  *
  * Kernels of a spec never see this: peal generates the call (see peal/kernel.h). Applications that
- * pass function pointers (`.function = f` of a task) receive it as it stands. */
+ * pass functions of their own receive it as it stands: `.function` by a pointer on the host,
+ * `.cuda_function` by value on the GPU, `.enqueue` by a pointer on the host with addresses of the
+ * GPU in it. This header is C11, C++ and CUDA C++. */
 #ifndef PEAL_CALL_H
 #define PEAL_CALL_H
 
@@ -53,6 +54,17 @@ typedef struct peal_call {
 
 /* A task's function. It may be called by several threads at a time, each with its own tile. */
 typedef void (*peal_function)(const peal_call *call);
+
+/* Of a task that is the application's own kernel (`.cuda_function`):
+ *
+ *     __global__ void relax(peal_device_call call);
+ *
+ * Addresses are the GPU's. It is launched with a one-dimensional grid of as many threads as the
+ * tile has points, rounded up to whole blocks, and must do all of [tile.lo, tile.hi) whatever the
+ * grid is. Without `.tile` the tile is a box of any size, and its number has no meaning; with
+ * `.tile`, and where partials are wanted, each tile has a launch of its own. `partial`: one thread
+ * stores the tile's part. */
+typedef peal_call peal_device_call;
 
 #ifdef __cplusplus
 }

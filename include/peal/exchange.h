@@ -4,13 +4,23 @@
  *                                .axis_count = 3, .extent = {24, 12, 12}, .width = {1, 1, 1},
  *                                .field_count = 1, .field = {{.type = PEAL_F64, .data = u}}};
  *     peal_exchange_create(session, &desc, &exchange);
- *     for (...) { peal_exchange_start(exchange); interior(); peal_exchange_wait(exchange);
- * border(); } peal_exchange_destroy(exchange);
+ *     for (...) {
+ *         peal_exchange_start(exchange, NULL);
+ *         interior();
+ *         peal_exchange_wait(exchange);
+ *         border();
+ *     }
+ *     peal_exchange_destroy(exchange);
  *
  * An exchange gives every halo point (corners included) that another rank owns, or that is an image
  * beyond a periodic end, its owner's value. Halo points beyond an end that is not periodic are left
  * alone. Start and wait run on the calling thread and neither allocate, lock nor call the system
- * (but for the back-off of a long wait). */
+ * (but for the back-off of a long wait).
+ *
+ * With fields in a GPU's memory both calls put their half of the exchange onto a stream of the
+ * application and return: start sends the border points as the stream's work so far leaves them,
+ * what the application puts onto the stream after wait sees the halo. Nothing waits for the host.
+ * Work that is put onto the stream between the two runs while messages travel. */
 #ifndef PEAL_EXCHANGE_H
 #define PEAL_EXCHANGE_H
 
@@ -27,7 +37,9 @@ enum { PEAL_EXCHANGE_FIELDS = 16 /* most fields of an exchange */ };
 typedef struct peal_exchange_field {
     peal_type type;
     /* The caller's memory: the first stored point (the lowest corner, halo included). It stays the
-     * caller's and must stay valid until destroy. NULL: peal allocates (zeroed) where neighbours
+     * caller's and must stay valid until destroy. Of a GPU: device memory of any kind (cudaMalloc,
+     * a pool, by handles) of this process's GPU, or managed memory; neighbours' faces arrive in
+     * memory of peal's and are unpacked from there. NULL: peal allocates (zeroed) where neighbours
      * can store faces directly; ask peal_exchange_view. */
     void *data;
     /* In elements, of axes 1, 2, 3; 0: dense. Only of the caller's memory. */
@@ -48,6 +60,9 @@ typedef struct peal_halo_desc {
     int width[PEAL_AXES]; /* points received at each end of each axis */
     int field_count;
     peal_exchange_field field[PEAL_EXCHANGE_FIELDS];
+    const char *backend;  /* "host", "cuda"; NULL or "auto": cuda if lent memory is a GPU's, else
+                             host. "cuda" with fields that peal allocates: they are device memory */
+    const char *lowering; /* of cuda, as in peal_plan_options; NULL: peal chooses */
 } peal_halo_desc;
 
 /* Where a field of a rank of this process lies. data is the first stored point; the first owned
@@ -70,11 +85,18 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
                                  peal_exchange **out);
 
 /* Sends my border points. They may be read and halo points be ignored, but neither written, until
- * the wait. Every rank starts equally often. PEAL_STATUS_USAGE: started and not waited for. */
-peal_status peal_exchange_start(peal_exchange *exchange);
+ * the wait. Every rank starts equally often. stream: NULL on the host; on a GPU a CUstream or
+ * cudaStream_t of this process's GPU, NULL being CUDA's default stream. It must not be capturing.
+ * Another stream than that of the start before is made to wait for that exchange; the application's
+ * own work on the two is for it to order. PEAL_STATUS_USAGE: started and not waited for, or a
+ * stream that cannot be used; else as peal_exchange_wait. */
+peal_status peal_exchange_start(peal_exchange *exchange, void *stream);
 
-/* Returns once all halo points of this process's ranks have arrived, or the job was aborted (then
- * with the first cause's status). */
+/* On the host: returns once all halo points of this process's ranks have arrived, or the job was
+ * aborted (then with the first cause's status). On a GPU: the stream of the start waits; the call
+ * returns at once, with the status of what was known by then. A neighbour that does not come ends
+ * the stream's waiting after the session's deadline, an abort within moments; halo points are
+ * undefined then, the next call on the exchange or peal_session_status says why. */
 peal_status peal_exchange_wait(peal_exchange *exchange);
 
 /* Where field `field` of `rank` (one of this process; -1: its first) lies. */

@@ -36,6 +36,7 @@
 #define PEAL_GRAPH_H
 
 #include <peal/call.h>
+#include <peal/enqueue.h>
 #include <peal/status.h>
 #include <peal/types.h>
 
@@ -152,7 +153,7 @@ typedef struct peal_buffer_desc {
 typedef struct peal_task_desc {
     size_t size_bytes;
     peal_source source;
-    const char *name;       /* of the task; of the kernel too, unless kernel or function is given */
+    const char *name;       /* of the task; of the kernel too, unless another function is given */
     const char *kernel;     /* name of a PEAL_KERNEL */
     peal_function function; /* a host function instead of a kernel */
     void *user;             /* given to function in every call */
@@ -167,6 +168,12 @@ typedef struct peal_task_desc {
     const char *label; /* the statement's name for `after`, if another than the task's */
     const char *when;
     const char *after[PEAL_GRAPH_AFTER];
+    /* On GPUs, instead of a kernel; arguments must not read buffers. See <peal/call.h> and
+     * <peal/enqueue.h>. */
+    void *cuda_function; /* a CUfunction that takes a peal_device_call by value; of a kernel
+                            of the runtime API: cudaGetFuncBySymbol */
+    int cuda_threads;    /* of its blocks; 0: 256 */
+    peal_enqueue_function enqueue; /* a host function that puts work onto a stream */
 } peal_task_desc;
 
 typedef struct peal_exchange_desc {

@@ -63,7 +63,12 @@ typedef struct peal_plan_options {
 /* What a start waits for and signals on an accelerator. Unused members are zero. */
 typedef struct peal_start {
     size_t size_bytes; /* sizeof(peal_start) */
-    void *stream; /* an accelerator's stream after whose work the plan starts; NULL on the host */
+    void *stream; /* CUstream or cudaStream_t of this process's GPU: the plan starts after what is
+                     on it at the time of the call. The default stream is cudaStreamLegacy or
+                     cudaStreamPerThread; NULL: none. NULL on the host */
+    /* A plan with `verify` reads lent memory in the first call: nothing may be writing it then. */
+    void *event; /* CUevent or cudaEvent_t that has been recorded: the plan starts after it; NULL:
+                    none. NULL on the host */
 } peal_start;
 
 typedef struct peal_plan_statistics {
@@ -106,6 +111,19 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
  * to them has arrived. Not collective. After a fault anywhere in the job: the first cause's status,
  * in all processes. */
 peal_status peal_plan_wait(peal_plan *plan);
+
+/* A CUevent (cudaEvent_t) that the GPU passes when the steps of the latest start have been done, so
+ * that work of the application's streams can follow without the host:
+ *
+ *     peal_plan_event(plan, &done);
+ *     cudaStreamWaitEvent(stream, done, 0);
+ *
+ * Blocks until all steps have been put onto peal's streams (not until they are done; in `sync`,
+ * `serial`, with `until`, and where a graph is replayed, the host is near the end by then). The
+ * event stays peal's and is good until the next start or destroy; peal_plan_wait must be called all
+ * the same before either. Between start and wait; not collective. PEAL_STATUS_USAGE: nothing runs,
+ * the host backend, or no rank is hosted here; a fault of the run otherwise. */
+peal_status peal_plan_event(peal_plan *plan, void **event);
 
 /* Where array `name` of rank `rank` (one of this process) is now (on a GPU: an address of its
  * memory, which the host cannot read, except in serial); swaps are taken into account, so

@@ -64,7 +64,7 @@ static peal_status run(stripe *s, int steps)
 {
     for (int step = 0; step < steps; step++) {
         peal_exchange *exchange = s->exchange[s->now];
-        peal_status status = peal_exchange_start(exchange);
+        peal_status status = peal_exchange_start(exchange, NULL);
         if (status != PEAL_STATUS_OK)
             return status;
         advance(s, s->first + 1, s->end - 1);

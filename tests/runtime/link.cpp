@@ -29,7 +29,7 @@ int main()
         peal_session_print_diagnostics(session, stderr, 0);
         return 1;
     }
-    bool good = peal_exchange_start(exchange) == PEAL_STATUS_OK &&
+    bool good = peal_exchange_start(exchange, nullptr) == PEAL_STATUS_OK &&
                 peal_exchange_wait(exchange) == PEAL_STATUS_OK && u[0] == 7 && u[9] == 0;
     good &= peal_exchange_destroy(exchange) == PEAL_STATUS_OK;
 

@@ -153,7 +153,7 @@ static bool run_rounds(peal_session *session, const peal_halo_desc *desc, int ro
     bool good = true;
     for (int round = 1; good && round <= rounds; round++) {
         for_arrays(exchange, desc, round, fill_point);
-        good = peal_exchange_start(exchange) == PEAL_STATUS_OK &&
+        good = peal_exchange_start(exchange, NULL) == PEAL_STATUS_OK &&
                peal_exchange_wait(exchange) == PEAL_STATUS_OK &&
                for_arrays(exchange, desc, round, check_point);
     }
@@ -290,10 +290,10 @@ static int member_stops_early(test_team *team, int process)
                            .width = {1},
                            .field_count = 1};
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_exchange_start(exchange, NULL) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
     if (process == 0) {
-        TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_exchange_start(exchange, NULL) == PEAL_STATUS_OK);
         TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_DEADLINE);
         TEAM_CHECK(job_reported(session, PEAL_E369, "the border of rank 1"));
     }
@@ -316,19 +316,19 @@ static int member_lost(test_team *team, int process)
     peal_halo_desc desc = shapes[4];
     desc.size_bytes = sizeof(desc);
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_exchange_start(exchange, NULL) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_OK);
     job_pass_together(team, process);
     if (process == 1)
         raise(SIGKILL);
     peal_status status = PEAL_STATUS_OK;
     for (int round = 0; !status && round < 10; round++) {
-        status = peal_exchange_start(exchange);
+        status = peal_exchange_start(exchange, NULL);
         if (!status)
             status = peal_exchange_wait(exchange);
     }
     TEAM_CHECK(status == PEAL_STATUS_PEER_LOST);
-    TEAM_CHECK(peal_exchange_start(exchange) == PEAL_STATUS_PEER_LOST);
+    TEAM_CHECK(peal_exchange_start(exchange, NULL) == PEAL_STATUS_PEER_LOST);
     TEAM_CHECK(peal_exchange_destroy(exchange) == PEAL_STATUS_PEER_LOST);
     peal_session_destroy(session);
     return 0;
@@ -386,8 +386,8 @@ static void misuse(void **state)
 
     assert_int_equal(peal_exchange_create(session, &good, &exchange), PEAL_STATUS_OK);
     assert_int_equal(peal_exchange_wait(exchange), PEAL_STATUS_USAGE);
-    assert_int_equal(peal_exchange_start(exchange), PEAL_STATUS_OK);
-    assert_int_equal(peal_exchange_start(exchange), PEAL_STATUS_USAGE);
+    assert_int_equal(peal_exchange_start(exchange, NULL), PEAL_STATUS_OK);
+    assert_int_equal(peal_exchange_start(exchange, NULL), PEAL_STATUS_USAGE);
     assert_int_equal(peal_exchange_wait(exchange), PEAL_STATUS_OK);
     peal_exchange_array array;
     assert_int_equal(peal_exchange_view(exchange, 0, 1, &array), PEAL_STATUS_USAGE);

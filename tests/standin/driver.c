@@ -3,8 +3,8 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm). STANDIN_MODELS=1: each is another model. STANDIN_BYTES: how
- * much memory a device has. */
+ * they cannot do (peer vmm; capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
+ * model. STANDIN_BYTES: how much memory a device has. */
 #define _GNU_SOURCE
 #include <cuda.h>
 
@@ -46,6 +46,11 @@ static size_t total_bytes(void)
 {
     const char *text = getenv("STANDIN_BYTES");
     return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 34;
+}
+
+static int current_ordinal(void)
+{
+    return current ? (int)((char *)current - contexts) : 0;
 }
 
 static void *at(CUdeviceptr address)
@@ -243,6 +248,7 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
     if (used + bytes > total_bytes())
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
+    standin_memory(*out, bytes, CU_MEMORYTYPE_DEVICE);
     standin_made(STANDIN_MEMORY);
     return CUDA_SUCCESS;
 }
@@ -252,6 +258,7 @@ CUresult cuMemFree(CUdeviceptr address)
     int fails = standin_call("cuMemFree");
     if (!current)
         return CUDA_ERROR_INVALID_CONTEXT;
+    standin_memory(address, 0, 0);
     free(at(address)); /* no leak of the stand-in's own, but it counts as left */
     if (fails)
         return CUDA_ERROR_UNKNOWN;
@@ -265,6 +272,7 @@ CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
     if (!(flags & CU_MEMHOSTALLOC_DEVICEMAP))
         return CUDA_ERROR_INVALID_VALUE;
     *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    standin_memory((CUdeviceptr)(uintptr_t)*out, bytes, CU_MEMORYTYPE_HOST);
     standin_made(STANDIN_PINNED);
     return CUDA_SUCCESS;
 }
@@ -274,6 +282,7 @@ CUresult cuMemFreeHost(void *address)
     int fails = standin_call("cuMemFreeHost");
     if (!current)
         return CUDA_ERROR_INVALID_CONTEXT;
+    standin_memory((CUdeviceptr)(uintptr_t)address, 0, 0);
     free(address); /* no leak of the stand-in's own, but it counts as left */
     if (fails)
         return CUDA_ERROR_UNKNOWN;
@@ -468,7 +477,6 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     return CUDA_SUCCESS;
 }
 
-/* Nothing that the application allocates is known. */
 CUresult cuPointerGetAttribute(void *out, CUpointer_attribute which, CUdeviceptr address)
 {
     (void)out, (void)which, (void)address;
@@ -476,11 +484,24 @@ CUresult cuPointerGetAttribute(void *out, CUpointer_attribute which, CUdeviceptr
     return CUDA_ERROR_INVALID_VALUE;
 }
 
+/* What cuMemAlloc and cuMemHostAlloc gave is known, all else is not. */
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void **out,
                                 CUdeviceptr address)
 {
-    (void)count, (void)which, (void)out, (void)address;
+    unsigned type = standin_memory_type(address);
     NOTE(cuPointerGetAttributes);
+    for (unsigned i = 0; i < count; i++)
+        switch (which[i]) {
+        case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+            memcpy(out[i], &type, sizeof(type));
+            break;
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            memcpy(out[i], &(int){type == CU_MEMORYTYPE_DEVICE ? current_ordinal() : -1},
+                   sizeof(int));
+            break;
+        default:
+            break;
+        }
     return CUDA_SUCCESS;
 }
 

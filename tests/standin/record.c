@@ -6,6 +6,7 @@
 #include "tests/standin/record.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,11 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *record;
 static int alive[STANDIN_KINDS];
+enum { KNOWN = 256 };
+static struct {
+    unsigned long long address, bytes;
+    unsigned type;
+} known[KNOWN];
 static char fail_name[64];
 static int fail_at, fail_seen;
 
@@ -77,4 +83,44 @@ void standin_gone(standin_kind kind)
     pthread_mutex_lock(&lock);
     alive[kind]--;
     pthread_mutex_unlock(&lock);
+}
+
+void standin_on(const void *stream, const char *name)
+{
+    uintptr_t number = (uintptr_t)stream;
+    pthread_mutex_lock(&lock);
+    if (record && number > 0 && number < 4096)
+        fprintf(record, "app%u %s\n", (unsigned)number, name);
+    pthread_mutex_unlock(&lock);
+}
+
+void standin_memory(unsigned long long address, unsigned long long bytes, unsigned type)
+{
+    pthread_mutex_lock(&lock);
+    int place = -1;
+    for (int i = 0; i < KNOWN && place < 0; i++)
+        if (known[i].bytes == 0 || known[i].address == address)
+            place = i;
+    if (!bytes) /* what takes its place in the list is found by its address */
+        for (int i = 0; i < KNOWN; i++)
+            if (known[i].address == address)
+                known[i].bytes = 0;
+    if (bytes && place >= 0) {
+        known[place].address = address;
+        known[place].bytes = bytes;
+        known[place].type = type;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+unsigned standin_memory_type(unsigned long long address)
+{
+    unsigned type = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < KNOWN; i++)
+        if (known[i].bytes > 0 && address >= known[i].address &&
+            address < known[i].address + known[i].bytes)
+            type = known[i].type;
+    pthread_mutex_unlock(&lock);
+    return type;
 }

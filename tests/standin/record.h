@@ -11,6 +11,13 @@ void standin_bad(const char *name, const char *what);
 /* streams.c: a call that returns when all streams have ended. */
 void standin_waits(const char *name);
 
+/* Notes "app NAME" if the stream is one of an application: those of the tests are small numbers. */
+void standin_on(const void *stream, const char *name);
+/* Memory that the driver knows: its type; bytes 0: no more. */
+void standin_memory(unsigned long long address, unsigned long long bytes, unsigned type);
+/* 0: unknown. */
+unsigned standin_memory_type(unsigned long long address);
+
 /* Things that are made and must be given back. */
 typedef enum standin_kind {
     STANDIN_CONTEXT,

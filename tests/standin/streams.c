@@ -1,7 +1,8 @@
 /* Streams, events and captures of the stand-in. A stream is a queue: what is put onto it is done at
  * once, unless it waits for a word, for an event, or for a kernel that never ends. What a driver
  * would refuse, or what would hold its caller for ever, is recorded as a line that begins with
- * "bad".
+ * "bad". Streams and events of an application are small numbers: such an event may always be
+ * waited for, and what is put onto such a stream is recorded by standin_on.
  *
  * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends. */
 #include <cuda.h>
@@ -15,7 +16,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { STREAMS = 64, EVENTS = 16384, QUEUE = 1 << 16 };
+enum { OWN = 64, OF_APPLICATION = 8, STREAMS = OWN + OF_APPLICATION };
+enum { EVENTS = 16384, QUEUE = 1 << 16 };
 
 typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER } entry_kind;
 typedef struct entry {
@@ -41,13 +43,15 @@ typedef struct event {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static stream streams[STREAMS];
-static event events[EVENTS];
+static event events[EVENTS + OF_APPLICATION];
 static int captures, active; /* numbers of captures */
 static int launches;
 
 static int number_of(CUstream handle)
 {
-    return handle ? (int)((stream *)(void *)handle - streams) : 0; /* 0: the default stream */
+    if ((uintptr_t)handle < OF_APPLICATION)
+        return handle ? OWN + (int)(uintptr_t)handle : 0; /* 0: the default stream */
+    return (int)((stream *)(void *)handle - streams);
 }
 
 /* ---- queues ---- */
@@ -139,7 +143,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!(flags & CU_STREAM_NON_BLOCKING))
         standin_bad("cuStreamCreateWithPriority", "makes a stream that others wait for");
-    LOCKED(int s = 1; while (s < STREAMS - 1 && streams[s].used) s++; streams[s].used = true;
+    LOCKED(int s = 1; while (s < OWN - 1 && streams[s].used) s++; streams[s].used = true;
            streams[s].put = streams[s].done = 0; streams[s].capture = 0;
            *out = (CUstream)(void *)&streams[s]);
     standin_made(STANDIN_STREAM);
@@ -212,6 +216,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 {
     (void)function, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)bytes;
     (void)parameter, (void)extra;
+    standin_on(handle, "cuLaunchKernel");
     NOTE(cuLaunchKernel);
     if (gx == 0 || bx == 0)
         standin_bad("cuLaunchKernel", "has no threads");
@@ -239,6 +244,8 @@ CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream handle)
 
 static event *event_of(CUevent handle)
 {
+    if ((uintptr_t)handle < OF_APPLICATION)
+        return &events[EVENTS + (uintptr_t)handle];
     return (event *)(void *)handle;
 }
 
@@ -265,6 +272,7 @@ CUresult cuEventRecord(CUevent handle, CUstream on)
 {
     event *e = event_of(handle);
     int number = number_of(on);
+    standin_on(on, "cuEventRecord");
     NOTE(cuEventRecord);
     LOCKED(e->recorded = true; e->stream = number; e->put = streams[number].put;
            e->capture = streams[number].capture;
@@ -300,9 +308,10 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned flags)
     stream *to = &streams[number_of(handle)];
     const char *bad = NULL;
     (void)flags;
+    standin_on(handle, "cuStreamWaitEvent");
     NOTE(cuStreamWaitEvent);
     pthread_mutex_lock(&lock);
-    if (!e->recorded)
+    if (!e->recorded && e < &events[EVENTS])
         bad = "for an event that has not been recorded";
     else if (e->capture && e->capture != active)
         bad = "for an event of a capture that is over";
@@ -327,6 +336,16 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     NOTE(cuStreamBeginCapture);
     LOCKED(active = ++captures; origin->capture = active;
            memset(origin->clock, 0, sizeof(origin->clock)));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
+{
+    const char *lacks = getenv("STANDIN_LACKS");
+    NOTE(cuStreamIsCapturing);
+    bool captured = streams[number_of(handle)].capture ||
+                    (lacks && strstr(lacks, "capture") && (uintptr_t)handle == 2);
+    *status = captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
 }
 

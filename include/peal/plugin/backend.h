@@ -59,6 +59,8 @@ typedef struct peal_memory_ops {
     /* Whether schedules of a mode can work in memory that the application lends: NULL, or the
      * reason in words why not. */
     const char *(*refuses)(peal_device *device, peal_mode mode, const void *memory);
+    /* What kind of memory the application lends, in words; *of_device: it is a GPU's. */
+    const char *(*classify)(peal_device *device, const void *memory, bool *of_device);
     /* Whether this device can load and store the memory of that of another process of this host:
      * NULL, or the reason in words why not. */
     const char *(*refuses_peer)(peal_device *device, const peal_device_identity *peer);
@@ -104,10 +106,12 @@ typedef struct peal_backend_desc {
     peal_mode mode;
     int rank_count;
     const peal_backend_rank *rank;
-    int workers;              /* threads a rank; at least 1 */
-    _Atomic int *abort_word;  /* non-zero: a peal_status; every wait polls it and gives up */
-    int64_t deadline_ns;      /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
-    bool allow_outside;       /* kernel files outside the spec's folder */
+    int workers;             /* threads a rank; at least 1 */
+    _Atomic int *abort_word; /* non-zero: a peal_status; every wait polls it and gives up */
+    int64_t deadline_ns;     /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
+    bool allow_outside;      /* kernel files outside the spec's folder */
+    bool embedded; /* the application keeps its own loop: iterations are put onto its streams by
+                      `enqueue`, and tasks that are functions of the host stand for what it does */
     const char *cache_folder; /* NULL: by XDG rules */
     peal_row_function row;
     void *row_user;
@@ -119,6 +123,11 @@ typedef struct peal_backend_desc {
 } peal_backend_desc;
 
 typedef struct peal_backend_plan peal_backend_plan;
+
+/* The two halves of an iteration of an embedded schedule: up to its first receive (what the
+ * application's tasks of the iteration before have released comes first), and from there to the
+ * application's tasks. */
+typedef enum peal_backend_phase { PEAL_PHASE_SEND, PEAL_PHASE_RECEIVE } peal_backend_phase;
 
 /* What peal_backend_ops.wait found out. */
 typedef struct peal_backend_result {
@@ -163,6 +172,18 @@ typedef struct peal_backend_ops {
     void (*describe)(const peal_device *device, char *text, size_t bytes);
     void (*identify)(const peal_device *device, peal_device_identity *out);
     const peal_memory_ops *memory; /* NULL: segments are host memory */
+    /* The next start begins after what is on the application's `stream` now and after `event`;
+     * NULL: none. Called by the thread that starts. NULL: the backend has no streams. */
+    peal_status (*follow)(peal_backend_plan *plan, void *stream, void *event);
+    /* An event that the device passes when the latest start has been done, once all of it has been
+     * put onto streams: blocks until then. Valid until the next start. */
+    peal_status (*event)(peal_backend_plan *plan, void **event);
+    /* Of an embedded plan: puts one phase of an iteration onto `stream` (NULL is a stream here), by
+     * the calling thread, which waits for nothing and allocates nothing. Errors of what was put
+     * there before are told here. */
+    peal_status (*enqueue)(peal_backend_plan *plan, void *stream, peal_backend_phase phase);
+    /* Of an embedded plan: blocks until all that was enqueued has been done. */
+    peal_status (*settle)(peal_backend_plan *plan);
 } peal_backend_ops;
 
 extern const peal_backend_ops peal_backend_host;

@@ -7,6 +7,7 @@
 #define PEAL_PLUGIN_GRAPH_H
 
 #include <peal/call.h>
+#include <peal/enqueue.h>
 #include <peal/status.h>
 #include <peal/types.h>
 
@@ -215,8 +216,11 @@ typedef struct peal_reduction {
 
 typedef struct peal_task_statement {
     const char *kernel;     /* name of a PEAL_KERNEL; NULL with function */
-    peal_function function; /* embedding */
+    peal_function function; /* embedding: one of these instead of a kernel */
+    void *cuda_function;
+    peal_enqueue_function enqueue;
     void *user;
+    int cuda_threads; /* of a block of cuda_function */
     peal_points box;
     bool tile_given;
     bool tile_whole;

@@ -104,8 +104,11 @@ typedef struct peal_schedule_task {
     peal_task_kind kind;
     const char *name;
     const char *kernel;
-    peal_function function;
+    peal_function function;        /* the application's, instead of a kernel: on the host */
+    void *cuda_function;           /* on a GPU: launched with the call by value */
+    peal_enqueue_function enqueue; /* on a GPU: puts work onto a stream */
     void *user;
+    int cuda_threads; /* of a block of cuda_function */
     peal_source source;
     int statement;
     const peal_tiling *tiling;

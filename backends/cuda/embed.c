@@ -1,0 +1,270 @@
+/* An exchange alone, on a stream of the application: the thread that calls walks half an iteration
+ * of every rank and puts it onto that stream. All lanes are that stream, so its order is the only
+ * one there is; what the application does between the halves is in that order, too.
+ *
+ * Nobody waits for the stream here, so waits in kernels look after themselves: a deadline ends them
+ * in the kernel, and a thread that sleeps most of the time passes an abort on to them. */
+#include "backends/cuda/graph.h"
+
+#include <stdlib.h>
+
+struct cuda_embedding {
+    pthread_t watcher;
+    pthread_mutex_t lock;
+    pthread_cond_t ends;
+    bool has_watcher, ending;
+    bool releases; /* what waits is let go, whatever the abort word says */
+    bool any;      /* something was enqueued */
+    bool idle;     /* all of it has been done */
+};
+
+/* ---- the watcher ---- */
+
+/* Waits that are the stream's own see no abort: they are let go by values of their words, again and
+ * again, since the calling thread may be in the middle of a call. */
+static void release_waits(cuda_plan *plan, uint64_t *value)
+{
+    if (plan->lowering.signal != CUDA_SIGNAL_MEMOP)
+        return;
+    CUcontext previous = cuda_enter(plan->device);
+    cuda_rescue_write(plan, *value += CUDA_HALF_CYCLE);
+    cuda_leave(plan->device, previous);
+}
+
+static void *watch(void *user)
+{
+    enum { NAP_NS = 20000000 };
+    cuda_plan *plan = user;
+    cuda_embedding *embedding = plan->embedding;
+    bool told = false;
+    uint64_t value = 0;
+
+    pthread_mutex_lock(&embedding->lock);
+    while (!embedding->ending) {
+        struct timespec until;
+        if (!told && cuda_is_aborted(plan)) {
+            cuda_stop_device(plan);
+            told = true;
+        }
+        if (told || embedding->releases)
+            release_waits(plan, &value);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += NAP_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&embedding->ends, &embedding->lock, &until);
+    }
+    pthread_mutex_unlock(&embedding->lock);
+    return NULL;
+}
+
+peal_status cuda_embed_create(cuda_plan *plan)
+{
+    cuda_embedding *embedding = PEAL_ARENA_NEW(plan->arena, cuda_embedding);
+    pthread_condattr_t attributes;
+
+    plan->embedding = embedding;
+    embedding->idle = true;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&embedding->lock, NULL);
+    pthread_cond_init(&embedding->ends, &attributes);
+    pthread_condattr_destroy(&attributes);
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        rank->walk.position = rank->schedule->step.first;
+        if (peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
+            return PEAL_STATUS_SPEC;
+    }
+    if (pthread_create(&embedding->watcher, NULL, watch, plan) != 0)
+        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL,
+                           "cannot create the thread that watches an exchange");
+    embedding->has_watcher = true;
+    return PEAL_STATUS_OK;
+}
+
+void cuda_embed_destroy(cuda_plan *plan)
+{
+    cuda_embedding *embedding = plan->embedding;
+
+    if (!embedding)
+        return;
+    if (!embedding->idle) {
+        /* Nobody settled: the memory must not go before what uses it. */
+        cuda_stop_device(plan);
+        pthread_mutex_lock(&embedding->lock);
+        embedding->releases = true;
+        pthread_cond_signal(&embedding->ends);
+        pthread_mutex_unlock(&embedding->lock);
+        plan->driver->cuCtxSynchronize_();
+    }
+    pthread_mutex_lock(&embedding->lock);
+    embedding->ending = true;
+    pthread_cond_signal(&embedding->ends);
+    pthread_mutex_unlock(&embedding->lock);
+    if (embedding->has_watcher)
+        pthread_join(embedding->watcher, NULL);
+    pthread_cond_destroy(&embedding->ends);
+    pthread_mutex_destroy(&embedding->lock);
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++)
+            plan->rank[r].lane[l].stream = plan->rank[r].lane[l].own;
+}
+
+/* ---- the walk ---- */
+
+static bool stands_for_application(const cuda_rank *rank, const peal_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH && rank->schedule->task[op->task].function;
+}
+
+static bool receives(const cuda_rank *rank, const peal_op *op)
+{
+    if (op->kind == PEAL_OP_COPY)
+        return op->copy == PEAL_COPY_UNPACK;
+    return op->kind == PEAL_OP_WAIT && !op->credit &&
+           !rank->schedule->channel[op->channel].outgoing;
+}
+
+/* On to the application's tasks, or (if `sending`) to the first receive, or to the end; `through`:
+ * past both. */
+static cuda_advance advance(cuda_rank *rank, bool sending, bool through)
+{
+    const peal_section *section = &rank->schedule->step;
+    bool moved = false;
+
+    for (;;) {
+        peal_walk_result next = peal_walk_next(&rank->walk, section);
+        if (next == PEAL_WALK_END)
+            return CUDA_FINISHED;
+        if (next != PEAL_WALK_OP) {
+            cuda_fail(rank->plan, PEAL_STATUS_SPEC);
+            return CUDA_FAILED;
+        }
+        const peal_op *op = &rank->schedule->op[rank->walk.position];
+        if (!through && (stands_for_application(rank, op) || (sending && receives(rank, op))))
+            return CUDA_FINISHED;
+        if (!cuda_emit_is_ready(rank))
+            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_RANK;
+        if (!cuda_emit(rank))
+            return CUDA_FAILED;
+        rank->moved = moved = true;
+    }
+}
+
+/* What comes after the application's tasks: halos have been read, neighbours may send again. */
+static cuda_advance next_in_release(cuda_rank *rank)
+{
+    bool stop = false;
+
+    if (!rank->in_round)
+        return CUDA_FINISHED;
+    cuda_advance state = advance(rank, false, true);
+    if (state != CUDA_FINISHED)
+        return state;
+    if (peal_walk_step_done(&rank->walk, &stop) != PEAL_WALK_OP || stop) {
+        cuda_fail(rank->plan, PEAL_STATUS_INTERNAL);
+        return CUDA_FAILED;
+    }
+    rank->walk.position = rank->schedule->step.first;
+    rank->in_round = false;
+    return CUDA_FINISHED;
+}
+
+static cuda_advance next_in_send(cuda_rank *rank)
+{
+    return advance(rank, true, false);
+}
+
+static cuda_advance next_in_receive(cuda_rank *rank)
+{
+    return advance(rank, false, false);
+}
+
+static bool flush(cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!cuda_flush_all(&plan->rank[r]))
+            return false;
+    return true;
+}
+
+static bool run_phase(cuda_plan *plan, CUstream stream, peal_backend_phase phase)
+{
+    if (phase == PEAL_PHASE_SEND)
+        return cuda_take_turns(plan, next_in_release) && cuda_take_turns(plan, next_in_send) &&
+               flush(plan);
+    bool ok = cuda_take_turns(plan, next_in_receive) && flush(plan);
+    for (int r = 0; r < plan->rank_count; r++)
+        plan->rank[r].in_round = true;
+    if (!ok)
+        return false;
+    CUresult result = plan->driver->cuEventRecord_(plan->end_event, stream);
+    return !result || cuda_broken(plan, result, NULL, "the end of an exchange");
+}
+
+/* ---- the calls ---- */
+
+/* Whether the stream can be used, and follows what was put onto another one before. */
+static CUresult take_stream(cuda_plan *plan, CUstream stream)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUresult result = driver->cuStreamIsCapturing_(stream, &capture);
+
+    if (!result && capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (!result && plan->embedding->any && plan->rank[0].lane[0].stream != stream)
+        result = driver->cuStreamWaitEvent_(stream, plan->end_event, 0);
+    for (int r = 0; r < plan->rank_count && !result; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++)
+            plan->rank[r].lane[l].stream = stream;
+    return result;
+}
+
+static peal_status outcome(cuda_plan *plan)
+{
+    peal_status late = cuda_hand_over(plan);
+    int word = atomic_load(plan->desc.abort_word);
+
+    return word ? (peal_status)word : plan->status ? plan->status : late;
+}
+
+peal_status cuda_plan_enqueue(cuda_plan *plan, void *stream, peal_backend_phase phase)
+{
+    if (plan->status || !cuda_check(plan))
+        return outcome(plan);
+    plan->embedding->idle = false;
+    CUcontext previous = cuda_enter(plan->device);
+    CUresult result = phase == PEAL_PHASE_SEND ? take_stream(plan, stream) : CUDA_SUCCESS;
+    bool ok = !result && run_phase(plan, stream, phase);
+    cuda_leave(plan->device, previous);
+    if (result)
+        return cuda_not_followed(plan->desc.diagnostics, plan->device, result);
+    plan->embedding->any = plan->embedding->any || phase == PEAL_PHASE_RECEIVE;
+    return ok ? PEAL_STATUS_OK : outcome(plan);
+}
+
+/* Waits in kernels have their own deadline; what the application has put between may take any time.
+ */
+peal_status cuda_plan_settle(cuda_plan *plan)
+{
+    CUcontext previous = cuda_enter(plan->device);
+    unsigned polls = 0;
+    CUresult result = CUDA_SUCCESS;
+
+    if (plan->embedding->any)
+        result = plan->driver->cuEventQuery_(plan->end_event);
+    while (result == CUDA_ERROR_NOT_READY) {
+        plan->last_progress = cuda_clock();
+        if (!cuda_look(plan, &polls))
+            break;
+        result = plan->driver->cuEventQuery_(plan->end_event);
+    }
+    if (result && result != CUDA_ERROR_NOT_READY)
+        cuda_broken(plan, result, NULL, "an exchange");
+    else if (!result)
+        plan->embedding->idle = cuda_check(plan);
+    cuda_leave(plan->device, previous);
+    return outcome(plan);
+}

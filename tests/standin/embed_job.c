@@ -1,0 +1,302 @@
+/* An application with streams and memory of its own on the stand-in of the driver: what peal puts
+ * onto its streams, and what it leaves alone. Its calls are marked in the record by calls of
+ * cuCtxGetStreamPriorityRange, which peal makes only while it prepares a plan.
+ *
+ *   embed_job exchange [RANKS] | plan [MODE] | memory | misuse | own */
+#include "base/cuda_driver.h"
+#include "base/diagnostic.h"
+#include "runtime/session.h"
+
+#include <peal/exchange.h>
+#include <peal/graph.h>
+#include <peal/plan.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POINTS = 64, BYTES = (POINTS + 2) * 8 };
+
+static const peal_cuda_driver *driver;
+static CUcontext own; /* the application's context, which is not peal's */
+
+static void *stream_number(uintptr_t number)
+{
+    return (void *)number;
+}
+
+static void mark(void)
+{
+    int least, greatest;
+    driver->cuCtxGetStreamPriorityRange_(&least, &greatest);
+}
+
+static peal_status told(const char *what, peal_status status)
+{
+    CUcontext now = NULL;
+    driver->cuCtxGetCurrent_(&now);
+    printf("%s: %s%s\n", what, peal_status_name(status), now == own ? "" : ", context changed");
+    return status;
+}
+
+static CUdeviceptr device_memory(void)
+{
+    CUcontext primary;
+    CUdeviceptr out = 0;
+    driver->cuDevicePrimaryCtxRetain_(&primary, 0);
+    driver->cuCtxSetCurrent_(primary);
+    driver->cuMemAlloc_(&out, BYTES);
+    driver->cuCtxSetCurrent_(own);
+    return out;
+}
+
+static void free_device_memory(CUdeviceptr memory)
+{
+    CUcontext primary;
+    driver->cuDevicePrimaryCtxRetain_(&primary, 0);
+    driver->cuCtxSetCurrent_(primary);
+    driver->cuMemFree_(memory);
+    driver->cuCtxSetCurrent_(own);
+    driver->cuDevicePrimaryCtxRelease_(0);
+    driver->cuDevicePrimaryCtxRelease_(0);
+}
+
+static peal_status make_exchange(peal_session *session, void *data, const char *backend, int ranks,
+                                 peal_exchange **out)
+{
+    const peal_halo_desc desc = {.size_bytes = sizeof(desc),
+                                 .ranks = ranks,
+                                 .periodic = {true},
+                                 .axis_count = 1,
+                                 .extent = {POINTS},
+                                 .width = {1},
+                                 .field_count = 1,
+                                 .field = {{.type = PEAL_I64, .data = data}},
+                                 .backend = backend};
+    return peal_exchange_create(session, &desc, out);
+}
+
+/* Lent memory, three rounds on stream 1, one on stream 3. */
+static void exchange_job(peal_session *session, int ranks)
+{
+    peal_exchange *exchange = NULL;
+    CUdeviceptr memory = ranks ? 0 : device_memory();
+    char line[400];
+    if (!told("create", make_exchange(session, (void *)(uintptr_t)memory, ranks ? "cuda" : NULL,
+                                      ranks, &exchange))) {
+        peal_exchange_describe(exchange, line, sizeof(line));
+        printf("%s\n", line);
+        mark();
+        for (int i = 0; i < 4; i++) {
+            void *stream = stream_number(i < 3 ? 1 : 3);
+            if (told("start", peal_exchange_start(exchange, stream)) ||
+                told("wait", peal_exchange_wait(exchange)))
+                break;
+        }
+        mark();
+    }
+    told("destroy", peal_exchange_destroy(exchange));
+    if (memory)
+        free_device_memory(memory);
+}
+
+static void memory_job(peal_session *session)
+{
+    peal_exchange *exchange = NULL;
+    int64_t *ordinary = calloc(1, BYTES);
+    char line[400];
+    if (!told("ordinary", make_exchange(session, ordinary, NULL, 0, &exchange))) {
+        peal_exchange_describe(exchange, line, sizeof(line));
+        printf("%s\n", line);
+        told("stream on the host", peal_exchange_start(exchange, stream_number(1)));
+        peal_exchange_destroy(exchange);
+    }
+    told("forced", make_exchange(session, ordinary, "cuda", 0, &exchange));
+    told("unknown", make_exchange(session, NULL, "gpu", 0, &exchange));
+    free(ordinary);
+}
+
+static void misuse_job(peal_session *session)
+{
+    peal_exchange *exchange = NULL;
+    if (told("create", make_exchange(session, NULL, "cuda", 0, &exchange)))
+        return;
+    told("captured", peal_exchange_start(exchange, stream_number(2)));
+    told("start", peal_exchange_start(exchange, stream_number(1)));
+    told("again", peal_exchange_start(exchange, stream_number(1)));
+    told("wait", peal_exchange_wait(exchange));
+    told("destroy", peal_exchange_destroy(exchange));
+}
+
+static peal_graph *make_graph(void)
+{
+    peal_graph *graph;
+    if (peal_graph_create("embedded", &graph))
+        abort();
+    peal_graph_set_topology(graph, .dims = "[auto]", .periodic = "true");
+    peal_graph_add_field(graph, .name = "u", .type = "i64", .size = "[64]", .halo = "1");
+    peal_graph_add_buffer(graph, .name = "n", .type = "i64", .keep = true);
+    peal_graph_set_loop(graph, .repeat = "8");
+    peal_graph_begin(graph, PEAL_STEP);
+    peal_graph_add_exchange(graph, .exchange = {{.name = "u"}});
+    peal_graph_add_set(graph, .set = "n", .value = "n + 1");
+    peal_graph_end(graph);
+    return graph;
+}
+
+static void plan_job(peal_session *session, const char *mode)
+{
+    peal_graph *graph = make_graph();
+    peal_plan *plan = NULL;
+    void *event = NULL;
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = mode,
+                                       .backend = "cuda",
+                                       .lowering = "steps=4"};
+    const peal_start start = {.size_bytes = sizeof(start),
+                              .stream = stream_number(1),
+                              .event = stream_number(5)};
+    if (!told("compile", peal_graph_compile(graph, session, &options, &plan))) {
+        told("event too early", peal_plan_event(plan, &event));
+        mark();
+        for (int i = 0; i < 2; i++)
+            if (!told("start", peal_plan_start(plan, 4, &start))) {
+                told("event", peal_plan_event(plan, &event));
+                told("wait", peal_plan_wait(plan));
+            }
+        mark();
+    }
+    peal_plan_destroy(plan);
+    told("destroy", PEAL_STATUS_OK);
+    peal_graph_destroy(graph);
+}
+
+/* ---- the application's own work ---- */
+
+static int calls, wrong;
+static bool refuses;
+
+/* Launches with nothing to run: the stand-in notes them. */
+static peal_status put(void *stream, const peal_call *call)
+{
+    const peal_view *u = &call->view[0];
+    calls++;
+    wrong += call->user != (void *)&calls || call->view_count != 1 || !u->base ||
+             u->stride[0] != 1 || call->argument_count != 1 || call->argument[0].integer != 7 ||
+             call->tile.lo[0] != 0 || call->tile.hi[0] != POINTS;
+    driver->cuEventRecord_(stream_number(6), stream);
+    return refuses && calls == 2 ? PEAL_STATUS_WRONG_RESULT : PEAL_STATUS_OK;
+}
+
+static void on_host(const peal_call *call)
+{
+    (void)call;
+}
+
+typedef struct own_trial {
+    const char *name, *backend, *mode;
+    int threads;
+    bool host_too;
+    const char *argument;
+    const char *until;
+    bool refuses;
+} own_trial;
+
+static peal_graph *make_own_graph(const own_trial *t)
+{
+    static char function;
+    peal_graph *graph;
+    if (peal_graph_create("own", &graph))
+        abort();
+    peal_graph_set_topology(graph, .dims = "[auto]", .periodic = "true");
+    peal_graph_add_field(graph, .name = "u", .type = "i64", .size = "[64]", .halo = "1");
+    peal_graph_add_buffer(graph, .name = "n", .type = "i64", .keep = true);
+    peal_graph_set_loop(graph, .repeat = "8", .until = t->until);
+    peal_graph_begin(graph, PEAL_STEP);
+    peal_graph_add_exchange(graph, .exchange = {{.name = "u"}});
+    peal_graph_add_task(graph, .name = "put", .enqueue = put, .user = &calls, .tile = "whole",
+                        .box = {.name = "u"}, .update = {{.name = "u"}}, .args = {t->argument});
+    peal_graph_add_task(graph, .name = "own", .cuda_function = &function,
+                        .cuda_threads = t->threads, .box = {.name = "u"},
+                        .update = {{.name = "u"}});
+    if (t->host_too)
+        peal_graph_add_task(graph, .name = "host", .function = on_host, .box = {.name = "u"},
+                            .update = {{.name = "u"}});
+    peal_graph_end(graph);
+    return graph;
+}
+
+static void own_trial_run(peal_session *session, const own_trial *t)
+{
+    peal_graph *graph = make_own_graph(t);
+    peal_plan *plan = NULL;
+    char line[400];
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = t->mode,
+                                       .backend = t->backend,
+                                       .lowering = "steps=4"};
+    calls = wrong = 0;
+    refuses = t->refuses;
+    peal_status status = peal_graph_compile(graph, session, &options, &plan);
+    int before = calls;
+    if (!status) {
+        peal_plan_describe(plan, line, sizeof(line));
+        status = peal_plan_start(plan, PEAL_STEPS_ALL, NULL);
+    }
+    if (!status)
+        status = peal_plan_wait(plan);
+    printf("%s: %s, %s, calls %d and %d, wrong %d\n", t->name,
+           plan ? peal_plan_backend(plan) : "none", peal_status_name(status), before,
+           calls - before, wrong);
+    peal_plan_destroy(plan);
+    peal_graph_destroy(graph);
+}
+
+static void own_job(peal_session *session)
+{
+    static const own_trial trials[] = {
+        {"auto", .threads = 32, .argument = "7"},
+        {"stream", .mode = "stream", .threads = 32, .argument = "7"},
+        {"graph", .mode = "graph", .threads = 32, .argument = "7"},
+        {"sync", .mode = "sync", .threads = 32, .argument = "7"},
+        {"serial", .mode = "serial", .threads = 32, .argument = "7"},
+        {"counts", .mode = "graph", .threads = 32, .argument = "7 + 0 * step"},
+        {"auto counts", .threads = 32, .argument = "7 + 0 * step"},
+        {"until", .mode = "graph", .threads = 32, .argument = "7", .until = "n > 3"},
+        {"fused", .mode = "fused", .threads = 32, .argument = "7"},
+        {"host", .backend = "host", .threads = 32, .argument = "7"},
+        {"both", .threads = 32, .argument = "7", .host_too = true},
+        {"blocks", .argument = "7"},
+        {"reads", .threads = 32, .argument = "n"},
+        {"threads", .threads = 2000, .argument = "7"},
+        {"refused", .mode = "stream", .threads = 32, .argument = "7", .refuses = true},
+    };
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++)
+        own_trial_run(session, &trials[i]);
+}
+
+int main(int count, char **words)
+{
+    static char somewhere;
+    const char *job = count > 1 ? words[1] : "exchange";
+    peal_session *session;
+    if (peal_session_create(NULL, &session))
+        return PEAL_STATUS_ENVIRONMENT;
+    driver = peal_cuda_open(NULL);
+    if (!driver)
+        return PEAL_STATUS_ENVIRONMENT;
+    own = (CUcontext)(void *)&somewhere;
+    driver->cuCtxSetCurrent_(own);
+    if (!strcmp(job, "exchange"))
+        exchange_job(session, count > 2 ? atoi(words[2]) : 0);
+    else if (!strcmp(job, "memory"))
+        memory_job(session);
+    else if (!strcmp(job, "own"))
+        own_job(session);
+    else if (!strcmp(job, "misuse"))
+        misuse_job(session);
+    else
+        plan_job(session, count > 2 ? words[2] : NULL);
+    peal_session_print_diagnostics(session, stdout, 0);
+    peal_session_destroy(session);
+    return 0;
+}
