@@ -16,8 +16,8 @@ static void shape_of(const int threads[3], bool plain, int shape[4], int *marche
     *marched = 1;
     if (!plain || flat)
         return;
-    shape[0] = deep ? 64 : PEAL_WHOLE_X;
-    shape[1] = 4;
+    shape[0] = deep ? 64 : 128;
+    shape[1] = deep ? 4 : 2;
     shape[2] = 1;
     *marched = deep ? 2 : 1;
 }
@@ -25,7 +25,7 @@ static void shape_of(const int threads[3], bool plain, int shape[4], int *marche
 void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box)
 {
     int64_t many = (plain ? 8 : 16) * (int64_t)sm_count;
-    int rows = plain ? PEAL_WHOLE_Y / 4 : 8;
+    int rows = plain ? 16 : 8;
     int shape[4], marched;
 
     shape_of(threads, plain, shape, &marched);

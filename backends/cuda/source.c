@@ -197,11 +197,6 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
         out,
         "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n    ",
         peal_kernel_parameters(signature), p->task->kernel);
-    if (kind == PLAIN && axes_of(p->task) == 2) {
-        fprintf(out, "if (peal_is_whole_(peal_tile_))\n        ");
-        print_call(p, kind, "peal_whole_(peal_tile_)", out);
-        fprintf(out, "    else\n        ");
-    }
     print_call(p, kind, "peal_tile_", out);
     if (kind != PLAIN)
         fprintf(out, "    if (peal_box_->sends)\n        peal_send_(&peal_launch_);\n");
@@ -450,9 +445,8 @@ static void print_plain_unit(cuda_source *source)
         if (source->entry[i].plain)
             fprintf(out,
                     "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
-                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_%s) peal_plain_%d%s",
-                    i, axes_of(source->entry[i].task) == 2 ? "OF_PAIRS_" : "", i,
-                    source->entry[i].plain);
+                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) peal_plain_%d%s",
+                    i, i, source->entry[i].plain);
     source->plain = close_text(source->arena, out, &text);
 }
 

@@ -34,10 +34,10 @@
 #endif
 
 /* Blocks of that many threads that an SM is to hold. Plain kernels run long: more loads are under
- * way with more blocks; with pairs of points (PEAL_FOR_2D) more loads of a thread are worth one
- * block less. The others have waits and copies in them, whose registers cost less than calls. */
+ * way with more blocks. The others have waits and copies in them, whose registers cost less than
+ * calls. */
 #ifdef PEAL_PLAIN
-enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_BLOCKS_OF_PAIRS_ = 3 };
+enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4 };
 #else
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3 };
 #endif
@@ -107,11 +107,11 @@ static __device__ __forceinline__ int peal_exponent_(int n, int most)
 }
 
 #ifdef PEAL_PLAIN
-/* Exponents of the threads along x: 64 of them with two points each for a wide tile of two axes, 64
- * with one for three, and what fits for thin ones. */
+/* Exponents of the threads along x: 128 for a wide tile of two axes, 64 for three, and what fits
+ * for thin ones. */
 static __device__ __forceinline__ int peal_across_2_(const peal_tile &tile)
 {
-    int x = peal_exponent_((tile.hi[0] - tile.lo[0] + 1) >> 1, 6);
+    int x = peal_exponent_(tile.hi[0] - tile.lo[0], 7);
     int y = 8 - peal_exponent_(tile.hi[1] - tile.lo[1], 8);
     return x > y ? x : y;
 }
@@ -152,10 +152,7 @@ static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int ac
     for (int peal_x_ = (peal_tile_).lo[0] + peal_thread_(), peal_x_##_end_ = (peal_tile_).hi[0];   \
          peal_x_ < peal_x_##_end_; peal_x_ += PEAL_THREADS_)
 #ifdef PEAL_PLAIN
-/* All that is compared below counts from the tile's corner: in a tile of constant extents
- * (peal_whole_ in run.h) the compiler then knows how it ends.
- *
- * Thread `peal_part_` of `1 << bits` along an axis marches over its share of [lo, hi). */
+/* Thread `peal_part_` of `1 << bits` along an axis marches over its share of [lo, hi). */
 #define PEAL_MARCH_(peal_tile_, peal_axis_, peal_i_, peal_part_, peal_bits_)                       \
     for (int peal_i_##_length_ = (peal_tile_).hi[peal_axis_] - (peal_tile_).lo[peal_axis_],        \
              peal_i_##_share_ = (peal_i_##_length_ + (1 << (peal_bits_)) - 1) >> (peal_bits_),     \
@@ -171,23 +168,15 @@ static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int ac
              peal_i_ = (peal_tile_).lo[peal_axis_] + peal_i_##_at_;                                \
          peal_i_##_at_ < peal_i_##_width_; peal_i_##_at_ += 1 << (peal_bits_),                     \
              peal_i_ = (peal_tile_).lo[peal_axis_] + peal_i_##_at_)
-/* The last loop is for `continue` in the body. */
-#define PEAL_BOTH_(peal_x_, peal_lo_)                                                              \
-    for (int peal_x_##_of_ = 0; peal_x_##_of_ < 2; peal_x_##_of_++)                                \
-        for (int peal_x_ = (peal_lo_) + peal_x_##_pair_ + peal_x_##_of_,                           \
-                 peal_x_##_once_ = peal_x_##_pair_ + peal_x_##_of_ < peal_x_##_width_;             \
-             peal_x_##_once_; peal_x_##_once_ = 0)
-/* Pairs of neighbours along x share what lies around both, so a point costs fewer loads: 5-point
- * relaxation of 16384^2 floats takes 535 us instead of 642, a copy 528. Two points that lie apart
- * are slower than one. */
+/* 5-point relaxation of 16384^2 floats: 581 us with 128 threads across and 16 rows in flight, 642
+ * with 64 and 8; a copy takes 528. */
 #define PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                  \
     for (int peal_y_##_bits_ = peal_across_2_(peal_tile_), peal_y_##_once_ = 1; peal_y_##_once_;   \
          peal_y_##_once_ = 0)                                                                      \
-        for (int peal_x_##_pair_ = 2 * (peal_thread_() & ((1 << peal_y_##_bits_) - 1)),            \
-                 peal_x_##_width_ = (peal_tile_).hi[0] - (peal_tile_).lo[0];                       \
-             peal_x_##_pair_ < peal_x_##_width_; peal_x_##_pair_ += 2 << peal_y_##_bits_)          \
-    _Pragma("unroll 8") PEAL_MARCH_(peal_tile_, 1, peal_y_, peal_thread_() >> peal_y_##_bits_,     \
-                                    8 - peal_y_##_bits_) PEAL_BOTH_(peal_x_, (peal_tile_).lo[0])
+        PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_thread_() & ((1 << peal_y_##_bits_) - 1),        \
+                     peal_y_##_bits_)                                                              \
+    _Pragma("unroll 16") PEAL_MARCH_(peal_tile_, 1, peal_y_, peal_thread_() >> peal_y_##_bits_,    \
+                                     8 - peal_y_##_bits_)
 #define PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                         \
     for (int peal_z_##_bits_ = peal_across_3_(peal_tile_),                                         \
              peal_z_##_down_ = peal_down_3_(peal_tile_, peal_z_##_bits_), peal_z_##_once_ = 1;     \

@@ -21,9 +21,6 @@ enum {
     PEAL_LAUNCH_BASES = 60
 };
 
-/* A whole tile of a plain kernel of two axes. */
-enum { PEAL_WHOLE_X = 128, PEAL_WHOLE_Y = 64 };
-
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
  * [lo + i * extent, ...), cut at hi. If `exact`, a device tile is a tile of the schedule and its
  * number is tile + sum(i[k] * tile_step[k]). In plain kernels the first tiles along x are narrower

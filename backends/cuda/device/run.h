@@ -426,23 +426,6 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     return &box;
 }
 
-#ifdef PEAL_PLAIN
-/* Most tiles of two axes are whole. Told their extents as constants, the compiler guards nothing in
- * them (535 us instead of 611 where kernel.h names numbers). */
-static __device__ __forceinline__ bool peal_is_whole_(const peal_tile &tile)
-{
-    return tile.hi[0] - tile.lo[0] == PEAL_WHOLE_X && tile.hi[1] - tile.lo[1] == PEAL_WHOLE_Y;
-}
-
-static __device__ __forceinline__ peal_tile peal_whole_(const peal_tile &tile)
-{
-    peal_tile whole = tile;
-    whole.hi[0] = whole.lo[0] + PEAL_WHOLE_X;
-    whole.hi[1] = whole.lo[1] + PEAL_WHOLE_Y;
-    return whole;
-}
-#endif
-
 static __device__ __forceinline__ peal_strides_ peal_strides_of_(const peal_launch &launch,
                                                                  int view)
 {

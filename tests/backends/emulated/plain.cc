@@ -77,11 +77,14 @@ static bool is_inside(const peal_launch &launch, const int *at)
     return false;
 }
 
+/* The largest tile of two axes (cut.c). */
+enum { WHOLE_X = 128, WHOLE_Y = 32 };
+
 /* True only if one of the tiles is whole. */
 static bool has_whole(const peal_launch_box *box)
 {
-    return box->extent[1] == PEAL_WHOLE_Y && box->hi[1] - box->lo[1] >= PEAL_WHOLE_Y &&
-           box->hi[0] - box->lo[0] + box->lead >= (box->lead ? 2 : 1) * PEAL_WHOLE_X;
+    return box->extent[1] == WHOLE_Y && box->hi[1] - box->lo[1] >= WHOLE_Y &&
+           box->hi[0] - box->lo[0] + box->lead >= (box->lead ? 2 : 1) * WHOLE_X;
 }
 
 static int check_boxes(kernel_function *kernel, int axes)
