@@ -95,9 +95,15 @@ static bool look_at_records(cuda_plan *plan)
 /* Replays and full lanes take long: the processor is the application's meanwhile. */
 static void relax(unsigned *polls)
 {
-    if (++*polls < 100)
+    enum { SPINS = 30, SHORTEST_NS = 5000, LONGEST_NS = 200000 };
+    long length = SHORTEST_NS;
+
+    if (++*polls < SPINS)
         return;
-    struct timespec nap = {0, *polls < 1000 ? 4000 : 20000};
+    /* As long again by a half each time: a wait is noticed late by a third of it at most. */
+    for (unsigned i = SPINS; i < *polls && length < LONGEST_NS; i++)
+        length += length / 2;
+    struct timespec nap = {0, length < LONGEST_NS ? length : LONGEST_NS};
     nanosleep(&nap, NULL);
 }
 
