@@ -1,12 +1,15 @@
 /* Tiling: how a box is cut into tiles when the spec doesn't say.
  *
- * The rule depends on the box alone (and the machine's cache), never on the mode or the number of
- * workers: tasks with reductions must have the same tiles in every mode. x stays whole; rows, then
- * planes, are gathered until a tile has about as many points as a core's cache takes; the last axis
- * is cut so far that border tiles can go first. */
+ * The rule depends on the box alone (and on whether ranks run on accelerators), never on the mode
+ * or the number of workers: tasks with reductions must have the same tiles in every mode. x stays
+ * whole; rows, then planes, are gathered until a tile has about as many points as a core's cache
+ * takes; the last axis is cut so far that border tiles can go first. */
 #include "scheduler/compilation.h"
 
 enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
+
+/* On an accelerator a tile is a block's work: eight points for each of its 256 threads. */
+enum { MOST_POINTS_OF_BLOCK = 2048 };
 
 static int64_t round_up(int64_t value, int64_t multiple)
 {
@@ -39,8 +42,7 @@ static int last_axis(const peal_box *box)
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
-    (void)c;
-    int64_t points = 1;
+    int64_t points = 1, most = c->machine.accelerator ? MOST_POINTS_OF_BLOCK : MOST_POINTS;
     int last = last_axis(&t->box);
     for (int k = 0; k < PEAL_AXES; k++) {
         int64_t length = t->box.hi[k] - t->box.lo[k], extent = length;
@@ -51,7 +53,7 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
             t->count[k] = peal_ceil_divide(length, t->extent[k]);
             continue;
         } else if (k > 0 || last == 0) {
-            extent = MOST_POINTS / points;
+            extent = most / points;
             if (k == last) {
                 int64_t slab = peal_ceil_divide(length, SLABS),
                         least = peal_ceil_divide(LEAST_POINTS, points);
@@ -61,7 +63,7 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
         }
         set_extent(t, k, extent, multiple[k]);
         points *= t->extent[k];
-        if (points > MOST_POINTS)
-            points = MOST_POINTS;
+        if (points > most)
+            points = most;
     }
 }
