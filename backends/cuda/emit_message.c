@@ -5,12 +5,11 @@
 
 /* ---- waits and writes ---- */
 
-static bool emit_self_wait(cuda_rank *rank, cuda_op *op, uint64_t message)
+static bool emit_self_wait(cuda_rank *rank, cuda_op *op)
 {
     cuda_lane *lane = cuda_lane_at(rank, op->lane);
     cuda_rank *peer = op->peer;
 
-    (void)message;
     if (op->twin < 0)
         return true;
     cuda_op *write = &peer->op[op->twin];
@@ -65,7 +64,7 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
     if (!cuda_await_lanes(rank, index))
         return false;
     if (op->self)
-        return emit_self_wait(rank, op, frame->message - slots) && cuda_publish(rank, lane, index);
+        return emit_self_wait(rank, op) && cuda_publish(rank, lane, index);
     if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, true);
     cuda_group *group = &lane->group;

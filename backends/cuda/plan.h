@@ -221,7 +221,7 @@ struct cuda_plan {
 };
 
 /* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
- * fuse=BYTES,steps=N" */
+ * fuse=BYTES,plain=POINTS,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */

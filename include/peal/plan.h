@@ -54,7 +54,7 @@ typedef struct peal_plan_options {
                              else host */
     const char *lowering; /* forced choices of how a device is driven, for tuning and tests:
                              "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,
-                             steps=N", or some of them; NULL: peal chooses */
+                             plain=POINTS,steps=N", or some of them; NULL: peal chooses */
 } peal_plan_options;
 
 /* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
