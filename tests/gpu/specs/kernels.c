@@ -34,7 +34,8 @@ PEAL_KERNEL(accept)(peal_tile t, PEAL_READ(double, v), PEAL_WRITE(double, u))
     }
 }
 
-/* For ever, if it is told to: the value never becomes unequal to itself, which no compiler knows. */
+/* For ever, if it is told to: the value never becomes unequal to itself, which no compiler knows.
+ */
 PEAL_KERNEL(spin)(peal_tile t, PEAL_UPDATE(double, u), long forever)
 {
     PEAL_FOR_1D(t, x) {
