@@ -337,6 +337,25 @@ static peal_status prepare_first_message(cuda_rank *rank)
     return PEAL_STATUS_OK;
 }
 
+/* Tiles that are run as they are: a block each, whose numbers have 31 bits. */
+static peal_status check_tiles(const cuda_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int t = 0; t < schedule->task_count; t++) {
+        const peal_schedule_task *task = &schedule->task[t];
+        bool exact = !task->mergeable || task->reduction_count > 0;
+        if (task->kind == PEAL_TASK_KERNEL && exact && task->tile_count > INT32_MAX)
+            status =
+                peal_report(rank->plan->desc.diagnostics, PEAL_E644, task->source,
+                            "give larger tiles, or use more ranks",
+                            "task `%s` has %lld tiles on rank %d, a grid at most %d", task->name,
+                            (long long)task->tile_count, schedule->rank, INT32_MAX);
+    }
+    return status;
+}
+
 peal_status cuda_rank_prepare(cuda_plan *plan, int index)
 {
     cuda_rank *rank = &plan->rank[index];
@@ -348,6 +367,8 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
         peal_walk_program_create(schedule, plan->arena, plan->desc.diagnostics, &rank->program);
     if (!status)
         status = prepare_tasks(rank);
+    if (!status)
+        status = check_tiles(rank);
     if (status)
         return status;
     peal_walk_init(&rank->walk, rank->program, plan->arena, plan->desc.hooks.first_message);
