@@ -147,12 +147,14 @@ bool cuda_look(cuda_plan *plan, unsigned *polls)
     return true;
 }
 
-bool cuda_await_event(cuda_plan *plan, CUevent event)
+/* Until an event has passed, or all that was put onto a stream (event NULL). */
+static bool await(cuda_plan *plan, CUevent event, CUstream stream)
 {
     unsigned polls = 0;
 
     for (;;) {
-        CUresult result = plan->driver->cuEventQuery_(event);
+        CUresult result =
+            event ? plan->driver->cuEventQuery_(event) : plan->driver->cuStreamQuery_(stream);
         if (result == CUDA_SUCCESS) {
             plan->last_progress = cuda_clock();
             return true;
@@ -164,22 +166,15 @@ bool cuda_await_event(cuda_plan *plan, CUevent event)
     }
 }
 
+bool cuda_await_event(cuda_plan *plan, CUevent event)
+{
+    return await(plan, event, NULL);
+}
+
 /* All that was put onto a lane. */
 bool cuda_drain_lane(cuda_plan *plan, CUstream stream)
 {
-    unsigned polls = 0;
-
-    for (;;) {
-        CUresult result = plan->driver->cuStreamQuery_(stream);
-        if (result == CUDA_SUCCESS) {
-            plan->last_progress = cuda_clock();
-            return true;
-        }
-        if (result != CUDA_ERROR_NOT_READY)
-            return cuda_broken(plan, result, NULL, "the work before");
-        if (!cuda_rows_out(plan, false) || !cuda_look(plan, &polls))
-            return false;
-    }
+    return await(plan, NULL, stream);
 }
 
 /* In `sync`. The lane is not drained here: what it waits for may depend on another rank of this
