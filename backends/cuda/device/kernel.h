@@ -10,8 +10,9 @@
  * read was complete before they began and nobody writes it while they run. There the arrays of a
  * call are `restrict`, and a thread marches down neighbouring rows (or planes), whose loads the
  * compiler may then start together and keep in registers. Such kernels have no reductions. Shapes
- * and numbers of their loops are the fastest of some 400 that were measured (H200, CUDA 13.0, on
- * 2026-11-21). */
+ * and numbers of their loops, and the times below, are of a harness that tried some 400 (H200, CUDA
+ * 13.0, 2026-11-21; bench/results); the fastest of those that need to know no alignment are here.
+ */
 #ifndef PEAL_KERNEL_H
 #define PEAL_KERNEL_H
 
