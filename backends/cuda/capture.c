@@ -1,10 +1,15 @@
 /* Captures K iterations as a graph: finds K, records what the lanes get, instantiates and uploads.
  * graph.c says what a graph has to do with the walk. */
 #include "backends/cuda/graph.h"
+#include "backends/cuda/predicate.h"
 
 #include <string.h>
 
-enum { MOST_STEPS = 1024, REPORTS = 8 };
+enum { MOST_STEPS = 1024, LEAST_STEPS = 64, REPORTS = 8 };
+
+/* Loops whose end the device decides are captured in full: so many ops hide the launch of a replay
+ * however few steps they are; so many are too many. */
+enum { ENOUGH_OPS = 1 << 12, MOST_OPS = 1 << 18 };
 
 /* A condition on the step that is rarely met is not part of the graph's period: a replay is a
  * stretch of steps in which it is not met, and the steps in between are run one by one. */
@@ -43,26 +48,38 @@ static bool calls_hold(const cuda_rank *rank, const peal_op *op, const char **re
     return *reason == NULL;
 }
 
+static bool uses_step(const peal_expr *expr)
+{
+    if (!expr || expr->kind == PEAL_EXPR_COUNTER)
+        return expr && expr->index == 0;
+    for (int i = 0; i < expr->operand_count; i++)
+        if (uses_step(expr->operand[i]))
+            return true;
+    return false;
+}
+
+static bool loop_holds(const peal_walk_loop *loop, const char **reason)
+{
+    if (uses_step(loop->repeat.expr) || uses_step(loop->every.expr) || uses_step(loop->lag.expr))
+        *reason = "a loop whose length depends on the step";
+    return *reason == NULL;
+}
+
 static bool conditions_hold(const cuda_rank *rank, int64_t steps, const char **reason)
 {
     const peal_schedule *schedule = rank->schedule;
 
     for (int i = schedule->step.first; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
-        if (op->kind == PEAL_OP_IF && !op->condition) {
-            *reason = "a run-time condition (`when`)";
+        if (op->kind == PEAL_OP_LOOP && !loop_holds(&rank->program->loop[op->loop], reason))
             return false;
-        }
-        if (op->kind == PEAL_OP_LOOP && rank->program->loop[op->loop].source->until) {
-            *reason = "an `until` of an inner loop";
-            return false;
-        }
         if (op->kind == PEAL_OP_LAUNCH && (schedule->task[op->task].kind == PEAL_TASK_LOAD ||
                                            schedule->task[op->task].kind == PEAL_TASK_SAVE)) {
             *reason = "`load` or `save` in the loop: work of the host";
             return false;
         }
-        if (op->kind == PEAL_OP_IF && !period_holds(&rank->program->op[i].condition, steps, reason))
+        if (op->kind == PEAL_OP_IF && op->condition &&
+            !period_holds(&rank->program->op[i].condition, steps, reason))
             return false;
         if (op->kind == PEAL_OP_LAUNCH && !calls_hold(rank, op, reason))
             return false;
@@ -70,7 +87,7 @@ static bool conditions_hold(const cuda_rank *rank, int64_t steps, const char **r
             !period_holds(&rank->task[op->task].needed, steps, reason))
             return false;
     }
-    return true;
+    return cuda_predicates_hold(rank, reason);
 }
 
 /* How many steps from `step` on go by before a rare condition changes. */
@@ -254,6 +271,7 @@ static peal_status capture(cuda_plan *plan, int half)
         peal_walk_copy(&plan->rank[r].walk, &graphs->begin[r]);
         plan->rank[r].walk.position = plan->rank[r].schedule->step.first;
         plan->rank[r].at_end = false;
+        cuda_predicates_restart(&plan->rank[r]);
     }
     plan->graph_half = (unsigned)half;
     plan->graph_rows = 0;
@@ -339,8 +357,32 @@ static void go_back(cuda_plan *plan)
         rank->at_end = false;
         rank->stop_word = 0;
         rank->graph_step = 0;
+        cuda_predicates_restart(rank);
     }
     plan->stopped = false;
+}
+
+/* Ops that a rank's walk has passed since `begin`. */
+static uint64_t ops_since(const cuda_rank *rank, const peal_walk *begin)
+{
+    uint64_t count = 0;
+
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        count += rank->walk.passed[i] - begin->passed[i];
+    return count;
+}
+
+/* How many steps are enough, if `period` of them have so many ops. 0: they are too many. */
+static int64_t least_steps(const cuda_plan *plan, int64_t period, uint64_t ops, const char **reason)
+{
+    if (ops > MOST_OPS)
+        *reason = "loops that `until` may end have more than 262144 operations in a period: give "
+                  "them a smaller `repeat`";
+    if (ops > MOST_OPS)
+        return 0;
+    if (plan->lowering.steps || ops < ENOUGH_OPS / LEAST_STEPS * (uint64_t)period)
+        return plan->lowering.steps ? plan->lowering.steps : LEAST_STEPS;
+    return (int64_t)(ENOUGH_OPS * (uint64_t)period / ops);
 }
 
 /* A multiple of the period, not too short to hide the launch of a replay; one that divides the
@@ -358,7 +400,11 @@ static int64_t choose_steps(cuda_plan *plan, const char **reason)
     int64_t period = find_period(plan, reason), steps = period;
     if (!period)
         return 0;
-    while (steps < plan->lowering.steps && steps + period <= MOST_STEPS)
+    uint64_t ops = rank->predicates->any ? ops_since(rank, &plan->graphs->begin[0]) : 0;
+    int64_t least = least_steps(plan, period, ops, reason);
+    if (*reason)
+        return 0;
+    while (steps < least && steps + period <= MOST_STEPS)
         steps += period;
     for (int64_t more = steps; more <= 4 * steps && more <= MOST_STEPS; more += period)
         if (repeat->is_constant && repeat->value.u.integer % more == 0)

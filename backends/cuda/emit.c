@@ -11,6 +11,7 @@
  * - a WAIT is waited for by the blocks that need it only, at the latest by one block of its group.
  */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/predicate.h"
 
 /* ---- an op ---- */
 
@@ -40,6 +41,8 @@ bool cuda_emit(cuda_rank *rank)
 
     if (rank->op[index].skipped)
         return true;
+    if (!cuda_predicate_begin(rank, index))
+        return false;
     switch (rank->schedule->op[index].kind) {
     case PEAL_OP_LAUNCH:
         ok = cuda_emit_launch(rank, index, &frame);

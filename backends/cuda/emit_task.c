@@ -1,5 +1,6 @@
 /* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/predicate.h"
 
 #include <string.h>
 
@@ -181,10 +182,10 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
         launch->view[0] = rank->first[frame->binding[task->array]];
         break;
     case PEAL_TASK_DECIDE:
-        launch->view[0] = cuda_verdict_address(rank, task->decision, frame->instance);
+        cuda_predicate_decide(rank, index, frame, launch);
         break;
     default:
-        if (!cuda_row_begin(rank, task, frame, &launch->view[0]))
+        if (!cuda_row_begin(rank, task, frame, op->region >= 0, &launch->view[0]))
             return false;
     }
     cuda_group_join(rank, group, index, 0);

@@ -190,7 +190,7 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
 static peal_status bind_all(cuda_kernels *kernels)
 {
     static const char *const builtins[CUDA_BUILTIN_COUNT] = {"peal_copy", "peal_signal",
-                                                             "peal_step"};
+                                                             "peal_step", "peal_begin"};
     const peal_backend_desc *desc = kernels->source->desc;
     peal_status status = PEAL_STATUS_OK;
     size_t bytes = 0;

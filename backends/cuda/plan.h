@@ -40,7 +40,7 @@ typedef struct cuda_lowering {
     cuda_copy copy;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
-    int steps;            /* a graph has at least so many */
+    int steps;            /* a graph has at least so many; 0: not forced */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
 } cuda_lowering;
@@ -65,6 +65,7 @@ typedef struct cuda_pieces {
 typedef struct cuda_op {
     const peal_op *source;
     int lane;
+    int region;     /* mode graph: the decision of the device that it hangs on; -1: none */
     bool skipped;   /* by a test hook */
     bool published; /* an op of another lane depends on it */
     bool self;      /* WRITE, WAIT: between ranks of this process, whose device is the same */
@@ -95,6 +96,7 @@ typedef struct cuda_row {
     const peal_schedule_task *task;
     unsigned slot;
     int64_t step; /* within a graph: relative to its start */
+    bool may_be_empty;
 } cuda_row;
 
 /* A kernel that is being put together. */
@@ -106,6 +108,7 @@ typedef struct cuda_group {
     unsigned blocks;
     const peal_schedule_task *task;
     bool closed; /* nothing may be added but writes of its own messages */
+    int region;  /* of its ops */
     int event;   /* COPY: of the schedule's ops */
     int base_count;
     int64_t copy_bytes; /* appended to a task */
@@ -151,9 +154,10 @@ struct cuda_rank {
     CUdeviceptr words; /* device words: stop, step, arrived by lane */
     unsigned *verdict; /* mapped host memory: by slot and instance */
     CUdeviceptr verdict_device;
-    CUdeviceptr stop_word; /* of graphs whose `until` ends them; 0 */
-    int64_t graph_begin;   /* counter 0 at the start of the graph, while capturing */
-    int64_t graph_step;    /* counter 0 at what launch.step stands for, while capturing */
+    CUdeviceptr stop_word;              /* of graphs whose `until` ends them; 0 */
+    struct cuda_predicates *predicates; /* mode graph: conditions that the device decides */
+    int64_t graph_begin;                /* counter 0 at the start of the graph, while capturing */
+    int64_t graph_step; /* counter 0 at what launch.step stands for, while capturing */
     int64_t steps_left;
     bool stop;
     bool in_round; /* embedded: an iteration has begun */
@@ -166,6 +170,7 @@ struct cuda_rank {
 };
 
 typedef struct cuda_graphs cuda_graphs;
+typedef struct cuda_predicates cuda_predicates;
 typedef struct cuda_embedding cuda_embedding;
 
 struct cuda_plan {
@@ -252,8 +257,9 @@ peal_status cuda_mapped_create(cuda_plan *plan);
 void cuda_mapped_destroy(cuda_plan *plan);
 CUdeviceptr cuda_verdict_address(cuda_rank *rank, int slot, uint64_t instance);
 peal_walk_result cuda_verdict_read(void *rank, int slot, uint64_t instance, bool *out);
+/* empty: a condition that the device decides may skip it. */
 bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_walk_frame *frame,
-                    unsigned long long *items);
+                    bool empty, unsigned long long *items);
 bool cuda_row_launched(cuda_rank *rank, CUstream stream);
 /* Hands out the rows that have arrived, in order; all: waits for all of them. */
 bool cuda_rows_out(cuda_plan *plan, bool all);

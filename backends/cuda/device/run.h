@@ -370,9 +370,29 @@ static __device__ __forceinline__ void peal_send_(const peal_launch *launch)
 
 /* The begin of every kernel. */
 
+/* What a condition of the run skips: nothing is done, but messages count as if it were. All waits,
+ * then all flags, is the walk's order. */
+#ifndef PEAL_PLAIN
+static __device__ __noinline__ void peal_pass_(const peal_launch *launch)
+{
+    if (launch->wait_count > 0 && !peal_wait_(launch, 0xffffffffu))
+        return;
+    if (launch->write_count > 0 && !peal_has_given_up_())
+        peal_write_flags_(launch);
+}
+#endif
+
 static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
 {
-    return launch.stop && *(volatile unsigned *)launch.stop != 0;
+    if (launch.stop && *(volatile unsigned *)launch.stop != 0)
+        return true;
+    if (!launch.skip || *(volatile unsigned *)launch.skip == 0)
+        return false;
+#ifndef PEAL_PLAIN
+    if (blockIdx.x == 0)
+        peal_pass_(&launch);
+#endif
+    return true;
 }
 
 /* Of kernels without tiles. False: the block is to end. */
