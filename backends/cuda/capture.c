@@ -139,6 +139,9 @@ bool cuda_is_period(const cuda_rank *rank, const peal_walk *begin, int64_t steps
     }
     if (schedule->outer.until && outer->every > 1 && steps % outer->every != 0)
         return false;
+    uint64_t looks = rank->walk.loop[schedule->loop_count].evaluations - outer->evaluations;
+    if (schedule->outer.until && looks % ((uint64_t)outer->lag + 1) != 0)
+        return false;
     return conditions_hold(rank, steps, reason);
 }
 
@@ -431,13 +434,8 @@ peal_status cuda_graphs_create(cuda_plan *plan)
     graphs->change = PEAL_ARENA_ARRAY(plan->arena, state_change, plan->rank_count);
     graphs->word = PEAL_ARENA_ARRAY(plan->arena, int64_t, plan->rank_count);
     graphs->stops = plan->rank[0].schedule->outer.until;
-    for (int r = 0; r < plan->rank_count; r++) {
+    for (int r = 0; r < plan->rank_count; r++)
         peal_walk_init(&graphs->begin[r], plan->rank[r].program, plan->arena, 0);
-        const peal_walk_loop *outer =
-            &plan->rank[r].program->loop[plan->rank[r].schedule->loop_count];
-        if (graphs->stops && outer->lag.expr)
-            return refuse(plan, "`until` with `lag`: the host looks at old verdicts");
-    }
     if (graphs->stops && plan->lowering.signal == CUDA_SIGNAL_MEMOP)
         return refuse(plan, "`until` needs kernel signals: memory operations cannot be skipped");
     if (graphs->stops && plan->lowering.copy == CUDA_COPY_ENGINE)
