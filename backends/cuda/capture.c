@@ -261,40 +261,70 @@ static bool capture_steps(cuda_plan *plan)
         plan->rank[r].graph_step = plan->rank[r].graph_begin = plan->rank[r].walk.counter[0];
     plan->epoch++;
     return cuda_join_lanes(plan, true) && cuda_run_steps(plan, plan->graphs->steps) &&
-           cuda_join_lanes(plan, false);
+           cuda_join_lanes(plan, false) && (!plan->graphs->loops || cuda_while_round(plan));
 }
 
-static peal_status capture(cuda_plan *plan, int half)
+static CUresult begin_capture(cuda_plan *plan, int half)
 {
-    cuda_graphs *graphs = plan->graphs;
-    const peal_cuda_driver *driver = plan->driver;
-    char text[160];
+    return plan->graphs->loops
+               ? cuda_while_begin(plan, half)
+               : plan->driver->cuStreamBeginCapture_(cuda_origin(plan),
+                                                     CU_STREAM_CAPTURE_MODE_RELAXED);
+}
 
+/* A body belongs to the graph that it is in. */
+static CUresult end_capture(cuda_plan *plan, int half)
+{
+    CUgraph captured = NULL;
+    CUresult result = plan->driver->cuStreamEndCapture_(cuda_origin(plan), &captured);
+
+    if (!plan->graphs->loops)
+        plan->graphs->graph[half] = captured;
+    return result;
+}
+
+/* False: the walk has failed, plan->status says why. */
+static bool record(cuda_plan *plan, int half, CUresult *result)
+{
     for (int r = 0; r < plan->rank_count; r++) {
-        peal_walk_copy(&plan->rank[r].walk, &graphs->begin[r]);
+        peal_walk_copy(&plan->rank[r].walk, &plan->graphs->begin[r]);
         plan->rank[r].walk.position = plan->rank[r].schedule->step.first;
         plan->rank[r].at_end = false;
         cuda_predicates_restart(&plan->rank[r]);
     }
     plan->graph_half = (unsigned)half;
     plan->graph_rows = 0;
-    CUresult result =
-        driver->cuStreamBeginCapture_(cuda_origin(plan), CU_STREAM_CAPTURE_MODE_RELAXED);
+    *result = begin_capture(plan, half);
+    if (*result)
+        return true;
     plan->capturing = true;
-    bool ok = !result && capture_steps(plan);
+    bool ok = capture_steps(plan);
     plan->capturing = false;
     plan->epoch++;
-    CUresult ended = driver->cuStreamEndCapture_(cuda_origin(plan), &graphs->graph[half]);
-    result = result ? result : ended;
-    if (!ok && plan->status)
-        return plan->status;
+    *result = end_capture(plan, half);
+    return ok || !plan->status;
+}
+
+static peal_status capture(cuda_plan *plan, int half)
+{
+    cuda_graphs *graphs = plan->graphs;
+    const peal_cuda_driver *driver = plan->driver;
     CUDA_GRAPH_INSTANTIATE_PARAMS how = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD,
                                          .hUploadStream = cuda_origin(plan)};
+    char text[160];
+    CUresult result;
+
+    if (!record(plan, half, &result))
+        return plan->status;
     if (!result)
         result =
             driver->cuGraphInstantiateWithParams_(&graphs->exec[half], graphs->graph[half], &how);
     if (!result)
         result = driver->cuStreamSynchronize_(cuda_origin(plan));
+    if (result && graphs->loops) {
+        cuda_while_give_up(plan, half, result);
+        return capture(plan, half);
+    }
     if (result)
         return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
                            "--mode stream runs the same without a graph",
@@ -444,6 +474,7 @@ peal_status cuda_graphs_create(cuda_plan *plan)
     go_back(plan);
     if (!graphs->steps)
         return refuse(plan, reason ? reason : "no period");
+    status = cuda_while_prepare(plan);
     graphs->report = graphs->steps > REPORTS ? graphs->steps / REPORTS : 1;
     for (int i = 0; i < AHEAD && !result; i++)
         result = plan->driver->cuEventCreate_(&graphs->done[i], CU_EVENT_DISABLE_TIMING);

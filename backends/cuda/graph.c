@@ -162,6 +162,11 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
             return false;
     if (!set_words(plan) || !cuda_join_lanes(plan, false))
         return false;
+    if (graphs->loops) {
+        if (!cuda_while_allow(plan, count) || !replay(plan, first))
+            return false;
+        launched = count;
+    }
     for (; launched < count; launched++) {
         if (graphs->stops && graphs->finished > 0 && launched >= AHEAD) {
             int64_t least = first + (launched - AHEAD) * graphs->steps;

@@ -69,6 +69,8 @@ const cuda_task_kernel *cuda_kernels_task(const cuda_kernels *kernels,
                                           const peal_schedule *schedule,
                                           const peal_schedule_task *task);
 CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which);
+/* The end of a round of a WHILE node (device/round.h). *result: the driver cannot load it. */
+peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult *result);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

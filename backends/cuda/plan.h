@@ -34,10 +34,13 @@ typedef struct cuda_note {
 /* How WRITE and WAIT, and copies, are put onto a lane. */
 typedef enum cuda_signal { CUDA_SIGNAL_FUSED, CUDA_SIGNAL_KERNEL, CUDA_SIGNAL_MEMOP } cuda_signal;
 typedef enum cuda_copy { CUDA_COPY_KERNEL, CUDA_COPY_ENGINE } cuda_copy;
+/* How a graph ends by `until` of the outermost loop. */
+typedef enum cuda_until { CUDA_UNTIL_UNROLL, CUDA_UNTIL_WHILE } cuda_until;
 
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
+    cuda_until until;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
     int steps;            /* a graph has at least so many; 0: not forced */
@@ -226,7 +229,7 @@ struct cuda_plan {
 };
 
 /* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
- * fuse=BYTES,plain=POINTS,steps=N" */
+ * until=unroll|while,fuse=BYTES,plain=POINTS,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */
