@@ -405,6 +405,22 @@ static uint64_t ops_since(const cuda_rank *rank, const peal_walk *begin)
     return count;
 }
 
+/* How many steps a graph may have: the rows that it prints must have room. */
+static int64_t most_steps(const cuda_plan *plan, int64_t period)
+{
+    uint64_t rows = 0;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        const cuda_rank *rank = &plan->rank[r];
+        for (int i = rank->schedule->step.first; i < rank->schedule->step.end; i++)
+            if (rank->schedule->rank == 0 && rank->op[i].task &&
+                rank->op[i].task->kind == PEAL_TASK_PRINT)
+                rows += rank->walk.passed[i] - plan->graphs->begin[r].passed[i];
+    }
+    int64_t periods = rows > 0 ? CUDA_ROWS / 2 / (int64_t)rows : MOST_STEPS;
+    return periods < MOST_STEPS / period ? periods * period : MOST_STEPS;
+}
+
 /* How many steps are enough, if `period` of them have so many ops. 0: they are too many. */
 static int64_t least_steps(const cuda_plan *plan, int64_t period, uint64_t ops, const char **reason)
 {
@@ -437,9 +453,10 @@ static int64_t choose_steps(cuda_plan *plan, const char **reason)
     int64_t least = least_steps(plan, period, ops, reason);
     if (*reason)
         return 0;
-    while (steps < least && steps + period <= MOST_STEPS)
+    int64_t most = most_steps(plan, period);
+    while (steps < least && steps + period <= most)
         steps += period;
-    for (int64_t more = steps; more <= 4 * steps && more <= MOST_STEPS; more += period)
+    for (int64_t more = steps; more <= 4 * steps && more <= most; more += period)
         if (repeat->is_constant && repeat->value.u.integer % more == 0)
             return more;
     return steps;

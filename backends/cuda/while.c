@@ -29,8 +29,7 @@ static void tell(cuda_plan *plan, const char *why)
     plan->graphs->loops = false;
 }
 
-/* Every rank must come to the same answer: a process without rank 0 prints nothing, but its loop
- * could not be longer than that of the others. */
+/* Processes may come to different answers (only rank 0 prints): the steps are the same. */
 peal_status cuda_while_prepare(cuda_plan *plan)
 {
     cuda_graphs *graphs = plan->graphs;
