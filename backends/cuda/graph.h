@@ -33,11 +33,10 @@ struct cuda_graphs {
     int64_t report; /* steps between two counts */
 };
 
-/* capture.c */
-CUstream cuda_origin(const cuda_plan *plan);
-/* Every other lane begins after the origin's work so far (fork), or the origin goes on after
- * theirs. */
-bool cuda_join_lanes(cuda_plan *plan, bool fork);
+/* period.c */
+/* From where the walks are (graphs->begin): a multiple of the period, not too short to hide the
+ * launch of a replay; one that divides the whole run, if there is one. 0: the reason says why. */
+int64_t cuda_choose_steps(cuda_plan *plan, const char **reason);
 /* One iteration of the walk alone, verdicts false. */
 bool cuda_dry_step(cuda_rank *rank);
 /* After `steps` iterations from `begin`, everything that nodes hold as constants is as before. */
@@ -45,6 +44,12 @@ bool cuda_is_period(const cuda_rank *rank, const peal_walk *begin, int64_t steps
                     const char **reason);
 /* How many steps from where the walk is go by before a rare condition changes. */
 int64_t cuda_steps_alike(const cuda_rank *rank);
+
+/* capture.c */
+CUstream cuda_origin(const cuda_plan *plan);
+/* Every other lane begins after the origin's work so far (fork), or the origin goes on after
+ * theirs. */
+bool cuda_join_lanes(cuda_plan *plan, bool fork);
 
 /* while.c */
 /* Sets graphs->loops. */
