@@ -7,6 +7,7 @@
  * set, so that the graph ends in the same step on all ranks and the host looks at it between
  * replays. */
 #include "backends/cuda/graph.h"
+#include "backends/cuda/predicate.h"
 
 /* ---- replay ---- */
 
@@ -130,10 +131,8 @@ static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
                 return cuda_fail(plan, PEAL_STATUS_INTERNAL);
         rank->dry = false;
         rank->walk.position = rank->schedule->step.first;
-        CUresult result =
-            plan->driver->cuMemsetD8Async_(rank->words + 8, 0, sizeof(unsigned), cuda_origin(plan));
-        if (result)
-            return cuda_broken(plan, result, NULL, "the stop word");
+        if (!cuda_begin_word(rank, cuda_origin(plan), rank->words + 8, 0, 0, 0))
+            return false;
         plan->graphs->word[r] = rank->walk.counter[0];
     }
     atomic_store(&plan->steps_done, plan->rank[0].walk.counter[0]);

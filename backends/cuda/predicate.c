@@ -157,30 +157,38 @@ CUdeviceptr cuda_skip_word(const cuda_rank *rank, int index)
     return rank->predicates ? word_at(rank, rank->op[index].region) : 0;
 }
 
-/* One launch: the loop goes on unless all of it is skipped. */
-static bool begin_loop(cuda_rank *rank, const cuda_op *op, int slot)
+bool cuda_begin_word(cuda_rank *rank, CUstream stream, CUdeviceptr word, CUdeviceptr outer,
+                     CUdeviceptr ring, int places)
 {
     cuda_plan *plan = rank->plan;
-    const cuda_predicate *decision = &rank->predicates->decision[slot];
-    cuda_lane *lane = cuda_lane_at(rank, op->lane);
     peal_launch launch;
     void *parameter[] = {&launch};
 
-    if (!cuda_flush(rank, op->lane))
-        return false;
     memset(&launch, 0, sizeof(launch));
     launch.control = rank->control_device;
     launch.stop = plan->capturing ? rank->stop_word : 0;
-    launch.view[0] = word_at(rank, slot);
-    launch.view[1] = word_at(rank, decision->outer);
-    launch.view[2] = decision->lag > 0 ? word_at(rank, decision->ring) : 0;
-    launch.argument[0].integer = decision->lag > 0 ? decision->lag + 1 : 0;
+    launch.view[0] = word;
+    launch.view[1] = outer;
+    launch.view[2] = ring;
+    launch.argument[0].integer = places;
     CUresult result =
         plan->driver->cuLaunchKernel_(cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_BEGIN), 1, 1,
-                                      1, 32, 1, 1, 0, lane->stream, parameter, NULL);
-    if (result)
-        return cuda_broken(plan, result, op, "the begin of a loop");
-    return cuda_mark(rank, lane, (int)(op - rank->op));
+                                      1, 32, 1, 1, 0, stream, parameter, NULL);
+    return !result || cuda_broken(plan, result, NULL, "the begin of a loop");
+}
+
+/* The loop goes on unless all of it is skipped. */
+static bool begin_loop(cuda_rank *rank, const cuda_op *op, int slot)
+{
+    const cuda_predicate *decision = &rank->predicates->decision[slot];
+    cuda_lane *lane = cuda_lane_at(rank, op->lane);
+    bool late = decision->lag > 0;
+
+    return cuda_flush(rank, op->lane) &&
+           cuda_begin_word(rank, lane->stream, word_at(rank, slot), word_at(rank, decision->outer),
+                           late ? word_at(rank, decision->ring) : 0,
+                           late ? decision->lag + 1 : 0) &&
+           cuda_mark(rank, lane, (int)(op - rank->op));
 }
 
 /* Outer loops first: an inner one begins by what they say. */

@@ -44,6 +44,9 @@ CUdeviceptr cuda_skip_word(const cuda_rank *rank, int index);
 /* Before an op is put onto its lane: what was begun under another condition is launched, and loops
  * that it is the first op of begin anew. */
 bool cuda_predicate_begin(cuda_rank *rank, int index);
+/* One launch: the word is 0, or what `outer` (0: none) says, the places of a ring are 0. */
+bool cuda_begin_word(cuda_rank *rank, CUstream stream, CUdeviceptr word, CUdeviceptr outer,
+                     CUdeviceptr ring, int places);
 /* Where a DECIDE stores its verdict, and what it looks at. */
 void cuda_predicate_decide(cuda_rank *rank, int index, const peal_walk_frame *frame,
                            peal_launch *launch);
