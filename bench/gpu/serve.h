@@ -76,10 +76,10 @@ static inline bool serve_skips(const char *test, const char *variant)
     return serve_lists(getenv("PEAL_BENCH_SKIP"), test, variant);
 }
 
-/* Of one batch: PEAL_BENCH_BATCH_MS, 10 by default: a start costs peal some 50 us, which count. */
+/* Of one batch: PEAL_BENCH_BATCH_MS, 8 by default: a start costs peal some 50 us, which count. */
 static inline double serve_budget_ns(void)
 {
-    return getenv("PEAL_BENCH_BATCH_MS") ? bench_budget_ns() : 10e6;
+    return getenv("PEAL_BENCH_BATCH_MS") ? bench_budget_ns() : 8e6;
 }
 
 /* A row, with the CPU's time of a repetition and `more` keys. */
