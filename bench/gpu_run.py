@@ -106,7 +106,7 @@ class Table:
             label = f"{line['peer']}{tuning} {line['variant']}"
             series = self.rows.setdefault(line["case"], {})
             series.setdefault(label, Series(label, line["kind"])).add(number, line)
-        name = f"{program.binary.name} {program.name}".strip()
+        name = f"{program.binary.name} {program.command[-1]} {program.name}".strip()
         for text in [f"{l['failed']}: {l['why']}" for l in lines if "failed" in l] + [why]:
             if text:
                 self.failed.setdefault(f"{name}: {text}", []).append(str(number + 1))

@@ -211,6 +211,17 @@ static int open_case(ranks *r, int count, char **word, void *user)
     return o->job_count;
 }
 
+static void close_cases(void *user)
+{
+    server *all = user;
+    for (int i = 0; i < all->known_count; i++) {
+        for (int k = 0; k < all->known[i]->job_count; k++) {
+            ways_forget(&all->known[i]->job[k].kept);
+        }
+        free(all->known[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static server all;
@@ -228,6 +239,6 @@ int main(int argc, char **argv)
             return PEAL_STATUS_USAGE;
         }
     }
-    const ranks_work work = {argv + 2, open_case, run_job, &all};
+    const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
     return ranks_run(gpus, &work);
 }

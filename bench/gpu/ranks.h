@@ -54,6 +54,7 @@ typedef struct ranks_work {
     char *const *cases; /* of the command line, or none: from stdin */
     int (*open)(ranks *r, int count, char **word, void *user); /* a case's jobs; 0: no case */
     void (*run)(ranks *r, int job, void *user);                /* of the case opened last */
+    void (*close)(void *user);                                 /* all cases */
     void *user;
 } ranks_work;
 
@@ -184,6 +185,8 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
     }
     while (ranks_case(r, work)) {
     }
+    work->close(work->user);
+    ranks_barrier(r);
     peal_session_destroy(r->session);
     _exit(0);
 }

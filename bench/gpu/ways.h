@@ -142,6 +142,14 @@ typedef struct way_kept {
     uint64_t digest;
 } way_kept;
 
+static inline void ways_forget(way_kept *kept)
+{
+    peal_plan_destroy(kept->plan);
+    if (kept->plan) {
+        peal_graph_destroy(kept->graph);
+    }
+}
+
 /* PEAL_BENCH_FRESH: plans are made anew in every round. */
 static inline void ways_let_go(const ranks *r, way_kept *kept)
 {

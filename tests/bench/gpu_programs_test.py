@@ -121,7 +121,7 @@ class Standin(unittest.TestCase):
 
     def test_nothing_was_computed(self):
         for program, words in ((HALO, ("2", "box 6")), (JACOBI, ("2", "66"))):
-            code, lines, error = on_standin(program, *words, PEAL_BENCH_WAYS="exchange, graph;relax, stream, lanes=2")
+            code, lines, error = on_standin(program, *words, PEAL_BENCH_WAYS="exchange, graph, lanes=2;relax, stream, lanes=2")
             self.assertEqual(code, 0, error)
             self.assertTrue(rows(lines))
             self.assertFalse(any(line["verified"] for line in rows(lines)))

@@ -117,7 +117,7 @@ class Run(unittest.TestCase):
         code, out, error = self.run_it("jacobi", "--gpus", "1", "--rounds", "3", "--case", "256", "--case", "512",
                                        "--peer", "nccl", "--timeout", "1")
         self.assertEqual(code, 0, error)
-        self.assertTrue(re.search(r"gpu_jacobi_nccl: 256: printed nothing", out), out)
+        self.assertTrue(re.search(r"gpu_jacobi_nccl 1: 256: printed nothing", out), out)
         self.assertRegex(out.split("jacobi 256/1")[1].split("jacobi 512/1")[0], "nccl exchange, stream")
         self.assertRegex(out.split("jacobi 512/1")[1], "nccl exchange, graph")
 
