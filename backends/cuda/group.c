@@ -68,8 +68,10 @@ static void number_blocks(cuda_group *group)
     for (int b = 0; b < launch->box_count; b++) {
         launch->box[b].first = group->blocks;
         group->blocks += launch->box[b].blocks;
+        launch->box[b].bit = 1u << b;
         launch->senders += launch->box[b].sends ? launch->box[b].blocks : 0;
     }
+    cuda_mirror_flags(group);
 }
 
 static void shape_copy(cuda_group *group)
@@ -163,6 +165,8 @@ cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
     group->copy_bytes = 0;
     group->closed = false;
     group->task = NULL;
+    group->written_count = 0;
+    group->can_add = true;
     return group;
 }
 
@@ -240,8 +244,23 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
             *waits |= group->op_bits[place - 1];
         else if (rank->schedule->op[other].kind == PEAL_OP_LAUNCH)
             *boxes |= group->op_bits[place - 1];
-        else
+        else {
+            *boxes |= group->op_bits[place - 1]; /* that copy the message themselves */
             ok = false;
+        }
     }
     return ok;
+}
+
+unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,
+                           peal_op_kind kind)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind == kind && op->channel == rank->op[index].source->channel && op->channel >= 0)
+            bits |= group->op_bits[i];
+    }
+    return bits;
 }

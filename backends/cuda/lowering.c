@@ -30,6 +30,10 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->copy = CUDA_COPY_KERNEL;
     else if (is_word(text, key, "copy") && is_word(value, rest, "engine"))
         out->copy = CUDA_COPY_ENGINE;
+    else if (is_word(text, key, "send") && is_word(value, rest, "each"))
+        out->send = CUDA_SEND_EACH;
+    else if (is_word(text, key, "send") && is_word(value, rest, "last"))
+        out->send = CUDA_SEND_LAST;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
         out->lanes = (int)number;
     else if (is_word(text, key, "fuse") && number >= 0)

@@ -11,6 +11,19 @@ static __device__ __forceinline__ unsigned long long peal_load_(unsigned long lo
     return value;
 }
 
+static __device__ __forceinline__ unsigned long long peal_acquire_(unsigned long long word)
+{
+    unsigned long long value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void peal_add_to_(unsigned long long word,
+                                                    unsigned long long value)
+{
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
 static __device__ __forceinline__ void peal_store_(unsigned long long word,
                                                    unsigned long long value)
 {
