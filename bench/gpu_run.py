@@ -23,6 +23,7 @@ import run as host
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 20  # without a new line from a program
+COMPILE_S = 60  # for all kernels
 
 # What programs are asked for. Behind a ring without interior comes one whose interior takes three
 # times as long as the exchange does with peal.
@@ -61,11 +62,16 @@ def find(build, name):
     return next((p for p in places if p.exists()), places[0])
 
 
+def own_environment(options):
+    """What peal's programs are told."""
+    own = {"PEAL_BENCH_WAYS": ";".join(options.way)} if options.way else {}
+    return {**own, **({"PEAL_BENCH_FRESH": "1"} if options.fresh else {})}
+
+
 def programs(bench, build, gpus, options):
     """The programs of a benchmark that were built, and a line for each that was not."""
-    own = {"PEAL_BENCH_WAYS": ";".join(options.way)} if options.way else {}
-    own.update({"PEAL_BENCH_FRESH": "1"} if options.fresh else {})
-    wanted = [gpu_serve.Server("", find(build, f"peal_gpu_{bench}"), [gpus], own),
+    wanted = [gpu_serve.Server("", find(build, f"peal_gpu_{bench}"), [gpus],
+                               own_environment(options)),
               gpu_serve.Server("", find(build, "gpu_floor"), [bench, gpus])]
     for peer in PEERS[bench] if options.peer is None else options.peer:
         for tuning, env in TUNINGS.get((bench, peer), {"": {}}).items():
@@ -125,6 +131,25 @@ class Table:
             self.longer.add(f"ring{gpus}/{words[1]}/{interior}")
 
 
+def compile_first(gpus, build, options, until):
+    """Peal's kernels, into its cache: several processes of its program, each with some cases."""
+    binary, cases = find(build, f"peal_gpu_{options.bench}"), options.case or CASES[options.bench]
+    if not binary.exists():
+        return
+    count = max(1, min(len(cases), (os.cpu_count() or 1) // (2 * gpus)))
+    around = {**environment(), **own_environment(options), "PEAL_BENCH_COMPILE": "1"}
+    running = [subprocess.Popen([str(binary), str(gpus), *cases[k::count]], env=around,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL, start_new_session=True)
+               for k in range(count)]
+    for process in running:
+        try:
+            process.wait(max(until - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
 def make_rounds(gpus, found, cases, options, table, until):
     """Asks all programs for all cases, round by round; how many rounds were whole."""
     begin, follows = time.monotonic(), options.bench == "halo" and not options.case
@@ -154,6 +179,8 @@ def measure(counts, build, options, say):
         missing.update(absent)
         now = time.monotonic()
         until = now + (end - now) / (len(counts) - index)
+        compile_first(gpus, build, options, min(until, now + COMPILE_S))
+        say(f"  {gpus} GPUs, kernels compiled: {time.monotonic() - now:.0f} s")
         try:
             done[gpus] = make_rounds(gpus, found, list(options.case or CASES[options.bench]),
                                      options, table, until)

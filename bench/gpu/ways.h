@@ -123,6 +123,20 @@ static inline void ways_close(const ranks *r, peal_plan *plan)
     ranks_beat(r);
 }
 
+/* PEAL_BENCH_COMPILE: nothing runs and nothing is measured; kernels get into the cache. Programs
+ * that only compile may share GPUs: none of them waits there. */
+static inline bool ways_only_compiles(void)
+{
+    return getenv("PEAL_BENCH_COMPILE") != NULL;
+}
+
+/* Takes the graph. */
+static inline void ways_compile(const ranks *r, peal_graph *graph, const way *w)
+{
+    peal_plan_destroy(ways_plan(r, graph, w, NULL));
+    peal_graph_destroy(graph);
+}
+
 /* Runs so many steps from the start, then `finish`; what it prints is in *row on rank 0. */
 static inline void ways_run(const ranks *r, peal_graph *graph, const way *w, long steps,
                             way_row *row)
