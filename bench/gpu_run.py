@@ -154,8 +154,6 @@ def make_rounds(gpus, found, cases, options, table, until):
     """Asks all programs for all cases, round by round; how many rounds were whole."""
     begin, follows = time.monotonic(), options.bench == "halo" and not options.case
     around = environment()
-    for program in found:
-        program.start(around)
     for number in range(options.rounds):
         for case in cases:  # grows in the first round
             for program in found:
@@ -179,9 +177,11 @@ def measure(counts, build, options, say):
         missing.update(absent)
         now = time.monotonic()
         until = now + (end - now) / (len(counts) - index)
-        compile_first(gpus, build, options, min(until, now + COMPILE_S))
-        say(f"  {gpus} GPUs, kernels compiled: {time.monotonic() - now:.0f} s")
         try:
+            for program in found:  # libraries open while kernels are compiled
+                program.start(environment())
+            compile_first(gpus, build, options, min(until, now + COMPILE_S))
+            say(f"  {gpus} GPUs, kernels compiled: {time.monotonic() - now:.0f} s")
             done[gpus] = make_rounds(gpus, found, list(options.case or CASES[options.bench]),
                                      options, table, until)
         finally:
