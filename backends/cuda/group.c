@@ -85,6 +85,38 @@ static void shape_copy(cuda_group *group)
     launch->senders = group->blocks;
 }
 
+/* Only where nothing else uses the device that the kernel before could wait for: blocks of both
+ * are resident at a time. */
+static bool starts_early(const cuda_plan *plan, const cuda_lane *lane)
+{
+    return plan->capturing && lane->chained && plan->lowering.early && plan->device->major >= 9 &&
+           plan->rank_count == 1 && plan->rank[0].lanes == 1;
+}
+
+static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group *group)
+{
+    void *parameter[] = {&group->launch};
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    CUlaunchConfig config = {.gridDimX = group->blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = (unsigned)group->threads[0],
+                             .blockDimY = (unsigned)group->threads[1],
+                             .blockDimZ = (unsigned)group->threads[2],
+                             .hStream = lane->stream,
+                             .attrs = &early,
+                             .numAttrs = 1};
+
+    early.value.programmaticStreamSerializationAllowed = 1;
+    if (starts_early(plan, lane))
+        return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
+    lane->chained = true;
+    return plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
+                                         (unsigned)group->threads[0], (unsigned)group->threads[1],
+                                         (unsigned)group->threads[2], 0, lane->stream, parameter,
+                                         NULL);
+}
+
 static bool launch_group(cuda_rank *rank, cuda_lane *lane)
 {
     cuda_plan *plan = rank->plan;
@@ -103,12 +135,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane)
         group->threads[1] = group->threads[2] = group->blocks = 1;
     }
     launch->arrived = lane->arrived;
-    void *parameter[] = {launch};
-    CUresult result =
-        plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
-                                      (unsigned)group->threads[0], (unsigned)group->threads[1],
-                                      (unsigned)group->threads[2], 0, lane->stream, parameter,
-                                      NULL);
+    CUresult result = start_kernel(plan, lane, group);
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);
@@ -196,6 +223,7 @@ static bool wait_for_lane(cuda_rank *rank, cuda_lane *lane, int other, uint64_t 
     /* A graph begins when everything before it is done. */
     if (op->epoch[instance % 2] != plan->epoch)
         return true;
+    lane->chained = false;
     CUresult result = plan->driver->cuStreamWaitEvent_(lane->stream, op->event[instance % 2], 0);
     return !result || cuda_broken(plan, result, op, "an event");
 }

@@ -42,6 +42,7 @@ typedef struct cuda_lowering {
     cuda_copy copy;
     cuda_send send;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
+    int early;            /* 1: a kernel of a graph is launched while the one before still runs */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
     int steps;            /* a graph has at least so many */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
@@ -147,6 +148,7 @@ typedef struct cuda_lane {
     uint64_t marks, marks_passed;
     uint64_t mark_note[CUDA_MARKS]; /* notes at that mark */
     int since_mark;
+    bool chained; /* while capturing: what was put there last is a kernel of peal's */
     cuda_note *note, *held_note; /* rings of CUDA_NOTES; held: by the graph */
     uint64_t notes, held_notes;
     uint64_t notes_done; /* drained up to here */
@@ -243,7 +245,7 @@ struct cuda_plan {
 };
 
 /* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,
- * send=each|last,lanes=1|2,fuse=BYTES,plain=POINTS,steps=N" */
+ * send=each|last,lanes=1|2,early=0|1,fuse=BYTES,plain=POINTS,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */
