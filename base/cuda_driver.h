@@ -96,6 +96,7 @@
     X(cuFuncSetAttribute)                                                                          \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                 \
     X(cuLaunchKernel)                                                                              \
+    X(cuLaunchKernelEx)                                                                            \
     X(cuLaunchCooperativeKernel)                                                                   \
     X(cuGraphCreate)                                                                               \
     X(cuGraphDestroy)                                                                              \

@@ -41,7 +41,7 @@ bool cuda_emit(cuda_rank *rank)
 
     if (rank->op[index].skipped)
         return true;
-    if (!cuda_predicate_begin(rank, index))
+    if (!cuda_release_held(rank, index) || !cuda_predicate_begin(rank, index))
         return false;
     switch (rank->schedule->op[index].kind) {
     case PEAL_OP_LAUNCH:

@@ -21,6 +21,7 @@ struct cuda_graphs {
     unsigned rows;
     bool stops;       /* has an `until` */
     bool loops;       /* by a WHILE node */
+    int early;        /* unrolled: of the lowering */
     int64_t rounds;   /* that the launch under way may have; unrolled: 1 */
     CUfunction round; /* of which this is the last node of the body */
     CUgraphConditionalHandle condition;

@@ -27,6 +27,7 @@ static void tell(cuda_plan *plan, const char *why)
     peal_warn(plan->desc.diagnostics, PEAL_E668, CUDA_NOWHERE, NULL,
               "`until` is not a WHILE node here, its steps are unrolled: %s", why);
     plan->graphs->loops = false;
+    plan->lowering.early = plan->graphs->early;
 }
 
 /* Processes may come to different answers (only rank 0 prints): the steps are the same. */
@@ -36,6 +37,7 @@ peal_status cuda_while_prepare(cuda_plan *plan)
     char text[160];
 
     graphs->rounds = 1;
+    graphs->early = plan->lowering.early;
     graphs->loops = graphs->stops && plan->lowering.until == CUDA_UNTIL_WHILE;
     if (!graphs->loops)
         return PEAL_STATUS_OK;
@@ -45,6 +47,7 @@ peal_status cuda_while_prepare(cuda_plan *plan)
             return PEAL_STATUS_OK;
         }
     CUresult result = CUDA_SUCCESS;
+    plan->lowering.early = 0; /* edges in a body are whole ones */
     peal_status status = cuda_kernels_round(plan->kernels, &graphs->round, &result);
     if (!status && result)
         tell(plan, peal_cuda_error(result, text));
