@@ -187,8 +187,8 @@ class Executor(unittest.TestCase):
                 open(os.path.join(SPECS, "control.c"), encoding="utf-8") as source:
             file.write(source.read())
         for text, lower, words in (
-                (f"  - {{repeat: 1, when: k > 3, step: [{damp}]}}\n", "", "a `swap` under a run-time condition (`when`)"),
-                (f"  - {{repeat: 4, until: j > 3, step: [{damp}]}}\n", "", "may end where a `swap` has not come round"),
+                (f"  - {{repeat: 1, when: k > 3, step: [{damp}]}}\n", "", "swaps under a `when` that reads a buffer"),
+                (f"  - {{repeat: 4, until: j > 3, step: [{damp}]}}\n", "", "may end where its `swap` has not come round"),
                 (f"  - {{repeat: 5, until: j > 3, every: 2, step: [{damp}]}}\n", "", "may end where a `swap` has not come"),
                 (f"  - {{repeat: 4, as: i, until: j > 3, every: 2, lag: step % 2, step: [{damp}]}}\n", "",
                  "a loop whose length depends on the step"),
