@@ -137,6 +137,18 @@ static bool unpacks_first(const cuda_rank *rank, const cuda_group *group,
            rank->plan->lowering.signal == CUDA_SIGNAL_FUSED;
 }
 
+/* In a graph nothing counts any more once the outermost loop's verdict is there. */
+static bool count_before_end(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    if (!rank->plan->capturing || !rank->stop_word ||
+        rank->program->op[index].decision_loop != rank->schedule->loop_count)
+        return true;
+    if (!cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
+        return false;
+    rank->graph_step = frame->counter[0] + 1;
+    return true;
+}
+
 /* SET, DECIDE, PRINT, FOLD, COMBINE. */
 static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
@@ -149,13 +161,8 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
 
     if (task->kind == PEAL_TASK_PRINT && rank->schedule->rank != 0)
         return cuda_publish(rank, lane, index);
-    if (task->kind == PEAL_TASK_DECIDE && rank->plan->capturing && rank->stop_word &&
-        rank->program->op[index].decision_loop == rank->schedule->loop_count) {
-        /* Once the verdict is there, nothing counts any more. */
-        if (!cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
-            return false;
-        rank->graph_step = frame->counter[0] + 1;
-    }
+    if (task->kind == PEAL_TASK_DECIDE && !count_before_end(rank, index, frame))
+        return false;
     bool opens = group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 &&
                  cuda_depends_within(rank, group, index, &waits, &boxes);
     opens = opens || unpacks_first(rank, group, task);
