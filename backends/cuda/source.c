@@ -292,7 +292,7 @@ static peal_status print_evaluator(const task_printer *p, FILE *out)
     }
     fprintf(out,
             "    }\n    if (peal_went_wrong_(launch, __syncthreads_or(bad)))\n        return;\n"
-            "    if (launch.senders > 0)\n        peal_send_result_(launch);\n}\n");
+            "}\n");
     return status;
 }
 
