@@ -1,4 +1,5 @@
 /* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
+#include "backends/cuda/call_source.h"
 #include "backends/cuda/emit.h"
 
 #include <string.h>
@@ -55,6 +56,28 @@ static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk
             partials ? rank->first[frame->binding[task->reduction[i].partials]] : 0;
 }
 
+/* Whether neighbouring columns of whole tiles are pairs in memory (device/whole.h), which begin
+ * where the boxes say. */
+static bool is_aligned(const cuda_rank *rank, const cuda_op *op, const peal_launch *launch)
+{
+    const peal_schedule_task *task = op->task;
+    const uint64_t columns = PEAL_WHOLE_COLUMNS;
+    int64_t begin = op->plain[0].lo[0] - op->plain[0].lead;
+
+    for (int i = 0; i < task->access_count && cuda_task_axes(task) == 2; i++) {
+        const peal_schedule_array *array = &rank->schedule->array[task->access[i].array];
+        uint64_t bytes = peal_type_bytes(array->type);
+        if (!cuda_access_is_moved(rank->schedule, &task->access[i]))
+            continue;
+        if ((launch->view[i] + (uint64_t)begin * bytes) % (columns * bytes) != 0)
+            return false;
+        for (int k = 1; k < array->layout.stored.axis_count; k++)
+            if ((uint64_t)launch->stride[i][k - 1] % columns != 0)
+                return false;
+    }
+    return true;
+}
+
 static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame, bool partials,
                        bool plain)
 {
@@ -70,6 +93,7 @@ static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
     group->closed = plain; /* such a kernel sends nothing */
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
     fill_views(rank, op, frame, partials, group);
+    group->launch.aligned = plain && is_aligned(rank, op, &group->launch);
     return fill_arguments(rank, op, frame, &group->launch);
 }
 

@@ -37,7 +37,7 @@ typedef struct cuda_source {
     cuda_task_entry **task; /* by hosted rank and task */
     const char *text;       /* the translation unit */
     const char *plain;      /* that of the plain kernels; NULL: there are none */
-    bool is_wide;           /* offsets of an array with three axes need 64 bits */
+    bool is_wide;           /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */

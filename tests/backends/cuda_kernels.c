@@ -132,9 +132,12 @@ static void offsets_are_as_wide_as_needed(void **state)
         bool narrow;
     } cases[] = {{"[1000, 1000, 1000]", true},
                  {"[2140, 1000, 1000]", true},
-                 {"[2148, 1000, 1000]", false},
-                 {"[16, 16, 8388608]", false},
-                 {"[50000, 50000]", true}}; /* of two axes: 64 bits anyway */
+                 {"[4280, 1000, 1000]", true},
+                 {"[4300, 1000, 1000]", false},
+                 {"[16, 16, 8388608]", true},
+                 {"[16, 16, 16777216]", false},
+                 {"[60000, 60000]", true},
+                 {"[70000, 70000]", false}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char path[160], *text = NULL;
