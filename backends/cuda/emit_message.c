@@ -23,6 +23,7 @@ static bool emit_self_wait(cuda_rank *rank, cuda_op *op)
     if (write->epoch[latest % 2] != rank->plan->epoch ||
         cuda_lane_at(peer, write->lane)->stream == lane->stream)
         return true;
+    lane->chained = false;
     CUresult result =
         rank->plan->driver->cuStreamWaitEvent_(lane->stream, write->event[latest % 2], 0);
     return !result || cuda_broken(rank->plan, result, op, op->channel->edge);
@@ -36,6 +37,7 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
 
     if (!cuda_flush(rank, op->lane))
         return false;
+    lane->chained = false;
     if (waits)
         result = plan->driver->cuStreamWaitValue64_(lane->stream, op->word, value,
                                                     CU_STREAM_WAIT_VALUE_GEQ);
@@ -255,6 +257,7 @@ static bool copy_by_engine(cuda_rank *rank, cuda_op *op, const peal_walk_frame *
 
     if (!cuda_flush(rank, op->lane))
         return false;
+    lane->chained = false;
     for (int i = 0; i < op->pieces.count; i++) {
         const peal_device_piece *piece = &op->pieces.piece[i];
         CUdeviceptr from = cuda_base_address(rank, op, op->pieces.base[piece->source], frame) +

@@ -36,6 +36,8 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->send = CUDA_SEND_LAST;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
         out->lanes = (int)number;
+    else if (is_word(text, key, "early") && number >= 0 && number <= 1)
+        out->early = (int)number;
     else if (is_word(text, key, "fuse") && number >= 0)
         out->fuse_bytes = number;
     else if (is_word(text, key, "plain") && number >= 0)

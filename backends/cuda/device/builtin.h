@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32)
 {
     if (peal_is_stopped_(launch))
         return;
-    if (launch.wait_count > 0 && !peal_wait_(&launch, 0xffffffffu))
+    if (!peal_await_(launch, launch.wait_count > 0 ? 0xffffffffu : 0))
         return;
     if (launch.write_count > 0 && !peal_has_given_up_())
         peal_write_flags_(&launch);

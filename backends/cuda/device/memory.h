@@ -40,6 +40,16 @@ static __device__ __forceinline__ void peal_fence_gpu_()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
+/* A kernel that was launched while the one before it still ran goes on when that has ended and all
+ * that it stored can be seen; then its own successor may be launched. Else nothing. */
+static __device__ __forceinline__ void peal_follow_()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 static __device__ __forceinline__ unsigned long long peal_clock_()
 {
     unsigned long long now;

@@ -354,16 +354,26 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
 
 static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
 {
-    return launch.stop && *(volatile unsigned *)launch.stop != 0;
+    if (!launch.stop)
+        return false;
+    peal_follow_(); /* it is a kernel before that stops this one */
+    return *(volatile unsigned *)launch.stop != 0;
+}
+
+/* Waits for words, which other devices write, while the kernel before still runs; reads and stores
+ * nothing else before that has ended. False: the block is to end. */
+static __device__ __forceinline__ bool peal_await_(const peal_launch &launch, unsigned mask)
+{
+    bool ok = mask == 0 || peal_wait_(&launch, mask);
+    peal_follow_();
+    return ok;
 }
 
 /* Of kernels without tiles. False: the block is to end. */
 static __device__ __forceinline__ bool peal_enter_(const peal_launch &launch)
 {
-    if (peal_is_stopped_(launch))
-        return false;
-    unsigned mask = launch.box_count > 0 ? launch.box[0].waits : 0;
-    return mask == 0 || peal_wait_(&launch, mask);
+    return !peal_is_stopped_(launch) &&
+           peal_await_(launch, launch.box_count > 0 ? launch.box[0].waits : 0);
 }
 
 /* Of tasks: waits for what the block's box needs and says which tile is the block's. The box, or 0:
@@ -379,8 +389,10 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
            blockIdx.x - launch.box[index].first >= launch.box[index].blocks)
         index++;
     const peal_launch_box &box = launch.box[index];
-#ifndef PEAL_PLAIN
-    if (box.waits && !peal_wait_(&launch, box.waits))
+#ifdef PEAL_PLAIN
+    peal_follow_();
+#else
+    if (!peal_await_(launch, box.waits))
         return 0;
 #endif
     unsigned rest = blockIdx.x - box.first;

@@ -135,6 +135,9 @@ static void peal_fence_()
 static void peal_fence_gpu_()
 {
 }
+static void peal_follow_()
+{
+}
 static unsigned long long peal_clock_()
 {
     return device.clock;
