@@ -87,13 +87,14 @@ template <class type> struct peal_partial_ {
 #define PEAL_PICK_(peal_1_, peal_2_, peal_3_, peal_4_, peal_pick_, ...) peal_pick_
 #define PEAL_AT_1_(peal_array_, peal_1_)                                                           \
     peal_array_[(int64_t)(peal_1_)-peal_array_##_strides_.peal_begin_]
-/* The row before x, so that all of a thread's rows have one base. */
+/* The row before x, so that all of a thread's rows have one base; and few steps, since the compiler
+ * follows a pointer only so far back to what is `restrict`. */
 #define PEAL_AT_2_(peal_array_, peal_1_, peal_2_)                                                  \
     (peal_array_ + peal_array_##_strides_.peal_row_ +                                              \
      PEAL_STEP_(peal_array_, peal_2_, 1,                                                           \
                 peal_y_))[(PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0]]
 #define PEAL_AT_3_(peal_array_, peal_1_, peal_2_, peal_3_)                                         \
-    (peal_array_ + peal_array_##_strides_.peal_row_ + peal_array_##_strides_.peal_plane_ +         \
+    (peal_array_ + (peal_array_##_strides_.peal_row_ + peal_array_##_strides_.peal_plane_) +       \
      (PEAL_STEP_(peal_array_, peal_2_, 1, peal_y_) +                                               \
       PEAL_STEP_(peal_array_, peal_3_, 2,                                                          \
                  peal_z_)))[(PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0]]

@@ -24,7 +24,7 @@ enum {
     /* Rows of a thread, and how many of them are under way together. */
     PEAL_WHOLE_ROWS_2_ = PEAL_WHOLE_2_Y >> (8 - PEAL_WHOLE_ACROSS_2_),
     PEAL_WHOLE_ROWS_3_ = PEAL_WHOLE_3_Z,
-    PEAL_WHOLE_ONCE_3_ = 2
+    PEAL_WHOLE_ONCE_3_ = 4
 };
 static_assert(PEAL_THREADS_ == 1 << 8, "threads");
 static_assert(PEAL_WHOLE_COLUMNS << PEAL_WHOLE_ACROSS_2_ == PEAL_WHOLE_2_X, "tile");
