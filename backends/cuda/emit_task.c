@@ -88,6 +88,7 @@ static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
     group->task = op->task;
     group->instance = frame->instance;
     group->partials = partials;
+    group->plain = plain;
     group->launch.op = index;
     group->function = plain ? op->kernel->plain : partials ? op->kernel->full : op->kernel->bare;
     group->closed = plain; /* such a kernel sends nothing */
