@@ -1,5 +1,6 @@
-/* Calls of the user's kernels in trampolines. Plain kernels are called in two ways: with constants
- * where the tile is whole, and without (device/whole.h). */
+/* Calls of the user's kernels in trampolines: with constants where the tile is whole, and without
+ * (device/whole.h). What writes partials has both in all units: the same threads must have the same
+ * points. */
 #include "backends/cuda/call_source.h"
 
 #include "base/expression.h"
@@ -124,32 +125,47 @@ static void print_arguments(const peal_schedule_task *task, FILE *out)
     }
 }
 
-static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
-                       cuda_trampoline kind, bool whole, FILE *out)
+static bool has_partials(cuda_trampoline kind)
 {
-    const char *tile = whole ? "peal_whole_" : "peal_tile_";
+    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL;
+}
 
+static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
+                       cuda_trampoline kind, const char *tile, FILE *out)
+{
     fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
     for (int i = 0; i < task->access_count; i++)
-        print_view(schedule, &task->access[i], i, tile, kind == CUDA_TRAMPOLINE_PLAIN, out);
-    print_partials(schedule, task, kind == CUDA_TRAMPOLINE_FULL, out);
+        print_view(schedule, &task->access[i], i, tile, cuda_trampoline_is_plain(kind), out);
+    print_partials(schedule, task, has_partials(kind), out);
     print_arguments(task, out);
     fprintf(out, ");\n");
+}
+
+/* odd: the tile's first column is the second one of a pair. */
+static void print_whole(const peal_schedule *schedule, const peal_schedule_task *task,
+                        cuda_trampoline kind, int odd, FILE *out)
+{
+    int axes = cuda_task_axes(task);
+
+    fprintf(out,
+            "    if (peal_is_whole_<%d, %d>(peal_launch_, peal_tile_)) {\n"
+            "        const peal_tile peal_whole_ = peal_whole_of_<%d, %d>(peal_tile_);\n        ",
+            axes, odd, axes, odd);
+    print_call(schedule, task, kind, "peal_whole_", out);
+    fprintf(out, "    } else");
 }
 
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                      cuda_trampoline kind, FILE *out)
 {
     int axes = cuda_task_axes(task);
+    bool partials = has_partials(kind) && task->reduction_count > 0;
 
-    if (kind == CUDA_TRAMPOLINE_PLAIN && (axes == 2 || axes == 3)) {
-        fprintf(out,
-                "    if (peal_is_whole_<%d>(peal_launch_, peal_tile_)) {\n"
-                "        const peal_tile peal_whole_ = peal_whole_of_<%d>(peal_tile_);\n        ",
-                axes, axes);
-        print_call(schedule, task, kind, true, out);
-        fprintf(out, "    } else\n    ");
-    }
+    if ((partials || cuda_trampoline_is_plain(kind)) && (axes == 2 || axes == 3))
+        print_whole(schedule, task, kind, 0, out);
+    /* Free tiles begin where pairs do. */
+    if (partials && cuda_trampoline_is_plain(kind) && axes == 2)
+        print_whole(schedule, task, kind, 1, out);
     fprintf(out, "    ");
-    print_call(schedule, task, kind, false, out);
+    print_call(schedule, task, kind, "peal_tile_", out);
 }

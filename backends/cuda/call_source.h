@@ -4,14 +4,21 @@
 
 #include <peal/plugin/schedule.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
-/* With partials, or without; PLAIN: for the unit of plain kernels. */
+/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels. */
 typedef enum cuda_trampoline {
     CUDA_TRAMPOLINE_FULL,
     CUDA_TRAMPOLINE_BARE,
-    CUDA_TRAMPOLINE_PLAIN
+    CUDA_TRAMPOLINE_PLAIN_FULL,
+    CUDA_TRAMPOLINE_PLAIN_BARE
 } cuda_trampoline;
+
+static inline bool cuda_trampoline_is_plain(cuda_trampoline kind)
+{
+    return kind == CUDA_TRAMPOLINE_PLAIN_FULL || kind == CUDA_TRAMPOLINE_PLAIN_BARE;
+}
 
 int cuda_task_axes(const peal_schedule_task *task);
 

@@ -141,14 +141,14 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
                  "    const peal_launch_box *const peal_box_ = peal_enter_tile_(peal_launch_, "
                  "&peal_tile_);\n"
                  "    if (!peal_box_)\n        return;\n");
-    if (kind != CUDA_TRAMPOLINE_PLAIN) /* read early: it is on its way while the tile is run */
+    if (!cuda_trampoline_is_plain(kind)) /* read early: it is on its way while the tile is run */
         fprintf(out, "    const bool peal_gone_ = peal_box_->sends && peal_has_given_up_();\n");
     peal_status status = print_evaluation(p, out);
     fprintf(out,
             "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n",
             peal_kernel_parameters(signature), p->task->kernel);
     cuda_call_print(p->schedule, p->task, kind, out);
-    if (kind != CUDA_TRAMPOLINE_PLAIN)
+    if (!cuda_trampoline_is_plain(kind))
         fprintf(out, "    if (peal_box_->sends)\n        peal_send_tile_(peal_launch_, peal_box_, "
                      "peal_tile_, peal_gone_);\n");
     fprintf(out, "}\n");
@@ -177,7 +177,10 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     if (!status && p->task->reduction_count > 0)
         status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_BARE, &entry->bare);
     if (!status && p->task->mergeable)
-        status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN, &entry->plain);
+        status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_BARE, &entry->plain);
+    if (!status && p->task->mergeable && p->task->reduction_count > 0)
+        status =
+            print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
     set_shape(p->task, p->entry->threads);
     return status;
 }
@@ -290,8 +293,10 @@ static peal_status add_task(const task_printer *p)
     p->entry->entry = same;
     if (same == source->entry_count)
         source->entry[source->entry_count++] = found;
-    if (!source->entry[same].plain)
+    if (!source->entry[same].plain) {
         source->entry[same].plain = found.plain;
+        source->entry[same].plain_full = found.plain_full;
+    }
     return PEAL_STATUS_OK;
 }
 
@@ -372,6 +377,14 @@ static void print_unit(cuda_source *source)
     source->text = close_text(source->arena, out, &text);
 }
 
+static void print_plain_entry(const char *name, int index, const char *text, FILE *out)
+{
+    fprintf(out,
+            "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
+            "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) %s_%d%s",
+            index, name, index, text);
+}
+
 /* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
  * means something else there. */
 static void print_plain_unit(cuda_source *source)
@@ -392,12 +405,12 @@ static void print_plain_unit(cuda_source *source)
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
-    for (int i = 0; i < source->entry_count; i++)
+    for (int i = 0; i < source->entry_count; i++) {
         if (source->entry[i].plain)
-            fprintf(out,
-                    "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
-                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) peal_plain_%d%s",
-                    i, i, source->entry[i].plain);
+            print_plain_entry("peal_plain", i, source->entry[i].plain, out);
+        if (source->entry[i].plain_full)
+            print_plain_entry("peal_plain_full", i, source->entry[i].plain_full, out);
+    }
     source->plain = close_text(source->arena, out, &text);
 }
 

@@ -7,7 +7,7 @@
  * With PEAL_PLAIN the same words make kernels that wait for nothing and send nothing: what they
  * read was complete before they began and nobody writes it while they run. There the arrays of a
  * call are `restrict`, so that the compiler may start the loads of neighbouring rows together and
- * keep them in registers. Such kernels have no reductions.
+ * keep them in registers.
  */
 #ifndef PEAL_KERNEL_H
 #define PEAL_KERNEL_H
@@ -54,6 +54,7 @@ typedef struct peal_tile {
     int64_t index;
     int64_t count;
     int peal_whole_; /* number of axes of a whole tile (loops.h); 0: it is none */
+    int peal_odd_;   /* its first column is the second one of a pair in memory */
     int peal_at_[3]; /* the first point of this thread in it */
 } peal_tile;
 

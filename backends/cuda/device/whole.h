@@ -6,12 +6,13 @@
 #ifndef PEAL_DEVICE_WHOLE_H
 #define PEAL_DEVICE_WHOLE_H
 
-template <int axes>
+/* True: the tile is a whole one of so many axes, and, if plain, its pairs are where `odd` says. */
+template <int axes, int odd>
 static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
                                                       const peal_tile &tile)
 {
 #ifdef PEAL_PLAIN
-    if (!launch.aligned)
+    if (launch.aligned != (odd ? PEAL_ALIGNED_ODD : PEAL_ALIGNED))
         return false;
 #else
     (void)launch;
@@ -22,13 +23,14 @@ static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
 }
 
 /* The same tile with constant extents, and this thread's place in it. */
-template <int axes>
+template <int axes, int odd>
 static __device__ __forceinline__ peal_tile peal_whole_of_(const peal_tile &tile)
 {
     const int thread = peal_thread_(), rest = thread >> PEAL_WHOLE_ACROSS_3_;
     peal_tile whole = tile;
 
     whole.peal_whole_ = axes;
+    whole.peal_odd_ = odd;
     if (axes == 2) {
         whole.hi[0] = tile.lo[0] + PEAL_WHOLE_2_X;
         whole.hi[1] = tile.lo[1] + PEAL_WHOLE_2_Y;
@@ -79,7 +81,9 @@ static __device__ __forceinline__ peal_strides_ peal_moved_strides_(const peal_l
     for (int k = 0; k < 3; k++)
         strides.peal_at_[k] = tile.peal_whole_ ? tile.peal_at_[k] : tile.lo[k];
     strides.peal_row_ =
-        (beyond + strides.peal_at_[0] + strides.peal_at_[1] * strides.peal_y_) & mask;
+        ((beyond - tile.peal_odd_ + strides.peal_at_[0] + strides.peal_at_[1] * strides.peal_y_) &
+         mask) +
+        tile.peal_odd_;
     strides.peal_plane_ = (strides.peal_at_[2] * strides.peal_z_) & mask;
     strides.peal_y_ &= mask;
     strides.peal_z_ &= mask;
