@@ -6,6 +6,8 @@
 
 #include "start.h"
 
+#include "partials.h"
+
 extern "C" void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin,
                              peal_launch_box *box);
 
@@ -132,7 +134,7 @@ static long long check_boxes(kernel_function *kernel, int axes)
     for (int k = 0; k < 3; k++)
         launch.stride[0][k] = r.stride[k];
     launch.argument[0].real = 1;
-    launch.aligned = axes == 3 || is_aligned(launch);
+    launch.aligned = axes == 3 || is_aligned(launch) ? PEAL_ALIGNED : PEAL_UNALIGNED;
     start(kernel, (unsigned)blocks, 256, launch);
     for (long long i = 0; i < r.points; i++) {
         int point[3] = {r.lo[0] + (int)(i % r.n[0]), r.lo[1] + (int)(i / r.n[0] % r.n[1]),
@@ -143,8 +145,13 @@ static long long check_boxes(kernel_function *kernel, int axes)
     return points_of_whole(launch, axes);
 }
 
-int main()
+int main(int argc, char **argv)
 {
+    (void)argv;
+    if (argc > 1) {
+        print_all_partials(peal_plain_full_3, peal_plain_full_5);
+        return 0;
+    }
     long long whole[4] = {};
 
     for (int i = 0; i < 40; i++) {
