@@ -169,9 +169,20 @@ static void set_shape(const peal_schedule_task *task, int threads[3])
     memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
 }
 
+/* A thread has few registers' worth of points in a whole tile. */
+static bool is_light(const task_printer *p)
+{
+    bool light = cuda_task_axes(p->task) == 2 && p->task->access_count <= 2;
+
+    for (int i = 0; i < p->task->access_count; i++)
+        light &= peal_type_bytes(p->schedule->array[p->task->access[i].array].type) <= 4;
+    return light;
+}
+
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
     entry->is_users = true;
+    entry->is_light = is_light(p);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
     peal_status status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_FULL, &entry->text);
     if (!status && p->task->reduction_count > 0)
@@ -377,12 +388,13 @@ static void print_unit(cuda_source *source)
     source->text = close_text(source->arena, out, &text);
 }
 
-static void print_plain_entry(const char *name, int index, const char *text, FILE *out)
+static void print_plain_entry(const char *name, int index, const char *blocks, const char *text,
+                              FILE *out)
 {
     fprintf(out,
             "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
-            "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) %s_%d%s",
-            index, name, index, text);
+            "__launch_bounds__(PEAL_THREADS_, %s) %s_%d%s",
+            index, blocks, name, index, text);
 }
 
 /* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
@@ -406,10 +418,12 @@ static void print_plain_unit(cuda_source *source)
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
     for (int i = 0; i < source->entry_count; i++) {
-        if (source->entry[i].plain)
-            print_plain_entry("peal_plain", i, source->entry[i].plain, out);
-        if (source->entry[i].plain_full)
-            print_plain_entry("peal_plain_full", i, source->entry[i].plain_full, out);
+        const cuda_entry *entry = &source->entry[i];
+        const char *blocks = entry->is_light ? "PEAL_LIGHT_BLOCKS_" : "PEAL_BLOCKS_";
+        if (entry->plain)
+            print_plain_entry("peal_plain", i, "PEAL_BLOCKS_", entry->plain, out);
+        if (entry->plain_full)
+            print_plain_entry("peal_plain_full", i, blocks, entry->plain_full, out);
     }
     source->plain = close_text(source->arena, out, &text);
 }

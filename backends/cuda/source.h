@@ -14,7 +14,7 @@ typedef struct cuda_entry {
     const char *plain_full; /* peal_plain_full_N: the same with partials; NULL: none */
     const char *signature;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
-    bool is_users;
+    bool is_users, is_light;
     bool is_reported;
 } cuda_entry;
 
