@@ -66,9 +66,11 @@ static bool choose_blocks(const peal_compilation *c, const peal_task_statement *
         int64_t length = t->box.hi[k] - t->box.lo[k], extent = tile_of_block[axes][k];
         if (k == last)
             extent = slab_of(extent, length, points);
-        extent = round_up(extent < length ? extent : length, multiple[k]);
-        t->extent[k] = extent > 0 ? extent : multiple[k];
-        t->count[k] = peal_ceil_divide(length, t->extent[k]);
+        set_extent(t, k, extent, multiple[k]);
+        if (extent == tile_of_block[axes][k] && extent <= length && extent % multiple[k] == 0) {
+            t->extent[k] = extent;
+            t->count[k] = peal_ceil_divide(length, extent);
+        }
         points *= t->extent[k];
     }
     return true;
