@@ -13,11 +13,13 @@ typedef struct peal_bound_rank {
     const peal_schedule *schedule;
     peal_storage segment;
     unsigned char **peer_segment; /* by index of schedule->peer */
+    peal_storage mailbox;         /* on PEAL_PATH_STAGED, if other processes send to the rank */
+    unsigned char **peer_mailbox; /* by index of schedule->peer */
 } peal_bound_rank;
 
 typedef struct peal_imported {
     int rank;
-    peal_storage segment;
+    peal_storage segment; /* or mailbox */
 } peal_imported;
 
 typedef struct peal_binding {

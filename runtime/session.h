@@ -42,6 +42,7 @@ struct peal_session {
     const char *device_reason;
     bool device_tried;
     peal_device_identity *neighbours; /* devices by process, once a plan has compared them */
+    struct peal_ladder *ladder;       /* runtime/ladder.c; NULL: nothing was asked */
     bool joined;                      /* the board is there in all processes */
     peal_log_level log_level;
     FILE *log;

@@ -22,9 +22,11 @@ static struct {
 static char fail_name[64];
 static int fail_at, fail_seen;
 
-static const char *const kind_names[STANDIN_KINDS] = {"context", "memory",  "pinned",    "handle",
-                                                      "range",   "mapping", "stream",    "event",
-                                                      "module",  "graph",   "executable"};
+static const char *const kind_names[STANDIN_KINDS] = {"context",   "memory",     "pinned",
+                                                      "handle",    "range",      "mapping",
+                                                      "stream",    "event",      "module",
+                                                      "graph",     "executable", "opened",
+                                                      "registered"};
 
 __attribute__((constructor)) static void begin(void)
 {
