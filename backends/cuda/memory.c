@@ -259,6 +259,27 @@ static peal_status no_memory(peal_diagnostics *diagnostics)
     return peal_report(diagnostics, PEAL_E367, nowhere, NULL, "no memory");
 }
 
+/* Whether other processes have it open: freeing it would pull it from under them. */
+static bool is_held(const cuda_block *block)
+{
+    return block->kind == BY_IPC && block->note &&
+           atomic_load_explicit(&block->note->users, memory_order_acquire) > 0;
+}
+
+/* What nobody has open any more; all: whoever has it open is gone, or the job is over. */
+static void free_held(peal_device *device, bool all)
+{
+    for (cuda_block **at = &device->held; *at;) {
+        cuda_block *block = *at;
+        if (is_held(block) && !all) {
+            at = &block->next;
+            continue;
+        }
+        *at = block->next;
+        destroy_block(device, block);
+    }
+}
+
 static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, peal_path path,
                             peal_diagnostics *diagnostics, peal_device_memory *out)
 {
@@ -279,6 +300,7 @@ static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, 
     if (!block)
         return no_memory(diagnostics);
     CUcontext previous = cuda_enter(device);
+    free_held(device, false);
     CUresult result = kind == PINNED      ? create_pinned(device, block, bytes, &call)
                       : kind == BY_HANDLE ? create_by_handle(device, shared, block, bytes, &call)
                       : kind == BY_IPC    ? create_by_ipc(device, block, bytes, &call)
@@ -375,27 +397,6 @@ static peal_status register_host(peal_device *device, void *memory, int64_t byte
 }
 
 /* ---- giving back ---- */
-
-/* Whether other processes have it open: freeing it would pull it from under them. */
-static bool is_held(const cuda_block *block)
-{
-    return block->kind == BY_IPC && block->note &&
-           atomic_load_explicit(&block->note->users, memory_order_acquire) > 0;
-}
-
-/* What nobody has open any more; all: whoever has it open is gone, or the job is over. */
-static void free_held(peal_device *device, bool all)
-{
-    for (cuda_block **at = &device->held; *at;) {
-        cuda_block *block = *at;
-        if (is_held(block) && !all) {
-            at = &block->next;
-            continue;
-        }
-        *at = block->next;
-        destroy_block(device, block);
-    }
-}
 
 void cuda_memory_close(peal_device *device)
 {
