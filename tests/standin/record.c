@@ -1,8 +1,8 @@
 /* The record: a line a call into the file that STANDIN_RECORD names, and at exit a line
  * "left KIND COUNT" for each kind of thing that was not given back.
  *
- * STANDIN_FAIL=NAME:N makes the N-th call (from 1) of NAME fail, in every process; NAME:N@P only in
- * process P of a job. */
+ * STANDIN_FAIL=NAME:N makes the N-th call (from 1; -1: each) of NAME fail, in every process;
+ * NAME:N@P only in process P of a job. */
 #define _GNU_SOURCE
 #include "tests/standin/record.h"
 
@@ -68,7 +68,7 @@ int standin_call(const char *call)
         *version = 0;
     pthread_mutex_lock(&lock);
     if (fail_at && !strcmp(name, fail_name))
-        fails = ++fail_seen == fail_at;
+        fails = ++fail_seen == fail_at || fail_at < 0;
     if (record)
         fprintf(record, "%s%s\n", name, fails ? " fails" : "");
     pthread_mutex_unlock(&lock);

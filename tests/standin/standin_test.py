@@ -5,6 +5,7 @@
 #   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB: folders with the stand-in of a new and of an old driver, programs
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -251,6 +252,24 @@ class Kernels(unittest.TestCase):
                 self.assertEqual(record.count("cuLaunchKernel"), number - (call == "cuLaunchKernel"))
                 self.assertEqual(left(record), set())
 
+    def test_no_compiler(self):
+        """A library of NVRTC's name that has nothing of it."""
+        folder = tempfile.mkdtemp(dir=FOLDER.name)
+        shutil.copy(os.path.join(NEW, "libcuda.so.1"), os.path.join(folder, "libnvrtc.so.13"))
+        code, err, record = self.heat(folder=f"{folder}:{NEW}")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"NVRTC is too old: it has no nvrtc\w+ \[E640\]")
+        self.assertEqual(left(record), set())
+
+    def test_kernels_that_the_driver_refuses(self):
+        """Those of the cache are compiled anew first."""
+        self.heat()
+        code, err, record = self.heat(STANDIN_FAIL="cuModuleLoadData:-1")
+        self.assertEqual(code, 7)
+        self.assertRegex(err, r"cannot load .*\[E642\]")
+        self.assertEqual(record.count("cuModuleLoadData fails"), 2)
+        self.assertEqual(left(record), set())
+
     def test_every_failing_call(self):
         """Whatever fails while a plan is made or run, everything else is given back."""
         seen = {}
@@ -286,9 +305,11 @@ class Application(unittest.TestCase):
         self.assertEqual(out["forced serial function"][0][2], out["host"][0][2])
         self.assertEqual(backends["verify lent"], ["host", "ok"])
         for name, status, message in (
-                ("forced sync function", "environment", "task 'add' is a function of the host"),
+                ("forced sync function", "environment",
+                 "task 'add' is a function of the host, which a GPU cannot run [E385]"),
                 ("forced lent", "usage", "'u' has lent memory that the cuda backend cannot use: it is ordinary host"),
                 ("unknown", "usage", "there is no backend 'gpu'"),
+                ("unknown transport", "usage", "there is no transport 'ipc' [E389]"),
                 ("fused", "environment", "mode fused cannot run: on a GPU it comes with the fused kernel")):
             self.assertEqual(backends[name][0], "none", name)
             self.assertIn(status, backends[name][1])
