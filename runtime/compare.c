@@ -11,7 +11,7 @@ enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16, LANES = 2 };
 /* What a process is about to do. */
 typedef struct claim {
     int32_t status;
-    int32_t ranks, threads;
+    int32_t ranks, threads, next_key;
     int32_t verify, check_footprints;
     int32_t accelerated; /* chose a backend with devices, and has one */
     char mode[NAME_BYTES], backend[NAME_BYTES], transport[NAME_BYTES]; /* as asked for */
@@ -26,6 +26,7 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
         .status = (int32_t)mine,
         .ranks = plan->machine.ranks,
         .threads = plan->machine.workers,
+        .next_key = plan->session->next_key,
         .verify = plan->options.verify,
         .check_footprints = plan->options.check_footprints,
         .graph_hash = plan->data ? plan->data->hash : 0,
@@ -264,6 +265,9 @@ peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from)
         status = peal_session_status(session) ? peal_session_cause(session) : status;
     else
         status = judge(plan, mine, all, processes);
+    for (int p = 0; p < processes; p++)
+        if (all[p].next_key > session->next_key)
+            session->next_key = all[p].next_key;
     free(all);
     return status ? status : settle_path(plan);
 }

@@ -120,7 +120,7 @@ static peal_status schedule(peal_exchange *exchange)
 /* What a process is about to do. */
 typedef struct claim {
     uint64_t hash;
-    int32_t ranks, accelerated;
+    int32_t ranks, accelerated, next_key;
     char transport[16]; /* as asked for */
     peal_device_identity device;
 } claim;
@@ -182,6 +182,7 @@ static peal_status compare(peal_exchange *exchange)
     int processes = session->identity.processes, from = mark(session);
     claim own = {.hash = exchange->hash,
                  .ranks = exchange->machine.ranks,
+                 .next_key = session->next_key,
                  .accelerated = exchange->backend != NULL};
     snprintf(own.transport, sizeof(own.transport), "%s",
              exchange->transport ? exchange->transport : "auto");
@@ -196,6 +197,9 @@ static peal_status compare(peal_exchange *exchange)
         free(all);
         return peal_session_fail(session, status, from);
     }
+    for (int p = 0; p < processes; p++)
+        if (all[p].next_key > session->next_key)
+            session->next_key = all[p].next_key;
     status = judge(exchange, all);
     if (!status)
         status = keep_devices(exchange, all);

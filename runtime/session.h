@@ -35,7 +35,8 @@ struct peal_session {
     peal_bootstrap_identity identity;
     _Atomic int abort_word; /* a peal_status: the first cause */
     int64_t deadline_ns;
-    int next_key;       /* of published segments; the same in all processes */
+    int next_key; /* of published segments; the same in all processes from a compile's claims on:
+                     some may have failed earlier than others before */
     peal_segment board; /* a peal_meeting_seat a process */
     uint64_t round;
     peal_device *device; /* runtime/device.c */

@@ -6,6 +6,8 @@ import re
 import signal
 import time
 
+import jobs
+
 SIGNALS = ("fused", "kernel", "memop")
 
 
@@ -98,6 +100,21 @@ def missing_signals(machine, report, _options):
 def first_message(outcome):
     lines = [line for line in outcome.err.splitlines() if "rank" in line and not line.startswith("process ")]
     return f"{outcome.seconds:.1f} s, {lines[0].strip()[:200]}" if lines else f"{outcome.seconds:.1f} s"
+
+
+def failing_expressions(machine, report, _options):
+    """An expression that reads a buffer is evaluated by the GPU, and divides by 0 there."""
+    if machine.backend != "cuda":
+        report.add("skipped", "an expression that fails", "the host says it in other words")
+        return
+    for mode in ("sync", "stream", "graph"):
+        words = [machine.peal, "run", machine.specs / "divide.yaml", "--backend", machine.backend, "--mode", mode]
+        outcome = jobs.execute(words, machine.env, min(40, machine.clock.left()))
+        wrong = ended_well(machine, outcome, 20, [r"step 3: an expression of .* divided by zero .*\[E662\]"])
+        if outcome.code != 3 and not wrong:
+            wrong = f"exit code {outcome.code}, not 3"
+        report.check(not wrong, f"an expression that fails, {mode}", wrong or outcome.err.splitlines()[0][:200])
+    is_usable(machine, report, 1, "an expression that failed")
 
 
 def endless_kernel(machine, report, _options):

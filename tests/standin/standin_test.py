@@ -270,6 +270,19 @@ class Kernels(unittest.TestCase):
         self.assertEqual(record.count("cuModuleLoadData fails"), 2)
         self.assertEqual(left(record), set())
 
+    def test_more_tiles_than_a_grid_has_blocks(self):
+        folder = tempfile.mkdtemp(dir=FOLDER.name)
+        with open(os.path.join(folder, "many.yaml"), "w", encoding="ascii") as spec:
+            spec.write("peal: 1\nname: many\nkernels: many.c\nrepeat: 1\nstep:\n"
+                       "  - {task: look, box: [[0, 65536], [0, 65536]], tile: [1, 1]}\n")
+        with open(os.path.join(folder, "many.c"), "w", encoding="ascii") as kernels:
+            kernels.write("PEAL_KERNEL(look)(peal_tile t)\n{\n    (void)t;\n}\n")
+        env, path = with_driver(XDG_CACHE_HOME=self.cache)
+        code, _, err = common.peal("run", folder, "--backend", "cuda", "--mode", "stream", env=env)
+        self.assertEqual(code, 3)
+        self.assertRegex(err, r"many.yaml:6:5: .*`look` has 4294967296 tiles on rank 0, a grid at most \d+ \[E644\]")
+        self.assertEqual(left(lines_of(path)), set())
+
     def test_every_failing_call(self):
         """Whatever fails while a plan is made or run, everything else is given back."""
         seen = {}
