@@ -372,6 +372,20 @@ class Embedded(unittest.TestCase):
             self.assertEqual(others.count("app3 cuStreamWaitEvent"), 1)
             self.assertEqual(left(record), set())
 
+    def test_exchange_by_each_transport(self):
+        """Two processes, which a launcher starts."""
+        if not shutil.which("mpirun"):
+            self.skipTest("no mpirun")
+        for lacks, taken in (("none", "p2p:vmm"), ("vmm", "p2p:ipc"), ("peer", "shm")):
+            env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, devices=2, STANDIN_LACKS=lacks)
+            done = subprocess.run([*common.mpirun(2), EMBED_JOB, "exchange"], env=env, capture_output=True, text=True,
+                                  check=False, timeout=common.HARD_LIMIT)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(done.stdout.count(f"2 messages, 16 bytes by {taken}, "), 2, done.stdout)
+            self.assertEqual(done.stdout.count("destroy: ok"), 2, done.stdout)
+            record = lines_of(path)
+            self.assertEqual((bad(record), left(record)), ([], set()))
+
     def test_memory_decides(self):
         out, record, _ = self.job("memory")
         self.assertIn("ordinary: ok\nexchange of 1 field, 1 rank", out)
