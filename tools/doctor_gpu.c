@@ -165,12 +165,10 @@ static void look_at_transports(int count, int all, peal_findings *out)
     peal_device *device[MOST_DEVICES] = {NULL};
     const char *reason = NULL;
     int opened = 0;
-    while (opened < count && !reason) {
-        const peal_device_request request = {.size = sizeof(request),
-                                             .local_process = opened,
-                                             .local_processes = all};
+    peal_device_request request = {.size = sizeof(request), .local_processes = all};
+    for (; opened < count && !reason; opened += !reason) {
+        request.local_process = opened;
         reason = backend->open(&request, &device[opened]);
-        opened += !reason;
     }
     if (reason)
         findings_add(out, "paths", FINDING_OFF, "GPU %d cannot be opened: %s", opened, reason);
