@@ -263,7 +263,7 @@ int64_t peal_binding_bytes(const peal_binding *binding)
 {
     int64_t bytes = 0;
     for (int i = 0; i < binding->count; i++)
-        bytes += binding->rank[i].segment.bytes;
+        bytes += binding->rank[i].segment.bytes + binding->rank[i].mailbox.bytes;
     return bytes;
 }
 

@@ -50,7 +50,7 @@ peal_status peal_binding_attach(peal_binding *binding);
 /* NULL and zeroed bindings are fine. */
 void peal_binding_release(peal_binding *binding);
 
-/* Bytes of the segments here. */
+/* Bytes of the segments and mailboxes here. */
 int64_t peal_binding_bytes(const peal_binding *binding);
 /* First byte of `stored` of storage `storage` of hosted rank `index`: an address of the device, if
  * the binding is on one. */
