@@ -30,7 +30,7 @@ peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagno
 
 static void keep_reason(const peal_diagnostics *found, char *reason)
 {
-    bool any = peal_diagnostics_count(found) > 0;
+    bool any = found && peal_diagnostics_count(found) > 0;
     snprintf(reason, PEAL_REASON_BYTES, "%s",
              any ? peal_diagnostics_at(found, 0)->message : "no memory");
 }

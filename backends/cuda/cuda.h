@@ -51,7 +51,7 @@ peal_status cuda_not_followed(peal_diagnostics *diagnostics, const peal_device *
 
 /* memory.c */
 extern const peal_memory_ops cuda_memory;
-/* Frees what other processes have kept open. */
+/* Frees what other processes have kept open; waits a moment for them. */
 void cuda_memory_close(peal_device *device);
 
 /* An executor of sync, stream and graph. */

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const peal_source nowhere = {0};
@@ -25,7 +26,7 @@ typedef enum memory_kind {
     REGISTERED, /* the host's own memory */
 } memory_kind;
 
-enum { IPC_GRAIN = 2 << 20 };
+enum { IPC_GRAIN = 2 << 20, PATIENCE_MS = 500 };
 
 /* How far an allocation has come: what release undoes. */
 typedef struct cuda_block {
@@ -398,9 +399,17 @@ static peal_status register_host(peal_device *device, void *memory, int64_t byte
 
 /* ---- giving back ---- */
 
+/* After an abort the others are still on their way out; a dead one never closes what it has open.
+ */
 void cuda_memory_close(peal_device *device)
 {
+    const struct timespec moment = {0, 1000000};
     CUcontext previous = cuda_enter(device);
+    for (int i = 0; device->held && i < PATIENCE_MS; i++) {
+        free_held(device, false);
+        if (device->held)
+            nanosleep(&moment, NULL);
+    }
     free_held(device, true);
     cuda_leave(device, previous);
 }
