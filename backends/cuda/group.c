@@ -68,8 +68,10 @@ static void number_blocks(cuda_group *group)
     for (int b = 0; b < launch->box_count; b++) {
         launch->box[b].first = group->blocks;
         group->blocks += launch->box[b].blocks;
+        launch->box[b].bit = 1u << b;
         launch->senders += launch->box[b].sends ? launch->box[b].blocks : 0;
     }
+    cuda_mirror_flags(group);
 }
 
 static void shape_copy(cuda_group *group)
@@ -83,10 +85,41 @@ static void shape_copy(cuda_group *group)
     launch->senders = group->blocks;
 }
 
-static bool launch_group(cuda_rank *rank, cuda_lane *lane)
+/* Only where nothing else uses the device that the kernel before could wait for: blocks of both
+ * are resident at a time. */
+static bool starts_early(const cuda_plan *plan, const cuda_lane *lane)
+{
+    return plan->capturing && lane->chained && plan->lowering.early && plan->device->major >= 9 &&
+           plan->rank_count == 1 && plan->rank[0].lanes == 1;
+}
+
+static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group *group)
+{
+    void *parameter[] = {&group->launch};
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    CUlaunchConfig config = {.gridDimX = group->blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = (unsigned)group->threads[0],
+                             .blockDimY = (unsigned)group->threads[1],
+                             .blockDimZ = (unsigned)group->threads[2],
+                             .hStream = lane->stream,
+                             .attrs = &early,
+                             .numAttrs = 1};
+
+    early.value.programmaticStreamSerializationAllowed = 1;
+    if (starts_early(plan, lane))
+        return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
+    lane->chained = true;
+    return plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
+                                         (unsigned)group->threads[0], (unsigned)group->threads[1],
+                                         (unsigned)group->threads[2], 0, lane->stream, parameter,
+                                         NULL);
+}
+
+static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
     cuda_plan *plan = rank->plan;
-    cuda_group *group = &lane->group;
     peal_launch *launch = &group->launch;
 
     cover_waits(group);
@@ -101,26 +134,18 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane)
         group->threads[1] = group->threads[2] = group->blocks = 1;
     }
     launch->arrived = lane->arrived;
-    void *parameter[] = {launch};
-    CUresult result =
-        plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
-                                      (unsigned)group->threads[0], (unsigned)group->threads[1],
-                                      (unsigned)group->threads[2], 0, lane->stream, parameter,
-                                      NULL);
+    CUresult result = start_kernel(plan, lane, group);
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);
     return cuda_mark(rank, lane, launch->op);
 }
 
-bool cuda_flush(cuda_rank *rank, int number)
+static bool flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
-    cuda_lane *lane = cuda_lane_at(rank, number);
-    cuda_group *group = &lane->group;
-
     if (group->kind == CUDA_GROUP_NONE)
         return true;
-    bool ok = launch_group(rank, lane);
+    bool ok = launch_group(rank, lane, group);
     for (int i = 0; i < group->op_count; i++) {
         rank->place[group->op[i]] = 0;
         ok = ok && publish(rank, lane, group->op[i], group->op_instance[i]);
@@ -130,12 +155,65 @@ bool cuda_flush(cuda_rank *rank, int number)
     return ok;
 }
 
+bool cuda_flush(cuda_rank *rank, int number)
+{
+    cuda_lane *lane = cuda_lane_at(rank, number);
+    return flush_group(rank, lane, &lane->group);
+}
+
 bool cuda_flush_all(cuda_rank *rank)
 {
     bool ok = true;
-    for (int l = 0; l < rank->lanes && ok; l++)
-        ok = cuda_flush(rank, l);
+    for (int l = 0; l < rank->lanes && ok; l++) {
+        cuda_lane *lane = cuda_lane_at(rank, l);
+        /* In the walk's order. */
+        ok = flush_group(rank, lane, &lane->held) && flush_group(rank, lane, &lane->group);
+    }
     return ok;
+}
+
+/* ---- putting off ---- */
+
+/* A group that waits for messages, and whose results nothing may need for a while, is put onto its
+ * lane behind what comes next: the messages are there by then. Nobody waits for what it writes:
+ * those are credits of channels with two slots or more, which a peer asks for when it sends the
+ * message after the next one; this rank puts the group onto the lane before it receives that one,
+ * and what comes between depends on earlier messages only. */
+bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
+{
+    cuda_group *group = &lane->group, held = lane->held;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        bool is_message = op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WRITE;
+        if (rank->lanes > 1 || rank->plan->synchronous || rank->plan->embedding ||
+            (is_message && rank->schedule->channel[op->channel].slots < 2) ||
+            (op->kind == PEAL_OP_WRITE && !op->credit))
+            return cuda_flush(rank, (int)(lane - rank->lane));
+    }
+    if (!flush_group(rank, lane, &lane->held))
+        return false;
+    lane->held = *group;
+    *group = held;
+    for (int i = 0; i < lane->held.op_count; i++)
+        rank->place[lane->held.op[i]] = CUDA_HELD;
+    return true;
+}
+
+/* Before op `index` is put onto a lane: a group that was put off and that it depends on comes
+ * first, behind the group before. */
+bool cuda_release_held(cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    cuda_lane *lane = cuda_lane_at(rank, 0);
+    bool needed = rank->place[index] == CUDA_HELD;
+
+    if (lane->held.kind == CUDA_GROUP_NONE)
+        return true;
+    for (int i = 0; i < op->dependence_count && !needed; i++)
+        needed = rank->place[op->dependence[i].op] == CUDA_HELD;
+    return !needed ||
+           (flush_group(rank, lane, &lane->group) && flush_group(rank, lane, &lane->held));
 }
 
 /* An empty group, ready for waits. */
@@ -163,6 +241,8 @@ cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
     group->copy_bytes = 0;
     group->closed = false;
     group->task = NULL;
+    group->written_count = 0;
+    group->can_add = true;
     return group;
 }
 
@@ -192,6 +272,7 @@ static bool wait_for_lane(cuda_rank *rank, cuda_lane *lane, int other, uint64_t 
     /* A graph begins when everything before it is done. */
     if (op->epoch[instance % 2] != plan->epoch)
         return true;
+    lane->chained = false;
     CUresult result = plan->driver->cuStreamWaitEvent_(lane->stream, op->event[instance % 2], 0);
     return !result || cuda_broken(plan, result, op, "an event");
 }
@@ -240,8 +321,23 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
             *waits |= group->op_bits[place - 1];
         else if (rank->schedule->op[other].kind == PEAL_OP_LAUNCH)
             *boxes |= group->op_bits[place - 1];
-        else
+        else {
+            *boxes |= group->op_bits[place - 1]; /* that copy the message themselves */
             ok = false;
+        }
     }
     return ok;
+}
+
+unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,
+                           peal_op_kind kind)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind == kind && op->channel == rank->op[index].source->channel && op->channel >= 0)
+            bits |= group->op_bits[i];
+    }
+    return bits;
 }

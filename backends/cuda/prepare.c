@@ -65,6 +65,7 @@ static peal_status prepare_tasks(cuda_rank *rank)
         for (int i = 0; i < source->argument_count && !status; i++)
             status = peal_walk_value_prepare(rank->program, source->argument[i], diagnostics,
                                              &task->argument[i]);
+        task->mirrored = cuda_mirror_accesses(source);
         if (!status && (source->cuda_function || source->enqueue))
             status = cuda_call_check(rank, source, task);
     }
@@ -200,6 +201,8 @@ static void prepare_copy(cuda_rank *rank, const peal_op *op, cuda_op *out)
     for (int i = 0; i < count; i++)
         if (op->copy != PEAL_COPY_UNPACK || !piece[i].direct)
             prepare_piece(rank, out, &piece[i]);
+    if (op->copy != PEAL_COPY_UNPACK)
+        cuda_mirrors_prepare(rank, out);
 }
 
 /* ---- words ---- */
@@ -222,6 +225,32 @@ static CUdeviceptr place_of(const cuda_rank *rank, const peal_channel *channel, 
                   : address_of(bound->peer_segment[channel->peer_index]) + (uint64_t)offset;
 }
 
+/* Whether kernels of this device may add to the word: it is in memory of this device, or of one
+ * that takes part in its atomic operations. */
+static bool can_add_to(const cuda_rank *rank, const peal_channel *channel, CUdeviceptr word)
+{
+    const cuda_plan *plan = rank->plan;
+    const peal_cuda_driver *driver = plan->driver;
+    int ordinal = -1, can = 0;
+    CUdevice other;
+
+    /* What was opened by IPC may count as this device's. */
+    if (channel->transport == PEAL_TRANSPORT_SHM ||
+        (channel->transport == PEAL_TRANSPORT_P2P &&
+         rank->schedule->machine->path == PEAL_PATH_IPC))
+        return false;
+    /* Memory of the host has an ordinal, too. */
+    unsigned type = 0;
+    if (driver->cuPointerGetAttribute_(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ||
+        driver->cuPointerGetAttribute_(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, word) ||
+        type != CU_MEMORYTYPE_DEVICE || ordinal < 0 || driver->cuDeviceGet_(&other, ordinal))
+        return false;
+    return other == plan->device->device ||
+           (!driver->cuDeviceGetP2PAttribute_(&can, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                              plan->device->device, other) &&
+            can);
+}
+
 /* Flags lie in the receiver's segment, credits in the sender's. */
 static void prepare_words(cuda_rank *rank, const peal_op *op, cuda_op *out)
 {
@@ -231,6 +260,7 @@ static void prepare_words(cuda_rank *rank, const peal_op *op, cuda_op *out)
     if (channel->staging_bytes > 0)
         out->staging = place_of(rank, channel, channel->outgoing, channel->staging_offset);
     out->word = place_of(rank, channel, op->kind != PEAL_OP_WAIT, offset);
+    out->can_add = op->kind == PEAL_OP_WRITE && can_add_to(rank, channel, out->word);
 }
 
 static cuda_rank *hosted(const cuda_plan *plan, int number)
@@ -398,6 +428,10 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
         rank->lane[l].group.op_bits =
             PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+        cuda_group *held = &rank->lane[l].held;
+        held->op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+        held->op_instance = PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
+        held->op_bits = PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
         rank->lane[l].note = PEAL_ARENA_ARRAY(plan->arena, cuda_note, CUDA_NOTES);
         rank->lane[l].held_note = PEAL_ARENA_ARRAY(plan->arena, cuda_note, CUDA_NOTES);
     }

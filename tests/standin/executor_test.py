@@ -33,7 +33,7 @@ GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRe
               "cuMemHostUnregister": {"registered"}, "cuIpcCloseMemHandle": {"opened"}}
 # What peal can do without.
 OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
-            "cuMemGetInfo", "cuCtxSetCurrent"}
+            "cuMemGetInfo", "cuCtxSetCurrent", "cuPointerGetAttribute"}
 
 
 class Run:
