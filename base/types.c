@@ -3,6 +3,8 @@
 #include <peal/status.h>
 #include <peal/types.h>
 
+#include <string.h>
+
 static const struct {
     const char *name, *c_name;
     size_t bytes;
@@ -38,6 +40,37 @@ const char *peal_transport_name(peal_transport_kind kind)
 {
     static const char *const names[PEAL_TRANSPORT_COUNT] = {"self", "shm", "p2p"};
     return names[kind];
+}
+
+const char *peal_path_name(peal_path path)
+{
+    static const char *const names[PEAL_PATH_COUNT] = {"none", "p2p:vmm", "p2p:ipc", "shm"};
+    return names[path];
+}
+
+bool peal_transport_is_known(const char *name)
+{
+    if (!name || !strcmp(name, "auto") || !strcmp(name, "p2p"))
+        return true;
+    for (int path = PEAL_PATH_VMM; path < PEAL_PATH_COUNT; path++)
+        if (!strcmp(name, peal_path_name((peal_path)path)))
+            return true;
+    return false;
+}
+
+bool peal_transport_allows(const char *name, peal_path path)
+{
+    const char *own = peal_path_name(path);
+    size_t length = name ? strlen(name) : 0;
+    return !name || !strcmp(name, "auto") ||
+           (!strncmp(name, own, length) && (own[length] == ':' || own[length] == 0));
+}
+
+const char *peal_channel_transport(const peal_machine *machine, const peal_channel *channel)
+{
+    return channel->transport == PEAL_TRANSPORT_P2P && machine->path != PEAL_PATH_NONE
+               ? peal_path_name(machine->path)
+               : peal_transport_name(channel->transport);
 }
 
 const char *peal_status_name(peal_status status)

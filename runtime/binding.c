@@ -47,6 +47,24 @@ static bool has_remote_peer(const peal_schedule *schedule, int process)
     return false;
 }
 
+/* Ranks on devices that don't reach each other's memory meet in the host's. */
+static bool is_staged(const peal_binding *binding)
+{
+    return binding->place.memory && binding->place.path == PEAL_PATH_STAGED;
+}
+
+static peal_status allocate_mailbox(peal_binding *binding, peal_bound_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_diagnostics *diagnostics = binding->session->diagnostics;
+    rank->peer_mailbox = calloc((size_t)schedule->peer_count + 1, sizeof(*rank->peer_mailbox));
+    if (!rank->peer_mailbox)
+        return no_memory(binding->session);
+    return peal_storage_create_mailbox(&binding->place,
+                                       schedule->segment_bytes - schedule->mailbox_offset,
+                                       diagnostics, &rank->mailbox);
+}
+
 static peal_status allocate_rank(peal_binding *binding, peal_compilation *compilation, int index)
 {
     peal_session *session = binding->session;
@@ -58,8 +76,11 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
     bool shared = binding->processes > 1 && has_remote_peer(rank->schedule, binding->process);
     if (index == 0)
         binding->place = peal_session_place(session, rank->schedule->machine, rank->schedule->mode);
-    status = peal_storage_create(&binding->place, rank->schedule->segment_bytes, shared,
+    bool staged = shared && is_staged(binding);
+    status = peal_storage_create(&binding->place, rank->schedule->segment_bytes, shared && !staged,
                                  session->diagnostics, &rank->segment);
+    if (!status && staged)
+        status = allocate_mailbox(binding, rank);
     if (!status)
         status = fill_constants(binding, rank);
     if (status)
@@ -72,10 +93,13 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
         .schedule = rank->schedule,
         .segment = rank->segment.base,
         .peer_segment = rank->peer_segment,
+        .mailbox = rank->mailbox.base,
+        .peer_mailbox = rank->peer_mailbox,
     };
     if (!shared)
         return PEAL_STATUS_OK;
-    return peal_control_publish(session->control, binding->key + number, rank->segment.descriptor);
+    return peal_control_publish(session->control, binding->key + number,
+                                staged ? rank->mailbox.descriptor : rank->segment.descriptor);
 }
 
 peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
@@ -153,7 +177,9 @@ static const char *device_refuses(void *user, int process)
     const peal_device_identity *neighbours = binding->session->neighbours;
     if (!place->memory)
         return "the ranks are in the host's memory";
-    return neighbours ? place->memory->refuses_peer(place->device, &neighbours[process]) : NULL;
+    return neighbours
+               ? place->memory->refuses_path(place->device, place->path, &neighbours[process])
+               : NULL;
 }
 
 /* The transport of the channels with a peer; none: the nearest. */
@@ -164,7 +190,9 @@ static peal_transport_kind transport_with(const peal_schedule *schedule, int pee
             return schedule->channel[c].transport;
     if (here)
         return PEAL_TRANSPORT_SELF;
-    return schedule->machine->accelerator ? PEAL_TRANSPORT_P2P : PEAL_TRANSPORT_SHM;
+    return schedule->machine->accelerator && schedule->machine->path != PEAL_PATH_STAGED
+               ? PEAL_TRANSPORT_P2P
+               : PEAL_TRANSPORT_SHM;
 }
 
 static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
@@ -190,8 +218,11 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
                                "rank %d (process %d) cannot reach rank %d (process %d) by %s: %s",
                                schedule->rank, binding->process, peer->rank, peer->process,
                                peal_transport_name(kind), reason);
-        peal_status status = transport->attach(&site, peer->process, peer->rank,
-                                               peer->segment_bytes, &rank->peer_segment[i]);
+        bool mailbox = kind == PEAL_TRANSPORT_SHM && is_staged(binding);
+        peal_status status =
+            transport->attach(&site, peer->process, peer->rank,
+                              peer->segment_bytes - (mailbox ? peer->mailbox_offset : 0),
+                              mailbox ? &rank->peer_mailbox[i] : &rank->peer_segment[i]);
         if (status)
             return status;
     }
@@ -215,7 +246,11 @@ void peal_binding_release(peal_binding *binding)
     for (int i = 0; i < binding->imported_count; i++)
         peal_storage_release(&binding->imported[i].segment);
     for (int i = 0; i < binding->count; i++) {
+        if (binding->processes > 1)
+            peal_control_withdraw(binding->session->control, binding->key + binding->first + i);
         free(binding->rank[i].peer_segment);
+        free(binding->rank[i].peer_mailbox);
+        peal_storage_release(&binding->rank[i].mailbox);
         peal_storage_release(&binding->rank[i].segment);
     }
     free(binding->imported);
@@ -228,7 +263,7 @@ int64_t peal_binding_bytes(const peal_binding *binding)
 {
     int64_t bytes = 0;
     for (int i = 0; i < binding->count; i++)
-        bytes += binding->rank[i].segment.bytes;
+        bytes += binding->rank[i].segment.bytes + binding->rank[i].mailbox.bytes;
     return bytes;
 }
 

@@ -13,11 +13,13 @@ typedef struct peal_bound_rank {
     const peal_schedule *schedule;
     peal_storage segment;
     unsigned char **peer_segment; /* by index of schedule->peer */
+    peal_storage mailbox;         /* on PEAL_PATH_STAGED, if other processes send to the rank */
+    unsigned char **peer_mailbox; /* by index of schedule->peer */
 } peal_bound_rank;
 
 typedef struct peal_imported {
     int rank;
-    peal_storage segment;
+    peal_storage segment; /* or mailbox */
 } peal_imported;
 
 typedef struct peal_binding {
@@ -48,7 +50,7 @@ peal_status peal_binding_attach(peal_binding *binding);
 /* NULL and zeroed bindings are fine. */
 void peal_binding_release(peal_binding *binding);
 
-/* Bytes of the segments here. */
+/* Bytes of the segments and mailboxes here. */
 int64_t peal_binding_bytes(const peal_binding *binding);
 /* First byte of `stored` of storage `storage` of hosted rank `index`: an address of the device, if
  * the binding is on one. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/expression.h"
 #include "runtime/device.h"
+#include "runtime/ladder.h"
 #include "runtime/plan.h"
 
 #include <sched.h>
@@ -308,7 +309,9 @@ peal_status peal_plan_choose(peal_plan *plan)
         return peal_report(plan->session->diagnostics, PEAL_E350, PEAL_NO_SOURCE, NULL,
                            "plan options: threads %d, deadline %g", options->threads,
                            options->deadline_s);
-    peal_status status = choose_backend(plan, &backend);
+    peal_status status = peal_transport_check(options->transport, plan->session->diagnostics);
+    if (!status)
+        status = choose_backend(plan, &backend);
     return status ? status : peal_plan_choose_on(plan, backend);
 }
 

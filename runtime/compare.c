@@ -1,5 +1,6 @@
 /* Compares graph, options and devices over the processes before anything is allocated. */
 #include "runtime/device.h"
+#include "runtime/ladder.h"
 #include "runtime/plan.h"
 
 #include <stdlib.h>
@@ -10,10 +11,10 @@ enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16, LANES = 2 };
 /* What a process is about to do. */
 typedef struct claim {
     int32_t status;
-    int32_t ranks, threads;
+    int32_t ranks, threads, next_key;
     int32_t verify, check_footprints;
-    int32_t accelerated;                        /* chose a backend with devices, and has one */
-    char mode[NAME_BYTES], backend[NAME_BYTES]; /* as asked for */
+    int32_t accelerated; /* chose a backend with devices, and has one */
+    char mode[NAME_BYTES], backend[NAME_BYTES], transport[NAME_BYTES]; /* as asked for */
     peal_device_identity device;
     uint64_t graph_hash;
     char message[MESSAGE_BYTES];
@@ -25,13 +26,16 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
         .status = (int32_t)mine,
         .ranks = plan->machine.ranks,
         .threads = plan->machine.workers,
+        .next_key = plan->session->next_key,
         .verify = plan->options.verify,
         .check_footprints = plan->options.check_footprints,
         .graph_hash = plan->data ? plan->data->hash : 0,
     };
-    const char *mode = plan->options.mode, *backend = plan->options.backend;
+    const char *mode = plan->options.mode, *backend = plan->options.backend,
+               *transport = plan->options.transport;
     snprintf(own.mode, sizeof(own.mode), "%s", mode ? mode : "auto");
     snprintf(own.backend, sizeof(own.backend), "%s", backend ? backend : "auto");
+    snprintf(own.transport, sizeof(own.transport), "%s", transport ? transport : "auto");
     own.accelerated = plan->machine.accelerator;
     if (own.accelerated)
         plan->backend->identify(plan->session->device, &own.device);
@@ -126,6 +130,8 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
             what = "mode";
         else if (strcmp(all[p].backend, all[0].backend) != 0)
             what = "backend";
+        else if (strcmp(all[p].transport, all[0].transport) != 0)
+            what = "transport";
         else if (all[p].ranks != all[0].ranks)
             what = "number of ranks";
         else if (all[p].verify != all[0].verify)
@@ -200,6 +206,25 @@ static void settle_workers(peal_plan *plan, const claim *all, int processes)
     plan->machine.workers = threads / ranks > 0 ? threads / ranks : 1;
 }
 
+/* Collective: how messages get from process to process. */
+static peal_status settle_path(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    const char *asked = plan->options.transport;
+    char passed_over[PEAL_NOTE_BYTES] = "";
+    size_t used = strlen(plan->note);
+    if (plan->machine.processes == 1)
+        return PEAL_STATUS_OK;
+    if (!plan->machine.accelerator)
+        return peal_transport_check_host(asked, session->diagnostics);
+    peal_status status =
+        peal_ladder_climb(session, asked, &plan->machine.path, passed_over, sizeof(passed_over));
+    if (!status && passed_over[0])
+        snprintf(plan->note + used, sizeof(plan->note) - used, "%s%s", used ? "; " : "",
+                 passed_over);
+    return status;
+}
+
 static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, int processes)
 {
     for (int p = 0; p < processes; p++)
@@ -240,6 +265,9 @@ peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from)
         status = peal_session_status(session) ? peal_session_cause(session) : status;
     else
         status = judge(plan, mine, all, processes);
+    for (int p = 0; p < processes; p++)
+        if (all[p].next_key > session->next_key)
+            session->next_key = all[p].next_key;
     free(all);
-    return status;
+    return status ? status : settle_path(plan);
 }

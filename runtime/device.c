@@ -68,8 +68,10 @@ void peal_session_close_device(peal_session *session)
     if (session->device)
         peal_backend_accelerated()->close(session->device);
     free(session->neighbours);
+    free(session->ladder);
     session->device = NULL;
     session->neighbours = NULL;
+    session->ladder = NULL;
 }
 
 peal_place peal_session_place(const peal_session *session, const peal_machine *machine,
@@ -79,5 +81,6 @@ peal_place peal_session_place(const peal_session *session, const peal_machine *m
         return (peal_place){.mode = mode};
     return (peal_place){.memory = peal_backend_accelerated()->memory,
                         .device = session->device,
-                        .mode = mode};
+                        .mode = mode,
+                        .path = machine->processes > 1 ? machine->path : PEAL_PATH_NONE};
 }

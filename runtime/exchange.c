@@ -2,6 +2,7 @@
 #include "runtime/exchange.h"
 
 #include "dsl/dsl.h"
+#include "runtime/ladder.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -92,6 +93,8 @@ static peal_status resolve(peal_exchange *exchange, const peal_halo_desc *desc)
     peal_graph_report_to(exchange->graph, session->diagnostics);
     status = peal_graph_resolve(exchange->graph, session->diagnostics, &data);
     if (!status)
+        status = peal_transport_check(desc->transport, session->diagnostics);
+    if (!status)
         status = choose_machine(exchange, desc);
     if (!status)
         status = peal_exchange_choose(exchange, desc);
@@ -117,7 +120,8 @@ static peal_status schedule(peal_exchange *exchange)
 /* What a process is about to do. */
 typedef struct claim {
     uint64_t hash;
-    int32_t ranks, accelerated;
+    int32_t ranks, accelerated, next_key;
+    char transport[16]; /* as asked for */
     peal_device_identity device;
 } claim;
 
@@ -136,6 +140,12 @@ static peal_status judge(const peal_exchange *exchange, const claim *all)
                                "the exchange of process %d is %s, that of process 0 %s", p,
                                all[p].accelerated ? "on a GPU" : "on the host",
                                all[0].accelerated ? "on a GPU" : "on the host");
+        if (strcmp(all[p].transport, all[0].transport) != 0)
+            return peal_report(diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+                               "give all processes the same options",
+                               "the exchange of process %d has another transport than that of "
+                               "process 0",
+                               p);
         if (strcmp(all[p].device.model, all[0].device.model) != 0)
             return peal_report(diagnostics, PEAL_E384, PEAL_NO_SOURCE,
                                "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES)",
@@ -172,7 +182,10 @@ static peal_status compare(peal_exchange *exchange)
     int processes = session->identity.processes, from = mark(session);
     claim own = {.hash = exchange->hash,
                  .ranks = exchange->machine.ranks,
+                 .next_key = session->next_key,
                  .accelerated = exchange->backend != NULL};
+    snprintf(own.transport, sizeof(own.transport), "%s",
+             exchange->transport ? exchange->transport : "auto");
     if (exchange->backend)
         exchange->backend->identify(session->device, &own.device);
     if (processes == 1)
@@ -184,11 +197,18 @@ static peal_status compare(peal_exchange *exchange)
         free(all);
         return peal_session_fail(session, status, from);
     }
+    for (int p = 0; p < processes; p++)
+        if (all[p].next_key > session->next_key)
+            session->next_key = all[p].next_key;
     status = judge(exchange, all);
     if (!status)
         status = keep_devices(exchange, all);
     free(all);
-    return status;
+    if (!status && !exchange->backend)
+        return peal_transport_check_host(exchange->transport, session->diagnostics);
+    return status ? status
+                  : peal_ladder_climb(session, exchange->transport, &exchange->machine.path,
+                                      exchange->note, sizeof(exchange->note));
 }
 
 static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
@@ -242,6 +262,7 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
     exchange->session = session;
     exchange->deadline_ns = session->deadline_ns;
     exchange->lowering = desc->lowering;
+    exchange->transport = desc->transport;
     int from = mark(session);
     peal_status status = peal_session_agree(session, resolve(exchange, desc), from);
     if (!status)
@@ -413,16 +434,18 @@ void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t by
         if (binding->transports >> k & 1) {
             size_t used = strlen(paths);
             snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
-                     peal_transport_name((peal_transport_kind)k));
+                     k == PEAL_TRANSPORT_P2P ? peal_path_name(exchange->machine.path)
+                                             : peal_transport_name((peal_transport_kind)k));
         }
     snprintf(text, bytes,
              "exchange of %d field%s%s, %d rank%s (%d x %d x %d) in %d process%s, from process %d: "
-             "%d message%s, %" PRId64 " bytes by %s, plan %016" PRIx64,
+             "%d message%s, %" PRId64 " bytes by %s, plan %016" PRIx64 "%s%s%s",
              exchange->field_count, exchange->field_count == 1 ? "" : "s", device,
              exchange->machine.ranks, exchange->machine.ranks == 1 ? "" : "s", dims[0], dims[1],
              dims[2], exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es",
              exchange->session->identity.process, messages, messages == 1 ? "" : "s",
-             exchange->bytes, paths[0] ? paths : "none", exchange->hash);
+             exchange->bytes, paths[0] ? paths : "none", exchange->hash,
+             exchange->note[0] ? " (" : "", exchange->note, exchange->note[0] ? ")" : "");
 }
 
 peal_status peal_exchange_destroy(peal_exchange *exchange)

@@ -76,6 +76,8 @@ struct peal_exchange {
     uint64_t hash;
     int64_t bytes;                   /* sent by this process in one exchange */
     const char *lowering;            /* as asked for, until it is armed */
+    const char *transport;           /* as asked for, until it is compared */
+    char note[240];                  /* paths between GPUs that were passed over, and why */
     const peal_backend_ops *backend; /* puts it onto streams; NULL: the program is run here */
     peal_backend_plan *run;          /* of backend */
     void *stream;                    /* of the start that was not waited for */

@@ -6,7 +6,7 @@
 
 #include <peal/plan.h>
 
-enum { PEAL_NOTE_BYTES = 240 };
+enum { PEAL_NOTE_BYTES = 480 };
 
 typedef enum peal_plan_state {
     PEAL_PLAN_READY,   /* nothing runs */

@@ -108,6 +108,14 @@ void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES])
     peal_compilation_dims(plan->compilation, dims);
 }
 
+const char *peal_plan_transport(const peal_plan *plan)
+{
+    if (plan->machine.processes == 1)
+        return peal_transport_name(PEAL_TRANSPORT_SELF);
+    return plan->machine.accelerator ? peal_path_name(plan->machine.path)
+                                     : peal_transport_name(PEAL_TRANSPORT_SHM);
+}
+
 uint64_t peal_plan_hash(const peal_plan *plan)
 {
     return plan->hash;
@@ -128,7 +136,8 @@ void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
         if (plan->transports >> k & 1) {
             size_t used = strlen(paths);
             snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
-                     peal_transport_name((peal_transport_kind)k));
+                     k == PEAL_TRANSPORT_P2P ? peal_path_name(plan->machine.path)
+                                             : peal_transport_name((peal_transport_kind)k));
         }
     if (plan->machine.accelerator) {
         snprintf(device, sizeof(device), " on ");

@@ -80,10 +80,10 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
 
 static void free_session(peal_session *session)
 {
+    peal_control_close(session->control); /* nobody has memory of this process open any more */
     peal_session_close_device(session);
     if (session->board.base)
         peal_segment_destroy(&session->board);
-    peal_control_close(session->control);
     if (session->bootstrap)
         session->bootstrap->ops->close(session->bootstrap);
     peal_diagnostics_destroy(session->diagnostics);

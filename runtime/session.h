@@ -35,13 +35,15 @@ struct peal_session {
     peal_bootstrap_identity identity;
     _Atomic int abort_word; /* a peal_status: the first cause */
     int64_t deadline_ns;
-    int next_key;       /* of published segments; the same in all processes */
+    int next_key; /* of published segments; the same in all processes from a compile's claims on:
+                     some may have failed earlier than others before */
     peal_segment board; /* a peal_meeting_seat a process */
     uint64_t round;
     peal_device *device; /* runtime/device.c */
     const char *device_reason;
     bool device_tried;
     peal_device_identity *neighbours; /* devices by process, once a plan has compared them */
+    struct peal_ladder *ladder;       /* runtime/ladder.c; NULL: nothing was asked */
     bool joined;                      /* the board is there in all processes */
     peal_log_level log_level;
     FILE *log;

@@ -1,4 +1,5 @@
-/* Memory of ranks: segments of the host, or what the backend's device gives. */
+/* Memory of ranks: segments of the host, what the backend's device gives, or mailboxes: segments of
+ * the host that the device has mapped. */
 #include "runtime/storage.h"
 
 #include <string.h>
@@ -29,11 +30,43 @@ peal_status peal_storage_create(const peal_place *place, int64_t bytes, bool sha
             take_segment(out);
         return status;
     }
-    peal_status status = place->memory->allocate(place->device, place->mode, bytes, shared,
-                                                 diagnostics, &out->device);
+    peal_status status =
+        place->memory->allocate(place->device, place->mode, bytes,
+                                shared ? place->path : PEAL_PATH_NONE, diagnostics, &out->device);
     if (!status)
         take_device_memory(out);
     return status;
+}
+
+/* out->segment is made known to the device. */
+static peal_status register_segment(const peal_place *place, peal_diagnostics *diagnostics,
+                                    peal_storage *out)
+{
+    peal_status status =
+        place->memory->register_host(place->device, out->segment.base, out->segment.bytes,
+                                     diagnostics, &out->device);
+    if (status) {
+        peal_segment_destroy(&out->segment);
+        return status;
+    }
+    take_device_memory(out);
+    out->descriptor = out->segment.descriptor;
+    return PEAL_STATUS_OK;
+}
+
+static bool is_staged(const peal_place *place)
+{
+    return place->memory && place->path == PEAL_PATH_STAGED;
+}
+
+peal_status peal_storage_create_mailbox(const peal_place *place, int64_t bytes,
+                                        peal_diagnostics *diagnostics, peal_storage *out)
+{
+    if (!is_staged(place))
+        return peal_storage_create(place, bytes, true, diagnostics, out);
+    *out = (peal_storage){.descriptor = -1, .place = *place};
+    peal_status status = peal_segment_create(bytes, true, diagnostics, &out->segment);
+    return status ? status : register_segment(place, diagnostics, out);
 }
 
 peal_status peal_storage_import(const peal_place *place, int descriptor, int64_t bytes,
@@ -46,8 +79,12 @@ peal_status peal_storage_import(const peal_place *place, int descriptor, int64_t
             take_segment(out);
         return status;
     }
-    peal_status status =
-        place->memory->import(place->device, descriptor, bytes, diagnostics, &out->device);
+    if (is_staged(place)) {
+        peal_status status = peal_segment_import(descriptor, bytes, diagnostics, &out->segment);
+        return status ? status : register_segment(place, diagnostics, out);
+    }
+    peal_status status = place->memory->import(place->device, place->path, descriptor, bytes,
+                                               diagnostics, &out->device);
     if (!status)
         take_device_memory(out);
     return status;
@@ -59,8 +96,7 @@ void peal_storage_release(peal_storage *storage)
         return;
     if (storage->place.memory)
         storage->place.memory->release(storage->place.device, &storage->device);
-    else
-        peal_segment_destroy(&storage->segment);
+    peal_segment_destroy(&storage->segment);
     *storage = (peal_storage){.descriptor = -1};
 }
 

@@ -357,6 +357,7 @@ struct segment_map {
     int *peer;       /* ranks that it exchanges messages with, ascending */
     int64_t *ready;  /* by peer: flag that says the peer's setup is done */
     int peer_count;
+    int64_t mailbox; /* where the arrays end */
     int64_t bytes;
 };
 const segment_map *map_segment(peal_compilation *c, rank_view *v);

@@ -281,7 +281,8 @@ static void make_peers(lowering *l)
         peer[i] = (peal_peer){.rank = v->rank,
                               .process = peal_machine_process(&l->c->machine, v->rank),
                               .layout = layout,
-                              .segment_bytes = map->bytes};
+                              .segment_bytes = map->bytes,
+                              .mailbox_offset = map->mailbox};
     }
     l->schedule->peer = peer;
     l->schedule->peer_count = l->map->peer_count;
@@ -328,7 +329,8 @@ peal_status make_schedule(peal_compilation *c, rank_view *v)
                          .loop_depth = deepest(v),
                          .decision_count = v->decision_count,
                          .outer = v->outer,
-                         .segment_bytes = l.map->bytes};
+                         .segment_bytes = l.map->bytes,
+                         .mailbox_offset = l.map->mailbox};
     memcpy(s->rank_position, v->position, sizeof(v->position));
     memcpy(s->rank_dims, c->dims, sizeof(c->dims));
     peal_status status = make_channels(&l);

@@ -74,6 +74,7 @@ const segment_map *map_segment(peal_compilation *c, rank_view *v)
     map->slot_bytes = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
     map->credit = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
     place_arrays(c, v, map);
+    map->mailbox = map->bytes;
     place_messages(v, map);
     list_peers(c, v, map);
     if (map->bytes < LINE)

@@ -64,7 +64,7 @@ static void print_channels(const peal_schedule *s, FILE *f)
     for (int i = 0; i < s->channel_count; i++) {
         const peal_channel *c = &s->channel[i];
         fprintf(f, "  %-3d %s %-28s %s, %" PRId64 " bytes in %d piece%s (%d staged)", i,
-                c->outgoing ? "out" : "in ", c->edge, peal_transport_name(c->transport),
+                c->outgoing ? "out" : "in ", c->edge, peal_channel_transport(s->machine, c),
                 c->message_bytes, c->piece_count, c->piece_count == 1 ? "" : "s", c->staged_count);
         if (c->staged_count)
             fprintf(f, ", %d slots", c->slots);

@@ -3,6 +3,8 @@
 #include "tools/doctor.h"
 
 #include "base/cuda_driver.h"
+#include "runtime/device.h"
+#include "runtime/ladder.h"
 #include "tools/output.h"
 
 #if PEAL_HAVE_CUDA
@@ -86,8 +88,8 @@ static void look_at_launches(const gpu *g, peal_findings *out)
                  resident);
 }
 
-/* Whether a reaches b's memory. */
-static bool look_at_link(const gpu *a, const gpu *b, peal_findings *out)
+/* How two devices are linked. */
+static void look_at_link(const gpu *a, const gpu *b, peal_findings *out)
 {
     int access = 0, rank = -1, atomics = 0;
     char title[24];
@@ -105,33 +107,75 @@ static bool look_at_link(const gpu *a, const gpu *b, peal_findings *out)
     else
         findings_add(out, title, FINDING_OFF,
                      "no peer access: the driver or the topology forbids it");
-    return access != 0;
 }
 
-/* All of a machine's GPUs, for the transports. */
-typedef struct gpu_abilities {
-    int count;
-    bool handles, ipc, links, registers;
-} gpu_abilities;
-
-static void look_at_transports(const gpu_abilities *can, peal_findings *out)
+/* A rung of the ladder, tried on every device; reason: why some device or pair cannot use it. */
+static bool try_path(peal_path path, peal_device *const *device, int count,
+                     char reason[PEAL_REASON_BYTES])
 {
-    const char *reach = can->count == 1 ? "processes that share the GPU" : "all pairs of GPUs";
-    if (!can->handles)
-        findings_add(out, "path p2p by VMM", FINDING_OFF,
-                     "a GPU here has no handles as file descriptors");
-    else if (!can->links)
-        findings_add(out, "path p2p by VMM", FINDING_OFF, "some pair of GPUs has no peer access");
-    else
-        findings_add(out, "path p2p by VMM", FINDING_ON, "usable between %s", reach);
-    findings_add(out, "path p2p by IPC", FINDING_OFF, "%s",
-                 can->ipc ? "the GPUs can; not needed: lent memory is sent from staging slots of "
-                            "peal's own"
-                          : "a GPU here has no unified addresses");
-    findings_add(out, "path staging", FINDING_OFF, "%s",
-                 can->registers ? "host memory can be registered, but this version does not send "
-                                  "through it: without p2p use --processes 1 or --backend host"
-                                : "a GPU here cannot register host memory");
+    const peal_backend_ops *backend = peal_backend_accelerated();
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < count; k++) {
+            peal_device_identity peer;
+            backend->identify(device[k], &peer);
+            const char *why = backend->memory->refuses_path(device[i], path, &peer);
+            if (!why)
+                continue;
+            if (i == k)
+                snprintf(reason, PEAL_REASON_BYTES, "GPU %d: %s", i, why);
+            else
+                snprintf(reason, PEAL_REASON_BYTES, "GPU %d and GPU %d: %s", i, k, why);
+            return false;
+        }
+    for (int i = 0; i < count; i++) {
+        const peal_place place = {.memory = backend->memory,
+                                  .device = device[i],
+                                  .mode = PEAL_MODE_STREAM,
+                                  .path = path};
+        if (peal_path_try(&place, reason))
+            return false;
+    }
+    return true;
+}
+
+static void look_at_paths(peal_device *const *device, int count, peal_findings *out)
+{
+    static const struct {
+        peal_path path;
+        const char *title, *how;
+    } rungs[] = {{PEAL_PATH_VMM, "path p2p by VMM", ""},
+                 {PEAL_PATH_IPC, "path p2p by IPC",
+                  "; a job tries whether its handles can be opened"},
+                 {PEAL_PATH_STAGED, "path shm staging", ", by host memory that each has mapped"}};
+    const char *reach = count == 1 ? "processes that share the GPU" : "all pairs of GPUs";
+    for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
+        char reason[PEAL_REASON_BYTES] = "";
+        if (try_path(rungs[i].path, device, count, reason))
+            findings_add(out, rungs[i].title, FINDING_ON, "usable between %s%s (--transport %s)",
+                         reach, rungs[i].how, peal_path_name(rungs[i].path));
+        else
+            findings_add(out, rungs[i].title, FINDING_OFF, "%s", reason);
+    }
+}
+
+/* Opens every device as a process of its own would. */
+static void look_at_transports(int count, int all, peal_findings *out)
+{
+    const peal_backend_ops *backend = peal_backend_accelerated();
+    peal_device *device[MOST_DEVICES] = {NULL};
+    const char *reason = NULL;
+    int opened = 0;
+    peal_device_request request = {.size = sizeof(request), .local_processes = all};
+    for (; opened < count && !reason; opened += !reason) {
+        request.local_process = opened;
+        reason = backend->open(&request, &device[opened]);
+    }
+    if (reason)
+        findings_add(out, "paths", FINDING_OFF, "GPU %d cannot be opened: %s", opened, reason);
+    else if (count > 0)
+        look_at_paths(device, count, out);
+    while (opened > 0)
+        backend->close(device[--opened]);
 }
 
 static void look_at_nvrtc(peal_findings *out)
@@ -153,31 +197,26 @@ void look_at_gpus(peal_findings *out)
         return;
     }
     gpu list[MOST_DEVICES];
-    gpu_abilities can = {.handles = true, .ipc = true, .links = true, .registers = true};
+    int count = 0;
     findings_add(out, "gpu", FINDING_ON, "%d device%s, driver for CUDA %d.%d", driver->device_count,
                  driver->device_count == 1 ? "" : "s", driver->version / 1000,
                  driver->version % 1000 / 10);
     look_at_nvrtc(out);
     for (int i = 0; i < driver->device_count && i < MOST_DEVICES; i++) {
-        gpu *g = &list[can.count];
+        gpu *g = &list[count];
         *g = (gpu){.driver = driver, .number = i};
         if (driver->cuDeviceGet_(&g->device, i))
             continue;
-        can.count++;
+        count++;
         look_at_device(g, out);
         look_at_streams(g, out);
         look_at_memory(g, out);
         look_at_launches(g, out);
-        can.handles &=
-            attribute(g, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0 &&
-            attribute(g, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) != 0;
-        can.ipc &= attribute(g, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) != 0;
-        can.registers &= attribute(g, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED) != 0;
     }
-    for (int i = 0; i < can.count; i++)
-        for (int k = i + 1; k < can.count; k++)
-            can.links &= look_at_link(&list[i], &list[k], out);
-    look_at_transports(&can, out);
+    for (int i = 0; i < count; i++)
+        for (int k = i + 1; k < count; k++)
+            look_at_link(&list[i], &list[k], out);
+    look_at_transports(count, driver->device_count, out);
 }
 
 #else

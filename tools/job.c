@@ -208,6 +208,15 @@ static peal_status read_description(const char *text, machine_given *out,
     return status;
 }
 
+/* Without a machine to ask: the best that the options allow. */
+static peal_path path_described(const peal_options *options, bool matters)
+{
+    for (int path = PEAL_PATH_VMM; matters && path < PEAL_PATH_COUNT; path++)
+        if (peal_transport_allows(options->transport, (peal_path)path))
+            return (peal_path)path;
+    return PEAL_PATH_NONE;
+}
+
 peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
                        peal_machine *out)
 {
@@ -241,6 +250,7 @@ peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostic
                           .processes = processes,
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
+                          .path = path_described(options, accelerator && processes > 1),
                           .cache_bytes = given.cache ? given.cache : MIB};
     return PEAL_STATUS_OK;
 }

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/options.h"
 
+#include <peal/plugin/machine.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@ typedef enum option_id {
     OPTION_MODE,
     OPTION_BACKEND,
     OPTION_LOWER,
+    OPTION_TRANSPORT,
     OPTION_VERIFY,
     OPTION_CHECK_FOOTPRINTS,
     OPTION_ALLOW_OUTSIDE,
@@ -52,9 +55,9 @@ static const option_info table[] = {
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
     {"lower", 0, true, VERB_RUN, OPTION_LOWER,
-     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,fuse=BYTES,plain="
-     "POINTS,"
-     "steps=N"},
+     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,fuse=BYTES,"
+     "plain=POINTS,steps=N"},
+    {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
@@ -142,6 +145,9 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_LOWER:
         options->lowering = value;
         return true;
+    case OPTION_TRANSPORT:
+        options->transport = value;
+        return peal_transport_is_known(value);
     case OPTION_RANK:
         return parse_int(value, 0, (1 << 20) - 1, &options->rank);
     case OPTION_EMIT:

@@ -40,8 +40,9 @@ typedef struct peal_options {
     int64_t deadline_ns;
     int mode; /* a peal_mode, MODE_AUTO or MODE_ALL */
     bool mode_given;
-    const char *lowering; /* forced choices of a device's backend */
-    const char *backend;  /* NULL, "auto", "host" or "cuda" */
+    const char *lowering;  /* forced choices of a device's backend */
+    const char *transport; /* NULL, or a name that peal_plan_options takes */
+    const char *backend;   /* NULL, "auto", "host" or "cuda" */
     output_format format;
     emit_backend emit;
     bool verify, check_footprints, allow_outside, print_json, quiet, help;

@@ -177,6 +177,7 @@ json_t *json_schedule(const peal_schedule *schedule)
     set_text(object, "hash", text_hash(schedule->hash).s);
     set_number(object, "workers", schedule->workers);
     set_number(object, "lanes", schedule->lanes);
+    set_text(object, "path", peal_path_name(schedule->machine->path));
     set_number(object, "segment_bytes", schedule->segment_bytes);
     const peal_section *const sections[] = {&schedule->setup, &schedule->step, &schedule->finish};
     static const char *const section_names[] = {"setup", "step", "finish"};

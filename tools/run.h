@@ -37,7 +37,8 @@ typedef struct peal_run {
     int ranks, processes, workers;
     int dims[PEAL_RANK_AXES];
     uint64_t hash;
-    char description[384];
+    char description[800];
+    const char *transport; /* between processes */
     const peal_backend_ops *backend;
     char device[120]; /* of this process; "" on the host */
 } peal_run;

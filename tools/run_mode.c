@@ -110,6 +110,7 @@ static void remember_plan(peal_run *run, const peal_plan *plan)
     run->ranks = peal_plan_rank_count(plan);
     run->workers = peal_plan_workers(plan);
     run->hash = peal_plan_hash(plan);
+    run->transport = peal_plan_transport(plan);
     peal_plan_dims(plan, run->dims);
     peal_plan_describe(plan, run->description, sizeof(run->description));
     if (run->backend->open)
@@ -183,7 +184,8 @@ peal_status run_mode(peal_run *run, int mode)
                                       .row = prints ? row_table_add : NULL,
                                       .row_user = &run->rows,
                                       .backend = options->backend,
-                                      .lowering = options->lowering};
+                                      .lowering = options->lowering,
+                                      .transport = options->transport};
     mode_result *result = &run->result[run->result_count++];
     *result = (mode_result){.mode = mode == MODE_AUTO ? mode_automatic(run->backend, run->spec.data)
                                                       : (peal_mode)mode};

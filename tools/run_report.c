@@ -155,6 +155,8 @@ void report_json(const peal_run *run, peal_status status)
         json_object_set_new(object, "device", json_string(run->device));
     json_object_set_new(object, "ranks", json_integer(run->ranks));
     json_object_set_new(object, "processes", json_integer(run->processes));
+    if (run->transport)
+        json_object_set_new(object, "transport", json_string(run->transport));
     json_object_set_new(object, "workers", json_integer(run->workers));
     json_object_set_new(object, "dims",
                         json_pack("[i,i,i]", run->dims[0], run->dims[1], run->dims[2]));

@@ -18,14 +18,15 @@ struct peal_device {
     int major, minor;  /* of the architecture */
     int sm_count;
     char name[96];
-    char bus[32];         /* "0000:04:00.0" */
-    char unique[48];      /* its UUID in hexadecimal */
-    bool shared;          /* more processes of this host than devices that this one sees */
-    bool has_vmm;         /* memory by handles ... */
-    bool has_descriptors; /* ... that can be passed on as file descriptors */
-    bool has_memops;      /* 64-bit memory operations on streams */
-    bool has_cooperative; /* cooperative launches */
-    bool lost;            /* it does not end what it runs: no call may wait for it any more */
+    char bus[32];            /* "0000:04:00.0" */
+    char unique[48];         /* its UUID in hexadecimal */
+    bool shared;             /* more processes of this host than devices that this one sees */
+    bool has_vmm;            /* memory by handles ... */
+    bool has_descriptors;    /* ... that can be passed on as file descriptors */
+    bool has_memops;         /* 64-bit memory operations on streams */
+    bool has_cooperative;    /* cooperative launches */
+    bool lost;               /* it does not end what it runs: no call may wait for it any more */
+    struct cuda_block *held; /* memory given back that other processes have still open (IPC) */
 };
 
 /* device.c */
@@ -50,6 +51,8 @@ peal_status cuda_not_followed(peal_diagnostics *diagnostics, const peal_device *
 
 /* memory.c */
 extern const peal_memory_ops cuda_memory;
+/* Frees what other processes have kept open; waits a moment for them. */
+void cuda_memory_close(peal_device *device);
 
 /* An executor of sync, stream and graph. */
 struct cuda_plan;

@@ -85,8 +85,10 @@ void cuda_device_close(peal_device *device)
 {
     if (!device)
         return;
-    if (!device->lost)
+    if (!device->lost) {
+        cuda_memory_close(device);
         device->driver->cuDevicePrimaryCtxRelease_(device->device);
+    }
     free(device);
 }
 

@@ -1,21 +1,32 @@
 /* Device memory for segments.
  *
  * What other processes use is made by handles (virtual memory management): a handle goes to them as
- * a file descriptor, and the memory lives as long as anyone has it mapped. In serial a segment is
- * pinned host memory that the device has mapped: the host's executor works in it between the tiles
- * that the device runs. */
+ * a file descriptor, and the memory lives as long as anyone has it mapped. Where that cannot be, it
+ * is ordinary device memory with an IPC handle, which is held until nobody has it open any more. In
+ * serial a segment is pinned host memory that the device has mapped: the host's executor works in
+ * it between the tiles that the device runs. */
 #define _GNU_SOURCE
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/memory.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const peal_source nowhere = {0};
 
-typedef enum memory_kind { PLAIN, BY_HANDLE, PINNED } memory_kind;
+typedef enum memory_kind {
+    PLAIN,
+    BY_HANDLE,
+    BY_IPC, /* plain, with an IPC handle */
+    OPENED, /* another process's BY_IPC */
+    PINNED,
+    REGISTERED, /* the host's own memory */
+} memory_kind;
+
+enum { IPC_GRAIN = 2 << 20, PATIENCE_MS = 500 };
 
 /* How far an allocation has come: what release undoes. */
 typedef struct cuda_block {
@@ -26,23 +37,38 @@ typedef struct cuda_block {
     void *host;
     bool has_handle, is_reserved, is_mapped;
     int descriptor;
+    cuda_ipc_note *note;
+    struct cuda_block *next; /* of those that are held */
 } cuda_block;
+
+static void undo_mapping(const peal_cuda_driver *driver, cuda_block *block)
+{
+    if (block->kind == OPENED)
+        driver->cuIpcCloseMemHandle_(block->address);
+    else if (block->kind == REGISTERED)
+        driver->cuMemHostUnregister_(block->host);
+    else
+        driver->cuMemUnmap_(block->address, block->bytes);
+}
 
 /* In the order in which it was made, backwards. */
 static void destroy_block(const peal_device *device, cuda_block *block)
 {
     const peal_cuda_driver *driver = device->driver;
     if (block->is_mapped)
-        driver->cuMemUnmap_(block->address, block->bytes);
+        undo_mapping(driver, block);
+    if (block->kind == OPENED && block->note)
+        atomic_fetch_sub_explicit(&block->note->users, 1, memory_order_release);
+    cuda_ipc_close(block->note);
     if (block->is_reserved)
         driver->cuMemAddressFree_(block->address, block->bytes);
     if (block->has_handle)
         driver->cuMemRelease_(block->handle);
     if (block->descriptor >= 0)
         close(block->descriptor);
-    if (block->kind == PLAIN && block->address)
+    if ((block->kind == PLAIN || block->kind == BY_IPC) && block->address)
         driver->cuMemFree_(block->address);
-    if (block->host)
+    if (block->kind == PINNED && block->host)
         driver->cuMemFreeHost_(block->host);
     free(block);
 }
@@ -186,6 +212,24 @@ static CUresult create_pinned(const peal_device *device, cuda_block *block, int6
     return result;
 }
 
+/* Rounded up to what the driver hands out at once: a handle stands for all of such a piece. */
+static CUresult create_by_ipc(const peal_device *device, cuda_block *block, int64_t bytes,
+                              const char **call)
+{
+    CUipcMemHandle handle;
+    int64_t rounded = ((bytes > 0 ? bytes : 1) + IPC_GRAIN - 1) / IPC_GRAIN * IPC_GRAIN;
+    CUresult result = create_plain(device, block, rounded, call);
+    if (result)
+        return result;
+    *call = "cuIpcGetMemHandle";
+    result = device->driver->cuIpcGetMemHandle_(&handle, block->address);
+    if (result)
+        return result;
+    *call = "a file for its IPC handle";
+    return cuda_ipc_create(&handle, &block->note, &block->descriptor) ? CUDA_SUCCESS
+                                                                      : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
 static void hand_out(cuda_block *block, int64_t bytes, peal_device_memory *out)
 {
     *out = (peal_device_memory){
@@ -197,28 +241,154 @@ static void hand_out(cuda_block *block, int64_t bytes, peal_device_memory *out)
     };
 }
 
-static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, bool shared,
+/* The end of every way to a block: what was made is handed out, or undone. */
+static peal_status settle(const peal_device *device, cuda_block *block, CUresult result,
+                          const char *call, int64_t bytes, peal_diagnostics *diagnostics,
+                          peal_device_memory *out)
+{
+    if (!result) {
+        hand_out(block, bytes, out);
+        return PEAL_STATUS_OK;
+    }
+    peal_status status = failed(device, diagnostics, result, call, bytes);
+    destroy_block(device, block);
+    return status;
+}
+
+static peal_status no_memory(peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+}
+
+/* Whether other processes have it open: freeing it would pull it from under them. */
+static bool is_held(const cuda_block *block)
+{
+    return block->kind == BY_IPC && block->note &&
+           atomic_load_explicit(&block->note->users, memory_order_acquire) > 0;
+}
+
+/* What nobody has open any more; all: whoever has it open is gone, or the job is over. */
+static void free_held(peal_device *device, bool all)
+{
+    for (cuda_block **at = &device->held; *at;) {
+        cuda_block *block = *at;
+        if (is_held(block) && !all) {
+            at = &block->next;
+            continue;
+        }
+        *at = block->next;
+        destroy_block(device, block);
+    }
+}
+
+static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, peal_path path,
                             peal_diagnostics *diagnostics, peal_device_memory *out)
 {
-    const char *call = "";
-    memory_kind kind = mode == PEAL_MODE_SERIAL ? PINNED : device->has_vmm ? BY_HANDLE : PLAIN;
-    if (shared && (kind != BY_HANDLE || !device->has_descriptors))
+    const char *call = "", *reason = NULL;
+    bool shared = path != PEAL_PATH_NONE;
+    memory_kind kind = mode == PEAL_MODE_SERIAL                   ? PINNED
+                       : path == PEAL_PATH_IPC                    ? BY_IPC
+                       : path == PEAL_PATH_VMM || device->has_vmm ? BY_HANDLE
+                                                                  : PLAIN;
+    if (shared)
+        reason =
+            kind == PINNED ? "mode serial has one process" : cuda_path_refuses(device, path, NULL);
+    if (reason)
         return peal_report(diagnostics, PEAL_E383, nowhere,
                            "host all ranks in one process: --processes 1",
-                           "GPU %s cannot share memory between processes: it has no %s",
-                           device->bus,
-                           device->has_vmm ? "handles as file descriptors"
-                                           : "virtual memory management");
+                           "GPU %s cannot share memory between processes: %s", device->bus, reason);
     cuda_block *block = make_block(kind);
     if (!block)
-        return peal_report(diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+        return no_memory(diagnostics);
     CUcontext previous = cuda_enter(device);
+    free_held(device, false);
     CUresult result = kind == PINNED      ? create_pinned(device, block, bytes, &call)
                       : kind == BY_HANDLE ? create_by_handle(device, shared, block, bytes, &call)
+                      : kind == BY_IPC    ? create_by_ipc(device, block, bytes, &call)
                                           : create_plain(device, block, bytes, &call);
+    peal_status status = settle(device, block, result, call, bytes, diagnostics, out);
+    cuda_leave(device, previous);
+    return status;
+}
+
+/* ---- of other processes, and of the host ---- */
+
+static CUresult import_handle(const peal_device *device, cuda_block *block, int descriptor,
+                              int64_t bytes, const char **call)
+{
+    *call = "cuMemGetAllocationGranularity";
+    CUresult result = round_up(device, true, bytes, &block->bytes);
+    if (result)
+        return result;
+    *call = "cuMemImportFromShareableHandle";
+    result =
+        device->driver->cuMemImportFromShareableHandle_(&block->handle,
+                                                        (void *)(intptr_t)descriptor,
+                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (result)
+        return result;
+    block->has_handle = true;
+    return map_block(device, block, call);
+}
+
+static CUresult open_ipc(const peal_device *device, cuda_block *block, int descriptor,
+                         const char **call)
+{
+    *call = "the file of an IPC handle";
+    if (!cuda_ipc_open(descriptor, &block->note))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    /* from now on its owner holds the memory (pairs with the acquire in is_held) */
+    atomic_fetch_add_explicit(&block->note->users, 1, memory_order_acq_rel);
+    *call = "cuIpcOpenMemHandle";
+    CUresult result = device->driver->cuIpcOpenMemHandle_(&block->address, block->note->handle,
+                                                          CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    block->is_mapped = !result;
+    return result;
+}
+
+static peal_status import(peal_device *device, peal_path path, int descriptor, int64_t bytes,
+                          peal_diagnostics *diagnostics, peal_device_memory *out)
+{
+    const char *call = "";
+    cuda_block *block = make_block(path == PEAL_PATH_IPC ? OPENED : BY_HANDLE);
+    if (!block) {
+        close(descriptor);
+        return no_memory(diagnostics);
+    }
+    CUcontext previous = cuda_enter(device);
+    CUresult result = block->kind == OPENED
+                          ? open_ipc(device, block, descriptor, &call)
+                          : import_handle(device, block, descriptor, bytes, &call);
+    close(descriptor);
+    peal_status status = settle(device, block, result, call, bytes, diagnostics, out);
+    cuda_leave(device, previous);
+    return status;
+}
+
+static peal_status register_host(peal_device *device, void *memory, int64_t bytes,
+                                 peal_diagnostics *diagnostics, peal_device_memory *out)
+{
+    const peal_cuda_driver *driver = device->driver;
+    const char *call = "cuMemHostRegister";
+    cuda_block *block = make_block(REGISTERED);
+    char what[100];
+    if (!block)
+        return no_memory(diagnostics);
+    block->host = memory;
+    CUcontext previous = cuda_enter(device);
+    CUresult result =
+        driver->cuMemHostRegister_(memory, (size_t)bytes,
+                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (!result) {
+        block->is_mapped = true;
+        call = "cuMemHostGetDevicePointer";
+        result = driver->cuMemHostGetDevicePointer_(&block->address, memory, 0);
+    }
     peal_status status = PEAL_STATUS_OK;
     if (result) {
-        status = failed(device, diagnostics, result, call, bytes);
+        snprintf(what, sizeof(what), "%" PRId64 " bytes of host memory for GPU %s", bytes,
+                 device->bus);
+        status = cuda_failed(diagnostics, nowhere, result, call, what);
         destroy_block(device, block);
     } else {
         hand_out(block, bytes, out);
@@ -227,51 +397,40 @@ static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, 
     return status;
 }
 
-static peal_status import(peal_device *device, int descriptor, int64_t bytes,
-                          peal_diagnostics *diagnostics, peal_device_memory *out)
+/* ---- giving back ---- */
+
+/* After an abort the others are still on their way out; a dead one never closes what it has open.
+ */
+void cuda_memory_close(peal_device *device)
 {
-    const peal_cuda_driver *driver = device->driver;
-    const char *call = "cuMemGetAllocationGranularity";
-    cuda_block *block = make_block(BY_HANDLE);
-    if (!block) {
-        close(descriptor);
-        return peal_report(diagnostics, PEAL_E367, nowhere, NULL, "no memory");
-    }
+    const struct timespec moment = {0, 1000000};
     CUcontext previous = cuda_enter(device);
-    CUresult result = round_up(device, true, bytes, &block->bytes);
-    if (!result) {
-        call = "cuMemImportFromShareableHandle";
-        result =
-            driver->cuMemImportFromShareableHandle_(&block->handle, (void *)(intptr_t)descriptor,
-                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        block->has_handle = !result;
+    for (int i = 0; device->held && i < PATIENCE_MS; i++) {
+        free_held(device, false);
+        if (device->held)
+            nanosleep(&moment, NULL);
     }
-    close(descriptor);
-    if (!result)
-        result = map_block(device, block, &call);
-    peal_status status = PEAL_STATUS_OK;
-    if (result) {
-        status = failed(device, diagnostics, result, call, bytes);
-        destroy_block(device, block);
-    } else {
-        hand_out(block, bytes, out);
-    }
+    free_held(device, true);
     cuda_leave(device, previous);
-    return status;
 }
 
 static void release(peal_device *device, peal_device_memory *memory)
 {
-    if (!memory->handle)
+    cuda_block *block = memory->handle;
+    if (!block)
         return;
-    if (device->lost) { /* it ends with the process */
-        *memory = (peal_device_memory){.descriptor = -1};
-        return;
-    }
-    CUcontext previous = cuda_enter(device);
-    destroy_block(device, memory->handle);
-    cuda_leave(device, previous);
     *memory = (peal_device_memory){.descriptor = -1};
+    if (device->lost) /* it ends with the process */
+        return;
+    CUcontext previous = cuda_enter(device);
+    if (is_held(block)) {
+        block->next = device->held;
+        device->held = block;
+    } else {
+        destroy_block(device, block);
+    }
+    free_held(device, false);
+    cuda_leave(device, previous);
 }
 
 /* A copy from pageable memory returns when it has been staged: the rest is waited for. */
@@ -303,108 +462,15 @@ static peal_status read_memory(peal_device *device, void *to, const void *from, 
                   : PEAL_STATUS_OK;
 }
 
-/* Memory of the application, as the driver knows it. */
-typedef struct lent_memory {
-    unsigned type; /* 0: unknown to the driver */
-    unsigned managed;
-    int ordinal;
-    unsigned legacy; /* cuMemAlloc's: it could be passed on by IPC */
-    void *pool;
-} lent_memory;
-
-static lent_memory look_up(const peal_device *device, const void *memory)
-{
-    lent_memory found = {.ordinal = -1};
-    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                        CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-                                        CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-    void *values[] = {&found.type, &found.managed, &found.ordinal, &found.legacy, &found.pool};
-    CUcontext previous = cuda_enter(device);
-    CUresult result = device->driver->cuPointerGetAttributes_(5, attributes, values,
-                                                              (CUdeviceptr)(uintptr_t)memory);
-    cuda_leave(device, previous);
-    if (result)
-        found.type = 0;
-    return found;
-}
-
-static const char *classify(peal_device *device, const void *memory, bool *of_device)
-{
-    const lent_memory found = look_up(device, memory);
-    *of_device = found.type != 0 && (found.managed || found.type != CU_MEMORYTYPE_HOST);
-    if (found.type == 0)
-        return "ordinary host memory";
-    if (found.managed)
-        return "managed memory";
-    if (found.type == CU_MEMORYTYPE_HOST)
-        return "pinned host memory";
-    if (found.ordinal != device->ordinal)
-        return "memory of another GPU";
-    if (found.pool)
-        return "memory of a pool";
-    return found.legacy ? "device memory" : "device memory by handles";
-}
-
-static const char *refuses(peal_device *device, peal_mode mode, const void *memory)
-{
-    const lent_memory found = look_up(device, memory);
-    if (found.type == 0)
-        return "it is ordinary host memory, unknown to the GPU";
-    if (found.managed)
-        return NULL;
-    if (found.type == CU_MEMORYTYPE_HOST)
-        return mode == PEAL_MODE_SERIAL ? NULL : "it is pinned host memory, not the GPU's";
-    if (mode == PEAL_MODE_SERIAL)
-        return "it is the GPU's memory, which the host cannot touch in mode serial";
-    if (found.ordinal != device->ordinal)
-        return "it is the memory of another GPU than this process's";
-    return NULL;
-}
-
-/* Where the driver numbers the device of that identity; -1: this process does not see it. */
-static int ordinal_of(const peal_cuda_driver *driver, const peal_device_identity *peer)
-{
-    for (int i = 0; i < driver->device_count; i++) {
-        CUdevice other;
-        CUuuid uuid;
-        char text[33];
-        if (driver->cuDeviceGet_(&other, i) || driver->cuDeviceGetUuid_(&uuid, other))
-            continue;
-        for (size_t k = 0; k < sizeof(uuid.bytes); k++)
-            snprintf(text + 2 * k, 3, "%02x", (unsigned char)uuid.bytes[k]);
-        if (!strcmp(text, peer->unique))
-            return i;
-    }
-    return -1;
-}
-
-static const char *refuses_peer(peal_device *device, const peal_device_identity *peer)
-{
-    int can = 0, ordinal;
-    CUdevice other;
-    if (!device->has_descriptors)
-        return "this GPU cannot import memory of other processes (no virtual memory management)";
-    if (!strcmp(peer->unique, device->unique))
-        return NULL;
-    ordinal = ordinal_of(device->driver, peer);
-    if (ordinal < 0)
-        return NULL; /* hidden from this process: the import will tell */
-    if (device->driver->cuDeviceGet_(&other, ordinal) ||
-        device->driver->cuDeviceCanAccessPeer_(&can, device->device, other) || !can)
-        return "the GPUs cannot access each other's memory (no peer access)";
-    return NULL;
-}
-
 const peal_memory_ops cuda_memory = {
     .size = sizeof(peal_memory_ops),
     .allocate = allocate,
     .import = import,
+    .register_host = register_host,
     .release = release,
     .write = write_memory,
     .read = read_memory,
-    .refuses = refuses,
-    .classify = classify,
-    .refuses_peer = refuses_peer,
+    .refuses = cuda_lent_refuses,
+    .classify = cuda_lent_classify,
+    .refuses_path = cuda_path_refuses,
 };

@@ -208,14 +208,38 @@ static void prepare_copy(cuda_rank *rank, const peal_op *op, cuda_op *out)
 
 /* ---- words ---- */
 
+/* An offset into the segment of this rank, or of the channel's peer: in host memory where the
+ * channel is by shm. */
+static CUdeviceptr place_of(const cuda_rank *rank, const peal_channel *channel, bool theirs,
+                            int64_t offset)
+{
+    const peal_backend_rank *bound = rank->bound;
+    const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
+    bool staged = channel->transport == PEAL_TRANSPORT_SHM;
+
+    if (!theirs || peer->rank == rank->schedule->rank)
+        return staged ? address_of(bound->mailbox) +
+                            (uint64_t)(offset - rank->schedule->mailbox_offset)
+                      : address_of(bound->segment) + (uint64_t)offset;
+    return staged ? address_of(bound->peer_mailbox[channel->peer_index]) +
+                        (uint64_t)(offset - peer->mailbox_offset)
+                  : address_of(bound->peer_segment[channel->peer_index]) + (uint64_t)offset;
+}
+
 /* Whether kernels of this device may add to the word: it is in memory of this device, or of one
  * that takes part in its atomic operations. */
-static bool can_add_to(const cuda_plan *plan, CUdeviceptr word)
+static bool can_add_to(const cuda_rank *rank, const peal_channel *channel, CUdeviceptr word)
 {
+    const cuda_plan *plan = rank->plan;
     const peal_cuda_driver *driver = plan->driver;
     int ordinal = -1, can = 0;
     CUdevice other;
 
+    /* What was opened by IPC may count as this device's. */
+    if (channel->transport == PEAL_TRANSPORT_SHM ||
+        (channel->transport == PEAL_TRANSPORT_P2P &&
+         rank->schedule->machine->path == PEAL_PATH_IPC))
+        return false;
     /* Memory of the host has an ordinal, too. */
     unsigned type = 0;
     if (driver->cuPointerGetAttribute_(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ||
@@ -232,17 +256,12 @@ static bool can_add_to(const cuda_plan *plan, CUdeviceptr word)
 static void prepare_words(cuda_rank *rank, const peal_op *op, cuda_op *out)
 {
     const peal_channel *channel = out->channel;
-    const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
-    CUdeviceptr mine = address_of(rank->bound->segment);
-    CUdeviceptr theirs = peer->rank == rank->schedule->rank
-                             ? mine
-                             : address_of(rank->bound->peer_segment[channel->peer_index]);
-    uint64_t offset = (uint64_t)(op->credit ? channel->credit_offset : channel->flag_offset);
+    int64_t offset = op->credit ? channel->credit_offset : channel->flag_offset;
 
     if (channel->staging_bytes > 0)
-        out->staging = (channel->outgoing ? theirs : mine) + (uint64_t)channel->staging_offset;
-    out->word = (op->kind == PEAL_OP_WAIT ? mine : theirs) + offset;
-    out->can_add = op->kind == PEAL_OP_WRITE && can_add_to(rank->plan, out->word);
+        out->staging = place_of(rank, channel, channel->outgoing, channel->staging_offset);
+    out->word = place_of(rank, channel, op->kind != PEAL_OP_WAIT, offset);
+    out->can_add = op->kind == PEAL_OP_WRITE && can_add_to(rank, channel, out->word);
 }
 
 static cuda_rank *hosted(const cuda_plan *plan, int number)
@@ -355,8 +374,11 @@ static peal_status prepare_first_message(cuda_rank *rank)
         const peal_channel *channel = &rank->schedule->channel[i];
         int64_t offset = channel->outgoing ? channel->credit_offset : channel->flag_offset;
         uint64_t value = peal_flag_value(channel, first);
-        if (offset >= 0 && cuda_memory.write(rank->plan->device, rank->bound->segment + offset,
-                                             &value, sizeof(value), rank->plan->desc.diagnostics))
+        if (offset < 0)
+            continue;
+        CUdeviceptr word = place_of(rank, channel, false, offset);
+        if (cuda_memory.write(rank->plan->device, (void *)(uintptr_t)word, &value, sizeof(value),
+                              rank->plan->desc.diagnostics))
             return PEAL_STATUS_DEVICE;
     }
     return PEAL_STATUS_OK;

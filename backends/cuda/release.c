@@ -50,8 +50,9 @@ bool cuda_rescue_read(cuda_plan *plan, CUdeviceptr word, uint64_t *value)
 {
     const peal_cuda_driver *driver = plan->driver;
     double end = cuda_clock() + 0.5;
-    CUresult result =
-        driver->cuMemcpyDtoHAsync_(plan->read_word, word, sizeof(uint64_t), plan->rescue);
+    /* the word may be the host's: this call looks where its ends are */
+    CUresult result = driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)plan->read_word, word,
+                                             sizeof(uint64_t), plan->rescue);
 
     while (!result && (result = driver->cuStreamQuery_(plan->rescue)) == CUDA_ERROR_NOT_READY &&
            cuda_clock() < end) {

@@ -60,9 +60,10 @@ typedef struct peal_halo_desc {
     int width[PEAL_AXES]; /* points received at each end of each axis */
     int field_count;
     peal_exchange_field field[PEAL_EXCHANGE_FIELDS];
-    const char *backend;  /* "host", "cuda"; NULL or "auto": cuda if lent memory is a GPU's, else
-                             host. "cuda" with fields that peal allocates: they are device memory */
-    const char *lowering; /* of cuda, as in peal_plan_options; NULL: peal chooses */
+    const char *backend;   /* "host", "cuda"; NULL or "auto": cuda if lent memory is a GPU's, else
+                              host. "cuda" with fields that peal allocates: they are device memory */
+    const char *lowering;  /* of cuda, as in peal_plan_options; NULL: peal chooses */
+    const char *transport; /* the same */
 } peal_halo_desc;
 
 /* Where a field of a rank of this process lies. data is the first stored point; the first owned

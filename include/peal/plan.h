@@ -55,6 +55,9 @@ typedef struct peal_plan_options {
     const char *lowering; /* forced choices of how a device is driven, for tuning and tests:
                              "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,
                              plain=POINTS,steps=N", or some of them; NULL: peal chooses */
+    const char *transport; /* between processes on GPUs: "p2p" (device memory: "p2p:vmm" by handles,
+                              "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto": the
+                              first of these that all processes can use */
 } peal_plan_options;
 
 /* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
@@ -159,6 +162,9 @@ const char *peal_plan_backend(const peal_plan *plan);
 int peal_plan_rank_count(const peal_plan *plan);
 int peal_plan_workers(const peal_plan *plan);
 void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES]);
+/* How its messages travel between processes: "p2p:vmm", "p2p:ipc" or "shm"; "self": there is one
+ * process, or mode serial. */
+const char *peal_plan_transport(const peal_plan *plan);
 /* The number that is equal on all ranks of equal plans. */
 uint64_t peal_plan_hash(const peal_plan *plan);
 /* Steps that PEAL_STEPS_ALL would start now. */

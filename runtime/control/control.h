@@ -43,6 +43,9 @@ peal_status peal_control_gather(peal_control *control, const void *mine, size_t 
  * most the deadline. */
 peal_status peal_control_publish(peal_control *control, int key, int descriptor);
 peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor);
+/* What is published keeps its memory alive: nobody will fetch `key` any more. Unknown keys are
+ * fine. */
+void peal_control_withdraw(peal_control *control, int key);
 
 /* Tells every process why the job ends; sets the abort word here. Any thread, any number of times:
  * the first counts. */

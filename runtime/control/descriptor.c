@@ -155,6 +155,17 @@ static peal_status await_descriptor(peal_control *control, int socket, int proce
     }
 }
 
+void peal_control_withdraw(peal_control *control, int key)
+{
+    pthread_mutex_lock(&control->lock);
+    for (int i = 0; i < control->published_count; i++)
+        if (control->published[i].key == key) {
+            close(control->published[i].descriptor);
+            control->published[i--] = control->published[--control->published_count];
+        }
+    pthread_mutex_unlock(&control->lock);
+}
+
 peal_status peal_control_fetch(peal_control *control, int process, int key, int *descriptor)
 {
     peal_source nowhere = {0};

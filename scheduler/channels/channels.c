@@ -1,7 +1,8 @@
 /* The list of transports, best first. */
 #include "scheduler/channels/channels.h"
 
-static const channel_transport *const transports[] = {&channel_self, &channel_p2p, &channel_shm};
+static const channel_transport *const transports[] = {&channel_self, &channel_p2p, &channel_shm,
+                                                      &channel_staged};
 
 const channel_transport *channel_transport_between(const peal_machine *machine, int from, int to)
 {

@@ -3,8 +3,8 @@
 
 static bool reaches(const peal_machine *machine, int from, int to)
 {
-    return machine->accelerator && from >= 0 && to >= 0 && from < machine->ranks &&
-           to < machine->ranks;
+    return machine->accelerator && machine->path != PEAL_PATH_STAGED && from >= 0 && to >= 0 &&
+           from < machine->ranks && to < machine->ranks;
 }
 
 const channel_transport channel_p2p = {PEAL_TRANSPORT_P2P, reaches, 256};

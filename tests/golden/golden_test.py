@@ -22,6 +22,7 @@ CASES = {
     "vcycle-fused": "samples/vcycle -n 2 --mode fused --rank 1 --set n=16",
     "mesh-fused": "samples/mesh -n 4 --mode fused --rank 2",
     "jacobi2d-graph": "samples/jacobi2d -n 4 --mode graph --backend cuda --rank 1 --set nx=64 --set ny=34",
+    "jacobi2d-staged": "samples/jacobi2d -n 4 --mode graph --backend cuda --transport shm --rank 1 --set nx=64 --set ny=34",
 }
 
 

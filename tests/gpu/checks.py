@@ -1,9 +1,12 @@
 """Equal bits: samples and random graphs in every mode and lowering, on one GPU and on several."""
 
+import json
 import math
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+
+import jobs
 
 # Small: serial waits for every tile. Uneven parts. cg and vcycle run a fixed number of steps.
 SMALL = {
@@ -102,10 +105,10 @@ def spread(machine, lists, limit):
     """Lists of trials of one process each, side by side, over all GPUs."""
     workers = min(len(lists), max(4, 2 * machine.gpus)) if machine.backend == "cuda" else 1
     with ThreadPoolExecutor(workers) as pool:
-        jobs = [pool.submit(machine.trials.run, trials, 1, machine.clock, limit,
+        runs = [pool.submit(machine.trials.run, trials, 1, machine.clock, limit,
                             {"CUDA_VISIBLE_DEVICES": visible(machine, i)}) for i, trials in enumerate(lists)]
         found = {}
-        for job in jobs:
+        for job in runs:
             found.update(job.result())
     return found
 
@@ -203,6 +206,66 @@ def processes(machine, report, options):
         compare(report, trials, results, f"{count} processes, {gpus} GPU{'s' * (gpus > 1)}")
 
 
+# Each rung of the ladder, as `peal doctor` names it.
+RUNGS = {"p2p:vmm": "path p2p by VMM", "p2p:ipc": "path p2p by IPC", "shm": "path shm staging"}
+
+
+def findings(machine):
+    done = jobs.execute([machine.peal, "doctor", "--json"], machine.env, 60)
+    try:
+        return {f["name"]: f for f in json.loads(done.out)["findings"]}
+    except (ValueError, KeyError):
+        return {}
+
+
+def by_rung(machine, gpus, rung):
+    """Two processes. On one GPU, waits are memory operations; signals by kernels need two."""
+    lowerings = ["signal=memop", "signal=memop,copy=engine,lanes=2"]
+    if gpus > 1:
+        lowerings = ["", "signal=kernel,copy=engine", *lowerings, "signal=fused,lanes=2"]
+    specs = list(SMALL) if machine.full else ["jacobi2d/jacobi2d", "heat3d/heat3d", "halo/halo", "cg/cg", "mesh/mesh"]
+    trials = []
+    for i, spec in enumerate(specs):
+        for ranks in (2, 7) if machine.full or i % 2 == 0 else (2,):
+            made = variants(machine, lambda mode, lower, s=spec, r=ranks: spec_trial(machine, s, r, mode, lower),
+                            lowerings, i + ranks)
+            trials += [{**t, "transport": rung, "first": WRAP if t["mode"] != "serial" and ranks == 7 else None}
+                       for t in made]
+    for trial in trials:
+        if trial["mode"] == "sync" and gpus < 2 and machine.backend == "cuda":
+            trial["lower"] = "signal=memop"
+    for i, (seed, _) in enumerate(seeds(machine, 2000, 30 if machine.full else 4, 2)):
+        trials += [{**t, "transport": rung} for t in
+                   variants(machine, lambda mode, lower, s=seed: random_trial(machine, s, mode, lower), lowerings, i)
+                   if t["mode"] != "sync"]
+    return trials
+
+
+def transports(machine, report, _options):
+    """What the doctor says of each rung; then jobs by each, forced: equal to serial, bit for bit."""
+    found = findings(machine) if machine.backend == "cuda" else {}
+    for name, finding in found.items():
+        if name.startswith(("path ", "link ")):
+            report.say(f"        doctor: {name}: {finding['state']}: {finding['text']}")
+    rungs = RUNGS if machine.backend == "cuda" else {"shm": ""}
+    report.check(all(name in found for name in rungs.values() if name), "the doctor names every rung")
+    cases = [(gpus, rung) for gpus in ((1, 2) if machine.gpus >= 2 else (1,)) for rung in rungs]
+    for i, (gpus, rung) in enumerate(cases):
+        title = f"{rung}, 2 processes, {gpus} GPU{'s' * (gpus > 1)}"
+        state = found.get(rungs[rung], {"state": "ok"})
+        if state["state"] != "ok":
+            report.add("skipped", title, state["text"])
+            continue
+        env = {}
+        if machine.backend == "cuda" and gpus < machine.gpus:
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(visible(machine, k) for k in range(gpus))
+        trials = by_rung(machine, gpus, rung)
+        results = machine.trials.run(trials, 2, machine.clock, machine.clock.left() / (len(cases) - i), env)
+        compare(report, trials, results, title)
+        others = {r["transport"] for r in results.values() if r.get("mode") not in ("serial", "", None)} - {rung, ""}
+        report.check(not others, f"{title}: no other way is taken", ", ".join(sorted(others)))
+
+
 def many_ranks(machine, report, _options):
     """More ranks in a process than a GPU has queues by default: streams that share one must not keep each
     other from running while they wait for another process."""
@@ -236,6 +299,19 @@ def starts(machine, report, _options):
     found = results.get(last["name"])
     if found:
         report.check(found["status"] == "ok", last["name"], " / ".join(found["messages"])[:200])
+
+
+def after_failures(machine, report, _options):
+    """A plan that one of two processes cannot make does not keep them from making the next."""
+    lower = "signal=memop" if machine.backend == "cuda" else ""
+    wrong = {**spec_trial(machine, "mesh/mesh", 2, "stream", lower), "name": "files are missing"}
+    wrong["set"] = ["steps=3", "parts=parts-3"]
+    good = {"name": "the next plan", "spec": machine.specs / "ring.yaml", "ranks": 2, "set": ["n=4", "steps=5"],
+            "mode": "stream", "lower": lower, "backend": machine.backend, "deadline": 5.0}
+    results = machine.trials.run([wrong, good], 2, machine.clock, min(60, machine.clock.left()))
+    found = [results.get(t["name"], {"status": "nothing", "messages": []}) for t in (wrong, good)]
+    report.check(found[0]["status"] == "unsuitable environment" and found[1]["status"] == "ok",
+                 "a plan after one that could not be made", " / ".join(f["status"] for f in found))
 
 
 def norms(machine, report, _options):

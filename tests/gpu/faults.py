@@ -6,6 +6,9 @@ import re
 import signal
 import time
 
+import checks
+import jobs
+
 SIGNALS = ("fused", "kernel", "memop")
 
 
@@ -79,25 +82,42 @@ def is_usable(machine, report, processes, after):
 def missing_signals(machine, report, _options):
     """A WRITE of rank 1 is left out: rank 0 waits, and says for what."""
     deadline = 2.0
-    for how in signals_of(machine):
-        for mode in ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",):
-            if machine.clock.left() < 8:
-                report.add("skipped", f"missing signal, {how}", "no time left")
-                continue
-            name = f"missing signal, {how}, {mode}"
-            trial = fault_trial(machine, "ring", name, ["steps=400"], drop="write.0@1", deadline=deadline, mode=mode,
-                                lower=f"signal={how}" if machine.backend == "cuda" else "")
-            outcome = machine.trials.command([trial], 2).finish(min(40, machine.clock.left()))
-            wrong = ended_well(machine, outcome, deadline * 1.25 + 12, [r"rank [01]", r"exchange u@13", r"step \d"])
-            if outcome.code != 6 and not wrong:
-                wrong = f"exit code {outcome.code}, not 6"
-            report.check(not wrong, name, wrong or first_message(outcome))
+    modes = ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",)
+    cases = [(how, mode, "") for how in signals_of(machine) for mode in modes]
+    cases += [(how, "stream", "shm") for how in signals_of(machine) if "shm" in other_transports(machine)]
+    for how, mode, transport in cases:
+        name = f"missing signal, {how}, {mode}{', ' + transport if transport else ''}"
+        if machine.clock.left() < 8:
+            report.add("skipped", name, "no time left")
+            continue
+        trial = fault_trial(machine, "ring", name, ["steps=400"], drop="write.0@1", deadline=deadline, mode=mode,
+                            transport=transport, lower=f"signal={how}" if machine.backend == "cuda" else "")
+        outcome = machine.trials.command([trial], 2).finish(min(40, machine.clock.left()))
+        wrong = ended_well(machine, outcome, deadline * 1.25 + 12, [r"rank [01]", r"exchange u@13", r"step \d"])
+        if outcome.code != 6 and not wrong:
+            wrong = f"exit code {outcome.code}, not 6"
+        report.check(not wrong, name, wrong or first_message(outcome))
     is_usable(machine, report, 2, "a missing signal")
 
 
 def first_message(outcome):
     lines = [line for line in outcome.err.splitlines() if "rank" in line and not line.startswith("process ")]
     return f"{outcome.seconds:.1f} s, {lines[0].strip()[:200]}" if lines else f"{outcome.seconds:.1f} s"
+
+
+def failing_expressions(machine, report, _options):
+    """An expression that reads a buffer is evaluated by the GPU, and divides by 0 there."""
+    if machine.backend != "cuda":
+        report.add("skipped", "an expression that fails", "the host says it in other words")
+        return
+    for mode in ("sync", "stream", "graph"):
+        words = [machine.peal, "run", machine.specs / "divide.yaml", "--backend", machine.backend, "--mode", mode]
+        outcome = jobs.execute(words, machine.env, min(40, machine.clock.left()))
+        wrong = ended_well(machine, outcome, 20, [r"step 3: an expression of .* divided by zero .*\[E662\]"])
+        if outcome.code != 3 and not wrong:
+            wrong = f"exit code {outcome.code}, not 3"
+        report.check(not wrong, f"an expression that fails, {mode}", wrong or outcome.err.splitlines()[0][:200])
+    is_usable(machine, report, 1, "an expression that failed")
 
 
 def endless_kernel(machine, report, _options):
@@ -119,29 +139,43 @@ def endless_kernel(machine, report, _options):
     is_usable(machine, report, 1, "a kernel that never ended")
 
 
+def killed_once(machine, report, how, mode, transport):
+    """One job of two processes, of which the second is killed."""
+    name = f"a killed process, {how}, {mode}{', ' + transport if transport else ''}"
+    trial = fault_trial(machine, "ring", name, ["steps=1000000000"], deadline=20.0, announces=1, mode=mode,
+                        transport=transport, lower=f"signal={how}" if machine.backend == "cuda" else "")
+    job = machine.trials.command([trial], 2)
+    running = job.await_line(job.out, '"running"', min(20, machine.clock.left()))
+    member = job.await_line(job.err, "process 1 of 2 is ", 1)
+    if not running or not member:
+        report.check(False, name, f"it does not run: {job.finish(0.5).why()}")
+        return
+    time.sleep(0.2)
+    os.kill(int(member.split()[-1]), signal.SIGKILL)
+    killed = time.monotonic()
+    outcome = job.finish(min(20, machine.clock.left()))
+    outcome.seconds = time.monotonic() - killed
+    wrong = ended_well(machine, outcome, 2.0 + 1.5, [r"(rank|process) 1\b"])
+    if outcome.code != 5 and not wrong:
+        wrong = f"exit code {outcome.code}, not 5"
+    report.check(not wrong, name, wrong or first_message(outcome))
+
+
+def other_transports(machine):
+    """Those beside the default that the doctor finds usable."""
+    found = checks.findings(machine) if machine.backend == "cuda" else {}
+    return [rung for rung, name in checks.RUNGS.items()
+            if rung != "p2p:vmm" and found.get(name, {"state": "off"})["state"] == "ok"]
+
+
 def killed_rank(machine, report, _options):
-    """Rank 1's process is killed while rank 0 waits on the GPU."""
-    for how in signals_of(machine):
-        for mode in ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",):
-            if machine.clock.left() < 8:
-                report.add("skipped", f"a killed process, {how}", "no time left")
-                continue
-            name = f"a killed process, {how}, {mode}"
-            trial = fault_trial(machine, "ring", name, ["steps=1000000000"], deadline=20.0, announces=1, mode=mode,
-                                lower=f"signal={how}" if machine.backend == "cuda" else "")
-            job = machine.trials.command([trial], 2)
-            running = job.await_line(job.out, '"running"', min(20, machine.clock.left()))
-            member = job.await_line(job.err, "process 1 of 2 is ", 1)
-            if not running or not member:
-                report.check(False, name, f"it does not run: {job.finish(0.5).why()}")
-                continue
-            time.sleep(0.2)
-            os.kill(int(member.split()[-1]), signal.SIGKILL)
-            killed = time.monotonic()
-            outcome = job.finish(min(20, machine.clock.left()))
-            outcome.seconds = time.monotonic() - killed
-            wrong = ended_well(machine, outcome, 2.0 + 1.5, [r"(rank|process) 1\b"])
-            if outcome.code != 5 and not wrong:
-                wrong = f"exit code {outcome.code}, not 5"
-            report.check(not wrong, name, wrong or first_message(outcome))
+    """Rank 1's process is killed while rank 0 waits on the GPU, in its own or in the host's memory."""
+    modes = ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",)
+    cases = [(how, mode, "") for how in signals_of(machine) for mode in modes]
+    cases += [(signals_of(machine)[0], "stream", transport) for transport in other_transports(machine)]
+    for how, mode, transport in cases:
+        if machine.clock.left() < 8:
+            report.add("skipped", f"a killed process, {how}, {mode} {transport}", "no time left")
+            continue
+        killed_once(machine, report, how, mode, transport)
     is_usable(machine, report, 2, "a killed process")

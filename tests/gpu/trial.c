@@ -27,7 +27,8 @@ static bool parse_word(const char *key, char *value, trial *out)
         const char *key;
         const char **text;
     } texts[] = {{"name", &out->name},       {"spec", &out->spec},   {"mode", &out->mode},
-                 {"backend", &out->backend}, {"lower", &out->lower}, {"drop", &out->drop}};
+                 {"backend", &out->backend}, {"lower", &out->lower}, {"transport", &out->transport},
+                 {"drop", &out->drop}};
     const struct {
         const char *key;
         bool *flag;
@@ -169,7 +170,7 @@ typedef struct outcome {
     uint64_t digest;
     bool has_digest, no_op;
     peal_plan_statistics statistics;
-    char backend[16], mode[16];
+    char backend[16], mode[16], transport[16];
 } outcome;
 
 static void announce(const trial *t, peal_plan *plan, FILE *out)
@@ -219,6 +220,7 @@ static void try(const trial *t, peal_session *session, const char *folder, row_l
                                  .mode = t->mode,
                                  .backend = t->backend,
                                  .lowering = t->lower,
+                                 .transport = t->transport,
                                  .deadline_s = t->deadline_s,
                                  .verify = t->verify,
                                  .row = t->rows ? add_row : NULL,
@@ -243,6 +245,7 @@ static void try(const trial *t, peal_session *session, const char *folder, row_l
     if (plan && !result->status) {
         snprintf(result->backend, sizeof(result->backend), "%s", peal_plan_backend(plan));
         snprintf(result->mode, sizeof(result->mode), "%s", peal_mode_name(peal_plan_mode(plan)));
+        snprintf(result->transport, sizeof(result->transport), "%s", peal_plan_transport(plan));
         result->status = run_plan(t, plan, result, out);
     }
     peal_plan_destroy(plan);
@@ -269,9 +272,11 @@ peal_status trial_run(const trial *t, peal_session *session, const char *folder,
     try(t, session, folder, &rows, &result, out);
     fclose(rows.out);
     if (peal_session_process(session) == 0) {
-        fprintf(out, "{\"name\": \"%s\", \"status\": \"%s\", \"backend\": \"%s\", \"mode\": \"%s\"",
+        fprintf(out,
+                "{\"name\": \"%s\", \"status\": \"%s\", \"backend\": \"%s\", \"mode\": \"%s\", "
+                "\"transport\": \"%s\"",
                 t->name, result.no_op ? "no such op" : peal_status_name(result.status),
-                result.backend, result.mode);
+                result.backend, result.mode, result.transport);
         if (result.has_digest)
             fprintf(out, ", \"digest\": \"%016" PRIx64 "\"", result.digest);
         fprintf(out, ", \"steps\": %" PRId64 ", \"seconds\": %.6f, \"wall\": %.3f, \"rows\": [%s]",

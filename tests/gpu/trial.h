@@ -11,7 +11,7 @@
 enum { TRIAL_SETS = 16, TRIAL_STARTS = 16 };
 
 typedef struct trial {
-    const char *name, *spec, *mode, *backend, *lower;
+    const char *name, *spec, *mode, *backend, *lower, *transport;
     const char *set[TRIAL_SETS];
     int set_count;
     uint64_t seed; /* of a random graph, where there is no spec */

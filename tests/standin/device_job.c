@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { BYTES = 3000000 };
@@ -62,21 +63,62 @@ static peal_status check_zero(const peal_device_memory *m)
     return status;
 }
 
-/* One segment that is passed on, as its own process and as a neighbour's. */
+/* One segment that is passed on by handles, as its own process and as a neighbour's. */
 static peal_status share(void)
 {
     peal_device_memory own = {.descriptor = -1}, there = {.descriptor = -1};
-    peal_status status = told("allocate", memory->allocate(device, PEAL_MODE_STREAM, BYTES, true,
-                                                           diagnostics, &own));
+    peal_status status = told("allocate", memory->allocate(device, PEAL_MODE_STREAM, BYTES,
+                                                           PEAL_PATH_VMM, diagnostics, &own));
     if (!status && (own.descriptor < 0 || own.host_visible || own.bytes < BYTES))
         status = told("segment", PEAL_STATUS_INTERNAL);
     if (!status)
-        status =
-            told("import", memory->import(device, dup(own.descriptor), BYTES, diagnostics, &there));
+        status = told("import", memory->import(device, PEAL_PATH_VMM, dup(own.descriptor), BYTES,
+                                               diagnostics, &there));
     if (!status)
         status = copy_through(&own, &there);
     memory->release(device, &there);
     memory->release(device, &own);
+    return status;
+}
+
+/* One that is passed on by IPC: the driver does not let its own process open it. */
+static peal_status share_by_ipc(void)
+{
+    peal_device_memory own = {.descriptor = -1}, there = {.descriptor = -1};
+    peal_diagnostics *refused = peal_diagnostics_create();
+    peal_status status = told("allocate", memory->allocate(device, PEAL_MODE_STREAM, BYTES,
+                                                           PEAL_PATH_IPC, diagnostics, &own));
+    if (!status && (own.descriptor < 0 || own.bytes < BYTES))
+        status = told("segment", PEAL_STATUS_INTERNAL);
+    if (!status &&
+        !memory->import(device, PEAL_PATH_IPC, dup(own.descriptor), BYTES, refused, &there))
+        status = told("import", PEAL_STATUS_INTERNAL);
+    if (!status)
+        status = check_zero(&own);
+    memory->release(device, &there);
+    memory->release(device, &own);
+    peal_diagnostics_print(refused, stdout, 0);
+    peal_diagnostics_destroy(refused);
+    return status;
+}
+
+/* Host memory, written by the device, read by the host. */
+static peal_status share_host(void)
+{
+    enum { PAGES = 3 * 4096 };
+    peal_device_memory there = {.descriptor = -1};
+    const unsigned char pattern[] = "through the host";
+    unsigned char *page =
+        mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    peal_status status =
+        told("register", memory->register_host(device, page, PAGES, diagnostics, &there));
+    if (!status)
+        status = told("write", memory->write(device, there.base + 4096, pattern, sizeof(pattern),
+                                             diagnostics));
+    if (!status && memcmp(page + 4096, pattern, sizeof(pattern)) != 0)
+        status = told("compare", PEAL_STATUS_WRONG_RESULT);
+    memory->release(device, &there);
+    munmap(page, PAGES);
     return status;
 }
 
@@ -85,7 +127,8 @@ static peal_status keep(peal_mode mode)
 {
     peal_device_memory own = {.descriptor = -1};
     peal_status status =
-        told(peal_mode_name(mode), memory->allocate(device, mode, BYTES, false, diagnostics, &own));
+        told(peal_mode_name(mode),
+             memory->allocate(device, mode, BYTES, PEAL_PATH_NONE, diagnostics, &own));
     if (!status && (own.descriptor >= 0 || own.host_visible != (mode == PEAL_MODE_SERIAL)))
         status = told("segment", PEAL_STATUS_INTERNAL);
     if (!status)
@@ -112,7 +155,10 @@ int main(int count, char **words)
     char text[160];
     peal_backend_cuda.describe(device, text, sizeof(text));
     printf("open: %s\n", text);
-    peal_status status = share();
+    const char *path = count > 3 ? words[3] : "p2p:vmm";
+    peal_status status = !strcmp(path, "shm")       ? share_host()
+                         : !strcmp(path, "p2p:ipc") ? share_by_ipc()
+                                                    : share();
     if (!status)
         status = keep(PEAL_MODE_SYNC);
     if (!status)

@@ -3,7 +3,8 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm; capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
+ * they cannot do (peer vmm register; ipc, handles: calls fail, though the attributes are there;
+ * capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
  * model. STANDIN_BYTES: how much memory a device has. */
 #define _GNU_SOURCE
 #include <cuda.h>
@@ -36,7 +37,7 @@ static int device_count(void)
     return text ? atoi(text) : 1;
 }
 
-static bool lacks(const char *what)
+bool standin_lacks(const char *what)
 {
     const char *text = getenv("STANDIN_LACKS");
     return text && strstr(text, what);
@@ -48,9 +49,19 @@ static size_t total_bytes(void)
     return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 34;
 }
 
+bool standin_has_context(void)
+{
+    return current != NULL;
+}
+
 static int current_ordinal(void)
 {
     return current ? (int)((char *)current - contexts) : 0;
+}
+
+bool standin_fits(size_t bytes)
+{
+    return used + bytes <= total_bytes();
 }
 
 static void *at(CUdeviceptr address)
@@ -140,7 +151,10 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
         break;
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
-        *value = !lacks("vmm");
+        *value = !standin_lacks("vmm");
+        break;
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+        *value = !standin_lacks("register");
         break;
     default:
         *value = 1;
@@ -160,7 +174,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
     (void)device, (void)peer;
     NOTE(cuDeviceCanAccessPeer);
-    *can = !lacks("peer");
+    *can = !standin_lacks("peer");
     return CUDA_SUCCESS;
 }
 
@@ -168,7 +182,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute which, CUdevi
 {
     (void)a, (void)b;
     NOTE(cuDeviceGetP2PAttribute);
-    *value = which == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : !lacks("peer");
+    *value = which == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : !standin_lacks("peer");
     return CUDA_SUCCESS;
 }
 
@@ -242,30 +256,6 @@ CUresult cuMemGetInfo(size_t *have, size_t *total)
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
-{
-    NEED_CONTEXT(cuMemAlloc);
-    if (used + bytes > total_bytes())
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = (CUdeviceptr)(uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
-    standin_memory(*out, bytes, CU_MEMORYTYPE_DEVICE);
-    standin_made(STANDIN_MEMORY);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemFree(CUdeviceptr address)
-{
-    int fails = standin_call("cuMemFree");
-    if (!current)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    standin_memory(address, 0, 0);
-    free(at(address)); /* no leak of the stand-in's own, but it counts as left */
-    if (fails)
-        return CUDA_ERROR_UNKNOWN;
-    standin_gone(STANDIN_MEMORY);
-    return CUDA_SUCCESS;
-}
-
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     NEED_CONTEXT(cuMemHostAlloc);
@@ -287,14 +277,6 @@ CUresult cuMemFreeHost(void *address)
     if (fails)
         return CUDA_ERROR_UNKNOWN;
     standin_gone(STANDIN_PINNED);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemHostGetDevicePointer(CUdeviceptr *out, void *address, unsigned flags)
-{
-    (void)flags;
-    NEED_CONTEXT(cuMemHostGetDevicePointer);
-    *out = (CUdeviceptr)(uintptr_t)address;
     return CUDA_SUCCESS;
 }
 
@@ -459,6 +441,8 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 {
     (void)type, (void)flags;
     NOTE(cuMemExportToShareableHandle);
+    if (standin_lacks("handles"))
+        return CUDA_ERROR_NOT_SUPPORTED;
     int file = dup(file_of(handle));
     memcpy(out, &file, sizeof(file));
     return CUDA_SUCCESS;

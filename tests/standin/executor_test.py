@@ -18,6 +18,7 @@ STANDIN, TRIALS, SPECS = sys.argv[1:4]
 del sys.argv[1:4]
 SCRATCH = tempfile.TemporaryDirectory()
 MODES = ("sync", "stream", "graph")
+TRANSPORTS = ("p2p:vmm", "p2p:ipc", "shm")
 LOWERINGS = ("", "lanes=2", "signal=kernel,copy=engine", "signal=memop,copy=engine,lanes=2", "signal=memop")
 
 # What may be called between start and the end of the run.
@@ -28,7 +29,8 @@ RUNNING = {"cuLaunchKernel", "cuGraphLaunch", "cuEventRecord", "cuEventQuery", "
 GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRelease": {"handle"},
               "cuMemFreeHost": {"pinned"}, "cuMemFree": {"memory"}, "cuDevicePrimaryCtxRelease": {"context"},
               "cuStreamDestroy": {"stream"}, "cuEventDestroy": {"event"}, "cuModuleUnload": {"module"},
-              "cuGraphDestroy": {"graph"}, "cuGraphExecDestroy": {"executable"}}
+              "cuGraphDestroy": {"graph"}, "cuGraphExecDestroy": {"executable"},
+              "cuMemHostUnregister": {"registered"}, "cuIpcCloseMemHandle": {"opened"}}
 # What peal can do without.
 OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
             "cuMemGetInfo", "cuCtxSetCurrent", "cuPointerGetAttribute"}
@@ -121,6 +123,45 @@ class Executor(unittest.TestCase):
                 for lower in ("signal=memop", "signal=memop,copy=engine,lanes=2"):
                     with self.subTest(ranks=ranks, mode=mode, lower=lower):
                         self.check_clean(Run(2, ranks=ranks, mode=mode, lower=lower))
+
+    def test_transports(self):
+        """Flags, credits and staging are where both processes have them, by whatever address."""
+        for transport in TRANSPORTS:
+            for spec, sets in (("ring", ["n=4", "steps=200"]), ("chain", ["n=4", "steps=50"]), ("chained", ["steps=20"])):
+                for ranks, mode, lower in ((2, "stream", "signal=memop"), (5, "sync", "signal=memop,copy=engine,lanes=2")):
+                    with self.subTest(transport=transport, spec=spec, ranks=ranks):
+                        run = Run(2, spec=os.path.join(SPECS, f"{spec}.yaml"), ranks=ranks, set=sets, mode=mode,
+                                  lower=lower, transport=transport, first=str(2**64 - 4))
+                        self.check_clean(run)
+                        self.assertEqual(run.result["transport"], transport)
+
+    def test_missing_signal_by_transport(self):
+        """All waits are let go wherever their words are."""
+        for transport in TRANSPORTS:
+            run = Run(2, lower="signal=memop", drop="write.0@1", deadline="0.5", transport=transport)
+            self.assertEqual(run.code, 6, run.err)
+            self.assertRegex(run.err, r"`exchange u` waits for exchange u@13 .*\[E661\]")
+            self.assertEqual((run.bad(), run.left()), ([], set()))
+
+    def test_every_failing_call_of_two_processes(self):
+        """Whatever fails in one of them while the path is tried out, or in both later: both end, and everything
+        else is given back."""
+        of_handles = ("cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemExportToShareableHandle", "cuMemUnmap",
+                      "cuMemImportFromShareableHandle", "cuMemRelease", "cuMemAddressReserve", "cuMemAddressFree")
+        for transport, calls in (("p2p:vmm", of_handles),
+                                 ("p2p:ipc", ("cuMemAlloc", "cuMemsetD8", "cuIpcGetMemHandle", "cuIpcOpenMemHandle",
+                                              "cuIpcCloseMemHandle", "cuMemFree")),
+                                 ("shm", ("cuMemHostRegister", "cuMemHostGetDevicePointer", "cuMemHostUnregister",
+                                          "cuStreamWaitValue64", "cuStreamWriteValue64"))):
+            words = {"mode": "stream", "lower": "signal=memop", "transport": transport, "set": ["n=4", "steps=20"]}
+            for name in calls:
+                for where in (f"{name}:1@1", f"{name}:2"):
+                    with self.subTest(transport=transport, fails=where):
+                        run = Run(2, env={"STANDIN_FAIL": where}, **words)
+                        self.assertIn(f"{name} fails", run.record)
+                        self.assertLessEqual(run.left(), GIVES_BACK.get(name, set()))
+                        if name not in GIVES_BACK:
+                            self.assertIn(run.result["status"], ("device error", "unsuitable environment"), run.err)
 
     def test_chained_exchanges(self):
         """Two exchanges a step: the host must not wait in one rank's turn for what depends on another's."""

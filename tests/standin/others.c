@@ -36,11 +36,6 @@
     }
 
 RECORDED(cuCtxEnablePeerAccess)
-RECORDED(cuMemHostRegister)
-RECORDED(cuMemHostUnregister)
-RECORDED(cuIpcGetMemHandle)
-RECORDED(cuIpcOpenMemHandle)
-RECORDED(cuIpcCloseMemHandle)
 RECORDED(cuStreamBatchMemOp)
 RECORDED(cuStreamGetCaptureInfo)
 RECORDED(cuStreamUpdateCaptureDependencies)

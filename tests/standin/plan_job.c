@@ -20,7 +20,7 @@ static void add_one(const peal_call *call)
 }
 
 typedef struct trial {
-    const char *name, *backend, *mode;
+    const char *name, *backend, *mode, *transport;
     bool function; /* a task that is a function of the host */
     bool lent;     /* memory of the host */
     bool verify;
@@ -50,7 +50,8 @@ static void print_messages(peal_session *session, int from)
 {
     const peal_diagnostics *list = peal_session_diagnostics(session);
     for (int i = from; i < peal_diagnostics_count(list); i++)
-        printf("  %s\n", peal_diagnostics_at(list, i)->message);
+        printf("  %s [%s]\n", peal_diagnostics_at(list, i)->message,
+               peal_code_name(peal_diagnostics_at(list, i)->code));
 }
 
 static peal_status run(peal_plan *plan, bool verify, uint64_t *digest)
@@ -75,6 +76,7 @@ static void try_one(peal_session *session, const trial *t)
     const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .mode = t->mode,
                                        .backend = t->backend,
+                                       .transport = t->transport,
                                        .verify = t->verify};
     peal_status status = peal_graph_compile(graph, session, &options, &plan);
     const char *backend = plan ? peal_plan_backend(plan) : "none";
@@ -98,6 +100,7 @@ int main(void)
         {"forced sync function", .backend = "cuda", .mode = "sync", .function = true},
         {"forced lent", .backend = "cuda", .mode = "serial", .lent = true},
         {"unknown", .backend = "gpu"},
+        {"unknown transport", .transport = "ipc"},
         {"fused", .backend = "cuda", .mode = "fused"},
         {"verify lent", .function = true, .lent = true, .verify = true},
     };

@@ -1,7 +1,8 @@
 /* The record: a line a call into the file that STANDIN_RECORD names, and at exit a line
  * "left KIND COUNT" for each kind of thing that was not given back.
  *
- * STANDIN_FAIL=NAME:N makes the N-th call (from 1) of NAME fail. */
+ * STANDIN_FAIL=NAME:N makes the N-th call (from 1; -1: each) of NAME fail, in every process;
+ * NAME:N@P only in process P of a job. */
 #define _GNU_SOURCE
 #include "tests/standin/record.h"
 
@@ -22,9 +23,20 @@ static struct {
 static char fail_name[64];
 static int fail_at, fail_seen;
 
-static const char *const kind_names[STANDIN_KINDS] = {"context", "memory",  "pinned",    "handle",
-                                                      "range",   "mapping", "stream",    "event",
-                                                      "module",  "graph",   "executable"};
+static const char *const kind_names[STANDIN_KINDS] = {"context",   "memory",     "pinned",
+                                                      "handle",    "range",      "mapping",
+                                                      "stream",    "event",      "module",
+                                                      "graph",     "executable", "opened",
+                                                      "registered"};
+
+static void read_failure(const char *text)
+{
+    const char *mine = getenv("PMIX_RANK");
+    int process = -1;
+    sscanf(text, "%63[^:]:%d@%d", fail_name, &fail_at, &process);
+    if (process >= 0 && (!mine || atoi(mine) != process))
+        fail_at = 0;
+}
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -34,7 +46,7 @@ __attribute__((constructor)) static void begin(void)
     if (record)
         setvbuf(record, NULL, _IOLBF, 0);
     if (fail)
-        sscanf(fail, "%63[^:]:%d", fail_name, &fail_at);
+        read_failure(fail);
 }
 
 __attribute__((destructor)) static void end(void)
@@ -56,7 +68,7 @@ int standin_call(const char *call)
         *version = 0;
     pthread_mutex_lock(&lock);
     if (fail_at && !strcmp(name, fail_name))
-        fails = ++fail_seen == fail_at;
+        fails = ++fail_seen == fail_at || fail_at < 0;
     if (record)
         fprintf(record, "%s%s\n", name, fails ? " fails" : "");
     pthread_mutex_unlock(&lock);

@@ -3,6 +3,9 @@
 #ifndef PEAL_TESTS_STANDIN_RECORD_H
 #define PEAL_TESTS_STANDIN_RECORD_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* Notes a call by name; whether it is one that was asked to fail. */
 int standin_call(const char *name);
 
@@ -18,6 +21,12 @@ void standin_memory(unsigned long long address, unsigned long long bytes, unsign
 /* 0: unknown. */
 unsigned standin_memory_type(unsigned long long address);
 
+/* driver.c: whether STANDIN_LACKS has the word; whether the thread has a context; whether a device
+ * has so much left. */
+bool standin_lacks(const char *what);
+bool standin_has_context(void);
+bool standin_fits(size_t bytes);
+
 /* Things that are made and must be given back. */
 typedef enum standin_kind {
     STANDIN_CONTEXT,
@@ -31,6 +40,8 @@ typedef enum standin_kind {
     STANDIN_MODULE,
     STANDIN_GRAPH,
     STANDIN_EXECUTABLE,
+    STANDIN_OPENED,     /* memory of another process, by IPC */
+    STANDIN_REGISTERED, /* memory of the host */
     STANDIN_KINDS
 } standin_kind;
 void standin_made(standin_kind kind);

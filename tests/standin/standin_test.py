@@ -5,6 +5,7 @@
 #   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB: folders with the stand-in of a new and of an old driver, programs
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,8 @@ FOLDER = tempfile.TemporaryDirectory()
 # Calls that give back; what stays when one of them fails.
 GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRelease": {"handle"},
               "cuMemFreeHost": {"pinned"}, "cuMemFree": {"memory"}, "cuDevicePrimaryCtxRelease": {"context"},
-              "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}, "cuEventDestroy": {"event"}}
+              "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}, "cuEventDestroy": {"event"},
+              "cuMemHostUnregister": {"registered"}, "cuIpcCloseMemHandle": {"opened"}}
 # What peal can do without: names for people; it looks once more at what has failed already.
 OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
             "cuMemGetInfo"}
@@ -58,11 +60,16 @@ def left(record):
     return {line.split()[1] for line in record if line.startswith("left")}
 
 
-def job(processes=1, process=0, **more):
+def job(processes=1, process=0, how="p2p:vmm", **more):
     env, path = with_driver(**more)
-    done = subprocess.run([JOB, str(processes), str(process)], env=env, capture_output=True, text=True, check=False,
+    done = subprocess.run([JOB, str(processes), str(process), how], env=env, capture_output=True, text=True, check=False,
                           timeout=common.HARD_LIMIT)
     return done.returncode, done.stdout, lines_of(path)
+
+
+def bad(record):
+    """What a driver would refuse, or what is undefined."""
+    return [line for line in record if line.startswith("bad")]
 
 
 def only(record, names):
@@ -115,6 +122,28 @@ class Device(unittest.TestCase):
                     self.assertIn(name if code == 7 else "open: ", out)
         self.assertGreater(len(seen), 20)
 
+    def test_other_paths(self):
+        """Ordinary memory with an IPC handle, and the host's memory; whatever fails, all is given back."""
+        orders = {"p2p:ipc": ["cuMemAlloc", "cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemFree"],
+                  "shm": ["cuMemHostRegister", "cuMemHostGetDevicePointer", "cuMemHostUnregister"]}
+        for path, order in orders.items():
+            code, out, record = job(1, 0, path)
+            self.assertEqual(code, 0, out)
+            self.assertIn("descriptors: 0", out)
+            begin = record.index(order[0])
+            self.assertEqual(only(record[begin:record.index(order[-1]) + 1], set(order)), order)
+            self.assertEqual((left(record), bad(record)), (set(), []))
+            for name in (*order, "cuMemsetD8", "cuCtxSynchronize", "cuMemcpyHtoD"):
+                if name not in record:
+                    continue
+                with self.subTest(path=path, call=name):
+                    code, out, record = job(1, 0, path, STANDIN_FAIL=f"{name}:1")
+                    self.assertIn(f"{name} fails", record)
+                    self.assertLessEqual(left(record), GIVES_BACK.get(name, set()))
+                    self.assertIn("descriptors: 0", out)
+                    if name not in GIVES_BACK and name != "cuIpcOpenMemHandle":  # which fails in the process itself
+                        self.assertEqual(code, 7, out)
+
     def test_out_of_memory(self):
         code, out, record = job(STANDIN_BYTES=str(3 << 20))
         self.assertEqual(code, 7)
@@ -147,8 +176,9 @@ class Doctor(unittest.TestCase):
         self.assertIn("Stand-in 0000:02:00.0, sm_90, 132 SMs, 16.0 GiB", found["gpu 1"][1])
         self.assertIn("1056 blocks of 256 threads (8 an SM)", found["gpu 0 launches"][1])
         self.assertEqual(found["link 0-1"], ("ok", "peer access, NVLink (native atomics yes), performance rank 0"))
-        self.assertEqual(found["path p2p by VMM"], ("ok", "usable between all pairs of GPUs"))
-        self.assertEqual(found["path staging"][0], "off")
+        self.assertEqual(found["path p2p by VMM"], ("ok", "usable between all pairs of GPUs (--transport p2p:vmm)"))
+        self.assertEqual(found["path p2p by IPC"][0], "ok")
+        self.assertEqual(found["path shm staging"][0], "ok")
 
     def test_one_device_has_no_link(self):
         found = findings(with_driver(devices=1)[0])
@@ -156,11 +186,21 @@ class Doctor(unittest.TestCase):
         self.assertIn("share the GPU", found["path p2p by VMM"][1])
 
     def test_what_is_missing(self):
-        found = findings(with_driver(devices=2, STANDIN_LACKS="peer")[0])
-        self.assertEqual(found["link 0-1"][0], "off")
-        self.assertEqual(found["path p2p by VMM"], ("off", "some pair of GPUs has no peer access"))
-        found = findings(with_driver(devices=2, STANDIN_LACKS="vmm")[0])
-        self.assertEqual(found["path p2p by VMM"][0], "off")
+        rungs = ("p2p by VMM", "p2p by IPC", "shm staging")
+        no_access = "GPU 0 and GPU 1: the GPUs cannot access each other's memory (no peer access)"
+        for lacks, reasons in (("peer", (no_access, no_access, None)),
+                               ("vmm", ("GPU 0: the GPU has no virtual memory management", None, None)),
+                               ("handles", ("cuMemExportToShareableHandle", None, None)),
+                               ("ipc", (None, "cuIpcGetMemHandle", None)),
+                               ("register", (None, None, "GPU 0: the GPU cannot register host memory"))):
+            env, path = with_driver(devices=2, STANDIN_LACKS=lacks)
+            found = findings(env)
+            self.assertEqual(found["link 0-1"][0], "off" if lacks == "peer" else "ok")
+            for rung, reason in zip(rungs, reasons):
+                state, text = found[f"path {rung}"]
+                self.assertEqual(state, "off" if reason else "ok", text)
+                self.assertIn(reason or "usable", text)
+            self.assertEqual(left(lines_of(path)), set())
 
     def test_no_device(self):
         self.assertEqual(findings(with_driver(devices=0)[0])["gpu"], ("off", "the NVIDIA driver sees no GPU"))
@@ -212,6 +252,37 @@ class Kernels(unittest.TestCase):
                 self.assertEqual(record.count("cuLaunchKernel"), number - (call == "cuLaunchKernel"))
                 self.assertEqual(left(record), set())
 
+    def test_no_compiler(self):
+        """A library of NVRTC's name that has nothing of it."""
+        folder = tempfile.mkdtemp(dir=FOLDER.name)
+        shutil.copy(os.path.join(NEW, "libcuda.so.1"), os.path.join(folder, "libnvrtc.so.13"))
+        code, err, record = self.heat(folder=f"{folder}:{NEW}")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"NVRTC is too old: it has no nvrtc\w+ \[E640\]")
+        self.assertEqual(left(record), set())
+
+    def test_kernels_that_the_driver_refuses(self):
+        """Those of the cache are compiled anew first."""
+        self.heat()
+        code, err, record = self.heat(STANDIN_FAIL="cuModuleLoadData:-1")
+        self.assertEqual(code, 7)
+        self.assertRegex(err, r"cannot load .*\[E642\]")
+        self.assertEqual(record.count("cuModuleLoadData fails"), 2)
+        self.assertEqual(left(record), set())
+
+    def test_more_tiles_than_a_grid_has_blocks(self):
+        folder = tempfile.mkdtemp(dir=FOLDER.name)
+        with open(os.path.join(folder, "many.yaml"), "w", encoding="ascii") as spec:
+            spec.write("peal: 1\nname: many\nkernels: many.c\nrepeat: 1\nstep:\n"
+                       "  - {task: look, box: [[0, 65536], [0, 65536]], tile: [1, 1]}\n")
+        with open(os.path.join(folder, "many.c"), "w", encoding="ascii") as kernels:
+            kernels.write("PEAL_KERNEL(look)(peal_tile t)\n{\n    (void)t;\n}\n")
+        env, path = with_driver(XDG_CACHE_HOME=self.cache)
+        code, _, err = common.peal("run", folder, "--backend", "cuda", "--mode", "stream", env=env)
+        self.assertEqual(code, 3)
+        self.assertRegex(err, r"many.yaml:6:5: .*`look` has 4294967296 tiles on rank 0, a grid at most \d+ \[E644\]")
+        self.assertEqual(left(lines_of(path)), set())
+
     def test_every_failing_call(self):
         """Whatever fails while a plan is made or run, everything else is given back."""
         seen = {}
@@ -247,9 +318,11 @@ class Application(unittest.TestCase):
         self.assertEqual(out["forced serial function"][0][2], out["host"][0][2])
         self.assertEqual(backends["verify lent"], ["host", "ok"])
         for name, status, message in (
-                ("forced sync function", "environment", "task 'add' is a function of the host"),
+                ("forced sync function", "environment",
+                 "task 'add' is a function of the host, which a GPU cannot run [E385]"),
                 ("forced lent", "usage", "'u' has lent memory that the cuda backend cannot use: it is ordinary host"),
                 ("unknown", "usage", "there is no backend 'gpu'"),
+                ("unknown transport", "usage", "there is no transport 'ipc' [E389]"),
                 ("fused", "environment", "mode fused cannot run: on a GPU it comes with the fused kernel")):
             self.assertEqual(backends[name][0], "none", name)
             self.assertIn(status, backends[name][1])
@@ -298,6 +371,20 @@ class Embedded(unittest.TestCase):
             self.assertEqual(others[0], "app3 cuStreamWaitEvent")
             self.assertEqual(others.count("app3 cuStreamWaitEvent"), 1)
             self.assertEqual(left(record), set())
+
+    def test_exchange_by_each_transport(self):
+        """Two processes, which a launcher starts."""
+        if not shutil.which("mpirun"):
+            self.skipTest("no mpirun")
+        for lacks, taken in (("none", "p2p:vmm"), ("vmm", "p2p:ipc"), ("peer", "shm")):
+            env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, devices=2, STANDIN_LACKS=lacks)
+            done = subprocess.run([*common.mpirun(2), EMBED_JOB, "exchange"], env=env, capture_output=True, text=True,
+                                  check=False, timeout=common.HARD_LIMIT)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(done.stdout.count(f"2 messages, 16 bytes by {taken}, "), 2, done.stdout)
+            self.assertEqual(done.stdout.count("destroy: ok"), 2, done.stdout)
+            record = lines_of(path)
+            self.assertEqual((bad(record), left(record)), ([], set()))
 
     def test_memory_decides(self):
         out, record, _ = self.job("memory")
@@ -441,19 +528,93 @@ class Run(unittest.TestCase):
         self.assertRegex(err, r"process 1 has Stand-in B, sm_90, process 0 has Stand-in A, sm_90 \[E384\]")
         self.assertEqual(left(record), set())
 
-    def test_unreachable_neighbour(self):
-        code, _, err, record = run("-n", "2", "--mode", "stream", "--backend", "cuda", devices=2,
-                                   STANDIN_LACKS="peer")
-        self.assertEqual(code, 4)
-        self.assertRegex(err, r"cannot reach rank \d \(process \d\) by p2p: .*no peer access.* \[E358\]")
+    def test_segments_are_passed_on(self):
+        """Each of two processes makes a segment known and maps the other's, and a small one to try it."""
+        for transport, calls in (("auto", ("cuMemExportToShareableHandle", "cuMemImportFromShareableHandle")),
+                                 ("p2p:ipc", ("cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcCloseMemHandle")),
+                                 ("shm", ("cuMemHostRegister", "cuMemHostUnregister"))):
+            code, out, err, record = run(*self.IN_TWO, "--transport", transport, devices=2)
+            self.assertEqual((code, out["transport"]), (0, {"auto": "p2p:vmm"}.get(transport, transport)), err)
+            for name in calls:
+                self.assertEqual(record.count(name), 8 if transport == "shm" else 4, name)
+            self.assertEqual(bad(record), [])
+            self.assertEqual(left(record), set())
+
+    # every message is a memory operation, which is what the stand-in waits for
+    IN_TWO = ("-n", "2", "--mode", "stream", "--backend", "cuda", "--lower", "signal=memop")
+
+    def test_first_transport_that_works(self):
+        """All processes take the same rung; what was passed over is told with its reason."""
+        for lacks, taken, why in (
+                ("vmm", "p2p:ipc", "not p2p:vmm: process 0: the GPU has no virtual memory management"),
+                ("handles", "p2p:ipc", "not p2p:vmm: process 0: memory of .* cuMemExportToShareableHandle"),
+                ("peer", "shm", "not p2p:vmm: process 0: .*no peer access.*; not p2p:ipc: process 0: .*no peer access"),
+                ("vmm ipc", "shm", "not p2p:ipc: process 0: memory of .* cuIpcGetMemHandle")):
+            code, out, err, record = run(*self.IN_TWO, devices=2, STANDIN_LACKS=lacks)
+            self.assertEqual((code, out["transport"]), (0, taken), err)
+            self.assertEqual(bad(record), [])
+            self.assertEqual(left(record), set())
+            env, _ = with_driver(devices=2, STANDIN_LACKS=lacks)
+            code, out, err = common.peal("run", "-", *self.IN_TWO, stdin=SPEC, env=env)
+            self.assertRegex(out, rf"messages by {taken}, .*\(.*{why}")
+
+    def test_one_process_cannot(self):
+        """What fails in one of the two is known to both, and nothing is left."""
+        for call, taken in (("cuMemImportFromShareableHandle", "p2p:ipc"), ("cuMemCreate", "p2p:ipc")):
+            code, out, err, record = run(*self.IN_TWO, devices=2, STANDIN_FAIL=f"{call}:1")
+            self.assertEqual((code, out["transport"]), (0, taken), err)
+            self.assertEqual(left(record), set())
+        code, out, err, record = run(*self.IN_TWO, devices=2, STANDIN_LACKS="vmm", STANDIN_FAIL="cuIpcOpenMemHandle:1")
+        self.assertEqual((code, out["transport"]), (0, "shm"), err)
         self.assertEqual(left(record), set())
 
-    def test_segments_are_passed_on(self):
-        """Each of two processes exports its segment and imports the other's, before anything runs."""
-        record = run("-n", "2", "--mode", "stream", "--backend", "cuda", devices=2)[3]
-        self.assertEqual(record.count("cuMemExportToShareableHandle"), 2)
-        self.assertEqual(record.count("cuMemImportFromShareableHandle"), 2)
+    def test_no_transport_is_left(self):
+        code, _, err, record = run(*self.IN_TWO, devices=2, STANDIN_LACKS="peer register")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"there is no transport between the GPUs of 2 processes: not p2p:vmm: .*no peer access.*"
+                              r"not p2p:ipc: .*no peer access.*not shm: .*cannot register host memory \[E388\]")
+        self.assertIn("--processes 1", err)
+        self.assertEqual(err.count("E388"), 1)
         self.assertEqual(left(record), set())
+
+    def test_transport_that_was_asked_for(self):
+        for transport, lacks, why in (("p2p", "peer", "not p2p:ipc: .*no peer access"),
+                                      ("p2p:ipc", "ipc", "not p2p:ipc: .*cuIpcGetMemHandle"),
+                                      ("p2p:vmm", "vmm", "not p2p:vmm: .*no virtual memory management"),
+                                      ("shm", "register", "not shm: .*cannot register host memory")):
+            code, _, err, record = run(*self.IN_TWO, "--transport", transport, devices=2, STANDIN_LACKS=lacks)
+            self.assertEqual(code, 4)
+            self.assertRegex(err, rf"the transport that was asked for cannot be used .*{why}.*\[E388\]")
+            self.assertEqual(left(record), set())
+        code, _, err, _ = run("-n", "2", "--mode", "stream", "--backend", "host", "--transport", "p2p", devices=2)
+        self.assertEqual(code, 4)
+        self.assertIn("transport p2p was asked for, but the ranks run on the CPU [E388]", err)
+        code, out, err, _ = run("-n", "2", "--mode", "stream", "--backend", "host", "--transport", "shm", devices=2)
+        self.assertEqual((code, out["transport"]), (0, "shm"), err)
+        code, _, err = common.peal("run", "-", "--transport", "p2p:smoke", stdin=SPEC)
+        self.assertEqual(code, 2)
+        self.assertIn("--transport needs auto, p2p, p2p:vmm, p2p:ipc or shm, not 'p2p:smoke'", err)
+
+    def test_required_transport(self):
+        spec = SPEC.replace("repeat: 4", "require: [p2p]\nrepeat: 4")
+        for lacks, code in (("none", 0), ("peer", 4)):
+            env, _ = with_driver(devices=2, STANDIN_LACKS=lacks)
+            found, _, err = common.peal("run", "-", *self.IN_TWO, stdin=spec, env=env)
+            self.assertEqual(found, code, err)
+            if code:
+                self.assertIn("the spec requires p2p", err)
+
+    def test_plan_shows_the_transport(self):
+        spec = os.path.join(os.environ["PEAL_ROOT"], "samples", "jacobi2d")
+        for transport in ("p2p:vmm", "p2p:ipc", "shm"):
+            words = (spec, "-n", "2", "--backend", "cuda", "--rank", "0", "--transport", transport)
+            code, out, err = common.peal("plan", *words)
+            self.assertEqual(code, 0, err)
+            self.assertRegex(out, rf" 0->1 +{transport}, ")
+            found = common.peal_json("plan", *words, "--json")[1]["schedules"][0]
+            self.assertEqual(found["path"], transport)
+            direct = [piece["direct"] for channel in found["channels"] for piece in channel["pieces"]]
+            self.assertEqual(any(direct), transport != "shm")
 
     def test_out_of_memory(self):
         code, _, err, record = run("--mode", "stream", "--backend", "cuda", STANDIN_BYTES="4096")

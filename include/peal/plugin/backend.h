@@ -42,14 +42,19 @@ typedef struct peal_device_memory {
 /* Memory of a device, for segments. Every call may block; none is made while a run is under way. */
 typedef struct peal_memory_ops {
     size_t size; /* sizeof(peal_memory_ops) */
-    /* Zeroed memory. shared: other processes will import it. In PEAL_MODE_SERIAL it is visible to
-     * the host. PEAL_STATUS_DEVICE after a diagnostic with need and have. */
-    peal_status (*allocate)(peal_device *device, peal_mode mode, int64_t bytes, bool shared,
+    /* Zeroed memory. path: how other processes will import it (PEAL_PATH_VMM or _IPC), or _NONE. In
+     * PEAL_MODE_SERIAL it is visible to the host. PEAL_STATUS_DEVICE after a diagnostic with need
+     * and have. */
+    peal_status (*allocate)(peal_device *device, peal_mode mode, int64_t bytes, peal_path path,
                             peal_diagnostics *diagnostics, peal_device_memory *out);
-    /* Memory of another process of this host; takes the descriptor. The mapping stays valid when
-     * that process dies. */
-    peal_status (*import)(peal_device *device, int descriptor, int64_t bytes,
+    /* Memory of another process of this host, allocated for the same path; takes the descriptor.
+     * The mapping stays valid when that process dies. */
+    peal_status (*import)(peal_device *device, peal_path path, int descriptor, int64_t bytes,
                           peal_diagnostics *diagnostics, peal_device_memory *out);
+    /* Host memory that the device shall reach, at base of *out. release takes it back; the memory
+     * stays the caller's. */
+    peal_status (*register_host)(peal_device *device, void *memory, int64_t bytes,
+                                 peal_diagnostics *diagnostics, peal_device_memory *out);
     void (*release)(peal_device *device, peal_device_memory *memory);
     /* Between host memory and a segment (or lent device memory). */
     peal_status (*write)(peal_device *device, void *to, const void *from, int64_t bytes,
@@ -61,9 +66,11 @@ typedef struct peal_memory_ops {
     const char *(*refuses)(peal_device *device, peal_mode mode, const void *memory);
     /* What kind of memory the application lends, in words; *of_device: it is a GPU's. */
     const char *(*classify)(peal_device *device, const void *memory, bool *of_device);
-    /* Whether this device can load and store the memory of that of another process of this host:
-     * NULL, or the reason in words why not. */
-    const char *(*refuses_peer)(peal_device *device, const peal_device_identity *peer);
+    /* Whether this device can be reached by, and reach, that of another process of this host on a
+     * path: NULL, or the reason in words why not, as far as the driver's attributes tell. peer
+     * NULL: whatever the device of the other. */
+    const char *(*refuses_path)(peal_device *device, peal_path path,
+                                const peal_device_identity *peer);
 } peal_memory_ops;
 
 /* Kernels that come from elsewhere than the host's compiler: a backend that runs the tiles of
@@ -83,6 +90,11 @@ typedef struct peal_backend_rank {
                                memory, if the backend has one */
     unsigned char *const
         *peer_segment; /* by index of schedule->peer: that rank's segment, mapped here */
+    /* On a device with channels by PEAL_TRANSPORT_SHM: the segment from mailbox_offset on once
+     * more, in host memory, at its address on the device; that is where flags, credits and staging
+     * of these channels are. Else NULL. */
+    unsigned char *mailbox;
+    unsigned char *const *peer_mailbox; /* by index of schedule->peer */
 } peal_backend_rank;
 
 /* Where an executor is, readable by other threads at any time: what a deadline report and a

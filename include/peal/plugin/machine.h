@@ -5,6 +5,24 @@
 
 #include <peal/types.h>
 
+/* How processes of one host reach each other's ranks where these are on accelerators: the rungs of
+ * a ladder, the best first. */
+typedef enum peal_path {
+    PEAL_PATH_NONE,   /* no accelerator, or nobody to reach */
+    PEAL_PATH_VMM,    /* p2p: device memory by handles that are passed on as file descriptors */
+    PEAL_PATH_IPC,    /* p2p: device memory by the driver's IPC handles */
+    PEAL_PATH_STAGED, /* shm: host memory that the devices of both have mapped */
+    PEAL_PATH_COUNT
+} peal_path;
+
+/* "none", "p2p:vmm", "p2p:ipc", "shm". */
+const char *peal_path_name(peal_path path);
+
+/* What `--transport` takes: "auto" (also NULL), "p2p" (either of its paths), or a path's name; and
+ * whether it allows a path. */
+bool peal_transport_is_known(const char *name);
+bool peal_transport_allows(const char *name, peal_path path);
+
 typedef struct peal_machine {
     int ranks;
     int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */
@@ -12,6 +30,7 @@ typedef struct peal_machine {
     int64_t cache_bytes; /* of one core: what a tile's data should fit in */
     bool accelerator;    /* ranks run on GPUs: processes reach each other's device memory */
     bool shares_device;  /* some GPU is used by more than one process */
+    peal_path path;      /* between processes that have accelerators */
 } peal_machine;
 
 /* The process that hosts a rank. */

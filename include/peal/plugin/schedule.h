@@ -186,6 +186,9 @@ typedef struct peal_channel {
     uint64_t quantum; /* 2^64 / P */
 } peal_channel;
 
+/* What a schedule prints: "self", "shm", "p2p" with its path. */
+const char *peal_channel_transport(const peal_machine *machine, const peal_channel *channel);
+
 /* Flag value of message m (from 1), or of the credit that says message m has been consumed. */
 static inline uint64_t peal_flag_value(const peal_channel *channel, uint64_t message)
 {
@@ -199,6 +202,7 @@ typedef struct peal_peer {
     int process;
     const peal_layout *layout; /* by array */
     int64_t segment_bytes;
+    int64_t mailbox_offset; /* as in its schedule */
 } peal_peer;
 
 typedef enum peal_op_kind {
@@ -324,6 +328,8 @@ typedef struct peal_schedule {
     peal_section setup, step, finish; /* step: the body of the outermost loop */
     peal_schedule_loop outer;         /* repeat, until, every, lag of the outermost loop */
     int64_t segment_bytes;            /* arrays, staging, flags and credits of this rank */
+    int64_t mailbox_offset;           /* arrays end, the others begin: those of channels by
+                                         PEAL_TRANSPORT_SHM are in host memory on a device */
     uint64_t hash; /* of the graph and of what all ranks must agree on; equal on all ranks */
 } peal_schedule;
 

@@ -189,7 +189,7 @@ static void check_descriptors(void **state)
     run_sizes(all_segments);
 }
 
-/* A later publish under the same key replaces the earlier. */
+/* A later publish under the same key replaces the earlier; what is withdrawn is held no longer. */
 static int publish_twice(test_team *team, int process)
 {
     _Atomic int abort_word = 0;
@@ -213,10 +213,16 @@ static int publish_twice(test_team *team, int process)
     if (process == 0)
         TEAM_CHECK(read(ends[0], &byte, 1) == 1 && byte == 'x');
     TEAM_CHECK(peal_control_fetch(control, 99, 1, &descriptor) == PEAL_STATUS_INTERNAL);
+    TEAM_CHECK(peal_control_barrier(control) == PEAL_STATUS_OK);
+    close(ends[1]);
+    TEAM_CHECK(fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0);
+    TEAM_CHECK(process == 1 || read(ends[0], &byte, 1) < 0); /* the published end is still open */
+    peal_control_withdraw(control, 7);
+    peal_control_withdraw(control, 1);
+    TEAM_CHECK(read(ends[0], &byte, 1) == 0);
     peal_control_close(control);
     bootstrap->ops->close(bootstrap);
     close(ends[0]);
-    close(ends[1]);
     return 0;
 }
 
