@@ -76,6 +76,7 @@
     X(cuStreamWriteValue64)                                                                        \
     X(cuStreamBatchMemOp)                                                                          \
     X(cuStreamBeginCapture)                                                                        \
+    X(cuStreamBeginCaptureToGraph)                                                                 \
     X(cuStreamEndCapture)                                                                          \
     X(cuStreamIsCapturing)                                                                         \
     X(cuStreamGetCaptureInfo)                                                                      \

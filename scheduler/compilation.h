@@ -95,6 +95,7 @@ struct node {
     peal_tile_range *range; /* LAUNCH */
     int range_count;
     bool border;             /* LAUNCH: tiles that a message of the same body meets */
+    bool last;               /* LAUNCH: nothing of its body may come after it */
     int message;             /* SEND, RECV: index into the view's messages */
     const peal_piece *piece; /* LOCAL */
     int piece_count;

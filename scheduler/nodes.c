@@ -297,6 +297,7 @@ static void add_swap(peal_compilation *c, rank_view *v, node_list *list, const p
     add_node(c, list, n);
 }
 
+/* Of a graph nothing is done once an `until` has come true: it is decided at the end. */
 static int add_decision(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s,
                         const peal_expr *value, const char *name, int event)
 {
@@ -306,6 +307,7 @@ static int add_decision(peal_compilation *c, rank_view *v, node_list *list, cons
     v->task[task].source = value->source;
     v->task[task].decision = v->decision_count++;
     node *launch = add_launch(c, v, list, s, task, event);
+    launch->last = c->mode == PEAL_MODE_GRAPH && (!s || value != s->when);
     add_touch(c, launch, virtual_touch(decision_array(v->task[task].decision), true));
     return v->task[task].decision;
 }

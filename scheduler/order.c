@@ -165,7 +165,7 @@ void order_body(peal_compilation *c, rank_view *v, node_list *body)
     bool *before = PEAL_ARENA_ARRAY(c->arena, bool, (size_t)count *(size_t)count + 1);
     for (int a = 0; a < count; a++)
         for (int b = a + 1; b < count; b++)
-            if (nodes_conflict(body->item[a], body->item[b])) {
+            if (body->item[b]->last || nodes_conflict(body->item[a], body->item[b])) {
                 before[(size_t)a * (size_t)count + (size_t)b] = true;
                 waits[b]++;
             }

@@ -35,6 +35,10 @@ void peal_compilation_dims(const peal_compilation *compilation, int dims[PEAL_RA
  * thread asks again. */
 const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode);
 
+/* What makes the host wait until the device is idle, step after step, in a mode that else runs
+ * ahead: in words, good until this thread asks again; NULL: nothing. */
+const char *peal_graph_drains(const peal_graph_data *graph, peal_mode mode);
+
 /* Bytes that a compilation has used so far. */
 size_t peal_compilation_bytes(const peal_compilation *compilation);
 

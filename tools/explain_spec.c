@@ -65,13 +65,23 @@ static int name_length(const char *edge)
     return end ? (int)(end - edge) : (int)strlen(edge);
 }
 
+/* The host backend has nothing to drain. */
+static const char *drains(const peal_backend_ops *backend, const peal_graph_data *graph,
+                          peal_mode mode)
+{
+    return backend == &peal_backend_host ? NULL : peal_graph_drains(graph, mode);
+}
+
 static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph)
 {
-    puts("mode      can run  why not");
+    puts("mode      can run  why not, or what it costs");
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
         const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
+        const char *cost = drains(backend, graph, (peal_mode)mode);
         printf("%-9s %-8s %s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
-               reason ? reason : "");
+               reason ? reason
+               : cost ? cost
+                      : "");
     }
     printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(backend, graph)));
 }
@@ -110,6 +120,9 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
         json_object_set_new(item, "applicable", json_boolean(!reason));
         if (reason)
             json_object_set_new(item, "reason", json_string(reason));
+        const char *cost = drains(backend, graph, (peal_mode)mode);
+        if (cost && !reason)
+            json_object_set_new(item, "cost", json_string(cost));
         json_array_append_new(modes, item);
     }
     for (int i = 0; i < paths->count; i++) {

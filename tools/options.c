@@ -55,7 +55,8 @@ static const option_info table[] = {
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
     {"lower", 0, true, VERB_RUN, OPTION_LOWER,
-     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,fuse=BYTES,plain=POINTS,steps=N"},
+     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,fuse=BYTES,plain="
+     "POINTS,steps=N"},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},

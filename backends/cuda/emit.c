@@ -13,6 +13,7 @@
  * - a WAIT is waited for by the blocks that need it only, at the latest by one block of its group.
  */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/predicate.h"
 
 /* ---- an op ---- */
 
@@ -42,7 +43,7 @@ bool cuda_emit(cuda_rank *rank)
 
     if (rank->op[index].skipped)
         return true;
-    if (!cuda_before(rank, index))
+    if (!cuda_before(rank, index) || !cuda_predicate_begin(rank, index))
         return false;
     switch (rank->schedule->op[index].kind) {
     case PEAL_OP_LAUNCH:

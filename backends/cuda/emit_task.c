@@ -1,6 +1,7 @@
 /* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
 #include "backends/cuda/call_source.h"
 #include "backends/cuda/emit.h"
+#include "backends/cuda/predicate.h"
 
 #include <string.h>
 
@@ -204,6 +205,18 @@ static bool unpacks_first(const cuda_rank *rank, const cuda_group *group,
            rank->plan->lowering.signal == CUDA_SIGNAL_FUSED;
 }
 
+/* In a graph nothing counts any more once the outermost loop's verdict is there. */
+static bool count_before_end(cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    if (!rank->plan->capturing || !rank->stop_word ||
+        rank->program->op[index].decision_loop != rank->schedule->loop_count)
+        return true;
+    if (!cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
+        return false;
+    rank->graph_step = frame->counter[0] + 1;
+    return true;
+}
+
 /* SET, DECIDE, PRINT, FOLD, COMBINE. */
 static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
@@ -216,13 +229,8 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
 
     if (task->kind == PEAL_TASK_PRINT && rank->schedule->rank != 0)
         return cuda_publish(rank, lane, index);
-    if (task->kind == PEAL_TASK_DECIDE && rank->plan->capturing && rank->stop_word &&
-        rank->program->op[index].decision_loop == rank->schedule->loop_count) {
-        /* Once the verdict is there, nothing counts any more. */
-        if (!cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
-            return false;
-        rank->graph_step = frame->counter[0] + 1;
-    }
+    if (task->kind == PEAL_TASK_DECIDE && !count_before_end(rank, index, frame))
+        return false;
     bool opens = group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 &&
                  cuda_depends_within(rank, group, index, &waits, &boxes);
     opens = opens || unpacks_first(rank, group, task);
@@ -272,10 +280,10 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
         launch->view[0] = rank->first[frame->binding[task->array]];
         break;
     case PEAL_TASK_DECIDE:
-        launch->view[0] = cuda_verdict_address(rank, task->decision, frame->instance);
+        cuda_predicate_decide(rank, index, frame, launch);
         break;
     default:
-        if (!cuda_row_begin(rank, task, frame, &launch->view[0]))
+        if (!cuda_row_begin(rank, task, frame, op->region >= 0, &launch->view[0]))
             return false;
     }
     cuda_group_join(rank, group, index, 1);

@@ -7,6 +7,7 @@
  * set, so that the graph ends in the same step on all ranks and the host looks at it between
  * replays. */
 #include "backends/cuda/graph.h"
+#include "backends/cuda/predicate.h"
 
 /* ---- replay ---- */
 
@@ -169,10 +170,8 @@ static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
                 return cuda_fail(plan, PEAL_STATUS_INTERNAL);
         rank->dry = false;
         rank->walk.position = rank->schedule->step.first;
-        CUresult result =
-            plan->driver->cuMemsetD8Async_(rank->words + 8, 0, sizeof(unsigned), cuda_origin(plan));
-        if (result)
-            return cuda_broken(plan, result, NULL, "the stop word");
+        if (!cuda_begin_word(rank, cuda_origin(plan), rank->words + 8, 0, 0, 0))
+            return false;
         plan->graphs->word[r] = rank->walk.counter[0];
     }
     atomic_store(&plan->steps_done, plan->rank[0].walk.counter[0]);
@@ -203,6 +202,11 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
         return false;
     graphs->began = cuda_clock();
     graphs->begun_with = graphs->finished;
+    if (graphs->loops) {
+        if (!cuda_while_allow(plan, count) || !replay(plan, first))
+            return false;
+        launched = count;
+    }
     for (; launched < count; launched++) {
         if (graphs->stops && graphs->finished > 0 && launched >= (int64_t)ahead(graphs)) {
             int64_t least = first + (launched - (int64_t)ahead(graphs)) * graphs->steps;

@@ -20,6 +20,11 @@ struct cuda_graphs {
     cuda_row *row[2];
     unsigned rows;
     bool stops;       /* has an `until` */
+    bool loops;       /* by a WHILE node */
+    int early;        /* unrolled: of the lowering */
+    int64_t rounds;   /* that the launch under way may have; unrolled: 1 */
+    CUfunction round; /* of which this is the last node of the body */
+    CUgraphConditionalHandle condition;
     peal_walk *begin; /* by rank: where a replay may begin */
     state_change *change;
     int64_t *word; /* by rank: what the step word holds */
@@ -32,11 +37,10 @@ struct cuda_graphs {
     double pace; /* seconds that a replay was seen to take; 0: none has been */
 };
 
-/* capture.c */
-CUstream cuda_origin(const cuda_plan *plan);
-/* Every other lane begins after the origin's work so far (fork), or the origin goes on after
- * theirs. */
-bool cuda_join_lanes(cuda_plan *plan, bool fork);
+/* period.c */
+/* From where the walks are (graphs->begin): a multiple of the period, not too short to hide the
+ * launch of a replay; one that divides the whole run, if there is one. 0: the reason says why. */
+int64_t cuda_choose_steps(cuda_plan *plan, const char **reason);
 /* One iteration of the walk alone, verdicts false. */
 bool cuda_dry_step(cuda_rank *rank);
 /* After `steps` iterations from `begin`, everything that nodes hold as constants is as before. */
@@ -44,5 +48,23 @@ bool cuda_is_period(const cuda_rank *rank, const peal_walk *begin, int64_t steps
                     const char **reason);
 /* How many steps from where the walk is go by before a rare condition changes. */
 int64_t cuda_steps_alike(const cuda_rank *rank);
+
+/* capture.c */
+CUstream cuda_origin(const cuda_plan *plan);
+/* Every other lane begins after the origin's work so far (fork), or the origin goes on after
+ * theirs. */
+bool cuda_join_lanes(cuda_plan *plan, bool fork);
+
+/* while.c */
+/* Sets graphs->loops. */
+peal_status cuda_while_prepare(cuda_plan *plan);
+/* Makes the graph and its node; the origin's capture goes to the node's body. */
+CUresult cuda_while_begin(cuda_plan *plan, int half);
+/* The driver has refused it: told, and what there is of it is given back. */
+void cuda_while_give_up(cuda_plan *plan, int half, CUresult result);
+/* The body's last node; the lanes have met. */
+bool cuda_while_round(cuda_plan *plan);
+/* Before a launch: that so many rounds may follow. */
+bool cuda_while_allow(cuda_plan *plan, int64_t rounds);
 
 #endif

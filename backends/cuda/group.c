@@ -1,5 +1,6 @@
 /* Groups: kernels that are being put together, how they are launched, and what orders them. */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/predicate.h"
 
 #include <string.h>
 
@@ -181,6 +182,8 @@ cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
     if (rank->plan->capturing)
         launch->counter[0] -= rank->graph_step;
     launch->stop = rank->plan->capturing ? rank->stop_word : 0;
+    launch->skip = cuda_skip_word(rank, launch->op);
+    group->region = op->region;
     group->kind = CUDA_GROUP_WAITS;
     group->base_count = 0;
     group->copy_bytes = 0;

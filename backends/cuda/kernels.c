@@ -19,7 +19,8 @@ struct cuda_kernels {
     peal_arena *arena;
     cuda_source *source;
     const peal_cuda_driver *driver;
-    CUmodule module, plain;
+    CUmodule module, plain, round;
+    int architecture;
     cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
     CUfunction builtin[CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
@@ -195,7 +196,7 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
 static peal_status bind_all(cuda_kernels *kernels)
 {
     static const char *const builtins[CUDA_BUILTIN_COUNT] = {"peal_copy", "peal_signal",
-                                                             "peal_step"};
+                                                             "peal_step", "peal_begin"};
     const peal_backend_desc *desc = kernels->source->desc;
     peal_status status = PEAL_STATUS_OK;
     size_t bytes = 0;
@@ -239,7 +240,6 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
 {
     peal_arena *arena = peal_arena_create();
     cuda_kernels *kernels = arena ? PEAL_ARENA_NEW(arena, cuda_kernels) : NULL;
-    int architecture = 0;
 
     if (!kernels)
         abort();
@@ -247,12 +247,14 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
     kernels->driver = peal_cuda_open(NULL);
     peal_status status = cuda_source_create(desc, arena, &kernels->source);
     if (!status)
-        status = architecture_of(kernels, device, &architecture);
+        status = architecture_of(kernels, device, &kernels->architecture);
     if (!status)
-        status = load_module(kernels, kernels->source->text, architecture, &kernels->module);
+        status =
+            load_module(kernels, kernels->source->text, kernels->architecture, &kernels->module);
     /* `serial` runs tiles as they are. */
     if (!status && kernels->source->plain && desc->mode != PEAL_MODE_SERIAL)
-        status = load_module(kernels, kernels->source->plain, architecture, &kernels->plain);
+        status =
+            load_module(kernels, kernels->source->plain, kernels->architecture, &kernels->plain);
     if (!status)
         status = bind_all(kernels);
     if (status) {
@@ -267,6 +269,8 @@ void cuda_kernels_destroy(cuda_kernels *kernels)
 {
     if (!kernels)
         return;
+    if (kernels->round)
+        kernels->driver->cuModuleUnload_(kernels->round);
     if (kernels->plain)
         kernels->driver->cuModuleUnload_(kernels->plain);
     if (kernels->module)
@@ -291,6 +295,23 @@ const cuda_task_kernel *cuda_kernels_task(const cuda_kernels *kernels,
 CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which)
 {
     return kernels->builtin[which];
+}
+
+peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult *result)
+{
+    cuda_compile_result compiled;
+    peal_status status =
+        compile_source(kernels->source, "#include <peal/round.h>\n", kernels->architecture, false,
+                       kernels->driver->version, false, &compiled);
+
+    if (status)
+        return status;
+    *result = kernels->driver->cuModuleLoadData_(&kernels->round, compiled.image);
+    if (*result)
+        kernels->round = NULL;
+    else
+        *result = kernels->driver->cuModuleGetFunction_(out, kernels->round, "peal_round");
+    return PEAL_STATUS_OK;
 }
 
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)

@@ -45,6 +45,7 @@ typedef enum cuda_builtin {
     CUDA_BUILTIN_SIGNAL, /* one warp: all waits, then all writes */
     CUDA_BUILTIN_STEP,   /* one thread: adds argument[0].integer to the word at `step`, stores it to
                             control->steps_done */
+    CUDA_BUILTIN_BEGIN,  /* one thread: what hangs on the word at view[0] begins anew (builtin.h) */
     CUDA_BUILTIN_COUNT
 } cuda_builtin;
 enum { CUDA_COPY_THREADS = 256, CUDA_FOLD_CHUNK = 2048 };
@@ -56,18 +57,21 @@ void cuda_kernels_destroy(cuda_kernels *kernels);
 
 /* NULL: the task has no kernel (LOAD, SAVE). KERNEL: the user's. SET, DECIDE, PRINT: expression
  * tasks, one thread: SET stores to view[0] (type of the array), DECIDE stores 0 or 1 as a 32-bit
- * word at view[0], PRINT stores item_count records (peal_device_item) at view[0]. FOLD and COMBINE:
- * folds in the tree that schedule.h defines: FOLD: `argument[0].integer` elements at view[1],
- * result to view[0]; COMBINE: argument[0] contributions of argument[1] elements each (row k at
- * view[1] + k * argument[1] elements), result to view[0][0 .. argument[1]). One kernel each by
- * (type, combine); grids: FOLD of n elements: ceil(n / CUDA_FOLD_CHUNK) blocks of 256 threads; with
- * more than one block the last one to arrive (launch.arrived) folds the chunks' results, which are
- * left in place of the chunks' first elements; COMBINE: ceil(width / 256) blocks. All honour stop,
- * waits (of box 0, if box_count is 1) and writes as tasks do. */
+ * word at view[0] (and more: peal_decide_ in builtin.h), PRINT stores item_count records
+ * (peal_device_item) at view[0]. FOLD and COMBINE: folds in the tree that schedule.h defines: FOLD:
+ * `argument[0].integer` elements at view[1], result to view[0]; COMBINE: argument[0] contributions
+ * of argument[1] elements each (row k at view[1] + k * argument[1] elements), result to view[0][0
+ * .. argument[1]). One kernel each by (type, combine); grids: FOLD of n elements: ceil(n /
+ * CUDA_FOLD_CHUNK) blocks of 256 threads; with more than one block the last one to arrive
+ * (launch.arrived) folds the chunks' results, which are left in place of the chunks' first
+ * elements; COMBINE: ceil(width / 256) blocks. All honour stop, waits (of box 0, if box_count is 1)
+ * and writes as tasks do. */
 const cuda_task_kernel *cuda_kernels_task(const cuda_kernels *kernels,
                                           const peal_schedule *schedule,
                                           const peal_schedule_task *task);
 CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which);
+/* The end of a round of a WHILE node (device/round.h). *result: the driver cannot load it. */
+peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult *result);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

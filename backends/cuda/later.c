@@ -1,15 +1,18 @@
 /* What is put onto a lane later than the walk passes it, so that what comes between need not wait:
  * waits, until something depends on them, and groups whose results nothing needs for a while. */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/predicate.h"
 
 #include <string.h>
 
-/* Only where all is on one lane, in kernels, and nobody looks in between. */
+/* Only where all is on one lane, in kernels, and nobody looks in between; nor where the device
+ * decides what is skipped, which would change meanwhile. */
 static bool may_put_off(const cuda_rank *rank)
 {
     const cuda_plan *plan = rank->plan;
-    return plan->lowering.signal == CUDA_SIGNAL_FUSED && plan->lowering.later && rank->lanes == 1 &&
-           !plan->synchronous && !plan->embedding;
+    bool decides = rank->predicates && rank->predicates->any;
+    return !decides && plan->lowering.signal == CUDA_SIGNAL_FUSED && plan->lowering.later &&
+           rank->lanes == 1 && !plan->synchronous && !plan->embedding;
 }
 
 /* ---- waits ---- */

@@ -30,6 +30,10 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->copy = CUDA_COPY_KERNEL;
     else if (is_word(text, key, "copy") && is_word(value, rest, "engine"))
         out->copy = CUDA_COPY_ENGINE;
+    else if (is_word(text, key, "until") && is_word(value, rest, "unroll"))
+        out->until = CUDA_UNTIL_UNROLL;
+    else if (is_word(text, key, "until") && is_word(value, rest, "while"))
+        out->until = CUDA_UNTIL_WHILE;
     else if (is_word(text, key, "send") && is_word(value, rest, "each"))
         out->send = CUDA_SEND_EACH;
     else if (is_word(text, key, "send") && is_word(value, rest, "last"))

@@ -1,11 +1,13 @@
 /* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
  * is a thread that walks. */
+#include "backends/cuda/predicate.h"
 #include "backends/cuda/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_STRIDE = 512, ARRIVED_AT = 256, LONG_POINTS = 1 << 20 };
+/* A rank's words: stop and step, what blocks arrive at by lane, run-time conditions. */
+enum { ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
 
 /* Long tasks run beside the messages: the lanes then meet once a step, which costs about a
  * microsecond (H200, 2026-11-21). */
@@ -41,7 +43,6 @@ static peal_status choose_lowering(cuda_plan *plan)
                                      .copy = CUDA_COPY_KERNEL,
                                      .lanes = 0,
                                      .fuse_bytes = 1 << 17,
-                                     .steps = 64,
                                      .plain_points = -1};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
         plan->lowering.signal = CUDA_SIGNAL_KERNEL;
@@ -50,7 +51,7 @@ static peal_status choose_lowering(cuda_plan *plan)
     if (!cuda_lowering_apply(plan->desc.lowering, &plan->lowering))
         return peal_report(plan->desc.diagnostics, PEAL_E665, CUDA_NOWHERE,
                            "use signal=fused|kernel|memop, copy=kernel|engine, lanes=1|2, "
-                           "fuse=BYTES, plain=POINTS, steps=N",
+                           "until=unroll|while, fuse=BYTES, plain=POINTS, steps=N",
                            "'%s' is no lowering", plan->desc.lowering);
     /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
      * (H200, 2026-11-21: 1024 x 1024 on one GPU 9.6 us a step plain, 13.4 not; on two 13.7
@@ -65,8 +66,9 @@ static peal_status choose_lowering(cuda_plan *plan)
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
     if (schedule->machine && schedule->machine->shares_device)
         plan->lowering.signal = CUDA_SIGNAL_MEMOP;
-    /* What looks at the stop word must be ordered against the verdict. */
-    if (plan->desc.mode == PEAL_MODE_GRAPH && schedule->outer.until)
+    /* What looks at a verdict must be ordered against it. */
+    if (plan->desc.mode == PEAL_MODE_GRAPH &&
+        (schedule->outer.until || cuda_predicates_are_needed(schedule)))
         plan->lowering.lanes = 1;
     /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
     if (plan->rank_count > 1 && plan->lowering.signal == CUDA_SIGNAL_FUSED)
@@ -82,10 +84,20 @@ static peal_status no_stream(cuda_plan *plan, CUresult result)
                        peal_cuda_error(result, text));
 }
 
+static size_t words_of(const cuda_plan *plan)
+{
+    int most = 0;
+
+    for (int r = 0; r < plan->rank_count && plan->rank[r].predicates; r++)
+        if (plan->rank[r].predicates->word_count > most)
+            most = plan->rank[r].predicates->word_count;
+    return CONDITIONS_AT + ((size_t)most * sizeof(unsigned) + 255) / 256 * 256;
+}
+
 static peal_status create_lanes(cuda_plan *plan)
 {
     const peal_cuda_driver *driver = plan->driver;
-    size_t bytes = (size_t)plan->rank_count * WORDS_STRIDE;
+    size_t words = words_of(plan), bytes = (size_t)plan->rank_count * words;
     int least = 0, greatest = 0;
     CUresult result = driver->cuMemAlloc_(&plan->words_device, bytes);
 
@@ -95,7 +107,9 @@ static peal_status create_lanes(cuda_plan *plan)
         result = driver->cuCtxGetStreamPriorityRange_(&least, &greatest);
     for (int r = 0; r < plan->rank_count && !result; r++) {
         cuda_rank *rank = &plan->rank[r];
-        rank->words = plan->words_device + (uint64_t)r * WORDS_STRIDE;
+        rank->words = plan->words_device + (uint64_t)r * words;
+        if (rank->predicates)
+            rank->predicates->words = rank->words + CONDITIONS_AT;
         for (int l = 0; l < rank->lanes && !result; l++) {
             cuda_lane *lane = &rank->lane[l];
             lane->arrived = rank->words + ARRIVED_AT + 64 * (uint64_t)l;

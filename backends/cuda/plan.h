@@ -41,18 +41,21 @@ typedef struct cuda_note {
 /* How WRITE and WAIT, and copies, are put onto a lane. */
 typedef enum cuda_signal { CUDA_SIGNAL_FUSED, CUDA_SIGNAL_KERNEL, CUDA_SIGNAL_MEMOP } cuda_signal;
 typedef enum cuda_copy { CUDA_COPY_KERNEL, CUDA_COPY_ENGINE } cuda_copy;
+/* How a graph ends by `until` of the outermost loop. */
+typedef enum cuda_until { CUDA_UNTIL_UNROLL, CUDA_UNTIL_WHILE } cuda_until;
 /* Which blocks of a task copy its messages: each its own tile's points, or the last one all. */
 typedef enum cuda_send { CUDA_SEND_EACH, CUDA_SEND_LAST } cuda_send;
 
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
+    cuda_until until;
     cuda_send send;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
     int early;            /* 1: a kernel of a graph is launched while the one before still runs */
     int later;            /* 1: what nothing depends on yet may be put off (later.c) */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
-    int steps;            /* a graph has at least so many */
+    int steps;            /* a graph has at least so many; 0: not forced */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
 } cuda_lowering;
@@ -86,6 +89,7 @@ typedef struct cuda_mirror {
 typedef struct cuda_op {
     const peal_op *source;
     int lane;
+    int region;     /* mode graph: the decision of the device that it hangs on; -1: none */
     bool skipped;   /* by a test hook */
     bool published; /* an op of another lane depends on it */
     bool self;      /* WRITE, WAIT: between ranks of this process, whose device is the same */
@@ -121,6 +125,7 @@ typedef struct cuda_row {
     const peal_schedule_task *task;
     unsigned slot;
     int64_t step; /* within a graph: relative to its start */
+    bool may_be_empty;
 } cuda_row;
 
 /* A kernel that is being put together. */
@@ -132,6 +137,7 @@ typedef struct cuda_group {
     unsigned blocks;
     const peal_schedule_task *task;
     bool closed; /* nothing may be added but writes of its own messages */
+    int region;  /* of its ops */
     int event;   /* COPY: of the schedule's ops */
     int base_count;
     int64_t copy_bytes; /* appended to a task */
@@ -192,9 +198,10 @@ struct cuda_rank {
     CUdeviceptr words; /* device words: stop, step, arrived by lane */
     unsigned *verdict; /* mapped host memory: by slot and instance */
     CUdeviceptr verdict_device;
-    CUdeviceptr stop_word; /* of graphs whose `until` ends them; 0 */
-    int64_t graph_begin;   /* counter 0 at the start of the graph, while capturing */
-    int64_t graph_step;    /* counter 0 at what launch.step stands for, while capturing */
+    CUdeviceptr stop_word;              /* of graphs whose `until` ends them; 0 */
+    struct cuda_predicates *predicates; /* mode graph: conditions that the device decides */
+    int64_t graph_begin;                /* counter 0 at the start of the graph, while capturing */
+    int64_t graph_step; /* counter 0 at what launch.step stands for, while capturing */
     int64_t steps_left;
     bool stop;
     bool in_round; /* embedded: an iteration has begun */
@@ -207,6 +214,7 @@ struct cuda_rank {
 };
 
 typedef struct cuda_graphs cuda_graphs;
+typedef struct cuda_predicates cuda_predicates;
 typedef struct cuda_embedding cuda_embedding;
 
 struct cuda_plan {
@@ -262,7 +270,8 @@ struct cuda_plan {
 };
 
 /* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,
- * send=each|last,lanes=1|2,early=0|1,later=0|1,fuse=BYTES,plain=POINTS,steps=N" */
+ * send=each|last,until=unroll|while,lanes=1|2,early=0|1,later=0|1,fuse=BYTES,plain=POINTS,steps=N"
+ */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */
@@ -297,8 +306,9 @@ peal_status cuda_mapped_create(cuda_plan *plan);
 void cuda_mapped_destroy(cuda_plan *plan);
 CUdeviceptr cuda_verdict_address(cuda_rank *rank, int slot, uint64_t instance);
 peal_walk_result cuda_verdict_read(void *rank, int slot, uint64_t instance, bool *out);
+/* empty: a condition that the device decides may skip it. */
 bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_walk_frame *frame,
-                    unsigned long long *items);
+                    bool empty, unsigned long long *items);
 bool cuda_row_launched(cuda_rank *rank, CUstream stream);
 /* Hands out the rows that have arrived, in order; all: waits for all of them. */
 bool cuda_rows_out(cuda_plan *plan, bool all);

@@ -1,6 +1,7 @@
 /* Binds a rank's schedule to device memory: addresses of storages, kernels, boxes of tiles, tables
  * of pieces, words. What emit.c then does for an instance is to fill in a launch. */
 #include "backends/cuda/plan.h"
+#include "backends/cuda/predicate.h"
 
 #include "base/box.h"
 
@@ -314,7 +315,7 @@ static void prepare_op(cuda_rank *rank, int index)
     const peal_op *op = &rank->schedule->op[index];
     cuda_op *out = &rank->op[index];
 
-    *out = (cuda_op){.source = op, .twin = -1};
+    *out = (cuda_op){.source = op, .twin = -1, .region = -1};
     out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
     out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
     if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
@@ -422,6 +423,8 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
     rank->place = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
     for (int i = 0; i < schedule->op_count; i++)
         prepare_op(rank, i);
+    if (plan->desc.mode == PEAL_MODE_GRAPH)
+        cuda_predicates_prepare(rank);
     for (int l = 0; l < rank->lanes; l++) {
         rank->lane[l].group.op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
         rank->lane[l].group.op_instance =

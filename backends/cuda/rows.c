@@ -1,10 +1,11 @@
 /* What the device tells the host while it runs, in mapped host memory: controls, verdicts of
  * run-time conditions, rows of `print`. */
 #include "backends/cuda/plan.h"
+#include "backends/cuda/predicate.h"
 
 #include <string.h>
 
-enum { VERDICTS = 64, ROWS = CUDA_ROWS, PENDING = -1 };
+enum { VERDICTS = 64, ROWS = CUDA_ROWS, PENDING = -1, EMPTY = -1 };
 
 static size_t most_items(const cuda_plan *plan)
 {
@@ -85,9 +86,11 @@ CUdeviceptr cuda_verdict_address(cuda_rank *rank, int slot, uint64_t instance)
 peal_walk_result cuda_verdict_read(void *user, int slot, uint64_t instance, bool *out)
 {
     cuda_rank *rank = user;
-    size_t at = (size_t)slot * VERDICTS + instance % VERDICTS;
+    size_t at = (size_t)slot * VERDICTS + cuda_predicate_instance(rank, slot, instance) % VERDICTS;
 
     *out = false;
+    if (cuda_predicate_verdict(rank, slot, out))
+        return PEAL_WALK_OP;
     if (rank->dry) /* a graph goes on; its words say when it has stopped */
         return PEAL_WALK_OP;
     if (!cuda_flush_all(rank))
@@ -110,7 +113,7 @@ static bool too_many_rows(cuda_plan *plan, const peal_schedule_task *task)
 }
 
 bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_walk_frame *frame,
-                    unsigned long long *items)
+                    bool empty, unsigned long long *items)
 {
     cuda_plan *plan = rank->plan;
     unsigned slot = (unsigned)(plan->rows % ROWS);
@@ -125,7 +128,10 @@ bool cuda_row_begin(cuda_rank *rank, const peal_schedule_task *task, const peal_
     plan->row[slot] =
         (cuda_row){.task = task,
                    .slot = slot,
+                   .may_be_empty = empty,
                    .step = frame->counter[0] - (plan->capturing ? rank->graph_begin : 0)};
+    if (empty)
+        plan->row_item[slot * plan->row_items].kind = EMPTY;
     *items = plan->row_device + slot * plan->row_items * sizeof(peal_device_item);
     return true;
 }
@@ -144,11 +150,13 @@ bool cuda_row_launched(cuda_rank *rank, CUstream stream)
 void cuda_row_out(cuda_plan *plan, const cuda_row *row, int64_t first_step)
 {
     enum { MOST = 64 };
-    const peal_device_item *item = plan->row_item + row->slot * plan->row_items;
+    peal_device_item *item = plan->row_item + row->slot * plan->row_items;
     peal_value value[MOST];
     const char *name[MOST];
     int count = row->task->item_count < MOST ? row->task->item_count : MOST;
 
+    if (row->may_be_empty && item[0].kind == EMPTY)
+        return;
     for (int i = 0; i < count; i++) {
         name[i] = row->task->item[i].name;
         value[i].kind = (peal_value_kind)item[i].kind;
@@ -159,6 +167,7 @@ void cuda_row_out(cuda_plan *plan, const cuda_row *row, int64_t first_step)
         else
             value[i].u.integer = item[i].value.integer;
     }
+    item[0].kind = row->may_be_empty ? EMPTY : item[0].kind;
     if (plan->desc.row)
         plan->desc.row(plan->desc.row_user, first_step + row->step, count, name, value);
 }

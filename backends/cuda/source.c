@@ -198,14 +198,13 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
 
 /* Kernels of the built-in tasks. */
 
-static void print_value(const task_printer *p, int number, const char *stored, const char *place,
-                        FILE *out)
+/* What is done with `value`. */
+static void print_value(int number, const char *statement, FILE *out)
 {
-    (void)p;
     fprintf(out,
             "        {\n            auto value = peal_expression_%d_(&launch, &bad);\n"
-            "            if (!bad)\n                %s = (%s)value;\n        }\n",
-            number, place, stored);
+            "            if (!bad)\n                %s;\n        }\n",
+            number, statement);
 }
 
 static peal_status print_item(const task_printer *p, int index, FILE *out)
@@ -218,10 +217,10 @@ static peal_status print_item(const task_printer *p, int index, FILE *out)
         peal_status status = add_expression(p, expr, &number, &kind);
         if (status)
             return status;
-        char place[64];
-        snprintf(place, sizeof(place), "item[%d].value.%s", index,
-                 kind == PEAL_REAL ? "real" : "integer");
-        print_value(p, number, kind == PEAL_REAL ? "double" : "long long", place, out);
+        char statement[64];
+        snprintf(statement, sizeof(statement), "item[%d].value.%s)value", index,
+                 kind == PEAL_REAL ? "real = (double" : "integer = (long long");
+        print_value(number, statement, out);
     }
     fprintf(out, "        item[%d].kind = %d;\n", index, (int)kind);
     return PEAL_STATUS_OK;
@@ -233,24 +232,32 @@ static peal_status print_evaluator(const task_printer *p, FILE *out)
     const peal_schedule_task *task = p->task;
     peal_status status = PEAL_STATUS_OK;
     peal_value_kind kind;
+    bool decides = task->kind == PEAL_TASK_DECIDE;
     int number = 0;
 
-    fprintf(out, "(const __grid_constant__ peal_launch launch)\n{\n    int bad = 0;\n"
-                 "    if (!peal_enter_(launch))\n        return;\n"
-                 "    if (peal_thread_() == 0) {\n");
+    /* Once the verdict is there no thread may look at the word by which the kernel is skipped: it
+     * may be the same. */
+    fprintf(out,
+            "(const __grid_constant__ peal_launch launch)\n{\n    int bad = 0;\n"
+            "    if (!peal_enter_(launch))\n        return;\n%s"
+            "    if (peal_thread_() == 0%s) {\n",
+            decides ? "    __syncthreads();\n" : "",
+            decides ? " && !peal_is_decided_(launch)" : "");
     if (task->kind == PEAL_TASK_PRINT) {
         fprintf(out, "        peal_device_item *item = (peal_device_item *)launch.view[0];\n");
         for (int i = 0; i < task->item_count && !status; i++)
             status = print_item(p, i, out);
     } else {
-        const char *type = task->kind == PEAL_TASK_DECIDE ? "unsigned" : type_of(p, task->array);
+        const char *type = decides ? "" : type_of(p, task->array);
         status = add_expression(p, task->value, &number, &kind);
         /* A real goes to an integer's buffer by way of 64 bits. */
         bool real = !status && kind == PEAL_REAL && strcmp(type, "double") != 0 &&
                     strcmp(type, "float") != 0;
-        print_value(p, number,
-                    peal_arena_print(p->source->arena, "%s%s", type, real ? ")(long long" : ""),
-                    peal_arena_print(p->source->arena, "*(%s *)launch.view[0]", type), out);
+        print_value(number,
+                    decides ? "peal_decide_(launch, value)"
+                            : peal_arena_print(p->source->arena, "*(%s *)launch.view[0] = (%s)%s",
+                                               type, type, real ? "(long long)value" : "value"),
+                    out);
     }
     fprintf(out,
             "    }\n    if (peal_went_wrong_(launch, __syncthreads_or(bad)))\n        return;\n"

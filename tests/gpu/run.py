@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 import checks
+import control
 import faults
 import jobs
 
@@ -112,6 +113,7 @@ def parse():
 GROUPS = {
     "norms": checks.norms,
     "samples": checks.samples,
+    "control": control.control,
     "agreement": checks.agreement,
     "processes": checks.processes,
     "transports": checks.transports,

@@ -180,6 +180,71 @@ class Executor(unittest.TestCase):
                 self.assertGreater(run.record.count("cuGraphLaunch"), 1)
                 self.assertEqual([row["step"] for row in run.result["rows"]], list(range(500)))
 
+    def test_decisions(self):
+        """Conditions of the run: no call that others do not make, and no verdict is awaited."""
+        for spec, sets, lower in (("when", [], "steps=5"), ("inner", [], ""), ("nested", [], "steps=5"),
+                                  ("until", ["late=3", "every=2"], "")):
+            with self.subTest(spec=spec, lower=lower):
+                run = Run(spec=os.path.join(SPECS, spec + ".yaml"), mode="graph", lower=lower, set=sets)
+                self.check_clean(run)
+                self.assertLessEqual(set(run.running()), RUNNING)
+                self.assertGreater(run.record.count("cuGraphLaunch"), 1)
+
+    def test_while(self):
+        """The steps are the body of a conditional node, launched once; what the driver refuses is unrolled."""
+        spec = os.path.join(SPECS, "until.yaml")
+        run = Run(spec=spec, mode="graph", lower="until=while", set=[])
+        self.check_clean(run)
+        self.assertEqual(run.result["messages"], [])
+        self.assertEqual([run.record.count(name) for name in ("cuGraphConditionalHandleCreate", "cuGraphAddNode",
+                                                              "cuStreamBeginCaptureToGraph", "cuStreamBeginCapture",
+                                                              "cuGraphLaunch")], [1, 1, 1, 0, 1])
+        whole = Run(spec=spec, mode="graph", set=[])
+        self.assertEqual(whole.record.count("cuStreamBeginCapture"), 1)
+        self.assertGreater(whole.record.count("cuGraphLaunch"), 1)
+        for call in ("cuGraphConditionalHandleCreate:1", "cuStreamEndCapture:1", "cuGraphInstantiateWithParams:1",
+                     "cuModuleLoadData:3"):
+            with self.subTest(call=call):
+                run = Run(spec=spec, mode="graph", lower="until=while", set=[], env={"STANDIN_FAIL": call})
+                self.check_clean(run)
+                self.assertIn("`until` is not a WHILE node here", run.result["messages"][0])
+                self.assertEqual(run.record.count("cuGraphLaunch"), whole.record.count("cuGraphLaunch"))
+        # `print`, and what the command says
+        found, _, err = common.peal("run", os.path.join(SPECS, "nested.yaml"), "--backend", "cuda", "--mode", "graph",
+                                    "--lower", "until=while", env=common.environment(LD_LIBRARY_PATH=STANDIN))
+        self.assertEqual(found, 0, err)
+        self.assertRegex(err, r"`print` in the loop, whose rows the host takes between replays.*\[E668\]")
+
+    def test_decisions_that_cannot_be(self):
+        """What a graph still cannot hold, each with its reason."""
+        step = os.path.join(SCRATCH.name, "step.yaml")
+        head = ("peal: 1\nname: step\nparams: {steps: 40}\nkernels: control.c\n"
+                "fields: {u: {size: [64], halo: 1}, v: {like: u}}\nbuffers: {k: {type: i64}, j: {type: i64}}\n"
+                "topology: {dims: auto, periodic: true}\nsetup: [{task: start, box: u, write: u}]\nrepeat: steps\nstep:\n"
+                "  - {set: k, value: (k + 3) % 7}\n")
+        damp = ("{exchange: u}, {task: relax, box: u, read: {u: {star: 1}}, write: v}, {swap: [u, v]}, "
+                "{set: j, value: (j + 5) % 11}")
+        with open(os.path.join(SCRATCH.name, "control.c"), "w", encoding="utf-8") as file, \
+                open(os.path.join(SPECS, "control.c"), encoding="utf-8") as source:
+            file.write(source.read())
+        for text, lower, words in (
+                (f"  - {{repeat: 1, when: k > 3, step: [{damp}]}}\n", "", "swaps under a `when` that reads a buffer"),
+                (f"  - {{repeat: 4, until: j > 3, step: [{damp}]}}\n", "", "may end where its `swap` has not come round"),
+                (f"  - {{repeat: 5, until: j > 3, every: 2, step: [{damp}]}}\n", "", "may end where a `swap` has not come"),
+                (f"  - {{repeat: 4, as: i, until: j > 3, every: 2, lag: step % 2, step: [{damp}]}}\n", "",
+                 "a loop whose length depends on the step"),
+                (f"  - {{repeat: 4, until: j > 3, every: 2, lag: 300, step: [{damp}]}}\n", "", "a `lag` that changes"),
+                (f"  - {{repeat: 400000, until: j > 3, every: 2, step: [{damp}]}}\n", "", "more than 262144 operations"),
+                ("  - {exchange: u, when: k > 3}\n  - {task: relax, box: u, read: {u: {star: 1}}, write: v}\n"
+                 "  - {task: accept, box: u, read: v, update: u, args: 0.5}\n", "copy=engine", "needs copy kernels")):
+            with self.subTest(words=words, lower=lower):
+                with open(step, "w", encoding="utf-8") as file:
+                    file.write(head + text)
+                run = Run(spec=step, mode="graph", lower=lower, set=[])
+                self.assertEqual(run.result["status"], "unsuitable environment", run.err)
+                self.assertIn(words, run.result["messages"][-1])
+                self.assertEqual((run.bad(), run.left()), ([], set()))
+
     def test_missing_signal(self):
         """A WRITE is left out: the message names rank, step and edge, and all waits are let go."""
         for lower in ("signal=memop", "signal=memop,lanes=2"):

@@ -45,6 +45,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static stream streams[STREAMS];
 static event events[EVENTS + OF_APPLICATION];
 static int captures, active; /* numbers of captures */
+static bool body;            /* what is captured goes to a graph that there is */
 static int launches;
 
 static int number_of(CUstream handle)
@@ -189,6 +190,8 @@ CUresult cuStreamWaitValue64(CUstream handle, CUdeviceptr word, cuuint64_t value
 {
     (void)flags;
     NOTE(cuStreamWaitValue64);
+    if (body && streams[number_of(handle)].capture)
+        standin_bad("cuStreamWaitValue64", "within the body of a conditional node");
     entry e = {.kind = WORD, .word = (volatile uint64_t *)(uintptr_t)word, .value = value};
     LOCKED(put(handle, e));
     return CUDA_SUCCESS;
@@ -198,6 +201,8 @@ CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr word, cuuint64_t valu
 {
     (void)flags;
     NOTE(cuStreamWriteValue64);
+    if (body && streams[number_of(handle)].capture)
+        standin_bad("cuStreamWriteValue64", "within the body of a conditional node");
     entry e = {.kind = VALUE, .word = (volatile uint64_t *)(uintptr_t)word, .value = value};
     LOCKED(put(handle, e));
     return CUDA_SUCCESS;
@@ -351,6 +356,33 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
+                                     const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+                                     size_t count, CUstreamCaptureMode mode)
+{
+    stream *origin = &streams[number_of(handle)];
+    (void)graph, (void)dependencies, (void)data, (void)count, (void)mode;
+    NOTE(cuStreamBeginCaptureToGraph);
+    LOCKED(active = ++captures; origin->capture = active; body = true;
+           memset(origin->clock, 0, sizeof(origin->clock)));
+    return CUDA_SUCCESS;
+}
+
+/* Its body, if it is a conditional node, belongs to it. */
+CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                        const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params)
+{
+    static CUgraph bodies[1];
+    static char place;
+    (void)graph, (void)dependencies, (void)data, (void)count;
+    NOTE(cuGraphAddNode);
+    *node = (CUgraphNode)(void *)&place;
+    bodies[0] = (CUgraph)(void *)&place;
+    if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        params->conditional.phGraph_out = bodies;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
 {
     const char *lacks = getenv("STANDIN_LACKS");
@@ -368,8 +400,10 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     const stream *origin = &streams[number_of(handle)];
     bool joined = true;
     *out = NULL;
-    if (standin_call("cuStreamEndCapture"))
+    if (standin_call("cuStreamEndCapture")) {
+        LOCKED(body = false);
         return CUDA_ERROR_UNKNOWN;
+    }
     pthread_mutex_lock(&lock);
     for (int s = 0; s < STREAMS; s++)
         if (streams[s].capture == active) {
@@ -377,13 +411,16 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
             streams[s].capture = 0;
         }
     active = 0;
+    bool owned = body;
+    body = false;
     pthread_mutex_unlock(&lock);
     if (!joined) {
         standin_bad("cuStreamEndCapture", "finds work that was not joined");
         return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     }
     *out = (CUgraph)(void *)&place;
-    standin_made(STANDIN_GRAPH);
+    if (!owned)
+        standin_made(STANDIN_GRAPH);
     return CUDA_SUCCESS;
 }
 #endif

@@ -259,6 +259,48 @@ class Plan(unittest.TestCase):
         self.assertGreater(sum(p["bytes"] for p in data["paths"]), 0)
         self.assertIn("graph", peal("explain", HEAT, "-n", "4")[1])
 
+    def test_explain_says_what_the_run_decides(self):
+        """What a graph cannot hold, and where the host waits for the GPU."""
+        if "cuda" not in peal_json("version", "--json")[1]["backends"]:
+            self.skipTest("built without CUDA's headers")
+
+        def table(*words):
+            _, data, err = peal_json("explain", *words, "--json", "--backend", "cuda")
+            self.assertIn("modes", data, err)
+            return data["auto"], {m["mode"]: m.get("reason") or m.get("cost") or "" for m in data["modes"]}
+
+        specs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../gpu/specs")
+        auto, notes = table(os.path.join(specs, "when.yaml"))
+        self.assertEqual((auto, notes["graph"]), ("graph", ""))
+        self.assertIn("waits for the GPU at each look at the `when` of line", notes["stream"])
+        self.assertIn("`lag: 1` would not", table(os.path.join(ROOT, "samples/cg/cg.yaml"))[1]["stream"])
+        self.assertEqual(table(HEAT)[1]["stream"], "")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "swap.yaml")
+            for loop, words in (("when: k > 3", "swaps under a `when` that reads a buffer"),
+                                ("until: k > 3", "may end where its `swap` has not come round")):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("peal: 1\nkernels: k.c\nfields: {u: {size: 8}, v: {like: u}}\nbuffers: {k: {type: i64}}\n"
+                               f"step:\n  - repeat: 4\n    {loop}\n    step: [{{swap: [u, v]}}, {{set: k, value: k + 1}}]\n"
+                               "finish: [{task: show, read: [u, v]}]\n")
+                auto, notes = table(path)
+                self.assertEqual(auto, "stream")
+                self.assertIn(words, notes["graph"])
+
+    def test_until_is_decided_last_in_graphs(self):
+        """What comes after the verdict would not be done."""
+        if "cuda" not in peal_json("version", "--json")[1]["backends"]:
+            self.skipTest("built without CUDA's headers")
+        spec = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../gpu/specs/counted.yaml")
+        last = {}
+        for mode in ("stream", "graph"):
+            code, out, err = peal("plan", spec, "-n", "2", "--mode", mode, "--backend", "cuda", "--rank", "0")
+            self.assertEqual(code, 0, err)
+            step = out[out.index("\nstep:"):out.index("\nfinish:")]
+            last[mode] = step.strip().splitlines()[-1]
+        self.assertIn("LAUNCH until", last["graph"])
+        self.assertIn("LAUNCH accept", last["stream"])
+
     def test_backends_are_described_without_a_device(self):
         """plan, check and explain show what would run on GPUs, wherever they run."""
         if "cuda" not in peal_json("version", "--json")[1]["backends"]:

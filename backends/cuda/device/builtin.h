@@ -49,6 +49,41 @@ extern "C" __global__ void __launch_bounds__(32)
             (unsigned long long)step;
 }
 
+/* One thread: what hangs on the word at view[0] begins anew: it is skipped if the word at view[1]
+ * (0: none) says so; the argument[0] words at view[2] are the verdicts that are not acted on yet.
+ */
+extern "C" __global__ void __launch_bounds__(32)
+    peal_begin(const __grid_constant__ peal_launch launch)
+{
+    if (peal_thread_() != 0 || !peal_enter_(launch))
+        return;
+    *(unsigned *)launch.view[0] = launch.view[1] ? *(volatile unsigned *)launch.view[1] : 0;
+    for (int i = 0; i < launch.argument[0].integer; i++)
+        ((unsigned *)launch.view[2])[i] = 0;
+}
+
+/* DECIDE, by one thread. Whether the condition is not looked at: it hangs on the word at view[1],
+ * which says that all of this is skipped. */
+static __device__ __forceinline__ bool peal_is_decided_(const peal_launch &launch)
+{
+    if (!launch.view[1] || *(volatile unsigned *)launch.view[1] == 0)
+        return false;
+    *(unsigned *)launch.view[0] = 1;
+    return true;
+}
+
+/* The verdict to the word at view[0], inverted if argument[0] says so: a word of what is skipped. A
+ * loop that acts late has its latest verdicts at view[2]: this one goes to place argument[1], the
+ * one to act on is at argument[2]. */
+static __device__ __forceinline__ void peal_decide_(const peal_launch &launch, unsigned verdict)
+{
+    if (launch.view[2]) {
+        ((unsigned *)launch.view[2])[launch.argument[1].integer] = verdict;
+        verdict = ((unsigned *)launch.view[2])[launch.argument[2].integer];
+    }
+    *(unsigned *)launch.view[0] = verdict ^ (launch.argument[0].integer != 0);
+}
+
 /* Thread 0 gets the fold of element[i * stride], i in [0, count), count at most a chunk: each
  * thread folds a group of eight, a power of two, so that the tree is that of the whole. */
 template <class type, int combine>

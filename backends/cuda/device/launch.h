@@ -128,9 +128,11 @@ typedef struct peal_device_item {
 typedef struct peal_launch {
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* device word; non-zero: this launch does nothing; 0: none */
-    unsigned long long step;    /* device word: value of counter[0] at the start of this graph; 0:
-                                   counter[0] is absolute */
-    unsigned long long budget;  /* ns that a wait may take; 0: any */
+    unsigned long long skip;   /* device word; non-zero: this launch does nothing but wait and store
+                                  its flags; 0: none */
+    unsigned long long step;   /* device word: value of counter[0] at the start of this graph; 0:
+                                  counter[0] is absolute */
+    unsigned long long budget; /* ns that a wait may take; 0: any */
     unsigned long long arrived; /* device word, 0 between launches: blocks of sending boxes */
     long long units;            /* of all lists */
     int list_count;

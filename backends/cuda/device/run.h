@@ -352,12 +352,32 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
 
 /* The begin of every kernel. */
 
+/* What a condition of the run skips: nothing is done, but messages count as if it were. All waits,
+ * then all flags, is the walk's order. */
+#ifndef PEAL_PLAIN
+static __device__ __noinline__ void peal_pass_(const peal_launch *launch)
+{
+    if (launch->wait_count > 0 && !peal_wait_(launch, 0xffffffffu))
+        return;
+    if (launch->write_count > 0 && !peal_has_given_up_())
+        peal_write_flags_(launch);
+}
+#endif
+
 static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
 {
-    if (!launch.stop)
+    if (!launch.stop && !launch.skip)
         return false;
-    peal_follow_(); /* it is a kernel before that stops this one */
-    return *(volatile unsigned *)launch.stop != 0;
+    peal_follow_(); /* it is a kernel before that stops this one, or decides that it is skipped */
+    if (launch.stop && *(volatile unsigned *)launch.stop != 0)
+        return true;
+    if (!launch.skip || *(volatile unsigned *)launch.skip == 0)
+        return false;
+#ifndef PEAL_PLAIN
+    if (blockIdx.x == 0)
+        peal_pass_(&launch);
+#endif
+    return true;
 }
 
 /* Waits for words, which other devices write, while the kernel before still runs; reads and stores

@@ -383,6 +383,119 @@ static void check_partials()
     }
 }
 
+/* What a condition of the run skips. */
+
+static void decide_kernel(const peal_launch launch)
+{
+    if (!peal_enter_(launch))
+        return;
+    __syncthreads();
+    if (peal_thread_() == 0 && !peal_is_decided_(launch))
+        peal_decide_(launch, (unsigned)launch.argument[3].integer);
+}
+
+/* A skipped launch leaves everything alone but its flags, with any number of blocks. */
+static void check_skipped()
+{
+    double from[64], to[64] = {}, points[40] = {};
+    unsigned skip = 1, arrived = 0;
+    unsigned long long awaited = 3, flag = 0;
+    peal_device_piece piece = peal_device_piece();
+    peal_launch launch = {};
+
+    for (int i = 0; i < 64; i++)
+        from[i] = i + 1;
+    piece.source = 0;
+    piece.target = 1;
+    piece.unit = 8;
+    piece.run = 64;
+    piece.count[0] = piece.count[1] = piece.count[2] = 1;
+    piece.units = 64;
+    launch.base[0] = at(from);
+    launch.base[1] = at(to);
+    launch.list_count = 1;
+    launch.list[0] = {at(&piece), 64, 1, 0};
+    launch.units = 64;
+    launch.arrived = at(&arrived);
+    launch.skip = at(&skip);
+    launch.wait_count = launch.write_count = 1;
+    launch.wait[0] = {at(&awaited), 3, 0, 0};
+    launch.write[0] = {at(&flag), 9};
+    for (unsigned grid = 1; grid < 4; grid++) {
+        flag = 0;
+        start(peal_copy, grid, 256, launch);
+        CHECK(flag == 9 && arrived == 0 && to[0] == 0 && to[63] == 0);
+    }
+    launch.view[0] = at(points);
+    launch.box_count = 1;
+    launch.box[0].blocks = 4;
+    launch.box[0].sends = 1;
+    launch.senders = 4;
+    for (int k = 0; k < 4; k++) {
+        launch.box[0].hi[k] = k ? 1 : 40;
+        launch.box[0].extent[k] = k ? 1 : 10;
+        launch.box[0].count[k] = k ? 1 : 4;
+    }
+    flag = 0;
+    start(peal_task_0, 4, 256, launch);
+    CHECK(flag == 9 && arrived == 0 && points[0] == 0 && points[39] == 0 && to[0] == 0);
+    skip = 0;
+    flag = 0;
+    start(peal_task_0, 4, 256, launch);
+    CHECK(flag == 9 && arrived == 0 && to[0] == 1 && to[63] == 64);
+    skip = 1;
+    peal_given_up = 1; /* nobody stores a flag any more */
+    flag = 0;
+    start(peal_copy, 2, 256, launch);
+    CHECK(flag == 0);
+    peal_given_up = 0;
+}
+
+static void check_decisions()
+{
+    unsigned word = 7, outer = 0, ring[4] = {5, 5, 5, 5};
+    peal_launch launch = {};
+
+    launch.view[0] = at(&word);
+    for (unsigned verdict = 0; verdict < 2; verdict++)
+        for (unsigned inverted = 0; inverted < 2; inverted++) {
+            launch.argument[0].integer = inverted;
+            launch.argument[3].integer = verdict;
+            start(decide_kernel, 1, 32, launch);
+            CHECK(word == (verdict ^ inverted));
+        }
+    launch.view[1] = at(&outer);
+    launch.argument[0].integer = launch.argument[3].integer = 1;
+    start(decide_kernel, 1, 32, launch);
+    CHECK(word == 0);
+    outer = 1;
+    start(decide_kernel, 1, 32, launch);
+    CHECK(word == 1);
+    /* a loop that ends by its own word, three looks late */
+    launch.view[2] = at(ring);
+    launch.argument[0].integer = 4;
+    launch.view[1] = 0;
+    start(peal_begin, 1, 32, launch);
+    CHECK(word == 0 && ring[0] + ring[1] + ring[2] + ring[3] == 0);
+    launch.skip = at(&word);
+    launch.argument[0].integer = 0;
+    int looks = 0;
+    for (; looks < 20 && word == 0; looks++) {
+        launch.argument[1].integer = looks % 4;
+        launch.argument[2].integer = (looks + 1) % 4;
+        launch.argument[3].integer = looks >= 5;
+        start(decide_kernel, 1, 32, launch);
+    }
+    CHECK(looks == 5 + 3 + 1);
+    launch.argument[3].integer = 0;
+    start(decide_kernel, 1, 32, launch);
+    CHECK(word == 1);
+    launch.skip = 0;
+    launch.view[1] = at(&outer);
+    start(peal_begin, 1, 32, launch);
+    CHECK(word == 1);
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -390,6 +503,8 @@ int main(int argc, char **argv)
         print_all_partials(peal_task_3, peal_task_5);
         return 0;
     }
+    check_skipped();
+    check_decisions();
     check_folds<double, PEAL_SUM_>(0);
     check_folds<double, PEAL_MIN_>(0);
     check_folds<float, PEAL_SUM_>(1);

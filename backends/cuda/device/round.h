@@ -1,0 +1,26 @@
+/* The end of a round of a WHILE node: a unit of its own, since only graphs with such a node need
+ * what the driver brings for it. */
+#ifndef PEAL_DEVICE_ROUND_H
+#define PEAL_DEVICE_ROUND_H
+
+/* The driver's own: whether a conditional node goes on. */
+extern "C" __device__ void cudaGraphSetConditional(unsigned long long handle, unsigned value);
+
+/* One thread, after all else: there is another round unless the loop's end was decided, so many
+ * rounds as were asked for are over (`left`, which is then 0), or waits were given up, by the host
+ * or here. */
+extern "C" __global__ void __launch_bounds__(32)
+    peal_round(unsigned long long handle, unsigned long long left, unsigned long long stop,
+               unsigned long long given_up, unsigned long long control)
+{
+    if (threadIdx.x != 0)
+        return;
+    long long more = *(long long *)left - 1;
+    if (*(volatile unsigned *)stop || *(volatile unsigned *)given_up ||
+        *(volatile unsigned *)control)
+        more = 0;
+    *(long long *)left = more > 0 ? more : 0;
+    cudaGraphSetConditional(handle, more > 0);
+}
+
+#endif
