@@ -273,7 +273,7 @@ static void prepare_op(cuda_rank *rank, int index)
 
     *out = (cuda_op){.source = op, .twin = -1};
     out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
-    out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    out->skipped = peal_hooks_skip(hooks, rank->schedule, index);
     if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
         out->lane = rank->lanes - 1;
     if (op->kind == PEAL_OP_LAUNCH) {

@@ -230,7 +230,7 @@ static peal_status prepare_op(host_rank *rank, int index)
 
     *out = (host_op){.kind = op->kind, .source = op, .message_counter = -1, .queue = -1};
     out->owner = op->lane > 0 ? op->lane % rank->share_count : 0;
-    out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    out->skipped = peal_hooks_skip(hooks, rank->schedule, index);
     if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->task[op->task];
         out->decides = out->task->source->kind == PEAL_TASK_DECIDE;

@@ -97,6 +97,30 @@ static void dropped_copies_are_seen(void **state)
         }
 }
 
+/* A step without messages waits for nobody, and computes something else. */
+static void emptied_messages_are_neither_sent_nor_awaited(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 3; m++) {
+        ring_options options = two_ranks(threaded[m]);
+        ring_job job;
+        double field[24];
+        bool differs = false;
+        ring_init(&job, &options);
+        job.options.hooks.empty_messages = true;
+        job.options.hooks.drop_op = ring_op(&job, 1, "ring") + 1; /* else a deadline */
+        job.options.hooks.drop_rank = 1;
+        assert_int_equal(ring_create(&job), PEAL_STATUS_OK);
+        assert_int_equal(ring_run(&job, true, 10, true), PEAL_STATUS_OK);
+        assert_int_equal(job.result.steps_done, 10);
+        ring_expected(&job, 10, field);
+        for (int x = 0; x < 24; x++)
+            differs = differs || ring_point(&job, x) != field[x];
+        assert_true(differs);
+        ring_close(&job);
+    }
+}
+
 static void abort_ends_every_wait(void **state)
 {
     (void)state;
@@ -192,6 +216,7 @@ int main(void)
         cmocka_unit_test(flag_that_never_comes),
         cmocka_unit_test(credit_that_never_comes),
         cmocka_unit_test(dropped_copies_are_seen),
+        cmocka_unit_test(emptied_messages_are_neither_sent_nor_awaited),
         cmocka_unit_test(abort_ends_every_wait),
         cmocka_unit_test(a_plan_can_be_destroyed_before_it_is_started),
         cmocka_unit_test(deadlock_is_printed_as_its_cycle),

@@ -419,6 +419,24 @@ class Run(unittest.TestCase):
         self.assertAlmostEqual(mode["cpu_seconds_per_step"] * mode["steps"] / mode["cpu_seconds"], 1)
         self.assertNotIn("cpu_seconds", run("--mode", "stream", "--backend", "host")[1]["modes"][0])
 
+    def test_exposed_communication(self):
+        """The run without messages launches as the other does, but writes and awaits no word."""
+        words = ("-n", "2", "--processes", "2", "--mode", "stream", "--backend", "cuda", "--lower", "signal=memop")
+        more = {}
+        for steps in (2, 4):
+            code, out, err, whole = run(*words, "--steps", str(steps), devices=2)
+            self.assertEqual(code, 0, err)
+            self.assertNotIn("exposed_seconds_per_step", out["modes"][0])
+            code, out, err, both = run(*words, "--steps", str(steps), "--exposed", devices=2)
+            self.assertEqual(code, 0, err)
+            self.assertIn("exposed_seconds_per_step", out["modes"][0])
+            self.assertEqual(left(both), set())
+            self.assertGreater(whole.count("cuStreamWriteValue64"), steps)
+            more[steps] = {name: both.count(name) - whole.count(name)
+                           for name in ("cuStreamWriteValue64", "cuStreamWaitValue64", "cuLaunchKernel")}
+        self.assertGreater(more[4].pop("cuLaunchKernel"), more[2].pop("cuLaunchKernel"))
+        self.assertEqual(more[4], more[2])  # what tries them out before a run
+
     def test_no_device(self):
         for more, why in (({"devices": 0}, "sees no GPU"), ({"folder": OLD}, "too old"),
                           ({"folder": "/nonexistent"}, "no NVIDIA driver")):
