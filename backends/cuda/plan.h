@@ -227,6 +227,10 @@ bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 /* boxes.c: out->exact, free and plain. */
 void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out);
 
+/* pieces.c: bytes from an array's first element to a point; the pieces of a COPY. */
+int64_t cuda_offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes);
+void cuda_pieces_prepare(cuda_rank *rank, cuda_op *out);
+
 /* prepare.c */
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);
 peal_status cuda_plan_upload(cuda_plan *plan);
