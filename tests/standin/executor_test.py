@@ -164,6 +164,25 @@ class Executor(unittest.TestCase):
                 self.assertEqual(run.bad(), [])
                 self.assertLess(run.seconds, 30)
 
+    def refused(self, spec, code, number, words, *more, **env):
+        for mode in ("stream", "graph"):
+            found, _, err = common.peal("run", spec, "--backend", "cuda", "--mode", mode, *more,
+                                        env=common.environment(**{"LD_LIBRARY_PATH": STANDIN, **env}))
+            self.assertEqual(found, code, err)
+            self.assertRegex(err, f"(?s)({words}).*\\[{number}\\]")
+
+    def test_what_the_device_records(self):
+        """An expression without a value, a wait that took too long: told once, with rank, step and place."""
+        for mode in ("sync", "stream"):
+            run = Run(mode=mode, env={"STANDIN_RECORDS": "2:20"})
+            self.assertEqual(run.result["status"], "error in the spec", run.err)
+            self.assertRegex(run.err, r"rank \d, step \d+: an expression of `.*` overflowed or divided by zero.*\[E662\]")
+            self.assertEqual(run.left(), set())
+            run = Run(2, mode=mode, env={"STANDIN_DEVICES": "2", "STANDIN_RECORDS": "1:20"})
+            self.assertEqual(run.code, 6, run.err)
+            self.assertRegex(run.err, r"rank \d, step \d+: `exchange u` waits for exchange u@13 \d->\d, message \d.*\[E661\]")
+            self.assertEqual(run.left(), set())
+
     def test_refusals(self):
         """What cannot be, with its number."""
         run = Run(lower="signal=smoke")
@@ -176,6 +195,11 @@ class Executor(unittest.TestCase):
             found, _, err = common.peal("run", cg, "--backend", "cuda", "--set", "n=16", *words, env=env)
             self.assertEqual(found, code, err)
             self.assertIn(f"[{number}]", err)
+        self.refused(cg, 4, "E640", "NVRTC is too old: it has no nvrtc", "--set", "n=16",
+                     LD_LIBRARY_PATH=os.path.join(STANDIN, "..", "nvrtc") + ":" + STANDIN)
+        self.refused(cg, 7, "E642", "cannot load the compiled kernels: CUDA_ERROR_OUT_OF_MEMORY", "--set", "n=16",
+                     STANDIN_FAIL="cuModuleLoadData:1+")
+        self.refused(os.path.join(SPECS, "many.yaml"), 3, "E644", "task `mark` has 4900000000 tiles on rank 0")
         run = Run(env={"STANDIN_FAIL": "cuEventRecord:5"})
         self.assertEqual(run.code, 7)
         self.assertIn("[E660]", run.err)

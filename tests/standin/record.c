@@ -1,7 +1,7 @@
 /* The record: a line a call into the file that STANDIN_RECORD names, and at exit a line
  * "left KIND COUNT" for each kind of thing that was not given back.
  *
- * STANDIN_FAIL=NAME:N makes the N-th call (from 1) of NAME fail. */
+ * STANDIN_FAIL=NAME:N makes the N-th call (from 1) of NAME fail; NAME:N+ those after it, too. */
 #define _GNU_SOURCE
 #include "tests/standin/record.h"
 
@@ -21,6 +21,7 @@ static struct {
 } known[KNOWN];
 static char fail_name[64];
 static int fail_at, fail_seen;
+static char fail_more; /* '+': not only that call */
 
 static const char *const kind_names[STANDIN_KINDS] = {"context", "memory",  "pinned",    "handle",
                                                       "range",   "mapping", "stream",    "event",
@@ -34,7 +35,7 @@ __attribute__((constructor)) static void begin(void)
     if (record)
         setvbuf(record, NULL, _IOLBF, 0);
     if (fail)
-        sscanf(fail, "%63[^:]:%d", fail_name, &fail_at);
+        sscanf(fail, "%63[^:]:%d%c", fail_name, &fail_at, &fail_more);
 }
 
 __attribute__((destructor)) static void end(void)
@@ -56,7 +57,7 @@ int standin_call(const char *call)
         *version = 0;
     pthread_mutex_lock(&lock);
     if (fail_at && !strcmp(name, fail_name))
-        fails = ++fail_seen == fail_at;
+        fails = ++fail_seen == fail_at || (fail_more == '+' && fail_seen > fail_at);
     if (record)
         fprintf(record, "%s%s\n", name, fails ? " fails" : "");
     pthread_mutex_unlock(&lock);

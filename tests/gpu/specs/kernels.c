@@ -45,3 +45,10 @@ PEAL_KERNEL(spin)(peal_tile t, PEAL_UPDATE(double, u), long forever)
         PEAL_AT(u, x) = value;
     }
 }
+
+PEAL_KERNEL(mark)(peal_tile t, PEAL_UPDATE(int64_t, n))
+{
+    PEAL_ONE(t) {
+        n[0] = 1;
+    }
+}
