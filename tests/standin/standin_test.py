@@ -2,7 +2,8 @@
 # What peal does with a driver, on a stand-in that records calls: doctor, opening, memory between
 # processes, clean-up after any call that fails. It shows call order and error paths, no results.
 #
-#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB: folders with the stand-in of a new and of an old driver, programs
+#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB RING_JOB: folders with the stand-in of a new and of an old driver,
+#   programs
 import os
 import re
 import subprocess
@@ -13,8 +14,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import common  # noqa: E402
 
-NEW, OLD, JOB, PLAN_JOB, EMBED_JOB = sys.argv[1:6]
-del sys.argv[1:6]
+NEW, OLD, JOB, PLAN_JOB, EMBED_JOB, RING_JOB = sys.argv[1:7]
+del sys.argv[1:7]
 
 FOLDER = tempfile.TemporaryDirectory()
 
@@ -227,6 +228,17 @@ class Kernels(unittest.TestCase):
 
 
 class Application(unittest.TestCase):
+    def test_ranks_that_wait_for_each_other(self):
+        """Of one process: nothing is left that could come, which is seen at once."""
+        if findings(with_driver()[0])["nvrtc"][0] != "ok":
+            self.skipTest("no NVRTC")
+        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name)
+        done = subprocess.run([RING_JOB], env=env, capture_output=True, text=True, check=False, timeout=common.HARD_LIMIT)
+        self.assertEqual(done.returncode, 3, done.stdout)
+        for rank in (0, 1):
+            self.assertRegex(done.stdout, rf"rank {rank} waits for .*, which is never sent \[E663\]")
+        self.assertEqual(left(lines_of(path)), set())
+
     def test_choice_of_backend(self):
         env, path = with_driver()
         done = subprocess.run([PLAN_JOB], env=env, capture_output=True, text=True, check=False,
@@ -247,7 +259,7 @@ class Application(unittest.TestCase):
         self.assertEqual(out["forced serial function"][0][2], out["host"][0][2])
         self.assertEqual(backends["verify lent"], ["host", "ok"])
         for name, status, message in (
-                ("forced sync function", "environment", "task 'add' is a function of the host"),
+                ("forced sync function", "environment", "task 'add' is a function of the host, which a GPU cannot run [E385]"),
                 ("forced lent", "usage", "'u' has lent memory that the cuda backend cannot use: it is ordinary host"),
                 ("unknown", "usage", "there is no backend 'gpu'"),
                 ("fused", "environment", "mode fused cannot run: on a GPU it comes with the fused kernel")):
