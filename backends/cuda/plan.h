@@ -319,6 +319,8 @@ peal_status cuda_hand_over(cuda_plan *plan);
 
 /* embed.c */
 peal_status cuda_embed_create(cuda_plan *plan);
+/* Before and after a wait by memory operation is put onto a stream: what watches it there. */
+CUresult cuda_embed_mark(const cuda_rank *rank, CUstream stream, int op, bool begins);
 void cuda_embed_destroy(cuda_plan *plan);
 
 #endif

@@ -2,7 +2,7 @@
 # What peal does with a driver, on a stand-in that records calls: doctor, opening, memory between
 # processes, clean-up after any call that fails. It shows call order and error paths, no results.
 #
-#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB RING_JOB: folders with the stand-in of a new and of an old driver,
+#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB RING_JOB EMBED_PAIR: folders with the stand-in of a new and of an old driver,
 #   programs
 import os
 import re
@@ -14,8 +14,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import common  # noqa: E402
 
-NEW, OLD, JOB, PLAN_JOB, EMBED_JOB, RING_JOB = sys.argv[1:7]
-del sys.argv[1:7]
+NEW, OLD, JOB, PLAN_JOB, EMBED_JOB, RING_JOB, EMBED_PAIR = sys.argv[1:8]
+del sys.argv[1:8]
 
 FOLDER = tempfile.TemporaryDirectory()
 
@@ -310,6 +310,38 @@ class Embedded(unittest.TestCase):
             self.assertEqual(others[0], "app3 cuStreamWaitEvent")
             self.assertEqual(others.count("app3 cuStreamWaitEvent"), 1)
             self.assertEqual(left(record), set())
+
+    def pair(self, what, **more):
+        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, **more)
+        done = subprocess.run([EMBED_PAIR, what], env=env, capture_output=True, text=True, check=False,
+                              timeout=common.HARD_LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        record = lines_of(path)
+        self.assertEqual([line for line in record if line.startswith("bad")], [])
+        self.assertEqual(left(record), set(), done.stdout)
+        return done.stdout, record
+
+    def test_processes_that_share_a_device(self):
+        """The streams' own waits: every one has a mark before and behind it."""
+        out, record = self.pair("rounds")
+        for process in (0, 1):
+            self.assertIn(f"process {process}: ok, ok", out)
+        waits = record.count("cuStreamWaitValue64")
+        self.assertGreaterEqual(waits, 2 * 8)
+        self.assertGreater(record.count("cuStreamWriteValue64"), 2 * waits)
+
+    def test_neighbour_that_does_not_come(self):
+        """The deadline ends the stream's wait and names rank and edge, by memory operation and in a kernel."""
+        for more in ({}, {"devices": 2, "STANDIN_RECORDS": "1:1"}):
+            out, _ = self.pair("late", **more)
+            self.assertRegex(out, r"process 0: (ok|deadline passed), deadline passed")
+            self.assertRegex(out, r"rank \d, step \d+: `.*` waits for .*exchange .*(1->0|0->1).*, message \d+ .*\[E661\]")
+        self.assertIn("rank 0, step 1:", self.pair("late")[0])
+
+    def test_abort_while_a_stream_waits(self):
+        """Long before the deadline: what waits is let go, and the first cause is told."""
+        out, _ = self.pair("abort")
+        self.assertRegex(out, r"process 0: (ok|wrong result), wrong result")
 
     def test_memory_decides(self):
         out, record, _ = self.job("memory")
