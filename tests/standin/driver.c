@@ -3,8 +3,8 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm; capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
- * model. STANDIN_BYTES: how much memory a device has. */
+ * they cannot do (peer vmm memops; capture: stream 2 is being captured). STANDIN_MODELS=1: each is
+ * another model. STANDIN_BYTES: how much memory a device has. */
 #define _GNU_SOURCE
 #include <cuda.h>
 
@@ -141,6 +141,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
         *value = !lacks("vmm");
+        break;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+        *value = !lacks("memops");
         break;
     default:
         *value = 1;

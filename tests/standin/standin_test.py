@@ -170,10 +170,10 @@ class Doctor(unittest.TestCase):
         self.assertIn("too old: it has no cuStreamEndCapture", text)
 
 
-def run(*words, **more):
+def run(*words, spec=SPEC, **more):
     """Runs the spec; exit code, JSON or None, messages, record."""
     env, path = with_driver(**more)
-    code, out, err = common.peal_json("run", "-", "--json", *words, stdin=SPEC, env=env)
+    code, out, err = common.peal_json("run", "-", "--json", *words, stdin=spec, env=env)
     return code, out, err, lines_of(path) if os.path.exists(path) else []
 
 
@@ -509,6 +509,39 @@ class Run(unittest.TestCase):
         self.assertEqual(code, 4)
         self.assertRegex(err, r"cannot reach rank \d \(process \d\) by p2p: .*no peer access.* \[E358\]")
         self.assertEqual(left(record), set())
+
+    def test_device_without_memory_operations(self):
+        """Kernels that wait do without; processes that share the device cannot."""
+        words = ("-n", "2", "--mode", "stream", "--backend", "cuda")
+        code, _, err, record = run(*words, "--processes", "2", STANDIN_LACKS="memops")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"Stand-in cannot do 64-bit memory operations .* processes that share a GPU .*\[E668\]")
+        self.assertEqual(left(record), set())
+        code, _, err, _ = run(*words, "--lower", "signal=memop", STANDIN_LACKS="memops")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"which signal=memop asks for \[E668\]")
+        self.assertEqual(run(*words, STANDIN_LACKS="memops")[0], 0)
+
+    def test_graph_with_until_on_a_shared_device(self):
+        """Memory operations cannot be skipped once `until` has ended the loop: refused, auto takes another mode."""
+        words = ("-n", "2", "--processes", "2", "--backend", "cuda")
+        spec = SPEC.replace("repeat: 4", "repeat: 4\nuntil: total > 1000")
+        code, _, err, _ = run(*words, "--mode", "graph", spec=spec)
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"`until` needs kernel signals: .*\[E664\]")
+        code, out, err, _ = run(*words, "--steps", "0", spec=spec)
+        self.assertEqual((code, out["modes"][0]["mode"]), (0, "stream"), err)
+        code, out, err, _ = run(*words, "--steps", "0", spec=spec, devices=2)
+        self.assertEqual((code, out["modes"][0]["mode"]), (0, "graph"), err)
+
+    def test_folder_of_images_that_cannot_be_made(self):
+        """Kernels are compiled all the same; a warning tells why they are not kept."""
+        if findings(with_driver()[0])["nvrtc"][0] != "ok":
+            self.skipTest("no NVRTC")
+        env, _ = with_driver(XDG_CACHE_HOME="/dev/null/nowhere")
+        code, _, err = common.peal("run", HEAT, "-n", "2", "--steps", "2", "--mode", "stream", "--backend", "cuda", env=env)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(err, r"warning: .*/dev/null/nowhere.*\[E207\]")
 
     def test_segments_are_passed_on(self):
         """Each of two processes exports its segment and imports the other's, before anything runs."""
