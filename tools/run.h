@@ -22,9 +22,10 @@ typedef struct mode_result {
     int sample_count;
     int64_t memory_bytes;
     uint64_t digest;
-    bool compared, equal;   /* with what serial computes */
-    double unsent_per_step; /* of the same schedule without its messages; 0: not measured */
-    char unmeasured[120];   /* why --exposed has measured nothing; "": it has, or was not asked */
+    bool compared, equal;                  /* with what serial computes */
+    double sent_per_step, unsent_per_step; /* with messages and without them, in the slowest
+                                              process; 0: not measured */
+    char unmeasured[120]; /* why --exposed has measured nothing; "": it has, or was not asked */
 } mode_result;
 
 /* A run of the command, in one process of the job. */

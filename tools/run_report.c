@@ -39,7 +39,7 @@ static void print_row(const mode_result *result, double sync)
 /* What messages add to the time of a step; at least 0 but for noise. */
 static double exposed_of(const mode_result *result)
 {
-    return median_of(result->per_step, result->sample_count) - result->unsent_per_step;
+    return result->sent_per_step - result->unsent_per_step;
 }
 
 /* The last words of what --exposed has found. */
@@ -164,6 +164,8 @@ static json_t *json_result(const mode_result *result)
     if (result->unmeasured[0])
         json_object_set_new(object, "exposed_unmeasured", json_string(result->unmeasured));
     if (result->unsent_per_step > 0) {
+        json_object_set_new(object, "seconds_per_step_with_messages",
+                            json_real(result->sent_per_step));
         json_object_set_new(object, "seconds_per_step_without_messages",
                             json_real(result->unsent_per_step));
         json_object_set_new(object, "exposed_seconds_per_step", json_real(exposed_of(result)));

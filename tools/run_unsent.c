@@ -12,8 +12,8 @@
 
 /* What a process has measured. */
 typedef struct unsent_time {
-    double per_step;
-    int64_t steps;
+    double sent, unsent; /* a step, with messages and without */
+    int64_t steps;       /* without */
 } unsent_time;
 
 /* Why the time of a loop's body says nothing without messages; NULL: it does. */
@@ -46,8 +46,10 @@ static peal_status slowest(const peal_run *run, unsent_time mine, unsent_time *o
         return PEAL_STATUS_ENVIRONMENT;
     peal_status status = peal_control_allgather(run->session->control, &mine, sizeof(mine), all);
     for (int p = 0; !status && p < run->processes; p++) {
-        if (all[p].per_step > out->per_step)
-            out->per_step = all[p].per_step;
+        if (all[p].sent > out->sent)
+            out->sent = all[p].sent;
+        if (all[p].unsent > out->unsent)
+            out->unsent = all[p].unsent;
         if (all[p].steps < out->steps)
             out->steps = all[p].steps;
     }
@@ -61,15 +63,19 @@ static peal_status measure(peal_run *run, peal_plan *plan, mode_result *result)
     unsent_time time;
     peal_status status = run_steps(run, plan, result->steps, &own);
     if (!status)
-        status = slowest(run, (unsent_time){median_of(own.per_step, own.sample_count), own.steps},
+        status = slowest(run,
+                         (unsent_time){median_of(result->per_step, result->sample_count),
+                                       median_of(own.per_step, own.sample_count), own.steps},
                          &time);
     if (status)
         return status;
     if (time.steps < (result->steps + 1) / 2) /* `until` came to another verdict */
         snprintf(result->unmeasured, sizeof(result->unmeasured),
                  "without messages `until` ends the loop after %" PRId64 " steps", time.steps);
-    else
-        result->unsent_per_step = time.per_step;
+    else {
+        result->sent_per_step = time.sent;
+        result->unsent_per_step = time.unsent;
+    }
     return PEAL_STATUS_OK;
 }
 

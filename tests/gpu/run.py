@@ -21,6 +21,7 @@ from pathlib import Path
 import checks
 import faults
 import jobs
+import reports
 
 HERE = Path(__file__).resolve().parent
 SKIPPED = 77
@@ -116,6 +117,8 @@ GROUPS = {
     "processes": checks.processes,
     "starts": checks.starts,
     "ranks": checks.many_ranks,
+    "reports": reports.times,
+    "arguments": reports.arguments,
     "mutants": faults.mutants,
     "signals": faults.missing_signals,
     "spin": faults.endless_kernel,
