@@ -95,6 +95,7 @@
     X(cuFuncSetAttribute)                                                                          \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                 \
     X(cuLaunchKernel)                                                                              \
+    X(cuLaunchKernelEx)                                                                            \
     X(cuLaunchCooperativeKernel)                                                                   \
     X(cuGraphCreate)                                                                               \
     X(cuGraphDestroy)                                                                              \

@@ -1,4 +1,5 @@
-/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. In
+/* Device tiles of free shape: a point a thread (thin boxes, too, such as borders, whose messages
+ * few blocks then send), and more rows a thread where there are many. In
  * plain kernels a thread marches along the last axis of two or three, over up to 16 rows; tiles are
  * those that were fastest (device/kernel.h), and begin at whole sectors of memory where rows do. */
 #include "backends/cuda/cut.h"
@@ -6,7 +7,36 @@
 /* Points along x. */
 enum { ALIGNMENT = 32 };
 
-static void shape_of(const int threads[3], bool plain, int shape[4], int *marched)
+static int exponent(int length, int most)
+{
+    int bits = 0;
+    while (bits < most && 1 << bits < length)
+        bits++;
+    return bits;
+}
+
+/* Threads that a thin axis leaves idle go along the others, as device/kernel.h will lay them. */
+static void widen(const peal_launch_box *box, const int threads[3], int shape[4])
+{
+    int all = exponent(threads[0] * threads[1] * threads[2], 30), bits[3];
+
+    for (int k = 0; k < 3; k++)
+        bits[k] = exponent(box->hi[k] - box->lo[k], exponent(threads[k], 30));
+    if (threads[2] > 1) {
+        bits[1] = exponent(box->hi[1] - box->lo[1], all - bits[0] - bits[2]);
+    } else {
+        bits[1] = exponent(box->hi[1] - box->lo[1], all - bits[0]);
+        if (bits[0] == exponent(threads[0], 30)) {
+            bits[1] = bits[1] < all - bits[0] ? bits[1] : all - bits[0];
+            bits[0] = all - bits[1];
+        }
+    }
+    for (int k = 0; k < 3; k++)
+        shape[k] = 1 << bits[k];
+}
+
+static void shape_of(const peal_launch_box *box, const int threads[3], bool plain, int shape[4],
+                     int *marched)
 {
     bool flat = threads[1] == 1, deep = threads[2] > 1;
 
@@ -14,6 +44,8 @@ static void shape_of(const int threads[3], bool plain, int shape[4], int *marche
         shape[k] = threads[k];
     shape[3] = 1;
     *marched = 1;
+    if (!plain && !flat)
+        widen(box, threads, shape);
     if (!plain || flat)
         return;
     shape[0] = deep ? 64 : 128;
@@ -28,7 +60,7 @@ void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_bo
     int rows = plain ? 16 : 8;
     int shape[4], marched;
 
-    shape_of(threads, plain, shape, &marched);
+    shape_of(box, threads, plain, shape, &marched);
     box->lead = plain && threads[1] > 1 ? (int)((unsigned)box->lo[0] % ALIGNMENT) : 0;
     for (;; rows /= 2) {
         box->blocks = 1;

@@ -26,8 +26,20 @@ bool cuda_await_lanes(cuda_rank *rank, int index);
  * follow within the group. */
 bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int index, unsigned *waits,
                          unsigned *boxes);
+/* Bits of the group's ops of a kind that belong to the channel of op `index`. */
+unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,
+                           peal_op_kind kind);
+
+/* mirror.c */
+/* The blocks of the group's task send the message of COPY `index` themselves. False: they cannot.
+ */
+bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame);
+/* Blocks are numbered: decides whether they add to flags, and what. */
+void cuda_mirror_flags(cuda_group *group);
 
 /* emit_message.c, emit_task.c, emit_call.c */
+CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
+                              const peal_walk_frame *frame);
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame);
 bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame);
 bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame);

@@ -179,6 +179,7 @@ bool cuda_emit_call(cuda_rank *rank, int index, const peal_walk_frame *frame)
         return cuda_fail(rank->plan, PEAL_STATUS_SPEC);
     if (!fill_arguments(rank, op, frame, &call))
         return false;
+    lane->chained = false;
     lane->group.launch.op = index; /* what a stall is reported as */
     bool merged = task->mergeable && !partials;
     const peal_launch_box *box = merged ? op->free : op->exact;

@@ -23,6 +23,7 @@ static bool emit_self_wait(cuda_rank *rank, cuda_op *op)
     if (write->epoch[latest % 2] != rank->plan->epoch ||
         cuda_lane_at(peer, write->lane)->stream == lane->stream)
         return true;
+    lane->chained = false;
     CUresult result =
         rank->plan->driver->cuStreamWaitEvent_(lane->stream, write->event[latest % 2], 0);
     return !result || cuda_broken(rank->plan, result, op, op->channel->edge);
@@ -38,6 +39,7 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
 
     if (!cuda_flush(rank, op->lane))
         return false;
+    lane->chained = false;
     if (watched)
         result = cuda_embed_mark(rank, lane->stream, index, true);
     if (!result && waits)
@@ -52,6 +54,26 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
     if (waits)
         cuda_note_put(rank, lane, index, op->word, value);
     return cuda_mark(rank, lane, index) && cuda_publish(rank, lane, index);
+}
+
+/* The wait for a credit may come before a task whose messages it is for: whoever writes the credit
+ * has an earlier message to do with, so no flag that is written later for that can hold it up. */
+static bool joins_before(const cuda_rank *rank, const cuda_group *group, const cuda_op *op)
+{
+    const peal_launch *launch = &group->launch;
+
+    return group->kind == CUDA_GROUP_TASK && !group->closed && op->source->credit &&
+           rank->plan->lowering.signal == CUDA_SIGNAL_FUSED &&
+           launch->wait_count < PEAL_LAUNCH_WAITS && !rank->place[op - rank->op] &&
+           (launch->write_count == 0 || group->write_event == op->source->event);
+}
+
+static void add_wait(cuda_rank *rank, cuda_group *group, const cuda_op *op, uint64_t value)
+{
+    int at = group->launch.wait_count++, index = (int)(op - rank->op);
+
+    group->launch.wait[at] = (peal_launch_wait){op->word, value, index, 0};
+    cuda_group_join(rank, group, index, 1u << at);
 }
 
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
@@ -73,6 +95,10 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
     if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, true);
     cuda_group *group = &lane->group;
+    if (joins_before(rank, group, op)) {
+        add_wait(rank, group, op, value);
+        return true;
+    }
     bool beside = group->kind == CUDA_GROUP_COPY && group->event == op->source->event;
     if ((group->kind > CUDA_GROUP_WAITS && !beside) ||
         (group->kind != CUDA_GROUP_NONE && group->launch.wait_count == PEAL_LAUNCH_WAITS) ||
@@ -80,23 +106,34 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
         if (!cuda_flush(rank, op->lane))
             return false;
     group = cuda_group_open(rank, lane, op, frame);
-    int at = group->launch.wait_count++;
-    group->launch.wait[at] = (peal_launch_wait){op->word, value, index, 0};
-    cuda_group_join(rank, group, index, 1u << at);
+    add_wait(rank, group, op, value);
     if (plan->lowering.signal == CUDA_SIGNAL_KERNEL)
         return cuda_flush(rank, op->lane);
     return true;
 }
 
-/* Whether a word may be written by the last of a task's sending blocks: the tiles that the WRITE
- * depends on are counted among them. */
+/* The boxes of a task that a WRITE comes after, their waits, and what its message is copied by: the
+ * order of one event's ops is no dependence. */
+static unsigned boxes_before(const cuda_rank *rank, const cuda_group *group, int index,
+                             unsigned *waits)
+{
+    unsigned boxes;
+
+    cuda_depends_within(rank, group, index, waits, &boxes);
+    if (!rank->op[index].source->credit)
+        boxes |= cuda_channel_bits(rank, group, index, PEAL_OP_COPY);
+    return boxes;
+}
+
+/* Whether a word may be written by a task's sending blocks: the tiles that the WRITE depends on are
+ * among them. */
 static bool send_after(const cuda_rank *rank, cuda_group *group, int index)
 {
     unsigned waits, boxes;
 
     if (group->closed)
         return false;
-    cuda_depends_within(rank, group, index, &waits, &boxes);
+    boxes = boxes_before(rank, group, index, &waits);
     for (int b = 0; b < group->launch.box_count; b++) {
         if (boxes >> b & 1)
             group->launch.box[b].sends = 1;
@@ -104,6 +141,21 @@ static bool send_after(const cuda_rank *rank, cuda_group *group, int index)
             group->launch.box[b].waits |= waits;
     }
     return group->launch.list_count > 0 || boxes;
+}
+
+static void add_write(const cuda_rank *rank, cuda_group *group, int index, uint64_t value)
+{
+    const cuda_op *op = &rank->op[index];
+    int at = group->launch.write_count++;
+    unsigned waits;
+
+    group->launch.write[at] =
+        (peal_launch_write){.word = op->word,
+                            .value = value,
+                            .boxes = boxes_before(rank, group, index, &waits)};
+    group->quantum[at] = op->channel->quantum;
+    group->can_add = group->can_add && op->can_add;
+    group->write_event = op->source->event;
 }
 
 bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
@@ -128,15 +180,15 @@ bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
         if (!cuda_flush(rank, op->lane))
             return false;
     group = cuda_group_open(rank, lane, op, frame);
-    group->launch.write[group->launch.write_count++] = (peal_launch_write){op->word, value};
+    add_write(rank, group, index, value);
     cuda_group_join(rank, group, index, 0);
     return true;
 }
 
 /* ---- copies ---- */
 
-static CUdeviceptr base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
-                                const peal_walk_frame *frame)
+CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
+                              const peal_walk_frame *frame)
 {
     const peal_channel *channel = op->channel;
 
@@ -164,7 +216,7 @@ static void append_list(const cuda_rank *rank, cuda_group *group, const cuda_op 
                                .base = group->base_count};
     launch->units += op->pieces.units;
     for (int i = 0; i < op->pieces.base_count; i++)
-        launch->base[group->base_count++] = base_address(rank, op, op->pieces.base[i], frame);
+        launch->base[group->base_count++] = cuda_base_address(rank, op, op->pieces.base[i], frame);
 }
 
 static bool list_fits(const cuda_group *group, const cuda_op *op)
@@ -173,17 +225,25 @@ static bool list_fits(const cuda_group *group, const cuda_op *op)
            group->base_count + op->pieces.base_count <= PEAL_LAUNCH_BASES;
 }
 
-/* The tiles that a message's data come from send it themselves: their last block does. */
+/* The tiles that a message's data come from send it themselves. */
+static bool joins_task(const cuda_rank *rank, const cuda_group *group, const cuda_op *op)
+{
+    return group->kind == CUDA_GROUP_TASK && !group->closed &&
+           (op->source->copy == PEAL_COPY_SEND || group->task->kind == PEAL_TASK_FOLD) &&
+           rank->plan->lowering.signal == CUDA_SIGNAL_FUSED && !op->self;
+}
+
+/* Their last block does. */
 static bool join_task(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame)
 {
     cuda_op *op = &rank->op[index];
     unsigned waits, boxes;
 
-    if (group->kind != CUDA_GROUP_TASK || group->closed || op->source->copy != PEAL_COPY_SEND ||
-        rank->plan->lowering.signal != CUDA_SIGNAL_FUSED || op->self ||
+    if (group->task->kind != PEAL_TASK_KERNEL ||
         group->copy_bytes + op->pieces.bytes > rank->plan->lowering.fuse_bytes ||
         !list_fits(group, op) || !cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
         return false;
+    waits |= cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
     for (int b = 0; b < group->launch.box_count; b++)
         if (boxes >> b & 1 || group->launch.box[b].sends) {
             group->launch.box[b].sends = 1;
@@ -202,11 +262,12 @@ static bool copy_by_engine(cuda_rank *rank, cuda_op *op, const peal_walk_frame *
 
     if (!cuda_flush(rank, op->lane))
         return false;
+    lane->chained = false;
     for (int i = 0; i < op->pieces.count; i++) {
         const peal_device_piece *piece = &op->pieces.piece[i];
-        CUdeviceptr from = base_address(rank, op, op->pieces.base[piece->source], frame) +
+        CUdeviceptr from = cuda_base_address(rank, op, op->pieces.base[piece->source], frame) +
                            (uint64_t)piece->source_offset;
-        CUdeviceptr to = base_address(rank, op, op->pieces.base[piece->target], frame) +
+        CUdeviceptr to = cuda_base_address(rank, op, op->pieces.base[piece->target], frame) +
                          (uint64_t)piece->target_offset;
         CUresult result = cuda_copy_box(plan->driver, lane->stream, piece, to, from);
         if (result)
@@ -229,7 +290,8 @@ bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame)
         return cuda_publish(rank, lane, index);
     if (rank->plan->lowering.copy == CUDA_COPY_ENGINE)
         return copy_by_engine(rank, op, frame);
-    if (join_task(rank, group, index, frame))
+    if (joins_task(rank, group, op) &&
+        (cuda_mirror_join(rank, group, index, frame) || join_task(rank, group, index, frame)))
         return true;
     bool fits = group->kind == CUDA_GROUP_WAITS || group->kind == CUDA_GROUP_COPY;
     if (group->kind != CUDA_GROUP_NONE &&

@@ -34,15 +34,18 @@ static bool fill_arguments(cuda_rank *rank, const cuda_op *op, const peal_walk_f
 }
 
 static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame,
-                       bool partials, peal_launch *launch)
+                       bool partials, cuda_group *group)
 {
+    peal_launch *launch = &group->launch;
     const peal_schedule_task *task = op->task;
     const peal_schedule_array *array = rank->schedule->array;
 
     launch->tile_count = task->tile_count;
+    group->written_count = task->access_count;
     for (int i = 0; i < task->access_count; i++) {
         int storage = frame->binding[task->access[i].array];
         launch->view[i] = rank->first[storage] + (uint64_t)rank->origin[storage];
+        group->written[i] = rank->task[op->source->task].mirrored >> i & 1 ? storage : -1;
         launch->shift[i] = task->access[i].per_tile;
         for (int k = 1; k < PEAL_AXES; k++)
             launch->stride[i][k - 1] = array[storage].layout.stride[k];
@@ -66,7 +69,7 @@ static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
     group->function = plain ? op->kernel->plain : partials ? op->kernel->full : op->kernel->bare;
     group->closed = plain; /* such a kernel sends nothing */
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
-    fill_views(rank, op, frame, partials, &group->launch);
+    fill_views(rank, op, frame, partials, group);
     return fill_arguments(rank, op, frame, &group->launch);
 }
 
@@ -122,6 +125,17 @@ static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
     return true;
 }
 
+/* One block combines what has just come in: it unpacks the messages itself. */
+static bool unpacks_first(const cuda_rank *rank, const cuda_group *group,
+                          const peal_schedule_task *task)
+{
+    enum { MOST_COLUMNS = 256, MOST_UNITS = 4096 };
+
+    return task->kind == PEAL_TASK_COMBINE && group->kind == CUDA_GROUP_COPY &&
+           task->hi - task->lo <= MOST_COLUMNS && group->launch.units <= MOST_UNITS &&
+           rank->plan->lowering.signal == CUDA_SIGNAL_FUSED;
+}
+
 /* SET, DECIDE, PRINT, FOLD, COMBINE. */
 static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
@@ -143,6 +157,7 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
     }
     bool opens = group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 &&
                  cuda_depends_within(rank, group, index, &waits, &boxes);
+    opens = opens || unpacks_first(rank, group, task);
     if (group->kind != CUDA_GROUP_NONE && !opens && !cuda_flush(rank, op->lane))
         return false;
     group = cuda_group_open(rank, lane, op, frame);
@@ -155,6 +170,7 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
     launch->box_count = 1;
     memset(&launch->box[0], 0, sizeof(launch->box[0]));
     launch->box[0].blocks = 1;
+    launch->box[0].sends = launch->write_count > 0;
     launch->evaluate = 0;
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
     for (int i = 0; i < op->kernel->element_count; i++)
@@ -168,6 +184,13 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
             (unsigned)((task->contributions + CUDA_FOLD_CHUNK - 1) / CUDA_FOLD_CHUNK);
         if (launch->box[0].blocks == 0)
             launch->box[0].blocks = 1;
+        /* The block that has the result can send it. */
+        for (int k = 0; k < PEAL_AXES; k++)
+            launch->box[0].hi[k] = 1;
+        memset(launch->stride[0], 0, sizeof(launch->stride[0]));
+        group->written[0] = frame->binding[task->array];
+        group->written_count = 1;
+        group->closed = false;
         break;
     case PEAL_TASK_COMBINE:
         launch->view[0] =
@@ -187,7 +210,9 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
         if (!cuda_row_begin(rank, task, frame, &launch->view[0]))
             return false;
     }
-    cuda_group_join(rank, group, index, 0);
+    cuda_group_join(rank, group, index, 1);
+    if (!group->closed)
+        return true;
     if (!cuda_flush(rank, op->lane))
         return false;
     return task->kind != PEAL_TASK_PRINT || cuda_row_launched(rank, lane->stream);

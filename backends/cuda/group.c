@@ -68,8 +68,10 @@ static void number_blocks(cuda_group *group)
     for (int b = 0; b < launch->box_count; b++) {
         launch->box[b].first = group->blocks;
         group->blocks += launch->box[b].blocks;
+        launch->box[b].bit = 1u << b;
         launch->senders += launch->box[b].sends ? launch->box[b].blocks : 0;
     }
+    cuda_mirror_flags(group);
 }
 
 static void shape_copy(cuda_group *group)
@@ -81,6 +83,38 @@ static void shape_copy(cuda_group *group)
     group->threads[0] = CUDA_COPY_THREADS;
     group->threads[1] = group->threads[2] = 1;
     launch->senders = group->blocks;
+}
+
+/* Only where nothing else uses the device that the kernel before could wait for: blocks of both
+ * are resident at a time. */
+static bool starts_early(const cuda_plan *plan, const cuda_lane *lane)
+{
+    return plan->capturing && lane->chained && plan->lowering.early && plan->device->major >= 9 &&
+           plan->rank_count == 1 && plan->rank[0].lanes == 1;
+}
+
+static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group *group)
+{
+    void *parameter[] = {&group->launch};
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    CUlaunchConfig config = {.gridDimX = group->blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = (unsigned)group->threads[0],
+                             .blockDimY = (unsigned)group->threads[1],
+                             .blockDimZ = (unsigned)group->threads[2],
+                             .hStream = lane->stream,
+                             .attrs = &early,
+                             .numAttrs = 1};
+
+    early.value.programmaticStreamSerializationAllowed = 1;
+    if (starts_early(plan, lane))
+        return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
+    lane->chained = true;
+    return plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
+                                         (unsigned)group->threads[0], (unsigned)group->threads[1],
+                                         (unsigned)group->threads[2], 0, lane->stream, parameter,
+                                         NULL);
 }
 
 static bool launch_group(cuda_rank *rank, cuda_lane *lane)
@@ -101,12 +135,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane)
         group->threads[1] = group->threads[2] = group->blocks = 1;
     }
     launch->arrived = lane->arrived;
-    void *parameter[] = {launch};
-    CUresult result =
-        plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
-                                      (unsigned)group->threads[0], (unsigned)group->threads[1],
-                                      (unsigned)group->threads[2], 0, lane->stream, parameter,
-                                      NULL);
+    CUresult result = start_kernel(plan, lane, group);
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);
@@ -163,6 +192,8 @@ cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
     group->copy_bytes = 0;
     group->closed = false;
     group->task = NULL;
+    group->written_count = 0;
+    group->can_add = true;
     return group;
 }
 
@@ -192,6 +223,7 @@ static bool wait_for_lane(cuda_rank *rank, cuda_lane *lane, int other, uint64_t 
     /* A graph begins when everything before it is done. */
     if (op->epoch[instance % 2] != plan->epoch)
         return true;
+    lane->chained = false;
     CUresult result = plan->driver->cuStreamWaitEvent_(lane->stream, op->event[instance % 2], 0);
     return !result || cuda_broken(plan, result, op, "an event");
 }
@@ -240,8 +272,23 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
             *waits |= group->op_bits[place - 1];
         else if (rank->schedule->op[other].kind == PEAL_OP_LAUNCH)
             *boxes |= group->op_bits[place - 1];
-        else
+        else {
+            *boxes |= group->op_bits[place - 1]; /* that copy the message themselves */
             ok = false;
+        }
     }
     return ok;
+}
+
+unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,
+                           peal_op_kind kind)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind == kind && op->channel == rank->op[index].source->channel && op->channel >= 0)
+            bits |= group->op_bits[i];
+    }
+    return bits;
 }

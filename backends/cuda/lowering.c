@@ -30,8 +30,14 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->copy = CUDA_COPY_KERNEL;
     else if (is_word(text, key, "copy") && is_word(value, rest, "engine"))
         out->copy = CUDA_COPY_ENGINE;
+    else if (is_word(text, key, "send") && is_word(value, rest, "each"))
+        out->send = CUDA_SEND_EACH;
+    else if (is_word(text, key, "send") && is_word(value, rest, "last"))
+        out->send = CUDA_SEND_LAST;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
         out->lanes = (int)number;
+    else if (is_word(text, key, "early") && number >= 0 && number <= 1)
+        out->early = (int)number;
     else if (is_word(text, key, "fuse") && number >= 0)
         out->fuse_bytes = number;
     else if (is_word(text, key, "plain") && number >= 0)

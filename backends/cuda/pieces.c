@@ -193,4 +193,6 @@ void cuda_pieces_prepare(cuda_rank *rank, cuda_op *out)
         pieces->piece[i].begin = pieces->units;
         pieces->units += pieces->piece[i].units;
     }
+    if (op->copy != PEAL_COPY_UNPACK)
+        cuda_mirrors_prepare(rank, out);
 }

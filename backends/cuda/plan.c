@@ -36,6 +36,7 @@ static peal_status choose_lowering(cuda_plan *plan)
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
 
     plan->lowering = (cuda_lowering){.signal = CUDA_SIGNAL_FUSED,
+                                     .early = 1,
                                      .copy = CUDA_COPY_KERNEL,
                                      .lanes = 0,
                                      .fuse_bytes = 1 << 17,

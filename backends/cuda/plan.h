@@ -34,11 +34,15 @@ typedef struct cuda_note {
 /* How WRITE and WAIT, and copies, are put onto a lane. */
 typedef enum cuda_signal { CUDA_SIGNAL_FUSED, CUDA_SIGNAL_KERNEL, CUDA_SIGNAL_MEMOP } cuda_signal;
 typedef enum cuda_copy { CUDA_COPY_KERNEL, CUDA_COPY_ENGINE } cuda_copy;
+/* Which blocks of a task copy its messages: each its own tile's points, or the last one all. */
+typedef enum cuda_send { CUDA_SEND_EACH, CUDA_SEND_LAST } cuda_send;
 
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
+    cuda_send send;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
+    int early;            /* 1: a kernel of a graph is launched while the one before still runs */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
     int steps;            /* a graph has at least so many */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
@@ -62,6 +66,15 @@ typedef struct cuda_pieces {
     int base_count;
 } cuda_pieces;
 
+/* A piece as the blocks of the task that writes it copy it (mirror.c). */
+typedef struct cuda_mirror {
+    int array;
+    cuda_base base;
+    int64_t offset; /* of where the point 0 would lie, from the base */
+    int64_t points;
+    peal_launch_mirror box; /* without target, boxes and view */
+} cuda_mirror;
+
 typedef struct cuda_op {
     const peal_op *source;
     int lane;
@@ -75,6 +88,10 @@ typedef struct cuda_op {
     CUdeviceptr staging; /* COPY: slot 0 */
     CUdeviceptr *target; /* COPY SEND: the peer's storages */
     cuda_pieces pieces;
+    cuda_mirror *mirror; /* COPY SEND */
+    int mirror_count;
+    bool can_mirror;
+    bool can_add; /* WRITE: the word's memory takes part in this device's atomics */
     const cuda_task_kernel *kernel;
     const peal_schedule_task *task;
     peal_launch_box *free, *exact, *plain; /* boxes of its tiles; plain: as many as free, or NULL */
@@ -87,7 +104,8 @@ typedef struct cuda_op {
 typedef struct cuda_task {
     peal_walk_value needed;
     peal_walk_value *argument;
-    bool counts; /* an argument depends on a loop counter */
+    bool counts;       /* an argument depends on a loop counter */
+    unsigned mirrored; /* bit i: access i writes the points of the tile, and no others */
 } cuda_task;
 
 /* A row of `print` that is on its way: its items are in mapped host memory. */
@@ -111,6 +129,11 @@ typedef struct cuda_group {
     int64_t copy_bytes; /* appended to a task */
     uint64_t instance;  /* of the task */
     bool partials;
+    int written[PEAL_LAUNCH_VIEWS]; /* by view: the storage whose points its tiles write; or -1 */
+    int written_count;
+    int write_event; /* of the last WRITE */
+    bool can_add;    /* all of its flags */
+    uint64_t quantum[PEAL_LAUNCH_WRITES];
     int *op; /* ops in it */
     uint64_t *op_instance;
     unsigned *op_bits; /* by place in op: boxes (LAUNCH) or waits (WAIT) that it became */
@@ -125,6 +148,7 @@ typedef struct cuda_lane {
     uint64_t marks, marks_passed;
     uint64_t mark_note[CUDA_MARKS]; /* notes at that mark */
     int since_mark;
+    bool chained; /* while capturing: what was put there last is a kernel of peal's */
     cuda_note *note, *held_note; /* rings of CUDA_NOTES; held: by the graph */
     uint64_t notes, held_notes;
     uint64_t notes_done; /* drained up to here */
@@ -220,8 +244,8 @@ struct cuda_plan {
     unsigned graph_rows; /* that it prints */
 };
 
-/* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
- * fuse=BYTES,plain=POINTS,steps=N" */
+/* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,
+ * send=each|last,lanes=1|2,early=0|1,fuse=BYTES,plain=POINTS,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */
@@ -230,6 +254,10 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out);
 /* pieces.c: bytes from an array's first element to a point; the pieces of a COPY. */
 int64_t cuda_offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes);
 void cuda_pieces_prepare(cuda_rank *rank, cuda_op *out);
+
+/* mirror.c */
+unsigned cuda_mirror_accesses(const peal_schedule_task *task);
+void cuda_mirrors_prepare(cuda_rank *rank, cuda_op *op);
 
 /* prepare.c */
 peal_status cuda_rank_prepare(cuda_plan *plan, int index);

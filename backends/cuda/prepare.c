@@ -57,6 +57,7 @@ static peal_status prepare_tasks(cuda_rank *rank)
         for (int i = 0; i < source->argument_count && !status; i++)
             status = peal_walk_value_prepare(rank->program, source->argument[i], diagnostics,
                                              &task->argument[i]);
+        task->mirrored = cuda_mirror_accesses(source);
         if (!status && (source->cuda_function || source->enqueue))
             status = cuda_call_check(rank, source, task);
     }
@@ -64,6 +65,26 @@ static peal_status prepare_tasks(cuda_rank *rank)
 }
 
 /* ---- words ---- */
+
+/* Whether kernels of this device may add to the word: it is in memory of this device, or of one
+ * that takes part in its atomic operations. */
+static bool can_add_to(const cuda_plan *plan, CUdeviceptr word)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    int ordinal = -1, can = 0;
+    CUdevice other;
+
+    /* Memory of the host has an ordinal, too. */
+    unsigned type = 0;
+    if (driver->cuPointerGetAttribute_(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ||
+        driver->cuPointerGetAttribute_(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, word) ||
+        type != CU_MEMORYTYPE_DEVICE || ordinal < 0 || driver->cuDeviceGet_(&other, ordinal))
+        return false;
+    return other == plan->device->device ||
+           (!driver->cuDeviceGetP2PAttribute_(&can, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                              plan->device->device, other) &&
+            can);
+}
 
 /* Flags lie in the receiver's segment, credits in the sender's. */
 static void prepare_words(cuda_rank *rank, const peal_op *op, cuda_op *out)
@@ -79,6 +100,7 @@ static void prepare_words(cuda_rank *rank, const peal_op *op, cuda_op *out)
     if (channel->staging_bytes > 0)
         out->staging = (channel->outgoing ? theirs : mine) + (uint64_t)channel->staging_offset;
     out->word = (op->kind == PEAL_OP_WAIT ? mine : theirs) + offset;
+    out->can_add = op->kind == PEAL_OP_WRITE && can_add_to(rank->plan, out->word);
 }
 
 static cuda_rank *hosted(const cuda_plan *plan, int number)

@@ -205,6 +205,8 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
                  "    const peal_launch_box *const peal_box_ = peal_enter_tile_(peal_launch_, "
                  "&peal_tile_);\n"
                  "    if (!peal_box_)\n        return;\n");
+    if (kind != PLAIN) /* read early: it is on its way while the tile is run */
+        fprintf(out, "    const bool peal_gone_ = peal_box_->sends && peal_has_given_up_();\n");
     peal_status status = print_evaluation(p, out);
     fprintf(
         out,
@@ -212,7 +214,8 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
         peal_kernel_parameters(signature), p->task->kernel);
     print_call(p, kind, "peal_tile_", out);
     if (kind != PLAIN)
-        fprintf(out, "    if (peal_box_->sends)\n        peal_send_(&peal_launch_);\n");
+        fprintf(out, "    if (peal_box_->sends)\n        peal_send_tile_(peal_launch_, peal_box_, "
+                     "peal_tile_, peal_gone_);\n");
     fprintf(out, "}\n");
     *out_text = close_text(p->source->arena, out, &text);
     return status;
@@ -302,7 +305,7 @@ static peal_status print_evaluator(const task_printer *p, FILE *out)
     }
     fprintf(out,
             "    }\n    if (peal_went_wrong_(launch, __syncthreads_or(bad)))\n        return;\n"
-            "    peal_send_(&launch);\n}\n");
+            "    if (launch.senders > 0)\n        peal_send_result_(launch);\n}\n");
     return status;
 }
 

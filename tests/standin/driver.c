@@ -482,9 +482,15 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 
 CUresult cuPointerGetAttribute(void *out, CUpointer_attribute which, CUdeviceptr address)
 {
-    (void)out, (void)which, (void)address;
+    unsigned type = standin_memory_type(address);
     NOTE(cuPointerGetAttribute);
-    return CUDA_ERROR_INVALID_VALUE;
+    if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+        memcpy(out, &type, sizeof(type));
+    else if (which == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+        memcpy(out, &(int){type == CU_MEMORYTYPE_DEVICE ? current_ordinal() : -1}, sizeof(int));
+    else
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 /* What cuMemAlloc and cuMemHostAlloc gave is known, all else is not. */

@@ -31,7 +31,7 @@ GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRe
               "cuGraphDestroy": {"graph"}, "cuGraphExecDestroy": {"executable"}}
 # What peal can do without.
 OPTIONAL = {"cuDeviceGetName", "cuDeviceGetPCIBusId", "cuDeviceGetUuid", "cuDeviceGetAttribute", "cuCtxGetCurrent",
-            "cuMemGetInfo", "cuCtxSetCurrent"}
+            "cuMemGetInfo", "cuCtxSetCurrent", "cuPointerGetAttribute"}
 
 
 class Run:

@@ -246,6 +246,18 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameter,
+                          void **extra)
+{
+    (void)function, (void)parameter, (void)extra;
+    standin_on(config->hStream, "cuLaunchKernelEx");
+    NOTE(cuLaunchKernelEx);
+    if (config->gridDimX == 0 || config->blockDimX == 0)
+        standin_bad("cuLaunchKernelEx", "has no threads");
+    LOCKED(launch(config->hStream));
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream handle)
 {
     (void)graph;

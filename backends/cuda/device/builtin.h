@@ -2,6 +2,8 @@
 #ifndef PEAL_DEVICE_BUILTIN_H
 #define PEAL_DEVICE_BUILTIN_H
 
+#include "peal/send.h"
+
 enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
 
 extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
@@ -18,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
         peal_copy_share_<4>(&launch, table,
                             blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
-    if (launch.write_count > 0 && peal_is_last_<true>(&launch, gridDim.x))
+    if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x, true))
         peal_write_flags_(&launch);
 }
 
@@ -28,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32)
 {
     if (peal_is_stopped_(launch))
         return;
-    if (launch.wait_count > 0 && !peal_wait_(&launch, 0xffffffffu))
+    if (!peal_await_(launch, launch.wait_count > 0 ? 0xffffffffu : 0))
         return;
     if (launch.write_count > 0 && !peal_has_given_up_())
         peal_write_flags_(&launch);
@@ -110,31 +112,34 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
-        if (!peal_is_last_<false>(&launch, gridDim.x))
+        if (!peal_is_last_(&launch, gridDim.x, false))
             return;
         peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
     } else
         peal_fold_rest_<type, combine>(element, count, 1, result);
-    if (launch.senders > 0) {
-        if (launch.list_count > 0) {
-            __syncthreads();
-            peal_copy_all_(&launch, 0);
-        }
-        peal_write_flags_(&launch);
-    }
+    if (launch.senders > 0)
+        peal_send_result_(launch);
 }
 
-/* A thread for each of argument[1] columns of argument[0] rows. Whole subtrees wait on a stack, by
- * the bits of the number of rows so far. */
+/* A thread for each of argument[1] columns of argument[0] rows; a launch of one block may unpack
+ * pieces first. Whole subtrees wait on a stack, by the bits of the number of rows so far. */
 template <class type, int combine>
 static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
 {
     long long rows = launch.argument[0].integer, width = launch.argument[1].integer;
     long long column = (long long)blockIdx.x * PEAL_THREADS_ + peal_thread_();
+    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
+    const peal_device_piece *table =
+        launch.list_count > 0 && peal_stage_pieces_(&launch, staged) ? staged : 0;
     type waiting[32];
 
     if (!peal_enter_(launch))
         return;
+    if (launch.list_count > 0) {
+        __syncthreads();
+        peal_copy_all_(&launch, table);
+        __syncthreads();
+    }
     if (column < width) {
         const type *element = (const type *)launch.view[1] + column;
         for (unsigned row = 0; row < rows; row++) {
@@ -153,7 +158,8 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
             }
         ((type *)launch.view[0])[column] = value;
     }
-    peal_send_(&launch);
+    if (launch.senders > 0 && peal_is_last_(&launch, launch.senders, false))
+        peal_write_flags_(&launch);
 }
 
 #endif

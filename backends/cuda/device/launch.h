@@ -2,9 +2,10 @@
  * so it names no header of either.
  *
  * A *launch* is what one grid does: blocks wait for the words that their box needs, run tiles of a
- * task (or copy pieces); the last block of the sending boxes to arrive copies the pieces of
- * messages and stores flags; the others go on. So WAIT, LAUNCH, COPY and WRITE that follow each
- * other on a lane can be one node. Addresses are 64-bit integers; 0: none. */
+ * task (or copy pieces), then send: each block its own part, by which the flag grows; or the last
+ * block of the sending boxes to arrive copies the pieces of messages and stores flags. So WAIT,
+ * LAUNCH, COPY and WRITE that follow each other on a lane can be one node. Addresses are 64-bit
+ * integers; 0: none. */
 #ifndef PEAL_CUDA_DEVICE_LAUNCH_H
 #define PEAL_CUDA_DEVICE_LAUNCH_H
 
@@ -17,6 +18,7 @@ enum {
     PEAL_LAUNCH_BOXES = 6,
     PEAL_LAUNCH_WAITS = 28,
     PEAL_LAUNCH_WRITES = 28,
+    PEAL_LAUNCH_MIRRORS = 28,
     PEAL_LAUNCH_LISTS = 28,
     PEAL_LAUNCH_BASES = 60
 };
@@ -29,12 +31,12 @@ typedef struct peal_launch_box {
     int lo[4], hi[4], extent[4];
     unsigned count[4];
     unsigned first, blocks; /* [first, first + blocks) of the grid */
+    unsigned bit;           /* 1 << its index */
     unsigned waits;         /* bit i: needs wait[i] */
-    unsigned sends;         /* its blocks are counted before messages are sent */
+    unsigned sends;         /* its blocks have a part in messages: they copy it, or are counted */
     long long tile;
     unsigned tile_step[4];
     int lead;
-    int reserved;
 } peal_launch_box;
 
 typedef struct peal_launch_wait {
@@ -43,9 +45,25 @@ typedef struct peal_launch_wait {
     int reserved;
 } peal_launch_wait;
 
+/* A flag: stored by one block when all are done, or a sum, to which each block of `boxes` adds
+ * `part`, and block `first` `rest` as well: the flag has its value when the last one has added.
+ * part 0: the only block stores the value. */
 typedef struct peal_launch_write {
     unsigned long long word, value;
+    unsigned long long part, rest;
+    unsigned boxes, first;
 } peal_launch_write;
+
+/* A box of points that are stored into a message, too: each block of `boxes` copies those of its
+ * tile, and what lies around the tiles (outside `inner`) those of the tiles at the rim. Point (x,
+ * y, z) goes to target + x * bytes + y * step[0] + z * step[1]. */
+typedef struct peal_launch_mirror {
+    unsigned long long target;
+    long long step[2];
+    int lo[3], hi[3], inner_lo[3], inner_hi[3];
+    unsigned boxes;
+    unsigned short view, bytes;
+} peal_launch_mirror;
 
 /* A strided box to copy, in device memory. Unit e of run (i0, i1, i2) lies at base[source] +
  * source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one list are numbered through:
@@ -102,11 +120,11 @@ typedef struct peal_launch {
     unsigned long long arrived; /* device word, 0 between launches: blocks of sending boxes */
     long long units;            /* of all lists */
     int list_count;
-    int box_count, wait_count, write_count;
+    int box_count, wait_count, write_count, mirror_count;
+    int adds;          /* flags are sums; else the last block of the senders stores them */
     unsigned senders;  /* blocks that are counted before the writes (and, in tasks, the pieces) */
     unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters */
     int op;            /* first op of the schedule in this launch, for records */
-    int reserved;
     long long tile_count; /* of the task */
     long long counter[PEAL_LAUNCH_COUNTERS];
     unsigned long long view[PEAL_LAUNCH_VIEWS];       /* address of the point with coordinates 0 */
@@ -124,6 +142,7 @@ typedef struct peal_launch {
     peal_launch_box box[PEAL_LAUNCH_BOXES];
     peal_launch_wait wait[PEAL_LAUNCH_WAITS];
     peal_launch_write write[PEAL_LAUNCH_WRITES];
+    peal_launch_mirror mirror[PEAL_LAUNCH_MIRRORS];
 } peal_launch;
 
 #endif

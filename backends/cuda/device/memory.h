@@ -11,6 +11,19 @@ static __device__ __forceinline__ unsigned long long peal_load_(unsigned long lo
     return value;
 }
 
+static __device__ __forceinline__ unsigned long long peal_acquire_(unsigned long long word)
+{
+    unsigned long long value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void peal_add_to_(unsigned long long word,
+                                                    unsigned long long value)
+{
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
 static __device__ __forceinline__ void peal_store_(unsigned long long word,
                                                    unsigned long long value)
 {
@@ -25,6 +38,16 @@ static __device__ __forceinline__ void peal_fence_()
 static __device__ __forceinline__ void peal_fence_gpu_()
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* A kernel that was launched while the one before it still ran goes on when that has ended and all
+ * that it stored can be seen; then its own successor may be launched. Else nothing. */
+static __device__ __forceinline__ void peal_follow_()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 static __device__ __forceinline__ unsigned long long peal_clock_()

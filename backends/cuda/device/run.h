@@ -1,8 +1,9 @@
 /* What a launch does around its tiles: waits, counts its blocks, copies, stores flags.
  *
- * Order of memory. A flag is stored by st.release.sys after all that its message consists of; a
- * waiting lane loads it relaxed until it is there, then passes fence.acq_rel.sys: the pair is this
- * fence and that release. Block barriers carry both to the other threads. */
+ * Order of memory. A flag is stored by st.release.sys, or grows by red.release.sys, after all that
+ * its message consists of; a waiting lane loads it by ld.acquire.sys: the pair is that load and
+ * those releases (each block's: additions are one chain of read-modify-writes, so the load that
+ * sees the last of them has observed all). Block barriers carry both to the other threads. */
 #ifndef PEAL_DEVICE_RUN_H
 #define PEAL_DEVICE_RUN_H
 
@@ -13,7 +14,7 @@ extern "C" __device__ unsigned peal_given_up;
 __device__ unsigned peal_given_up;
 
 enum {
-    PEAL_EAGER_POLLS_ = 512,   /* before a wait begins to sleep */
+    PEAL_EAGER_POLLS_ = 512, /* before a wait begins to sleep, and to leave the SM's cache alone */
     PEAL_POLLS_A_LOOK_ = 1024, /* between looks at the clock and at the host's abort word */
     PEAL_LONGEST_SLEEP_ = 512  /* ns */
 };
@@ -56,10 +57,15 @@ static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch,
     unsigned sleep = 16;
 
     for (unsigned polls = 1;; polls++) {
-        unsigned long long seen = peal_load_(word);
-        if ((long long)(seen - value) >= 0)
+        /* An acquiring load empties the SM's cache; a fence behind a relaxed one takes longer. */
+        bool eager = polls <= PEAL_EAGER_POLLS_;
+        unsigned long long seen = eager ? peal_acquire_(word) : peal_load_(word);
+        if ((long long)(seen - value) >= 0) {
+            if (!eager)
+                peal_fence_();
             return true;
-        if (polls > PEAL_EAGER_POLLS_) {
+        }
+        if (!eager) {
             __nanosleep(sleep);
             sleep = sleep < PEAL_LONGEST_SLEEP_ ? sleep * 2 : PEAL_LONGEST_SLEEP_;
         }
@@ -92,8 +98,6 @@ static __device__ __forceinline__ bool peal_wait_(const peal_launch *launch, uns
         for (int i = thread; i < launch->wait_count; i += lanes)
             if ((mask >> i & 1) && !peal_wait_one_(launch, i))
                 given_up = 1;
-        /* Pairs with the release store of whoever wrote the words. */
-        peal_fence_();
     }
     return __syncthreads_or(given_up) == 0;
 }
@@ -310,14 +314,14 @@ static __device__ __forceinline__ void peal_write_flags_(const peal_launch *laun
 {
     __syncthreads();
     for (int i = peal_thread_(); i < launch->write_count; i += peal_block_threads_())
-        /* Pairs with the fence in peal_wait_ of the receiver. */
+        /* Pairs with the loads in peal_wait_one_ of the receiver. */
         peal_store_(launch->write[i].word, launch->write[i].value);
 }
 
 /* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
  * have stored. */
-template <bool stores_to_peers>
-static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks)
+static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks,
+                                                     bool stores_to_peers)
 {
     __shared__ unsigned last;
 
@@ -346,42 +350,30 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
     return last != 0;
 }
 
-/* The end of a launch whose blocks send messages. */
-#ifdef PEAL_PLAIN
-static __device__ __forceinline__ void peal_send_(const peal_launch *)
-{
-}
-#else
-static __device__ __forceinline__ void peal_send_(const peal_launch *launch)
-{
-    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
-
-    if (launch->senders == 0)
-        return;
-    /* The barriers of counting come before the copies. */
-    bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, staged);
-    if (!peal_is_last_<false>(launch, launch->senders))
-        return;
-    if (launch->list_count > 0)
-        peal_copy_all_(launch, is_staged ? staged : 0);
-    peal_write_flags_(launch);
-}
-#endif
-
 /* The begin of every kernel. */
 
 static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launch)
 {
-    return launch.stop && *(volatile unsigned *)launch.stop != 0;
+    if (!launch.stop)
+        return false;
+    peal_follow_(); /* it is a kernel before that stops this one */
+    return *(volatile unsigned *)launch.stop != 0;
+}
+
+/* Waits for words, which other devices write, while the kernel before still runs; reads and stores
+ * nothing else before that has ended. False: the block is to end. */
+static __device__ __forceinline__ bool peal_await_(const peal_launch &launch, unsigned mask)
+{
+    bool ok = mask == 0 || peal_wait_(&launch, mask);
+    peal_follow_();
+    return ok;
 }
 
 /* Of kernels without tiles. False: the block is to end. */
 static __device__ __forceinline__ bool peal_enter_(const peal_launch &launch)
 {
-    if (peal_is_stopped_(launch))
-        return false;
-    unsigned mask = launch.box_count > 0 ? launch.box[0].waits : 0;
-    return mask == 0 || peal_wait_(&launch, mask);
+    return !peal_is_stopped_(launch) &&
+           peal_await_(launch, launch.box_count > 0 ? launch.box[0].waits : 0);
 }
 
 /* Of tasks: waits for what the block's box needs and says which tile is the block's. The box, or 0:
@@ -397,8 +389,10 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
            blockIdx.x - launch.box[index].first >= launch.box[index].blocks)
         index++;
     const peal_launch_box &box = launch.box[index];
-#ifndef PEAL_PLAIN
-    if (box.waits && !peal_wait_(&launch, box.waits))
+#ifdef PEAL_PLAIN
+    peal_follow_();
+#else
+    if (!peal_await_(launch, box.waits))
         return 0;
 #endif
     unsigned rest = blockIdx.x - box.first;

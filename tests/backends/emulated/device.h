@@ -116,6 +116,14 @@ static unsigned long long peal_load_(unsigned long long word)
     device.clock += 100;
     return *(volatile unsigned long long *)word;
 }
+static unsigned long long peal_acquire_(unsigned long long word)
+{
+    return peal_load_(word);
+}
+static void peal_add_to_(unsigned long long word, unsigned long long value)
+{
+    *(volatile unsigned long long *)word += value;
+}
 static void peal_store_(unsigned long long word, unsigned long long value)
 {
     *(volatile unsigned long long *)word = value;
@@ -125,6 +133,9 @@ static void peal_fence_()
 }
 
 static void peal_fence_gpu_()
+{
+}
+static void peal_follow_()
 {
 }
 static unsigned long long peal_clock_()

@@ -128,7 +128,7 @@ static void check_copy(unsigned grid)
         start(peal_copy, grid, 256, launch);
     else { /* the end of a task */
         launch.senders = 1;
-        start([](const peal_launch l) { peal_send_(&l); }, 1, pick(2) ? 256 : 1, launch);
+        start([](const peal_launch l) { peal_send_last_(&l); }, 1, pick(2) ? 256 : 1, launch);
     }
     CHECK(memcmp(to, expected, BYTES) == 0);
     CHECK(flag == 5 && arrived == 0);
@@ -158,6 +158,68 @@ static void cut(peal_launch_box *box, const int *lo, const int *hi, unsigned *bl
         box->blocks *= box->count[k];
     }
     *blocks += box->blocks;
+}
+
+/* Each block copies its part of three messages; flags are sums, or stored by the last one. */
+static void check_mirrors(kernel_function *kernel, peal_launch launch, unsigned blocks,
+                          const int *n, int cut_at)
+{
+    static double target[1 << 16];
+    const double *field = (const double *)launch.view[0];
+    const unsigned long long quantum = 1ull << 61;
+    unsigned long long flag[2] = {quantum, quantum};
+    int lo[3][3], hi[3][3];
+
+    launch.mirror_count = 3;
+    launch.box[1].sends = 1;
+    launch.senders = blocks;
+    launch.adds = (int)pick(2);
+    launch.box[0].bit = 1;
+    launch.box[1].bit = 2;
+    for (int w = 0; w < 2; w++) {
+        unsigned long long adders = w ? blocks : launch.box[0].blocks;
+        launch.write[w] = {at(&flag[w]),     2 * quantum, quantum / adders,
+                           quantum % adders, w ? 3u : 1u, 0};
+    }
+    for (int m = 0; m < 3; m++) {
+        for (int k = 0; k < 3; k++) {
+            lo[m][k] = (int)pick((unsigned)n[k]);
+            hi[m][k] = lo[m][k] + 1 + (int)pick((unsigned)(n[k] - lo[m][k]));
+        }
+        launch.mirror[m] = {};
+        launch.mirror[m].target = at(target + (m == 0 ? 0 : 20000 * m));
+        launch.mirror[m].step[0] = 8 * n[0];
+        launch.mirror[m].step[1] = 8ll * n[0] * n[1];
+        memcpy(launch.mirror[m].lo, lo[m], sizeof(lo[m]));
+        memcpy(launch.mirror[m].hi, hi[m], sizeof(hi[m]));
+        for (int k = 0; k < 3; k++) { /* the tiles are taken to fill a part of it only */
+            launch.mirror[m].inner_lo[k] = lo[m][k] + (int)pick((unsigned)(hi[m][k] - lo[m][k]));
+            launch.mirror[m].inner_hi[k] =
+                launch.mirror[m].inner_lo[k] + 1 +
+                (int)pick((unsigned)(hi[m][k] - launch.mirror[m].inner_lo[k]));
+        }
+        launch.mirror[m].boxes = lo[m][0] >= cut_at ? 2 : hi[m][0] <= cut_at ? 1 : 3;
+        launch.mirror[m].bytes = 8;
+    }
+    memset(target, 0, sizeof(target));
+    start(kernel, blocks, 256, launch);
+    for (int m = 0; m < 3; m++)
+        for (int z = 0; z < n[2]; z++)
+            for (int y = 0; y < n[1]; y++)
+                for (int x = 0; x < n[0]; x++) {
+                    int i = x + n[0] * (y + n[1] * z);
+                    bool in = x >= lo[m][0] && x < hi[m][0] && y >= lo[m][1] && y < hi[m][1] &&
+                              z >= lo[m][2] && z < hi[m][2];
+                    /* around the tiles nothing should change: here, what is copied is either */
+                    double copied = target[20000 * m + i];
+                    bool inner =
+                        x >= launch.mirror[m].inner_lo[0] && x < launch.mirror[m].inner_hi[0] &&
+                        y >= launch.mirror[m].inner_lo[1] && y < launch.mirror[m].inner_hi[1] &&
+                        z >= launch.mirror[m].inner_lo[2] && z < launch.mirror[m].inner_hi[2];
+                    CHECK(copied == (in ? field[i] : 0) ||
+                          (in && !inner && copied == field[i] - 1));
+                }
+    CHECK(flag[0] == 2 * quantum && flag[1] == 2 * quantum);
 }
 
 static void check_task(kernel_function *kernel, int axes)
@@ -202,6 +264,9 @@ static void check_task(kernel_function *kernel, int axes)
     for (int i = 0; i < MOST; i++)
         CHECK(field[i] == (i < points ? 1 : 0));
     CHECK(flag[0] == 8 && flag[1] == 9 && arrived == 0);
+    check_mirrors(kernel, launch, blocks, n, cut_at);
+    for (int i = 0; i < points; i++)
+        field[i] = 1;
 
     /* A wait whose time is over: nothing is run in its box, no flag is stored, it is recorded. */
     peal_device_control control = {};

@@ -1,0 +1,128 @@
+/* How the blocks of a task send: each copies its own tile's points into the messages and adds its
+ * share to their flags; where that cannot be, the last block to arrive copies and stores flags. */
+#ifndef PEAL_DEVICE_SEND_H
+#define PEAL_DEVICE_SEND_H
+
+#include "peal/run.h"
+
+/* The points of [lo, lo + n) of a mirror, by all threads of the block. */
+template <class type>
+static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &launch,
+                                                           const peal_launch_mirror &mirror,
+                                                           const int *lo, const unsigned *n)
+{
+    const type *source = (const type *)launch.view[mirror.view];
+    long long y_stride = launch.stride[mirror.view][0], z_stride = launch.stride[mirror.view][1];
+    unsigned points = n[0] * n[1] * n[2], threads = peal_block_threads_();
+
+    for (unsigned i = peal_thread_(); i < points; i += threads) {
+        unsigned row = i / n[0], z = row / n[1];
+        long long at_x = lo[0] + (int)(i - row * n[0]), at_y = lo[1] + (int)(row - z * n[1]);
+        long long at_z = lo[2] + (int)z;
+        *(type *)(mirror.target + at_x * sizeof(type) + at_y * mirror.step[0] +
+                  at_z * mirror.step[1]) = source[at_x + at_y * y_stride + at_z * z_stride];
+    }
+}
+
+/* All threads of the block, behind a barrier: what other blocks have stored is not touched. */
+static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, unsigned bit,
+                                                    const int *tile_lo, const int *tile_hi)
+{
+#pragma unroll 1
+    for (int m = 0; m < launch.mirror_count; m++) {
+        const peal_launch_mirror &mirror = launch.mirror[m];
+        int lo[3];
+        unsigned n[3];
+        if (!(mirror.boxes & bit))
+            continue;
+#pragma unroll
+        for (int k = 0; k < 3; k++) {
+            int hi = tile_hi[k] < mirror.inner_hi[k] ? tile_hi[k] : mirror.inner_hi[k];
+            lo[k] = tile_lo[k] > mirror.inner_lo[k] ? tile_lo[k] : mirror.inner_lo[k];
+            n[k] = hi > lo[k] ? (unsigned)(hi - lo[k]) : 0;
+            if (n[k] == 0)
+                continue;
+            hi = hi == mirror.inner_hi[k] ? mirror.hi[k] : hi;
+            lo[k] = lo[k] == mirror.inner_lo[k] ? mirror.lo[k] : lo[k];
+            n[k] = (unsigned)(hi - lo[k]);
+        }
+        if (n[0] == 0 || n[1] == 0 || n[2] == 0)
+            continue;
+        switch (mirror.bytes) {
+        case 8:
+            peal_mirror_points_<unsigned long long>(launch, mirror, lo, n);
+            break;
+        case 4:
+            peal_mirror_points_<unsigned>(launch, mirror, lo, n);
+            break;
+        case 2:
+            peal_mirror_points_<unsigned short>(launch, mirror, lo, n);
+            break;
+        default:
+            peal_mirror_points_<unsigned char>(launch, mirror, lo, n);
+        }
+    }
+}
+
+/* All threads of the block, after all that its share promises. */
+static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch, unsigned bit)
+{
+    __syncthreads();
+    for (int i = peal_thread_(); i < launch.write_count; i += peal_block_threads_()) {
+        const peal_launch_write &write = launch.write[i];
+        if (!(write.boxes & bit))
+            continue;
+        /* Both pair with the loads in peal_wait_one_ of the receiver. */
+        if (write.part == 0)
+            peal_store_(write.word, write.value);
+        else
+            peal_add_to_(write.word, write.part + (blockIdx.x == write.first ? write.rest : 0));
+    }
+}
+
+/* The last of a launch's senders copies what was left to it, and stores the flags. */
+static __device__ __forceinline__ void peal_send_last_(const peal_launch *launch)
+{
+    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
+
+    /* The barriers of counting come before the copies. */
+    bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, staged);
+    if (!peal_is_last_(launch, launch->senders, launch->mirror_count > 0))
+        return;
+    if (launch->list_count > 0)
+        peal_copy_all_(launch, is_staged ? staged : 0);
+    peal_write_flags_(launch);
+}
+
+/* The end of a block whose tile has a part in messages. `given_up`: a wait of the module was, when
+ * the block began; a block that gives up itself does not come here. */
+static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch,
+                                                       const peal_launch_box *box,
+                                                       const peal_tile &tile, bool given_up)
+{
+    if (launch.mirror_count > 0) {
+        __syncthreads();
+        peal_mirror_(launch, box->bit, tile.lo, tile.hi);
+    }
+    if (!launch.adds)
+        peal_send_last_(&launch);
+    else if (!given_up)
+        peal_add_flags_(launch, box->bit);
+}
+
+/* The same of a task that peal brings itself; the result has been stored by this block alone. */
+static __device__ __forceinline__ void peal_send_result_(const peal_launch &launch)
+{
+    const peal_launch_box &box = launch.box[0];
+
+    if (launch.mirror_count > 0 || launch.list_count > 0)
+        __syncthreads();
+    if (launch.mirror_count > 0)
+        peal_mirror_(launch, 1, box.lo, box.hi);
+    if (launch.list_count > 0)
+        peal_copy_all_(&launch, 0);
+    if (!peal_has_given_up_())
+        peal_write_flags_(&launch);
+}
+
+#endif

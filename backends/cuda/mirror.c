@@ -1,0 +1,219 @@
+/* Messages that the blocks of a task send themselves: each copies those of its tile's points that
+ * belong to the message (device/send.h). That is right where a message's points are each written by
+ * one tile of the launch and by nothing after it, or by nothing in the launch at all (walls that
+ * never change); other messages are copied by the last block, or by a kernel of their own. */
+#include "backends/cuda/emit.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* ---- preparation ---- */
+
+static bool fits(int64_t value)
+{
+    return value >= INT_MIN / 2 && value <= INT_MAX / 2;
+}
+
+/* Whether the task writes the array exactly where its tile is. */
+static bool writes_its_points(const peal_schedule_task *task, const peal_task_access *access)
+{
+    if (access->mode == PEAL_READ_ACCESS || access->per_tile > 0 || access->reach_count != 1)
+        return false;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        const peal_reach_axis *axis = &access->reach[0].axis[k];
+        if (!axis->fixed && (axis->num != axis->den || axis->low != 0 || axis->high != 0))
+            return false;
+        for (int t = 0; axis->fixed && t < task->tiling_count; t++)
+            if (axis->low != task->tiling[t].box.lo[k] || axis->high != task->tiling[t].box.hi[k] ||
+                axis->high - axis->low != 1)
+                return false;
+    }
+    return true;
+}
+
+unsigned cuda_mirror_accesses(const peal_schedule_task *task)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < task->access_count && i < PEAL_LAUNCH_VIEWS; i++)
+        if (writes_its_points(task, &task->access[i]))
+            bits |= 1u << i;
+    return bits;
+}
+
+/* False: a kernel cannot index the piece so. */
+static bool prepare_mirror(const cuda_rank *rank, const cuda_op *op, const peal_piece *piece,
+                           cuda_mirror *out)
+{
+    const peal_schedule *schedule = rank->schedule;
+    const peal_box *source = &piece->source;
+    bool local = op->source->copy == PEAL_COPY_LOCAL, staged = !local && !piece->direct;
+    const peal_layout *layout =
+        local    ? &schedule->array[piece->target_array].layout
+        : staged ? NULL
+                 : &schedule->peer[op->channel->peer_index].layout[piece->target_array];
+    int64_t bytes = (int64_t)peal_type_bytes(schedule->array[piece->array].type), dense = 1;
+    int64_t slot = staged && op->channel->slots > 1 ? op->channel->staging_bytes : 0;
+
+    *out = (cuda_mirror){.array = piece->array, .points = 1};
+    out->base = (cuda_base){local    ? CUDA_BASE_OWN
+                            : staged ? CUDA_BASE_STAGING
+                                     : CUDA_BASE_PEER,
+                            piece->target_array};
+    out->box.bytes = (unsigned short)bytes;
+    out->offset = staged ? piece->staging : 0;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t step = (layout ? layout->stride[k] : dense) * bytes;
+        int64_t from =
+            layout ? piece->target[k] - layout->stored.lo[k] - source->lo[k] : -source->lo[k];
+        out->offset += from * step;
+        out->points *= source->hi[k] - source->lo[k];
+        dense *= source->hi[k] - source->lo[k];
+        if (k < 3) {
+            out->box.lo[k] = (int)source->lo[k];
+            out->box.hi[k] = (int)source->hi[k];
+        }
+        if (k == 1 || k == 2)
+            out->box.step[k - 1] = step;
+        if (!fits(source->lo[k]) || !fits(source->hi[k]))
+            return false;
+    }
+    return bytes <= 8 && out->points <= INT_MAX && source->hi[3] - source->lo[3] == 1 &&
+           source->lo[3] == 0 && (!staged || (piece->staging | slot) % bytes == 0);
+}
+
+void cuda_mirrors_prepare(cuda_rank *rank, cuda_op *op)
+{
+    bool local = op->source->copy == PEAL_COPY_LOCAL;
+    const peal_piece *piece = local ? op->source->piece : op->channel->piece;
+    int count = local ? op->source->piece_count : op->channel->piece_count;
+
+    op->mirror = PEAL_ARENA_ARRAY(rank->plan->arena, cuda_mirror, count + 1);
+    op->can_mirror = count > 0;
+    for (int i = 0; i < count && op->can_mirror; i++) {
+        op->can_mirror = prepare_mirror(rank, op, &piece[i], &op->mirror[op->mirror_count]);
+        op->mirror_count += op->mirror[op->mirror_count].points > 0;
+    }
+}
+
+/* ---- joining a task ---- */
+
+static int64_t common_points(const peal_launch_box *box, const peal_launch_mirror *mirror)
+{
+    int64_t points = 1;
+
+    for (int k = 0; k < 3 && points > 0; k++) {
+        int lo = box->lo[k] > mirror->lo[k] ? box->lo[k] : mirror->lo[k];
+        int hi = box->hi[k] < mirror->hi[k] ? box->hi[k] : mirror->hi[k];
+        points *= hi > lo ? hi - lo : 0;
+    }
+    return points;
+}
+
+/* The view of the launch through which its tiles write the storage; -1: none. */
+static int view_of(const cuda_group *group, int storage)
+{
+    for (int i = 0; i < group->written_count; i++)
+        if (group->written[i] == storage)
+            return i;
+    return -1;
+}
+
+/* What of the piece lies in the hull of some boxes. */
+static int64_t clip_to_hull(const peal_launch *launch, unsigned boxes, peal_launch_mirror *mirror)
+{
+    int64_t points = 1;
+
+    for (int k = 0; k < 3; k++) {
+        int lo = INT_MAX, hi = INT_MIN;
+        for (int b = 0; b < launch->box_count; b++) {
+            const peal_launch_box *box = &launch->box[b];
+            lo = boxes >> b & 1 && box->lo[k] < lo ? box->lo[k] : lo;
+            hi = boxes >> b & 1 && box->hi[k] > hi ? box->hi[k] : hi;
+        }
+        mirror->inner_lo[k] = lo > mirror->lo[k] ? lo : mirror->lo[k];
+        mirror->inner_hi[k] = hi < mirror->hi[k] ? hi : mirror->hi[k];
+        points *= mirror->inner_hi[k] > mirror->inner_lo[k]
+                      ? mirror->inner_hi[k] - mirror->inner_lo[k]
+                      : 0;
+    }
+    return points;
+}
+
+/* The boxes of the launch that copy the piece; 0: they cannot. Tiles must fill what of it lies in
+ * the boxes' hull. Points around that are not written by the launch; those of a tile at the hull's
+ * rim, as seen along each axis, are copied with it. */
+static unsigned boxes_of(const cuda_group *group, unsigned boxes, peal_launch_mirror *mirror)
+{
+    int64_t points = 0;
+    unsigned bits = 0;
+
+    for (int b = 0; b < group->launch.box_count; b++)
+        bits |= boxes >> b & 1 && common_points(&group->launch.box[b], mirror) > 0 ? 1u << b : 0;
+    for (int b = 0; b < group->launch.box_count; b++)
+        points += bits >> b & 1 ? common_points(&group->launch.box[b], mirror) : 0;
+    return bits && clip_to_hull(&group->launch, bits, mirror) == points ? bits : 0;
+}
+
+bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame)
+{
+    const cuda_op *op = &rank->op[index];
+    peal_launch *launch = &group->launch;
+    unsigned waits, boxes, all = 0;
+
+    if (!op->can_mirror || rank->plan->lowering.send != CUDA_SEND_EACH ||
+        group->kind != CUDA_GROUP_TASK || group->written_count == 0 ||
+        launch->mirror_count + op->mirror_count > PEAL_LAUNCH_MIRRORS ||
+        !cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
+        return false;
+    for (int i = 0; i < op->mirror_count; i++) {
+        const cuda_mirror *mirror = &op->mirror[i];
+        peal_launch_mirror *out = &launch->mirror[launch->mirror_count + i];
+        int view = view_of(group, frame->binding[mirror->array]);
+        *out = mirror->box;
+        unsigned bits = view >= 0 ? boxes_of(group, boxes, out) : 0;
+        if (!bits)
+            return false;
+        out->view = (unsigned short)view;
+        out->boxes = bits;
+        out->target = cuda_base_address(rank, op, mirror->base, frame) + (uint64_t)mirror->offset;
+        all |= bits;
+    }
+    /* Something else of the launch comes first than the points themselves. */
+    if (all != boxes)
+        return false;
+    waits |= cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
+    launch->mirror_count += op->mirror_count;
+    for (int b = 0; b < launch->box_count; b++)
+        if (all >> b & 1) {
+            launch->box[b].sends = 1;
+            launch->box[b].waits |= waits;
+        }
+    cuda_group_join(rank, group, index, all);
+    return true;
+}
+
+/* ---- flags ---- */
+
+/* So many blocks at most add to a flag: each addition is a message of its own. */
+enum { MOST_ADDERS = 64 };
+
+void cuda_mirror_flags(cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+
+    launch->adds = launch->write_count > 0 && launch->list_count == 0 && group->can_add;
+    for (int i = 0; i < launch->write_count && launch->adds; i++) {
+        peal_launch_write *write = &launch->write[i];
+        uint64_t quantum = group->quantum[i];
+        unsigned blocks = 0;
+        for (int b = launch->box_count - 1; b >= 0; b--)
+            if (write->boxes >> b & 1) {
+                blocks += launch->box[b].blocks;
+                write->first = launch->box[b].first;
+            }
+        write->part = blocks > 1 ? quantum / blocks : 0; /* 0: the one block stores the value */
+        write->rest = blocks > 1 ? quantum - write->part * blocks : 0;
+        launch->adds = blocks > 0 && blocks <= MOST_ADDERS;
+    }
+}
