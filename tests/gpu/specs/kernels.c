@@ -48,7 +48,8 @@ PEAL_KERNEL(spin)(peal_tile t, PEAL_UPDATE(double, u), long forever)
 
 PEAL_KERNEL(mark)(peal_tile t, PEAL_UPDATE(int64_t, n))
 {
-    PEAL_ONE(t) {
+    PEAL_ONE(t)
+    {
         n[0] = 1;
     }
 }
@@ -58,7 +59,8 @@ PEAL_KERNEL(grow)(peal_tile t, PEAL_UPDATE(int64_t, m), PEAL_UPDATE(int64_t, n),
     PEAL_FOR_1D(t, x) {
         m[x] = 3 * m[x] % 1000003 + w;
     }
-    PEAL_ONE(t) {
+    PEAL_ONE(t)
+    {
         n[0] = w + 1;
     }
 }
