@@ -10,7 +10,7 @@ def times(machine, report, _options):
     """Time a step, the CPU's share of it, and what messages add: there, plausible, and without effect on
     the result."""
     modes = ["sync", "stream", "graph"] if machine.backend == "cuda" else ["sync", "stream"]
-    sets = ["nx=2048", "ny=2048", "steps=400", "report=100"] if machine.backend == "cuda" else ["nx=130", "ny=103", "steps=60"]
+    sets = ["nx=2048", "ny=2048", "steps=1600", "report=400"] if machine.backend == "cuda" else ["nx=130", "ny=103", "steps=60"]
     for mode in modes:
         words = [machine.peal, "run", machine.samples / "jacobi2d", "-n", max(machine.gpus, 2), "--backend", machine.backend,
                  "--mode", mode, "--exposed", "--verify", "--json", *[word for s in sets for word in ("--set", s)]]
