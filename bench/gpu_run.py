@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Runs one benchmark on NVIDIA GPUs: peal, its peers and the floor, side by side.
 
-As run.py: a round runs every program once, in turns, and medians over at least nine rounds make a
-result. What a program printed before it failed counts; programs that were not built are named.
-`primitives` is one program that makes its own rounds. Time on such machines is dear: a program that
-prints nothing for --timeout seconds is ended, what failed twice is left out, and --limit ends the
-rounds early; what was measured is reported."""
+As run.py: a round asks every program for every case once, in turns, and medians over at least nine
+rounds make a result. Time on such machines is dear: programs start once (gpu_serve.py), set up and
+check a case when they are asked for it the first time, and then only measure. What was measured
+before a failure counts; programs that were not built are named. `primitives` is one program that
+makes its own rounds. A program that prints nothing for --timeout seconds is ended, and --limit ends
+the rounds early; what was measured in whole rounds is reported."""
 
 import argparse
 import datetime
-import json
 import os
 import signal
 import subprocess
@@ -18,12 +18,15 @@ import tempfile
 import time
 from pathlib import Path
 
+import gpu_serve
 import run as host
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 20  # without a new line from a program
+COMPILE_S = 60  # for all kernels
 
-# Words of a program's command line, behind the number of GPUs.
+# What programs are asked for. Behind a ring without interior comes one whose interior takes three
+# times as long as the exchange does with peal.
 HALO = [f"ring {size} {interior}" for size in (8, 4096, 65536, 1048576) for interior in (0, 20)]
 HALO += [f"ring {size} alone" for size in (8, 4096, 65536, 1048576)]
 HALO += [f"box {points}" for points in (32, 64, 128, 256)]
@@ -38,19 +41,6 @@ TUNINGS = {("halo", "nccl"): {"": {}, "one channel": ONE_CHANNEL}}
 PEERS = {"halo": ["nccl", "memcpy", "nvshmem"], "jacobi": ["nccl", "nvshmem"]}
 
 
-class Program:
-    """A command of a round, how it is called in tables, and on how many GPUs."""
-
-    def __init__(self, name, binary, words, env=None):
-        self.name = name
-        self.binary = binary
-        self.command = [str(binary), *[str(word) for word in words]]
-        self.env = env or {}
-        self.own = binary.name.startswith("peal_")  # goes on behind what fails, and says so
-        self.failures = 0
-        self.failed = set()  # what a program of ours says has failed in it
-
-
 def packages():
     """Folders of NCCL's and NVSHMEM's libraries as Python packages have them."""
     try:
@@ -61,9 +51,9 @@ def packages():
             for part in ("nccl", "nvshmem") if (Path(root) / part / "lib").is_dir()]
 
 
-def environment(extra):
+def environment():
     paths = packages() + [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths), **extra, **ENVIRONMENT}
+    return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths), **ENVIRONMENT}
 
 
 def find(build, name):
@@ -72,73 +62,25 @@ def find(build, name):
     return next((p for p in places if p.exists()), places[0])
 
 
-def programs(bench, build, counts, options):
-    """All programs of a benchmark that were built, and a line for each that was not."""
-    found, missing, cases = [], [], options.case or CASES[bench]
+def own_environment(options):
+    """What peal's programs are told."""
     own = {"PEAL_BENCH_WAYS": ";".join(options.way)} if options.way else {}
-    for gpus in [g for g in counts if bench != "halo" or g > 1]:
-        words = [str(gpus), *" ".join(cases).split()]
-        wanted = [Program("", find(build, f"peal_gpu_{bench}"), words, own)]
-        for peer in PEERS[bench] if options.peer is None else options.peer:
-            for tuning, env in TUNINGS.get((bench, peer), {"": {}}).items():
-                if tuning and gpus == 1:
-                    continue
-                wanted.append(Program(tuning, find(build, f"gpu_{bench}_{peer}"), words, env))
-        for program in wanted:
-            if program.binary.exists():
-                found.append(program)
-            else:
-                missing.append(f"{program.binary.name} was not built")
-    return found, sorted(set(missing))
+    return {**own, **({"PEAL_BENCH_FRESH": "1"} if options.fresh else {})}
 
 
-def await_end(process, out, quiet, left):
-    """Nothing, or why the program was ended: no output for `quiet` seconds, or `left` are over."""
-    size, since, begin = -1, 0, time.monotonic()
-    while True:
-        try:
-            process.wait(0.05)
-            return f"exit {process.returncode}" if process.returncode != 0 else ""
-        except subprocess.TimeoutExpired:
-            pass
-        now, length = time.monotonic(), os.fstat(out.fileno()).st_size
-        if length != size:
-            size, since = length, now
-        if now - since > quiet or now - begin > left:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return "no time left" if now - begin > left else f"printed nothing for {quiet:.0f} s"
-
-
-def run_program(program, quiet, left):
-    """What it printed, also if it failed, and what went wrong or nothing."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as error:
-        process = subprocess.Popen(program.command, env=environment(program.env), stdout=out,
-                                   stderr=error, stdin=subprocess.DEVNULL, start_new_session=True)
-        why = await_end(process, out, quiet, left)
-        out.seek(0)
-        error.seek(0)
-        text, last = out.read(), error.read().strip().splitlines()[-1:] or [""]
-    return text, f"{why}: {last[0][:200]}" if why else ""
-
-
-def execute(program, quiet, left):
-    """Its JSON lines, and what went wrong or nothing."""
-    text, why = run_program(program, quiet, left)
-    lines = [line for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
-    return [json.loads(line) for line in lines], why
-
-
-def skip(program, lines):
-    """What a program of ours says has failed twice is left out then; a text for each failure."""
-    said = []
-    for line in [line for line in lines if "failed" in line]:
-        if line["failed"] in program.failed:
-            names = f"{program.env.get('PEAL_BENCH_SKIP', '')};{line['failed']}".strip(";")
-            program.env = {**program.env, "PEAL_BENCH_SKIP": names}
-        program.failed.add(line["failed"])
-        said.append(f"{program.binary.name}: {line['failed']}: {line['why']}")
-    return said
+def programs(bench, build, gpus, options):
+    """The programs of a benchmark that were built, and a line for each that was not."""
+    wanted = [gpu_serve.Server("", find(build, f"peal_gpu_{bench}"), [gpus],
+                               own_environment(options)),
+              gpu_serve.Server("", find(build, "gpu_floor"), [bench, gpus])]
+    for peer in PEERS[bench] if options.peer is None else options.peer:
+        for tuning, env in TUNINGS.get((bench, peer), {"": {}}).items():
+            if not tuning or gpus > 1:
+                wanted.append(gpu_serve.Server(tuning, find(build, f"gpu_{bench}_{peer}"), [gpus],
+                                               env))
+    found = [program for program in wanted if program.binary.exists()]
+    missing = [f"{p.binary.name} was not built" for p in wanted if not p.binary.exists()]
+    return found, missing
 
 
 class Series(host.Series):
@@ -154,59 +96,100 @@ class Series(host.Series):
             self.cpu_ns.append(line["cpu_ns"])
 
 
-def copy_rate(build):
-    """GB/s, read and written, of a copy on one GPU, or None."""
-    binary = find(build, "gpu_primitives")
+class Table:
+    """All rows by case and label, what failed, and how many rounds were made."""
+
+    def __init__(self, say):
+        self.rows = {}
+        self.failed = {}
+        self.longer = set()  # cases whose interior takes three times as long as the exchange
+        self.say = say
+
+    def take(self, number, program, lines, why):
+        """Adds what a program has answered in a round."""
+        for line in [line for line in lines if "ns" in line]:
+            tuning = f" ({program.name})" if program.name else ""
+            label = f"{line['peer']}{tuning} {line['variant']}"
+            series = self.rows.setdefault(line["case"], {})
+            series.setdefault(label, Series(label, line["kind"])).add(number, line)
+        name = f"{program.binary.name} {program.command[-1]} {program.name}".strip()
+        for text in [f"{l['failed']}: {l['why']}" for l in lines if "failed" in l] + [why]:
+            if text:
+                self.failed.setdefault(f"{name}: {text}", []).append(str(number + 1))
+                self.say(f"  failed: {name}: {text}")
+
+    def follow(self, case, gpus, cases):
+        """Adds the case whose interior takes three times as long as this one's exchange."""
+        words = case.split()
+        if words[0] != "ring" or words[2] != "0":
+            return
+        series = self.rows.get(f"ring{gpus}/{words[1]}/0", {})
+        best = host.best_of([s for s in series.values() if s.kind == "peal"], [0])
+        if best:
+            interior = f"{3 * best.ns[0] / 1e3:.1f}"
+            cases.append(f"ring {words[1]} {interior}")
+            self.longer.add(f"ring{gpus}/{words[1]}/{interior}")
+
+
+def compile_first(gpus, build, options, until):
+    """Peal's kernels, into its cache: several processes of its program, each with some cases."""
+    binary, cases = find(build, f"peal_gpu_{options.bench}"), options.case or CASES[options.bench]
     if not binary.exists():
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.json"
-        execute(Program("", binary, ["--rounds", "1", "--gpus", "1", "--no-rescue", "--only",
-                                     "local copy, 128 MiB", "--json", path]), TIMEOUT_S, TIMEOUT_S)
-        rates = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    return max((line["median"] for line in rates if "median" in line), default=None)
+        return
+    count = max(1, min(len(cases), (os.cpu_count() or 1) // (2 * gpus)))
+    around = {**environment(), **own_environment(options), "PEAL_BENCH_COMPILE": "1"}
+    running = [subprocess.Popen([str(binary), str(gpus), *cases[k::count]], env=around,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.DEVNULL, start_new_session=True)
+               for k in range(count)]
+    for process in running:
+        try:
+            process.wait(max(until - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
-def add_floors(rows, number, rate):
-    """The time in which a step's points could be read and written once, for each Jacobi case."""
-    for case, series in rows.items():
-        if rate:
-            n, gpus = [int(word) for word in case.split("/")[:2]]
-            ns = 8.0 * n * n / gpus / rate
-            line = {"ns": ns, "verified": True, "digest": "0"}
-            series.setdefault("copy rate", Series("copy rate", "floor")).add(number, line)
-
-
-def take(rows, number, program, lines):
-    """Adds what a program has measured in a round."""
-    for line in [line for line in lines if "ns" in line]:
-        tuning = f" ({program.name})" if program.name else ""
-        label = f"{line['peer']}{tuning} {line['variant']}"
-        series = rows.setdefault(line["case"], {})
-        series.setdefault(label, Series(label, line["kind"])).add(number, line)
-
-
-def measure(bench, found, options, build, say):
-    """Rows by case, what failed, and how many rounds were made."""
-    rows, failed, begin = {}, {}, time.monotonic()
+def make_rounds(gpus, found, cases, options, table, until):
+    """Asks all programs for all cases, round by round; how many rounds were whole."""
+    begin, follows = time.monotonic(), options.bench == "halo" and not options.case
+    around = environment()
     for number in range(options.rounds):
-        rate = copy_rate(build) if bench == "jacobi" else None
-        for program in found:
-            left = options.limit - (time.monotonic() - begin)
-            if program.failures >= 2 or left <= 0:
-                continue
-            lines, why = execute(program, options.timeout, max(left, 1))
-            program.failures += bool(why) and not (program.own and any("ns" in l for l in lines))
-            what = f"{program.binary.name} {program.command[1]} GPUs {program.name}: {why}"
-            for text in skip(program, lines) + ([what] if why else []):
-                failed.setdefault(text, []).append(str(number + 1))
-                say(f"  failed: {text}")
-            take(rows, number, program, lines)
-        add_floors(rows, number, rate)
-        say(f"  round {number + 1} of {options.rounds}: {time.monotonic() - begin:.0f} s")
-        if time.monotonic() - begin > options.limit:
-            break
-    return rows, [f"{text} (round {', '.join(at)})" for text, at in failed.items()], number + 1
+        for case in cases:  # grows in the first round
+            for program in found:
+                if time.monotonic() >= until:
+                    return number
+                lines, why = program.ask(case, around, options.timeout, until)
+                table.take(number, program, lines, f"{case}: {why}" if why else "")
+            if follows and number == 0:
+                table.follow(case, gpus, cases)
+        table.say(f"  {gpus} GPUs, round {number + 1} of {options.rounds}: "
+                  f"{time.monotonic() - begin:.0f} s")
+    return options.rounds
+
+
+def measure(counts, build, options, say):
+    """The table, how many rounds each number of GPUs had, and what was not built."""
+    table, done, missing = Table(say), {}, set()
+    end = time.monotonic() + options.limit
+    for index, gpus in enumerate(counts):
+        found, absent = programs(options.bench, build, gpus, options)
+        missing.update(absent)
+        now = time.monotonic()
+        until = now + (end - now) / (len(counts) - index)
+        try:
+            for program in found:  # libraries open while kernels are compiled
+                program.start(environment())
+            compile_first(gpus, build, options, min(until, now + COMPILE_S))
+            say(f"  {gpus} GPUs, kernels compiled: {time.monotonic() - now:.0f} s")
+            done[gpus] = make_rounds(gpus, found, list(options.case or CASES[options.bench]),
+                                     options, table, until)
+        finally:
+            for program in found:
+                program.hush()
+            for program in found:
+                program.close()
+    return table, done, sorted(missing)
 
 
 def compare(own, other, target, rounds, words):
@@ -218,52 +201,92 @@ def compare(own, other, target, rounds, words):
     return f"  target: {wanted} of {words} ({other.label}): {ratio:.2f}: {word}"
 
 
-def judge_halo(case, peal, series, rounds):
+def floor_of(peal, series):
+    """The same graph without its messages, in the same way if there is one: by hand it packs and
+    unpacks all the same."""
+    style, way = peal.label.split(", ", 1)
+    empty = "no exchange" if style == "peal tasks" else "interior"
+    named = {s.label: s for s in series}
+    return named.get(f"peal {way}, {empty}") or named.get(f"peal graph, {empty}")
+
+
+def judge_exposed(peal, floor, rounds, wanted):
+    """What of the communication is exposed."""
+    base = host.median([floor.ns[r] for r in rounds if r in floor.ns])
+    exposed = host.median([peal.ns[r] - floor.ns[r] for r in rounds
+                           if r in floor.ns and r in peal.ns])
+    limit = max(0.02 * base, 1200)
+    text = (f"  exposed communication: {exposed / 1e3:.2f} us over {base / 1e3:.2f} us "
+            f"({floor.label})")
+    if wanted:
+        text += (f"; target: at most {limit / 1e3:.2f}: "
+                 f"{'met' if exposed <= limit else 'MISSED'}")
+    return text
+
+
+def judge_cpu(series):
+    """CPU a step against launching graphs of empty kernels."""
+    lines = []
+    for label, steps in (("peal exchange, graph", 64), ("peal exchange, graph, steps=100", 100)):
+        row = next((s for s in series if s.label == label), None)
+        floor = next((s for s in series if s.label == f"cuda empty kernels, {steps} steps a graph"),
+                     None)
+        if row and floor and any(floor.cpu_ns):
+            cpu, empty = host.median(row.cpu_ns) / 1e3, host.median(floor.cpu_ns) / 1e3
+            text = f"  CPU a step, {steps} a graph: {cpu:.3f} us, {cpu / empty:.2f} of launching "
+            text += f"empty kernels ({empty:.3f}); target: at most 1.2: "
+            text += "met" if cpu <= 1.2 * empty else "MISSED"
+            if steps == 100:
+                text += f"; at most 0.3 us: {'met' if cpu <= 0.3 else 'MISSED'}"
+            lines.append(text)
+    return lines
+
+
+def judge_halo(case, peal, series, rounds, longer):
     """Against NCCL's and the copies' best graphs, and what of the communication is exposed."""
     small = case.startswith("ring") and int(case.split("/")[1]) <= 65536
     lines = []
     for peer, target in (("nccl", 0.5 if small else 1), ("memcpy", 0.8 if small else 1),
                          ("nvshmem", 1)):
-        graphs = [s for s in series if s.kind == "peer" and s.label.startswith(peer)]
+        graphs = [s for s in series if s.kind == "peer" and s.label.startswith(peer)
+                  and (peer == "nvshmem" or "graph" in s.label)]
         best = host.best_of(graphs, rounds)
         if best:
             lines.append(compare(peal, best, target, rounds, peer))
-    # What the best graph does without its messages: by hand it packs and unpacks all the same.
-    empty = "no exchange" if peal.label.startswith("peal tasks") else "interior"
-    floor = next((s for s in series if s.label == f"peal graph, {empty}"), None)
+    floor = floor_of(peal, series)
     if floor:
-        base = host.median([floor.ns[r] for r in rounds if r in floor.ns])
-        exposed = host.median([peal.ns[r] - floor.ns[r] for r in rounds
-                               if r in floor.ns and r in peal.ns])
-        lines.append(f"  exposed communication: {exposed / 1e3:.2f} us of {base / 1e3:.2f} us "
-                     f"(wanted where the interior is 3 times as long: "
-                     f"{max(0.02 * base, 1200) / 1e3:.2f})")
-    if floor and any(floor.cpu_ns):
-        cpu, empty = host.median(peal.cpu_ns) / 1e3, host.median(floor.cpu_ns) / 1e3
-        lines.append(f"  CPU a step: {cpu:.3f} us (wanted: at most 0.3), {cpu / empty:.2f} of the "
-                     f"floor's {empty:.3f} (wanted: at most 1.2)")
-    return lines
+        lines.append(judge_exposed(peal, floor, rounds, longer))
+    return lines + judge_cpu(series)
 
 
-def judge_jacobi(case, peal, series, rounds):
+def judge_jacobi(case, peal, series, rounds, _):
     n = int(case.split("/")[0])
     best = host.best_of([s for s in series if s.kind == "peer"], rounds)
     lines = [compare(peal, best, 0.3 if n <= 1024 else 1, rounds, "the best peer")] if best else []
-    floor = next((s for s in series if s.label == "copy rate"), None)
-    if floor and n == 16384:
+    floor = next((s for s in series if s.kind == "floor"), None)
+    if floor and n == 16384 and not case.endswith("norm"):
         share = 1 / host.median(host.ratios(peal, floor, rounds))
         lines.append(f"  target: at least 0.9 of the copy rate: {share:.2f}: "
                      f"{'met' if share >= 0.9 else 'MISSED'}")
     return lines
 
 
-def table(bench, case, series, rounds, limit):
+def shown(series, rounds, limit):
+    """The rows of a table: all of peal's, all floors, the best few peers of each library."""
+    kept = [s for s in host.shown(series, rounds, limit) if s.kind != "floor"]
+    floors = [s for s in series if s.kind == "floor" and any(r in s.ns for r in rounds)]
+    own = [s for s in kept if s.kind == "peal"]
+    return own + floors + [s for s in kept if s.kind != "peal"]
+
+
+def case_lines(bench, case, series, rounds, limit, longer):
     """A case as lines of text."""
     best = host.best_of([s for s in series if s.kind == "peer"], rounds)
     peal = host.best_of([s for s in series if s.kind == "peal"], rounds)
-    lines = [f"{bench} {case} ({UNIT[bench]})",
+    about = ", the interior takes 3 times as long as the exchange" if longer else ""
+    lines = [f"{bench} {case} ({UNIT[bench]}; {len(rounds)} rounds{about})",
              f"  {'':50}{'median':>10}{'min':>10}{'max':>10}{'CPU':>9}   ratio to best peer"]
-    for row in host.shown(series, rounds, limit):
+    for row in shown(series, rounds, limit):
         values = [row.ns[r] / 1e3 for r in rounds if r in row.ns]
         text = f"  {row.kind + ': ' + row.label:50}{host.median(values):10.2f}"
         text += f"{min(values):10.2f}{max(values):10.2f}"
@@ -271,10 +294,12 @@ def table(bench, case, series, rounds, limit):
         compared = host.ratios(row, best, rounds) if best else []
         if compared:
             text += f"   {host.median(compared):5.2f} [{min(compared):.2f}, {max(compared):.2f}]"
+        if len(values) < len(rounds):
+            text += f"   in {len(values)} rounds"
         lines.append(text + ("" if row.verified else "   WRONG RESULT"))
     if peal:
         judge = judge_halo if bench == "halo" else judge_jacobi
-        lines += judge(case, peal, series, rounds)
+        lines += judge(case, peal, series, rounds, longer)
     digests = set().union(*(s.digests for s in series))
     wrong = [s.label for s in series if not s.verified]
     lines.append("  verified: " + ("WRONG: " + ", ".join(wrong) if wrong else
@@ -294,7 +319,7 @@ def machine():
     commit = host.first_line("git", "-C", str(HERE), "describe", "--always", "--dirty")
     what = gpus[0].replace(", ", ", driver ") if gpus else "none"
     return len(gpus), [f"GPUs: {len(gpus)} x {what}", *host.machine()[:1],
-                       f"versions: peal {commit or 'unknown'}"]
+                       f"commit: {commit or 'unknown'}"]
 
 
 def keep(options, name, lines, rounds):
@@ -315,34 +340,54 @@ def head_of(bench, about, rounds):
 
 
 def run_primitives(options, build, about):
+    """Its own tables, as they come."""
     binary = find(build, "gpu_primitives")
     head = head_of("primitives", about, options.rounds)
     print("\n".join(head), flush=True)
     if not binary.exists():
         print("nothing to run: ninja -C BUILD bench-gpu builds the program")
         return 4
-    program = Program("", binary, ["--rounds", options.rounds, "--gpus", min(max(options.gpus), 2)])
-    text, why = run_program(program, max(options.timeout, 120), options.limit)
+    words = ["--rounds", str(options.rounds), "--gpus", str(min(max(options.gpus), 2))]
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen([str(binary), *words], env=environment(), stdout=out,
+                                   stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            why = "" if process.wait(options.limit) == 0 else f"exit {process.returncode}"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            why = "no time left"
+        out.seek(0)
+        text = out.read()
     print(text, why, sep="\n", flush=True)
     keep(options, "primitives", head + [text.rstrip()], 0 if why else options.rounds)
     return 1 if why else 0
 
 
 def run_compared(bench, options, build, there, about):
-    counts = [g for g in options.gpus if g <= there] if there else options.gpus
-    found, missing = programs(bench, build, counts, options)
-    print("\n".join(about + [f"left out: {line}" for line in missing]), flush=True)
-    if not found:
-        print("nothing to run: ninja -C BUILD bench-gpu builds the programs")
+    counts = [g for g in options.gpus if (g <= there or not there) and (bench != "halo" or g > 1)]
+    print("\n".join(about), flush=True)
+    table, done, missing = measure(counts, build, options,
+                                   lambda text: print(text, file=sys.stderr, flush=True))
+    if not table.rows:
+        print("\n".join([f"left out: {line}" for line in missing + list(table.failed)] +
+                        ["nothing was measured: ninja -C BUILD bench-gpu builds the programs"]))
         return 4
-    say = lambda text: print(text, file=sys.stderr, flush=True)
-    rows, failed, done = measure(bench, found, options, build, say)
-    lines = head_of(bench, about, done) + [f"left out: {line}" for line in missing + failed]
-    for case, series in rows.items():
-        lines += [""] + table(bench, case, list(series.values()), range(done), options.rows)
+    failed = [f"{text} (round {', '.join(at)})" for text, at in table.failed.items()]
+    lines = head_of(bench, about, min(done.values()))
+    lines += [f"left out: {line}" for line in missing + failed]
+    for case, series in table.rows.items():
+        gpus = int(case.split("/")[1]) if bench == "jacobi" else int(
+            case.split("/")[0].lstrip("ringbox"))
+        rounds = range(done.get(gpus, 0))
+        some = [s for s in series.values() if any(r in s.ns for r in rounds)]
+        if some:
+            lines += [""] + case_lines(bench, case, some, rounds, options.rows,
+                                       case in table.longer)
     print("\n".join(lines), flush=True)
-    keep(options, bench, lines, done)
-    return 1 if any(not s.verified for series in rows.values() for s in series.values()) else 0
+    keep(options, bench, lines, min(done.values()))
+    right = all(s.verified for series in table.rows.values() for s in series.values())
+    return 0 if right else 1
 
 
 def parse():
@@ -354,8 +399,9 @@ def parse():
     parser.add_argument("--gpus", default="1,2,4", help="numbers of GPUs (default: 1,2,4)")
     parser.add_argument("--rounds", type=int, default=9, help="at least 9 for a result to keep")
     parser.add_argument("--limit", type=float, default=540, help="seconds in all (default: 540)")
-    parser.add_argument("--case", "--cases", action="append",
-                        help='e.g. "ring 4096 20" or "256 1024"; may be repeated')
+    parser.add_argument("--case", action="append", help='"ring 4096 20" or 1024; may be repeated')
+    parser.add_argument("--batch-ms", type=float, help="of a batch; three make a time (default: 8)")
+    parser.add_argument("--fresh", action="store_true", help="make peal's plans anew each round")
     parser.add_argument("--way", action="append",
                         help='of peal: a part of its name, or "all"; may be repeated')
     parser.add_argument("--peer", action="append",
@@ -368,6 +414,8 @@ def parse():
     options = parser.parse_args()
     options.gpus = [int(word) for word in options.gpus.split(",")]
     options.peer = None if options.peer is None else [word for word in options.peer if word]
+    if options.batch_ms:
+        os.environ["PEAL_BENCH_BATCH_MS"] = str(options.batch_ms)
     return options
 
 

@@ -1,12 +1,12 @@
 /* The GPU halo benchmark with peal, one process a GPU: the problem of gpu/halo.cuh as graphs, in
- * several modes and lowerings.
+ * several modes and lowerings. Plans are made when a case is asked for the first time, and kept.
  *
  *   tasks     a ring by hand: pack, send, interior, recv, unpack (as samples/halo/halo.yaml)
  *   exchange  the halo left to peal: an exchange statement beside the interior task
  *
  * Floors are the same graphs without their messages.
  *
- * usage: peal_gpu_halo GPUS CASE..., a case being "ring BYTES INTERIOR_US", "ring BYTES alone" or
+ * usage: peal_gpu_halo GPUS [CASE...], a case being "ring BYTES INTERIOR_US", "ring BYTES alone" or
  * "box POINTS" */
 #include "gpu/ways.h"
 
@@ -27,35 +27,41 @@ typedef struct job {
     const way *way;
     style style;
     bool floor;
+    way_kept kept;
 } job;
 
-typedef struct job_list {
-    halo_case test[CASES];
-    job job[CASES * WAYS * STYLES * 2];
+/* A case and its jobs. */
+typedef struct opened {
+    halo_case test;
+    job job[WAYS * STYLES * 2];
     int job_count;
-} job_list;
+} opened;
 
-/* How many words were taken; 0: not understood. */
-static int parse_case(int count, char **word, int gpus, halo_case *c)
+typedef struct server {
+    opened *known[CASES], *now;
+    int known_count;
+} server;
+
+static bool parse_case(int count, char **word, int gpus, halo_case *c)
 {
     *c = (halo_case){.ranks = {gpus, 1, 1}};
-    if (count >= 3 && !strcmp(word[0], "ring")) {
+    if (count == 3 && !strcmp(word[0], "ring")) {
         c->ring = true;
         c->face = atol(word[1]) / (long)sizeof(double);
         c->alone = !strcmp(word[2], "alone");
         c->interior_us = c->alone ? 0 : atof(word[2]);
         snprintf(c->test, sizeof(c->test), "ring%d/%s/%s", gpus, word[1], word[2]);
-        return c->face > 0 && gpus > 1 ? 3 : 0;
+        return c->face > 0 && gpus > 1;
     }
-    if (count >= 2 && !strcmp(word[0], "box")) {
+    if (count == 2 && !strcmp(word[0], "box")) {
         c->n = atol(word[1]);
         c->ranks[0] = gpus > 1 ? 2 : 1;
         c->ranks[1] = gpus > 2 ? 2 : 1;
         c->ranks[2] = gpus > 4 ? 2 : 1;
         snprintf(c->test, sizeof(c->test), "box%d/%s", gpus, word[1]);
-        return c->n > 0 && c->n < 4096 ? 2 : 0;
+        return c->n > 0 && c->n < 4096;
     }
-    return 0;
+    return false;
 }
 
 /* ---- the graphs ---- */
@@ -211,9 +217,23 @@ static bool is_right(const ranks *r, const job *j)
     return ranks_max(r, r->rank == 0 && !right) == 0;
 }
 
+/* The case in which all lowerings are shown. */
+static bool is_small(const halo_case *c)
+{
+    return c->ring && !c->alone && c->face * (long)sizeof(double) == 4096 && c->interior_us == 0;
+}
+
+/* By hand only where a lowering is of interest. */
+static bool is_wanted(const job *j, const char *variant)
+{
+    const bool often = j->floor || j->style == EXCHANGE || j->way < ways + WAYS_GRAPH;
+    return ways_wants(often ? j->way->when : WAY_NAMED, is_small(j->test), variant) ||
+           (j->floor && j->way == ways);
+}
+
 static void run_job(ranks *r, int index, void *user)
 {
-    const job *j = &((const job_list *)user)->job[index];
+    job *j = &((const server *)user)->now->job[index];
     const char *const words[] = {"exchange", "tasks"}, *const empty[] = {"interior", "no exchange"};
     char variant[64];
     if (j->floor) {
@@ -221,51 +241,101 @@ static void run_job(ranks *r, int index, void *user)
     } else {
         snprintf(variant, sizeof(variant), "%s, %s", words[j->style], j->way->name);
     }
-    if (!ways_begin(r, j->floor || ways_wants(j->way, variant), j->test->test, variant)) {
+    if (!is_wanted(j, variant)) {
         return;
     }
-    bench_result result = {"gpu_halo", j->test->test, "peal", variant, "peal", 0, {0}, true, 0};
-    if (j->floor) {
-        result.kind = "floor";
-    } else {
-        result.verified = is_right(r, j);
+    if (ways_only_compiles()) {
+        ways_compile(r, make_graph(j, false), j->way);
+        if (!j->floor) {
+            ways_compile(r, make_graph(j, true), j->way);
+        }
+        return;
     }
-    peal_graph *graph = make_graph(j, false);
-    const double cpu_ns = ways_time(r, graph, j->way, &result);
-    ways_print(r, &result, cpu_ns);
-    peal_graph_destroy(graph);
+    if (ways_begin(r, &j->kept, j->test->test, variant)) {
+        j->kept.verified = j->floor || is_right(r, j);
+    }
+    if (j->kept.left_out) {
+        return;
+    }
+    if (!j->kept.plan) {
+        j->kept.graph = make_graph(j, false);
+        j->kept.plan = ways_plan(r, j->kept.graph, j->way, NULL);
+    }
+    bench_result result = {"gpu_halo", j->test->test, "peal", variant, j->floor ? "floor" : "peal",
+                           0,          {0},           true,   0};
+    result.verified = j->kept.verified;
+    const double cpu_ns = ways_time(r, j->way, &j->kept, &result);
+    if (r->rank == 0) {
+        serve_print(&result, cpu_ns, "");
+    }
+    ways_let_go(r, &j->kept);
 }
 
-static void add_jobs(job_list *list, const halo_case *c)
+static void add_jobs(opened *o)
 {
+    const halo_case *c = &o->test;
     for (int s = 0; s < (c->ring && !c->alone ? STYLES : 1); s++) {
         for (int w = 0; w < WAYS; w++) {
-            list->job[list->job_count++] = (job){c, &ways[w], (style)s, false};
+            o->job[o->job_count++] = (job){c, &ways[w], (style)s, false, {0}};
         }
-        /* the floor in the first way of all; a step of nothing is none */
-        if (s == TASKS || c->interior_us > 0) {
-            list->job[list->job_count++] = (job){c, &ways[0], (style)s, true};
+        /* floors in the first ways; a step of nothing is none */
+        for (int w = 0; w < WAYS_GRAPH && (s == TASKS || c->interior_us > 0); w++) {
+            o->job[o->job_count++] = (job){c, &ways[w], (style)s, true, {0}};
         }
+    }
+}
+
+static int open_case(ranks *r, int count, char **word, void *user)
+{
+    server *all = user;
+    halo_case test;
+    if (!parse_case(count, word, r->size, &test)) {
+        return 0;
+    }
+    for (int i = 0; i < all->known_count; i++) {
+        if (!strcmp(all->known[i]->test.test, test.test)) {
+            all->now = all->known[i];
+            return all->now->job_count;
+        }
+    }
+    opened *o = all->known_count < CASES ? calloc(1, sizeof(*o)) : NULL;
+    if (!o) {
+        return 0;
+    }
+    o->test = test;
+    add_jobs(o);
+    all->now = all->known[all->known_count++] = o;
+    return o->job_count;
+}
+
+static void close_cases(void *user)
+{
+    server *all = user;
+    for (int i = 0; i < all->known_count; i++) {
+        for (int k = 0; k < all->known[i]->job_count; k++) {
+            ways_forget(&all->known[i]->job[k].kept);
+        }
+        free(all->known[i]);
     }
 }
 
 int main(int argc, char **argv)
 {
-    static job_list list;
+    static server all;
     const int gpus = argc > 1 ? atoi(argv[1]) : 0;
-    int count = 0;
-    if (argc < 4 || gpus < 1 || gpus > RANKS_MAX) {
-        fprintf(stderr, "usage: %s GPUS CASE..., e.g. 2 ring 4096 20 box 64\n", argv[0]);
+    halo_case test;
+    if (gpus < 1 || gpus > RANKS_MAX) {
+        fprintf(stderr, "usage: %s GPUS [CASE...], e.g. 2 \"ring 4096 20\" \"box 64\"\n", argv[0]);
         return PEAL_STATUS_USAGE;
     }
-    for (int i = 2, taken; i < argc; i += taken) {
-        taken = count < CASES ? parse_case(argc - i, argv + i, gpus, &list.test[count]) : 0;
-        if (!taken) {
+    for (int i = 2; i < argc; i++) {
+        char line[SERVE_LINE], *word[SERVE_WORDS];
+        snprintf(line, sizeof(line), "%s", argv[i]);
+        if (!parse_case(serve_split(line, word), word, gpus, &test)) {
             fprintf(stderr, "not a case: %s\n", argv[i]);
             return PEAL_STATUS_USAGE;
         }
-        add_jobs(&list, &list.test[count++]);
     }
-    const ranks_work work = {list.job_count, run_job, &list};
+    const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
     return ranks_run(gpus, &work);
 }

@@ -1,9 +1,9 @@
 /* The GPU Jacobi benchmark with peal, one process a GPU: the mesh of samples/jacobi2d, rows split
  * over the GPUs, without norm and with a norm every step; its own body and one that marches down
  * columns, in several modes and lowerings. Digests are checked against the CPU and equal those of
- * the peers.
+ * the peers. Plans are made when a size is asked for the first time, and kept.
  *
- * usage: peal_gpu_jacobi GPUS N... */
+ * usage: peal_gpu_jacobi GPUS [N...] */
 #include "gpu/truth.h"
 #include "gpu/ways.h"
 
@@ -30,13 +30,20 @@ typedef struct job {
     const body *body;
     const way *way;
     bool norm;
+    way_kept kept;
 } job;
 
-typedef struct job_list {
-    truth truth[CASES];
-    job job[CASES * WAYS * BODIES * 2];
+/* A size and its jobs. */
+typedef struct opened {
+    truth truth; /* on rank 0; else the size only */
+    job job[WAYS * BODIES * 2];
     int job_count;
-} job_list;
+} opened;
+
+typedef struct server {
+    opened *known[CASES], *now;
+    int known_count;
+} server;
 
 static void add_step(peal_graph *g, const job *j)
 {
@@ -77,7 +84,8 @@ static void add_finish(peal_graph *g, const job *j, const char *n)
     peal_graph_end(g);
 }
 
-static peal_graph *make_graph(const job *j, bool checked)
+/* The same for checks and for times: kernels are compiled once. */
+static peal_graph *make_graph(const job *j)
 {
     char size[64], n[24];
     peal_graph *g;
@@ -101,11 +109,9 @@ static peal_graph *make_graph(const job *j, bool checked)
     peal_graph_add_exchange(g, .exchange = {{.name = "a"}});
     peal_graph_end(g);
     add_step(g, j);
-    if (checked) {
-        peal_graph_add_buffer(g, .name = "low", .type = "i64");
-        peal_graph_add_buffer(g, .name = "high", .type = "i64");
-        add_finish(g, j, n);
-    }
+    peal_graph_add_buffer(g, .name = "low", .type = "i64");
+    peal_graph_add_buffer(g, .name = "high", .type = "i64");
+    add_finish(g, j, n);
     return g;
 }
 
@@ -113,7 +119,7 @@ static peal_graph *make_graph(const job *j, bool checked)
 static bool check(const ranks *r, const job *j, uint64_t *digest)
 {
     way_row row = {0};
-    peal_graph *graph = make_graph(j, true);
+    peal_graph *graph = make_graph(j);
     ways_run(r, graph, j->way, TRUTH_STEPS, &row);
     peal_graph_destroy(graph);
     *digest = (uint64_t)row.integer[0] + ((uint64_t)row.integer[1] << 32);
@@ -121,57 +127,121 @@ static bool check(const ranks *r, const job *j, uint64_t *digest)
            (!j->norm || truth_close(row.real[2], j->truth->norm));
 }
 
+/* The sample's body in all ways, the others where they are named. */
+static bool is_wanted(const job *j, const char *variant)
+{
+    return ways_wants(j->body == bodies ? j->way->when : WAY_NAMED, j->truth->n == 1024, variant);
+}
+
 static void run_job(ranks *r, int index, void *user)
 {
-    const job *j = &((const job_list *)user)->job[index];
+    job *j = &((const server *)user)->now->job[index];
     char test[48], variant[64];
     snprintf(test, sizeof(test), "%ld/%d%s", j->truth->n, r->size, j->norm ? "/norm" : "");
     snprintf(variant, sizeof(variant), "%s, %s", j->body->name, j->way->name);
-    if (!ways_begin(r, ways_wants(j->way, variant), test, variant)) {
+    if (!is_wanted(j, variant)) {
         return;
     }
+    if (ways_only_compiles()) {
+        ways_compile(r, make_graph(j), j->way);
+        return;
+    }
+    if (ways_begin(r, &j->kept, test, variant)) {
+        j->kept.verified = check(r, j, &j->kept.digest);
+    }
+    if (j->kept.left_out) {
+        return;
+    }
+    if (!j->kept.plan) {
+        j->kept.graph = make_graph(j);
+        j->kept.plan = ways_plan(r, j->kept.graph, j->way, NULL);
+    }
     bench_result result = {"gpu_jacobi", test, "peal", variant, "peal", 0, {0}, true, 0};
-    result.verified = check(r, j, &result.digest);
-    peal_graph *graph = make_graph(j, false);
-    const double cpu_ns = ways_time(r, graph, j->way, &result);
-    ways_print(r, &result, cpu_ns);
-    peal_graph_destroy(graph);
+    result.verified = j->kept.verified;
+    result.digest = j->kept.digest;
+    const double cpu_ns = ways_time(r, j->way, &j->kept, &result);
+    if (r->rank == 0) {
+        serve_print(&result, cpu_ns, "");
+    }
+    ways_let_go(r, &j->kept);
 }
 
 /* The body of the sample in all ways, the others in the first ones. */
-static void add_jobs(job_list *list, const truth *t)
+static void add_jobs(opened *o)
 {
+    const long n = o->truth.n;
     for (int norm = 0; norm < 2; norm++) {
         for (int b = 0; b < BODIES; b++) {
             for (int w = 0; w < (b == 0 ? (int)WAYS : FULL_WAYS); w++) {
-                if (t->n >= bodies[b].from && t->n <= bodies[b].to) {
-                    list->job[list->job_count++] = (job){t, &bodies[b], &ways[w], norm == 1};
+                if (n >= bodies[b].from && n <= bodies[b].to) {
+                    o->job[o->job_count++] = (job){&o->truth, &bodies[b], &ways[w], norm == 1, {0}};
                 }
             }
         }
     }
 }
 
+static bool parse_size(int count, char **word, int gpus, long *n)
+{
+    *n = count == 1 ? atol(word[0]) : 0;
+    return *n >= gpus + 2 && *n <= 32768;
+}
+
+static int open_case(ranks *r, int count, char **word, void *user)
+{
+    server *all = user;
+    long n;
+    if (!parse_size(count, word, r->size, &n)) {
+        return 0;
+    }
+    for (int i = 0; i < all->known_count; i++) {
+        if (all->known[i]->truth.n == n) {
+            all->now = all->known[i];
+            return all->now->job_count;
+        }
+    }
+    opened *o = all->known_count < CASES ? calloc(1, sizeof(*o)) : NULL;
+    if (!o) {
+        return 0;
+    }
+    o->truth.n = n;
+    if (r->rank == 0 && !ways_only_compiles() && !truth_compute(n, &o->truth)) {
+        fprintf(stderr, "no memory for a reference of %ld columns\n", n);
+        _exit(PEAL_STATUS_ENVIRONMENT);
+    }
+    add_jobs(o);
+    all->now = all->known[all->known_count++] = o;
+    return o->job_count;
+}
+
+static void close_cases(void *user)
+{
+    server *all = user;
+    for (int i = 0; i < all->known_count; i++) {
+        for (int k = 0; k < all->known[i]->job_count; k++) {
+            ways_forget(&all->known[i]->job[k].kept);
+        }
+        free(all->known[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static job_list list;
+    static server all;
     const int gpus = argc > 1 ? atoi(argv[1]) : 0;
-    if (argc < 3 || argc - 2 > CASES || gpus < 1 || gpus > RANKS_MAX) {
-        fprintf(stderr, "usage: %s GPUS N..., e.g. 2 1024 4096\n", argv[0]);
+    long n;
+    if (gpus < 1 || gpus > RANKS_MAX) {
+        fprintf(stderr, "usage: %s GPUS [N...], e.g. 2 1024 4096\n", argv[0]);
         return PEAL_STATUS_USAGE;
     }
     for (int i = 2; i < argc; i++) {
-        const long n = atol(argv[i]);
-        if (n < gpus + 2 || n > 32768) {
+        char line[SERVE_LINE], *word[SERVE_WORDS];
+        snprintf(line, sizeof(line), "%s", argv[i]);
+        if (!parse_size(serve_split(line, word), word, gpus, &n)) {
             fprintf(stderr, "not a size: %s\n", argv[i]);
             return PEAL_STATUS_USAGE;
         }
-        if (!truth_compute(n, &list.truth[i - 2])) {
-            fprintf(stderr, "no memory for a reference of %ld columns\n", n);
-            return PEAL_STATUS_ENVIRONMENT;
-        }
-        add_jobs(&list, &list.truth[i - 2]);
     }
-    const ranks_work work = {list.job_count, run_job, &list};
+    const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
     return ranks_run(gpus, &work);
 }

@@ -40,6 +40,8 @@ bool cuda_emit(cuda_rank *rank)
 
     if (rank->op[index].skipped)
         return true;
+    if (!cuda_release_held(rank, index))
+        return false;
     switch (rank->schedule->op[index].kind) {
     case PEAL_OP_LAUNCH:
         ok = cuda_emit_launch(rank, index, &frame);

@@ -17,6 +17,9 @@ bool cuda_publish(cuda_rank *rank, cuda_lane *lane, int index);
 /* The lane's group; a new one, ready for waits, if there is none. */
 cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
                             const peal_walk_frame *frame);
+/* The lane's group is put off, or launched now where that cannot be. */
+bool cuda_hold(cuda_rank *rank, cuda_lane *lane);
+bool cuda_release_held(cuda_rank *rank, int index);
 /* bits: boxes (LAUNCH) or waits (WAIT) of the launch that the op became. */
 void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bits);
 /* The lane waits for ops of other lanes. Its group is launched first unless it has nothing but

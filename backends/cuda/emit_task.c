@@ -213,6 +213,8 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
     cuda_group_join(rank, group, index, 1);
     if (!group->closed)
         return true;
+    if (task->kind == PEAL_TASK_COMBINE && launch->wait_count > 0)
+        return cuda_hold(rank, lane);
     if (!cuda_flush(rank, op->lane))
         return false;
     return task->kind != PEAL_TASK_PRINT || cuda_row_launched(rank, lane->stream);

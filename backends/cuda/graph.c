@@ -47,12 +47,43 @@ static int64_t steps_on_device(const cuda_plan *plan)
     return (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_ACQUIRE);
 }
 
+/* Replays that are launched before the first of them has ended. */
+static uint64_t ahead(const cuda_graphs *graphs)
+{
+    return graphs->rows > 0 || graphs->stops ? 2 : AHEAD;
+}
+
+/* Sleeps for most of the time that replays up to number `last` will take, as far as that is known:
+ * the processor is the application's meanwhile. An `until` may end them sooner. */
+static void doze(const cuda_graphs *graphs, uint64_t last)
+{
+    static const double shortest = 5e-5, longest = 0.02;
+    double end = graphs->began + graphs->pace * (double)(last - graphs->begun_with);
+    double left = 0.9 * (end - cuda_clock());
+
+    left = left < longest ? left : longest;
+    if (graphs->stops || graphs->pace <= 0 || left < shortest)
+        return;
+    struct timespec nap = {0, (long)(left * 1e9)};
+    nanosleep(&nap, NULL);
+}
+
+static void keep_pace(cuda_graphs *graphs)
+{
+    uint64_t count = graphs->finished - graphs->begun_with;
+    if (count > 0)
+        graphs->pace = (cuda_clock() - graphs->began) / (double)count;
+}
+
 /* The oldest replay that is under way: waits for it and hands out its rows. */
 static bool finish_replay(cuda_plan *plan)
 {
     cuda_graphs *graphs = plan->graphs;
     uint64_t index = graphs->finished % AHEAD;
 
+    if (plan->driver->cuEventQuery_(graphs->done[index]) == CUDA_ERROR_NOT_READY)
+        doze(graphs,
+             graphs->launched > graphs->finished + 4 ? graphs->launched - 4 : graphs->finished + 1);
     /* Rows of the single steps before it come first. */
     if (!cuda_await_event(plan, graphs->done[index]) || !cuda_rows_out(plan, true))
         return false;
@@ -88,7 +119,7 @@ static bool replay(cuda_plan *plan, int64_t first_step)
     const peal_cuda_driver *driver = plan->driver;
     uint64_t index = graphs->launched % AHEAD;
 
-    if (graphs->launched - graphs->finished == AHEAD && !finish_replay(plan))
+    if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
         return false;
     graphs->first_step[index] = first_step;
     CUresult result =
@@ -102,9 +133,14 @@ static bool replay(cuda_plan *plan, int64_t first_step)
 
 static bool finish_replays(cuda_plan *plan)
 {
-    while (plan->graphs->finished < plan->graphs->launched)
+    cuda_graphs *graphs = plan->graphs;
+
+    if (graphs->finished < graphs->launched)
+        doze(graphs, graphs->launched);
+    while (graphs->finished < graphs->launched)
         if (!finish_replay(plan))
             return false;
+    keep_pace(graphs);
     return true;
 }
 
@@ -162,10 +198,12 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
             return false;
     if (!set_words(plan) || !cuda_join_lanes(plan, false))
         return false;
+    graphs->began = cuda_clock();
+    graphs->begun_with = graphs->finished;
     for (; launched < count; launched++) {
-        if (graphs->stops && graphs->finished > 0 && launched >= AHEAD) {
-            int64_t least = first + (launched - AHEAD) * graphs->steps;
-            if (graphs->launched - graphs->finished == AHEAD && !finish_replay(plan))
+        if (graphs->stops && graphs->finished > 0 && launched >= (int64_t)ahead(graphs)) {
+            int64_t least = first + (launched - (int64_t)ahead(graphs)) * graphs->steps;
+            if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
                 return false;
             if (steps_on_device(plan) < least)
                 break;

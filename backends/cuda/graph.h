@@ -4,7 +4,7 @@
 
 #include "backends/cuda/run.h"
 
-enum { AHEAD = 2 };
+enum { AHEAD = 8 };
 
 typedef struct state_change {
     uint64_t *passed, *message;
@@ -27,6 +27,9 @@ struct cuda_graphs {
     int64_t first_step[AHEAD]; /* of the replays that are under way */
     uint64_t launched, finished;
     int64_t report; /* steps between two counts */
+    double began;   /* when this start's replays began, of which `finished` is then `begun_with` */
+    uint64_t begun_with;
+    double pace; /* seconds that a replay was seen to take; 0: none has been */
 };
 
 /* capture.c */

@@ -117,10 +117,9 @@ static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group 
                                          NULL);
 }
 
-static bool launch_group(cuda_rank *rank, cuda_lane *lane)
+static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
     cuda_plan *plan = rank->plan;
-    cuda_group *group = &lane->group;
     peal_launch *launch = &group->launch;
 
     cover_waits(group);
@@ -142,14 +141,11 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane)
     return cuda_mark(rank, lane, launch->op);
 }
 
-bool cuda_flush(cuda_rank *rank, int number)
+static bool flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
-    cuda_lane *lane = cuda_lane_at(rank, number);
-    cuda_group *group = &lane->group;
-
     if (group->kind == CUDA_GROUP_NONE)
         return true;
-    bool ok = launch_group(rank, lane);
+    bool ok = launch_group(rank, lane, group);
     for (int i = 0; i < group->op_count; i++) {
         rank->place[group->op[i]] = 0;
         ok = ok && publish(rank, lane, group->op[i], group->op_instance[i]);
@@ -159,12 +155,65 @@ bool cuda_flush(cuda_rank *rank, int number)
     return ok;
 }
 
+bool cuda_flush(cuda_rank *rank, int number)
+{
+    cuda_lane *lane = cuda_lane_at(rank, number);
+    return flush_group(rank, lane, &lane->group);
+}
+
 bool cuda_flush_all(cuda_rank *rank)
 {
     bool ok = true;
-    for (int l = 0; l < rank->lanes && ok; l++)
-        ok = cuda_flush(rank, l);
+    for (int l = 0; l < rank->lanes && ok; l++) {
+        cuda_lane *lane = cuda_lane_at(rank, l);
+        /* In the walk's order. */
+        ok = flush_group(rank, lane, &lane->held) && flush_group(rank, lane, &lane->group);
+    }
     return ok;
+}
+
+/* ---- putting off ---- */
+
+/* A group that waits for messages, and whose results nothing may need for a while, is put onto its
+ * lane behind what comes next: the messages are there by then. Nobody waits for what it writes:
+ * those are credits of channels with two slots or more, which a peer asks for when it sends the
+ * message after the next one; this rank puts the group onto the lane before it receives that one,
+ * and what comes between depends on earlier messages only. */
+bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
+{
+    cuda_group *group = &lane->group, held = lane->held;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        bool is_message = op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WRITE;
+        if (rank->lanes > 1 || rank->plan->synchronous || rank->plan->embedding ||
+            (is_message && rank->schedule->channel[op->channel].slots < 2) ||
+            (op->kind == PEAL_OP_WRITE && !op->credit))
+            return cuda_flush(rank, (int)(lane - rank->lane));
+    }
+    if (!flush_group(rank, lane, &lane->held))
+        return false;
+    lane->held = *group;
+    *group = held;
+    for (int i = 0; i < lane->held.op_count; i++)
+        rank->place[lane->held.op[i]] = CUDA_HELD;
+    return true;
+}
+
+/* Before op `index` is put onto a lane: a group that was put off and that it depends on comes
+ * first, behind the group before. */
+bool cuda_release_held(cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    cuda_lane *lane = cuda_lane_at(rank, 0);
+    bool needed = rank->place[index] == CUDA_HELD;
+
+    if (lane->held.kind == CUDA_GROUP_NONE)
+        return true;
+    for (int i = 0; i < op->dependence_count && !needed; i++)
+        needed = rank->place[op->dependence[i].op] == CUDA_HELD;
+    return !needed ||
+           (flush_group(rank, lane, &lane->group) && flush_group(rank, lane, &lane->held));
 }
 
 /* An empty group, ready for waits. */

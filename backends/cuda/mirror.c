@@ -179,9 +179,8 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
         out->target = cuda_base_address(rank, op, mirror->base, frame) + (uint64_t)mirror->offset;
         all |= bits;
     }
-    /* Something else of the launch comes first than the points themselves. */
-    if (all != boxes)
-        return false;
+    /* A message depends on the tiles whose points it has, and on no others: what it overwrites is
+     * not here. */
     waits |= cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
     launch->mirror_count += op->mirror_count;
     for (int b = 0; b < launch->box_count; b++)

@@ -21,7 +21,7 @@ typedef struct cuda_rank cuda_rank;
 
 #define CUDA_NOWHERE ((peal_source){0})
 
-enum { CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
+enum { CUDA_HELD = -1, CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
 
 /* Something that was put onto a lane: what a report of a stall looks through. */
 typedef struct cuda_note {
@@ -144,6 +144,7 @@ typedef struct cuda_lane {
     CUstream stream; /* what things are put onto: `own`, or the application's */
     CUstream own;
     cuda_group group;
+    cuda_group held;          /* of kind NONE, or put off until something depends on it (group.c) */
     CUevent mark[CUDA_MARKS]; /* a ring: the host stays near */
     uint64_t marks, marks_passed;
     uint64_t mark_note[CUDA_MARKS]; /* notes at that mark */
@@ -185,7 +186,7 @@ struct cuda_rank {
     bool dry;      /* verdicts are not looked at */
     bool moved;    /* in its last turn */
     int drains;    /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
-    int *place;    /* by op: 1 + place in its lane's group; 0: none */
+    int *place; /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: in the one put off */
     int *final_binding;
 };
 

@@ -265,6 +265,10 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
         rank->lane[l].group.op_bits =
             PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+        cuda_group *held = &rank->lane[l].held;
+        held->op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+        held->op_instance = PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
+        held->op_bits = PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
         rank->lane[l].note = PEAL_ARENA_ARRAY(plan->arena, cuda_note, CUDA_NOTES);
         rank->lane[l].held_note = PEAL_ARENA_ARRAY(plan->arena, cuda_note, CUDA_NOTES);
     }

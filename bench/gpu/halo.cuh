@@ -187,41 +187,45 @@ static inline long halo_landing(const halo_rank *r, int piece, int *turn)
     return -1;
 }
 
-/* Case words: "ring BYTES INTERIOR_US", "ring BYTES alone" or "box POINTS"; how many were taken,
- * 0: not understood. */
-static inline int halo_parse(int argc, char **argv, int gpus, halo_problem *p)
+/* Case words: "ring BYTES INTERIOR_US", "ring BYTES alone" or "box POINTS". */
+static inline bool halo_parse(int count, char **word, int gpus, halo_problem *p)
 {
     memset(p, 0, sizeof(*p));
-    if (argc >= 3 && !strcmp(argv[0], "ring")) {
-        const long face = atol(argv[1]) / (long)sizeof(double);
-        const bool alone = !strcmp(argv[2], "alone");
-        *p = {{2 * face, 1, 1}, {face, 0, 0}, {gpus, 1, 1}, alone ? 0 : atof(argv[2]), alone, ""};
-        snprintf(p->name, sizeof(p->name), "ring%d/%s/%s", gpus, argv[1], argv[2]);
-        return face > 0 && (gpus > 1 || !alone) ? 3 : 0;
+    if (count == 3 && !strcmp(word[0], "ring")) {
+        const long face = atol(word[1]) / (long)sizeof(double);
+        const bool alone = !strcmp(word[2], "alone");
+        *p = {{2 * face, 1, 1}, {face, 0, 0}, {gpus, 1, 1}, alone ? 0 : atof(word[2]), alone, ""};
+        snprintf(p->name, sizeof(p->name), "ring%d/%s/%s", gpus, word[1], word[2]);
+        return face > 0 && (gpus > 1 || !alone);
     }
-    if (argc >= 2 && !strcmp(argv[0], "box")) {
-        const long n = atol(argv[1]);
+    if (count == 2 && !strcmp(word[0], "box")) {
+        const long n = atol(word[1]);
         *p = {{n, n, n}, {1, 1, 1}, {gpus > 1 ? 2 : 1, gpus > 2 ? 2 : 1, gpus > 4 ? 2 : 1},
               0,         false,     ""};
-        snprintf(p->name, sizeof(p->name), "box%d/%s", gpus, argv[1]);
-        return n > 0 ? 2 : 0;
+        snprintf(p->name, sizeof(p->name), "box%d/%s", gpus, word[1]);
+        return n > 0;
     }
-    return 0;
+    return false;
+}
+
+/* A grid's share of a piece; blockIdx.x and threadIdx.x are those of the piece. */
+static __device__ inline void halo_copy_piece(const halo_piece &p, double *to, const double *from)
+{
+    const long points = (long)p.extent[0] * p.extent[1] * p.extent[2];
+    for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < points;
+         i += (long)gridDim.x * blockDim.x) {
+        const unsigned row = (unsigned)(i / p.extent[0]),
+                       x = (unsigned)(i - (long)row * p.extent[0]);
+        const unsigned z = row / (unsigned)p.extent[1], y = row - z * (unsigned)p.extent[1];
+        to[p.to + x + y * p.to_y + z * p.to_z] = from[p.from + x + y * p.from_y + z * p.from_z];
+    }
 }
 
 /* blockIdx.y is the piece. */
 static __global__ void halo_copy(halo_pieces pieces, double *to, double *field, const double *from)
 {
     const halo_piece &p = pieces.piece[blockIdx.y];
-    const long points = (long)p.extent[0] * p.extent[1] * p.extent[2];
-    double *target = p.local ? field : to;
-    for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < points;
-         i += (long)gridDim.x * blockDim.x) {
-        const unsigned row = (unsigned)(i / p.extent[0]),
-                       x = (unsigned)(i - (long)row * p.extent[0]);
-        const unsigned z = row / (unsigned)p.extent[1], y = row - z * (unsigned)p.extent[1];
-        target[p.to + x + y * p.to_y + z * p.to_z] = from[p.from + x + y * p.from_y + z * p.from_z];
-    }
+    halo_copy_piece(p, p.local ? field : to, from);
 }
 
 static inline dim3 halo_grid(const halo_pieces *pieces)
@@ -346,55 +350,6 @@ static inline uint64_t halo_wrong(const halo_rank *r, uint64_t salt, long rounds
     GPU(cudaMemcpy(&wrong, counter, sizeof(wrong), cudaMemcpyDeviceToHost));
     GPU(cudaFree(counter));
     return wrong;
-}
-
-/* A way to run rounds, for halo_measure. */
-typedef struct halo_way {
-    const char *name, *kind;
-    void (*prepare)(void *state, bool advances); /* for what follows; captures, if it has a graph */
-    long (*enqueue)(void *state, long rounds);   /* at least so many; tells how many */
-    void (*finish)(void *state);                 /* waits until all is done */
-} halo_way;
-
-enum { HALO_SALTS = 3 };
-
-/* Checks the halo for some contents, then times batches; rank 0 prints. */
-static inline void halo_measure(const team *t, const halo_rank *r, const halo_way *way,
-                                const char *peer, void *state)
-{
-    bench_result result = {"gpu_halo", r->problem.name, peer, way->name, way->kind, 0, {0}, true,
-                           0};
-    double cpu_ns[BENCH_BATCHES];
-    way->prepare(state, true);
-    for (uint64_t salt = 1; salt <= HALO_SALTS; salt++) {
-        halo_start(r, salt);
-        team_barrier(t);
-        const long done = way->enqueue(state, (long)salt);
-        way->finish(state);
-        team_barrier(t);
-        result.verified = team_sum(t, halo_wrong(r, salt, done)) == 0 && result.verified;
-    }
-    way->prepare(state, false);
-    long rounds = 100;
-    for (int batch = -2; batch < BENCH_BATCHES; batch++) {
-        team_barrier(t);
-        const double start = bench_now_ns();
-        const long done = way->enqueue(state, rounds);
-        const double enqueued = bench_now_ns();
-        way->finish(state);
-        const double ns = team_max(t, (bench_now_ns() - start) / (double)done);
-        const double cpu = team_max(t, (enqueued - start) / (double)done);
-        if (batch < 0) { /* warm-up, and how long a batch must be */
-            rounds = bench_repetitions(ns, bench_budget_ns());
-            continue;
-        }
-        result.ns[batch] = ns;
-        cpu_ns[batch] = cpu;
-        result.batch_count = batch + 1;
-    }
-    if (t->rank == 0) {
-        team_print(&result, bench_median(cpu_ns, BENCH_BATCHES), "");
-    }
 }
 
 #endif

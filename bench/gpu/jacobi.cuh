@@ -336,14 +336,6 @@ static inline jacobi_truth jacobi_reference(long n)
     return truth;
 }
 
-/* A way to run steps: `run` enqueues so many chunks, `finish` waits for them. */
-typedef struct jacobi_way {
-    const char *name;
-    bool norm;
-    void (*run)(void *state, long chunks);
-    void (*finish)(void *state);
-} jacobi_way;
-
 /* Norms as NVIDIA's samples print them for this mesh, or 0. */
 static inline void jacobi_known(long n, double norm[2])
 {
@@ -361,66 +353,6 @@ static inline double jacobi_norm(const jacobi_part *p)
     double sum;
     GPU(cudaMemcpy(&sum, p->sum, sizeof(sum), cudaMemcpyDeviceToHost));
     return sqrt(sum);
-}
-
-/* Runs the first steps and compares digest and norms with the truth. */
-static inline bool jacobi_verify(const team *t, const jacobi_part *p, const jacobi_way *way,
-                                 void *state, const jacobi_truth *truth, bench_result *result,
-                                 double norm[2])
-{
-    double known[2];
-    jacobi_start(p);
-    team_barrier(t);
-    way->run(state, 1);
-    way->finish(state);
-    norm[0] = way->norm ? jacobi_norm(p) : 0;
-    way->run(state, JACOBI_VERIFIED / JACOBI_CHUNK - 1);
-    way->finish(state);
-    team_barrier(t);
-    result->digest = team_sum(t, jacobi_digest(p, p->a[0]));
-    way->run(state, 1);
-    way->finish(state);
-    norm[1] = way->norm ? jacobi_norm(p) : 0;
-    team_barrier(t);
-    jacobi_known(p->n, known);
-    const bool norms = !way->norm || (jacobi_close(norm[0], truth->norm_0) &&
-                                      jacobi_close(norm[1], truth->norm_100));
-    const bool table = known[0] == 0 || (jacobi_close(truth->norm_0, known[0]) &&
-                                         jacobi_close(truth->norm_100, known[1]));
-    return result->digest == truth->digest && norms && table;
-}
-
-/* Verifies a way, times batches, and prints on rank 0. */
-static inline void jacobi_measure(const team *t, const jacobi_part *p, const jacobi_way *way,
-                                  const char *peer, void *state, const jacobi_truth *truth)
-{
-    char test[48], more[160];
-    double cpu_ns[BENCH_BATCHES], norm[2];
-    long chunks = 2;
-    bench_result result = {"gpu_jacobi", test, peer, way->name, "peer", 0, {0}, true, 0};
-    snprintf(test, sizeof(test), "%ld/%d%s", p->n, t->size, way->norm ? "/norm" : "");
-    result.verified = jacobi_verify(t, p, way, state, truth, &result, norm);
-    for (int batch = -2; batch < BENCH_BATCHES; batch++) {
-        team_barrier(t);
-        const double start = bench_now_ns();
-        way->run(state, chunks);
-        const double enqueued = bench_now_ns();
-        way->finish(state);
-        const double steps = (double)chunks * JACOBI_CHUNK;
-        const double ns = team_max(t, (bench_now_ns() - start) / steps);
-        const double cpu = team_max(t, (enqueued - start) / steps);
-        if (batch < 0) {
-            chunks = bench_repetitions(ns * JACOBI_CHUNK, bench_budget_ns());
-            continue;
-        }
-        result.ns[batch] = ns;
-        cpu_ns[batch] = cpu;
-        result.batch_count = batch + 1;
-    }
-    if (t->rank == 0) {
-        snprintf(more, sizeof(more), ", \"norm_0\": %.6f, \"norm_100\": %.6f", norm[0], norm[1]);
-        team_print(&result, bench_median(cpu_ns, BENCH_BATCHES), more);
-    }
 }
 
 #endif

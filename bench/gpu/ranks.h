@@ -1,13 +1,13 @@
 /* The processes of peal's own GPU benchmarks: one a GPU, forked before anybody has seen a GPU, with
  * a barrier, maxima and an allgather in shared memory, and a session among them.
  *
- * Work is a list of numbered jobs that all ranks do in order. If a rank fails or nothing moves for
- * a while, all are ended and new ones go on behind the job that failed: one way that hangs costs
- * one row, not the others. */
+ * A case that is asked for (serve.h) is a list of numbered jobs that all ranks do in order. If a
+ * rank fails or nothing moves for a while, all are ended and new ones go on behind the job that
+ * failed, which is left out from then on: one way that hangs costs one row, not the others. */
 #ifndef PEAL_BENCH_GPU_RANKS_H
 #define PEAL_BENCH_GPU_RANKS_H
 
-#include "../measure.h"
+#include "serve.h"
 
 #include <peal/peal.h>
 
@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_FAILURES = 8, RANKS_HANG = 3 };
 
@@ -33,10 +32,14 @@ typedef struct ranks_shared {
     pthread_barrier_t barrier;
     double value[RANKS_MAX];
     unsigned char blob[RANKS_MAX][RANKS_BLOB];
-    _Atomic int job;   /* that is under way */
-    _Atomic long beat; /* grows as long as something moves */
-    char what[160];    /* the job, for messages */
-    _Atomic int told;  /* somebody has said why it failed */
+    char line[SERVE_LINE]; /* the case that is under way; empty: none */
+    int at;                /* cases of the command line that were begun */
+    _Atomic int job;       /* of the case, that is under way */
+    _Atomic int idle;      /* everybody waits for a case */
+    _Atomic long beat;     /* grows as long as something moves */
+    char what[SERVE_NAME]; /* the job, for messages */
+    char failed[4096];     /* "case|variant;...": jobs that are left out */
+    _Atomic int told;      /* somebody has said why it failed */
     char why[320];
 } ranks_shared;
 
@@ -48,8 +51,10 @@ typedef struct ranks {
 } ranks;
 
 typedef struct ranks_work {
-    int job_count;
-    void (*run)(ranks *r, int job, void *user);
+    char *const *cases; /* of the command line, or none: from stdin */
+    int (*open)(ranks *r, int count, char **word, void *user); /* a case's jobs; 0: no case */
+    void (*run)(ranks *r, int job, void *user);                /* of the case opened last */
+    void (*close)(void *user);                                 /* all cases */
     void *user;
 } ranks_work;
 
@@ -122,6 +127,46 @@ static inline void ranks_require(const ranks *r, peal_status status, const char 
     }
 }
 
+/* The next case, or what is left of one that was under way. False: there is none. */
+static inline bool ranks_case(ranks *r, const ranks_work *work)
+{
+    ranks_shared *shared = r->shared;
+    char line[SERVE_LINE], *word[SERVE_WORDS];
+    ranks_barrier(r);
+    if (r->rank == 0 && shared->line[0] == '\0') {
+        shared->idle = 1;
+        shared->job = 0;
+        serve_next(work->cases, &shared->at, shared->line);
+        shared->beat++;
+        shared->idle = 0;
+    }
+    ranks_barrier(r);
+    memcpy(line, shared->line, sizeof(line));
+    const int count = serve_split(line, word);
+    if (count == 0) {
+        return false;
+    }
+    const int jobs = work->open(r, count, word, work->user);
+    if (jobs == 0) {
+        fprintf(stderr, "not a case: %s\n", shared->line);
+        _exit(PEAL_STATUS_USAGE);
+    }
+    for (int job = shared->job; job < jobs; job++) {
+        ranks_barrier(r);
+        if (r->rank == 0) {
+            shared->job = job;
+        }
+        ranks_beat(r);
+        work->run(r, job, work->user);
+    }
+    ranks_barrier(r);
+    if (r->rank == 0) {
+        shared->line[0] = shared->what[0] = '\0';
+        serve_done();
+    }
+    return true;
+}
+
 static inline void ranks_member(ranks *r, const ranks_work *work)
 {
     const peal_bootstrap_callbacks bootstrap = {.size_bytes = sizeof(bootstrap),
@@ -138,15 +183,9 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
     if (peal_session_create(&desc, &r->session) != PEAL_STATUS_OK) {
         _exit(PEAL_STATUS_ENVIRONMENT);
     }
-    for (int job = r->shared->job; job < work->job_count; job++) {
-        ranks_barrier(r);
-        if (r->rank == 0) {
-            r->shared->job = job;
-        }
-        ranks_beat(r);
-        work->run(r, job, work->user);
-        fflush(stdout);
+    while (ranks_case(r, work)) {
     }
+    work->close(work->user);
     ranks_barrier(r);
     peal_session_destroy(r->session);
     _exit(0);
@@ -164,10 +203,10 @@ static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared
         int status;
         const pid_t one = waitpid(-1, &status, WNOHANG);
         if (one == 0) {
-            const struct timespec nap = {0, 2000000};
+            const struct timespec nap = {0, shared->idle ? 20000000 : 2000000};
             nanosleep(&nap, NULL);
         }
-        if (shared->beat != beat) {
+        if (shared->beat != beat || shared->idle) {
             beat = shared->beat;
             since = bench_now_ns();
         }
@@ -222,8 +261,8 @@ static inline int ranks_start(ranks_shared *shared, int size, const ranks_work *
     return ranks_watch(child, size, shared);
 }
 
-/* Does all jobs; a line for each that failed goes to stdout, for the driver. Returns 0 unless the
- * first one cannot even begin or too many fail. */
+/* Does all cases; a line for each job that failed goes to stdout, for the driver. Returns 0 unless
+ * the first one cannot even begin or too many fail. */
 static inline int ranks_run(int size, const ranks_work *work)
 {
     ranks_shared *shared =
@@ -232,7 +271,7 @@ static inline int ranks_run(int size, const ranks_work *work)
         fprintf(stderr, "no memory for %d ranks\n", size);
         return PEAL_STATUS_ENVIRONMENT;
     }
-    for (int failures = 0; shared->job < work->job_count;) {
+    for (int failures = 0;;) {
         shared->what[0] = shared->why[0] = '\0';
         shared->told = 0;
         const int status = ranks_start(shared, size, work);
@@ -240,19 +279,20 @@ static inline int ranks_run(int size, const ranks_work *work)
             return 0;
         }
         if (shared->what[0] == '\0') {
-            return status; /* no session */
+            return status; /* no session, or no case */
         }
         printf("{\"failed\": \"%s\", \"why\": \"%s\"}\n", shared->what,
                shared->why[0] ? shared->why : peal_status_name((peal_status)status));
         fflush(stdout);
         failures += status == PEAL_STATUS_DEADLINE ? RANKS_HANG : 1; /* these cost time */
+        const size_t length = strlen(shared->failed);
+        snprintf(shared->failed + length, sizeof(shared->failed) - length, "%s;", shared->what);
         if (failures >= RANKS_FAILURES) {
             fprintf(stderr, "given up, too many failures, the last one in %s\n", shared->what);
             return status;
         }
         shared->job++;
     }
-    return 0;
 }
 
 #endif

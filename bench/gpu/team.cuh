@@ -1,10 +1,11 @@
 /* Some ranks, one GPU each, as threads of one process or as processes, with a barrier and sums and
- * maxima over the ranks through shared memory: the scaffold of the GPU peers. */
+ * maxima over the ranks through shared memory; how they are asked for cases, and how batches are
+ * timed: the scaffold of the GPU peers. */
 #ifndef PEAL_BENCH_GPU_TEAM_CUH
 #define PEAL_BENCH_GPU_TEAM_CUH
 
-#include "../measure.h"
 #include "gpu.cuh"
+#include "serve.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +17,8 @@ typedef struct team_shared {
     pthread_barrier_t barrier;
     double value[GPU_MAX];
     uint64_t word[GPU_MAX];
-    char id[1024]; /* what a library hands from rank 0 to the others */
+    char id[1024];         /* what a library hands from rank 0 to the others */
+    char line[SERVE_LINE]; /* the case that is asked for */
 } team_shared;
 
 typedef struct team {
@@ -127,15 +129,74 @@ static inline int team_run(int size, bool processes, void (*work)(team *, void *
     return processes ? team_processes(member, size) : team_threads(member, size);
 }
 
-/* The line that the driver reads, with the CPU's time of a repetition and `more` keys. */
-static inline void team_print(const bench_result *r, double cpu_ns, const char *more)
+/* What team_time repeats: `enqueue` puts at least so many repetitions onto the GPU and tells how
+ * many, `finish` waits for them. */
+typedef struct team_work {
+    void *state;
+    long (*enqueue)(void *state, long repetitions);
+    void (*finish)(void *state);
+} team_work;
+
+/* Nanoseconds of a repetition, and those in which the host enqueued it. */
+static inline double team_batch(const team *t, const team_work *work, long repetitions, double *cpu)
 {
-    printf("{\"bench\": \"%s\", \"case\": \"%s\", \"peer\": \"%s\", \"variant\": \"%s\", "
-           "\"kind\": \"%s\", \"ns\": %.1f, \"cpu_ns\": %.1f, "
-           "\"digest\": \"%016llx\", \"verified\": %s%s}\n",
-           r->bench, r->test, r->peer, r->variant, r->kind, bench_median(r->ns, r->batch_count),
-           cpu_ns, (unsigned long long)r->digest, r->verified ? "true" : "false", more);
-    fflush(stdout);
+    team_barrier(t);
+    const double start = bench_now_ns();
+    const double done = (double)work->enqueue(work->state, repetitions);
+    const double enqueued = bench_now_ns();
+    work->finish(work->state);
+    const double ns = team_max(t, (bench_now_ns() - start) / done);
+    *cpu = team_max(t, (enqueued - start) / done);
+    return ns;
+}
+
+/* Times some batches into result->ns, after a short one; returns what the host enqueued in. *length
+ * is how long a batch is, 0 at first; it follows what is measured. */
+static inline double team_time(const team *t, const team_work *work, long *length,
+                               bench_result *result)
+{
+    double cpu[SERVE_BATCHES];
+    const double budget = serve_budget_ns();
+    if (*length == 0) {
+        *length = bench_repetitions(team_batch(t, work, 20, cpu), budget / 4);
+        *length = bench_repetitions(team_batch(t, work, *length, cpu), budget);
+    }
+    team_batch(t, work, *length / 8 + 1, cpu);
+    for (int batch = 0; batch < SERVE_BATCHES; batch++) {
+        result->ns[batch] = team_batch(t, work, *length, &cpu[batch]);
+        result->batch_count = batch + 1;
+    }
+    *length = bench_repetitions(bench_median(result->ns, SERVE_BATCHES), budget);
+    return bench_median(cpu, SERVE_BATCHES);
+}
+
+/* Does the cases that rank 0 is asked for, until there is none. `answer` returns false for words
+ * that are no case. */
+static inline void team_serve(const team *t, char *const *cases,
+                              bool (*answer)(const team *t, int count, char **word, void *user),
+                              void *user)
+{
+    for (int at = 0;;) {
+        char line[SERVE_LINE], *word[SERVE_WORDS];
+        if (t->rank == 0) {
+            serve_next(cases, &at, t->shared->line);
+        }
+        team_barrier(t);
+        memcpy(line, t->shared->line, sizeof(line));
+        const int count = serve_split(line, word);
+        if (count == 0) {
+            return;
+        }
+        if (!answer(t, count, word, user)) {
+            fprintf(stderr, "not a case: %s\n", t->shared->line);
+            fflush(NULL);
+            _exit(2);
+        }
+        team_barrier(t);
+        if (t->rank == 0) {
+            serve_done();
+        }
+    }
 }
 
 #endif

@@ -8,60 +8,51 @@
 #include <libgen.h>
 #include <limits.h>
 
-/* Steps of a start are multiples of this: whole replays of peal's graphs, but for the longest. */
-enum { WAYS_STEPS = 64, WAYS_LONG = 256, WAYS_BATCH = 2048 };
+/* Steps of a start are whole replays of peal's graphs: multiples of this, or of longer graphs. */
+enum { WAYS_STEPS = 64, WAYS_BATCH = 2048 };
+
+/* When a way is measured without being asked for by name. */
+typedef enum way_when { WAY_ALWAYS, WAY_SMALL /* in one small case */, WAY_NAMED } way_when;
 
 typedef struct way {
     const char *name; /* of the variant */
     const char *mode, *lowering;
-    bool rare; /* only with PEAL_BENCH_WAYS=all: has not been the best one anywhere */
+    way_when when;
 } way;
 
 static const way ways[] = {
-    {"graph", "graph", "", false},
-    {"graph, lanes=2", "graph", "lanes=2", false},
-    {"graph, signal=kernel", "graph", "signal=kernel", false},
-    {"graph, engine, memop", "graph", "signal=memop,copy=engine,lanes=2", false},
-    {"stream", "stream", "", false},
-    {"graph, fuse=0", "graph", "fuse=0", true},
-    {"graph, steps=16", "graph", "steps=16", true},
-    {"graph, steps=256", "graph", "steps=256", true},
-    {"graph, signal=memop", "graph", "signal=memop", true},
-    {"graph, engine", "graph", "copy=engine", true},
-    {"graph, signal=kernel, lanes=2", "graph", "signal=kernel,lanes=2", true},
-    {"stream, lanes=2", "stream", "lanes=2", true},
-    {"stream, engine, memop", "stream", "signal=memop,copy=engine,lanes=2", true},
-    {"sync", "sync", "", true},
+    {"graph", "graph", "", WAY_ALWAYS},
+    {"graph, lanes=2", "graph", "lanes=2", WAY_ALWAYS},
+    {"stream", "stream", "", WAY_ALWAYS},
+    {"sync", "sync", "", WAY_ALWAYS},
+    {"graph, steps=256", "graph", "steps=256", WAY_SMALL},
+    {"graph, steps=100", "graph", "steps=100", WAY_SMALL},
+    {"graph, signal=kernel", "graph", "signal=kernel", WAY_SMALL},
+    {"graph, signal=memop", "graph", "signal=memop", WAY_SMALL},
+    {"graph, engine, memop", "graph", "signal=memop,copy=engine,lanes=2", WAY_SMALL},
+    {"graph, fuse=0", "graph", "fuse=0", WAY_NAMED},
+    {"graph, steps=16", "graph", "steps=16", WAY_NAMED},
+    {"graph, engine", "graph", "copy=engine", WAY_NAMED},
+    {"graph, signal=kernel, lanes=2", "graph", "signal=kernel,lanes=2", WAY_NAMED},
+    {"stream, lanes=2", "stream", "lanes=2", WAY_NAMED},
+    {"stream, engine, memop", "stream", "signal=memop,copy=engine,lanes=2", WAY_NAMED},
 };
 
-enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
+enum { WAYS = sizeof(ways) / sizeof(ways[0]), WAYS_GRAPH = 2 };
 
-/* PEAL_BENCH_WAYS: "all", or texts separated by ';', one of which must be in the variant's name. */
-static inline bool ways_wants(const way *w, const char *variant)
+/* PEAL_BENCH_WAYS: "all", or texts separated by ';', one of which must be in the variant's name;
+ * without, what is measured `when`. */
+static inline bool ways_wants(way_when when, bool small, const char *variant)
 {
     const char *text = getenv("PEAL_BENCH_WAYS");
     if (!text || !*text) {
-        return !w->rare;
+        return when == WAY_ALWAYS || (when == WAY_SMALL && small);
     }
     for (size_t length; *text; text += length + (text[length] == ';')) {
         char part[64];
         length = strcspn(text, ";");
         snprintf(part, sizeof(part), "%.*s", (int)length, text);
         if (!strcmp(part, "all") || strstr(variant, part)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* PEAL_BENCH_SKIP: "case|variant;...", what has failed before. */
-static inline bool ways_skips(const char *test, const char *variant)
-{
-    const char *text = getenv("PEAL_BENCH_SKIP");
-    char name[160];
-    const size_t length = (size_t)snprintf(name, sizeof(name), "%s|%s", test, variant);
-    for (const char *at = text; at && (at = strstr(at, name)); at += length) {
-        if ((at == text || at[-1] == ';') && (at[length] == ';' || at[length] == '\0')) {
             return true;
         }
     }
@@ -132,6 +123,20 @@ static inline void ways_close(const ranks *r, peal_plan *plan)
     ranks_beat(r);
 }
 
+/* PEAL_BENCH_COMPILE: nothing runs and nothing is measured; kernels get into the cache. Programs
+ * that only compile may share GPUs: none of them waits there. */
+static inline bool ways_only_compiles(void)
+{
+    return getenv("PEAL_BENCH_COMPILE") != NULL;
+}
+
+/* Takes the graph. */
+static inline void ways_compile(const ranks *r, peal_graph *graph, const way *w)
+{
+    peal_plan_destroy(ways_plan(r, graph, w, NULL));
+    peal_graph_destroy(graph);
+}
+
 /* Runs so many steps from the start, then `finish`; what it prints is in *row on rank 0. */
 static inline void ways_run(const ranks *r, peal_graph *graph, const way *w, long steps,
                             way_row *row)
@@ -141,13 +146,32 @@ static inline void ways_run(const ranks *r, peal_graph *graph, const way *w, lon
     ways_close(r, plan);
 }
 
-/* Steps of a batch: 2048, but not longer than PEAL_BENCH_BATCH_MS, 20 by default: a start costs
- * some 50 us, which count. */
-static inline long ways_batch(double ns, long chunk)
+/* What is kept of a variant between rounds. */
+typedef struct way_kept {
+    bool open, left_out;
+    peal_graph *graph;
+    peal_plan *plan;
+    long steps; /* of a batch */
+    bool verified;
+    uint64_t digest;
+} way_kept;
+
+static inline void ways_forget(way_kept *kept)
 {
-    const double budget_ns = getenv("PEAL_BENCH_BATCH_MS") ? bench_budget_ns() : 20e6;
-    const long steps = 1 + bench_repetitions(ns, budget_ns);
-    return ((steps < WAYS_BATCH ? steps : WAYS_BATCH) + chunk - 1) / chunk * chunk;
+    peal_plan_destroy(kept->plan);
+    if (kept->plan) {
+        peal_graph_destroy(kept->graph);
+    }
+}
+
+/* PEAL_BENCH_FRESH: plans are made anew in every round. */
+static inline void ways_let_go(const ranks *r, way_kept *kept)
+{
+    if (getenv("PEAL_BENCH_FRESH")) {
+        ways_close(r, kept->plan);
+        peal_graph_destroy(kept->graph);
+        kept->plan = NULL;
+    }
 }
 
 static inline double ways_cpu_seconds(const peal_plan *plan)
@@ -157,60 +181,64 @@ static inline double ways_cpu_seconds(const peal_plan *plan)
     return statistics.cpu_seconds;
 }
 
-/* Times batches of steps and fills result->ns; returns the CPU's nanoseconds a step. */
-static inline double ways_time(const ranks *r, peal_graph *graph, const way *w,
-                               bench_result *result)
+/* Nanoseconds of a step, and those of the CPU. */
+static inline double ways_batch(const ranks *r, peal_plan *plan, long steps, double *cpu)
 {
-    double cpu_ns[BENCH_BATCHES];
-    const long chunk = strstr(w->lowering, "steps=256") ? WAYS_LONG : WAYS_STEPS;
-    long steps = chunk;
-    peal_plan *plan = ways_plan(r, graph, w, NULL);
-    for (int batch = -2; batch < BENCH_BATCHES; batch++) {
-        const double before = ways_cpu_seconds(plan);
-        ranks_barrier(r);
-        const double start = bench_now_ns();
-        ways_steps(r, plan, steps);
-        const double ns = ranks_max(r, (bench_now_ns() - start) / (double)steps);
-        const double cpu = ranks_max(r, (ways_cpu_seconds(plan) - before) * 1e9 / (double)steps);
-        if (batch < 0) { /* warm-up, and how long a batch must be */
-            steps = ways_batch(ns, chunk);
-            continue;
-        }
-        result->ns[batch] = ns;
-        cpu_ns[batch] = cpu;
+    const double before = ways_cpu_seconds(plan);
+    ranks_barrier(r);
+    const double start = bench_now_ns();
+    ways_steps(r, plan, steps);
+    const double ns = ranks_max(r, (bench_now_ns() - start) / (double)steps);
+    *cpu = ranks_max(r, (ways_cpu_seconds(plan) - before) * 1e9 / (double)steps);
+    return ns;
+}
+
+/* How many steps such a batch has, when one takes so long. */
+static inline long ways_length(double ns, long chunk)
+{
+    const long steps = bench_repetitions(ns, serve_budget_ns());
+    return ((steps < WAYS_BATCH ? steps : WAYS_BATCH) + chunk - 1) / chunk * chunk;
+}
+
+/* Times batches of steps, after a short one, and fills result->ns; returns the CPU's nanoseconds a
+ * step. */
+static inline double ways_time(const ranks *r, const way *w, way_kept *kept, bench_result *result)
+{
+    double cpu_ns[SERVE_BATCHES];
+    const char *text = strstr(w->lowering, "steps=");
+    const long graph = text ? atol(text + 6) : 0, chunk = graph > WAYS_STEPS ? graph : WAYS_STEPS;
+    for (int i = 0; i < 2 && kept->steps == 0; i++) { /* the first one is setup, too */
+        const double ns = ways_batch(r, kept->plan, chunk, cpu_ns);
+        kept->steps = i == 1 ? ways_length(ns, chunk) : 0;
+    }
+    ways_batch(r, kept->plan, chunk, cpu_ns);
+    for (int batch = 0; batch < SERVE_BATCHES; batch++) {
+        result->ns[batch] = ways_batch(r, kept->plan, kept->steps, &cpu_ns[batch]);
         result->batch_count = batch + 1;
     }
-    ways_close(r, plan);
-    return bench_median(cpu_ns, BENCH_BATCHES);
+    kept->steps = ways_length(bench_median(result->ns, SERVE_BATCHES), chunk);
+    return bench_median(cpu_ns, SERVE_BATCHES);
 }
 
-/* The line that the driver reads, on rank 0. */
-static inline void ways_print(const ranks *r, const bench_result *result, double cpu_ns)
+/* Begins a variant of a case. True: it must be set up and checked. */
+static inline bool ways_begin(const ranks *r, way_kept *kept, const char *test, const char *variant)
 {
-    if (r->rank != 0) {
-        return;
-    }
-    printf("{\"bench\": \"%s\", \"case\": \"%s\", \"peer\": \"%s\", \"variant\": \"%s\", "
-           "\"kind\": \"%s\", \"ns\": %.1f, \"cpu_ns\": %.1f, "
-           "\"digest\": \"%016llx\", \"verified\": %s}\n",
-           result->bench, result->test, result->peer, result->variant, result->kind,
-           bench_median(result->ns, result->batch_count), cpu_ns,
-           (unsigned long long)result->digest, result->verified ? "true" : "false");
-    fflush(stdout);
-}
-
-/* Remembers what is under way, for the line about a failure. False: it is not wanted. */
-static inline bool ways_begin(const ranks *r, bool wanted, const char *test, const char *variant)
-{
-    if (!wanted || ways_skips(test, variant)) {
+    ranks_barrier(r);
+    kept->left_out = kept->left_out || serve_skips(test, variant) ||
+                     serve_lists(r->shared->failed, test, variant);
+    if (kept->left_out) {
         return false;
     }
-    ranks_barrier(r);
     if (r->rank == 0) {
         snprintf(r->shared->what, sizeof(r->shared->what), "%s|%s", test, variant);
     }
+    const bool first = !kept->open;
+    kept->open = true;
+    if (first && r->rank == 0) {
+        serve_trying(test, variant);
+    }
     ranks_barrier(r);
-    return true;
+    return first;
 }
 
 #endif

@@ -1,40 +1,55 @@
 /* The GPU halo benchmark on CUDA's own copies: one process and one thread for all GPUs, one copy a
  * neighbour by the copy engines, events between the GPUs; enqueued on streams, and captured in one
- * graph of some rounds. Buffers for packed data are double, so that a copy waits for its sender
- * alone: whoever packs round k has unpacked the peer's data of round k - 1, and the peer packed
- * these after it had unpacked round k - 2.
+ * graph of some rounds. Copies are cudaMemcpyPeerAsync; where a capture refuses these (driver 580
+ * does), the graph has cudaMemcpyAsync between the same addresses, and its row says so. Buffers for
+ * packed data are double, so that a copy waits for its sender alone: whoever packs round k has
+ * unpacked the peer's data of round k - 1, and the peer packed these after it had unpacked round
+ * k - 2.
  *
- * usage: gpu_halo_memcpy GPUS CASE..., a case being "ring BYTES INTERIOR_US" or "box POINTS" */
-#include "../gpu/halo.cuh"
-
-enum { ROUNDS = 20 }; /* of a graph; even: buffers alternate */
+ * usage: gpu_halo_memcpy GPUS [CASE...], a case being "ring BYTES INTERIOR_US" or "box POINTS" */
+#include "../gpu/halo_measure.cuh"
 
 typedef struct part {
     halo_rank r;
-    cudaStream_t stream, side, copies[GPU_MAX];
-    cudaEvent_t fork, join, packed, landed[GPU_MAX]; /* landed: of what this rank sends */
     double *out[2], *in[2];
     long landing[HALO_PIECES]; /* of a piece in the peer's field */
 } part;
 
-typedef struct job {
+/* Of a GPU, for all cases. */
+typedef struct gpu_lanes {
+    cudaStream_t stream, side, copies[GPU_MAX];
+    cudaEvent_t fork, join, packed, landed[GPU_MAX]; /* landed: of what this rank sends */
+} gpu_lanes;
+
+typedef struct lanes {
     int gpus;
+    gpu_lanes of[GPU_MAX];
+    cudaEvent_t begin;
+    bool plain_copies; /* cudaMemcpyAsync in captures */
+} lanes;
+
+typedef struct job {
+    halo_stage stage; /* first */
+    lanes *on;
     part part[GPU_MAX];
-    bool exchanges, own_streams; /* copies on streams of their own, or after the packing */
-    cudaGraphExec_t graph;
-    cudaEvent_t begin, end;
+    bool capturing, own_streams; /* copies on streams of their own, or after the packing */
     long round;
 } job;
 
 static void enqueue_copy(job *j, int rank, int peer, double *to, const double *from, long points)
 {
-    part *p = &j->part[rank];
-    cudaStream_t stream = j->own_streams ? p->copies[peer] : p->stream;
+    gpu_lanes *l = &j->on->of[rank];
+    cudaStream_t stream = j->own_streams ? l->copies[peer] : l->stream;
+    const size_t bytes = (size_t)points * sizeof(double);
     if (j->own_streams) {
-        GPU(cudaStreamWaitEvent(stream, p->packed, 0));
+        GPU(cudaStreamWaitEvent(stream, l->packed, 0));
     }
-    GPU(cudaMemcpyPeerAsync(to, peer, from, rank, (size_t)points * sizeof(double), stream));
-    GPU(cudaEventRecord(p->landed[peer], stream));
+    if (j->capturing && j->on->plain_copies) {
+        GPU(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    } else {
+        GPU(cudaMemcpyPeerAsync(to, peer, from, rank, bytes, stream));
+    }
+    GPU(cudaEventRecord(l->landed[peer], stream));
 }
 
 /* Where a message of `rank` begins in the peer's packed buffer. */
@@ -51,8 +66,8 @@ static long landing(const job *j, int rank, int peer)
 
 static void enqueue_copies(job *j, int rank, int parity)
 {
-    part *p = &j->part[rank];
-    GPU(cudaEventRecord(p->packed, p->stream));
+    const part *p = &j->part[rank];
+    GPU(cudaEventRecord(j->on->of[rank].packed, j->on->of[rank].stream));
     if (p->r.problem.alone) {
         for (int k = 0; k < p->r.out.pieces.count; k++) {
             const halo_piece *piece = &p->r.out.pieces.piece[k];
@@ -71,116 +86,103 @@ static void enqueue_copies(job *j, int rank, int parity)
 /* Rank `rank` packs, and its copies follow. */
 static void enqueue_sends(job *j, int rank, int parity)
 {
-    part *p = &j->part[rank];
+    const part *p = &j->part[rank];
+    const gpu_lanes *l = &j->on->of[rank];
     GPU(cudaSetDevice(rank));
     if (p->r.problem.interior_us > 0) {
-        GPU(cudaEventRecord(p->fork, p->stream));
-        GPU(cudaStreamWaitEvent(p->side, p->fork, 0));
-        halo_interior(&p->r.problem, p->side);
-        GPU(cudaEventRecord(p->join, p->side));
+        GPU(cudaEventRecord(l->fork, l->stream));
+        GPU(cudaStreamWaitEvent(l->side, l->fork, 0));
+        halo_interior(&p->r.problem, l->side);
+        GPU(cudaEventRecord(l->join, l->side));
     }
     if (!p->r.problem.alone) {
-        halo_pack(&p->r, p->out[parity], p->stream);
+        halo_pack(&p->r, p->out[parity], l->stream);
     }
-    if (j->exchanges) {
-        enqueue_copies(j, rank, parity);
-    }
+    enqueue_copies(j, rank, parity);
 }
 
 static void enqueue_unpack(job *j, int rank, int parity)
 {
-    part *p = &j->part[rank];
+    const part *p = &j->part[rank];
+    const gpu_lanes *l = &j->on->of[rank];
     GPU(cudaSetDevice(rank));
-    for (int i = 0; i < p->r.in.message_count && j->exchanges; i++) {
-        GPU(cudaStreamWaitEvent(p->stream, j->part[p->r.in.message[i].peer].landed[rank], 0));
+    for (int i = 0; i < p->r.in.message_count; i++) {
+        GPU(cudaStreamWaitEvent(l->stream, j->on->of[p->r.in.message[i].peer].landed[rank], 0));
     }
     if (!p->r.problem.alone) {
-        halo_unpack(&p->r, p->in[parity], p->stream);
+        halo_unpack(&p->r, p->in[parity], l->stream);
     } else if (j->own_streams) { /* what was sent from the field may change again */
         for (int k = 0; k < p->r.out.pieces.count; k++) {
-            GPU(cudaStreamWaitEvent(p->stream, p->landed[p->r.out.pieces.piece[k].peer], 0));
+            GPU(cudaStreamWaitEvent(l->stream, l->landed[p->r.out.pieces.piece[k].peer], 0));
         }
     }
-    halo_advance(&p->r, p->stream);
+    halo_advance(&p->r, l->stream);
     if (p->r.problem.interior_us > 0) {
-        GPU(cudaStreamWaitEvent(p->stream, p->join, 0));
+        GPU(cudaStreamWaitEvent(l->stream, l->join, 0));
     }
 }
 
-static void enqueue_round(job *j)
+/* Two ways with copies after the packing, two with copies apart. */
+static void one_round(halo_stage *stage, int way)
 {
+    job *j = (job *)stage;
     const int parity = (int)(j->round++ % 2);
-    for (int rank = 0; rank < j->gpus; rank++) {
+    j->own_streams = way >= 2;
+    for (int rank = 0; rank < j->on->gpus; rank++) {
         enqueue_sends(j, rank, parity);
     }
-    for (int rank = 0; rank < j->gpus; rank++) {
+    for (int rank = 0; rank < j->on->gpus; rank++) {
         enqueue_unpack(j, rank, parity);
     }
-}
-
-static long on_streams(void *state, long rounds)
-{
-    for (long i = 0; i < rounds; i++) {
-        enqueue_round((job *)state);
-    }
-    return rounds;
-}
-
-static long in_graph(void *state, long rounds)
-{
-    job *j = (job *)state;
-    const long launches = (rounds + ROUNDS - 1) / ROUNDS;
     GPU(cudaSetDevice(0));
-    for (long i = 0; i < launches; i++) {
-        GPU(cudaGraphLaunch(j->graph, j->part[0].stream));
-    }
-    return launches * ROUNDS;
 }
 
 /* Copy streams are joined into `stream` by the peer's unpacking, in every round. */
-static void finish(void *state)
+static void finish(halo_stage *stage)
 {
-    job *j = (job *)state;
-    for (int rank = 0; rank < j->gpus; rank++) {
+    const job *j = (const job *)stage;
+    for (int rank = 0; rank < j->on->gpus; rank++) {
         GPU(cudaSetDevice(rank));
-        GPU(cudaStreamSynchronize(j->part[rank].stream));
+        GPU(cudaStreamSynchronize(j->on->of[rank].stream));
     }
     GPU(cudaSetDevice(0));
 }
 
-static void prepare_streams(void *state, bool advances)
+static void advance(halo_stage *stage, bool advances)
 {
-    job *j = (job *)state;
-    for (int rank = 0; rank < j->gpus; rank++) {
+    job *j = (job *)stage;
+    for (int rank = 0; rank < j->on->gpus; rank++) {
         j->part[rank].r.advances = advances;
     }
 }
 
-static void prepare_graph(void *state, bool advances)
+static cudaGraphExec_t record(halo_stage *stage, int way)
 {
-    job *j = (job *)state;
+    job *j = (job *)stage;
+    lanes *on = j->on;
     cudaGraph_t graph;
-    prepare_streams(j, advances);
-    if (j->graph) {
-        GPU(cudaGraphExecDestroy(j->graph));
-    }
-    GPU(cudaSetDevice(0));
-    GPU(cudaStreamBeginCapture(j->part[0].stream, cudaStreamCaptureModeRelaxed));
-    GPU(cudaEventRecord(j->begin, j->part[0].stream));
-    for (int rank = 1; rank < j->gpus; rank++) {
-        GPU(cudaStreamWaitEvent(j->part[rank].stream, j->begin, 0));
+    cudaGraphExec_t replay;
+    GPU(cudaStreamBeginCapture(stage->stream, cudaStreamCaptureModeRelaxed));
+    GPU(cudaEventRecord(on->begin, stage->stream));
+    for (int rank = 1; rank < on->gpus; rank++) {
+        GPU(cudaStreamWaitEvent(on->of[rank].stream, on->begin, 0));
     }
     j->round = 0;
-    on_streams(j, ROUNDS);
-    for (int rank = 1; rank < j->gpus; rank++) {
+    j->capturing = true;
+    for (int i = 0; i < HALO_ROUNDS; i++) {
+        one_round(stage, way);
+    }
+    j->capturing = false;
+    for (int rank = 1; rank < on->gpus; rank++) {
         GPU(cudaSetDevice(rank));
-        GPU(cudaEventRecord(j->part[rank].fork, j->part[rank].stream));
-        GPU(cudaStreamWaitEvent(j->part[0].stream, j->part[rank].fork, 0));
+        GPU(cudaEventRecord(on->of[rank].fork, on->of[rank].stream));
+        GPU(cudaStreamWaitEvent(stage->stream, on->of[rank].fork, 0));
     }
     GPU(cudaSetDevice(0));
-    GPU(cudaStreamEndCapture(j->part[0].stream, &graph));
-    GPU(cudaGraphInstantiate(&j->graph, graph, 0));
+    GPU(cudaStreamEndCapture(stage->stream, &graph));
+    GPU(cudaGraphInstantiate(&replay, graph, 0));
     GPU(cudaGraphDestroy(graph));
+    return replay;
 }
 
 static void open_part(job *j, int rank, const halo_problem *problem)
@@ -198,124 +200,123 @@ static void open_part(job *j, int rank, const halo_problem *problem)
     }
 }
 
-static void close_part(part *p, int rank)
+static halo_stage *open_case(const team *t, const halo_problem *problem, void *user)
 {
-    GPU(cudaSetDevice(rank));
-    GPU(cudaFree(p->r.field));
-    for (int i = 0; i < 2; i++) {
-        GPU(cudaFree(p->out[i]));
-        GPU(cudaFree(p->in[i]));
+    job *j = (job *)calloc(1, sizeof(*j));
+    (void)t;
+    if (!j) {
+        _Exit(GPU_EXIT);
     }
-}
-
-/* Fills, runs and checks all parts; then times, as halo_measure does for one rank a thread. */
-static void measure(job *j, const halo_way *way)
-{
-    bench_result result = {
-        "gpu_halo", j->part[0].r.problem.name, "memcpy", way->name, way->kind, 0, {0}, true, 0};
-    double cpu_ns[BENCH_BATCHES];
-    long rounds = 100;
-    way->prepare(j, true);
-    for (uint64_t salt = 1; salt <= HALO_SALTS && j->exchanges; salt++) {
-        for (int rank = 0; rank < j->gpus; rank++) {
-            GPU(cudaSetDevice(rank));
-            halo_start(&j->part[rank].r, salt);
-        }
-        const long done = way->enqueue(j, (long)salt);
-        way->finish(j);
-        for (int rank = 0; rank < j->gpus; rank++) {
-            GPU(cudaSetDevice(rank));
-            result.verified = halo_wrong(&j->part[rank].r, salt, done) == 0 && result.verified;
-        }
-    }
-    way->prepare(j, false);
-    for (int batch = -2; batch < BENCH_BATCHES; batch++) {
-        const double start = bench_now_ns();
-        const long done = way->enqueue(j, rounds);
-        const double enqueued = bench_now_ns();
-        way->finish(j);
-        const double ns = (bench_now_ns() - start) / (double)done;
-        if (batch < 0) {
-            rounds = bench_repetitions(ns, bench_budget_ns());
-            continue;
-        }
-        result.ns[batch] = ns;
-        cpu_ns[batch] = (enqueued - start) / (double)done;
-        result.batch_count = batch + 1;
-    }
-    team_print(&result, bench_median(cpu_ns, BENCH_BATCHES), "");
-}
-
-static const halo_way ways[][2] = {
-    {{"streams", "peer", prepare_streams, on_streams, finish},
-     {"graph", "peer", prepare_graph, in_graph, finish}},
-    {{"streams, copies apart", "peer", prepare_streams, on_streams, finish},
-     {"graph, copies apart", "peer", prepare_graph, in_graph, finish}},
-    {{"streams, no exchange", "floor", prepare_streams, on_streams, finish},
-     {"graph, no exchange", "floor", prepare_graph, in_graph, finish}},
-};
-
-static void run_case(job *j, const halo_problem *problem)
-{
-    for (int rank = 0; rank < j->gpus; rank++) {
+    j->on = (lanes *)user;
+    j->stage.stream = j->on->of[0].stream;
+    for (int rank = 0; rank < j->on->gpus; rank++) {
         open_part(j, rank, problem);
     }
-    for (int kind = 0; kind < (problem->alone ? 2 : 3); kind++) {
-        j->exchanges = kind < 2;
-        j->own_streams = kind == 1;
-        on_streams(j, 2);
-        finish(j);
-        measure(j, &ways[kind][0]);
-        measure(j, &ways[kind][1]);
-        GPU(cudaGraphExecDestroy(j->graph));
-        j->graph = NULL;
-    }
-    for (int rank = 0; rank < j->gpus; rank++) {
-        close_part(&j->part[rank], rank);
-    }
+    GPU(cudaSetDevice(0));
+    one_round(&j->stage, 0);
+    one_round(&j->stage, 2);
+    finish(&j->stage);
+    return &j->stage;
 }
 
-static void open_streams(job *j, int rank)
+static void fill(halo_stage *stage, uint64_t salt)
 {
-    part *p = &j->part[rank];
+    const job *j = (const job *)stage;
+    for (int rank = 0; rank < j->on->gpus; rank++) {
+        GPU(cudaSetDevice(rank));
+        halo_start(&j->part[rank].r, salt);
+    }
+    GPU(cudaSetDevice(0));
+}
+
+static uint64_t wrong(halo_stage *stage, uint64_t salt, long rounds)
+{
+    const job *j = (const job *)stage;
+    uint64_t sum = 0;
+    for (int rank = 0; rank < j->on->gpus; rank++) {
+        GPU(cudaSetDevice(rank));
+        sum += halo_wrong(&j->part[rank].r, salt, rounds);
+    }
+    GPU(cudaSetDevice(0));
+    return sum;
+}
+
+static void open_lanes(lanes *on, int rank)
+{
+    gpu_lanes *l = &on->of[rank];
     GPU(cudaSetDevice(rank));
-    for (int peer = 0; peer < j->gpus; peer++) {
+    for (int peer = 0; peer < on->gpus; peer++) {
         if (peer != rank) {
             GPU(cudaDeviceEnablePeerAccess(peer, 0));
         }
-        GPU(cudaStreamCreateWithFlags(&p->copies[peer], cudaStreamNonBlocking));
-        GPU(cudaEventCreateWithFlags(&p->landed[peer], cudaEventDisableTiming));
+        GPU(cudaStreamCreateWithFlags(&l->copies[peer], cudaStreamNonBlocking));
+        GPU(cudaEventCreateWithFlags(&l->landed[peer], cudaEventDisableTiming));
     }
-    GPU(cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking));
-    GPU(cudaStreamCreateWithFlags(&p->side, cudaStreamNonBlocking));
-    GPU(cudaEventCreateWithFlags(&p->fork, cudaEventDisableTiming));
-    GPU(cudaEventCreateWithFlags(&p->join, cudaEventDisableTiming));
-    GPU(cudaEventCreateWithFlags(&p->packed, cudaEventDisableTiming));
+    GPU(cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking));
+    GPU(cudaStreamCreateWithFlags(&l->side, cudaStreamNonBlocking));
+    GPU(cudaEventCreateWithFlags(&l->fork, cudaEventDisableTiming));
+    GPU(cudaEventCreateWithFlags(&l->join, cudaEventDisableTiming));
+    GPU(cudaEventCreateWithFlags(&l->packed, cudaEventDisableTiming));
+}
+
+/* Whether a capture takes cudaMemcpyPeerAsync. What fails here must leave nothing behind. */
+static bool captures_peer_copies(const lanes *on)
+{
+    const int peer = on->gpus > 1 ? 1 : 0;
+    cudaStream_t stream = on->of[0].stream;
+    cudaGraph_t graph = NULL;
+    void *here, *there;
+    GPU(cudaSetDevice(peer));
+    GPU(cudaMalloc(&there, sizeof(double)));
+    GPU(cudaSetDevice(0));
+    GPU(cudaMalloc(&here, sizeof(double)));
+    GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    cudaError_t error = cudaMemcpyPeerAsync(there, peer, here, 0, sizeof(double), stream);
+    const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+    error = error ? error : ended;
+    if (graph) {
+        cudaGraphDestroy(graph);
+    }
+    cudaGetLastError();
+    GPU(cudaFree(here));
+    GPU(cudaFree(there));
+    if (error) {
+        fprintf(stderr, "cudaMemcpyPeerAsync in a capture: %s\n", cudaGetErrorString(error));
+    }
+    return !error;
+}
+
+static void work(team *t, void *argument)
+{
+    static lanes on;
+    static halo_way ways[] = {{"streams", false},
+                              {"graph", true},
+                              {"streams, copies apart", false},
+                              {"graph, copies apart", true}};
+    char **words = (char **)argument;
+    on.gpus = atoi(words[1]);
+    for (int rank = 0; rank < on.gpus; rank++) {
+        open_lanes(&on, rank);
+    }
+    GPU(cudaSetDevice(0));
+    GPU(cudaEventCreateWithFlags(&on.begin, cudaEventDisableTiming));
+    on.plain_copies = !captures_peer_copies(&on);
+    if (on.plain_copies) {
+        ways[1].name = "graph, MemcpyAsync";
+        ways[3].name = "graph, MemcpyAsync apart";
+    }
+    const halo_peer peer = {"memcpy", ways,      sizeof(ways) / sizeof(ways[0]),
+                            on.gpus,  &on,       open_case,
+                            advance,  one_round, record,
+                            finish,   fill,      wrong};
+    halo_serve(t, &peer, words + 2);
 }
 
 int main(int argc, char **argv)
 {
-    static job j;
-    if (argc < 4 || atoi(argv[1]) < 1 || atoi(argv[1]) > GPU_MAX) {
-        fprintf(stderr, "usage: %s GPUS CASE..., e.g. 2 ring 4096 20 box 64\n", argv[0]);
+    if (argc < 2 || atoi(argv[1]) < 1 || atoi(argv[1]) > GPU_MAX) {
+        fprintf(stderr, "usage: %s GPUS [CASE...], e.g. 2 \"ring 4096 20\" \"box 64\"\n", argv[0]);
         return 2;
     }
-    j.gpus = atoi(argv[1]);
-    bench_pin(0);
-    for (int rank = 0; rank < j.gpus; rank++) {
-        open_streams(&j, rank);
-    }
-    GPU(cudaSetDevice(0));
-    GPU(cudaEventCreateWithFlags(&j.begin, cudaEventDisableTiming));
-    for (int i = 2; i < argc;) {
-        halo_problem problem;
-        int taken = halo_parse(argc - i, argv + i, j.gpus, &problem);
-        if (!taken) {
-            fprintf(stderr, "not a case: %s\n", argv[i]);
-            return 2;
-        }
-        run_case(&j, &problem);
-        i += taken;
-    }
-    return 0;
+    return team_run(1, false, work, argv);
 }

@@ -4,39 +4,41 @@
  * communicator of its own on a stream of its own beside the next steps (apart). On one GPU there is
  * nothing to send: the sweep stores its border rows into its own halo.
  *
- * usage: gpu_jacobi_nccl GPUS N... (each N a power of two, at least 256) */
-#include "../gpu/jacobi.cuh"
+ * usage: gpu_jacobi_nccl GPUS [N...] (each N a power of two, at least 256) */
+#include "../gpu/jacobi_measure.cuh"
 #include "gpu_nccl.cuh"
 
-typedef struct job {
-    jacobi_part p;
-    jacobi_shape shape[2]; /* without and with norm */
+/* Of one rank, for all sizes. */
+typedef struct member {
     int rank, size;
     ncclComm_t comm, norms;
     cudaStream_t stream, side, sums;
     cudaEvent_t fork, join, summed;
-    bool norm, overlap, apart;
-    cudaGraphExec_t graph;
+} member;
+
+typedef struct job {
+    jacobi_stage stage; /* first */
+    const member *m;
 } job;
 
 typedef struct arguments {
-    int count;
-    char **words;
+    char **cases;
     ncclUniqueId id[2];
 } arguments;
 
 /* Between two ranks both rows go the same way: what they send first is received first. */
-static void exchange(job *j, int target)
+static void exchange(const job *j, int target)
 {
-    const jacobi_part *p = &j->p;
-    const int up = (j->rank + j->size - 1) % j->size, down = (j->rank + 1) % j->size;
+    const jacobi_part *p = &j->stage.p;
+    const member *m = j->m;
+    const int up = (m->rank + m->size - 1) % m->size, down = (m->rank + 1) % m->size;
     const size_t n = (size_t)p->n;
     float *a = p->a[target];
     NCCL(ncclGroupStart());
-    NCCL(ncclSend(a + n, n, ncclFloat, up, j->comm, j->stream));
-    NCCL(ncclSend(a + (size_t)p->rows * n, n, ncclFloat, down, j->comm, j->stream));
-    NCCL(ncclRecv(a + (size_t)(p->rows + 1) * n, n, ncclFloat, down, j->comm, j->stream));
-    NCCL(ncclRecv(a, n, ncclFloat, up, j->comm, j->stream));
+    NCCL(ncclSend(a + n, n, ncclFloat, up, m->comm, m->stream));
+    NCCL(ncclSend(a + (size_t)p->rows * n, n, ncclFloat, down, m->comm, m->stream));
+    NCCL(ncclRecv(a + (size_t)(p->rows + 1) * n, n, ncclFloat, down, m->comm, m->stream));
+    NCCL(ncclRecv(a, n, ncclFloat, up, m->comm, m->stream));
     NCCL(ncclGroupEnd());
 }
 
@@ -47,178 +49,127 @@ static void after(cudaStream_t waits, cudaEvent_t event, cudaStream_t for_stream
 }
 
 /* The sum over the ranks of what a step changed. */
-static void reduce(job *j, double *sum)
+static void reduce(const member *m, bool apart, double *sum)
 {
-    if (j->size == 1) {
+    if (m->size == 1) {
         return;
     }
-    if (j->apart) {
-        after(j->sums, j->summed, j->stream);
+    if (apart) {
+        after(m->sums, m->summed, m->stream);
     }
-    NCCL(ncclAllReduce(sum, sum, 1, ncclDouble, ncclSum, j->apart ? j->norms : j->comm,
-                       j->apart ? j->sums : j->stream));
+    NCCL(ncclAllReduce(sum, sum, 1, ncclDouble, ncclSum, apart ? m->norms : m->comm,
+                       apart ? m->sums : m->stream));
 }
 
-static void step_whole(job *j, int from, double *sum)
+static void step_whole(const job *j, int from, double *sum)
 {
-    const jacobi_shape *shape = &j->shape[sum != NULL];
-    jacobi_sweep s = jacobi_rows(&j->p, shape, from, 1, j->p.rows + 1, sum);
-    if (j->size == 1) {
-        s.above = s.an + (j->p.rows + 1) * j->p.n;
+    const jacobi_part *p = &j->stage.p;
+    const jacobi_shape *shape = &j->stage.shape[sum != NULL];
+    jacobi_sweep s = jacobi_rows(p, shape, from, 1, p->rows + 1, sum);
+    if (j->m->size == 1) {
+        s.above = s.an + (p->rows + 1) * p->n;
         s.below = s.an;
     }
-    jacobi_relax(&s, shape, j->stream);
-    if (j->size > 1) {
+    jacobi_relax(&s, shape, j->m->stream);
+    if (j->m->size > 1) {
         exchange(j, 1 - from);
     }
 }
 
-static void step_overlapped(job *j, int from, double *sum)
+static void step_overlapped(const job *j, int from, double *sum)
 {
-    const jacobi_shape *shape = &j->shape[sum != NULL];
-    after(j->side, j->fork, j->stream);
-    jacobi_relax_border(&j->p, from, sum, j->stream);
+    const jacobi_part *p = &j->stage.p;
+    const jacobi_shape *shape = &j->stage.shape[sum != NULL];
+    after(j->m->side, j->m->fork, j->m->stream);
+    jacobi_relax_border(p, from, sum, j->m->stream);
     exchange(j, 1 - from);
-    if (j->p.rows > 2) {
-        jacobi_sweep s = jacobi_rows(&j->p, shape, from, 2, j->p.rows, sum);
-        jacobi_relax(&s, shape, j->side);
+    if (p->rows > 2) {
+        jacobi_sweep s = jacobi_rows(p, shape, from, 2, p->rows, sum);
+        jacobi_relax(&s, shape, j->m->side);
     }
-    after(j->stream, j->join, j->side);
+    after(j->m->stream, j->m->join, j->m->side);
 }
 
-/* A chunk of steps from a[0]. */
-static void enqueue_chunk(job *j)
+static void chunk(jacobi_stage *stage, const jacobi_setting *setting)
 {
-    if (j->norm) {
-        GPU(cudaMemsetAsync(j->p.sum, 0, JACOBI_CHUNK * sizeof(double), j->stream));
+    const job *j = (const job *)stage;
+    if (setting->norm) {
+        GPU(cudaMemsetAsync(stage->p.sum, 0, JACOBI_CHUNK * sizeof(double), stage->stream));
     }
     for (int step = 0; step < JACOBI_CHUNK; step++) {
-        double *sum = j->norm ? j->p.sum + step : NULL;
-        if (j->overlap) {
+        double *sum = setting->norm ? stage->p.sum + step : NULL;
+        if (setting->second) {
             step_overlapped(j, step % 2, sum);
         } else {
             step_whole(j, step % 2, sum);
         }
         if (sum) {
-            reduce(j, sum);
+            reduce(j->m, setting->apart, sum);
         }
     }
-    if (j->norm && j->apart) {
-        after(j->stream, j->summed, j->sums);
+    if (setting->norm && setting->apart) {
+        after(j->m->stream, j->m->summed, j->m->sums);
     }
 }
 
-static void on_streams(void *state, long chunks)
+static jacobi_stage *open_case(const team *t, const jacobi_part *p, void *user)
 {
-    for (long i = 0; i < chunks; i++) {
-        enqueue_chunk((job *)state);
+    job *j = (job *)calloc(1, sizeof(*j));
+    (void)t;
+    if (!j) {
+        _Exit(GPU_EXIT);
     }
-}
-
-static void in_graph(void *state, long chunks)
-{
-    job *j = (job *)state;
-    for (long i = 0; i < chunks; i++) {
-        GPU(cudaGraphLaunch(j->graph, j->stream));
-    }
-}
-
-static void finish(void *state)
-{
-    GPU(cudaStreamSynchronize(((job *)state)->stream));
-}
-
-/* One setting on streams and in a graph. */
-static void measure(const team *t, job *j, const char *name, const jacobi_truth *truth)
-{
-    char label[2][64];
-    cudaGraph_t graph;
-    snprintf(label[0], sizeof(label[0]), "%s, streams", name);
-    snprintf(label[1], sizeof(label[1]), "%s, graph", name);
-    const jacobi_way streams = {label[0], j->norm, on_streams, finish};
-    const jacobi_way replay = {label[1], j->norm, in_graph, finish};
-    jacobi_measure(t, &j->p, &streams, "nccl", j, truth);
-    team_barrier(t);
-    GPU(cudaStreamBeginCapture(j->stream, cudaStreamCaptureModeThreadLocal));
-    enqueue_chunk(j);
-    GPU(cudaStreamEndCapture(j->stream, &graph));
-    GPU(cudaGraphInstantiate(&j->graph, graph, 0));
-    team_barrier(t);
-    jacobi_measure(t, &j->p, &replay, "nccl", j, truth);
-    GPU(cudaGraphExecDestroy(j->graph));
-    GPU(cudaGraphDestroy(graph));
-}
-
-static void run_case(const team *t, job *j, long n)
-{
-    static jacobi_truth truth;
-    jacobi_split(&j->p, n, t->size, t->rank);
-    if (t->rank == 0) {
-        truth = jacobi_reference(n);
-    }
+    j->m = (const member *)user;
+    j->stage.p = *p;
+    j->stage.stream = j->m->stream;
     for (int i = 0; i < 2; i++) {
-        GPU(cudaMalloc((void **)&j->p.a[i], (size_t)(j->p.rows + 2) * (size_t)n * sizeof(float)));
+        GPU(cudaMalloc((void **)&j->stage.p.a[i],
+                       (size_t)(p->rows + 2) * (size_t)p->n * sizeof(float)));
     }
-    jacobi_start(&j->p);
-    j->shape[0] = jacobi_tune(&j->p, false, j->stream);
-    j->shape[1] = jacobi_tune(&j->p, true, j->stream);
-    team_barrier(t);
-    for (int way = 0; way < (t->size > 1 ? 6 : 3); way++) { /* on one GPU every other */
-        const int setting = t->size > 1 ? way : way * 2;
-        char name[32];
-        j->norm = setting >= 2;
-        j->apart = setting >= 4;
-        j->overlap = setting % 2;
-        if (j->apart && t->size == 1) {
-            continue;
-        }
-        snprintf(name, sizeof(name), "%s%s", j->overlap ? "overlap" : "whole",
-                 j->apart ? ", sums apart" : "");
-        measure(t, j, name, &truth);
-    }
-    team_barrier(t);
-    GPU(cudaFree(j->p.a[0]));
-    GPU(cudaFree(j->p.a[1]));
+    GPU(cudaMalloc((void **)&j->stage.p.sum, JACOBI_CHUNK * sizeof(double)));
+    return &j->stage;
 }
+
+static const jacobi_setting several[] = {{"whole", false, false, false},
+                                         {"overlap", false, true, false},
+                                         {"whole", true, false, false},
+                                         {"overlap", true, true, false},
+                                         {"whole, sums apart", true, false, true},
+                                         {"overlap, sums apart", true, true, true}};
+static const jacobi_setting one[] = {{"whole", false, false, false}, {"whole", true, false, false}};
 
 static void work(team *t, void *argument)
 {
-    arguments *a = (arguments *)argument;
-    static job jobs[GPU_MAX];
-    job *j = &jobs[t->rank];
-    j->rank = t->rank;
-    j->size = t->size;
+    const arguments *a = (const arguments *)argument;
+    member m = {};
+    m.rank = t->rank;
+    m.size = t->size;
     if (t->size > 1) {
-        NCCL(ncclCommInitRank(&j->comm, t->size, a->id[0], t->rank));
-        NCCL(ncclCommInitRank(&j->norms, t->size, a->id[1], t->rank));
+        NCCL(ncclCommInitRank(&m.comm, t->size, a->id[0], t->rank));
+        NCCL(ncclCommInitRank(&m.norms, t->size, a->id[1], t->rank));
     }
-    for (cudaStream_t *stream : {&j->stream, &j->side, &j->sums}) {
+    for (cudaStream_t *stream : {&m.stream, &m.side, &m.sums}) {
         GPU(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
     }
-    for (cudaEvent_t *event : {&j->fork, &j->join, &j->summed}) {
+    for (cudaEvent_t *event : {&m.fork, &m.join, &m.summed}) {
         GPU(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     }
-    GPU(cudaMalloc((void **)&j->p.sum, JACOBI_CHUNK * sizeof(double)));
-    for (int i = 0; i < a->count; i++) {
-        const long n = atol(a->words[i]);
-        if (n < 256 || (n & (n - 1)) != 0) {
-            fprintf(stderr, "not a size: %s\n", a->words[i]);
-            _Exit(2);
-        }
-        run_case(t, j, n);
-    }
+    const jacobi_peer peer = {"nccl",
+                              t->size > 1 ? several : one,
+                              (int)(t->size > 1 ? sizeof(several) / sizeof(several[0])
+                                                : sizeof(one) / sizeof(one[0])),
+                              &m,
+                              open_case,
+                              chunk};
+    jacobi_serve(t, &peer, a->cases);
     team_barrier(t);
-    if (t->size > 1) {
-        NCCL(ncclCommDestroy(j->norms));
-        NCCL(ncclCommDestroy(j->comm));
-    }
 }
 
 int main(int argc, char **argv)
 {
-    arguments a = {argc - 2, argv + 2, {}};
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s GPUS N..., e.g. 2 256 1024\n", argv[0]);
+    arguments a = {argv + 2, {}};
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s GPUS [N...], e.g. 2 256 1024\n", argv[0]);
         return 2;
     }
     setenv("NCCL_NVLS_ENABLE", "0", 1); /* no multicast */

@@ -4,8 +4,8 @@
  * (fused); on streams and in a graph. With a norm: every rank puts its sum at every other, signals,
  * waits and adds up; in line, or beside the next steps on a stream of its own (apart).
  *
- * usage: gpu_jacobi_nvshmem GPUS N... (each N a power of two, at least 256) */
-#include "../gpu/jacobi.cuh"
+ * usage: gpu_jacobi_nvshmem GPUS [N...] (each N a power of two, at least 256) */
+#include "../gpu/jacobi_measure.cuh"
 #include "gpu_nvshmem.cuh"
 
 enum { UP, DOWN, SIDES };
@@ -23,15 +23,17 @@ typedef struct jacobi_flags {
 
 enum { SENT_NORMS = SIDES };
 
-typedef struct job {
-    jacobi_part p;
-    jacobi_shape shape[2]; /* without and with norm */
+/* Of one rank, for all sizes. */
+typedef struct member {
     jacobi_flags f;
-    float *above[2], *below[2]; /* where border rows go, by array */
     cudaStream_t stream, side;
     cudaEvent_t fork, join;
-    bool norm, fused, apart;
-    cudaGraphExec_t graph;
+} member;
+
+typedef struct job {
+    jacobi_stage stage; /* first */
+    const member *m;
+    float *above[2], *below[2]; /* where border rows go, by array */
 } job;
 
 /* The neighbour above gets the signal of its lower side, and the other way round. */
@@ -99,138 +101,75 @@ static __global__ void add_ranks(jacobi_flags f, double *sum, int parity)
     }
 }
 
-static void enqueue_sweep(job *j, int from, double *sum)
+static void enqueue_sweep(const job *j, int from, double *sum, bool fused)
 {
-    const jacobi_shape *shape = &j->shape[sum != NULL];
-    jacobi_sweep s = jacobi_rows(&j->p, shape, from, 1, j->p.rows + 1, sum);
+    const jacobi_part *p = &j->stage.p;
+    const jacobi_shape *shape = &j->stage.shape[sum != NULL];
+    const jacobi_flags *f = &j->m->f;
+    jacobi_sweep s = jacobi_rows(p, shape, from, 1, p->rows + 1, sum);
     s.above = j->above[1 - from];
     s.below = j->below[1 - from];
     const dim3 grid = jacobi_grid(&s, shape), block = jacobi_block(shape);
-    if (!j->fused) {
-        jacobi_relax(&s, shape, j->stream);
-        signal_and_wait<<<1, SIDES, 0, j->stream>>>(j->f);
+    if (!fused) {
+        jacobi_relax(&s, shape, j->m->stream);
+        signal_and_wait<<<1, SIDES, 0, j->m->stream>>>(*f);
     } else if (sum) {
-        fused_sweep<true><<<grid, block, 0, j->stream>>>(s, j->f);
+        fused_sweep<true><<<grid, block, 0, j->m->stream>>>(s, *f);
     } else {
-        fused_sweep<false><<<grid, block, 0, j->stream>>>(s, j->f);
+        fused_sweep<false><<<grid, block, 0, j->m->stream>>>(s, *f);
     }
     GPU(cudaGetLastError());
 }
 
-/* A chunk of steps from a[0]. */
-static void enqueue_chunk(job *j)
+static void chunk(jacobi_stage *stage, const jacobi_setting *setting)
 {
-    if (j->norm) {
-        GPU(cudaMemsetAsync(j->p.sum, 0, JACOBI_CHUNK * sizeof(double), j->stream));
+    const job *j = (const job *)stage;
+    const member *m = j->m;
+    if (setting->norm) {
+        GPU(cudaMemsetAsync(stage->p.sum, 0, JACOBI_CHUNK * sizeof(double), m->stream));
     }
     for (int step = 0; step < JACOBI_CHUNK; step++) {
-        double *sum = j->norm ? j->p.sum + step : NULL;
-        enqueue_sweep(j, step % 2, sum);
-        if (sum && j->f.size > 1) {
-            cudaStream_t stream = j->apart ? j->side : j->stream;
-            if (j->apart) {
-                GPU(cudaEventRecord(j->fork, j->stream));
-                GPU(cudaStreamWaitEvent(j->side, j->fork, 0));
+        double *sum = setting->norm ? stage->p.sum + step : NULL;
+        enqueue_sweep(j, step % 2, sum, setting->second);
+        if (sum && m->f.size > 1) {
+            if (setting->apart) {
+                GPU(cudaEventRecord(m->fork, m->stream));
+                GPU(cudaStreamWaitEvent(m->side, m->fork, 0));
             }
-            add_ranks<<<1, 32, 0, stream>>>(j->f, sum, step % 2);
+            add_ranks<<<1, 32, 0, setting->apart ? m->side : m->stream>>>(m->f, sum, step % 2);
             GPU(cudaGetLastError());
         }
     }
-    if (j->norm && j->apart) {
-        GPU(cudaEventRecord(j->join, j->side));
-        GPU(cudaStreamWaitEvent(j->stream, j->join, 0));
+    if (setting->norm && setting->apart) {
+        GPU(cudaEventRecord(m->join, m->side));
+        GPU(cudaStreamWaitEvent(m->stream, m->join, 0));
     }
-}
-
-static void on_streams(void *state, long chunks)
-{
-    for (long i = 0; i < chunks; i++) {
-        enqueue_chunk((job *)state);
-    }
-}
-
-static void in_graph(void *state, long chunks)
-{
-    job *j = (job *)state;
-    for (long i = 0; i < chunks; i++) {
-        GPU(cudaGraphLaunch(j->graph, j->stream));
-    }
-}
-
-static void finish(void *state)
-{
-    GPU(cudaStreamSynchronize(((job *)state)->stream));
-}
-
-/* One setting on streams and in a graph. */
-static void measure(const team *t, job *j, const char *name, const jacobi_truth *truth)
-{
-    char label[2][64];
-    cudaGraph_t graph;
-    snprintf(label[0], sizeof(label[0]), "%s, streams", name);
-    snprintf(label[1], sizeof(label[1]), "%s, graph", name);
-    const jacobi_way streams = {label[0], j->norm, on_streams, finish};
-    const jacobi_way replay = {label[1], j->norm, in_graph, finish};
-    jacobi_measure(t, &j->p, &streams, "nvshmem", j, truth);
-    GPU(cudaStreamBeginCapture(j->stream, cudaStreamCaptureModeThreadLocal));
-    enqueue_chunk(j);
-    GPU(cudaStreamEndCapture(j->stream, &graph));
-    GPU(cudaGraphInstantiate(&j->graph, graph, 0));
-    jacobi_measure(t, &j->p, &replay, "nvshmem", j, truth);
-    GPU(cudaGraphExecDestroy(j->graph));
-    GPU(cudaGraphDestroy(graph));
-}
-
-/* The truth of rank 0, for all. */
-static jacobi_truth agree(const team *t, long n)
-{
-    jacobi_truth truth = {0, 0, 0};
-    if (t->rank == 0) {
-        truth = jacobi_reference(n);
-    }
-    truth.digest = team_sum(t, truth.digest);
-    truth.norm_0 = team_max(t, truth.norm_0);
-    truth.norm_100 = team_max(t, truth.norm_100);
-    return truth;
 }
 
 /* My first row goes below the last row of the rank above, my last above the first of that below. */
-static void open_case(const team *t, job *j, long n)
+static jacobi_stage *open_case(const team *t, const jacobi_part *p, void *user)
 {
+    const member *m = (const member *)user;
+    const long n = p->n;
+    job *j = (job *)calloc(1, sizeof(*j));
     jacobi_part up;
-    jacobi_split(&j->p, n, t->size, t->rank);
-    jacobi_split(&up, n, t->size, j->f.neighbour[UP]);
-    const size_t bytes = (size_t)team_max(t, (double)(j->p.rows + 2)) * (size_t)n * sizeof(float);
+    if (!j) {
+        _exit(GPU_EXIT);
+    }
+    j->m = m;
+    j->stage.p = *p;
+    j->stage.stream = m->stream;
+    jacobi_split(&up, n, t->size, m->f.neighbour[UP]);
+    const size_t bytes = (size_t)team_max(t, (double)(p->rows + 2)) * (size_t)n * sizeof(float);
     for (int i = 0; i < 2; i++) {
-        j->p.a[i] = (float *)nvshmem_zeroed(bytes);
-        j->above[i] = (float *)nvshmem_ptr(j->p.a[i], j->f.neighbour[UP]) + (up.rows + 1) * n;
-        j->below[i] = (float *)nvshmem_ptr(j->p.a[i], j->f.neighbour[DOWN]);
+        float *a = (float *)nvshmem_zeroed(bytes);
+        j->stage.p.a[i] = a;
+        j->above[i] = (float *)nvshmem_ptr(a, m->f.neighbour[UP]) + (up.rows + 1) * n;
+        j->below[i] = (float *)nvshmem_ptr(a, m->f.neighbour[DOWN]);
     }
-    jacobi_start(&j->p);
-    j->shape[0] = jacobi_tune(&j->p, false, j->stream);
-    j->shape[1] = jacobi_tune(&j->p, true, j->stream);
+    GPU(cudaMalloc((void **)&j->stage.p.sum, JACOBI_CHUNK * sizeof(double)));
     nvshmem_barrier_all();
-}
-
-static void run_case(const team *t, job *j, long n)
-{
-    const jacobi_truth truth = agree(t, n);
-    open_case(t, j, n);
-    for (int way = 0; way < 6; way++) {
-        char name[48];
-        j->norm = way >= 2;
-        j->apart = way >= 4;
-        j->fused = way % 2;
-        if (j->apart && t->size == 1) {
-            continue;
-        }
-        snprintf(name, sizeof(name), "%s%s", j->fused ? "fused" : "signals apart",
-                 j->apart ? ", sums apart" : "");
-        measure(t, j, name, &truth);
-        nvshmem_barrier_all();
-    }
-    nvshmem_free(j->p.a[1]);
-    nvshmem_free(j->p.a[0]);
+    return &j->stage;
 }
 
 static void open_flags(const team *t, jacobi_flags *f)
@@ -249,37 +188,34 @@ static void open_flags(const team *t, jacobi_flags *f)
     GPU(cudaDeviceSynchronize());
 }
 
+static const jacobi_setting settings[] = {{"signals apart", false, false, false},
+                                          {"fused", false, true, false},
+                                          {"signals apart", true, false, false},
+                                          {"fused", true, true, false},
+                                          {"signals apart, sums apart", true, false, true},
+                                          {"fused, sums apart", true, true, true}};
+
 static void work(team *t, void *argument)
 {
-    char **words = (char **)argument;
-    static job j;
+    member m = {};
     nvshmem_join(t);
-    open_flags(t, &j.f);
-    GPU(cudaStreamCreateWithFlags(&j.stream, cudaStreamNonBlocking));
-    GPU(cudaStreamCreateWithFlags(&j.side, cudaStreamNonBlocking));
-    GPU(cudaEventCreateWithFlags(&j.fork, cudaEventDisableTiming));
-    GPU(cudaEventCreateWithFlags(&j.join, cudaEventDisableTiming));
-    GPU(cudaMalloc((void **)&j.p.sum, JACOBI_CHUNK * sizeof(double)));
-    for (; *words; words++) {
-        const long n = atol(*words);
-        if (n < 256 || (n & (n - 1)) != 0) {
-            fprintf(stderr, "not a size: %s\n", *words);
-            _exit(2);
-        }
-        run_case(t, &j, n);
-    }
-    nvshmem_free(j.f.gathered);
-    nvshmem_free(j.f.sums);
-    nvshmem_free(j.f.signal);
-    nvshmem_finalize();
+    open_flags(t, &m.f);
+    GPU(cudaStreamCreateWithFlags(&m.stream, cudaStreamNonBlocking));
+    GPU(cudaStreamCreateWithFlags(&m.side, cudaStreamNonBlocking));
+    GPU(cudaEventCreateWithFlags(&m.fork, cudaEventDisableTiming));
+    GPU(cudaEventCreateWithFlags(&m.join, cudaEventDisableTiming));
+    /* On one GPU there is nothing to sum up. */
+    const jacobi_peer peer = {"nvshmem", settings, t->size > 1 ? 6 : 4, &m, open_case, chunk};
+    jacobi_serve(t, &peer, (char **)argument);
+    nvshmem_barrier_all();
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s GPUS N..., e.g. 2 256 1024\n", argv[0]);
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s GPUS [N...], e.g. 2 256 1024\n", argv[0]);
         return 2;
     }
-    nvshmem_environment("4G");
+    nvshmem_environment("6G"); /* all sizes up to 16384 on one GPU: 2.9 */
     return team_run(atoi(argv[1]), true, work, argv + 2);
 }
