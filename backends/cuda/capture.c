@@ -433,7 +433,8 @@ void cuda_graphs_destroy(cuda_plan *plan)
             plan->driver->cuGraphExecDestroy_(graphs->exec[i]);
         if (graphs->graph[i])
             plan->driver->cuGraphDestroy_(graphs->graph[i]);
+    }
+    for (int i = 0; graphs && i < AHEAD; i++)
         if (graphs->done[i])
             plan->driver->cuEventDestroy_(graphs->done[i]);
-    }
 }
