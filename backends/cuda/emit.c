@@ -3,11 +3,13 @@
  * A lane has a kernel that is being put together (its group). WAITs open a group; tiles of one
  * task, or pieces of copies, join it; then the pieces and flags of the messages that its tiles
  * produce. What doesn't fit closes the group and begins the next. The rules below keep the lane's
- * order, but for three things that hurt nobody:
+ * order, but for these things, which hurt nobody:
  * - tiles of the same task instance join although the task's messages are already in the group:
  * they run beside the sending;
  * - a WAIT of the same event joins a group of unpacking copies, so that they wait for all first:
  * one receive statement's messages cannot depend on each other's credits;
+ * - a WAIT for a credit joins the task whose messages it is for; other WAITs, and the combining of
+ * contributions, are put off until something depends on them (later.c);
  * - a WAIT is waited for by the blocks that need it only, at the latest by one block of its group.
  */
 #include "backends/cuda/emit.h"
@@ -40,7 +42,7 @@ bool cuda_emit(cuda_rank *rank)
 
     if (rank->op[index].skipped)
         return true;
-    if (!cuda_release_held(rank, index))
+    if (!cuda_before(rank, index))
         return false;
     switch (rank->schedule->op[index].kind) {
     case PEAL_OP_LAUNCH:

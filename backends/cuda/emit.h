@@ -17,9 +17,6 @@ bool cuda_publish(cuda_rank *rank, cuda_lane *lane, int index);
 /* The lane's group; a new one, ready for waits, if there is none. */
 cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
                             const peal_walk_frame *frame);
-/* The lane's group is put off, or launched now where that cannot be. */
-bool cuda_hold(cuda_rank *rank, cuda_lane *lane);
-bool cuda_release_held(cuda_rank *rank, int index);
 /* bits: boxes (LAUNCH) or waits (WAIT) of the launch that the op became. */
 void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bits);
 /* The lane waits for ops of other lanes. Its group is launched first unless it has nothing but
@@ -32,6 +29,16 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
 /* Bits of the group's ops of a kind that belong to the channel of op `index`. */
 unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,
                            peal_op_kind kind);
+
+bool cuda_flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group);
+
+/* later.c */
+/* Before op `index` is put onto a lane: what was put off and it depends on. */
+bool cuda_before(cuda_rank *rank, int index);
+/* False: the wait must be put onto its lane now. */
+bool cuda_wait_later(cuda_rank *rank, int index, uint64_t value);
+/* The lane's group is put off, or launched now where that cannot be. */
+bool cuda_hold(cuda_rank *rank, cuda_lane *lane);
 
 /* mirror.c */
 /* The blocks of the group's task send the message of COPY `index` themselves. False: they cannot.

@@ -99,6 +99,8 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
         add_wait(rank, group, op, value);
         return true;
     }
+    if (!op->source->credit && cuda_wait_later(rank, index, value))
+        return true;
     bool beside = group->kind == CUDA_GROUP_COPY && group->event == op->source->event;
     if ((group->kind > CUDA_GROUP_WAITS && !beside) ||
         (group->kind != CUDA_GROUP_NONE && group->launch.wait_count == PEAL_LAUNCH_WAITS) ||

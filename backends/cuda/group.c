@@ -141,7 +141,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
     return cuda_mark(rank, lane, launch->op);
 }
 
-static bool flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
+bool cuda_flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
     if (group->kind == CUDA_GROUP_NONE)
         return true;
@@ -158,62 +158,7 @@ static bool flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 bool cuda_flush(cuda_rank *rank, int number)
 {
     cuda_lane *lane = cuda_lane_at(rank, number);
-    return flush_group(rank, lane, &lane->group);
-}
-
-bool cuda_flush_all(cuda_rank *rank)
-{
-    bool ok = true;
-    for (int l = 0; l < rank->lanes && ok; l++) {
-        cuda_lane *lane = cuda_lane_at(rank, l);
-        /* In the walk's order. */
-        ok = flush_group(rank, lane, &lane->held) && flush_group(rank, lane, &lane->group);
-    }
-    return ok;
-}
-
-/* ---- putting off ---- */
-
-/* A group that waits for messages, and whose results nothing may need for a while, is put onto its
- * lane behind what comes next: the messages are there by then. Nobody waits for what it writes:
- * those are credits of channels with two slots or more, which a peer asks for when it sends the
- * message after the next one; this rank puts the group onto the lane before it receives that one,
- * and what comes between depends on earlier messages only. */
-bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
-{
-    cuda_group *group = &lane->group, held = lane->held;
-
-    for (int i = 0; i < group->op_count; i++) {
-        const peal_op *op = rank->op[group->op[i]].source;
-        bool is_message = op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WRITE;
-        if (rank->lanes > 1 || rank->plan->synchronous || rank->plan->embedding ||
-            (is_message && rank->schedule->channel[op->channel].slots < 2) ||
-            (op->kind == PEAL_OP_WRITE && !op->credit))
-            return cuda_flush(rank, (int)(lane - rank->lane));
-    }
-    if (!flush_group(rank, lane, &lane->held))
-        return false;
-    lane->held = *group;
-    *group = held;
-    for (int i = 0; i < lane->held.op_count; i++)
-        rank->place[lane->held.op[i]] = CUDA_HELD;
-    return true;
-}
-
-/* Before op `index` is put onto a lane: a group that was put off and that it depends on comes
- * first, behind the group before. */
-bool cuda_release_held(cuda_rank *rank, int index)
-{
-    const peal_op *op = &rank->schedule->op[index];
-    cuda_lane *lane = cuda_lane_at(rank, 0);
-    bool needed = rank->place[index] == CUDA_HELD;
-
-    if (lane->held.kind == CUDA_GROUP_NONE)
-        return true;
-    for (int i = 0; i < op->dependence_count && !needed; i++)
-        needed = rank->place[op->dependence[i].op] == CUDA_HELD;
-    return !needed ||
-           (flush_group(rank, lane, &lane->group) && flush_group(rank, lane, &lane->held));
+    return cuda_flush_group(rank, lane, &lane->group);
 }
 
 /* An empty group, ready for waits. */
@@ -315,7 +260,7 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
     for (int i = 0; i < op->dependence_count; i++) {
         int other = op->dependence[i].op;
         int place = rank->place[other];
-        if (!place || rank->op[other].lane != rank->op[index].lane || op->dependence[i].lag > 0)
+        if (place <= 0 || rank->op[other].lane != rank->op[index].lane || op->dependence[i].lag > 0)
             continue;
         if (rank->schedule->op[other].kind == PEAL_OP_WAIT)
             *waits |= group->op_bits[place - 1];

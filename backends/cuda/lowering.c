@@ -38,6 +38,8 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->lanes = (int)number;
     else if (is_word(text, key, "early") && number >= 0 && number <= 1)
         out->early = (int)number;
+    else if (is_word(text, key, "later") && number >= 0 && number <= 1)
+        out->later = (int)number;
     else if (is_word(text, key, "fuse") && number >= 0)
         out->fuse_bytes = number;
     else if (is_word(text, key, "plain") && number >= 0)

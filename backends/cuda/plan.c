@@ -37,6 +37,7 @@ static peal_status choose_lowering(cuda_plan *plan)
 
     plan->lowering = (cuda_lowering){.signal = CUDA_SIGNAL_FUSED,
                                      .early = 1,
+                                     .later = 1,
                                      .copy = CUDA_COPY_KERNEL,
                                      .lanes = 0,
                                      .fuse_bytes = 1 << 17,

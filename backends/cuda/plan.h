@@ -21,7 +21,14 @@ typedef struct cuda_rank cuda_rank;
 
 #define CUDA_NOWHERE ((peal_source){0})
 
-enum { CUDA_HELD = -1, CUDA_LANES = 2, CUDA_MARKS = 8, CUDA_NOTES = 1024, CUDA_ROWS = 256 };
+enum {
+    CUDA_HELD = -1,
+    CUDA_LATER = 64,
+    CUDA_LANES = 2,
+    CUDA_MARKS = 8,
+    CUDA_NOTES = 1024,
+    CUDA_ROWS = 256
+};
 
 /* Something that was put onto a lane: what a report of a stall looks through. */
 typedef struct cuda_note {
@@ -43,6 +50,7 @@ typedef struct cuda_lowering {
     cuda_send send;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
     int early;            /* 1: a kernel of a graph is launched while the one before still runs */
+    int later;            /* 1: what nothing depends on yet may be put off (later.c) */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
     int steps;            /* a graph has at least so many */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
@@ -140,11 +148,19 @@ typedef struct cuda_group {
     int op_count;
 } cuda_group;
 
+/* A WAIT that the walk has passed, and that is not in a group yet. */
+typedef struct cuda_later_wait {
+    int op;
+    uint64_t value, instance;
+} cuda_later_wait;
+
 typedef struct cuda_lane {
     CUstream stream; /* what things are put onto: `own`, or the application's */
     CUstream own;
     cuda_group group;
-    cuda_group held;          /* of kind NONE, or put off until something depends on it (group.c) */
+    cuda_group held; /* of kind NONE, or put off until something depends on it (group.c) */
+    cuda_later_wait later[CUDA_LATER];
+    int later_count;
     CUevent mark[CUDA_MARKS]; /* a ring: the host stays near */
     uint64_t marks, marks_passed;
     uint64_t mark_note[CUDA_MARKS]; /* notes at that mark */
@@ -186,7 +202,7 @@ struct cuda_rank {
     bool dry;      /* verdicts are not looked at */
     bool moved;    /* in its last turn */
     int drains;    /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
-    int *place; /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: in the one put off */
+    int *place;    /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: put off */
     int *final_binding;
 };
 
@@ -246,7 +262,7 @@ struct cuda_plan {
 };
 
 /* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,
- * send=each|last,lanes=1|2,early=0|1,fuse=BYTES,plain=POINTS,steps=N" */
+ * send=each|last,lanes=1|2,early=0|1,later=0|1,fuse=BYTES,plain=POINTS,steps=N" */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */

@@ -1,0 +1,150 @@
+/* What is put onto a lane later than the walk passes it, so that what comes between need not wait:
+ * waits, until something depends on them, and groups whose results nothing needs for a while. */
+#include "backends/cuda/emit.h"
+
+#include <string.h>
+
+/* Only where all is on one lane, in kernels, and nobody looks in between. */
+static bool may_put_off(const cuda_rank *rank)
+{
+    const cuda_plan *plan = rank->plan;
+    return plan->lowering.signal == CUDA_SIGNAL_FUSED && plan->lowering.later && rank->lanes == 1 &&
+           !plan->synchronous && !plan->embedding;
+}
+
+/* ---- waits ---- */
+
+/* Nothing but what depends on it has to come behind a wait: the list of an op's dependences is
+ * complete, but for the order of the ops of one message. */
+bool cuda_wait_later(cuda_rank *rank, int index, uint64_t value)
+{
+    cuda_lane *lane = cuda_lane_at(rank, rank->op[index].lane);
+
+    if (!may_put_off(rank) || lane->later_count == CUDA_LATER)
+        return false;
+    lane->later[lane->later_count++] =
+        (cuda_later_wait){.op = index, .value = value, .instance = rank->walk.passed[index]};
+    rank->place[index] = CUDA_HELD;
+    return true;
+}
+
+static bool needs(const cuda_rank *rank, int index, int wait)
+{
+    const peal_op *op = &rank->schedule->op[index];
+
+    if (index == wait || (op->channel >= 0 && op->channel == rank->schedule->op[wait].channel))
+        return true;
+    for (int i = 0; i < op->dependence_count; i++)
+        if (op->dependence[i].op == wait)
+            return true;
+    return false;
+}
+
+/* Whether the lane's group can still begin with another wait, before op `index` joins it. */
+static bool takes_waits(const cuda_rank *rank, const cuda_group *group, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+
+    if (group->launch.wait_count == PEAL_LAUNCH_WAITS)
+        return false;
+    if (group->kind == CUDA_GROUP_COPY)
+        return op->kind == PEAL_OP_COPY && group->event == op->event;
+    return group->kind == CUDA_GROUP_NONE ||
+           (group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0);
+}
+
+/* The waits that op `index` needs, or all (index -1), go to the lane's group. */
+static bool take_waits(cuda_rank *rank, int index)
+{
+    cuda_lane *lane = cuda_lane_at(rank, 0);
+    cuda_group *group = &lane->group;
+    int kept = 0;
+
+    for (int i = 0; i < lane->later_count; i++) {
+        const cuda_later_wait *wait = &lane->later[i];
+        cuda_op *op = &rank->op[wait->op];
+        if (index >= 0 && !needs(rank, index, wait->op)) {
+            lane->later[kept++] = *wait;
+            continue;
+        }
+        if (!takes_waits(rank, group, index >= 0 ? index : wait->op) &&
+            !cuda_flush_group(rank, lane, group))
+            return false;
+        peal_walk_frame frame = {.counter = rank->walk.counter};
+        cuda_group_open(rank, lane, op, &frame);
+        int at = group->launch.wait_count++;
+        group->launch.wait[at] = (peal_launch_wait){op->word, wait->value, wait->op, 0};
+        cuda_group_join(rank, group, wait->op, 1u << at);
+        group->op_instance[group->op_count - 1] = wait->instance;
+    }
+    lane->later_count = kept;
+    return true;
+}
+
+/* ---- groups ---- */
+
+/* A group that waits for messages, and whose results nothing may need for a while, is put onto its
+ * lane behind what comes next: the messages are there by then. Nobody waits for what it writes:
+ * those are credits of channels with two slots or more, which a peer asks for when it sends the
+ * message after the next one; this rank puts the group onto the lane before it receives that one,
+ * and what comes between depends on earlier messages only. */
+bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
+{
+    cuda_group *group = &lane->group, held = lane->held;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        bool is_message = op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WRITE;
+        if (!may_put_off(rank) || (is_message && rank->schedule->channel[op->channel].slots < 2) ||
+            (op->kind == PEAL_OP_WRITE && !op->credit))
+            return cuda_flush(rank, (int)(lane - rank->lane));
+    }
+    if (!cuda_flush_group(rank, lane, &lane->held))
+        return false;
+    lane->held = *group;
+    *group = held;
+    for (int i = 0; i < lane->held.op_count; i++)
+        rank->place[lane->held.op[i]] = CUDA_HELD;
+    return true;
+}
+
+/* A group that was put off and that op `index` depends on comes first, behind the group before. */
+static bool release_held(cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    cuda_lane *lane = cuda_lane_at(rank, 0);
+    bool needed = false;
+
+    if (lane->held.kind == CUDA_GROUP_NONE)
+        return true;
+    for (int k = 0; k < lane->held.op_count && !needed; k++) {
+        needed = lane->held.op[k] == index;
+        for (int i = 0; i < op->dependence_count && !needed; i++)
+            needed = op->dependence[i].op == lane->held.op[k];
+    }
+    return !needed || (cuda_flush_group(rank, lane, &lane->group) &&
+                       cuda_flush_group(rank, lane, &lane->held));
+}
+
+bool cuda_before(cuda_rank *rank, int index)
+{
+    const peal_op_kind kind = rank->schedule->op[index].kind;
+    bool works = kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || kind == PEAL_OP_WRITE ||
+                 kind == PEAL_OP_WAIT;
+
+    return !works || (release_held(rank, index) && take_waits(rank, index));
+}
+
+bool cuda_flush_all(cuda_rank *rank)
+{
+    bool ok = true;
+
+    for (int l = 0; l < rank->lanes && ok; l++) {
+        cuda_lane *lane = cuda_lane_at(rank, l);
+        /* In the walk's order; of more lanes than one nothing is put off. */
+        ok = cuda_flush_group(rank, lane, &lane->held) &&
+             cuda_flush_group(rank, lane, &lane->group) && take_waits(rank, -1) &&
+             cuda_flush_group(rank, lane, &lane->group);
+    }
+    return ok;
+}
