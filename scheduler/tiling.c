@@ -2,14 +2,18 @@
  *
  * The rule depends on the box alone (and on whether ranks run on accelerators), never on the mode
  * or the number of workers: tasks with reductions must have the same tiles in every mode. x stays
- * whole; rows, then planes, are gathered until a tile has about as many points as a core's cache
- * takes; the last axis is cut so far that border tiles can go first. */
+ * whole (but for those on accelerators); rows, then planes, are gathered until a tile has about as
+ * many points as a core's cache takes; the last axis is cut so far that border tiles can go first.
+ */
 #include "scheduler/compilation.h"
 
 enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
 
-/* On an accelerator a tile is a block's work: eight points for each of its 256 threads. */
+/* On an accelerator a tile is a block's work: eight points for each of its 256 threads. Where there
+ * are partials, tiles are as they are, so they are those that blocks are fastest at
+ * (PEAL_WHOLE_2_X and so on in backends/cuda/device/launch.h), by number of axes. */
 enum { MOST_POINTS_OF_BLOCK = 2048 };
+static const int64_t tile_of_block[4][PEAL_AXES] = {[2] = {128, 16, 1, 1}, [3] = {64, 4, 8, 1}};
 
 static int64_t round_up(int64_t value, int64_t multiple)
 {
@@ -39,11 +43,47 @@ static int last_axis(const peal_box *box)
     return last;
 }
 
+/* Along the last axis: so many, or less if there are few of them. */
+static int64_t slab_of(int64_t extent, int64_t length, int64_t points)
+{
+    int64_t slab = peal_ceil_divide(length, SLABS), least = peal_ceil_divide(LEAST_POINTS, points);
+
+    slab = slab > least ? slab : least;
+    return extent < slab ? extent : slab;
+}
+
+/* False: the task's tiles are not those of blocks. */
+static bool choose_blocks(const peal_compilation *c, const peal_task_statement *task,
+                          const int64_t multiple[PEAL_AXES], peal_tiling *t)
+{
+    int axes = t->box.axis_count, last = last_axis(&t->box);
+    int64_t points = 1;
+
+    if (!c->machine.accelerator || task->reduction_count == 0 || task->tile_whole ||
+        task->tile_given || axes < 2 || axes > 3)
+        return false;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t length = t->box.hi[k] - t->box.lo[k], extent = tile_of_block[axes][k];
+        if (k == last)
+            extent = slab_of(extent, length, points);
+        set_extent(t, k, extent, multiple[k]);
+        if (extent == tile_of_block[axes][k] && extent <= length && extent % multiple[k] == 0) {
+            t->extent[k] = extent;
+            t->count[k] = peal_ceil_divide(length, extent);
+        }
+        points *= t->extent[k];
+    }
+    return true;
+}
+
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
     int64_t points = 1, most = c->machine.accelerator ? MOST_POINTS_OF_BLOCK : MOST_POINTS;
     int last = last_axis(&t->box);
+
+    if (choose_blocks(c, task, multiple, t))
+        return;
     for (int k = 0; k < PEAL_AXES; k++) {
         int64_t length = t->box.hi[k] - t->box.lo[k], extent = length;
         if (task->tile_whole)
@@ -54,12 +94,8 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
             continue;
         } else if (k > 0 || last == 0) {
             extent = most / points;
-            if (k == last) {
-                int64_t slab = peal_ceil_divide(length, SLABS),
-                        least = peal_ceil_divide(LEAST_POINTS, points);
-                slab = slab > least ? slab : least;
-                extent = extent < slab ? extent : slab;
-            }
+            if (k == last)
+                extent = slab_of(extent, length, points);
         }
         set_extent(t, k, extent, multiple[k]);
         points *= t->extent[k];

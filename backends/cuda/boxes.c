@@ -1,5 +1,6 @@
 /* The boxes of points that a LAUNCH consists of, cut into the tiles of a grid: exactly as the
  * schedule says, or freely (cut.c). */
+#include "backends/cuda/call_source.h"
 #include "backends/cuda/cut.h"
 #include "backends/cuda/plan.h"
 
@@ -65,6 +66,22 @@ static int64_t points_of(const peal_launch_box *box)
     return points;
 }
 
+/* Where the points of the task's first field lie in memory: at begin, and whole sectors on, a
+ * sector begins. */
+static int begin_of(const cuda_rank *rank, const peal_schedule_task *task)
+{
+    const peal_schedule *schedule = rank->schedule;
+
+    for (int i = 0; i < task->access_count; i++) {
+        int array = task->access[i].array;
+        if (!cuda_access_is_moved(schedule, &task->access[i]))
+            continue;
+        uint64_t bytes = peal_type_bytes(schedule->array[array].type);
+        return -(int)((rank->first[array] + (uint64_t)rank->origin[array]) / bytes % 1024);
+    }
+    return 0;
+}
+
 void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
 {
     const cuda_plan *plan = rank->plan;
@@ -86,12 +103,13 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
         return; /* the application's own work: its grid is its own */
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
-        cuda_box_cut(plan->device->sm_count, out->kernel->threads, false, &out->free[i]);
+        cuda_box_cut(plan->device->sm_count, out->kernel->threads, false, 0, &out->free[i]);
     }
     if (!out->kernel->plain || points < plan->lowering.plain_points)
         return;
     out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
     memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
     for (int i = 0; i < out->free_count; i++)
-        cuda_box_cut(plan->device->sm_count, out->kernel->threads, true, &out->plain[i]);
+        cuda_box_cut(plan->device->sm_count, out->kernel->threads, true, begin_of(rank, task),
+                     &out->plain[i]);
 }

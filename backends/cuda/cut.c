@@ -1,42 +1,15 @@
-/* Device tiles of free shape: a point a thread (thin boxes, too, such as borders, whose messages
- * few blocks then send), and more rows a thread where there are many. In
- * plain kernels a thread marches along the last axis of two or three, over up to 16 rows; tiles are
- * those that were fastest (device/kernel.h), and begin at whole sectors of memory where rows do. */
+/* Device tiles of free shape: a point a thread, and more rows a thread where there are many. In
+ * plain kernels those of large boxes are whole ones (device/loops.h), and begin at whole sectors of
+ * memory where rows do. */
 #include "backends/cuda/cut.h"
 
 /* Points along x. */
 enum { ALIGNMENT = 32 };
 
-static int exponent(int length, int most)
-{
-    int bits = 0;
-    while (bits < most && 1 << bits < length)
-        bits++;
-    return bits;
-}
+/* Rows a thread marches over in the largest tiles; as many as in whole ones. */
+enum { MOST_ROWS = 8 };
 
-/* Threads that a thin axis leaves idle go along the others, as device/kernel.h will lay them. */
-static void widen(const peal_launch_box *box, const int threads[3], int shape[4])
-{
-    int all = exponent(threads[0] * threads[1] * threads[2], 30), bits[3];
-
-    for (int k = 0; k < 3; k++)
-        bits[k] = exponent(box->hi[k] - box->lo[k], exponent(threads[k], 30));
-    if (threads[2] > 1) {
-        bits[1] = exponent(box->hi[1] - box->lo[1], all - bits[0] - bits[2]);
-    } else {
-        bits[1] = exponent(box->hi[1] - box->lo[1], all - bits[0]);
-        if (bits[0] == exponent(threads[0], 30)) {
-            bits[1] = bits[1] < all - bits[0] ? bits[1] : all - bits[0];
-            bits[0] = all - bits[1];
-        }
-    }
-    for (int k = 0; k < 3; k++)
-        shape[k] = 1 << bits[k];
-}
-
-static void shape_of(const peal_launch_box *box, const int threads[3], bool plain, int shape[4],
-                     int *marched)
+static void shape_of(const int threads[3], bool plain, int shape[4], int *marched)
 {
     bool flat = threads[1] == 1, deep = threads[2] > 1;
 
@@ -44,25 +17,24 @@ static void shape_of(const peal_launch_box *box, const int threads[3], bool plai
         shape[k] = threads[k];
     shape[3] = 1;
     *marched = 1;
-    if (!plain && !flat)
-        widen(box, threads, shape);
     if (!plain || flat)
         return;
-    shape[0] = deep ? 64 : 128;
-    shape[1] = deep ? 4 : 2;
-    shape[2] = 1;
+    shape[0] = deep ? PEAL_WHOLE_3_X : PEAL_WHOLE_2_X;
+    shape[1] = deep ? PEAL_WHOLE_3_Y : PEAL_WHOLE_2_Y / MOST_ROWS;
+    shape[2] = deep ? PEAL_WHOLE_3_Z / MOST_ROWS : 1;
     *marched = deep ? 2 : 1;
 }
 
-void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box)
+void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin, peal_launch_box *box)
 {
-    int64_t many = (plain ? 8 : 16) * (int64_t)sm_count;
-    int rows = plain ? 16 : 8;
+    int64_t many = (plain ? 3 : 16) * (int64_t)sm_count;
     int shape[4], marched;
 
-    shape_of(box, threads, plain, shape, &marched);
-    box->lead = plain && threads[1] > 1 ? (int)((unsigned)box->lo[0] % ALIGNMENT) : 0;
-    for (;; rows /= 2) {
+    shape_of(threads, plain, shape, &marched);
+    box->lead = 0;
+    if (plain && threads[1] > 1)
+        box->lead = (int)(((unsigned)box->lo[0] - (unsigned)begin) % ALIGNMENT);
+    for (int rows = MOST_ROWS;; rows /= 2) {
         box->blocks = 1;
         for (int k = 0; k < 4; k++) {
             int length = box->hi[k] - box->lo[k] + (k == 0 ? box->lead : 0);

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* From lo and hi of a box; `threads` is the shape of a task's blocks, whose number of axes beyond
- * 1 says how many the tiles have. plain: for a kernel that waits for nothing (device/kernel.h). */
-void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box);
+ * 1 says how many the tiles have. plain: for a kernel that waits for nothing (device/kernel.h);
+ * memory is as well aligned as can be where x is a multiple of something plus `begin`. */
+void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin, peal_launch_box *box);
 
 #endif

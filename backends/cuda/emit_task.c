@@ -1,4 +1,5 @@
 /* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
+#include "backends/cuda/call_source.h"
 #include "backends/cuda/emit.h"
 
 #include <string.h>
@@ -55,8 +56,71 @@ static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk
             partials ? rank->first[frame->binding[task->reduction[i].partials]] : 0;
 }
 
-static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame, bool partials,
-                       bool plain)
+/* Where whole tiles begin in pairs of memory (device/whole.h): x, and whether that is 0 or 1. */
+static int alignment_at(const cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame,
+                        int64_t begin)
+{
+    const peal_schedule_task *task = op->task;
+    const uint64_t columns = PEAL_WHOLE_COLUMNS;
+    int found = PEAL_UNALIGNED;
+
+    for (int i = 0; i < task->access_count; i++) {
+        int storage = frame->binding[task->access[i].array];
+        const peal_schedule_array *array = &rank->schedule->array[storage];
+        uint64_t bytes = peal_type_bytes(array->type);
+        if (!cuda_access_is_moved(rank->schedule, &task->access[i]))
+            continue;
+        uint64_t first =
+            rank->first[storage] + (uint64_t)rank->origin[storage] + (uint64_t)begin * bytes;
+        int here = first / bytes % columns ? PEAL_ALIGNED_ODD : PEAL_ALIGNED;
+        if (first % bytes != 0 || (found && found != here))
+            return PEAL_UNALIGNED;
+        found = here;
+        for (int k = 1; k < array->layout.stored.axis_count; k++)
+            if ((uint64_t)array->layout.stride[k] % columns != 0)
+                return PEAL_UNALIGNED;
+    }
+    return found ? found : PEAL_ALIGNED;
+}
+
+/* Of all boxes of a task; the tiles of free ones begin where pairs do, if they are aligned. */
+static int alignment_of(const cuda_rank *rank, const cuda_op *op, const peal_walk_frame *frame,
+                        const peal_launch_box *box, int count)
+{
+    int found = PEAL_ALIGNED;
+
+    for (int i = 0; i < count && cuda_task_axes(op->task) == 2; i++) {
+        int here = alignment_at(rank, op, frame, (int64_t)box[i].lo[0] - box[i].lead);
+        if ((i > 0 && here != found) || (box[i].count[0] > 1 && box[i].extent[0] % 2 != 0))
+            return PEAL_UNALIGNED;
+        found = here;
+    }
+    return found;
+}
+
+/* What a launch of some of an op's tiles is. */
+typedef struct tile_launch {
+    bool partials, plain;
+    int aligned;
+    const peal_launch_box *box;
+    int count;
+} tile_launch;
+
+static void choose_launch(const cuda_rank *rank, const cuda_op *op, const cuda_group *group,
+                          const peal_walk_frame *frame, tile_launch *out)
+{
+    bool plain = op->plain && group->kind != CUDA_GROUP_WAITS;
+
+    out->box = out->partials ? op->exact : plain ? op->plain : op->free;
+    out->count = out->partials ? op->exact_count : op->free_count;
+    out->aligned = plain ? alignment_of(rank, op, frame, out->box, out->count) : PEAL_UNALIGNED;
+    /* A partial is of the same points in all launches: those of whole tiles, which a plain kernel
+     * runs as such only if they are aligned. */
+    out->plain = plain && (!out->partials || (op->kernel->plain_full && out->aligned));
+}
+
+static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
+                       const tile_launch *with)
 {
     cuda_op *op = &rank->op[index];
     cuda_group *group = cuda_group_open(rank, cuda_lane_at(rank, op->lane), op, frame);
@@ -64,12 +128,17 @@ static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
     group->kind = CUDA_GROUP_TASK;
     group->task = op->task;
     group->instance = frame->instance;
-    group->partials = partials;
+    group->partials = with->partials;
+    group->plain = with->plain;
     group->launch.op = index;
-    group->function = plain ? op->kernel->plain : partials ? op->kernel->full : op->kernel->bare;
-    group->closed = plain; /* such a kernel sends nothing */
+    if (with->plain)
+        group->function = with->partials ? op->kernel->plain_full : op->kernel->plain;
+    else
+        group->function = with->partials ? op->kernel->full : op->kernel->bare;
+    group->closed = with->plain; /* such a kernel sends nothing */
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
-    fill_views(rank, op, frame, partials, group);
+    fill_views(rank, op, frame, with->partials, group);
+    group->launch.aligned = with->aligned;
     return fill_arguments(rank, op, frame, &group->launch);
 }
 
@@ -78,24 +147,23 @@ static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
     cuda_plan *plan = rank->plan;
     cuda_op *op = &rank->op[index];
     cuda_group *group = &cuda_lane_at(rank, op->lane)->group;
-    bool partials = false;
+    tile_launch with = {.partials = false};
     unsigned waits = 0, boxes = 0;
 
     if (op->task->reduction_count > 0 &&
         peal_walk_boolean(rank->program, &rank->task[op->source->task].needed, frame->counter, true,
-                          plan->late, &partials))
+                          plan->late, &with.partials))
         return cuda_fail(plan, PEAL_STATUS_SPEC);
     /* Many tiles that wait for nothing here are a launch of their own. */
-    bool plain = !partials && op->plain && group->kind != CUDA_GROUP_WAITS;
-    if (plain && !cuda_flush(rank, op->lane))
+    choose_launch(rank, op, group, frame, &with);
+    if (with.plain && !cuda_flush(rank, op->lane))
         return false;
-    const peal_launch_box *box = partials ? op->exact : plain ? op->plain : op->free;
-    int count = partials ? op->exact_count : op->free_count;
+    int count = with.count;
     bool within = group->kind == CUDA_GROUP_NONE || rank->place[index] == 0;
     within = within && (group->kind == CUDA_GROUP_NONE ||
                         cuda_depends_within(rank, group, index, &waits, &boxes));
     bool joins = group->kind == CUDA_GROUP_TASK && !group->closed && group->task == op->task &&
-                 group->instance == frame->instance && group->partials == partials &&
+                 group->instance == frame->instance && group->partials == with.partials &&
                  group->launch.box_count + count <= PEAL_LAUNCH_BOXES && !boxes && within;
     bool opens = group->kind == CUDA_GROUP_NONE ||
                  (group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 && within);
@@ -115,10 +183,10 @@ static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
             waits = 0;
             bits = 0;
         }
-        if (group->kind != CUDA_GROUP_TASK && !start_task(rank, index, frame, partials, plain))
+        if (group->kind != CUDA_GROUP_TASK && !start_task(rank, index, frame, &with))
             return false;
         bits |= 1u << group->launch.box_count;
-        group->launch.box[group->launch.box_count] = box[i];
+        group->launch.box[group->launch.box_count] = with.box[i];
         group->launch.box[group->launch.box_count++].waits = waits;
     }
     cuda_group_join(rank, group, index, bits);

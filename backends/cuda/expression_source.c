@@ -288,28 +288,3 @@ void cuda_scope_fill(const peal_schedule *schedule, peal_layout *layout, peal_sc
     memcpy(scope->position, schedule->rank_position, sizeof(scope->position));
     memcpy(scope->dims, schedule->rank_dims, sizeof(scope->dims));
 }
-
-/* If not, all sums of an offset's terms are less than 2^31, whatever their signs. */
-static bool is_wide(const peal_layout *layout)
-{
-    int64_t rest = INT32_MAX;
-
-    for (int k = 0; k < layout->stored.axis_count; k++) {
-        int64_t lo = -layout->stored.lo[k], hi = layout->stored.hi[k];
-        int64_t most = lo > hi ? lo : hi;
-        if (most > rest / (layout->stride[k] > 0 ? layout->stride[k] : 1))
-            return true;
-        rest -= most * layout->stride[k];
-    }
-    return false;
-}
-
-bool cuda_offsets_are_wide(const peal_schedule *schedule)
-{
-    for (int i = 0; i < schedule->array_count; i++) {
-        const peal_layout *layout = &schedule->array[i].layout;
-        if (layout->stored.axis_count == 3 && is_wide(layout))
-            return true;
-    }
-    return false;
-}

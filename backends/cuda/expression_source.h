@@ -24,8 +24,4 @@ peal_status cuda_expression_print(const peal_expr *expr, const peal_scope *scope
 /* What a schedule knows. layout: room for schedule->array_count of them. */
 void cuda_scope_fill(const peal_schedule *schedule, peal_layout *layout, peal_scope *scope);
 
-/* Whether offsets in an array of three axes need 64 bits. They count from the point with
- * coordinates 0, so far from the machine's first rank even those of small arrays may. */
-bool cuda_offsets_are_wide(const peal_schedule *schedule);
-
 #endif

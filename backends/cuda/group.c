@@ -108,7 +108,7 @@ static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group 
                              .numAttrs = 1};
 
     early.value.programmaticStreamSerializationAllowed = 1;
-    if (starts_early(plan, lane))
+    if (starts_early(plan, lane) && !group->plain)
         return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
     lane->chained = true;
     return plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
@@ -185,6 +185,7 @@ cuda_group *cuda_group_open(cuda_rank *rank, cuda_lane *lane, const cuda_op *op,
     group->base_count = 0;
     group->copy_bytes = 0;
     group->closed = false;
+    group->plain = false;
     group->task = NULL;
     group->written_count = 0;
     group->can_add = true;

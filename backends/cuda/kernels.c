@@ -182,6 +182,10 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
     if (!status && kernels->source->entry[entry->entry].bare)
         status = describe_function(kernels, peal_arena_print(arena, "peal_bare_%d", entry->entry),
                                    threads, &out->bare, &out->bare_blocks, &out->bare_registers);
+    if (!status && kernels->plain && kernels->source->entry[entry->entry].plain_full)
+        status = find_function(kernels, kernels->plain,
+                               peal_arena_print(arena, "peal_plain_full_%d", entry->entry),
+                               &out->plain_full);
     if (!status && kernels->plain && kernels->source->entry[entry->entry].plain)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);

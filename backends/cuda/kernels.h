@@ -24,9 +24,10 @@ typedef struct cuda_task_kernel {
     CUfunction bare;  /* nobody reads the reductions */
     CUfunction plain; /* bare, for launches that wait for nothing and send nothing, with tiles of
                          any shape; NULL: the tiles are given */
-    int threads[3];   /* block shape, x fastest, of launches whose tiles are free; the product is at
-                         most 1024. Exact tiles: CUDA_TASK_THREADS in one row of the same shape rule
-                       */
+    CUfunction plain_full; /* full, for such launches; NULL: none */
+    int threads[3]; /* block shape, x fastest, of launches whose tiles are free; the product is at
+                       most 1024. Exact tiles: CUDA_TASK_THREADS in one row of the same shape rule
+                     */
     int full_blocks, bare_blocks; /* resident blocks an SM, by the driver */
     int full_registers, bare_registers;
     /* Arrays whose first element the task's expressions read on the device, in the order of

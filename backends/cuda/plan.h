@@ -136,7 +136,7 @@ typedef struct cuda_group {
     int base_count;
     int64_t copy_bytes; /* appended to a task */
     uint64_t instance;  /* of the task */
-    bool partials;
+    bool partials, plain;
     int written[PEAL_LAUNCH_VIEWS]; /* by view: the storage whose points its tiles write; or -1 */
     int written_count;
     int write_event; /* of the last WRITE */

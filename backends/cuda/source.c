@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "backends/cuda/source.h"
 
+#include "backends/cuda/call_source.h"
 #include "backends/cuda/device/launch.h"
 
 #include <stdlib.h>
@@ -93,30 +94,6 @@ static void print_expressions(const cuda_source *source, FILE *out)
 
 /* Kernels of the user. */
 
-static void print_views(const task_printer *p, FILE *out)
-{
-    for (int i = 0; i < p->task->access_count; i++) {
-        const peal_task_access *access = &p->task->access[i];
-        fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]",
-                access->mode == PEAL_READ_ACCESS ? "const " : "", type_of(p, access->array), i);
-        if (access->per_tile > 0)
-            fprintf(out, " + peal_launch_.shift[%d] * peal_tile_.index", i);
-        fprintf(out, ", peal_strides_of_(peal_launch_, %d)", i);
-    }
-}
-
-static void print_partials(const task_printer *p, bool full, FILE *out)
-{
-    for (int i = 0; i < p->task->reduction_count; i++) {
-        const char *type = type_of(p, p->task->reduction[i].array);
-        if (full)
-            fprintf(out, ",\n        peal_partial_of_<%s>(peal_launch_, %d, %d, peal_tile_)", type,
-                    i, (int)p->task->reduction[i].combine);
-        else
-            fprintf(out, ",\n        peal_no_partial_<%s>()", type);
-    }
-}
-
 /* Whether a tile writes what its own arguments read; then there is one tile (E131, E150). */
 static bool changes_arguments(const peal_schedule_task *task)
 {
@@ -163,38 +140,10 @@ static peal_status print_evaluation(const task_printer *p, FILE *out)
     return PEAL_STATUS_OK;
 }
 
-static void print_arguments(const task_printer *p, FILE *out)
-{
-    for (int i = 0; i < p->task->argument_count; i++) {
-        bool real = p->task->argument_is_real[i];
-        if (peal_expr_uses(p->task->argument[i]) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT))
-            fprintf(out, ",\n        peal_argument_%d_", i);
-        else
-            fprintf(out, ",\n        (%s)peal_launch_.argument[%d].%s", real ? "double" : "long", i,
-                    real ? "real" : "integer");
-    }
-}
-
-typedef enum trampoline { FULL, BARE, PLAIN } trampoline;
-
-static int axes_of(const peal_schedule_task *task)
-{
-    return task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
-}
-
-static void print_call(const task_printer *p, trampoline kind, const char *tile, FILE *out)
-{
-    fprintf(out, "peal_kernel_%s(%s", p->task->kernel, tile);
-    print_views(p, out);
-    print_partials(p, kind == FULL, out);
-    print_arguments(p, out);
-    fprintf(out, ");\n");
-}
-
 /* Everything behind the kernel's name. A call alone would convert an integer to a double, or cut a
  * real number, so the kernel's type is compared as well. */
-static peal_status print_user_kernel(const task_printer *p, const char *signature, trampoline kind,
-                                     const char **out_text)
+static peal_status print_user_kernel(const task_printer *p, const char *signature,
+                                     cuda_trampoline kind, const char **out_text)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -205,15 +154,14 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
                  "    const peal_launch_box *const peal_box_ = peal_enter_tile_(peal_launch_, "
                  "&peal_tile_);\n"
                  "    if (!peal_box_)\n        return;\n");
-    if (kind != PLAIN) /* read early: it is on its way while the tile is run */
+    if (!cuda_trampoline_is_plain(kind)) /* read early: it is on its way while the tile is run */
         fprintf(out, "    const bool peal_gone_ = peal_box_->sends && peal_has_given_up_();\n");
     peal_status status = print_evaluation(p, out);
-    fprintf(
-        out,
-        "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n    ",
-        peal_kernel_parameters(signature), p->task->kernel);
-    print_call(p, kind, "peal_tile_", out);
-    if (kind != PLAIN)
+    fprintf(out,
+            "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n",
+            peal_kernel_parameters(signature), p->task->kernel);
+    cuda_call_print(p->schedule, p->task, kind, out);
+    if (!cuda_trampoline_is_plain(kind))
         fprintf(out, "    if (peal_box_->sends)\n        peal_send_tile_(peal_launch_, peal_box_, "
                      "peal_tile_, peal_gone_);\n");
     fprintf(out, "}\n");
@@ -229,20 +177,34 @@ static void set_shape(const peal_schedule_task *task, int threads[3])
                                      {CUDA_TASK_THREADS, 1, 1},
                                      {64, 4, 1},
                                      {32, 4, 2}};
-    int axes = axes_of(task);
+    int axes = cuda_task_axes(task);
 
     memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
+}
+
+/* A thread has few registers' worth of points in a whole tile. */
+static bool is_light(const task_printer *p)
+{
+    bool light = cuda_task_axes(p->task) == 2 && p->task->access_count <= 2;
+
+    for (int i = 0; i < p->task->access_count; i++)
+        light &= peal_type_bytes(p->schedule->array[p->task->access[i].array].type) <= 4;
+    return light;
 }
 
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
     entry->is_users = true;
+    entry->is_light = is_light(p);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
-    peal_status status = print_user_kernel(p, entry->signature, FULL, &entry->text);
+    peal_status status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_FULL, &entry->text);
     if (!status && p->task->reduction_count > 0)
-        status = print_user_kernel(p, entry->signature, BARE, &entry->bare);
+        status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_BARE, &entry->bare);
     if (!status && p->task->mergeable)
-        status = print_user_kernel(p, entry->signature, PLAIN, &entry->plain);
+        status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_BARE, &entry->plain);
+    if (!status && p->task->mergeable && p->task->reduction_count > 0)
+        status =
+            print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
     set_shape(p->task, p->entry->threads);
     return status;
 }
@@ -305,7 +267,7 @@ static peal_status print_evaluator(const task_printer *p, FILE *out)
     }
     fprintf(out,
             "    }\n    if (peal_went_wrong_(launch, __syncthreads_or(bad)))\n        return;\n"
-            "    if (launch.senders > 0)\n        peal_send_result_(launch);\n}\n");
+            "}\n");
     return status;
 }
 
@@ -355,8 +317,10 @@ static peal_status add_task(const task_printer *p)
     p->entry->entry = same;
     if (same == source->entry_count)
         source->entry[source->entry_count++] = found;
-    if (!source->entry[same].plain)
+    if (!source->entry[same].plain) {
         source->entry[same].plain = found.plain;
+        source->entry[same].plain_full = found.plain_full;
+    }
     return PEAL_STATUS_OK;
 }
 
@@ -422,7 +386,7 @@ static void print_unit(cuda_source *source)
 
     fprintf(out,
             "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
-            "#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
             sizeof(peal_launch));
     print_expressions(source, out);
@@ -435,6 +399,15 @@ static void print_unit(cuda_source *source)
         if (source->entry[i].is_users)
             print_entry(&source->entry[i], i, out);
     source->text = close_text(source->arena, out, &text);
+}
+
+static void print_plain_entry(const char *name, int index, const char *blocks, const char *text,
+                              FILE *out)
+{
+    fprintf(out,
+            "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
+            "__launch_bounds__(PEAL_THREADS_, %s) %s_%d%s",
+            index, blocks, name, index, text);
 }
 
 /* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
@@ -452,17 +425,19 @@ static void print_plain_unit(cuda_source *source)
     FILE *out = open_text(&text, &bytes);
     fprintf(out,
             "#define PEAL_PLAIN 1\n%s#include <peal/kernel.h>\n#include <peal/launch.h>\n"
-            "#include <peal/run.h>\n#include <peal/expression.h>\n\n",
+            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n\n",
             source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
-    for (int i = 0; i < source->entry_count; i++)
-        if (source->entry[i].plain)
-            fprintf(out,
-                    "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
-                    "__launch_bounds__(PEAL_THREADS_, PEAL_BLOCKS_) peal_plain_%d%s",
-                    i, i, source->entry[i].plain);
+    for (int i = 0; i < source->entry_count; i++) {
+        const cuda_entry *entry = &source->entry[i];
+        const char *blocks = entry->is_light ? "PEAL_LIGHT_BLOCKS_" : "PEAL_BLOCKS_";
+        if (entry->plain)
+            print_plain_entry("peal_plain", i, "PEAL_BLOCKS_", entry->plain, out);
+        if (entry->plain_full)
+            print_plain_entry("peal_plain_full", i, blocks, entry->plain_full, out);
+    }
     source->plain = close_text(source->arena, out, &text);
 }
 

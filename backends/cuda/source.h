@@ -11,9 +11,10 @@ typedef struct cuda_entry {
     const char *text;  /* all but its name: equal texts are one kernel */
     const char *bare;  /* NULL: none */
     const char *plain; /* peal_plain_N: tiles of any shape, no waits, nothing sent; NULL: none */
+    const char *plain_full; /* peal_plain_full_N: the same with partials; NULL: none */
     const char *signature;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
-    bool is_users;
+    bool is_users, is_light;
     bool is_reported;
 } cuda_entry;
 
@@ -37,7 +38,7 @@ typedef struct cuda_source {
     cuda_task_entry **task; /* by hosted rank and task */
     const char *text;       /* the translation unit */
     const char *plain;      /* that of the plain kernels; NULL: there are none */
-    bool is_wide;           /* offsets of an array with three axes need 64 bits */
+    bool is_wide;           /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */

@@ -25,13 +25,22 @@ static const char kernels[] =
     "PEAL_KERNEL(room)(peal_tile t, PEAL_UPDATE(double, c), double w)\n"
     "{\n    PEAL_FOR_3D(t, x, y, z) {\n        if (x % 2) {\n"
     "            PEAL_AT(c, x, y, z) += w;\n            continue;\n        }\n"
-    "        PEAL_AT(c, x, y, z) += w;\n    }\n}\n";
+    "        PEAL_AT(c, x, y, z) += w;\n    }\n}\n"
+    "PEAL_KERNEL(plane_sum)(peal_tile t, PEAL_READ(double, b), PEAL_REDUCE(double, s))\n"
+    "{\n    double sum = 0;\n    PEAL_FOR_2D(t, x, y) sum += PEAL_AT(b, x, y);\n"
+    "    PEAL_PARTIAL(s, sum);\n}\n"
+    "PEAL_KERNEL(room_sum)(peal_tile t, PEAL_READ(double, c), PEAL_REDUCE(double, s))\n"
+    "{\n    double sum = 0;\n    PEAL_FOR_3D(t, x, y, z) sum += PEAL_AT(c, x, y, z);\n"
+    "    PEAL_PARTIAL(s, sum);\n}\n";
 
-static const char spec[] = "peal: 1\nname: emulated\nkernels: k.c\n"
-                           "fields: {a: {size: 8}, b: {size: [8, 8]}, c: {size: [8, 8, 8]}}\n"
-                           "step:\n  - {task: line, box: a, update: a, args: 1.0}\n"
-                           "  - {task: plane, box: b, update: b, args: 1.0}\n"
-                           "  - {task: room, box: c, update: c, args: 1.0}\n";
+static const char spec[] =
+    "peal: 1\nname: emulated\nkernels: k.c\n"
+    "fields: {a: {size: 8}, b: {size: [8, 8]}, c: {size: [8, 8, 8]}}\n"
+    "buffers: {s: {}}\nstep:\n  - {task: line, box: a, update: a, args: 1.0}\n"
+    "  - {task: plane, box: b, update: b, args: 1.0}\n"
+    "  - {task: room, box: c, update: c, args: 1.0}\n"
+    "  - {task: plane_sum, box: b, read: b, reduce: {s: sum}}\n"
+    "  - {task: room_sum, box: c, read: c, reduce: {s: sum}}\n";
 
 static void write_text(const char *name, const char *text)
 {
@@ -103,6 +112,8 @@ static void device_code_does_as_it_says(void **state)
                            "@/cut.o -o @/plain"),
                      0);
     assert_int_equal(shell("@/plain"), 0);
+    assert_int_equal(shell("@/run partials >@/full.txt && @/plain partials >@/plain.txt"), 0);
+    assert_int_equal(shell("test -s @/full.txt && cmp @/full.txt @/plain.txt"), 0);
 }
 
 static int set_up(void **state)

@@ -72,9 +72,9 @@ static __device__ __forceinline__ type peal_fold_chunk_(const type *element, int
     return peal_fold_threads_(combine, value[0], (count + GROUP - 1) / GROUP);
 }
 
-/* One block: chunk after chunk in place, until one is left. */
+/* One block: chunk after chunk in place, until one is left. The result in thread 0. */
 template <class type, int combine>
-static __device__ __forceinline__ void peal_fold_rest_(type *element, long long count,
+static __device__ __forceinline__ type peal_fold_rest_(type *element, long long count,
                                                        long long stride, type *result)
 {
     while (count > PEAL_FOLD_CHUNK_) {
@@ -92,8 +92,10 @@ static __device__ __forceinline__ void peal_fold_rest_(type *element, long long 
         stride *= PEAL_FOLD_CHUNK_;
     }
     type value = peal_fold_chunk_<type, combine>(element, (int)count, stride);
+    value = count > 0 ? value : peal_nothing_<type>(combine);
     if (peal_thread_() == 0)
-        *result = count > 0 ? value : peal_nothing_<type>(combine);
+        *result = value;
+    return value;
 }
 
 /* argument[0] elements at view[1], in chunks; the last block folds what the chunks gave. */
@@ -102,23 +104,26 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
 {
     type *element = (type *)launch.view[1], *result = (type *)launch.view[0];
     long long count = launch.argument[0].integer;
+    /* Read early: it is on its way while the elements are folded. */
+    bool given_up = launch.senders > 0 && peal_has_given_up_();
+    type value;
 
     if (!peal_enter_(launch))
         return;
     if (gridDim.x > 1) {
         type *first = element + (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
         long long left = count - (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
-        type value = peal_fold_chunk_<type, combine>(
+        value = peal_fold_chunk_<type, combine>(
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
         if (!peal_is_last_(&launch, gridDim.x, false))
             return;
-        peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
+        value = peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
     } else
-        peal_fold_rest_<type, combine>(element, count, 1, result);
+        value = peal_fold_rest_<type, combine>(element, count, 1, result);
     if (launch.senders > 0)
-        peal_send_result_(launch);
+        peal_send_result_(launch, value, given_up);
 }
 
 /* A thread for each of argument[1] columns of argument[0] rows; a launch of one block may unpack
@@ -131,6 +136,7 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
     __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
     const peal_device_piece *table =
         launch.list_count > 0 && peal_stage_pieces_(&launch, staged) ? staged : 0;
+    bool given_up = launch.senders > 0 && peal_has_given_up_();
     type waiting[32];
 
     if (!peal_enter_(launch))
@@ -158,7 +164,9 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
             }
         ((type *)launch.view[0])[column] = value;
     }
-    if (launch.senders > 0 && peal_is_last_(&launch, launch.senders, false))
+    if (launch.senders > 0 && gridDim.x == 1 && !given_up)
+        peal_write_flags_(&launch);
+    else if (launch.senders > 0 && gridDim.x > 1 && peal_is_last_(&launch, launch.senders, false))
         peal_write_flags_(&launch);
 }
 

@@ -23,6 +23,21 @@ enum {
     PEAL_LAUNCH_BASES = 60
 };
 
+/* Extents of whole tiles of two and three axes (loops.h), and how many neighbouring columns a
+ * thread has in those of two. */
+enum {
+    PEAL_WHOLE_2_X = 128,
+    PEAL_WHOLE_2_Y = 16,
+    PEAL_WHOLE_3_X = 64,
+    PEAL_WHOLE_3_Y = 4,
+    PEAL_WHOLE_3_Z = 8,
+    PEAL_WHOLE_COLUMNS = 2
+};
+
+/* Whether the first columns of whole tiles are the first ones of pairs in all rows of all fields,
+ * or the second ones. */
+enum { PEAL_UNALIGNED, PEAL_ALIGNED, PEAL_ALIGNED_ODD };
+
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
  * [lo + i * extent, ...), cut at hi. If `exact`, a device tile is a tile of the schedule and its
  * number is tile + sum(i[k] * tile_step[k]). In plain kernels the first tiles along x are narrower
@@ -125,6 +140,7 @@ typedef struct peal_launch {
     unsigned senders;  /* blocks that are counted before the writes (and, in tasks, the pieces) */
     unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters */
     int op;            /* first op of the schedule in this launch, for records */
+    int aligned;       /* plain kernels: else none of their tiles is run as a whole one */
     long long tile_count; /* of the task */
     long long counter[PEAL_LAUNCH_COUNTERS];
     unsigned long long view[PEAL_LAUNCH_VIEWS];       /* address of the point with coordinates 0 */

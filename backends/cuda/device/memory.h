@@ -40,6 +40,7 @@ static __device__ __forceinline__ void peal_fence_gpu_()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
+#ifndef PEAL_PLAIN
 /* A kernel that was launched while the one before it still ran goes on when that has ended and all
  * that it stored can be seen; then its own successor may be launched. Else nothing. */
 static __device__ __forceinline__ void peal_follow_()
@@ -49,6 +50,13 @@ static __device__ __forceinline__ void peal_follow_()
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
+#else
+/* Plain kernels begin when the one before has ended: what they load may be kept, and started in any
+ * order, as if it was constant. With that instruction in them it could not. */
+static __device__ __forceinline__ void peal_follow_()
+{
+}
+#endif
 
 static __device__ __forceinline__ unsigned long long peal_clock_()
 {

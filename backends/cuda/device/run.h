@@ -398,6 +398,8 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     unsigned rest = blockIdx.x - box.first;
     tile->index = box.tile;
     tile->count = launch.tile_count;
+    tile->peal_whole_ = tile->peal_odd_ = 0;
+    tile->peal_at_[0] = tile->peal_at_[1] = tile->peal_at_[2] = 0;
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
         unsigned place = rest;
@@ -423,7 +425,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
 static __device__ __forceinline__ peal_strides_ peal_strides_of_(const peal_launch &launch,
                                                                  int view)
 {
-    peal_strides_ strides;
+    peal_strides_ strides = {};
     strides.peal_y_ = launch.stride[view][0];
     strides.peal_z_ = launch.stride[view][1];
     strides.peal_w_ = launch.stride[view][2];

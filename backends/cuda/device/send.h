@@ -110,18 +110,19 @@ static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch
         peal_add_flags_(launch, box->bit);
 }
 
-/* The same of a task that peal brings itself; the result has been stored by this block alone. */
-static __device__ __forceinline__ void peal_send_result_(const peal_launch &launch)
+/* The same of a task that peal brings itself, whose result this block alone has: one element, in
+ * thread 0. */
+template <class type>
+static __device__ __forceinline__ void peal_send_result_(const peal_launch &launch, type result,
+                                                         bool given_up)
 {
-    const peal_launch_box &box = launch.box[0];
-
-    if (launch.mirror_count > 0 || launch.list_count > 0)
+    for (int m = 0; m < launch.mirror_count && peal_thread_() == 0; m++)
+        *(type *)launch.mirror[m].target = result;
+    if (launch.list_count > 0) {
         __syncthreads();
-    if (launch.mirror_count > 0)
-        peal_mirror_(launch, 1, box.lo, box.hi);
-    if (launch.list_count > 0)
         peal_copy_all_(&launch, 0);
-    if (!peal_has_given_up_())
+    }
+    if (!given_up)
         peal_write_flags_(&launch);
 }
 

@@ -6,7 +6,10 @@
 
 #include "start.h"
 
-extern "C" void cuda_box_cut(int sm_count, const int threads[3], bool plain, peal_launch_box *box);
+#include "partials.h"
+
+extern "C" void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin,
+                             peal_launch_box *box);
 
 enum { HALO = 2, MOST_BOXES = 3 };
 
@@ -28,8 +31,8 @@ static int length()
     return 1 + (int)pick(most[pick(4)]);
 }
 
-/* Boxes lie side by side along one axis. */
-static int make_boxes(int axes, int sm_count, peal_launch *launch, room *out)
+/* Boxes lie side by side along one axis; their tiles begin at begin plus multiples. */
+static int make_boxes(int axes, int sm_count, int begin, peal_launch *launch, room *out)
 {
     static const int threads[4][3] = {{}, {256, 1, 1}, {64, 4, 1}, {32, 4, 2}};
     int count = 1 + (int)pick(MOST_BOXES), along = (int)pick(axes);
@@ -49,13 +52,15 @@ static int make_boxes(int axes, int sm_count, peal_launch *launch, room *out)
         }
         memcpy(box->lo, lo, sizeof(lo));
         memcpy(box->hi, hi, sizeof(hi));
-        cuda_box_cut(sm_count, threads[axes], true, box);
+        cuda_box_cut(sm_count, threads[axes], true, begin, box);
         box->first = blocks;
         blocks += box->blocks;
     }
     out->points = 1;
     for (int k = 0; k < 4; k++) {
         out->n[k] = hi[k] + (k < axes ? HALO : 0) - out->lo[k];
+        if (k == 0 && pick(4))
+            out->n[k] += out->n[k] % 2; /* rows of pairs */
         out->points *= out->n[k];
         if (k < 3)
             out->stride[k] = out->points;
@@ -77,50 +82,84 @@ static bool is_inside(const peal_launch &launch, const int *at)
     return false;
 }
 
-/* The largest tile of two axes (cut.c). */
-enum { WHOLE_X = 128, WHOLE_Y = 32 };
-
-/* True only if one of the tiles is whole. */
-static bool has_whole(const peal_launch_box *box)
+/* Where the points of a whole tile are pairs: in no other place masks change an address. */
+static bool is_aligned(const peal_launch &launch)
 {
-    return box->extent[1] == WHOLE_Y && box->hi[1] - box->lo[1] >= WHOLE_Y &&
-           box->hi[0] - box->lo[0] + box->lead >= (box->lead ? 2 : 1) * WHOLE_X;
+    long long bytes = PEAL_WHOLE_COLUMNS * sizeof(double);
+    long long begin = launch.box[0].lo[0] - launch.box[0].lead;
+
+    return (launch.view[0] + begin * (long long)sizeof(double)) % bytes == 0 &&
+           launch.stride[0][0] % PEAL_WHOLE_COLUMNS == 0;
 }
 
-static int check_boxes(kernel_function *kernel, int axes)
+/* Points in whole tiles. */
+static long long points_of_whole(const peal_launch &launch, int axes)
+{
+    static const int extent[4][3] = {{},
+                                     {-1, -1, -1},
+                                     {PEAL_WHOLE_2_X, PEAL_WHOLE_2_Y, 1},
+                                     {PEAL_WHOLE_3_X, PEAL_WHOLE_3_Y, PEAL_WHOLE_3_Z}};
+    long long points = 0;
+
+    for (int i = 0; i < launch.box_count && launch.aligned; i++) {
+        const peal_launch_box *box = &launch.box[i];
+        long long here = 1;
+        for (int k = 0; k < 3; k++) {
+            int first = box->lo[k], length = box->hi[k] - first;
+            if (k == 0 && box->lead)
+                length -= box->extent[0] - box->lead;
+            if (box->extent[k] != extent[axes][k])
+                length = 0;
+            here *= length > 0 ? length / extent[axes][k] * extent[axes][k] : 0;
+        }
+        points += here;
+    }
+    return points;
+}
+
+static long long check_boxes(kernel_function *kernel, int axes)
 {
     static const int sm_counts[] = {0, 0, 1, 4};
     peal_launch launch = {};
     room r;
-    int blocks = make_boxes(axes, sm_counts[pick(4)], &launch, &r), whole = 0;
+    int begin = (int)pick(40) - 20;
+    int blocks = make_boxes(axes, sm_counts[pick(4)], begin, &launch, &r);
+    /* Memory whose pairs begin where tiles do, or elsewhere. */
+    long long shift = (((r.offset(r.lo) + begin) % 2) + 2 + pick(4) / 3) % 2;
 
-    r.field = (double *)calloc((size_t)r.points, sizeof(double));
+    double *memory = (double *)aligned_alloc(16, (size_t)(r.points + 2) / 2 * 16);
+    memset(memory, 0, (size_t)(r.points + 2) / 2 * 16);
+    r.field = memory + shift;
     launch.view[0] = at(r.field - r.offset(r.lo));
     for (int k = 0; k < 3; k++)
         launch.stride[0][k] = r.stride[k];
     launch.argument[0].real = 1;
+    launch.aligned = axes == 3 || is_aligned(launch) ? PEAL_ALIGNED : PEAL_UNALIGNED;
     start(kernel, (unsigned)blocks, 256, launch);
     for (long long i = 0; i < r.points; i++) {
         int point[3] = {r.lo[0] + (int)(i % r.n[0]), r.lo[1] + (int)(i / r.n[0] % r.n[1]),
                         r.lo[2] + (int)(i / r.stride[1])};
         CHECK(r.field[i] == (is_inside(launch, point) ? 1 : 0));
     }
-    for (int i = 0; i < launch.box_count; i++)
-        whole += has_whole(&launch.box[i]);
-    free(r.field);
-    return whole;
+    free(memory);
+    return points_of_whole(launch, axes);
 }
 
-int main()
+int main(int argc, char **argv)
 {
-    int whole = 0;
+    (void)argv;
+    if (argc > 1) {
+        print_all_partials(peal_plain_full_3, peal_plain_full_5);
+        return 0;
+    }
+    long long whole[4] = {};
 
     for (int i = 0; i < 40; i++) {
         check_boxes(peal_plain_0, 1);
-        whole += check_boxes(peal_plain_1, 2) + check_boxes(peal_plain_1, 2);
-        check_boxes(peal_plain_2, 3);
+        whole[2] += check_boxes(peal_plain_1, 2) + check_boxes(peal_plain_1, 2);
+        whole[3] += check_boxes(peal_plain_2, 3);
     }
-    CHECK(whole > 3);
-    printf("all as expected, %d boxes with whole tiles\n", whole);
+    CHECK(whole[2] > 100000 && whole[3] > 10000);
+    printf("all as expected, %lld and %lld points in whole tiles\n", whole[2], whole[3]);
     return 0;
 }

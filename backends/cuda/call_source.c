@@ -1,0 +1,171 @@
+/* Calls of the user's kernels in trampolines: with constants where the tile is whole, and without
+ * (device/whole.h). What writes partials has both in all units: the same threads must have the same
+ * points. */
+#include "backends/cuda/call_source.h"
+
+#include "base/expression.h"
+
+int cuda_task_axes(const peal_schedule_task *task)
+{
+    return task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+}
+
+static bool is_moved_field(const peal_schedule *schedule, int array)
+{
+    const peal_graph_data *graph = schedule->graph;
+
+    /* Elements of a buffer are taken by the pointer itself. */
+    return array < graph->array_count && graph->arrays[array].kind == PEAL_ARRAY_FIELD &&
+           schedule->array[array].layout.stored.axis_count >= 2;
+}
+
+bool cuda_access_is_moved(const peal_schedule *schedule, const peal_task_access *access)
+{
+    return access->per_tile == 0 && is_moved_field(schedule, access->array);
+}
+
+/* Along an axis: points of tiles, and of the fields that they access. */
+typedef struct hull {
+    int64_t lo, hi;
+} hull;
+
+static void widen(hull *hulls, const peal_box *box)
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        hulls[k].lo = box->lo[k] < hulls[k].lo ? box->lo[k] : hulls[k].lo;
+        hulls[k].hi = box->hi[k] > hulls[k].hi ? box->hi[k] : hulls[k].hi;
+    }
+}
+
+static void find_hulls(const peal_schedule *schedule, hull *hulls)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        hulls[k] = (hull){INT64_MAX, INT64_MIN};
+    for (int i = 0; i < schedule->array_count; i++)
+        if (is_moved_field(schedule, i))
+            widen(hulls, &schedule->array[i].layout.stored);
+    for (int i = 0; i < schedule->task_count; i++) {
+        const peal_schedule_task *task = &schedule->task[i];
+        bool moves = false;
+        for (int k = 0; k < task->access_count && task->mergeable; k++)
+            moves |= cuda_access_is_moved(schedule, &task->access[k]);
+        for (int k = 0; k < task->tiling_count && moves; k++)
+            widen(hulls, &task->tiling[k].box);
+    }
+}
+
+bool cuda_offsets_are_wide(const peal_schedule *schedule)
+{
+    hull hulls[PEAL_AXES];
+
+    find_hulls(schedule, hulls);
+    for (int i = 0; i < schedule->array_count; i++) {
+        const peal_layout *layout = &schedule->array[i].layout;
+        int64_t rest = INT32_MAX;
+        int axes = layout->stored.axis_count;
+        for (int k = 0; k < axes && (axes == 2 || axes == 3); k++) {
+            int64_t lo = -layout->stored.lo[k], most = layout->stored.hi[k];
+            most = most > lo ? most : lo;
+            if (is_moved_field(schedule, i))
+                most = hulls[k].hi - hulls[k].lo;
+            if (most > rest / (layout->stride[k] > 0 ? layout->stride[k] : 1))
+                return true;
+            rest -= most * layout->stride[k];
+        }
+    }
+    return false;
+}
+
+static const char *type_of(const peal_schedule *schedule, int array)
+{
+    return peal_type_c_name(schedule->array[array].type);
+}
+
+static void print_view(const peal_schedule *schedule, const peal_task_access *access, int view,
+                       const char *tile, bool moves, FILE *out)
+{
+    const char *constant = access->mode == PEAL_READ_ACCESS ? "const " : "";
+    const char *type = type_of(schedule, access->array);
+
+    if (moves && cuda_access_is_moved(schedule, access)) {
+        fprintf(out,
+                ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
+                "peal_moved_strides_<%s>(peal_launch_, %d, %s)",
+                constant, type, view, tile, type, view, tile);
+        return;
+    }
+    fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]", constant, type, view);
+    if (access->per_tile > 0)
+        fprintf(out, " + peal_launch_.shift[%d] * %s.index", view, tile);
+    fprintf(out, ", peal_strides_of_(peal_launch_, %d)", view);
+}
+
+static void print_partials(const peal_schedule *schedule, const peal_schedule_task *task, bool full,
+                           FILE *out)
+{
+    for (int i = 0; i < task->reduction_count; i++) {
+        const char *type = type_of(schedule, task->reduction[i].array);
+        if (full)
+            fprintf(out, ",\n        peal_partial_of_<%s>(peal_launch_, %d, %d, peal_tile_)", type,
+                    i, (int)task->reduction[i].combine);
+        else
+            fprintf(out, ",\n        peal_no_partial_<%s>()", type);
+    }
+}
+
+static void print_arguments(const peal_schedule_task *task, FILE *out)
+{
+    for (int i = 0; i < task->argument_count; i++) {
+        bool real = task->argument_is_real[i];
+        if (peal_expr_uses(task->argument[i]) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT))
+            fprintf(out, ",\n        peal_argument_%d_", i);
+        else
+            fprintf(out, ",\n        (%s)peal_launch_.argument[%d].%s", real ? "double" : "long", i,
+                    real ? "real" : "integer");
+    }
+}
+
+static bool has_partials(cuda_trampoline kind)
+{
+    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL;
+}
+
+static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
+                       cuda_trampoline kind, const char *tile, FILE *out)
+{
+    fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
+    for (int i = 0; i < task->access_count; i++)
+        print_view(schedule, &task->access[i], i, tile, cuda_trampoline_is_plain(kind), out);
+    print_partials(schedule, task, has_partials(kind), out);
+    print_arguments(task, out);
+    fprintf(out, ");\n");
+}
+
+/* odd: the tile's first column is the second one of a pair. */
+static void print_whole(const peal_schedule *schedule, const peal_schedule_task *task,
+                        cuda_trampoline kind, int odd, FILE *out)
+{
+    int axes = cuda_task_axes(task);
+
+    fprintf(out,
+            "    if (peal_is_whole_<%d, %d>(peal_launch_, peal_tile_)) {\n"
+            "        const peal_tile peal_whole_ = peal_whole_of_<%d, %d>(peal_tile_);\n        ",
+            axes, odd, axes, odd);
+    print_call(schedule, task, kind, "peal_whole_", out);
+    fprintf(out, "    } else");
+}
+
+void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
+                     cuda_trampoline kind, FILE *out)
+{
+    int axes = cuda_task_axes(task);
+    bool partials = has_partials(kind) && task->reduction_count > 0;
+
+    if ((partials || cuda_trampoline_is_plain(kind)) && (axes == 2 || axes == 3))
+        print_whole(schedule, task, kind, 0, out);
+    /* Free tiles begin where pairs do. */
+    if (partials && cuda_trampoline_is_plain(kind) && axes == 2)
+        print_whole(schedule, task, kind, 1, out);
+    fprintf(out, "    ");
+    print_call(schedule, task, kind, "peal_tile_", out);
+}

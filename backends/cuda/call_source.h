@@ -1,0 +1,36 @@
+/* Prints how a trampoline calls the user's kernel. */
+#ifndef PEAL_CUDA_CALL_SOURCE_H
+#define PEAL_CUDA_CALL_SOURCE_H
+
+#include <peal/plugin/schedule.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels. */
+typedef enum cuda_trampoline {
+    CUDA_TRAMPOLINE_FULL,
+    CUDA_TRAMPOLINE_BARE,
+    CUDA_TRAMPOLINE_PLAIN_FULL,
+    CUDA_TRAMPOLINE_PLAIN_BARE
+} cuda_trampoline;
+
+static inline bool cuda_trampoline_is_plain(cuda_trampoline kind)
+{
+    return kind == CUDA_TRAMPOLINE_PLAIN_FULL || kind == CUDA_TRAMPOLINE_PLAIN_BARE;
+}
+
+int cuda_task_axes(const peal_schedule_task *task);
+
+/* True: in plain kernels the view points to the tile's first column, and offsets begin at a point
+ * of the tile (device/whole.h). */
+bool cuda_access_is_moved(const peal_schedule *schedule, const peal_task_access *access);
+
+/* If not, all sums of such an offset's terms are less than 2^31, whatever their signs. */
+bool cuda_offsets_are_wide(const peal_schedule *schedule);
+
+/* Between what enters the tile and what follows its run. */
+void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
+                     cuda_trampoline kind, FILE *out);
+
+#endif

@@ -1,0 +1,142 @@
+/* How the threads of a block share the points of a tile: PEAL_FOR_2D and PEAL_FOR_3D.
+ *
+ * A thread marches down neighbouring rows (or planes). In a *whole* tile, one with the extents that
+ * launch.h says, everything but the tile's place is a constant: a thread has two neighbouring
+ * columns (two axes only) of a few rows, nothing is guarded, and where `restrict` lets it
+ * (kernel.h) the compiler keeps rows in registers and makes one access of both columns. Which
+ * thread has which points, and in which order, follows from the tile's extents alone, so a partial
+ * has the same bits in every mode and grid.
+ *
+ * Shapes are the best of 954 that a harness tried (H200, CUDA 13.0, 2026-11-21; bench/results):
+ * 5-point relaxation of 16384^2 floats takes 523 us, 592 in tiles of other extents, and a copy 526.
+ * For the rows to be found equal, all addresses have to be constant distances from one (PEAL_AT in
+ * kernel.h), and the inner loop over rows has to have a constant count early. */
+#ifndef PEAL_DEVICE_LOOPS_H
+#define PEAL_DEVICE_LOOPS_H
+
+#include "peal/launch.h"
+
+enum {
+    /* Exponents of threads across a whole tile, and down one of three axes. */
+    PEAL_WHOLE_ACROSS_2_ = 6,
+    PEAL_WHOLE_ACROSS_3_ = 6,
+    PEAL_WHOLE_DOWN_3_ = 2,
+    /* Rows of a thread, and how many of them are under way together. */
+    PEAL_WHOLE_ROWS_2_ = PEAL_WHOLE_2_Y >> (8 - PEAL_WHOLE_ACROSS_2_),
+    PEAL_WHOLE_ROWS_3_ = PEAL_WHOLE_3_Z,
+    PEAL_WHOLE_ONCE_3_ = 4
+};
+static_assert(PEAL_THREADS_ == 1 << 8, "threads");
+static_assert(PEAL_WHOLE_COLUMNS << PEAL_WHOLE_ACROSS_2_ == PEAL_WHOLE_2_X, "tile");
+static_assert(1 << PEAL_WHOLE_ACROSS_3_ == PEAL_WHOLE_3_X, "tile");
+static_assert(1 << PEAL_WHOLE_DOWN_3_ == PEAL_WHOLE_3_Y, "tile");
+
+/* The smallest power of two that is at least n, as an exponent; at most `most`. */
+static __device__ __forceinline__ int peal_exponent_(int n, int most)
+{
+    int bits = n <= 1 ? 0 : 32 - __clz(n - 1);
+    return bits < most ? bits : most;
+}
+
+/* Exponents of the threads along x: 128 for a wide tile of two axes, 64 for three, and what fits
+ * for thin ones. */
+static __device__ __forceinline__ int peal_across_2_(const peal_tile &tile)
+{
+    if (tile.peal_whole_ == 2)
+        return PEAL_WHOLE_ACROSS_2_;
+    int x = peal_exponent_(tile.hi[0] - tile.lo[0], 7);
+    int y = 8 - peal_exponent_(tile.hi[1] - tile.lo[1], 8);
+    return x > y ? x : y;
+}
+
+static __device__ __forceinline__ int peal_across_3_(const peal_tile &tile)
+{
+    if (tile.peal_whole_ == 3)
+        return PEAL_WHOLE_ACROSS_3_;
+    return peal_exponent_(tile.hi[0] - tile.lo[0], 6);
+}
+
+/* What is left of the threads goes along y, as far as it can; z is marched along. */
+static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int across)
+{
+    if (tile.peal_whole_ == 3)
+        return PEAL_WHOLE_DOWN_3_;
+    return peal_exponent_(tile.hi[1] - tile.lo[1], 8 - across);
+}
+
+static __device__ __forceinline__ int peal_least_(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+#ifdef PEAL_PLAIN
+#define PEAL_UNROLL_4_ _Pragma("unroll 4")
+#define PEAL_UNROLL_1_ _Pragma("unroll 1")
+#else
+#define PEAL_UNROLL_4_
+#define PEAL_UNROLL_1_
+#endif
+
+/* Thread `peal_part_` of `1 << bits` along an axis steps over [lo, hi); in a whole tile it has one
+ * place there. */
+#define PEAL_ACROSS_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_part_, peal_bits_)         \
+    for (int peal_i_##_place_ = (peal_whole_) ? 0 : (peal_part_),                                  \
+             peal_i_##_places_ =                                                                   \
+                 (peal_whole_) ? 1 : (peal_tile_).hi[peal_axis_] - (peal_tile_).lo[peal_axis_];    \
+         peal_i_##_place_ < peal_i_##_places_;                                                     \
+         peal_i_##_place_ += (peal_whole_) ? 1 : 1 << (peal_bits_))
+/* An `else` of its own: what stands behind the loop in the user's text may be one, too. */
+#define PEAL_WITH_(peal_i_, peal_value_)                                                           \
+    if (int peal_i_ = (peal_value_), peal_scope_ = 0; false) {                                     \
+    } else
+#define PEAL_PLACE_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_column_)                    \
+    PEAL_WITH_(peal_i_, (peal_whole_) ? (peal_tile_).peal_at_[peal_axis_] + (peal_column_)         \
+                                      : (peal_tile_).lo[peal_axis_] + peal_i_##_place_)
+/* ... marches over its share of [lo, hi), in a whole tile over `rows` of them, `once` at a time. */
+#define PEAL_MARCH_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_rows_, peal_once_,          \
+                    peal_part_, peal_bits_)                                                        \
+    for (int peal_i_##_length_ = (peal_tile_).hi[peal_axis_] - (peal_tile_).lo[peal_axis_],        \
+             peal_i_##_share_ = (peal_i_##_length_ + (1 << (peal_bits_)) - 1) >> (peal_bits_),     \
+             peal_i_##_first_ = (peal_part_)*peal_i_##_share_,                                     \
+             peal_i_##_rest_ = peal_i_##_length_ - peal_i_##_first_, peal_i_##_done_ = 0,          \
+             peal_i_##_step_ = (peal_whole_) ? (peal_once_) : 1,                                   \
+             peal_i_##_from_ = (peal_whole_) ? (peal_tile_).peal_at_[peal_axis_]                   \
+                                             : (peal_tile_).lo[peal_axis_] + peal_i_##_first_,     \
+             peal_i_##_end_ = (peal_whole_) ? (peal_rows_)                                         \
+                                            : peal_least_(peal_i_##_rest_, peal_i_##_share_);      \
+         peal_i_##_done_ < peal_i_##_end_; peal_i_##_done_ += peal_i_##_step_)                     \
+    _Pragma("unroll") for (int peal_i_##_now_ = 0; peal_i_##_now_ < peal_i_##_step_;               \
+                           peal_i_##_now_++)                                                       \
+        PEAL_WITH_(peal_i_, peal_i_##_from_ + peal_i_##_done_ + peal_i_##_now_)
+
+#define PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                  \
+    for (int peal_y_##_whole_ = (peal_tile_).peal_whole_ == 2,                                     \
+             peal_y_##_bits_ = peal_across_2_(peal_tile_),                                         \
+             peal_x_##_columns_ = peal_y_##_whole_ ? PEAL_WHOLE_COLUMNS : 1, peal_y_##_once_ = 1;  \
+         peal_y_##_once_; peal_y_##_once_ = 0)                                                     \
+        PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_y_##_whole_,                                     \
+                     peal_thread_() & ((1 << peal_y_##_bits_) - 1), peal_y_##_bits_)               \
+    PEAL_UNROLL_4_ PEAL_MARCH_(peal_tile_, 1, peal_y_, peal_y_##_whole_, PEAL_WHOLE_ROWS_2_,       \
+                               PEAL_WHOLE_ROWS_2_, peal_thread_() >> peal_y_##_bits_,              \
+                               8 - peal_y_##_bits_)                                                \
+        _Pragma("unroll") for (int peal_x_##_column_ = 0; peal_x_##_column_ < peal_x_##_columns_;  \
+                               peal_x_##_column_++)                                                \
+            PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_y_##_whole_, peal_x_##_column_)
+#define PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                         \
+    for (int peal_z_##_whole_ = (peal_tile_).peal_whole_ == 3,                                     \
+             peal_z_##_bits_ = peal_across_3_(peal_tile_),                                         \
+             peal_z_##_down_ = peal_down_3_(peal_tile_, peal_z_##_bits_), peal_z_##_once_ = 1;     \
+         peal_z_##_once_; peal_z_##_once_ = 0)                                                     \
+        PEAL_ACROSS_(peal_tile_, 1, peal_y_, peal_z_##_whole_,                                     \
+                     (peal_thread_() >> peal_z_##_bits_) & ((1 << peal_z_##_down_) - 1),           \
+                     peal_z_##_down_)                                                              \
+    PEAL_PLACE_(peal_tile_, 1, peal_y_, peal_z_##_whole_, 0)                                       \
+    PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_z_##_whole_,                                         \
+                 peal_thread_() & ((1 << peal_z_##_bits_) - 1), peal_z_##_bits_)                   \
+    PEAL_UNROLL_1_                                                                                 \
+    PEAL_MARCH_(peal_tile_, 2, peal_z_, peal_z_##_whole_, PEAL_WHOLE_ROWS_3_, PEAL_WHOLE_ONCE_3_,  \
+                peal_thread_() >> (peal_z_##_bits_ + peal_z_##_down_),                             \
+                8 - peal_z_##_bits_ - peal_z_##_down_)                                             \
+    PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_z_##_whole_, 0)
+
+#endif
