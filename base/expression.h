@@ -46,6 +46,8 @@ enum {
 unsigned peal_expr_uses(const peal_expr *expr);
 /* Calls visit for every ELEMENT of expr (with its array). expr NULL: nothing. */
 void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int array), void *user);
+/* Whether the value of buffer `array` is in expr. */
+bool peal_expr_reads(const peal_expr *expr, int array);
 /* The kind that the expression's value will have: integer, real, boolean (by operators, params and
  * buffers' types). */
 peal_value_kind peal_expr_kind_of(const peal_expr *expr, const peal_graph_data *graph);

@@ -34,6 +34,16 @@ void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int arr
         peal_expr_elements(expr->operand[i], visit, user);
 }
 
+bool peal_expr_reads(const peal_expr *expr, int array)
+{
+    if (!expr)
+        return false;
+    bool reads = expr->kind == PEAL_EXPR_ELEMENT && expr->index == array;
+    for (int i = 0; i < expr->operand_count && !reads; i++)
+        reads = peal_expr_reads(expr->operand[i], array);
+    return reads;
+}
+
 static peal_value_kind kind_of_operator(const peal_expr *expr, const peal_graph_data *graph)
 {
     switch (expr->op) {

@@ -137,9 +137,12 @@ static const peal_key task_keys[] = {
      "what it writes without needing the old value; what the kernel leaves out is undefined"},
     {"reduce", PEAL_KEY_REDUCTIONS, false, NULL,
      "partial reduction: the combination of this rank's tiles, in a fixed tree by tile number"},
-    {"args", PEAL_KEY_LIST, false, NULL, "values for the kernel: `long` or `double`"},
+    {"args", PEAL_KEY_LIST, false, NULL,
+     "values for the kernel: `long` or `double`, read when a tile starts"},
     {"independent", PEAL_KEY_BOOLEAN, false, NULL,
-     "true: promises that tiles never meet in one element, or write the same there"},
+     "true: promises that tiles never meet in one element, or write the same there; `args` may "
+     "then "
+     "not read what the task writes"},
     STATEMENT_KEYS};
 
 static const peal_key exchange_keys[] = {

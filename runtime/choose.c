@@ -122,6 +122,20 @@ static peal_status choose_auto(peal_plan *plan)
                        "no mode can run this graph: %s", plan->note);
 }
 
+void peal_plan_settle_mode(peal_plan *plan)
+{
+    const char *asked = plan->options.mode;
+    bool is_auto = !asked || !strcmp(asked, "auto");
+    if (!is_auto || plan->mode != PEAL_MODE_GRAPH || !plan->machine.shares_device ||
+        !plan->data->step.until || refusal(plan, PEAL_MODE_STREAM))
+        return;
+    size_t used = strlen(plan->note);
+    plan->mode = PEAL_MODE_STREAM;
+    snprintf(plan->note + used, sizeof(plan->note) - used,
+             "%snot graph: processes share a GPU, whose waits `until` cannot skip",
+             used ? "; " : "");
+}
+
 static peal_status unknown_mode(const peal_plan *plan, const char *name)
 {
     const char *known[PEAL_MODE_COUNT + 1];

@@ -243,6 +243,8 @@ static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, in
     if (!status)
         status = keep_devices(plan, all, processes);
     if (!status)
+        peal_plan_settle_mode(plan);
+    if (!status)
         settle_workers(plan, all, processes);
     return status;
 }

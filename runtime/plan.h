@@ -51,6 +51,8 @@ peal_status peal_plan_choose(peal_plan *plan);
 peal_status peal_plan_check_outputs(const peal_plan *plan);
 /* choose.c: all of that but the backend, which is given. */
 peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend);
+/* choose.c: once it is known who shares a device: what auto has chosen may not do there. */
+void peal_plan_settle_mode(peal_plan *plan);
 /* choose.c: once the transports of all processes are known. */
 peal_status peal_plan_check_required(peal_plan *plan);
 /* compare.c: collective; all processes have the same graph and options. Takes this process's

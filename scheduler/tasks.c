@@ -178,15 +178,16 @@ static peal_status check_bounds(peal_compilation *c, const rank_view *v,
     return PEAL_STATUS_OK;
 }
 
-/* Whether two tiles that differ along axis k can meet in what one of them writes. */
+/* Whether two tiles of these extents that differ along axis k can meet in what one of them writes.
+ */
 static bool collides_along(const peal_access *a, const peal_reach *reach, int count,
-                           const peal_tiling *t, int k)
+                           const peal_tiling *t, int64_t extent, int k)
 {
-    if (t->count[k] < 2 || a->footprint == PEAL_FOOTPRINT_PER_TILE)
+    if (t->box.hi[k] - t->box.lo[k] <= extent || a->footprint == PEAL_FOOTPRINT_PER_TILE)
         return false;
     for (int j = 0; j < count; j++) {
         const peal_reach_axis *axis = &reach[j].axis[k];
-        if (axis->fixed || axis->low || axis->high || (t->extent[k] * axis->num) % axis->den ||
+        if (axis->fixed || axis->low || axis->high || (extent * axis->num) % axis->den ||
             (t->box.lo[k] * axis->num) % axis->den)
             return true;
     }
@@ -217,7 +218,7 @@ static peal_status check_collisions(peal_compilation *c, const rank_view *v,
                     pieces_collide(t, reach, &v->layout[a->array].stored);
     for (int i = 0; i < t->tiling_count; i++)
         for (int k = 0; k < PEAL_AXES; k++)
-            collides |= collides_along(a, reach, count, &t->tiling[i], k);
+            collides |= collides_along(a, reach, count, &t->tiling[i], t->tiling[i].extent[k], k);
     if (!collides)
         return PEAL_STATUS_OK;
     return peal_report(c->diagnostics, PEAL_E131, a->source,
@@ -343,6 +344,39 @@ static peal_status add_reductions(peal_compilation *c, rank_view *v, const peal_
     return status;
 }
 
+/* Whether the one tile of a task may be cut: its halves would not meet in what they write. */
+static bool is_divisible(const peal_task_statement *task, const peal_schedule_task *t)
+{
+    if (task->independent || t->tile_count != 1)
+        return true;
+    for (int i = 0; i < task->access_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++)
+            if (task->access[i].mode != PEAL_READ_ACCESS &&
+                collides_along(&task->access[i], t->access[i].reach, t->access[i].reach_count,
+                               &t->tiling[0], 1, k))
+                return false;
+    return true;
+}
+
+/* Arguments are read when a tile starts, in which order nobody says: tiles that may write the same
+ * element would change each other's. */
+static peal_status check_arguments(peal_compilation *c, const peal_task_statement *task,
+                                   const char *name)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; i < task->argument_count && task->independent; i++)
+        for (int k = 0; k < task->access_count; k++) {
+            const peal_access *a = &task->access[k];
+            if (a->mode != PEAL_READ_ACCESS && peal_expr_reads(task->argument[i], a->array))
+                status = peal_report(c->diagnostics, PEAL_E150, task->argument[i]->source,
+                                     "copy it to another buffer first: {set: old, value: ...}",
+                                     "`args` of the independent task `%s` reads `%s`, which the "
+                                     "task writes",
+                                     name, array_name(c, a->array));
+        }
+    return status;
+}
+
 static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const peal_statement *s)
 {
     const peal_task_statement *task = &s->u.task;
@@ -373,7 +407,9 @@ static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const pea
     }
     t->access = access;
     t->access_count = task->access_count;
-    t->mergeable = !task->tile_given;
+    if (!status)
+        status = check_arguments(c, task, t->name);
+    t->mergeable = !task->tile_given && !status && is_divisible(task, t);
     for (int i = 0; i < task->access_count; i++)
         t->mergeable &= access[i].per_tile == 0;
     return status ? status : add_reductions(c, v, s, index);

@@ -20,6 +20,7 @@ typedef enum option_id {
     OPTION_TRANSPORT,
     OPTION_VERIFY,
     OPTION_CHECK_FOOTPRINTS,
+    OPTION_EXPOSED,
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
     OPTION_RANK,
@@ -55,11 +56,12 @@ static const option_info table[] = {
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
     {"lower", 0, true, VERB_RUN, OPTION_LOWER,
-     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,fuse=BYTES,"
-     "plain=POINTS,steps=N"},
+     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,fuse=BYTES,plain="
+     "POINTS,steps=N"},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
+    {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
     {"machine", 0, true, VERB_PLAN | VERB_CHECK | VERB_EXPLAIN, OPTION_MACHINE,
      "a description such as \"node:1 core:2\""},
@@ -166,6 +168,8 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return options->verify = true;
     case OPTION_CHECK_FOOTPRINTS:
         return options->check_footprints = true;
+    case OPTION_EXPOSED:
+        return options->exposed = true;
     case OPTION_ALLOW_OUTSIDE:
         return options->allow_outside = true;
     case OPTION_PRINT_JSON:

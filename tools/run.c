@@ -254,6 +254,7 @@ const peal_command run_command = {
     "      --threads T       workers a process (default: its share of the cores)\n"
     "      --deadline D      longest wait without progress (default 30s); a kernel\n"
     "                        that doesn't return is not interrupted\n"
+    "      --exposed         measure what messages add, by a second run without them\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernel files may lie outside the spec's folder\n"
     "      --json            result as JSON (schema peal.run/1)\n"

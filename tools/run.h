@@ -22,7 +22,10 @@ typedef struct mode_result {
     int sample_count;
     int64_t memory_bytes;
     uint64_t digest;
-    bool compared, equal; /* with what serial computes */
+    bool compared, equal;                  /* with what serial computes */
+    double sent_per_step, unsent_per_step; /* with messages and without them, in the slowest
+                                              process; 0: not measured */
+    char unmeasured[120]; /* why --exposed has measured nothing; "": it has, or was not asked */
 } mode_result;
 
 /* A run of the command, in one process of the job. */
@@ -45,6 +48,14 @@ typedef struct peal_run {
 
 /* Runs the graph in one mode (or MODE_AUTO) and fills the next result. Collective. */
 peal_status run_mode(peal_run *run, int mode);
+
+/* Starts `steps` steps of a plan, in several pieces if there are many, and waits for them: steps
+ * and times into *result. */
+peal_status run_steps(const peal_run *run, peal_plan *plan, int64_t steps, mode_result *result);
+
+/* --exposed: the time of a step of the same schedule without its messages, into *result; options
+ * are those that `result` was run with. Collective. */
+peal_status run_unsent(peal_run *run, const peal_plan_options *options, mode_result *result);
 
 /* Median of sorted samples. */
 double median_of(const double *sorted, int count);

@@ -77,9 +77,9 @@ static int chunks_of(const peal_graph_data *graph, int64_t steps)
     return may_stop || steps < (int64_t)CHUNKS * STEPS_OF_A_CHUNK ? 1 : CHUNKS;
 }
 
-static peal_status run_steps(peal_run *run, peal_plan *plan, mode_result *result)
+peal_status run_steps(const peal_run *run, peal_plan *plan, int64_t steps, mode_result *result)
 {
-    int64_t left = run->options->steps >= 0 ? run->options->steps : peal_plan_steps_left(plan);
+    int64_t left = steps;
     int chunks = chunks_of(run->spec.data, left);
     peal_plan_statistics before = {0}, after = {0};
     peal_status status = PEAL_STATUS_OK;
@@ -157,8 +157,10 @@ static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, 
 static peal_status execute(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
 {
     progress_bar bar;
+    int64_t given = run->options->steps;
     bar_start(&bar, run, plan);
-    peal_status status = run_steps(run, plan, result);
+    peal_status status =
+        run_steps(run, plan, given >= 0 ? given : peal_plan_steps_left(plan), result);
     if (status == PEAL_STATUS_OK)
         status = peal_plan_finish(plan);
     bar_stop(&bar);
@@ -202,5 +204,7 @@ peal_status run_mode(peal_run *run, int mode)
     remember_plan(run, plan);
     status = execute(run, plan, result, verify);
     peal_plan_destroy(plan);
+    if (status == PEAL_STATUS_OK && options->exposed)
+        status = run_unsent(run, &plan_options, result);
     return status;
 }

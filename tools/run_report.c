@@ -36,6 +36,25 @@ static void print_row(const mode_result *result, double sync)
                                             : "DIFFERS from serial");
 }
 
+/* What messages add to the time of a step; at least 0 but for noise. */
+static double exposed_of(const mode_result *result)
+{
+    return result->sent_per_step - result->unsent_per_step;
+}
+
+/* The last words of what --exposed has found. */
+static void print_exposed(const mode_result *result)
+{
+    if (result->unmeasured[0])
+        printf("exposed communication: not measured: %s\n", result->unmeasured);
+    if (result->unsent_per_step <= 0)
+        return;
+    double exposed = exposed_of(result);
+    printf("exposed communication: %s (%s a step without messages)\n",
+           exposed > 0 ? text_seconds(exposed).s : "none seen",
+           text_seconds(result->unsent_per_step).s);
+}
+
 static void print_modes(const peal_run *run)
 {
     double sync = seconds_of_sync(run);
@@ -43,6 +62,11 @@ static void print_modes(const peal_run *run)
            "result");
     for (int i = 0; i < run->result_count; i++)
         print_row(&run->result[i], sync);
+    for (int i = 0; i < run->result_count; i++)
+        if (run->result[i].unsent_per_step > 0) {
+            printf("%-8s ", peal_mode_name(run->result[i].mode));
+            print_exposed(&run->result[i]);
+        }
 }
 
 static void print_summary(const mode_result *result)
@@ -54,6 +78,7 @@ static void print_summary(const mode_result *result)
     if (result->cpu_seconds > 0 && result->steps > 0)
         printf(", %s of the CPU", text_seconds(result->cpu_seconds / (double)result->steps).s);
     putchar('\n');
+    print_exposed(result);
 }
 
 /* One line that leads on from what was just seen. */
@@ -135,6 +160,15 @@ static json_t *json_result(const mode_result *result)
                             json_pack("{s:f,s:f,s:f}", "median",
                                       median_of(result->per_step, result->sample_count), "min",
                                       result->per_step[0], "max", result->per_step[last]));
+    }
+    if (result->unmeasured[0])
+        json_object_set_new(object, "exposed_unmeasured", json_string(result->unmeasured));
+    if (result->unsent_per_step > 0) {
+        json_object_set_new(object, "seconds_per_step_with_messages",
+                            json_real(result->sent_per_step));
+        json_object_set_new(object, "seconds_per_step_without_messages",
+                            json_real(result->unsent_per_step));
+        json_object_set_new(object, "exposed_seconds_per_step", json_real(exposed_of(result)));
     }
     if (result->compared)
         json_object_set_new(object, "equal_to_serial", json_boolean(result->equal));

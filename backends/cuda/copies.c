@@ -1,6 +1,9 @@
 /* Copies by the copy engine: one piece a call. */
 #include "backends/cuda/plan.h"
 
+/* The greatest pitch of rows (CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far). */
+enum { MOST_PITCH = INT32_MAX };
+
 /* The engine takes boxes of rows and planes: rows at a pitch, planes at a multiple of that pitch.
  * Other steps are copied plane by plane, or row by row. */
 static bool is_box(int64_t row_step, int64_t plane_step, int64_t row, unsigned planes)
@@ -31,6 +34,18 @@ static CUresult copy_planes(const peal_cuda_driver *driver, CUstream stream,
     return driver->cuMemcpy3DAsync_(&box, stream);
 }
 
+static CUresult copy_rows(const peal_cuda_driver *driver, CUstream stream,
+                          const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (unsigned i = 0; i < piece->count[0] && !result; i++)
+        result = driver->cuMemcpyAsync_(to + (uint64_t)(i * piece->target_step[0]),
+                                        from + (uint64_t)(i * piece->source_step[0]),
+                                        (size_t)piece->run * (size_t)piece->unit, stream);
+    return result;
+}
+
 CUresult cuda_copy_box(const peal_cuda_driver *driver, CUstream stream,
                        const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from)
 {
@@ -39,7 +54,9 @@ CUresult cuda_copy_box(const peal_cuda_driver *driver, CUstream stream,
 
     if (piece->count[0] == 1 && piece->count[1] == 1 && piece->count[2] == 1)
         return driver->cuMemcpyAsync_(to, from, (size_t)row, stream);
-    bool whole = is_box(piece->source_step[0], piece->source_step[1], row, piece->count[1]) &&
+    bool far = piece->source_step[0] > MOST_PITCH || piece->target_step[0] > MOST_PITCH;
+    bool whole = !far &&
+                 is_box(piece->source_step[0], piece->source_step[1], row, piece->count[1]) &&
                  is_box(piece->target_step[0], piece->target_step[1], row, piece->count[1]);
     for (unsigned i = 0; i < piece->count[2] && !result; i++) {
         CUdeviceptr source = from + (uint64_t)(i * piece->source_step[2]);
@@ -49,7 +66,10 @@ CUresult cuda_copy_box(const peal_cuda_driver *driver, CUstream stream,
             continue;
         }
         for (unsigned k = 0; k < piece->count[1] && !result; k++)
-            result = copy_planes(driver, stream, piece, target, source, k, 1);
+            result = far ? copy_rows(driver, stream, piece,
+                                     target + (uint64_t)(k * piece->target_step[1]),
+                                     source + (uint64_t)(k * piece->source_step[1]))
+                         : copy_planes(driver, stream, piece, target, source, k, 1);
     }
     return result;
 }

@@ -3,19 +3,31 @@
  * one there is; what the application does between the halves is in that order, too.
  *
  * Nobody waits for the stream here, so waits in kernels look after themselves: a deadline ends them
- * in the kernel, and a thread that sleeps most of the time passes an abort on to them. */
+ * in the kernel, and a thread that sleeps most of the time passes an abort on to them. For waits
+ * that are the stream's own it keeps the deadline, too: words of mapped memory, written before and
+ * after each, tell which one the stream has come to. */
 #include "backends/cuda/graph.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+
+enum { OP_BITS = 20 }; /* of a mark; the step is above */
+
+/* A rank's wait that the stream was in when the watcher last looked. */
+typedef struct watched_wait {
+    uint64_t mark; /* 0: none */
+    double since;
+} watched_wait;
 
 struct cuda_embedding {
     pthread_t watcher;
     pthread_mutex_t lock;
     pthread_cond_t ends;
     bool has_watcher, ending;
-    bool releases; /* what waits is let go, whatever the abort word says */
-    bool any;      /* something was enqueued */
-    bool idle;     /* all of it has been done */
+    bool releases;      /* what waits is let go, whatever the abort word says */
+    bool any;           /* something was enqueued */
+    bool idle;          /* all of it has been done */
+    watched_wait *wait; /* by rank */
 };
 
 /* ---- the watcher ---- */
@@ -31,6 +43,55 @@ static void release_waits(cuda_plan *plan, uint64_t *value)
     cuda_leave(plan->device, previous);
 }
 
+CUresult cuda_embed_mark(const cuda_rank *rank, CUstream stream, int op, bool begins)
+{
+    uint64_t offset = begins ? offsetof(peal_device_control, wait_begun)
+                             : offsetof(peal_device_control, wait_ended);
+    uint64_t mark = (uint64_t)rank->walk.counter[0] << OP_BITS | (uint64_t)(op + 1);
+
+    return rank->plan->driver->cuStreamWriteValue64_(stream, rank->control_device + offset, mark,
+                                                     0);
+}
+
+/* Records a wait that has taken too long, as a kernel would: the next call reports it. */
+static void record_wait(cuda_rank *rank, uint64_t mark)
+{
+    peal_device_control *control = rank->control;
+    int index = (int)(mark & ((1u << OP_BITS) - 1)) - 1;
+    const cuda_op *op = &rank->op[index];
+    uint64_t seen = 0;
+
+    CUcontext previous = cuda_enter(rank->plan->device);
+    cuda_rescue_read(rank->plan, op->word, &seen);
+    cuda_leave(rank->plan->device, previous);
+    control->kind = 1;
+    control->op = index;
+    control->step = (long long)(mark >> OP_BITS);
+    control->seen = seen;
+    control->expected = seen + op->channel->quantum;
+    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE); /* for look_at_records (watch.c) */
+}
+
+/* Whether a stream has been in one of its waits for longer than the deadline. */
+static bool is_overdue(cuda_plan *plan)
+{
+    double now = cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+
+    for (int r = 0; r < plan->rank_count && deadline > 0; r++) {
+        const peal_device_control *control = plan->rank[r].control;
+        watched_wait *wait = &plan->embedding->wait[r];
+        uint64_t ended = __atomic_load_n(&control->wait_ended, __ATOMIC_ACQUIRE);
+        uint64_t begun = __atomic_load_n(&control->wait_begun, __ATOMIC_ACQUIRE);
+        if (begun == ended || begun != wait->mark) {
+            *wait = (watched_wait){begun == ended ? 0 : begun, now};
+        } else if (now - wait->since > deadline) {
+            record_wait(&plan->rank[r], begun);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void *watch(void *user)
 {
     enum { NAP_NS = 20000000 };
@@ -42,7 +103,7 @@ static void *watch(void *user)
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
         struct timespec until;
-        if (!told && cuda_is_aborted(plan)) {
+        if (!told && (cuda_is_aborted(plan) || is_overdue(plan))) {
             cuda_stop_device(plan);
             told = true;
         }
@@ -65,6 +126,7 @@ peal_status cuda_embed_create(cuda_plan *plan)
 
     plan->embedding = embedding;
     embedding->idle = true;
+    embedding->wait = PEAL_ARENA_ARRAY(plan->arena, watched_wait, plan->rank_count);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&embedding->lock, NULL);

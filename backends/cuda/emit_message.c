@@ -33,22 +33,27 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
 {
     cuda_plan *plan = rank->plan;
     cuda_lane *lane = cuda_lane_at(rank, op->lane);
-    CUresult result;
+    int index = (int)(op - rank->op);
+    bool watched = waits && plan->embedding;
+    CUresult result = CUDA_SUCCESS;
 
     if (!cuda_flush(rank, op->lane))
         return false;
     lane->chained = false;
-    if (waits)
+    if (watched)
+        result = cuda_embed_mark(rank, lane->stream, index, true);
+    if (!result && waits)
         result = plan->driver->cuStreamWaitValue64_(lane->stream, op->word, value,
                                                     CU_STREAM_WAIT_VALUE_GEQ);
-    else
+    else if (!result)
         result = plan->driver->cuStreamWriteValue64_(lane->stream, op->word, value, 0);
+    if (!result && watched)
+        result = cuda_embed_mark(rank, lane->stream, index, false);
     if (result)
         return cuda_broken(plan, result, op, op->channel->edge);
     if (waits)
-        cuda_note_put(rank, lane, (int)(op - rank->op), op->word, value);
-    return cuda_mark(rank, lane, (int)(op - rank->op)) &&
-           cuda_publish(rank, lane, (int)(op - rank->op));
+        cuda_note_put(rank, lane, index, op->word, value);
+    return cuda_mark(rank, lane, index) && cuda_publish(rank, lane, index);
 }
 
 /* The wait for a credit may come before a task whose messages it is for: whoever writes the credit

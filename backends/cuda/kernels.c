@@ -13,7 +13,7 @@
  * 4096 cost nothing that could be measured); both compilers lay the record out alike. */
 _Static_assert(sizeof(peal_launch) <= 32764 && sizeof(peal_launch) % 8 == 0, "peal_launch");
 _Static_assert(sizeof(peal_device_piece) == 112, "peal_device_piece");
-_Static_assert(sizeof(peal_device_control) == 56, "peal_device_control");
+_Static_assert(sizeof(peal_device_control) == 72, "peal_device_control");
 
 struct cuda_kernels {
     peal_arena *arena;

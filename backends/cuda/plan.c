@@ -66,6 +66,14 @@ static peal_status choose_lowering(cuda_plan *plan)
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
     if (schedule->machine && schedule->machine->shares_device)
         plan->lowering.signal = CUDA_SIGNAL_MEMOP;
+    if (plan->lowering.signal == CUDA_SIGNAL_MEMOP && !plan->device->has_memops)
+        return peal_report(plan->desc.diagnostics, PEAL_E669, CUDA_NOWHERE,
+                           "give each process a GPU of its own, or host all ranks in one process",
+                           "%s cannot do 64-bit memory operations on streams, which %s",
+                           plan->device->name,
+                           schedule->machine && schedule->machine->shares_device
+                               ? "processes that share a GPU wait by"
+                               : "signal=memop asks for");
     /* What looks at a verdict must be ordered against it. */
     if (plan->desc.mode == PEAL_MODE_GRAPH &&
         (schedule->outer.until || cuda_predicates_are_needed(schedule)))

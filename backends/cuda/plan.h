@@ -277,6 +277,10 @@ bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 /* boxes.c: out->exact, free and plain. */
 void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out);
 
+/* pieces.c: bytes from an array's first element to a point; the pieces of a COPY. */
+int64_t cuda_offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes);
+void cuda_pieces_prepare(cuda_rank *rank, cuda_op *out);
+
 /* mirror.c */
 unsigned cuda_mirror_accesses(const peal_schedule_task *task);
 void cuda_mirrors_prepare(cuda_rank *rank, cuda_op *op);
@@ -370,6 +374,8 @@ peal_status cuda_hand_over(cuda_plan *plan);
 
 /* embed.c */
 peal_status cuda_embed_create(cuda_plan *plan);
+/* Before and after a wait by memory operation is put onto a stream: what watches it there. */
+CUresult cuda_embed_mark(const cuda_rank *rank, CUstream stream, int op, bool begins);
 void cuda_embed_destroy(cuda_plan *plan);
 
 #endif

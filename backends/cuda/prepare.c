@@ -1,19 +1,11 @@
 /* Binds a rank's schedule to device memory: addresses of storages, kernels, boxes of tiles, tables
- * of pieces, words. What emit.c then does for an instance is to fill in a launch. */
+ * of pieces (pieces.c), words. What emit.c then does for an instance is to fill in a launch. */
 #include "backends/cuda/plan.h"
 #include "backends/cuda/predicate.h"
 
 #include "base/box.h"
 
 #include <string.h>
-
-static int64_t offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes)
-{
-    int64_t elements = 0;
-    for (int k = 0; k < PEAL_AXES; k++)
-        elements += (point[k] - layout->stored.lo[k]) * layout->stride[k];
-    return elements * (int64_t)element_bytes;
-}
 
 static CUdeviceptr address_of(const void *pointer)
 {
@@ -36,7 +28,7 @@ static void prepare_arrays(cuda_rank *rank)
         rank->first[i] = array->layout.offset < 0
                              ? address_of(array->lent)
                              : address_of(rank->bound->segment) + (uint64_t)array->layout.offset;
-        rank->origin[i] = offset_of(&array->layout, zero, peal_type_bytes(array->type));
+        rank->origin[i] = cuda_offset_of(&array->layout, zero, peal_type_bytes(array->type));
     }
     rank->peer_first = PEAL_ARENA_ARRAY(arena, CUdeviceptr *, schedule->peer_count + 1);
     for (int p = 0; p < schedule->peer_count; p++) {
@@ -71,139 +63,6 @@ static peal_status prepare_tasks(cuda_rank *rank)
             status = cuda_call_check(rank, source, task);
     }
     return status;
-}
-
-/* ---- pieces ---- */
-
-typedef struct copy_axes {
-    int count;
-    int64_t extent[PEAL_AXES], source[PEAL_AXES], target[PEAL_AXES]; /* steps in bytes */
-} copy_axes;
-
-/* Axes of more than one point; neighbours that are contiguous on both sides become one. */
-static int64_t normalise(const int64_t *extent, const int64_t *source, const int64_t *target,
-                         int64_t element, copy_axes *axes)
-{
-    int64_t run = element;
-
-    axes->count = 0;
-    for (int k = 0; k < PEAL_AXES; k++) {
-        int64_t from = source[k] * element, to = target[k] * element;
-        int last = axes->count - 1;
-        if (extent[k] == 1)
-            continue;
-        if (axes->count == 0 && from == run && to == run)
-            run *= extent[k];
-        else if (last >= 0 && from == axes->source[last] * axes->extent[last] &&
-                 to == axes->target[last] * axes->extent[last])
-            axes->extent[last] *= extent[k];
-        else {
-            axes->extent[axes->count] = extent[k];
-            axes->source[axes->count] = from;
-            axes->target[axes->count++] = to;
-        }
-    }
-    return run;
-}
-
-static int unit_of(const peal_device_piece *piece, int64_t run, int64_t alignment)
-{
-    int64_t all = run | piece->source_offset | piece->target_offset | alignment;
-    for (int k = 0; k < 3; k++)
-        if (piece->count[k] > 1)
-            all |= piece->source_step[k] | piece->target_step[k];
-    int64_t unit = all & -all;
-    return unit > 16 ? 16 : (int)unit;
-}
-
-static int base_of(cuda_pieces *pieces, cuda_base_kind kind, int array)
-{
-    for (int i = 0; i < pieces->base_count; i++)
-        if (pieces->base[i].kind == kind && pieces->base[i].array == array)
-            return i;
-    pieces->base[pieces->base_count] = (cuda_base){kind, array};
-    return pieces->base_count++;
-}
-
-/* What the addresses of the bases are multiples of, at least. */
-static int64_t alignment_of(const cuda_rank *rank, const cuda_op *op, cuda_base base)
-{
-    if (base.kind == CUDA_BASE_STAGING)
-        return (int64_t)op->staging | (op->channel->slots > 1 ? op->channel->staging_bytes : 16);
-    int64_t all = 16;
-    const peal_schedule_array *array = rank->schedule->array;
-    for (int i = 0; i < rank->schedule->array_count; i++)
-        if (i == base.array ||
-            (array[i].swap_group >= 0 && array[i].swap_group == array[base.array].swap_group))
-            all |= (int64_t)rank->first[i];
-    return all;
-}
-
-static void prepare_piece(cuda_rank *rank, cuda_op *out, const peal_piece *piece)
-{
-    const peal_schedule *schedule = rank->schedule;
-    const peal_op *op = out->source;
-    bool local = op->copy == PEAL_COPY_LOCAL, sends = op->copy == PEAL_COPY_SEND;
-    bool unpacks = op->copy == PEAL_COPY_UNPACK, staged = !local && (unpacks || !piece->direct);
-    int mine = unpacks ? piece->target_array : piece->array;
-    int64_t bytes = (int64_t)peal_type_bytes(schedule->array[mine].type), points = 1;
-    const peal_layout *source = &schedule->array[piece->array].layout;
-    const peal_layout *target = &schedule->array[piece->target_array].layout;
-    int64_t extent[PEAL_AXES], dense[PEAL_AXES];
-    cuda_pieces *pieces = &out->pieces;
-    copy_axes axes;
-
-    for (int k = 0; k < PEAL_AXES; k++) {
-        extent[k] = unpacks ? piece->target_extent[k] : piece->source.hi[k] - piece->source.lo[k];
-        dense[k] = points;
-        points *= extent[k] > 0 ? extent[k] : 0;
-    }
-    if (points == 0)
-        return;
-    if (sends && piece->direct)
-        target = &schedule->peer[out->channel->peer_index].layout[piece->target_array];
-    peal_device_piece *made = &pieces->piece[pieces->count++];
-    *made = (peal_device_piece){.count = {1, 1, 1}};
-    made->source = unpacks ? base_of(pieces, CUDA_BASE_STAGING, -1)
-                           : base_of(pieces, CUDA_BASE_OWN, piece->array);
-    made->target = staged && sends ? base_of(pieces, CUDA_BASE_STAGING, -1)
-                                   : base_of(pieces, sends ? CUDA_BASE_PEER : CUDA_BASE_OWN,
-                                             piece->target_array);
-    made->source_offset =
-        unpacks ? piece->staging : offset_of(source, piece->source.lo, (size_t)bytes);
-    made->target_offset =
-        staged && sends ? piece->staging : offset_of(target, piece->target, (size_t)bytes);
-    int64_t run = normalise(extent, unpacks ? dense : source->stride,
-                            staged && sends ? dense : target->stride, bytes, &axes);
-    for (int k = 0; k < axes.count; k++) {
-        made->count[k] = (unsigned)axes.extent[k];
-        made->source_step[k] = axes.source[k];
-        made->target_step[k] = axes.target[k];
-    }
-    int64_t alignment = alignment_of(rank, out, pieces->base[made->source]) |
-                        alignment_of(rank, out, pieces->base[made->target]);
-    made->unit = unit_of(made, run, alignment);
-    made->run = (unsigned)(run / made->unit);
-    made->begin = pieces->units;
-    made->units = points * bytes / made->unit;
-    pieces->units += made->units;
-    pieces->bytes += points * bytes;
-}
-
-static void prepare_copy(cuda_rank *rank, const peal_op *op, cuda_op *out)
-{
-    const peal_piece *piece = op->copy == PEAL_COPY_LOCAL ? op->piece : out->channel->piece;
-    int count = op->copy == PEAL_COPY_LOCAL ? op->piece_count : out->channel->piece_count;
-
-    if (op->copy == PEAL_COPY_SEND)
-        out->target = rank->peer_first[out->channel->peer_index];
-    out->pieces.piece = PEAL_ARENA_ARRAY(rank->plan->arena, peal_device_piece, count + 1);
-    out->pieces.base = PEAL_ARENA_ARRAY(rank->plan->arena, cuda_base, 2 * count + 1);
-    for (int i = 0; i < count; i++)
-        if (op->copy != PEAL_COPY_UNPACK || !piece[i].direct)
-            prepare_piece(rank, out, &piece[i]);
-    if (op->copy != PEAL_COPY_UNPACK)
-        cuda_mirrors_prepare(rank, out);
 }
 
 /* ---- words ---- */
@@ -317,7 +176,7 @@ static void prepare_op(cuda_rank *rank, int index)
 
     *out = (cuda_op){.source = op, .twin = -1, .region = -1};
     out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
-    out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    out->skipped = peal_hooks_skip(hooks, rank->schedule, index);
     if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
         out->lane = rank->lanes - 1;
     if (op->kind == PEAL_OP_LAUNCH) {
@@ -336,7 +195,7 @@ static void prepare_op(cuda_rank *rank, int index)
         out->self = out->peer != NULL;
     }
     if (op->kind == PEAL_OP_COPY)
-        prepare_copy(rank, op, out);
+        cuda_pieces_prepare(rank, out);
 }
 
 /* Ops that ops of other lanes depend on get events. */

@@ -231,7 +231,8 @@ static bool run(cuda_plan *plan)
         if (!cuda_take_turns(plan, next_in_finish))
             return false;
     }
-    return cuda_follow_end(plan) && cuda_run_drain(plan);
+    /* The last launches may have recorded a failure after the last look. */
+    return cuda_follow_end(plan) && cuda_run_drain(plan) && cuda_check(plan);
 }
 
 /* The walk alone, without putting anything anywhere: through a section, verdicts false. */

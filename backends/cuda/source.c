@@ -94,6 +94,17 @@ static void print_expressions(const cuda_source *source, FILE *out)
 
 /* Kernels of the user. */
 
+/* Whether a tile writes what its own arguments read; then there is one tile (E131, E150). */
+static bool changes_arguments(const peal_schedule_task *task)
+{
+    for (int i = 0; i < task->argument_count; i++)
+        for (int k = 0; k < task->access_count; k++)
+            if (task->access[k].mode != PEAL_READ_ACCESS &&
+                peal_expr_reads(task->argument[i], task->access[k].array))
+                return true;
+    return false;
+}
+
 /* Arguments that counters or buffers change: as given, or computed here if the launch says so. */
 static peal_status print_evaluation(const task_printer *p, FILE *out)
 {
@@ -124,6 +135,8 @@ static peal_status print_evaluation(const task_printer *p, FILE *out)
     }
     if (any)
         fprintf(out, "    if (peal_went_wrong_(peal_launch_, peal_bad_))\n        return;\n");
+    if (changes_arguments(task)) /* all threads read them before one of them writes */
+        fprintf(out, "    __syncthreads();\n");
     return PEAL_STATUS_OK;
 }
 

@@ -20,7 +20,7 @@ void host_context_init(host_context *context, host_rank *rank, int worker)
 /* Tiles. */
 
 void host_launch_init(host_launch *launch, host_context *context, const host_op *op,
-                      const host_frame *frame, const host_share *share)
+                      const peal_walk_frame *frame, const host_share *share)
 {
     *launch = (host_launch){
         .context = context, .op = op, .frame = frame, .share = share, .partials = true};
@@ -32,7 +32,7 @@ static bool prepare_call(host_launch *launch)
 {
     host_rank *rank = launch->context->rank;
     const host_task *task = launch->op->task;
-    const host_frame *frame = launch->frame;
+    const peal_walk_frame *frame = launch->frame;
 
     launch->prepared = true;
     launch->function = task->full;
@@ -148,7 +148,7 @@ bool host_launch_all(host_launch *launch)
 }
 
 /* All tiles of a share of a plain task: nothing but bases and tiles changes. */
-static void run_plain(host_context *context, const host_op *op, const host_frame *frame,
+static void run_plain(host_context *context, const host_op *op, const peal_walk_frame *frame,
                       const host_share *share)
 {
     const host_task *task = op->task;
@@ -208,7 +208,7 @@ static void store_value(peal_type type, unsigned char *at, const peal_value *val
 }
 
 static void fold_rows(const host_rank *rank, const peal_schedule_task *task,
-                      const host_frame *frame)
+                      const peal_walk_frame *frame)
 {
     peal_type type = rank->schedule->array[task->array].type;
     int64_t bytes = (int64_t)peal_type_bytes(type);
@@ -222,7 +222,7 @@ static void fold_rows(const host_rank *rank, const peal_schedule_task *task,
                   to + i * bytes);
 }
 
-static bool print_row(host_rank *rank, const host_task *task, const host_frame *frame)
+static bool print_row(host_rank *rank, const host_task *task, const peal_walk_frame *frame)
 {
     enum { MOST = 64 };
     peal_value value[MOST];
@@ -238,7 +238,7 @@ static bool print_row(host_rank *rank, const host_task *task, const host_frame *
 }
 
 static bool decide(host_context *context, const host_task *task, const host_op *op,
-                   const host_frame *frame)
+                   const peal_walk_frame *frame)
 {
     host_rank *rank = context->rank;
     host_decision *decision = &rank->decision[task->source->decision];
@@ -264,7 +264,7 @@ static bool decide(host_context *context, const host_task *task, const host_op *
     return true;
 }
 
-static bool run_task(host_context *context, const host_op *op, const host_frame *frame)
+static bool run_task(host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
     host_rank *rank = context->rank;
     const host_task *task = op->task;
@@ -300,7 +300,7 @@ static bool run_task(host_context *context, const host_op *op, const host_frame 
 
 /* Copies and words. */
 
-static void copy_pieces(const host_rank *rank, const host_op *op, const host_frame *frame)
+static void copy_pieces(const host_rank *rank, const host_op *op, const peal_walk_frame *frame)
 {
     const peal_channel *channel = op->channel;
     unsigned char *slot = op->staging;
@@ -321,7 +321,7 @@ static void copy_pieces(const host_rank *rank, const host_op *op, const host_fra
     }
 }
 
-bool host_execute(host_context *context, const host_op *op, const host_frame *frame)
+bool host_execute(host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
     if (op->skipped)
         return true;
@@ -349,7 +349,8 @@ bool host_execute(host_context *context, const host_op *op, const host_frame *fr
 
 /* The message number whose word a WAIT needs; false: nothing to wait for, the first messages have
  * free slots. */
-static bool awaited(const host_op *op, const host_frame *frame, uint64_t first, uint64_t *message)
+static bool awaited(const host_op *op, const peal_walk_frame *frame, uint64_t first,
+                    uint64_t *message)
 {
     uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
 
@@ -357,13 +358,13 @@ static bool awaited(const host_op *op, const host_frame *frame, uint64_t first, 
     return frame->message - first > slots;
 }
 
-bool host_message_ready(const host_op *op, const host_frame *frame)
+bool host_message_ready(const host_op *op, const peal_walk_frame *frame)
 {
     uint64_t message = frame->message - (op->source->credit ? (uint64_t)op->channel->slots : 0);
     return op->skipped || host_word_reached(op->word, peal_flag_value(op->channel, message));
 }
 
-bool host_message_wait(host_context *context, const host_op *op, const host_frame *frame)
+bool host_message_wait(host_context *context, const host_op *op, const peal_walk_frame *frame)
 {
     uint64_t message = 0;
     uint64_t first = context->rank->plan->desc.hooks.first_message;

@@ -18,7 +18,7 @@ void host_context_init(host_context *context, host_rank *rank, int worker);
 typedef struct host_launch {
     host_context *context;
     const host_op *op;
-    const host_frame *frame;
+    const peal_walk_frame *frame;
     const host_share *share;
     peal_call *call;
     peal_function function;
@@ -29,7 +29,7 @@ typedef struct host_launch {
 } host_launch;
 
 void host_launch_init(host_launch *launch, host_context *context, const host_op *op,
-                      const host_frame *frame, const host_share *share);
+                      const peal_walk_frame *frame, const host_share *share);
 /* Runs the next `count` tiles of the share; with `done`, stores base + 1, base + 2 ... there after
  * each, for the workers that wait. */
 bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *done, uint64_t base);
@@ -37,15 +37,15 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
 bool host_launch_all(host_launch *launch);
 
 /* A LAUNCH of a built-in task, a COPY or a WRITE, whole. */
-bool host_execute(host_context *context, const host_op *op, const host_frame *frame);
+bool host_execute(host_context *context, const host_op *op, const peal_walk_frame *frame);
 
 /* WAIT: whether it holds now; and until it does. */
-bool host_message_ready(const host_op *op, const host_frame *frame);
-bool host_message_wait(host_context *context, const host_op *op, const host_frame *frame);
+bool host_message_ready(const host_op *op, const peal_walk_frame *frame);
+bool host_message_wait(host_context *context, const host_op *op, const peal_walk_frame *frame);
 
 /* file.c: `load` and `save` tasks. */
-bool host_file_load(host_context *context, const host_task *task, const host_frame *frame);
-bool host_file_save(host_context *context, const host_task *task, const host_frame *frame);
+bool host_file_load(host_context *context, const host_task *task, const peal_walk_frame *frame);
+bool host_file_save(host_context *context, const host_task *task, const peal_walk_frame *frame);
 
 static inline bool host_is_kernel(const host_op *op)
 {

@@ -4,7 +4,7 @@
 
 #include "base/array_file.h"
 
-static bool move_file(host_context *context, const host_task *task, const host_frame *frame,
+static bool move_file(host_context *context, const host_task *task, const peal_walk_frame *frame,
                       peal_status (*move)(const peal_array_file *request))
 {
     host_rank *rank = context->rank;
@@ -13,17 +13,17 @@ static bool move_file(host_context *context, const host_task *task, const host_f
                                .first = rank->first[frame->binding[task->source->array]],
                                .diagnostics = rank->plan->late};
 
-    host_scope_fill(rank, frame, &request.scope);
+    peal_walk_scope(rank->program, frame->counter, &request.scope);
     peal_status status = move(&request);
     return status == PEAL_STATUS_OK || host_fail(rank->plan, status);
 }
 
-bool host_file_load(host_context *context, const host_task *task, const host_frame *frame)
+bool host_file_load(host_context *context, const host_task *task, const peal_walk_frame *frame)
 {
     return move_file(context, task, frame, peal_array_file_load);
 }
 
-bool host_file_save(host_context *context, const host_task *task, const host_frame *frame)
+bool host_file_save(host_context *context, const host_task *task, const peal_walk_frame *frame)
 {
     return move_file(context, task, frame, peal_array_file_save);
 }

@@ -42,7 +42,7 @@ static bool await(fused_worker *me, const host_need *need, int op)
     return true;
 }
 
-static bool run_tiles(fused_worker *me, const host_op *op, const host_frame *frame)
+static bool run_tiles(fused_worker *me, const host_op *op, const peal_walk_frame *frame)
 {
     host_rank *rank = me->walk.rank;
     int index = (int)(op - rank->op);
@@ -74,7 +74,7 @@ static bool run_alone(host_walk *walk, void *user)
 
     if (walk->jitter)
         host_jitter(&walk->jitter);
-    host_frame frame = host_walk_pass(walk);
+    peal_walk_frame frame = host_walk_pass(walk);
     return host_execute(&me->context, op, &frame);
 }
 
@@ -83,7 +83,7 @@ static bool run_shared(host_walk *walk, void *user)
     fused_worker *me = user;
     int index = walk->position;
     const host_op *op = &walk->rank->op[index];
-    host_frame frame = host_walk_pass(walk);
+    peal_walk_frame frame = host_walk_pass(walk);
 
     if (!op->shared && op->owner != walk->worker)
         return true;

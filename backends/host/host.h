@@ -8,7 +8,7 @@
 #include "backends/host/dispatch.h"
 #include "base/arena.h"
 #include "base/copy.h"
-#include "base/expression.h"
+#include "base/walk.h"
 
 #include <peal/plugin/backend.h>
 
@@ -22,34 +22,15 @@ enum { HOST_LINE = 64 }; /* bytes of a cache line: counters of different threads
 /* Binds the tasks to functions and holds the shared object of the spec's kernels. */
 typedef struct host_kernels host_kernels;
 
-/* An expression, and its value if it has the same one at every evaluation. */
-typedef struct host_value {
-    const peal_expr *expr; /* NULL: absent */
-    bool is_constant;
-    peal_value value;
-    /* `counter % modulus == remainder` (or !=), the usual condition, without a walk of the tree */
-    bool is_periodic, unequal;
-    int depth;
-    int64_t modulus, remainder;
-} host_value;
-
-/* What one instance of an op sees of the walk that passed it. */
-typedef struct host_frame {
-    const int64_t *counter; /* by depth */
-    const int *binding;     /* array -> the array whose storage it has now */
-    uint64_t message;       /* number of the message, for ops with a channel */
-    uint64_t instance;      /* of the op, from 1 */
-} host_frame;
-
 typedef struct host_task {
     const peal_schedule_task *source;
     peal_function full, bare; /* bare: without partials; the same for pointers of the caller */
-    host_value needed;
-    host_value *argument;
-    host_value value;  /* SET, DECIDE */
-    host_value *item;  /* PRINT */
-    const char **name; /* PRINT */
-    peal_call call;    /* what is alike in all calls */
+    peal_walk_value needed;
+    peal_walk_value *argument;
+    peal_walk_value value; /* SET, DECIDE */
+    peal_walk_value *item; /* PRINT */
+    const char **name;     /* PRINT */
+    peal_call call;        /* what is alike in all calls */
     bool has_constant_arguments;
     bool shifts; /* an access is per_tile */
     bool plain;  /* a kernel whose calls differ by tile and bases only */
@@ -111,7 +92,7 @@ typedef struct host_op {
     int piece_count;
     unsigned char *staging;       /* slot 0, where this process sees it */
     unsigned char *const *target; /* SEND: the peer's storages */
-    host_value condition;         /* IF */
+    peal_walk_value condition;    /* IF */
     host_need *need;              /* all but LAUNCH */
     int need_count;
     int queue; /* serial: the message queue */
@@ -131,11 +112,6 @@ typedef struct host_decision {
     host_count *consumed; /* by walker: instances that it will not look at again */
 } host_decision;
 
-typedef struct host_loop {
-    const peal_schedule_loop *source;
-    host_value repeat, every, lag;
-} host_loop;
-
 struct host_rank {
     host_plan *plan;
     int index;
@@ -143,16 +119,15 @@ struct host_rank {
     const peal_backend_rank *bound;
     host_op *op;
     host_task *task;
-    host_loop *loop; /* the schedule's, then the outermost */
+    peal_walk_program *program;
+    const peal_walk_loop *loop; /* the program's */
     host_decision *decision;
-    peal_layout *layout;         /* by array, for expressions */
     unsigned char **origin;      /* by storage: address of the point with coordinates 0 */
     unsigned char **first;       /* by storage: address of the first stored point */
     unsigned char ***peer_first; /* by peer, by storage */
-    int message_counter_count;
-    int share_count;  /* workers that LAUNCHes are shared out to */
-    int walker_count; /* walks that read decisions */
-    host_count *done; /* by op, by worker */
+    int share_count;             /* workers that LAUNCHes are shared out to */
+    int walker_count;            /* walks that read decisions */
+    host_count *done;            /* by op, by worker */
     int *final_binding;
     void *executor; /* the mode's own */
     peal_progress progress;

@@ -29,14 +29,12 @@ static void prepare_arrays(host_rank *rank)
     peal_arena *arena = rank->plan->arena;
     int count = schedule->array_count;
 
-    rank->layout = PEAL_ARENA_ARRAY(arena, peal_layout, count + 1);
     rank->origin = PEAL_ARENA_ARRAY(arena, unsigned char *, count + 1);
     rank->first = PEAL_ARENA_ARRAY(arena, unsigned char *, count + 1);
     rank->final_binding = PEAL_ARENA_ARRAY(arena, int, count + 1);
     for (int i = 0; i < count; i++) {
         const peal_schedule_array *array = &schedule->array[i];
         size_t bytes = peal_type_bytes(array->type);
-        rank->layout[i] = array->layout;
         rank->final_binding[i] = i;
         rank->first[i] = array->layout.offset < 0 ? (unsigned char *)array->lent
                                                   : rank->bound->segment + array->layout.offset;
@@ -69,16 +67,21 @@ static bool bind_kernel(host_rank *rank, const peal_schedule_task *source, host_
            host_kernels_bind(rank->plan->kernels, rank->schedule, source, &task->full, &task->bare);
 }
 
+static peal_status prepare_value(const host_rank *rank, const peal_expr *expr, peal_walk_value *out)
+{
+    return peal_walk_value_prepare(rank->program, expr, rank->plan->desc.diagnostics, out);
+}
+
 static peal_status prepare_task(host_rank *rank, const peal_schedule_task *source, host_task *task)
 {
     peal_arena *arena = rank->plan->arena;
-    peal_status status = host_value_prepare(rank, source->needed, &task->needed);
+    peal_status status = prepare_value(rank, source->needed, &task->needed);
 
     task->source = source;
     task->has_constant_arguments = true;
-    task->argument = PEAL_ARENA_ARRAY(arena, host_value, source->argument_count + 1);
+    task->argument = PEAL_ARENA_ARRAY(arena, peal_walk_value, source->argument_count + 1);
     for (int i = 0; i < source->argument_count && !status; i++) {
-        status = host_value_prepare(rank, source->argument[i], &task->argument[i]);
+        status = prepare_value(rank, source->argument[i], &task->argument[i]);
         const peal_value *value = &task->argument[i].value;
         if (!task->argument[i].is_constant)
             task->has_constant_arguments = false;
@@ -90,12 +93,12 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
                 value->kind == PEAL_BOOLEAN ? value->u.boolean : value->u.integer;
     }
     if (!status)
-        status = host_value_prepare(rank, source->value, &task->value);
-    task->item = PEAL_ARENA_ARRAY(arena, host_value, source->item_count + 1);
+        status = prepare_value(rank, source->value, &task->value);
+    task->item = PEAL_ARENA_ARRAY(arena, peal_walk_value, source->item_count + 1);
     task->name = PEAL_ARENA_ARRAY(arena, const char *, source->item_count + 1);
     for (int i = 0; i < source->item_count && !status; i++) {
         task->name[i] = source->item[i].name;
-        status = host_value_prepare(rank, source->item[i].value, &task->item[i]);
+        status = prepare_value(rank, source->item[i].value, &task->item[i]);
     }
     task->call.tile.count = source->tile_count;
     task->call.view_count = source->access_count;
@@ -207,19 +210,7 @@ static void prepare_words(host_rank *rank, const peal_op *op, host_op *out)
         out->word = (peal_dispatch_word *)(void *)(theirs + offset);
 }
 
-/* Ops of one kind on one end of a channel count its messages together. */
-static int message_counter(host_rank *rank, const peal_op *op, int index)
-{
-    for (int i = 0; i < index; i++) {
-        const peal_op *other = &rank->schedule->op[i];
-        if (rank->op[i].message_counter >= 0 && other->channel == op->channel &&
-            other->kind == op->kind && other->credit == op->credit && other->copy == op->copy)
-            return rank->op[i].message_counter;
-    }
-    return rank->message_counter_count++;
-}
-
-static peal_status prepare_op(host_rank *rank, int index)
+static void prepare_op(host_rank *rank, int index)
 {
     const host_plan *plan = rank->plan;
     const peal_backend_hooks *hooks = &plan->desc.hooks;
@@ -228,22 +219,21 @@ static peal_status prepare_op(host_rank *rank, int index)
     bool has_channel = (op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) ||
                        op->kind == PEAL_OP_WRITE || op->kind == PEAL_OP_WAIT;
 
-    *out = (host_op){.kind = op->kind, .source = op, .message_counter = -1, .queue = -1};
+    *out = (host_op){.kind = op->kind, .source = op, .queue = -1};
+    out->message_counter = rank->program->op[index].message_counter;
     out->owner = op->lane > 0 ? op->lane % rank->share_count : 0;
-    out->skipped = hooks->drop_op == index + 1 && hooks->drop_rank == rank->schedule->rank;
+    out->skipped = peal_hooks_skip(hooks, rank->schedule, index);
     if (op->kind == PEAL_OP_LAUNCH) {
         out->task = &rank->task[op->task];
-        out->decides = out->task->source->kind == PEAL_TASK_DECIDE;
+        out->decides = rank->program->op[index].decides;
     }
     if (has_channel) {
         out->channel = &rank->schedule->channel[op->channel];
         prepare_words(rank, op, out);
-        out->message_counter = message_counter(rank, op, index);
     }
     if (op->kind == PEAL_OP_COPY)
         prepare_copy(rank, op, out);
-    return op->kind == PEAL_OP_IF ? host_value_prepare(rank, op->condition, &out->condition)
-                                  : PEAL_STATUS_OK;
+    out->condition = rank->program->op[index].condition;
 }
 
 /* Room for verdicts: more than the walk looks back, and some for running ahead. */
@@ -251,7 +241,7 @@ static uint64_t verdict_slots(const host_rank *rank, int slot)
 {
     uint64_t slots = 64;
     for (int i = 0; i <= rank->schedule->loop_count; i++) {
-        const host_loop *loop = &rank->loop[i];
+        const peal_walk_loop *loop = &rank->loop[i];
         if (loop->source->until && loop->source->decision == slot && loop->lag.is_constant)
             while (slots < 2 * ((uint64_t)loop->lag.value.u.integer + 2))
                 slots *= 2;
@@ -259,32 +249,20 @@ static uint64_t verdict_slots(const host_rank *rank, int slot)
     return slots;
 }
 
-static peal_status prepare_loops(host_rank *rank)
+static void prepare_decisions(host_rank *rank)
 {
     const peal_schedule *schedule = rank->schedule;
     peal_arena *arena = rank->plan->arena;
-    peal_status status = PEAL_STATUS_OK;
 
-    rank->loop = PEAL_ARENA_ARRAY(arena, host_loop, schedule->loop_count + 1);
-    for (int i = 0; i <= schedule->loop_count && !status; i++) {
-        host_loop *loop = &rank->loop[i];
-        loop->source = i == schedule->loop_count ? &schedule->outer : &schedule->loop[i];
-        status = host_value_prepare(rank, loop->source->repeat, &loop->repeat);
-        if (!status)
-            status = host_value_prepare(rank, loop->source->every, &loop->every);
-        if (!status)
-            status = host_value_prepare(rank, loop->source->lag, &loop->lag);
-    }
     rank->decision = PEAL_ARENA_ARRAY(arena, host_decision, schedule->decision_count + 1);
-    for (int i = 0; i < schedule->decision_count && !status; i++) {
+    for (int i = 0; i < schedule->decision_count; i++) {
         host_decision *decision = &rank->decision[i];
-        decision->op = -1;
+        decision->op = rank->program->decision_op[i];
         decision->slots = verdict_slots(rank, i);
         decision->verdict = PEAL_ARENA_ARRAY(arena, bool, decision->slots);
         decision->consumed =
             host_counts_create(arena, rank->walker_count > 0 ? rank->walker_count : 1);
     }
-    return status;
 }
 
 void *host_aligned(peal_arena *arena, size_t bytes)
@@ -329,18 +307,20 @@ peal_status host_rank_prepare(host_plan *plan, int index)
     rank->walker_count = !concurrent ? 0 : rank->share_count;
     atomic_store(&rank->progress.op, -1);
     prepare_arrays(rank);
-    peal_status status = prepare_loops(rank);
+    peal_status status =
+        peal_walk_program_create(schedule, plan->arena, plan->desc.diagnostics, &rank->program);
+    if (status)
+        return status;
+    rank->loop = rank->program->loop;
+    prepare_decisions(rank);
     rank->task = PEAL_ARENA_ARRAY(plan->arena, host_task, schedule->task_count + 1);
     for (int i = 0; i < schedule->task_count && !status; i++)
         status = prepare_task(rank, &schedule->task[i], &rank->task[i]);
     rank->op = PEAL_ARENA_ARRAY(plan->arena, host_op, schedule->op_count + 1);
-    for (int i = 0; i < schedule->op_count && !status; i++)
-        status = prepare_op(rank, i);
     if (status)
         return status;
     for (int i = 0; i < schedule->op_count; i++)
-        if (rank->op[i].task && rank->op[i].task->source->kind == PEAL_TASK_DECIDE)
-            rank->decision[rank->op[i].task->source->decision].op = i;
+        prepare_op(rank, i);
     rank->done = host_counts_create(plan->arena, (schedule->op_count + 1) * rank->share_count);
     host_shares_prepare(rank);
     if (plan->desc.mode == PEAL_MODE_FUSED && rank->share_count > 1)

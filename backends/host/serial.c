@@ -54,7 +54,7 @@ static int64_t piece_bytes(const host_rank *rank, const peal_piece *piece, bool 
     return points * (int64_t)peal_type_bytes(rank->schedule->array[array].type);
 }
 
-static unsigned char *address(const host_rank *rank, const host_frame *frame, int array,
+static unsigned char *address(const host_rank *rank, const peal_walk_frame *frame, int array,
                               const int64_t *point)
 {
     const peal_schedule_array *a = &rank->schedule->array[array];
@@ -65,7 +65,7 @@ static unsigned char *address(const host_rank *rank, const host_frame *frame, in
 }
 
 static bool send_message(serial_state *state, host_rank *rank, const host_op *op,
-                         const host_frame *frame)
+                         const peal_walk_frame *frame)
 {
     const peal_channel *channel = op->channel;
     int64_t extent[PEAL_AXES], dense[PEAL_AXES], bytes = 0;
@@ -100,7 +100,7 @@ static bool send_message(serial_state *state, host_rank *rank, const host_op *op
 }
 
 /* Stores the pieces of a kind: direct ones at the WAIT, staged ones at the UNPACK. */
-static void store_pieces(host_rank *rank, const peal_channel *channel, const host_frame *frame,
+static void store_pieces(host_rank *rank, const peal_channel *channel, const peal_walk_frame *frame,
                          const serial_message *message, bool direct, bool staged)
 {
     const unsigned char *at = message->data;
@@ -120,7 +120,7 @@ static void store_pieces(host_rank *rank, const peal_channel *channel, const hos
     }
 }
 
-static void take_message(serial_rank *me, const host_op *op, const host_frame *frame)
+static void take_message(serial_rank *me, const host_op *op, const peal_walk_frame *frame)
 {
     serial_queue *queue = &me->queue[op->source->channel];
     serial_message *message = queue->head;
@@ -138,7 +138,7 @@ static bool run_op(serial_state *state, serial_rank *me)
 {
     host_walk *walk = &me->walk;
     const host_op *op = &walk->rank->op[walk->position];
-    host_frame frame = host_walk_pass(walk);
+    peal_walk_frame frame = host_walk_pass(walk);
 
     if (op->kind == PEAL_OP_LAUNCH || (op->kind == PEAL_OP_COPY && !op->channel))
         return host_execute(&me->context, op, &frame);

@@ -93,7 +93,7 @@ static bool enqueue(host_walk *walk, void *user)
         put(queue, &body, (uint64_t)walk->counter[i]);
     for (int i = 0; i < walk->rank->schedule->array_count; i++)
         put(queue, &body, (uint64_t)walk->binding[i]);
-    host_frame frame = host_walk_pass(walk);
+    peal_walk_frame frame = host_walk_pass(walk);
     put(queue, &at, (uint64_t)index);
     put(queue, &at, frame.message);
     put(queue, &at, frame.instance);
@@ -153,7 +153,7 @@ static bool run_record(stream_rank *me, stream_lane *lane, int index, uint64_t a
 {
     host_rank *rank = me->walk.rank;
     const lane_queue *queue = &lane->queue;
-    host_frame frame = {.counter = lane->counter, .binding = lane->binding};
+    peal_walk_frame frame = {.counter = lane->counter, .binding = lane->binding};
 
     frame.message = get(queue, &at);
     frame.instance = get(queue, &at);

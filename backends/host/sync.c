@@ -7,7 +7,7 @@
 typedef struct sync_rank {
     host_walk walk;
     host_context *context; /* by worker */
-    host_frame frame;      /* of the launch that is shared out */
+    peal_walk_frame frame; /* of the launch that is shared out */
     const host_op *op;     /* NULL: the run ends */
     uint64_t forks;        /* launches so far */
     host_count fork;       /* the lead's: launches that may start */

@@ -15,20 +15,20 @@ void host_walk_init(host_walk *walk, host_rank *rank, int worker, bool concurren
     walk->counter = PEAL_ARENA_ARRAY(arena, int64_t, depth);
     walk->binding = PEAL_ARENA_ARRAY(arena, int, schedule->array_count + 1);
     walk->passed = PEAL_ARENA_ARRAY(arena, uint64_t, schedule->op_count + 1);
-    walk->message = PEAL_ARENA_ARRAY(arena, uint64_t, rank->message_counter_count + 1);
-    walk->loop = PEAL_ARENA_ARRAY(arena, host_loop_state, schedule->loop_count + 1);
+    walk->message = PEAL_ARENA_ARRAY(arena, uint64_t, rank->program->message_counter_count + 1);
+    walk->loop = PEAL_ARENA_ARRAY(arena, peal_walk_loop_state, schedule->loop_count + 1);
     for (int i = 0; i < schedule->array_count; i++)
         walk->binding[i] = i;
-    for (int i = 0; i < rank->message_counter_count; i++)
+    for (int i = 0; i < rank->program->message_counter_count; i++)
         walk->message[i] = rank->plan->desc.hooks.first_message;
     if (rank->plan->desc.hooks.jitter_seed)
         walk->jitter =
             rank->plan->desc.hooks.jitter_seed + 977u * (uint64_t)rank->index + (uint64_t)worker;
 }
 
-static host_frame current(const host_walk *walk)
+static peal_walk_frame current(const host_walk *walk)
 {
-    return (host_frame){.counter = walk->counter, .binding = walk->binding};
+    return (peal_walk_frame){.counter = walk->counter, .binding = walk->binding};
 }
 
 /* The verdict of instance `instance` of a decision. */
@@ -52,18 +52,18 @@ static bool read_verdict(host_walk *walk, int slot, uint64_t instance, bool *out
 
 static bool enter_loop(host_walk *walk, int index)
 {
-    const host_loop *loop = &walk->rank->loop[index];
-    host_loop_state *state = &walk->loop[index];
-    host_frame frame = current(walk);
+    const peal_walk_loop *loop = &walk->rank->loop[index];
+    peal_walk_loop_state *state = &walk->loop[index];
+    peal_walk_frame frame = current(walk);
 
-    *state = (host_loop_state){0};
+    *state = (peal_walk_loop_state){0};
     return host_evaluate_integer(walk->rank, &loop->repeat, &frame, 1, &state->repeat) &&
            host_evaluate_integer(walk->rank, &loop->every, &frame, 1, &state->every) &&
            host_evaluate_integer(walk->rank, &loop->lag, &frame, 0, &state->lag) &&
            ((state->every = state->every < 1 ? 1 : state->every), true);
 }
 
-static bool is_due(const host_loop_state *state)
+static bool is_due(const peal_walk_loop_state *state)
 {
     return state->every <= 1 || (state->iteration + 1) % state->every == 0;
 }
@@ -72,7 +72,7 @@ static bool is_due(const host_loop_state *state)
 static bool leave_loop(host_walk *walk, int index, bool *leave)
 {
     const peal_schedule_loop *loop = walk->rank->loop[index].source;
-    host_loop_state *state = &walk->loop[index];
+    peal_walk_loop_state *state = &walk->loop[index];
 
     *leave = false;
     if (!loop->until || !is_due(state))
@@ -84,23 +84,14 @@ static bool leave_loop(host_walk *walk, int index, bool *leave)
     return read_verdict(walk, loop->decision, instance, leave);
 }
 
-/* The loop whose `until` a DECIDE serves; -1: it serves an IF. */
-static int loop_of_decision(const host_rank *rank, int slot)
-{
-    for (int i = 0; i <= rank->schedule->loop_count; i++)
-        if (rank->loop[i].source->until && rank->loop[i].source->decision == slot)
-            return i;
-    return -1;
-}
-
 /* DECIDE is passed only when its loop looks at the verdict. Passing instance n says that this walk
  * will not look at n - 1 - lag or older. */
 static bool passes_decide(host_walk *walk, const host_op *op)
 {
     int slot = op->task->source->decision;
-    int index = loop_of_decision(walk->rank, slot);
-    host_loop_state once = {.every = 1};
-    const host_loop_state *state = index < 0 ? &once : &walk->loop[index];
+    int index = walk->rank->program->op[op - walk->rank->op].decision_loop;
+    peal_walk_loop_state once = {.every = 1};
+    const peal_walk_loop_state *state = index < 0 ? &once : &walk->loop[index];
     host_decision *decision = &walk->rank->decision[slot];
 
     if (!is_due(state))
@@ -119,7 +110,7 @@ static bool condition_holds(host_walk *walk, const host_op *op, bool *out)
         const host_decision *decision = &walk->rank->decision[op->source->decision];
         return read_verdict(walk, op->source->decision, walk->passed[decision->op], out);
     }
-    host_frame frame = current(walk);
+    peal_walk_frame frame = current(walk);
     return host_evaluate_boolean(walk->rank, &op->condition, &frame, true, out);
 }
 
@@ -147,7 +138,7 @@ static bool control(host_walk *walk, const host_op *op)
     }
     if (source->kind == PEAL_OP_END && walk->rank->op[source->end].kind == PEAL_OP_LOOP) {
         int index = walk->rank->op[source->end].source->loop;
-        host_loop_state *state = &walk->loop[index];
+        peal_walk_loop_state *state = &walk->loop[index];
         if (host_is_aborted(walk->rank->plan) || !leave_loop(walk, index, &flag))
             return false;
         state->iteration++;
@@ -216,7 +207,7 @@ static bool run_section(host_walk *walk, const peal_section *section, host_walk_
 bool host_walk_step_done(host_walk *walk, bool *stop)
 {
     int outer = walk->rank->schedule->loop_count;
-    host_loop_state *state = &walk->loop[outer];
+    peal_walk_loop_state *state = &walk->loop[outer];
     host_plan *plan = walk->rank->plan;
 
     if (!leave_loop(walk, outer, stop))
@@ -260,7 +251,7 @@ static peal_value element_value(void *user, int array)
 {
     const void *const *pair = user;
     const host_rank *rank = pair[0];
-    const host_frame *frame = pair[1];
+    const peal_walk_frame *frame = pair[1];
     const unsigned char *at = rank->first[frame->binding[array]];
     peal_value value = {.kind = PEAL_INTEGER};
 
@@ -283,21 +274,7 @@ static peal_value element_value(void *user, int array)
     return value;
 }
 
-void host_scope_fill(const host_rank *rank, const host_frame *frame, peal_scope *scope)
-{
-    const peal_schedule *schedule = rank->schedule;
-
-    *scope = (peal_scope){.graph = schedule->graph,
-                          .rank = schedule->rank,
-                          .counter = frame ? frame->counter : NULL,
-                          .counter_count = frame ? schedule->loop_depth : 0,
-                          .layout = rank->layout};
-    scope->ranks = schedule->machine ? schedule->machine->ranks : 1;
-    memcpy(scope->position, schedule->rank_position, sizeof(scope->position));
-    memcpy(scope->dims, schedule->rank_dims, sizeof(scope->dims));
-}
-
-bool host_evaluate(host_rank *rank, const host_value *value, const host_frame *frame,
+bool host_evaluate(host_rank *rank, const peal_walk_value *value, const peal_walk_frame *frame,
                    peal_value *out)
 {
     if (value->is_constant) {
@@ -306,15 +283,15 @@ bool host_evaluate(host_rank *rank, const host_value *value, const host_frame *f
     }
     peal_scope scope;
     const void *pair[2] = {rank, frame};
-    host_scope_fill(rank, frame, &scope);
+    peal_walk_scope(rank->program, frame->counter, &scope);
     scope.element = element_value;
     scope.user = (void *)pair;
     peal_status status = peal_expr_evaluate(value->expr, &scope, out, rank->plan->late);
     return status == PEAL_STATUS_OK || host_fail(rank->plan, status);
 }
 
-bool host_evaluate_integer(host_rank *rank, const host_value *value, const host_frame *frame,
-                           int64_t missing, int64_t *out)
+bool host_evaluate_integer(host_rank *rank, const peal_walk_value *value,
+                           const peal_walk_frame *frame, int64_t missing, int64_t *out)
 {
     peal_value result = {.kind = PEAL_INTEGER, .u.integer = missing};
     if (value->expr && !host_evaluate(rank, value, frame, &result))
@@ -323,8 +300,8 @@ bool host_evaluate_integer(host_rank *rank, const host_value *value, const host_
     return true;
 }
 
-bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_frame *frame,
-                           bool missing, bool *out)
+bool host_evaluate_boolean(host_rank *rank, const peal_walk_value *value,
+                           const peal_walk_frame *frame, bool missing, bool *out)
 {
     if (value->is_periodic) {
         *out =
@@ -336,40 +313,4 @@ bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_
         return false;
     *out = result.u.boolean;
     return true;
-}
-
-/* Counters are never negative, so that C's % is the language's. */
-static void find_period(const peal_expr *expr, const peal_scope *scope, host_value *out)
-{
-    bool compares = expr->kind == PEAL_EXPR_OPERATOR &&
-                    (expr->op == PEAL_OPERATOR_EQUAL || expr->op == PEAL_OPERATOR_UNEQUAL);
-    const peal_expr *modulo = compares ? expr->operand[0] : NULL;
-    if (!modulo || modulo->kind != PEAL_EXPR_OPERATOR || modulo->op != PEAL_OPERATOR_MODULO ||
-        modulo->operand[0]->kind != PEAL_EXPR_COUNTER)
-        return;
-    unsigned dynamic = PEAL_USES_COUNTER | PEAL_USES_ELEMENT;
-    if ((peal_expr_uses(modulo->operand[1]) | peal_expr_uses(expr->operand[1])) & dynamic)
-        return;
-    if (peal_expr_integer(modulo->operand[1], scope, 0, &out->modulus, NULL) ||
-        peal_expr_integer(expr->operand[1], scope, 0, &out->remainder, NULL))
-        return;
-    out->is_periodic = out->modulus > 0;
-    out->unequal = expr->op == PEAL_OPERATOR_UNEQUAL;
-    out->depth = modulo->operand[0]->index;
-}
-
-peal_status host_value_prepare(host_rank *rank, const peal_expr *expr, host_value *out)
-{
-    *out = (host_value){.expr = expr};
-    if (!expr)
-        return PEAL_STATUS_OK;
-    peal_scope scope;
-    host_scope_fill(rank, NULL, &scope);
-    find_period(expr, &scope, out);
-    if (peal_expr_uses(expr) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT))
-        return PEAL_STATUS_OK;
-    peal_status status =
-        peal_expr_evaluate(expr, &scope, &out->value, rank->plan->desc.diagnostics);
-    out->is_constant = status == PEAL_STATUS_OK;
-    return status;
 }

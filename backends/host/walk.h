@@ -1,5 +1,6 @@
 /* The state of one walk over a rank's ops: where it is, loop counters, how often each op was
- * passed, which storage each array names.
+ * passed, which storage each array names. What is prepared for it is base/walk.h's; the walk itself
+ * is the host's own, over what it executes: an op that is in one line of the cache.
  *
  * Nothing of it is shared: each worker of `fused`, and the one thread that drives a rank in the
  * other modes, has its own. Only verdicts of run-time conditions come from elsewhere. */
@@ -9,11 +10,6 @@
 #include "backends/host/host.h"
 #include "backends/host/wait.h"
 
-typedef struct host_loop_state {
-    int64_t iteration, repeat, every, lag;
-    uint64_t evaluations;
-} host_loop_state;
-
 typedef struct host_walk {
     host_rank *rank;
     int worker;   /* for reports, and as reader of decisions */
@@ -22,7 +18,7 @@ typedef struct host_walk {
     int *binding;
     uint64_t *passed;  /* by op: instances */
     uint64_t *message; /* by counter of a channel end */
-    host_loop_state *loop;
+    peal_walk_loop_state *loop;
     bool concurrent; /* decisions are made by another thread */
     uint64_t jitter;
 } host_walk;
@@ -36,10 +32,10 @@ void host_walk_init(host_walk *walk, host_rank *rank, int worker, bool concurren
 host_walk_result host_walk_next(host_walk *walk, const peal_section *section);
 
 /* Counts the op at `position` as passed, steps over it, and says what its instance sees. */
-static inline host_frame host_walk_pass(host_walk *walk)
+static inline peal_walk_frame host_walk_pass(host_walk *walk)
 {
     const host_op *op = &walk->rank->op[walk->position];
-    host_frame frame = {.counter = walk->counter, .binding = walk->binding};
+    peal_walk_frame frame = {.counter = walk->counter, .binding = walk->binding};
 
     frame.instance = ++walk->passed[walk->position++];
     if (op->message_counter >= 0)
@@ -59,16 +55,12 @@ bool host_walk_enter(host_walk *walk);
 bool host_walk_step_done(host_walk *walk, bool *stop);
 
 /* Values in the scope of a frame. False: reported, and the plan has failed. */
-bool host_evaluate(host_rank *rank, const host_value *value, const host_frame *frame,
+bool host_evaluate(host_rank *rank, const peal_walk_value *value, const peal_walk_frame *frame,
                    peal_value *out);
-bool host_evaluate_integer(host_rank *rank, const host_value *value, const host_frame *frame,
-                           int64_t missing, int64_t *out);
-bool host_evaluate_boolean(host_rank *rank, const host_value *value, const host_frame *frame,
-                           bool missing, bool *out);
-/* At preparation: constant if it does not depend on counters or memory. */
-peal_status host_value_prepare(host_rank *rank, const peal_expr *expr, host_value *out);
-void host_scope_fill(const host_rank *rank, const host_frame *frame, peal_scope *scope);
-
+bool host_evaluate_integer(host_rank *rank, const peal_walk_value *value,
+                           const peal_walk_frame *frame, int64_t missing, int64_t *out);
+bool host_evaluate_boolean(host_rank *rank, const peal_walk_value *value,
+                           const peal_walk_frame *frame, bool missing, bool *out);
 static inline host_wait host_walk_wait(const host_walk *walk, host_wait_kind kind, int op)
 {
     return (host_wait){.rank = walk->rank,

@@ -88,7 +88,8 @@ typedef struct peal_strides_ {
          peal_i_ < peal_i_##_end_; peal_i_++)
 
 /* PEAL_ONE(t) { ... } is done by one thread. PEAL_SYNC(t): all before it is visible to all after.
- */
+ * PEAL_SYNC and PEAL_PARTIAL are for all threads of a tile: for a GPU they don't compile within
+ * PEAL_ONE and the loops above, and must not stand in a branch that only some threads take. */
 #define PEAL_ONE(peal_tile_)  if ((void)(peal_tile_), 1)
 #define PEAL_SYNC(peal_tile_) ((void)(peal_tile_))
 

@@ -48,7 +48,8 @@ typedef struct peal_plan_options {
     const char *cache_folder; /* of compiled kernels; NULL: by XDG rules */
     peal_row_function row;    /* NULL: rows are dropped */
     void *row_user;
-    const struct peal_backend_hooks *hooks; /* tests only (<peal/plugin/backend.h>); NULL */
+    const struct peal_backend_hooks *hooks; /* tests and measurements only
+                                               (<peal/plugin/backend.h>); NULL */
     const char *backend;  /* "host", "cuda"; NULL or "auto": cuda if every process has a GPU and the
                              graph has neither tasks that are host functions nor lent host memory;
                              else host */

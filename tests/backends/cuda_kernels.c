@@ -1,18 +1,16 @@
 /* Kernels compiled for a GPU by NVRTC, without a GPU: every PTX is searched for non-coherent loads,
  * since a kernel may have waited for memory that another GPU has just written; mistakes are told at
- * the user's line; what was compiled is kept. */
+ * the user's line. */
 #define _GNU_SOURCE
 #include "backends/cuda/compile.h"
 #include "backends/cuda/kernels.h"
 #include "tests/backends/check.h"
 #include "tests/backends/cuda_ptx.h"
 #include "tests/backends/local_job.h"
+#include "tests/backends/nvrtc_job.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char *root; /* of the sources */
 static char folder[64];
@@ -78,19 +76,10 @@ static void compile_spec(const char *spec, int ranks, outcome *out)
     assert_int_equal(local_describe(&options, take_ptx, out), PEAL_STATUS_OK);
 }
 
-static bool has_compiler(void)
-{
-    const char *reason = NULL;
-    if (peal_nvrtc_open(&reason))
-        return true;
-    print_message("skipped: %s\n", reason);
-    return false;
-}
-
 static void samples_load_coherently(void **state)
 {
     (void)state;
-    if (!has_compiler())
+    if (!nvrtc_is_here())
         skip();
     for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
         char path[512];
@@ -122,7 +111,7 @@ static peal_status take_plain_source(const peal_backend_desc *desc, void *user)
     const char *text = NULL;
     peal_status status = cuda_kernels_plain_source(desc, arena, &text);
 
-    if (!status)
+    if (!status && text)
         *out = strdup(text);
     peal_arena_destroy(arena);
     return status;
@@ -201,7 +190,7 @@ static void planted_loads_stay_coherent(void **state)
 {
     outcome out;
     (void)state;
-    if (!has_compiler())
+    if (!nvrtc_is_here())
         skip();
     compile_text("static double from(const double *__restrict__ p, double *restrict q, long i)\n"
                  "{\n    q[0] = 1;\n    return __ldg(p + i) + __ldg(&p[i + 1]);\n}\n" HEAD
@@ -231,7 +220,7 @@ static void search_finds_non_coherent_loads(void **state)
     peal_kernel_files none = {0};
     cuda_compile_result result;
     (void)state;
-    if (!has_compiler())
+    if (!nvrtc_is_here())
         skip();
     peal_arena *arena = peal_arena_create();
     cuda_compile_request request = {
@@ -256,7 +245,7 @@ static void nothing_is_contracted(void **state)
                                       "    PEAL_PARTIAL(s, 0);\n}\n";
     outcome out;
     (void)state;
-    if (!has_compiler())
+    if (!nvrtc_is_here())
         skip();
     compile_text(kernel, "", &out);
     assert_int_equal(out.status, PEAL_STATUS_OK);
@@ -297,9 +286,15 @@ static void mistakes_are_told(void **state)
          "                PEAL_REDUCE(double, s), long w)\n{\n}\n",
          PEAL_E206, 1, 1, "does not fit", "double argument_1)"},
         {"#include <stdio.h>\n" HEAD "{\n}\n", PEAL_E643, 1, 0, "stdio.h", "no library but math"},
+        {HEAD "{\n    PEAL_ONE(t) {\n        PEAL_PARTIAL(s, 1);\n    }\n}\n", PEAL_E200, 5, 0,
+         "PEAL_PARTIAL is for all threads of a tile: not within PEAL_ONE or PEAL_FOR", ""},
+        {HEAD "{\n    PEAL_FOR_2D(t, x, y)\n        PEAL_PARTIAL(s, PEAL_AT(u, x, y));\n}\n",
+         PEAL_E200, 5, 0, "PEAL_PARTIAL is for all threads of a tile", ""},
+        {HEAD "{\n    PEAL_FOR(t, i, 7) {\n        PEAL_SYNC(t);\n    }\n}\n", PEAL_E200, 5, 0,
+         "PEAL_SYNC is for all threads of a tile", ""},
     };
     (void)state;
-    if (!has_compiler())
+    if (!nvrtc_is_here())
         skip();
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
         const mistake *m = &mistakes[i];
@@ -312,134 +307,6 @@ static void mistakes_are_told(void **state)
                      out.message, peal_code_name(out.code), out.hint);
         assert_int_equal(out.errors, 1);
     }
-}
-
-/* The cache. */
-
-static int entries(const char *cache, char *last, size_t bytes)
-{
-    DIR *dir = opendir(cache);
-    struct dirent *entry;
-    int count = 0;
-
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.') {
-            snprintf(last, bytes, "%s/%s", cache, entry->d_name);
-            count++;
-        }
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
-/* Whether the cache had it. */
-static bool compile_kept(const char *cache, int architecture, const char *source)
-{
-    char path[160];
-    peal_arena *arena = peal_arena_create();
-    peal_diagnostics *diagnostics = peal_diagnostics_create();
-    snprintf(path, sizeof(path), "%s/k.cu", folder);
-    const char *folders[] = {folder};
-    peal_kernel_file file = {path, source};
-    peal_kernel_files files = {.file = &file, .count = 1, .folder = folders};
-    cuda_compile_request request = {.source = source,
-                                    .files = &files,
-                                    .architecture = architecture,
-                                    .cache_folder = cache,
-                                    .diagnostics = diagnostics,
-                                    .arena = arena};
-    cuda_compile_result result;
-
-    if (cuda_compile(&request, &result) != PEAL_STATUS_OK || !result.image) {
-        peal_diagnostics_print(diagnostics, stderr, 0);
-        fail_msg("not compiled: %s", result.error_count ? result.error[0].message : "");
-    }
-    assert_memory_equal(result.image, "\177ELF", 4);
-    bool cached = result.was_cached;
-    peal_diagnostics_destroy(diagnostics);
-    peal_arena_destroy(arena);
-    return cached;
-}
-
-static void write_text(const char *name, const char *text)
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void images_are_kept(void **state)
-{
-    static const char source[] = "#include \"size.h\"\nextern \"C\" __global__ void k(int *a)\n"
-                                 "{ *a = SIZE; }\n";
-    char cache[128], entry[512], other[512];
-    (void)state;
-    if (!has_compiler())
-        skip();
-    snprintf(cache, sizeof(cache), "%s/cache", folder);
-    write_text("size.h", "#define SIZE 1\n");
-    assert_false(compile_kept(cache, 90, source));
-    assert_true(compile_kept(cache, 90, source));
-    assert_int_equal(entries(cache, entry, sizeof(entry)), 1);
-    /* what an included file says is part of the key */
-    write_text("size.h", "#define SIZE 2\n");
-    assert_false(compile_kept(cache, 90, source));
-    write_text("size.h", "#define SIZE 1\n");
-    assert_true(compile_kept(cache, 90, source));
-    /* damaged */
-    FILE *file = fopen(entry, "r+");
-    fseek(file, 100, SEEK_SET);
-    fputs("poison", file);
-    fclose(file);
-    assert_false(compile_kept(cache, 90, source));
-    assert_true(compile_kept(cache, 90, source));
-    /* of another architecture, under this one's name */
-    char second[128];
-    snprintf(second, sizeof(second), "%s/second", folder);
-    assert_false(compile_kept(second, 80, source));
-    assert_int_equal(entries(second, other, sizeof(other)), 1);
-    assert_int_equal(rename(other, entry), 0);
-    assert_false(compile_kept(cache, 90, source));
-    assert_true(compile_kept(cache, 90, source));
-}
-
-static void folders_that_cannot_keep(void **state)
-{
-    char open[128];
-    (void)state;
-    if (!has_compiler())
-        skip();
-    snprintf(open, sizeof(open), "%s/open", folder);
-    mkdir(open, 0777);
-    chmod(open, 0777);
-    assert_false(compile_kept(open, 90, "extern \"C\" __global__ void k(int *a) { *a = 3; }\n"));
-    assert_false(compile_kept(open, 90, "extern \"C\" __global__ void k(int *a) { *a = 3; }\n"));
-}
-
-/* NVRTC knows no such GPU. */
-static void strange_devices_are_told(void **state)
-{
-    peal_kernel_files none = {0};
-    cuda_compile_result result;
-    (void)state;
-    if (!has_compiler())
-        skip();
-    peal_arena *arena = peal_arena_create();
-    peal_diagnostics *diagnostics = peal_diagnostics_create();
-    cuda_compile_request request = {.source = "",
-                                    .files = &none,
-                                    .architecture = 999,
-                                    .ptx = true,
-                                    .diagnostics = diagnostics,
-                                    .arena = arena};
-    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_ENVIRONMENT);
-    assert_int_equal(peal_diagnostics_at(diagnostics, 0)->code, PEAL_E641);
-    assert_non_null(strstr(peal_diagnostics_at(diagnostics, 0)->message, "compute_999"));
-    peal_diagnostics_destroy(diagnostics);
-    peal_arena_destroy(arena);
 }
 
 /* More values that only the run has than a launch carries. */
@@ -464,35 +331,70 @@ static void long_statements_are_told(void **state)
     assert_int_equal(out.code, PEAL_E645);
 }
 
+static peal_status take_source(const peal_backend_desc *desc, void *user)
+{
+    char **out = user;
+    peal_arena *arena = peal_arena_create();
+    const char *text = NULL;
+    peal_status status = cuda_kernels_source(desc, arena, &text);
+
+    if (!status)
+        *out = strdup(text);
+    peal_arena_destroy(arena);
+    return status;
+}
+
+/* A task that changes what its arguments read: one tile, whose threads read them first. */
+static void arguments_are_read_before_they_change(void **state)
+{
+    static const struct {
+        const char *key, *argument;
+        bool barrier, plain;
+    } cases[] = {{"update: n", "n", true, false},
+                 {"update: n, tile: whole", "2 * n", true, false},
+                 {"update: n", "m", false, false},
+                 {"update: u, read: n", "n", false, true}};
+    char path[160], other[160];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *text = NULL, *plain = NULL;
+        bool reads = strstr(cases[i].key, "read") != NULL;
+        snprintf(other, sizeof(other), "%s/k.c", folder);
+        FILE *file = fopen(other, "w");
+        fprintf(file, "PEAL_KERNEL(go)(peal_tile t, %s, double w)\n{\n}\n",
+                reads ? "PEAL_READ(double, n), PEAL_UPDATE(double, u)" : "PEAL_UPDATE(double, n)");
+        fclose(file);
+        snprintf(path, sizeof(path), "%s/spec.yaml", folder);
+        file = fopen(path, "w");
+        fprintf(file,
+                "peal: 1\nname: changed\nkernels: k.c\nfields: {u: {size: [16, 16]}}\n"
+                "buffers: {n: {}, m: {}}\nstep:\n  - {task: go, box: u, %s, args: %s}\n",
+                cases[i].key, cases[i].argument);
+        fclose(file);
+        local_options options = {.spec = path, .ranks = 1, .workers = 1, .mode = PEAL_MODE_STREAM};
+        assert_int_equal(local_describe(&options, take_source, &text), PEAL_STATUS_OK);
+        local_describe(&options, take_plain_source, &plain);
+        const char *trampoline = strstr(text, "peal_argument_0_ =");
+        assert_non_null(trampoline);
+        if ((strstr(trampoline, "__syncthreads();") != NULL) != cases[i].barrier)
+            fail_msg("%s, %s: barrier", cases[i].key, cases[i].argument);
+        if ((plain != NULL) != cases[i].plain)
+            fail_msg("%s, %s: plain", cases[i].key, cases[i].argument);
+        free(text);
+        free(plain);
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/peal-nvrtc-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static void remove_all(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-
-    while (dir && (entry = readdir(dir))) {
-        char name[600];
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (unlink(name) != 0)
-            remove_all(name);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(path);
+    return scratch_make(folder, sizeof(folder)) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    remove_all(folder);
+    scratch_remove(folder);
     return 0;
 }
 
@@ -505,10 +407,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(search_finds_non_coherent_loads),
         cmocka_unit_test(nothing_is_contracted),
         cmocka_unit_test(mistakes_are_told),
-        cmocka_unit_test(images_are_kept),
-        cmocka_unit_test(folders_that_cannot_keep),
-        cmocka_unit_test(strange_devices_are_told),
         cmocka_unit_test(long_statements_are_told),
+        cmocka_unit_test(arguments_are_read_before_they_change),
     };
     root = argc > 1 ? argv[1] : ".";
     return cmocka_run_group_tests_name("kernels for GPUs", tests, set_up, tear_down);

@@ -27,6 +27,8 @@ typedef struct ring_options {
     bool outside;
     peal_backend_hooks hooks;
     int64_t deadline_ns;
+    const peal_backend_ops *backend; /* NULL: the host's */
+    peal_device *device;             /* which it has opened, and whose memory the host's is */
 } ring_options;
 
 typedef struct ring_job {
@@ -49,6 +51,8 @@ void ring_build_rank(ring_job *job, int rank);
 
 /* Builds schedules and memory. Ops can still be changed; then create, start, wait. */
 void ring_init(ring_job *job, const ring_options *options);
+/* Of rings whose messages are direct: each rank receives before it sends. */
+void ring_receive_first(ring_job *job);
 peal_status ring_create(ring_job *job);
 peal_status ring_run(ring_job *job, bool setup, int64_t steps, bool finish);
 /* The point x of the whole field, from the rank that owns it. */

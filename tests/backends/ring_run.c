@@ -59,6 +59,29 @@ void ring_init(ring_job *job, const ring_options *options)
         bind_rank(job, r);
 }
 
+void ring_receive_first(ring_job *job)
+{
+    for (int r = 0; r < job->options.ranks; r++) {
+        peal_op *op = (peal_op *)job->schedule[r].op;
+        peal_op moved[4];
+        int send = ring_op(job, r, "send"), receive = send + 4;
+        memcpy(moved, &op[send], sizeof(moved)); /* send ring send ring */
+        op[send] = op[receive];
+        op[send + 1] = op[receive + 1];
+        memcpy(&op[send + 2], moved, sizeof(moved));
+        for (int i = send; i < send + 6; i++) {
+            op[i].event = i < send + 2 ? 2 : 3;
+            op[i].dependence_count = 0;
+        }
+    }
+}
+
+/* What runs the ring. */
+static const peal_backend_ops *backend_of(const ring_job *job)
+{
+    return job->options.backend ? job->options.backend : &peal_backend_host;
+}
+
 peal_status ring_create(ring_job *job)
 {
     job->desc = (peal_backend_desc){.size = sizeof(job->desc),
@@ -71,22 +94,23 @@ peal_status ring_create(ring_job *job)
                                     .hooks = job->options.hooks,
                                     .cache_folder = job->options.cache,
                                     .allow_outside = job->options.outside,
+                                    .device = job->options.device,
                                     .diagnostics = job->diagnostics};
     if (job->desc.deadline_ns == 0)
         job->desc.deadline_ns = 60000000000;
-    return peal_backend_host.create(&job->desc, &job->plan);
+    return backend_of(job)->create(&job->desc, &job->plan);
 }
 
 peal_status ring_run(ring_job *job, bool setup, int64_t steps, bool finish)
 {
-    peal_status status = peal_backend_host.start(job->plan, setup, steps, finish);
-    peal_status waited = peal_backend_host.wait(job->plan, &job->result);
+    peal_status status = backend_of(job)->start(job->plan, setup, steps, finish);
+    peal_status waited = backend_of(job)->wait(job->plan, &job->result);
     return status ? status : waited;
 }
 
 static const unsigned char *array_memory(const ring_job *job, int rank, int array)
 {
-    int storage = peal_backend_host.storage(job->plan, rank, array);
+    int storage = backend_of(job)->storage(job->plan, rank, array);
     return job->segment[rank] + job->schedule[rank].array[storage].layout.offset;
 }
 
@@ -131,7 +155,7 @@ int ring_op(const ring_job *job, int rank, const char *label)
 
 void ring_close(ring_job *job)
 {
-    peal_backend_host.destroy(job->plan);
+    backend_of(job)->destroy(job->plan);
     for (int r = 0; r < job->options.ranks; r++)
         free(job->segment[r]);
     peal_diagnostics_destroy(job->diagnostics);

@@ -22,6 +22,7 @@ import checks
 import control
 import faults
 import jobs
+import reports
 
 HERE = Path(__file__).resolve().parent
 SKIPPED = 77
@@ -120,6 +121,8 @@ GROUPS = {
     "starts": checks.starts,
     "failures": checks.after_failures,
     "ranks": checks.many_ranks,
+    "reports": reports.times,
+    "arguments": reports.arguments,
     "mutants": faults.mutants,
     "signals": faults.missing_signals,
     "expressions": faults.failing_expressions,

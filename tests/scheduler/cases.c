@@ -94,6 +94,8 @@ const graph_case graph_cases[] = {
     {GRID "{send: o, to: all, offsets: 2}\n", 1, PEAL_E138, 7, 3, "coordinates"},
     {GRID "{task: t, box: u, tile: [4, 4], write: [u, s]}\n", 1, PEAL_E131, 7, 46, "`s`"},
     {GRID "{task: t, box: u, tile: [4, 4], update: {b: whole}}\n", 1, PEAL_E131, 7, 44, "`b`"},
+    {GRID "{task: t, box: u, update: s, independent: true, args: 2.0 * s}\n", 1, PEAL_E150, 7, 61,
+     "reads `s`"},
     {GRID "{task: t, box: u, tile: [0, 4], write: u}\n", 1, PEAL_E132, 7, 28, "0 points"},
     /* communication */
     {GRID "{exchange: {u: {star: 2}}}\n", 2, PEAL_E134, 7, 15, NULL},

@@ -3,7 +3,7 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm register; ipc, handles: calls fail, though the attributes are there;
+ * they cannot do (peer vmm register memops; ipc, handles: calls fail, though the attributes are there;
  * capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
  * model. STANDIN_BYTES: how much memory a device has. */
 #define _GNU_SOURCE
@@ -155,6 +155,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
         break;
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
         *value = !standin_lacks("register");
+        break;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+        *value = !standin_lacks("memops");
         break;
     default:
         *value = 1;

@@ -17,6 +17,7 @@ import common  # noqa: E402
 STANDIN, TRIALS, SPECS = sys.argv[1:4]
 del sys.argv[1:4]
 SCRATCH = tempfile.TemporaryDirectory()
+CACHE = os.path.join(SCRATCH.name, "cache")
 MODES = ("sync", "stream", "graph")
 TRANSPORTS = ("p2p:vmm", "p2p:ipc", "shm")
 LOWERINGS = ("", "lanes=2", "signal=kernel,copy=engine", "signal=memop,copy=engine,lanes=2", "signal=memop")
@@ -52,7 +53,7 @@ class Run:
         self.job = subprocess.Popen([TRIALS, str(processes), path, os.path.join(path, "list")], text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                     env=common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_RECORD=self.record_path,
-                                                           XDG_CACHE_HOME=os.path.join(SCRATCH.name, "cache"),
+                                                           XDG_CACHE_HOME=CACHE,
                                                            **(env or {})))
         try:
             self.out, self.err = self.job.communicate(timeout=common.HARD_LIMIT)
@@ -270,18 +271,42 @@ class Executor(unittest.TestCase):
                 self.assertEqual(run.bad(), [])
                 self.assertLess(run.seconds, 30)
 
+    def refused(self, spec, code, number, words, *more, **env):
+        found, _, err = common.peal("run", spec, "--backend", "cuda", "--mode", "stream", *more,
+                                    env=common.environment(**{"LD_LIBRARY_PATH": STANDIN, "XDG_CACHE_HOME": CACHE, **env}))
+        self.assertEqual(found, code, err)
+        self.assertRegex(err, f"(?s)({words}).*\\[{number}\\]")
+
+    def test_what_the_device_records(self):
+        """An expression without a value, a wait that took too long: told once, with rank, step and place."""
+        for mode in ("sync", "stream"):
+            run = Run(mode=mode, env={"STANDIN_RECORDS": "2:20"})
+            self.assertEqual(run.result["status"], "error in the spec", run.err)
+            self.assertRegex(run.err, r"rank \d, step \d+: an expression of `.*` overflowed or divided by zero.*\[E662\]")
+            self.assertEqual(run.left(), set())
+            run = Run(2, mode=mode, env={"STANDIN_DEVICES": "2", "STANDIN_RECORDS": "1:20"})
+            self.assertEqual(run.code, 6, run.err)
+            self.assertRegex(run.err, r"rank \d, step \d+: `exchange u` waits for exchange u@13 \d->\d, message \d.*\[E661\]")
+            self.assertEqual(run.left(), set())
+
     def test_refusals(self):
         """What cannot be, with its number."""
         run = Run(lower="signal=smoke")
         self.assertEqual((run.code, run.result["status"]), (0, "wrong usage"), run.err)
         self.assertIn("'signal=smoke' is no lowering", run.result["messages"][0])
         cg = os.path.join(SPECS, "../../../samples/cg/cg.yaml")
-        env = common.environment(LD_LIBRARY_PATH=STANDIN)
+        env = common.environment(LD_LIBRARY_PATH=STANDIN, XDG_CACHE_HOME=CACHE)
         for words, code, number in ((("--lower", "signal=smoke", "--mode", "stream"), 2, "E665"),
                                     (("--lower", "signal=memop", "--mode", "graph"), 4, "E664")):
             found, _, err = common.peal("run", cg, "--backend", "cuda", "--set", "n=16", *words, env=env)
             self.assertEqual(found, code, err)
             self.assertIn(f"[{number}]", err)
+        ring = os.path.join(SPECS, "ring.yaml")
+        self.refused(ring, 4, "E640", "NVRTC is too old: it has no nvrtc",
+                     LD_LIBRARY_PATH=os.path.join(STANDIN, "..", "nvrtc") + ":" + STANDIN)
+        self.refused(ring, 7, "E642", "cannot load the compiled kernels: CUDA_ERROR_OUT_OF_MEMORY",
+                     STANDIN_FAIL="cuModuleLoadData:1+")
+        self.refused(os.path.join(SPECS, "many.yaml"), 3, "E644", "task `mark` has 4900000000 tiles on rank 0")
         run = Run(env={"STANDIN_FAIL": "cuEventRecord:5"})
         self.assertEqual(run.code, 7)
         self.assertIn("[E660]", run.err)

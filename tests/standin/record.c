@@ -2,7 +2,8 @@
  * "left KIND COUNT" for each kind of thing that was not given back.
  *
  * STANDIN_FAIL=NAME:N makes the N-th call (from 1; -1: each) of NAME fail, in every process;
- * NAME:N@P only in process P of a job. */
+ * NAME:N@P only in process P of a job;
+ * NAME:N+ those after it, too. */
 #define _GNU_SOURCE
 #include "tests/standin/record.h"
 
@@ -22,6 +23,7 @@ static struct {
 } known[KNOWN];
 static char fail_name[64];
 static int fail_at, fail_seen;
+static char fail_more; /* '+': not only that call */
 
 static const char *const kind_names[STANDIN_KINDS] = {"context",   "memory",     "pinned",
                                                       "handle",    "range",      "mapping",
@@ -33,7 +35,9 @@ static void read_failure(const char *text)
 {
     const char *mine = getenv("PMIX_RANK");
     int process = -1;
-    sscanf(text, "%63[^:]:%d@%d", fail_name, &fail_at, &process);
+    if (sscanf(text, "%63[^:]:%d%c%d", fail_name, &fail_at, &fail_more, &process) < 4 ||
+        fail_more != '@')
+        process = -1;
     if (process >= 0 && (!mine || atoi(mine) != process))
         fail_at = 0;
 }
@@ -68,7 +72,7 @@ int standin_call(const char *call)
         *version = 0;
     pthread_mutex_lock(&lock);
     if (fail_at && !strcmp(name, fail_name))
-        fails = ++fail_seen == fail_at || fail_at < 0;
+        fails = ++fail_seen == fail_at || fail_at < 0 || (fail_more == '+' && fail_seen > fail_at);
     if (record)
         fprintf(record, "%s%s\n", name, fails ? " fails" : "");
     pthread_mutex_unlock(&lock);

@@ -2,7 +2,8 @@
 # What peal does with a driver, on a stand-in that records calls: doctor, opening, memory between
 # processes, clean-up after any call that fails. It shows call order and error paths, no results.
 #
-#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB: folders with the stand-in of a new and of an old driver, programs
+#   standin_test.py NEW OLD DEVICE_JOB PLAN_JOB EMBED_JOB RING_JOB EMBED_PAIR: folders with the stand-in of a new and of an old driver,
+#   programs
 import os
 import re
 import shutil
@@ -14,8 +15,8 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import common  # noqa: E402
 
-NEW, OLD, JOB, PLAN_JOB, EMBED_JOB = sys.argv[1:6]
-del sys.argv[1:6]
+NEW, OLD, JOB, PLAN_JOB, EMBED_JOB, RING_JOB, EMBED_PAIR = sys.argv[1:8]
+del sys.argv[1:8]
 
 FOLDER = tempfile.TemporaryDirectory()
 
@@ -209,10 +210,10 @@ class Doctor(unittest.TestCase):
         self.assertIn("too old: it has no cuStreamEndCapture", text)
 
 
-def run(*words, **more):
+def run(*words, spec=SPEC, **more):
     """Runs the spec; exit code, JSON or None, messages, record."""
     env, path = with_driver(**more)
-    code, out, err = common.peal_json("run", "-", "--json", *words, stdin=SPEC, env=env)
+    code, out, err = common.peal_json("run", "-", "--json", *words, stdin=spec, env=env)
     return code, out, err, lines_of(path) if os.path.exists(path) else []
 
 
@@ -298,6 +299,17 @@ class Kernels(unittest.TestCase):
 
 
 class Application(unittest.TestCase):
+    def test_ranks_that_wait_for_each_other(self):
+        """Of one process: nothing is left that could come, which is seen at once."""
+        if findings(with_driver()[0])["nvrtc"][0] != "ok":
+            self.skipTest("no NVRTC")
+        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name)
+        done = subprocess.run([RING_JOB], env=env, capture_output=True, text=True, check=False, timeout=common.HARD_LIMIT)
+        self.assertEqual(done.returncode, 3, done.stdout)
+        for rank in (0, 1):
+            self.assertRegex(done.stdout, rf"rank {rank} waits for .*, which is never sent \[E663\]")
+        self.assertEqual(left(lines_of(path)), set())
+
     def test_choice_of_backend(self):
         env, path = with_driver()
         done = subprocess.run([PLAN_JOB], env=env, capture_output=True, text=True, check=False,
@@ -385,6 +397,38 @@ class Embedded(unittest.TestCase):
             self.assertEqual(done.stdout.count("destroy: ok"), 2, done.stdout)
             record = lines_of(path)
             self.assertEqual((bad(record), left(record)), ([], set()))
+
+    def pair(self, what, **more):
+        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, **more)
+        done = subprocess.run([EMBED_PAIR, what], env=env, capture_output=True, text=True, check=False,
+                              timeout=common.HARD_LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        record = lines_of(path)
+        self.assertEqual([line for line in record if line.startswith("bad")], [])
+        self.assertEqual(left(record), set(), done.stdout)
+        return done.stdout, record
+
+    def test_processes_that_share_a_device(self):
+        """The streams' own waits: every one has a mark before and behind it."""
+        out, record = self.pair("rounds")
+        for process in (0, 1):
+            self.assertIn(f"process {process}: ok, ok", out)
+        waits = record.count("cuStreamWaitValue64")
+        self.assertGreaterEqual(waits, 2 * 8)
+        self.assertGreater(record.count("cuStreamWriteValue64"), 2 * waits)
+
+    def test_neighbour_that_does_not_come(self):
+        """The deadline ends the stream's wait and names rank and edge, by memory operation and in a kernel."""
+        for more in ({}, {"devices": 2, "STANDIN_RECORDS": "1:1"}):
+            out, _ = self.pair("late", **more)
+            self.assertRegex(out, r"process 0: (ok|deadline passed), deadline passed")
+            self.assertRegex(out, r"rank \d, step \d+: `.*` waits for .*exchange .*(1->0|0->1).*, message \d+ .*\[E661\]")
+        self.assertIn("rank 0, step 1:", self.pair("late")[0])
+
+    def test_abort_while_a_stream_waits(self):
+        """Long before the deadline: what waits is let go, and the first cause is told."""
+        out, _ = self.pair("abort")
+        self.assertRegex(out, r"process 0: (ok|wrong result), wrong result")
 
     def test_memory_decides(self):
         out, record, _ = self.job("memory")
@@ -506,6 +550,24 @@ class Run(unittest.TestCase):
         self.assertAlmostEqual(mode["cpu_seconds_per_step"] * mode["steps"] / mode["cpu_seconds"], 1)
         self.assertNotIn("cpu_seconds", run("--mode", "stream", "--backend", "host")[1]["modes"][0])
 
+    def test_exposed_communication(self):
+        """The run without messages launches as the other does, but writes and awaits no word."""
+        words = ("-n", "2", "--processes", "2", "--mode", "stream", "--backend", "cuda", "--lower", "signal=memop")
+        more = {}
+        for steps in (2, 4):
+            code, out, err, whole = run(*words, "--steps", str(steps), devices=2)
+            self.assertEqual(code, 0, err)
+            self.assertNotIn("exposed_seconds_per_step", out["modes"][0])
+            code, out, err, both = run(*words, "--steps", str(steps), "--exposed", devices=2)
+            self.assertEqual(code, 0, err)
+            self.assertIn("exposed_seconds_per_step", out["modes"][0])
+            self.assertEqual(left(both), set())
+            self.assertGreater(whole.count("cuStreamWriteValue64"), steps)
+            more[steps] = {name: both.count(name) - whole.count(name)
+                           for name in ("cuStreamWriteValue64", "cuStreamWaitValue64", "cuLaunchKernel")}
+        self.assertGreater(more[4].pop("cuLaunchKernel"), more[2].pop("cuLaunchKernel"))
+        self.assertEqual(more[4], more[2])  # what tries them out before a run
+
     def test_no_device(self):
         for more, why in (({"devices": 0}, "sees no GPU"), ({"folder": OLD}, "too old"),
                           ({"folder": "/nonexistent"}, "no NVIDIA driver")):
@@ -576,6 +638,39 @@ class Run(unittest.TestCase):
         self.assertIn("--processes 1", err)
         self.assertEqual(err.count("E388"), 1)
         self.assertEqual(left(record), set())
+
+    def test_device_without_memory_operations(self):
+        """Kernels that wait do without; processes that share the device cannot."""
+        words = ("-n", "2", "--mode", "stream", "--backend", "cuda")
+        code, _, err, record = run(*words, "--processes", "2", STANDIN_LACKS="memops")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"Stand-in cannot do 64-bit memory operations .* processes that share a GPU .*\[E669\]")
+        self.assertEqual(left(record), set())
+        code, _, err, _ = run(*words, "--lower", "signal=memop", STANDIN_LACKS="memops")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"which signal=memop asks for \[E669\]")
+        self.assertEqual(run(*words, STANDIN_LACKS="memops")[0], 0)
+
+    def test_graph_with_until_on_a_shared_device(self):
+        """Memory operations cannot be skipped once `until` has ended the loop: refused, auto takes another mode."""
+        words = ("-n", "2", "--processes", "2", "--backend", "cuda")
+        spec = SPEC.replace("repeat: 4", "repeat: 4\nuntil: total > 1000")
+        code, _, err, _ = run(*words, "--mode", "graph", spec=spec)
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"`until` needs kernel signals: .*\[E664\]")
+        code, out, err, _ = run(*words, "--steps", "0", spec=spec)
+        self.assertEqual((code, out["modes"][0]["mode"]), (0, "stream"), err)
+        code, out, err, _ = run(*words, "--steps", "0", spec=spec, devices=2)
+        self.assertEqual((code, out["modes"][0]["mode"]), (0, "graph"), err)
+
+    def test_folder_of_images_that_cannot_be_made(self):
+        """Kernels are compiled all the same; a warning tells why they are not kept."""
+        if findings(with_driver()[0])["nvrtc"][0] != "ok":
+            self.skipTest("no NVRTC")
+        env, _ = with_driver(XDG_CACHE_HOME="/dev/null/nowhere")
+        code, _, err = common.peal("run", HEAT, "-n", "2", "--steps", "2", "--mode", "stream", "--backend", "cuda", env=env)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(err, r"warning: .*/dev/null/nowhere.*\[E207\]")
 
     def test_transport_that_was_asked_for(self):
         for transport, lacks, why in (("p2p", "peer", "not p2p:ipc: .*no peer access"),

@@ -4,14 +4,18 @@
  * "bad". Streams and events of an application are small numbers: such an event may always be
  * waited for, and what is put onto such a stream is recorded by standin_on.
  *
- * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends. */
+ * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends.
+ * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
+ * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value. */
 #include <cuda.h>
 
+#include "backends/cuda/device/launch.h"
 #include "tests/standin/record.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -215,17 +219,35 @@ static void launch(CUstream handle)
     put(handle, e);
 }
 
+/* As device/run.h does it. */
+static void fill_record(const peal_launch *launch)
+{
+    static int seen, done;
+    const char *asked = getenv("STANDIN_RECORDS");
+    int kind = 0, number = 0;
+    if (!asked || done || sscanf(asked, "%d:%d", &kind, &number) != 2 || ++seen < number ||
+        !launch->control || (kind == 1 && launch->wait_count == 0))
+        return;
+    peal_device_control *control = (peal_device_control *)(uintptr_t)launch->control;
+    done = 1;
+    control->kind = kind;
+    control->op = kind == 1 ? launch->wait[0].op : launch->op;
+    control->step = launch->counter[0];
+    control->expected = kind == 1 ? launch->wait[0].value : 0;
+    control->seen = kind == 1 ? *(volatile uint64_t *)(uintptr_t)launch->wait[0].word : 0;
+    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE);
+}
+
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                         unsigned by, unsigned bz, unsigned bytes, CUstream handle, void **parameter,
                         void **extra)
 {
-    (void)function, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)bytes;
-    (void)parameter, (void)extra;
+    (void)function, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)bytes, (void)extra;
     standin_on(handle, "cuLaunchKernel");
     NOTE(cuLaunchKernel);
     if (gx == 0 || bx == 0)
         standin_bad("cuLaunchKernel", "has no threads");
-    LOCKED(launch(handle));
+    LOCKED(launch(handle); if (parameter) fill_record(parameter[0]));
     return CUDA_SUCCESS;
 }
 

@@ -45,6 +45,44 @@ class Modes(unittest.TestCase):
                    ["modes"][0]["steps"] for n in ["1", "3"]}
         self.assertEqual(digests, {60})
 
+    def test_exposed_communication(self):
+        """The time of a step and of the same without messages; results, rows and verdict stay."""
+        words = ("run", HEAT, "-n", "2", "--exposed", "--verify")
+        code, data, err = peal_json(*words, "--mode", "all", "--json")
+        self.assertEqual(code, 0, err)
+        for mode in [m for m in data["modes"] if m["finished"]]:
+            if mode["mode"] == "serial":
+                self.assertEqual(mode["exposed_unmeasured"], "serial is the reference")
+                self.assertNotIn("exposed_seconds_per_step", mode)
+                continue
+            self.assertTrue(mode["equal_to_serial"])
+            without = mode["seconds_per_step_without_messages"]
+            self.assertGreater(without, 0)
+            self.assertAlmostEqual(mode["exposed_seconds_per_step"] + without, mode["seconds_per_step_with_messages"])
+            self.assertGreaterEqual(mode["seconds_per_step_with_messages"], mode["seconds_per_step"]["median"])
+        self.assertEqual([row["step"] for row in data["rows"]], [0, 20, 40])
+        code, out, err = peal(*words, "--mode", "stream")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"(?m)^exposed communication: .* \(.* a step without messages\)$")
+        plain = peal_json("run", HEAT, "-n", "2", "--json")[1]["modes"][0]
+        self.assertFalse([key for key in plain if "exposed" in key or "without" in key])
+
+    def test_exposed_communication_that_cannot_be_measured(self):
+        head = "peal: 1\nname: t\nbuffers: {x: {type: i64, keep: true}}\nrepeat: 8\n"
+        for body, why in (
+                ("until: x > 3\nstep: [{set: x, value: 1}, {allreduce: {x: sum}}, {set: x, value: 6 - 2 * x}]", None),
+                ("step: [{repeat: 3, until: x > 1, step: [{set: x, value: x + 1}, {allreduce: {x: sum}}]}]", "inner `until`"),
+                ("step: [{set: x, value: 1}, {allreduce: {x: max}}, {set: x, value: 0, when: x > 0}]", "a `when` in the loop")):
+            code, out, err = peal_json("run", "-", "-n", "2", "--exposed", "--mode", "sync", "--json", stdin=head + body)
+            self.assertEqual(code, 0, err)
+            mode = out["modes"][0]
+            if why:
+                self.assertIn(why, mode["exposed_unmeasured"])
+                self.assertNotIn("seconds_per_step_without_messages", mode)
+            else:
+                self.assertEqual(mode["steps"], 8)  # x is 2 each time; alone a rank has less before
+                self.assertIn("`until` ends the loop after 1 steps", mode["exposed_unmeasured"])
+
     def test_text_output(self):
         code, out, err = peal("run", HEAT, "-n", "4", "--mode", "all", "--verify")
         self.assertEqual((code, err), (0, ""))

@@ -114,22 +114,36 @@ static __device__ __forceinline__ int peal_thread_()
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
+/* What a name means where all threads of a tile are; within loops and PEAL_ONE it is an int. A
+ * barrier there would never end, or join threads in different rounds. */
+enum peal_scope_all_ : char { peal_scope_ };
+#define PEAL_ALL_THREADS_(peal_word_)                                                              \
+    static_assert(sizeof(peal_scope_) == 1,                                                        \
+                  peal_word_ " is for all threads of a tile: not within PEAL_ONE or PEAL_FOR")
+
 #define PEAL_FOR_1D(peal_tile_, peal_x_)                                                           \
-    for (int peal_x_ = (peal_tile_).lo[0] + peal_thread_(), peal_x_##_end_ = (peal_tile_).hi[0];   \
+    for (int peal_scope_ = 0, peal_x_ = (peal_tile_).lo[0] + peal_thread_(),                       \
+             peal_x_##_end_ = (peal_tile_).hi[0];                                                  \
          peal_x_ < peal_x_##_end_; peal_x_ += PEAL_THREADS_)
 #include "peal/loops.h"
 
 #define PEAL_FOR(peal_tile_, peal_i_, peal_n_)                                                     \
-    for (int64_t peal_i_ = peal_thread_() + 0 * (peal_tile_).count,                                \
+    for (int64_t peal_scope_ = 0, peal_i_ = peal_thread_() + 0 * (peal_tile_).count,               \
                  peal_i_##_end_ = (int64_t)(peal_n_);                                              \
          peal_i_ < peal_i_##_end_; peal_i_ += PEAL_THREADS_)
 
-#define PEAL_ONE(peal_tile_)  if ((void)(peal_tile_), peal_thread_() == 0)
-#define PEAL_SYNC(peal_tile_) ((void)(peal_tile_), __syncthreads())
+#define PEAL_ONE(peal_tile_) if (int peal_scope_ = ((void)(peal_tile_), peal_thread_() == 0))
+#define PEAL_SYNC(peal_tile_)                                                                      \
+    do {                                                                                           \
+        PEAL_ALL_THREADS_("PEAL_SYNC");                                                            \
+        (void)(peal_tile_);                                                                        \
+        __syncthreads();                                                                           \
+    } while (0)
 
 /* Every thread of the tile gets here, with what it has found itself. */
 #define PEAL_PARTIAL(peal_array_, peal_value_)                                                     \
     do {                                                                                           \
+        PEAL_ALL_THREADS_("PEAL_PARTIAL");                                                         \
         if ((peal_array_).out)                                                                     \
             peal_store_partial_((peal_array_), (peal_value_));                                     \
     } while (0)

@@ -114,6 +114,7 @@ typedef struct peal_device_control {
     long long step;
     unsigned long long expected, seen;
     unsigned long long steps_done; /* iterations of the outermost loop that have finished */
+    unsigned long long wait_begun, wait_ended; /* embedded: waits by memory operation (embed.c) */
 } peal_device_control;
 
 /* A value of a row that PRINT stores: kind as peal_value_kind; texts are the host's. */

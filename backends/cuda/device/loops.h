@@ -87,7 +87,7 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
          peal_i_##_place_ += (peal_whole_) ? 1 : 1 << (peal_bits_))
 /* An `else` of its own: what stands behind the loop in the user's text may be one, too. */
 #define PEAL_WITH_(peal_i_, peal_value_)                                                           \
-    if (int peal_i_ = (peal_value_); false) {                                                      \
+    if (int peal_i_ = (peal_value_), peal_scope_ = 0; false) {                                     \
     } else
 #define PEAL_PLACE_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_column_)                    \
     PEAL_WITH_(peal_i_, (peal_whole_) ? (peal_tile_).peal_at_[peal_axis_] + (peal_column_)         \

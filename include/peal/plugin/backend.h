@@ -104,14 +104,30 @@ typedef struct peal_progress {
     _Atomic int op;       /* index of the op that it waits in; -1: none */
 } peal_progress;
 
-/* Test hooks; all zero in production. */
+/* For tests and measurements; all zero in production. */
 typedef struct peal_backend_hooks {
     uint64_t shuffle_seed; /* run tiles of an op in a seeded random order; 0: in order */
     uint64_t jitter_seed;  /* random short delays before ops; 0: none */
     int drop_op;           /* skip this op (index + 1) of rank drop_rank; 0: none */
     int drop_rank;
     uint64_t first_message; /* messages count on from here, to pass the wrap of flags; 0: from 0 */
+    bool empty_messages; /* in the step section nothing of any message is done: what is computed is
+                            wrong, but takes the time of a step without communication */
 } peal_backend_hooks;
+
+/* Whether the hooks leave out an op. */
+static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_schedule *schedule,
+                                   int op)
+{
+    peal_op_kind kind = schedule->op[op].kind;
+    bool of_message = kind == PEAL_OP_WAIT || kind == PEAL_OP_WRITE ||
+                      (kind == PEAL_OP_COPY && schedule->op[op].copy != PEAL_COPY_LOCAL);
+
+    if (hooks->drop_op == op + 1 && hooks->drop_rank == schedule->rank)
+        return true;
+    return hooks->empty_messages && of_message && op >= schedule->step.first &&
+           op < schedule->step.end;
+}
 
 typedef struct peal_backend_desc {
     size_t size; /* sizeof(peal_backend_desc) */

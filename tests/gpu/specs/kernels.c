@@ -45,3 +45,22 @@ PEAL_KERNEL(spin)(peal_tile t, PEAL_UPDATE(double, u), long forever)
         PEAL_AT(u, x) = value;
     }
 }
+
+PEAL_KERNEL(mark)(peal_tile t, PEAL_UPDATE(int64_t, n))
+{
+    PEAL_ONE(t)
+    {
+        n[0] = 1;
+    }
+}
+
+PEAL_KERNEL(grow)(peal_tile t, PEAL_UPDATE(int64_t, m), PEAL_UPDATE(int64_t, n), long w)
+{
+    PEAL_FOR_1D(t, x) {
+        m[x] = 3 * m[x] % 1000003 + w;
+    }
+    PEAL_ONE(t)
+    {
+        n[0] = w + 1;
+    }
+}
