@@ -54,19 +54,27 @@ static uint64_t ahead(const cuda_graphs *graphs)
     return graphs->rows > 0 || graphs->stops ? 2 : AHEAD;
 }
 
-/* Sleeps for most of the time that replays up to number `last` will take, as far as that is known:
- * the processor is the application's meanwhile. An `until` may end them sooner. */
-static void doze(const cuda_graphs *graphs, uint64_t last)
+/* Sleeps for most of the time that the replays before number `last` will take, by the rate at which
+ * the device was seen to step: the processor is the application's meanwhile. The rate is the
+ * greatest that was seen, since what the device waits for the host in is no measure of it. An
+ * `until` may end replays sooner. */
+static void doze(cuda_plan *plan, uint64_t last)
 {
-    static const double shortest = 5e-5, longest = 0.02;
-    double end = graphs->began + graphs->pace * (double)(last - graphs->begun_with);
-    double left = 0.95 * (end - cuda_clock());
+    static const double shortest = 5e-5, longest = 0.02, most = 0.9;
+    cuda_graphs *graphs = plan->graphs;
+    int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
+    int64_t end = graphs->first + (int64_t)(last - graphs->begun_with) * graphs->steps;
+    double left = graphs->rate > 0 ? most * (double)(end - before) / graphs->rate : 0;
+    double begin = cuda_clock();
 
     left = left < longest ? left : longest;
-    if (graphs->stops || graphs->pace <= 0 || left < shortest)
+    if (graphs->stops || left < shortest)
         return;
     struct timespec nap = {0, (long)(left * 1e9)};
     nanosleep(&nap, NULL);
+    int64_t steps = steps_on_device(plan) - before - graphs->report; /* which it counts by */
+    double rate = (double)steps / (cuda_clock() - begin);
+    graphs->rate = rate > graphs->rate ? rate : graphs->rate;
 }
 
 /* The oldest replay that is under way: waits for it and hands out its rows. */
@@ -76,7 +84,7 @@ static bool finish_replay(cuda_plan *plan)
     uint64_t index = graphs->finished % AHEAD;
 
     if (plan->driver->cuEventQuery_(graphs->done[index]) == CUDA_ERROR_NOT_READY)
-        doze(graphs,
+        doze(plan,
              graphs->launched > graphs->finished + 4 ? graphs->launched - 4 : graphs->finished + 1);
     /* Rows of the single steps before it come first. */
     if (!cuda_await_event(plan, graphs->done[index]) || !cuda_rows_out(plan, true))
@@ -129,22 +137,14 @@ static bool finish_replays(cuda_plan *plan)
 {
     cuda_graphs *graphs = plan->graphs;
 
-    uint64_t count = graphs->launched - graphs->begun_with;
-    bool slept = graphs->pace > 0, late = true;
-
-    if (graphs->finished == graphs->launched)
-        return true;
-    doze(graphs, graphs->launched);
-    late =
-        plan->driver->cuEventQuery_(graphs->done[(graphs->launched - 1) % AHEAD]) == CUDA_SUCCESS;
+    if (graphs->finished < graphs->launched)
+        doze(plan, graphs->launched);
     while (graphs->finished < graphs->launched)
         if (!finish_replay(plan))
             return false;
-    /* Whoever has slept too long knows an upper bound only. */
-    if (late && slept)
-        graphs->pace *= 0.8;
-    else if (count > 0)
-        graphs->pace = (cuda_clock() - graphs->began) / (double)count;
+    int64_t steps = (int64_t)(graphs->launched - graphs->begun_with) * graphs->steps;
+    double rate = (double)steps / (cuda_clock() - graphs->began);
+    graphs->rate = rate > graphs->rate ? rate : graphs->rate;
     return true;
 }
 
@@ -201,6 +201,8 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
     if (!set_words(plan) || !cuda_join_lanes(plan, false))
         return false;
     graphs->began = cuda_clock();
+    graphs->first = first;
+    graphs->rate *= 0.98; /* should it step slower now */
     graphs->begun_with = graphs->finished;
     if (graphs->loops) {
         if (!cuda_while_allow(plan, count) || !replay(plan, first))

@@ -34,7 +34,8 @@ struct cuda_graphs {
     int64_t report; /* steps between two counts */
     double began;   /* when this start's replays began, of which `finished` is then `begun_with` */
     uint64_t begun_with;
-    double pace; /* seconds that a replay was seen to take; 0: none has been */
+    int64_t first; /* step at that time */
+    double rate;   /* steps a second; 0: not known yet */
 };
 
 /* period.c */
