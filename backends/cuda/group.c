@@ -75,10 +75,14 @@ static void number_blocks(cuda_group *group)
     cuda_mirror_flags(group);
 }
 
-static void shape_copy(cuda_group *group)
+/* A unit a thread, or four where there are many. */
+static void shape_copy(cuda_group *group, int sm_count)
 {
     peal_launch *launch = &group->launch;
-    int64_t blocks = (launch->units + 4 * CUDA_COPY_THREADS - 1) / (4 * CUDA_COPY_THREADS);
+    int64_t few = (launch->units + CUDA_COPY_THREADS - 1) / CUDA_COPY_THREADS;
+    int64_t blocks = (few + 3) / 4 > sm_count / 2 ? (few + 3) / 4
+                     : few > sm_count / 2         ? sm_count / 2
+                                                  : few;
 
     group->blocks = blocks < 1 ? 1 : blocks > 1024 ? 1024 : (unsigned)blocks;
     group->threads[0] = CUDA_COPY_THREADS;
@@ -128,7 +132,8 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
         number_blocks(group);
     } else if (group->kind == CUDA_GROUP_COPY) {
         group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_COPY);
-        shape_copy(group);
+        shape_copy(group, plan->device->sm_count);
+        cuda_mirror_flags(group);
     } else {
         group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_SIGNAL);
         group->threads[0] = 32;

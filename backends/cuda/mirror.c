@@ -195,13 +195,19 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
 /* ---- flags ---- */
 
 /* So many blocks at most add to a flag: each addition is a message of its own. */
-enum { MOST_ADDERS = 64 };
+enum { MOST_ADDERS = 128 };
 
 void cuda_mirror_flags(cuda_group *group)
 {
     peal_launch *launch = &group->launch;
 
-    launch->adds = launch->write_count > 0 && launch->list_count == 0 && group->can_add;
+    /* All blocks of a copy have a part in all of its flags. */
+    for (int i = 0; i < launch->write_count && group->kind == CUDA_GROUP_COPY; i++)
+        launch->write[i].boxes = 1;
+    if (group->kind == CUDA_GROUP_COPY)
+        launch->box[0].blocks = group->blocks;
+    launch->adds = launch->write_count > 0 && group->can_add &&
+                   (group->kind == CUDA_GROUP_COPY || launch->list_count == 0);
     for (int i = 0; i < launch->write_count && launch->adds; i++) {
         peal_launch_write *write = &launch->write[i];
         uint64_t quantum = group->quantum[i];

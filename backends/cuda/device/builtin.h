@@ -20,7 +20,9 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
         peal_copy_share_<4>(&launch, table,
                             blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
-    if (launch.write_count > 0 && peal_is_last_(&launch, gridDim.x, true))
+    if (launch.adds && !given_up)
+        peal_add_flags_(launch, 1);
+    else if (!launch.adds && launch.write_count > 0 && peal_is_last_(&launch, gridDim.x, true))
         peal_write_flags_(&launch);
 }
 

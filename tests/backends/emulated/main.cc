@@ -126,6 +126,13 @@ static void check_copy(unsigned grid)
     launch.arrived = at(&arrived);
     launch.write_count = 1;
     launch.write[0] = {at(&flag), 5};
+    if (grid > 1 && pick(2)) { /* each block adds its share */
+        launch.adds = 1;
+        launch.write[0].part = 5000 / grid;
+        launch.write[0].rest = 5000 % grid;
+        launch.write[0].boxes = 1;
+        flag = 5 - 5000;
+    }
     if (grid > 0)
         start(peal_copy, grid, 256, launch);
     else { /* the end of a task */
