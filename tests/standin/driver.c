@@ -3,7 +3,8 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm register memops; ipc, handles: calls fail, though the attributes are there;
+ * they cannot do (peer vmm register memops; ipc, handles: calls fail, though the attributes are
+ * there;
  * capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
  * model. STANDIN_BYTES: how much memory a device has. */
 #define _GNU_SOURCE
