@@ -3,6 +3,7 @@
  * one tile of the launch and by nothing after it, or by nothing in the launch at all (walls that
  * never change); other messages are copied by the last block, or by a kernel of their own. */
 #include "backends/cuda/emit.h"
+#include "base/checked.h"
 
 #include <limits.h>
 #include <string.h>
@@ -155,6 +156,48 @@ static unsigned boxes_of(const cuda_group *group, unsigned boxes, peal_launch_mi
     return bits && clip_to_hull(&group->launch, bits, mirror) == points ? bits : 0;
 }
 
+/* Whether some of a box's points are in tiles that an op without tiles of its own depends on. */
+static bool is_needed(const peal_schedule_task *task, const peal_dependence *dependence,
+                      const peal_launch_box *box)
+{
+    const peal_tiling *tiling = &task->tiling[dependence->a_tiling];
+
+    for (int k = 0; k < PEAL_AXES && !dependence->all; k++) {
+        const peal_map_axis *map = &dependence->map[k];
+        int64_t low = peal_floor_divide(map->low, map->divisor);
+        int64_t high = peal_floor_divide(map->high, map->divisor);
+        low = low > map->first ? low : map->first;
+        high = high < map->last ? high : map->last;
+        if (map->b_axis < 0 && (box->lo[k] >= tiling->box.lo[k] + (high + 1) * tiling->extent[k] ||
+                                box->hi[k] <= tiling->box.lo[k] + low * tiling->extent[k]))
+            return false;
+    }
+    return true;
+}
+
+/* Of boxes that are of ops on which op `index` depends: those whose tiles it depends on. */
+static unsigned boxes_needed(const cuda_rank *rank, const cuda_group *group, int index,
+                             unsigned boxes)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    unsigned needed = 0;
+
+    if (group->task->kind != PEAL_TASK_KERNEL)
+        return boxes;
+    for (int i = 0; i < op->dependence_count; i++) {
+        const peal_dependence *dependence = &op->dependence[i];
+        int place = rank->place[dependence->op];
+        if (place <= 0 || dependence->lag > 0 ||
+            rank->schedule->op[dependence->op].kind != PEAL_OP_LAUNCH)
+            continue;
+        for (int b = 0; b < group->launch.box_count; b++)
+            if ((boxes & group->op_bits[place - 1]) >> b & 1 &&
+                is_needed(group->task, dependence, &group->launch.box[b]))
+                needed |= 1u << b;
+    }
+    return needed;
+}
+
 bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame)
 {
     const cuda_op *op = &rank->op[index];
@@ -179,8 +222,6 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
         out->target = cuda_base_address(rank, op, mirror->base, frame) + (uint64_t)mirror->offset;
         all |= bits;
     }
-    /* A message depends on the tiles whose points it has, and on no others: what it overwrites is
-     * not here. */
     waits |= cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
     launch->mirror_count += op->mirror_count;
     for (int b = 0; b < launch->box_count; b++)
@@ -188,7 +229,9 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
             launch->box[b].sends = 1;
             launch->box[b].waits |= waits;
         }
-    cuda_group_join(rank, group, index, all);
+    /* Its flag comes after other tiles as well: those that read what the peer may overwrite once it
+     * has the message. */
+    cuda_group_join(rank, group, index, all | boxes_needed(rank, group, index, boxes));
     return true;
 }
 

@@ -181,6 +181,18 @@ class Executor(unittest.TestCase):
                 self.assertGreater(run.record.count("cuGraphLaunch"), 1)
                 self.assertEqual([row["step"] for row in run.result["rows"]], list(range(500)))
 
+    def test_flags_after_readers(self):
+        """A message tells its receiver that a halo has been read: its flag comes after all tiles that do so,
+        and not only after those that it consists of."""
+        for mode in ("stream", "graph"):
+            with self.subTest(mode=mode):
+                run = Run(4, spec=os.path.join(SPECS, "around.yaml"), ranks=4, mode=mode, set=["steps=4"],
+                          env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "4"})
+                self.check_clean(run)
+                # to the corner, which is staged; along y, in place; along x
+                flags = {line for line in run.record if line.startswith("flags boxes=4")}
+                self.assertEqual(flags, {"flags boxes=4 mirrors=8 writes=3,f,f"})
+
     def test_decisions(self):
         """Conditions of the run: no call that others do not make, and no verdict is awaited."""
         for spec, sets, lower in (("when", [], "steps=5"), ("inner", [], ""), ("nested", [], "steps=5"),

@@ -79,6 +79,14 @@ int standin_call(const char *call)
     return fails;
 }
 
+void standin_note(const char *line)
+{
+    pthread_mutex_lock(&lock);
+    if (record)
+        fprintf(record, "%s\n", line);
+    pthread_mutex_unlock(&lock);
+}
+
 void standin_bad(const char *name, const char *what)
 {
     pthread_mutex_lock(&lock);

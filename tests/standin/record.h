@@ -9,6 +9,9 @@
 /* Notes a call by name; whether it is one that was asked to fail. */
 int standin_call(const char *name);
 
+/* Notes a line of its own. */
+void standin_note(const char *line);
+
 /* Notes "bad NAME WHAT": the call is one that a driver would refuse or never return from. */
 void standin_bad(const char *name, const char *what);
 /* streams.c: a call that returns when all streams have ended. */

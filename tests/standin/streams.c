@@ -6,7 +6,8 @@
  *
  * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends.
  * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
- * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value. */
+ * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value.
+ * STANDIN_FLAGS=1: a line "flags ..." for each launch of a kernel that stores some. */
 #include <cuda.h>
 
 #include "backends/cuda/device/launch.h"
@@ -212,6 +213,23 @@ CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr word, cuuint64_t valu
     return CUDA_SUCCESS;
 }
 
+/* Of a kernel of peal's that stores flags: how many boxes it has, and which of them have a part in
+ * each flag. */
+static void note_flags(const peal_launch *of)
+{
+    char line[512];
+    int at;
+
+    if (!getenv("STANDIN_FLAGS") || of->write_count == 0)
+        return;
+    at = snprintf(line, sizeof(line), "flags boxes=%d mirrors=%d writes=", of->box_count,
+                  of->mirror_count);
+    for (int i = 0; i < of->write_count && at < (int)sizeof(line) - 16; i++)
+        at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%x", i ? "," : "",
+                       of->write[i].boxes);
+    standin_note(line);
+}
+
 static void launch(CUstream handle)
 {
     const char *stuck = getenv("STANDIN_STUCK");
@@ -247,7 +265,10 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     NOTE(cuLaunchKernel);
     if (gx == 0 || bx == 0)
         standin_bad("cuLaunchKernel", "has no threads");
-    LOCKED(launch(handle); if (parameter) fill_record(parameter[0]));
+    LOCKED(launch(handle); if (parameter) {
+        fill_record(parameter[0]);
+        note_flags(parameter[0]);
+    });
     return CUDA_SUCCESS;
 }
 
@@ -259,7 +280,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     NOTE(cuLaunchKernelEx);
     if (config->gridDimX == 0 || config->blockDimX == 0)
         standin_bad("cuLaunchKernelEx", "has no threads");
-    LOCKED(launch(config->hStream));
+    LOCKED(launch(config->hStream); if (parameter) note_flags(parameter[0]));
     return CUDA_SUCCESS;
 }
 
