@@ -99,9 +99,10 @@ void cuda_mirrors_prepare(cuda_rank *rank, cuda_op *op)
 
 /* ---- joining a task ---- */
 
+/* Points of a piece, which has place 0 of the fourth axis only. */
 static int64_t common_points(const peal_launch_box *box, const peal_launch_mirror *mirror)
 {
-    int64_t points = 1;
+    int64_t points = box->lo[3] <= 0 && box->hi[3] > 0;
 
     for (int k = 0; k < 3 && points > 0; k++) {
         int lo = box->lo[k] > mirror->lo[k] ? box->lo[k] : mirror->lo[k];
@@ -141,9 +142,9 @@ static int64_t clip_to_hull(const peal_launch *launch, unsigned boxes, peal_laun
     return points;
 }
 
-/* The boxes of the launch that copy the piece; 0: they cannot. Tiles must fill what of it lies in
- * the boxes' hull. Points around that are not written by the launch; those of a tile at the hull's
- * rim, as seen along each axis, are copied with it. */
+/* The boxes of the launch that copy the piece; 0: they cannot: blocks look at three axes. Tiles
+ * must fill what of it lies in the boxes' hull. Points around that are not written by the launch;
+ * those of a tile at the hull's rim, as seen along each axis, are copied with it. */
 static unsigned boxes_of(const cuda_group *group, unsigned boxes, peal_launch_mirror *mirror)
 {
     int64_t points = 0;
@@ -151,8 +152,11 @@ static unsigned boxes_of(const cuda_group *group, unsigned boxes, peal_launch_mi
 
     for (int b = 0; b < group->launch.box_count; b++)
         bits |= boxes >> b & 1 && common_points(&group->launch.box[b], mirror) > 0 ? 1u << b : 0;
-    for (int b = 0; b < group->launch.box_count; b++)
+    for (int b = 0; b < group->launch.box_count; b++) {
         points += bits >> b & 1 ? common_points(&group->launch.box[b], mirror) : 0;
+        if (bits >> b & 1 && group->launch.box[b].count[3] > 1)
+            return 0;
+    }
     return bits && clip_to_hull(&group->launch, bits, mirror) == points ? bits : 0;
 }
 

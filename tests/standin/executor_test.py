@@ -193,6 +193,14 @@ class Executor(unittest.TestCase):
                 flags = {line for line in run.record if line.startswith("flags boxes=4")}
                 self.assertEqual(flags, {"flags boxes=4 mirrors=8 writes=3,f,f"})
 
+    def test_flags_of_slices(self):
+        """Tiles that are cut along the fourth axis don't send themselves: they would be taken for each other."""
+        run = Run(2, spec=os.path.join(SPECS, "slices.yaml"), set=[], env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
+        self.check_clean(run)
+        flags = {line for line in run.record if line.startswith("flags")}
+        self.assertIn("flags boxes=1 mirrors=0 writes=0,0", flags)
+        self.assertFalse([line for line in flags if "mirrors=0" not in line])
+
     def test_decisions(self):
         """Conditions of the run: no call that others do not make, and no verdict is awaited."""
         for spec, sets, lower in (("when", [], "steps=5"), ("inner", [], ""), ("nested", [], "steps=5"),

@@ -1,4 +1,4 @@
-/* Kernels of around.yaml: tiles that read two points far, or one, or their own. */
+/* Kernels of around.yaml (tiles that read two points far, or one, or their own) and slices.yaml. */
 
 PEAL_KERNEL(start_plane)(peal_tile t, PEAL_WRITE(double, u))
 {
@@ -28,4 +28,17 @@ PEAL_KERNEL(nearby)(peal_tile t, PEAL_READ(double, v), PEAL_WRITE(double, u))
     PEAL_FOR_2D(t, x, y) {
         PEAL_AT(u, x, y) = 0.5 * (PEAL_AT(v, x - 1, y) + PEAL_AT(v, x, y + 1));
     }
+}
+
+PEAL_KERNEL(slices)(peal_tile t, PEAL_WRITE(double, b), PEAL_REDUCE(double, s), long step)
+{
+    double sum = 0;
+
+    for (int w = t.lo[3]; w < t.hi[3]; w++)
+        PEAL_FOR_3D(t, x, y, z) {
+            double value = (double)(x + 3 * y + 5 * z + 7 * w + step);
+            PEAL_AT(b, x, y, z, w) = value;
+            sum += value;
+        }
+    PEAL_PARTIAL(s, sum);
 }
