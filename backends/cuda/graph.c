@@ -200,6 +200,9 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
             return false;
     if (!set_words(plan) || !cuda_join_lanes(plan, false))
         return false;
+    /* The replays' rows lie where those of the single steps before may still lie. */
+    if (graphs->rows > 0 && !cuda_rows_out(plan, true))
+        return false;
     graphs->began = cuda_clock();
     graphs->first = first;
     graphs->rate *= 0.98; /* should it step slower now */

@@ -201,6 +201,14 @@ class Executor(unittest.TestCase):
         self.assertIn("flags boxes=1 mirrors=0 writes=0,0", flags)
         self.assertFalse([line for line in flags if "mirrors=0" not in line])
 
+    def test_rows_before_replays(self):
+        """Rows of single steps have been taken before a replay's rows come to the same memory."""
+        run = Run(spec=os.path.join(SPECS, "chained.yaml"), mode="graph", set=["steps=500"], starts="3,-1", rows=1)
+        self.check_clean(run)
+        before = run.record[:run.record.index("cuGraphLaunch")]
+        last = max(i for i, line in enumerate(before) if line == "cuLaunchKernel")
+        self.assertGreater(before[last:].count("cuEventQuery"), 1)
+
     def test_decisions(self):
         """Conditions of the run: no call that others do not make, and no verdict is awaited."""
         for spec, sets, lower in (("when", [], "steps=5"), ("inner", [], ""), ("nested", [], "steps=5"),
