@@ -16,11 +16,13 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
     if (!peal_enter_(launch))
         return;
     __syncthreads();
+    /* The kernel before may have given up since: what it left undone is not sent on. */
+    const bool gone = launch.adds && peal_has_given_up_();
     if (launch.list_count > 0 && !given_up)
         peal_copy_share_<4>(&launch, table,
                             blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
-    if (launch.adds && !given_up)
+    if (launch.adds && !gone)
         peal_add_flags_(launch, 1);
     else if (!launch.adds && launch.write_count > 0 && peal_is_last_(&launch, gridDim.x, true))
         peal_write_flags_(&launch);
@@ -141,12 +143,12 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
 {
     type *element = (type *)launch.view[1], *result = (type *)launch.view[0];
     long long count = launch.argument[0].integer;
-    /* Read early: it is on its way while the elements are folded. */
-    bool given_up = launch.senders > 0 && peal_has_given_up_();
     type value;
 
     if (!peal_enter_(launch))
         return;
+    /* Behind the kernel before, and on its way while the elements are folded. */
+    const bool given_up = launch.senders > 0 && peal_has_given_up_();
     if (gridDim.x > 1) {
         type *first = element + (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
         long long left = count - (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
@@ -173,11 +175,11 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
     __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
     const peal_device_piece *table =
         launch.list_count > 0 && peal_stage_pieces_(&launch, staged) ? staged : 0;
-    bool given_up = launch.senders > 0 && peal_has_given_up_();
     type waiting[32];
 
     if (!peal_enter_(launch))
         return;
+    const bool given_up = launch.senders > 0 && peal_has_given_up_();
     if (launch.list_count > 0) {
         __syncthreads();
         peal_copy_all_(&launch, table);

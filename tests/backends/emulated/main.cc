@@ -143,6 +143,44 @@ static void check_copy(unsigned grid)
     CHECK(flag == 5 && arrived == 0);
 }
 
+/* The kernel before gives up when this one has already begun: its flags stay as they are. */
+static void check_failure_before()
+{
+    double element[3] = {1, 2, 4}, result = 0;
+    unsigned arrived = 0;
+    unsigned long long flag = 0, ready = 1;
+    peal_launch launch = {};
+
+    launch.view[0] = at(&result);
+    launch.view[1] = at(element);
+    launch.argument[0].integer = 3;
+    launch.argument[1].integer = 1;
+    launch.arrived = at(&arrived);
+    launch.senders = 1;
+    launch.write_count = 1;
+    launch.write[0] = {at(&flag), 77, 0, 0, 1, 0};
+    launch.wait_count = launch.box_count = 1; /* all threads have begun when the first goes on */
+    launch.wait[0].word = at(&ready);
+    launch.wait[0].value = 1;
+    launch.box[0].waits = 1;
+    follows_failure = true;
+    for (int kind = 0; kind < 4; kind++) {
+        peal_given_up = 0;
+        launch.adds = kind == 3;
+        if (kind == 0)
+            start(fold_kernel<double, PEAL_SUM_>, 1, 256, launch);
+        else if (kind == 1)
+            start(combine_kernel<double, PEAL_SUM_>, 1, 256, launch);
+        else
+            start(peal_copy, 1, 256, launch);
+        CHECK(flag == 0);
+    }
+    follows_failure = false;
+    peal_given_up = 0;
+    start(peal_copy, 1, 256, launch);
+    CHECK(flag == 77);
+}
+
 /* Tasks: those of the unit add 1 to each of their points, and their tile's number to a sum. */
 
 struct grid_of_tiles {
@@ -520,6 +558,7 @@ int main(int argc, char **argv)
     check_folds<uint8_t, PEAL_SUM_>(4);
     for (int i = 0; i < 40; i++)
         check_copy(pick(6));
+    check_failure_before();
     check_partials();
     for (int i = 0; i < 4; i++) {
         check_task(peal_task_0, 1);
