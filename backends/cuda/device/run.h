@@ -422,6 +422,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     tile->count = launch.tile_count;
     tile->peal_whole_ = tile->peal_odd_ = 0;
     tile->peal_at_[0] = tile->peal_at_[1] = tile->peal_at_[2] = 0;
+    tile->peal_lo_[0] = tile->peal_lo_[1] = tile->peal_lo_[2] = 0;
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
         unsigned place = rest;
