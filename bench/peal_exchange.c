@@ -1,4 +1,4 @@
-/* An application with its own time loop that uses peal for its halo exchange alone (DESIGN of
+/* An application with its own time loop that uses peal for its halo exchange alone (as
  * samples/exchange, in three dimensions): bodies/heat.h on 2 processes along x, periodic. Variants:
  * the arrays are the application's own (lent) or come from peal; exchange then compute, or the
  * columns that need no neighbour while the exchange is under way (overlap).

@@ -319,23 +319,15 @@ static void close_cases(void *user)
     }
 }
 
+static bool takes(int count, char **word, int gpus)
+{
+    halo_case test;
+    return parse_case(count, word, gpus, &test);
+}
+
 int main(int argc, char **argv)
 {
     static server all;
-    const int gpus = argc > 1 ? atoi(argv[1]) : 0;
-    halo_case test;
-    if (gpus < 1 || gpus > RANKS_MAX) {
-        fprintf(stderr, "usage: %s GPUS [CASE...], e.g. 2 \"ring 4096 20\" \"box 64\"\n", argv[0]);
-        return PEAL_STATUS_USAGE;
-    }
-    for (int i = 2; i < argc; i++) {
-        char line[SERVE_LINE], *word[SERVE_WORDS];
-        snprintf(line, sizeof(line), "%s", argv[i]);
-        if (!parse_case(serve_split(line, word), word, gpus, &test)) {
-            fprintf(stderr, "not a case: %s\n", argv[i]);
-            return PEAL_STATUS_USAGE;
-        }
-    }
     const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
-    return ranks_run(gpus, &work);
+    return ranks_main(argc, argv, "2 \"ring 4096 20\" \"box 64\"", takes, &work);
 }

@@ -225,23 +225,15 @@ static void close_cases(void *user)
     }
 }
 
+static bool takes(int count, char **word, int gpus)
+{
+    long n;
+    return parse_size(count, word, gpus, &n);
+}
+
 int main(int argc, char **argv)
 {
     static server all;
-    const int gpus = argc > 1 ? atoi(argv[1]) : 0;
-    long n;
-    if (gpus < 1 || gpus > RANKS_MAX) {
-        fprintf(stderr, "usage: %s GPUS [N...], e.g. 2 1024 4096\n", argv[0]);
-        return PEAL_STATUS_USAGE;
-    }
-    for (int i = 2; i < argc; i++) {
-        char line[SERVE_LINE], *word[SERVE_WORDS];
-        snprintf(line, sizeof(line), "%s", argv[i]);
-        if (!parse_size(serve_split(line, word), word, gpus, &n)) {
-            fprintf(stderr, "not a size: %s\n", argv[i]);
-            return PEAL_STATUS_USAGE;
-        }
-    }
     const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
-    return ranks_run(gpus, &work);
+    return ranks_main(argc, argv, "2 1024 4096", takes, &work);
 }

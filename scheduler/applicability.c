@@ -1,4 +1,4 @@
-/* Whether a graph can run in a mode, and if not why (DESIGN §5: the applicability table). What
+/* Whether a graph can run in a mode, and if not why: the table of `peal explain`. What
  * depends on ranks or on the backend is found later. */
 #include "base/expression.h"
 #include "scheduler/scheduler.h"

@@ -58,7 +58,7 @@ bool cuda_emit(cuda_rank *rank)
     case PEAL_OP_WAIT:
         ok = cuda_emit_wait(rank, index, &frame);
         break;
-    default: /* FENCE: every WRITE of this backend is preceded by a fence of the system's scope */
+    default: /* FENCE: every WRITE of this backend is a release of the system's scope */
         break;
     }
     return ok && (!rank->plan->synchronous || cuda_synchronise(rank, index));

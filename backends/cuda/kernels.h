@@ -40,8 +40,8 @@ typedef struct cuda_task_kernel {
 
 /* Built-in kernels, one grid each, same parameter. */
 typedef enum cuda_builtin {
-    CUDA_BUILTIN_COPY,   /* pieces, by all blocks of CUDA_COPY_THREADS; then, if it has writes, the
-                            last block to arrive stores them */
+    CUDA_BUILTIN_COPY,   /* pieces, by all blocks of CUDA_COPY_THREADS; then, if it has writes, each
+                            block adds its share, or the last one to arrive stores them */
     CUDA_BUILTIN_SIGNAL, /* one warp: all waits, then all writes */
     CUDA_BUILTIN_STEP,   /* one thread: adds argument[0].integer to the word at `step`, stores it to
                             control->steps_done */

@@ -50,9 +50,8 @@ static peal_status choose_lowering(cuda_plan *plan)
     }
     if (!cuda_lowering_apply(plan->desc.lowering, &plan->lowering))
         return peal_report(plan->desc.diagnostics, PEAL_E665, CUDA_NOWHERE,
-                           "use signal=fused|kernel|memop, copy=kernel|engine, lanes=1|2, "
-                           "until=unroll|while, fuse=BYTES, plain=POINTS, steps=N",
-                           "'%s' is no lowering", plan->desc.lowering);
+                           "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",
+                           plan->desc.lowering);
     /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
      * (H200, 2026-11-21: 1024 x 1024 on one GPU 9.6 us a step plain, 13.4 not; on two 13.7
      * and 10.6). */

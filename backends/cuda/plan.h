@@ -3,9 +3,10 @@
  *
  * prepare.c binds a rank's schedule: addresses, kernels, tables of pieces. emit.c takes op
  * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
- * can do into one launch; run.c walks all ranks of the process in the total order; graph.c does so
- * inside a capture and replays it; watch.c polls, notices deadlines and reports; follow.c ties
- * starts to streams of the application, embed.c puts an exchange onto them. */
+ * can do into one launch (group.c); mirror.c lets a task's blocks send, later.c puts off what
+ * nothing needs yet; run.c walks all ranks of the process in turn; capture.c does so inside a
+ * capture, graph.c replays it; watch.c polls, notices deadlines and reports; follow.c ties starts
+ * to streams of the application, embed.c puts an exchange onto them. */
 #ifndef PEAL_CUDA_PLAN_H
 #define PEAL_CUDA_PLAN_H
 
@@ -164,7 +165,7 @@ typedef struct cuda_lane {
     CUstream stream; /* what things are put onto: `own`, or the application's */
     CUstream own;
     cuda_group group;
-    cuda_group held; /* of kind NONE, or put off until something depends on it (group.c) */
+    cuda_group held; /* of kind NONE, or put off until something depends on it (later.c) */
     cuda_later_wait later[CUDA_LATER];
     int later_count;
     CUevent mark[CUDA_MARKS]; /* a ring: the host stays near */
@@ -269,9 +270,7 @@ struct cuda_plan {
     unsigned graph_rows; /* that it prints */
 };
 
-/* lowering.c: false: not understood. "signal=fused|kernel|memop,copy=kernel|engine,
- * send=each|last,until=unroll|while,lanes=1|2,early=0|1,later=0|1,fuse=BYTES,plain=POINTS,steps=N"
- */
+/* lowering.c: words of PEAL_LOWERING_WORDS. False: not understood. */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);
 
 /* boxes.c: out->exact, free and plain. */

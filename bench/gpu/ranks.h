@@ -295,4 +295,25 @@ static inline int ranks_run(int size, const ranks_work *work)
     }
 }
 
+/* A program: the number of GPUs, then perhaps cases, all of which `takes` must take. */
+static inline int ranks_main(int argc, char **argv, const char *example,
+                             bool (*takes)(int count, char **word, int gpus),
+                             const ranks_work *work)
+{
+    const int gpus = argc > 1 ? atoi(argv[1]) : 0;
+    if (gpus < 1 || gpus > RANKS_MAX) {
+        fprintf(stderr, "usage: %s GPUS [CASE...], e.g. %s\n", argv[0], example);
+        return PEAL_STATUS_USAGE;
+    }
+    for (int i = 2; i < argc; i++) {
+        char line[SERVE_LINE], *word[SERVE_WORDS];
+        snprintf(line, sizeof(line), "%s", argv[i]);
+        if (!takes(serve_split(line, word), word, gpus)) {
+            fprintf(stderr, "not a case: %s\n", argv[i]);
+            return PEAL_STATUS_USAGE;
+        }
+    }
+    return ranks_run(gpus, work);
+}
+
 #endif

@@ -1,4 +1,4 @@
-/* The control plane of a job: blobs, start, finish, abort between processes (DECISIONS 17).
+/* The control plane of a job: blobs, start, finish, abort between processes.
  *
  * A binomial tree of stream sockets over processes. A thread of its own serves it: it notices dead
  * peers, forwards aborts and hands out file descriptors. Calls marked collective are made by all

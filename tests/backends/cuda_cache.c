@@ -4,29 +4,13 @@
 #include "backends/cuda/compile.h"
 #include "tests/backends/check.h"
 #include "tests/backends/nvrtc_job.h"
+#include "tests/backends/scratch.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 static char folder[64];
-
-static int entries(const char *cache, char *last, size_t bytes)
-{
-    DIR *dir = opendir(cache);
-    struct dirent *entry;
-    int count = 0;
-
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.') {
-            snprintf(last, bytes, "%s/%s", cache, entry->d_name);
-            count++;
-        }
-    if (dir)
-        closedir(dir);
-    return count;
-}
 
 /* Whether the cache had it. */
 static bool compile_kept(const char *cache, int architecture, const char *source)
@@ -57,16 +41,6 @@ static bool compile_kept(const char *cache, int architecture, const char *source
     return cached;
 }
 
-static void write_text(const char *name, const char *text)
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void images_are_kept(void **state)
 {
     static const char source[] = "#include \"size.h\"\nextern \"C\" __global__ void k(int *a)\n"
@@ -76,14 +50,14 @@ static void images_are_kept(void **state)
     if (!nvrtc_is_here())
         skip();
     snprintf(cache, sizeof(cache), "%s/cache", folder);
-    write_text("size.h", "#define SIZE 1\n");
+    scratch_write(folder, "size.h", "#define SIZE 1\n");
     assert_false(compile_kept(cache, 90, source));
     assert_true(compile_kept(cache, 90, source));
-    assert_int_equal(entries(cache, entry, sizeof(entry)), 1);
+    assert_int_equal(scratch_entries(cache, entry, sizeof(entry)), 1);
     /* what an included file says is part of the key */
-    write_text("size.h", "#define SIZE 2\n");
+    scratch_write(folder, "size.h", "#define SIZE 2\n");
     assert_false(compile_kept(cache, 90, source));
-    write_text("size.h", "#define SIZE 1\n");
+    scratch_write(folder, "size.h", "#define SIZE 1\n");
     assert_true(compile_kept(cache, 90, source));
     /* damaged */
     FILE *file = fopen(entry, "r+");
@@ -96,7 +70,7 @@ static void images_are_kept(void **state)
     char second[128];
     snprintf(second, sizeof(second), "%s/second", folder);
     assert_false(compile_kept(second, 80, source));
-    assert_int_equal(entries(second, other, sizeof(other)), 1);
+    assert_int_equal(scratch_entries(second, other, sizeof(other)), 1);
     assert_int_equal(rename(other, entry), 0);
     assert_false(compile_kept(cache, 90, source));
     assert_true(compile_kept(cache, 90, source));

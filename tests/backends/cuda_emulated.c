@@ -4,10 +4,10 @@
 #include "backends/cuda/kernels.h"
 #include "tests/backends/check.h"
 #include "tests/backends/local_job.h"
+#include "tests/backends/scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char *root;
 static char folder[64];
@@ -42,16 +42,6 @@ static const char spec[] =
     "  - {task: plane_sum, box: b, read: b, reduce: {s: sum}}\n"
     "  - {task: room_sum, box: c, read: c, reduce: {s: sum}}\n";
 
-static void write_text(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static peal_status take_source(const peal_backend_desc *desc, void *user)
 {
     peal_arena *arena = peal_arena_create();
@@ -64,8 +54,8 @@ static peal_status take_source(const peal_backend_desc *desc, void *user)
     if (status)
         peal_diagnostics_print(desc->diagnostics, stderr, 0);
     else {
-        write_text("unit.cu", text);
-        write_text("plain.cu", plain);
+        scratch_write(folder, "unit.cu", text);
+        scratch_write(folder, "plain.cu", plain);
     }
     peal_arena_destroy(arena);
     return status;
@@ -93,8 +83,8 @@ static void device_code_does_as_it_says(void **state)
         print_message("skipped: no C++ compiler\n");
         skip();
     }
-    write_text("k.c", kernels);
-    write_text("spec.yaml", spec);
+    scratch_write(folder, "k.c", kernels);
+    scratch_write(folder, "spec.yaml", spec);
     snprintf(path, sizeof(path), "%s/spec.yaml", folder);
     local_options options = {.spec = path, .ranks = 1, .workers = 1, .mode = PEAL_MODE_STREAM};
     assert_int_equal(local_describe(&options, take_source, NULL), PEAL_STATUS_OK);
@@ -119,14 +109,14 @@ static void device_code_does_as_it_says(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/peal-emulated-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return scratch_make(folder, sizeof(folder)) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    return shell("rm -rf @");
+    scratch_remove(folder);
+    return 0;
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include "tests/backends/cuda_ptx.h"
 #include "tests/backends/local_job.h"
 #include "tests/backends/nvrtc_job.h"
+#include "tests/backends/scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

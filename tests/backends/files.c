@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/backends/check.h"
 #include "tests/backends/local_job.h"
+#include "tests/backends/scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,16 +27,6 @@ static const char kernel[] =
     "{\n"
     "    PEAL_FOR_3D(t, x, y, z) PEAL_AT(u, x, y, z) = 10000 * z + 100 * y + x;\n"
     "}\n";
-
-static void write_text(const char *name, const char *text)
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
 
 static size_t read_saved(unsigned char *bytes, size_t most)
 {
@@ -140,20 +131,18 @@ static void unwritable_files_are_told(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/peal-files-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!scratch_make(folder, sizeof(folder)))
         return -1;
-    write_text("files.yaml", spec);
-    write_text("fill.c", kernel);
+    scratch_write(folder, "files.yaml", spec);
+    scratch_write(folder, "fill.c", kernel);
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    char command[128];
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    return system(command);
+    scratch_remove(folder);
+    return 0;
 }
 
 int main(void)

@@ -5,8 +5,8 @@
 #include "base/sha256.h"
 #include "tests/backends/check.h"
 #include "tests/backends/ring.h"
+#include "tests/backends/scratch.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -40,16 +40,6 @@ static const char good[] =
     "    PEAL_PARTIAL(norm, sum);\n"
     "}\n";
 
-static void write_text(const char *name, const char *text)
-{
-    char path[160];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static ring_options options_of(const char *file)
 {
     return (ring_options){.ranks = 2,
@@ -66,54 +56,26 @@ static ring_options options_of(const char *file)
                           .cache = cache};
 }
 
-static void remove_all(const char *path)
-{
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir))) {
-        char name[600];
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (unlink(name) != 0)
-            remove_all(name);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(path);
-}
-
 static int entries_in_cache(char *last, size_t bytes)
 {
-    DIR *dir = opendir(cache);
-    struct dirent *entry;
-    int count = 0;
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.') {
-            snprintf(last, bytes, "%s/%s", cache, entry->d_name);
-            count++;
-        }
-    if (dir)
-        closedir(dir);
-    return count;
+    return scratch_entries(cache, last, bytes);
 }
 
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/peal-kernels-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!scratch_make(folder, sizeof(folder)))
         return -1;
     snprintf(cache, sizeof(cache), "%s/deep/cache", folder);
-    write_text("good.c", good);
-    write_text("weights.h", "#define WEIGHT 0.25\n");
+    scratch_write(folder, "good.c", good);
+    scratch_write(folder, "weights.h", "#define WEIGHT 0.25\n");
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    remove_all(folder);
+    scratch_remove(folder);
     return 0;
 }
 
@@ -153,11 +115,11 @@ static void kernels_run(void **state)
     }
     assert_int_equal(entries_in_cache(first, sizeof(first)), 1);
     /* what an included file says is part of the key */
-    write_text("weights.h", "#define WEIGHT (0.5 * 0.5)\n");
+    scratch_write(folder, "weights.h", "#define WEIGHT (0.5 * 0.5)\n");
     ring_options options = options_of("good.c");
     run_good(&options);
     assert_int_equal(entries_in_cache(second, sizeof(second)), 2);
-    write_text("weights.h", "#define WEIGHT 0.25\n");
+    scratch_write(folder, "weights.h", "#define WEIGHT 0.25\n");
     struct stat info;
     assert_int_equal(stat(cache, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0700);
@@ -168,7 +130,7 @@ static void poisoned_entries_are_rebuilt(void **state)
     char entry[600];
     (void)state;
     ring_options options = options_of("good.c");
-    remove_all(cache);
+    scratch_remove(cache);
     run_good(&options);
     assert_int_equal(entries_in_cache(entry, sizeof(entry)), 1);
     assert_true(peal_cache_check(entry));
@@ -193,7 +155,7 @@ static void unusable_cache_is_a_warning(void **state)
         char other[128];
         ring_job job;
         if (kind == 0) { /* something else has the name */
-            write_text("taken", "");
+            scratch_write(folder, "taken", "");
             snprintf(other, sizeof(other), "%s/taken", folder);
         } else { /* others can write there */
             snprintf(other, sizeof(other), "%s/open", folder);
@@ -217,7 +179,7 @@ static void many_cold_starts_at_once(void **state)
     pid_t child[PROCESSES];
     char entry[600];
     (void)state;
-    remove_all(cache);
+    scratch_remove(cache);
     for (int i = 0; i < PROCESSES; i++) {
         child[i] = fork();
         if (child[i] == 0) {
@@ -261,8 +223,9 @@ static void check_refused(const ring_options *options, peal_code code, const cha
 static void mistakes_are_told(void **state)
 {
     (void)state;
-    write_text("syntax.c", "PEAL_KERNEL(init)(peal_tile t, PEAL_WRITE(double, a), long n)\n"
-                           "{\n    int y = undefined_name;\n}\n");
+    scratch_write(folder, "syntax.c",
+                  "PEAL_KERNEL(init)(peal_tile t, PEAL_WRITE(double, a), long n)\n"
+                  "{\n    int y = undefined_name;\n}\n");
     ring_options options = options_of("syntax.c");
     check_refused(&options, PEAL_E202, "ring.yaml", 12, "PEAL_KERNEL(relax)", "PEAL_READ(double");
     options.relax = "init";
@@ -302,14 +265,14 @@ static void types_are_checked(void **state)
         char text[sizeof(good)];
         memcpy(text, good, sizeof(good));
         replace(strstr(text, "relax"), changes[i][0], changes[i][1]);
-        write_text("types.c", text);
+        scratch_write(folder, "types.c", text);
         ring_options options = options_of("types.c");
         check_refused(&options, PEAL_E206, "types.c", 10, "does not fit", "PEAL_READ(double, a)");
     }
     char text[sizeof(good)];
     memcpy(text, good, sizeof(good));
     replace(text, "long n", "int  n"); /* C would convert an argument without a word */
-    write_text("types.c", text);
+    scratch_write(folder, "types.c", text);
     ring_options options = options_of("types.c");
     check_refused(&options, PEAL_E206, "types.c", 3, "does not fit", "long argument_1");
 }

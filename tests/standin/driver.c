@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <cuda.h>
 
+#include "tests/standin/emulate.h"
 #include "tests/standin/record.h"
 
 #include <stdbool.h>
@@ -291,14 +292,6 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-    (void)stream;
-    NEED_CONTEXT(cuMemcpyAsync);
-    memcpy(at(to), at(from), bytes);
-    return CUDA_SUCCESS;
-}
-
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
     NEED_CONTEXT(cuMemcpyHtoD);
@@ -504,18 +497,16 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *which, void
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
 {
     static char function;
-    (void)module, (void)name;
     NOTE(cuModuleGetFunction);
-    *out = (CUfunction)(void *)&function;
+    *out = emulate_function ? emulate_function((void *)module, name) : (void *)&function;
     return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetGlobal(CUdeviceptr *out, size_t *bytes, CUmodule module, const char *name)
 {
     static uint64_t word;
-    (void)module, (void)name;
     NOTE(cuModuleGetGlobal);
-    *out = (CUdeviceptr)(uintptr_t)&word;
+    *out = (CUdeviceptr)(uintptr_t)(emulate_global ? emulate_global((void *)module, name) : &word);
     if (bytes)
         *bytes = sizeof(word);
     return CUDA_SUCCESS;

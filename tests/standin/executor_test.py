@@ -356,7 +356,7 @@ class Executor(unittest.TestCase):
             for name, count in counts.items():
                 if name in OPTIONAL:
                     continue
-                for number in sorted({1, (count + 1) // 2, count}):
+                for number in sorted({1, count}):
                     with self.subTest(mode=mode, call=name, number=number):
                         run = Run(mode=mode, lower=lower, starts="3,-1", set=["n=4", "steps=70"],
                                   env={"STANDIN_FAIL": f"{name}:{number}"})

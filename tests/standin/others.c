@@ -2,6 +2,7 @@
  * without its prototypes: a caller's arguments are ignored. */
 #include <cuda.h>
 
+#include "tests/standin/emulate.h"
 #include "tests/standin/record.h"
 
 #define TEXT_(name) #name
@@ -22,15 +23,17 @@
         standin_gone(kind);                                                                        \
         return CUDA_SUCCESS;                                                                       \
     }
-/* The first argument gets a new thing, known by an address of its own. */
-#define MADE(name, kind)                                                                           \
-    CUresult standin_##name(void **out) __asm__(TEXT(name));                                       \
-    CUresult standin_##name(void **out)                                                            \
+/* The first argument gets a new thing, made `from` the second where kernels are emulated, or known
+ * by an address of its own. */
+#define MADE(name, kind, thing)                                                                    \
+    CUresult standin_##name(void **out, const void *from) __asm__(TEXT(name));                     \
+    CUresult standin_##name(void **out, const void *from)                                          \
     {                                                                                              \
         static char place;                                                                         \
+        (void)from, (void)place;                                                                   \
         if (standin_call(#name))                                                                   \
             return CUDA_ERROR_OUT_OF_MEMORY;                                                       \
-        *out = &place;                                                                             \
+        *out = thing;                                                                              \
         standin_made(kind);                                                                        \
         return CUDA_SUCCESS;                                                                       \
     }
@@ -48,9 +51,10 @@ RECORDED(cuGraphGetNodes)
 RECORDED(cuGraphNodeGetType)
 RECORDED(cuGraphConditionalHandleCreate)
 RECORDED(cuGraphUpload)
-MADE(cuModuleLoadData, STANDIN_MODULE)
+MADE(cuModuleLoadData, STANDIN_MODULE, emulate_module ? emulate_module(from) : &place)
 ENDED(cuModuleUnload, STANDIN_MODULE)
-MADE(cuGraphCreate, STANDIN_GRAPH)
+MADE(cuGraphCreate, STANDIN_GRAPH, emulate_graph ? emulate_graph() : &place)
 ENDED(cuGraphDestroy, STANDIN_GRAPH)
-MADE(cuGraphInstantiateWithParams, STANDIN_EXECUTABLE)
+/* An executable graph is the graph. */
+MADE(cuGraphInstantiateWithParams, STANDIN_EXECUTABLE, emulate_graph ? (void *)from : &place)
 ENDED(cuGraphExecDestroy, STANDIN_EXECUTABLE)

@@ -1,8 +1,9 @@
 /* Streams, events and captures of the stand-in. A stream is a queue: what is put onto it is done at
- * once, unless it waits for a word, for an event, or for a kernel that never ends. What a driver
- * would refuse, or what would hold its caller for ever, is recorded as a line that begins with
- * "bad". Streams and events of an application are small numbers: such an event may always be
- * waited for, and what is put onto such a stream is recorded by standin_on.
+ * once (kernels only where they are emulated), unless it waits for a word, for an event, or for a
+ * kernel that never ends. What a driver would refuse, or what would hold its caller for ever, is
+ * recorded as a line that begins with "bad". Streams and events of an application are small
+ * numbers: such an event may always be waited for, and what is put onto such a stream is recorded
+ * by standin_on.
  *
  * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends.
  * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
@@ -11,6 +12,7 @@
 #include <cuda.h>
 
 #include "backends/cuda/device/launch.h"
+#include "tests/standin/emulate.h"
 #include "tests/standin/record.h"
 
 #include <pthread.h>
@@ -24,12 +26,13 @@
 enum { OWN = 64, OF_APPLICATION = 8, STREAMS = OWN + OF_APPLICATION };
 enum { EVENTS = 16384, QUEUE = 1 << 16 };
 
-typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER } entry_kind;
+typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER, RUN } entry_kind;
 typedef struct entry {
     entry_kind kind;
     volatile uint64_t *word; /* WORD: waits for value; VALUE: gets it */
     uint64_t value;          /* EVENT: entries of `other` that come first */
     int other;
+    emulate_call *call; /* RUN */
 } entry;
 
 typedef struct stream {
@@ -74,6 +77,9 @@ static bool is_over(const entry *e)
         return streams[e->other].done >= e->value;
     case NEVER:
         return false;
+    case RUN:
+        emulate_run(e->call);
+        return true;
     default:
         return true;
     }
@@ -99,6 +105,10 @@ static void put(CUstream handle, entry e)
     stream *to = &streams[number];
     if (to->capture) {
         to->clock[number]++;
+        if (e.kind == RUN)
+            emulate_append(e.call);
+        else if (emulate_append && (e.kind == WORD || e.kind == VALUE))
+            emulate_append(emulate_word(e.kind == WORD, e.word, e.value));
         return;
     }
     to->queue[to->put++ % QUEUE] = e;
@@ -230,11 +240,20 @@ static void note_flags(const peal_launch *of)
     standin_note(line);
 }
 
-static void launch(CUstream handle)
+/* call: NULL where nothing is emulated. */
+static void launch(CUstream handle, emulate_call *call)
 {
     const char *stuck = getenv("STANDIN_STUCK");
-    entry e = {.kind = stuck && ++launches == atoi(stuck) ? NEVER : DONE};
+    entry e = {.kind = call ? RUN : DONE, .call = call};
+    if (stuck && ++launches == atoi(stuck))
+        e.kind = NEVER;
     put(handle, e);
+}
+
+static emulate_call *kernel_call(CUfunction function, unsigned blocks, unsigned threads,
+                                 void **parameter)
+{
+    return emulate_kernel ? emulate_kernel((void *)function, blocks, threads, parameter) : NULL;
 }
 
 /* As device/run.h does it. */
@@ -260,12 +279,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
                         unsigned by, unsigned bz, unsigned bytes, CUstream handle, void **parameter,
                         void **extra)
 {
-    (void)function, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)bytes, (void)extra;
+    (void)gy, (void)gz, (void)bytes, (void)extra;
     standin_on(handle, "cuLaunchKernel");
     NOTE(cuLaunchKernel);
     if (gx == 0 || bx == 0)
         standin_bad("cuLaunchKernel", "has no threads");
-    LOCKED(launch(handle); if (parameter) {
+    LOCKED(launch(handle, kernel_call(function, gx, bx * by * bz, parameter)); if (parameter) {
         fill_record(parameter[0]);
         note_flags(parameter[0]);
     });
@@ -275,28 +294,61 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameter,
                           void **extra)
 {
-    (void)function, (void)parameter, (void)extra;
+    (void)extra;
     standin_on(config->hStream, "cuLaunchKernelEx");
     NOTE(cuLaunchKernelEx);
     if (config->gridDimX == 0 || config->blockDimX == 0)
         standin_bad("cuLaunchKernelEx", "has no threads");
-    LOCKED(launch(config->hStream); if (parameter) note_flags(parameter[0]));
+    LOCKED(
+        launch(config->hStream,
+               kernel_call(function, config->gridDimX,
+                           config->blockDimX * config->blockDimY * config->blockDimZ, parameter));
+        if (parameter) note_flags(parameter[0]));
     return CUDA_SUCCESS;
 }
 
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream handle)
 {
-    (void)graph;
     NOTE(cuGraphLaunch);
-    LOCKED(launch(handle));
+    LOCKED(launch(handle, emulate_replay ? emulate_replay((void *)graph) : NULL));
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream handle)
+/* Where kernels are not emulated, of all copies only plain ones are made, at once. */
+static void copy(CUstream handle, emulate_box box)
 {
-    (void)copy;
+    entry e = {.kind = DONE};
+    if (emulate_copy)
+        e = (entry){.kind = RUN, .call = emulate_copy(box)};
+    put(handle, e);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle)
+{
+    emulate_box box = {(char *)(uintptr_t)to, (const char *)(uintptr_t)from, bytes, 1, 1};
+    if (standin_call("cuMemcpyAsync"))
+        return CUDA_ERROR_UNKNOWN;
+    if (!standin_has_context())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!emulate_copy)
+        memcpy(box.to, box.from, bytes);
+    LOCKED(copy(handle, box));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *asked, CUstream handle)
+{
+    emulate_box box = {(char *)(uintptr_t)asked->dstDevice,
+                       (const char *)(uintptr_t)asked->srcDevice,
+                       asked->WidthInBytes,
+                       asked->Height,
+                       asked->Depth,
+                       asked->dstPitch,
+                       asked->srcPitch,
+                       asked->dstPitch * asked->dstHeight,
+                       asked->srcPitch * asked->srcHeight};
     NOTE(cuMemcpy3DAsync);
-    LOCKED(put(handle, (entry){DONE}));
+    LOCKED(copy(handle, box));
     return CUDA_SUCCESS;
 }
 
@@ -396,6 +448,8 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     NOTE(cuStreamBeginCapture);
     LOCKED(active = ++captures; origin->capture = active;
            memset(origin->clock, 0, sizeof(origin->clock)));
+    if (emulate_capture)
+        emulate_capture(NULL);
     return CUDA_SUCCESS;
 }
 
@@ -404,7 +458,9 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
                                      size_t count, CUstreamCaptureMode mode)
 {
     stream *origin = &streams[number_of(handle)];
-    (void)graph, (void)dependencies, (void)data, (void)count, (void)mode;
+    (void)dependencies, (void)data, (void)count, (void)mode;
+    if (emulate_capture)
+        emulate_capture((void *)graph);
     NOTE(cuStreamBeginCaptureToGraph);
     LOCKED(active = ++captures; origin->capture = active; body = true;
            memset(origin->clock, 0, sizeof(origin->clock)));
@@ -417,10 +473,10 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
 {
     static CUgraph bodies[1];
     static char place;
-    (void)graph, (void)dependencies, (void)data, (void)count;
+    (void)dependencies, (void)data, (void)count;
     NOTE(cuGraphAddNode);
     *node = (CUgraphNode)(void *)&place;
-    bodies[0] = (CUgraph)(void *)&place;
+    bodies[0] = emulate_body ? emulate_body((void *)graph) : (CUgraph)(void *)&place;
     if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
         params->conditional.phGraph_out = bodies;
     return CUDA_SUCCESS;
@@ -461,7 +517,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
         standin_bad("cuStreamEndCapture", "finds work that was not joined");
         return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     }
-    *out = (CUgraph)(void *)&place;
+    *out = emulate_captured ? emulate_captured() : (CUgraph)(void *)&place;
     if (!owned)
         standin_made(STANDIN_GRAPH);
     return CUDA_SUCCESS;

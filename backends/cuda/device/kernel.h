@@ -57,6 +57,7 @@ typedef struct peal_tile {
     int peal_whole_; /* number of axes of a whole tile (loops.h); 0: it is none */
     int peal_odd_;   /* its first column is the second one of a pair in memory */
     int peal_at_[3]; /* the first point of this thread in it */
+    int peal_lo_[3]; /* lo: a kernel may change a copy, which is no whole tile then */
 } peal_tile;
 
 typedef struct peal_strides_ {

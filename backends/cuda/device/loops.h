@@ -38,11 +38,22 @@ static __device__ __forceinline__ int peal_exponent_(int n, int most)
     return bits < most ? bits : most;
 }
 
+/* Whether the tile is a whole one of so many axes, as it came to the kernel. All of this is known
+ * to the compiler unless the kernel has changed the tile. */
+static __device__ __forceinline__ bool peal_runs_whole_(const peal_tile &tile, int axes)
+{
+    return tile.peal_whole_ == axes && tile.lo[0] == tile.peal_lo_[0] &&
+           tile.lo[1] == tile.peal_lo_[1] && tile.lo[2] == tile.peal_lo_[2] &&
+           tile.hi[0] - tile.lo[0] == (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) &&
+           tile.hi[1] - tile.lo[1] == (axes == 2 ? PEAL_WHOLE_2_Y : PEAL_WHOLE_3_Y) &&
+           tile.hi[2] - tile.lo[2] == (axes == 2 ? 1 : PEAL_WHOLE_3_Z);
+}
+
 /* Exponents of the threads along x: 128 for a wide tile of two axes, 64 for three, and what fits
  * for thin ones. */
 static __device__ __forceinline__ int peal_across_2_(const peal_tile &tile)
 {
-    if (tile.peal_whole_ == 2)
+    if (peal_runs_whole_(tile, 2))
         return PEAL_WHOLE_ACROSS_2_;
     int x = peal_exponent_(tile.hi[0] - tile.lo[0], 7);
     int y = 8 - peal_exponent_(tile.hi[1] - tile.lo[1], 8);
@@ -51,7 +62,7 @@ static __device__ __forceinline__ int peal_across_2_(const peal_tile &tile)
 
 static __device__ __forceinline__ int peal_across_3_(const peal_tile &tile)
 {
-    if (tile.peal_whole_ == 3)
+    if (peal_runs_whole_(tile, 3))
         return PEAL_WHOLE_ACROSS_3_;
     return peal_exponent_(tile.hi[0] - tile.lo[0], 6);
 }
@@ -59,7 +70,7 @@ static __device__ __forceinline__ int peal_across_3_(const peal_tile &tile)
 /* What is left of the threads goes along y, as far as it can; z is marched along. */
 static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int across)
 {
-    if (tile.peal_whole_ == 3)
+    if (peal_runs_whole_(tile, 3))
         return PEAL_WHOLE_DOWN_3_;
     return peal_exponent_(tile.hi[1] - tile.lo[1], 8 - across);
 }
@@ -110,7 +121,7 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
         PEAL_WITH_(peal_i_, peal_i_##_from_ + peal_i_##_done_ + peal_i_##_now_)
 
 #define PEAL_FOR_2D(peal_tile_, peal_x_, peal_y_)                                                  \
-    for (int peal_y_##_whole_ = (peal_tile_).peal_whole_ == 2,                                     \
+    for (int peal_y_##_whole_ = peal_runs_whole_(peal_tile_, 2),                                   \
              peal_y_##_bits_ = peal_across_2_(peal_tile_),                                         \
              peal_x_##_columns_ = peal_y_##_whole_ ? PEAL_WHOLE_COLUMNS : 1, peal_y_##_once_ = 1;  \
          peal_y_##_once_; peal_y_##_once_ = 0)                                                     \
@@ -123,7 +134,7 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
                                peal_x_##_column_++)                                                \
             PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_y_##_whole_, peal_x_##_column_)
 #define PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                         \
-    for (int peal_z_##_whole_ = (peal_tile_).peal_whole_ == 3,                                     \
+    for (int peal_z_##_whole_ = peal_runs_whole_(peal_tile_, 3),                                   \
              peal_z_##_bits_ = peal_across_3_(peal_tile_),                                         \
              peal_z_##_down_ = peal_down_3_(peal_tile_, peal_z_##_bits_), peal_z_##_once_ = 1;     \
          peal_z_##_once_; peal_z_##_once_ = 0)                                                     \

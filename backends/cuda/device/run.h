@@ -1,7 +1,8 @@
 /* What a launch does around its tiles: waits, counts its blocks, copies, stores flags.
  *
  * Order of memory. A flag is stored by st.release.sys, or grows by red.release.sys, after all that
- * its message consists of; a waiting lane loads it by ld.acquire.sys: the pair is that load and
+ * its message consists of; a waiting lane loads it by ld.acquire.sys, or, once it sleeps between
+ * loads, by ld.relaxed.sys with fence.acq_rel.sys behind the last: the pair is what it loads so and
  * those releases (each block's: additions are one chain of read-modify-writes, so the load that
  * sees the last of them has observed all). Block barriers carry both to the other threads. */
 #ifndef PEAL_DEVICE_RUN_H
@@ -57,7 +58,8 @@ static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch,
     unsigned sleep = 16;
 
     for (unsigned polls = 1;; polls++) {
-        /* An acquiring load empties the SM's cache; a fence behind a relaxed one takes longer. */
+        /* An acquiring load empties the SM's cache; a fence behind a relaxed one takes longer. Both
+         * pair with peal_store_ and peal_add_to_ of the sender. */
         bool eager = polls <= PEAL_EAGER_POLLS_;
         unsigned long long seen = eager ? peal_acquire_(word) : peal_load_(word);
         if ((long long)(seen - value) >= 0) {
@@ -420,6 +422,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     tile->count = launch.tile_count;
     tile->peal_whole_ = tile->peal_odd_ = 0;
     tile->peal_at_[0] = tile->peal_at_[1] = tile->peal_at_[2] = 0;
+    tile->peal_lo_[0] = tile->peal_lo_[1] = tile->peal_lo_[2] = 0;
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
         unsigned place = rest;

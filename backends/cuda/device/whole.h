@@ -31,6 +31,9 @@ static __device__ __forceinline__ peal_tile peal_whole_of_(const peal_tile &tile
 
     whole.peal_whole_ = axes;
     whole.peal_odd_ = odd;
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        whole.peal_lo_[k] = tile.lo[k];
     if (axes == 2) {
         whole.hi[0] = tile.lo[0] + PEAL_WHOLE_2_X;
         whole.hi[1] = tile.lo[1] + PEAL_WHOLE_2_Y;

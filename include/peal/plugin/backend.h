@@ -129,6 +129,11 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
            op < schedule->step.end;
 }
 
+/* How the CUDA backend is driven where it is forced (docs/guide.md says what each word does). */
+#define PEAL_LOWERING_WORDS                                                                        \
+    "signal=fused|kernel|memop,copy=kernel|engine,send=each|last,lanes=1|2,early=0|1,later=0|1,"   \
+    "until=unroll|while,fuse=BYTES,plain=POINTS,steps=N"
+
 typedef struct peal_backend_desc {
     size_t size; /* sizeof(peal_backend_desc) */
     peal_mode mode;
@@ -143,7 +148,7 @@ typedef struct peal_backend_desc {
     const char *cache_folder; /* NULL: by XDG rules */
     peal_row_function row;
     void *row_user;
-    const char *lowering; /* forced choices of the backend, "key=value,..."; NULL: its own */
+    const char *lowering; /* forced choices, of PEAL_LOWERING_WORDS; NULL: the backend's own */
     peal_device *device;  /* what open returned; NULL on the host */
     const peal_kernel_source *kernels; /* NULL: the backend builds them */
     peal_backend_hooks hooks;

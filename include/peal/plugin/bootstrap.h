@@ -1,5 +1,4 @@
-/* The contract of a bootstrap: how the processes of a job find each other. Five functions (DESIGN
- * §4). */
+/* The contract of a bootstrap: how the processes of a job find each other. Five functions. */
 #ifndef PEAL_PLUGIN_BOOTSTRAP_H
 #define PEAL_PLUGIN_BOOTSTRAP_H
 
@@ -24,7 +23,7 @@ typedef struct peal_bootstrap_ops {
     /* Publishes this process's blob for `round` (a fresh key each round). */
     peal_status (*put)(peal_bootstrap *bootstrap, int round, const void *blob, size_t bytes);
     /* Makes all puts of `round` readable, then reads the blob of `process`. What a fence says is
-     * not trusted (FACTS, PMIx contract): the get has a time limit and its result is verified by
+     * not trusted (docs/internals.md §7): the get has a time limit and its result is verified by
      * the caller. */
     peal_status (*get)(peal_bootstrap *bootstrap, int round, int process, int64_t deadline_ns,
                        void *blob, size_t capacity, size_t *bytes);

@@ -145,6 +145,50 @@ static long long check_boxes(kernel_function *kernel, int axes)
     return points_of_whole(launch, axes);
 }
 
+/* Kernels may run other points than those of their tile: a copy of a whole one, made wider. */
+static long long visited;
+
+template <int axes> static void wider_kernel(const peal_launch launch)
+{
+    peal_tile tile;
+    if (!peal_enter_tile_(launch, &tile))
+        return;
+    peal_tile wide = peal_whole_of_<axes, 0>(tile);
+    for (int k = 0; k < axes; k++) {
+        wide.lo[k]--;
+        wide.hi[k]++;
+    }
+    if (axes == 2) {
+        PEAL_FOR_2D(wide, x, y)
+        {
+            visited += x >= wide.lo[0] && x < wide.hi[0] && y >= wide.lo[1] && y < wide.hi[1];
+        }
+    } else {
+        PEAL_FOR_3D(wide, x, y, z)
+        {
+            visited += x >= wide.lo[0] && x < wide.hi[0] && z >= wide.lo[2] && z < wide.hi[2];
+        }
+    }
+}
+
+template <int axes> static void check_wider(const int *extent)
+{
+    peal_launch launch = {};
+    peal_launch_box *box = &launch.box[0];
+
+    launch.box_count = 1;
+    box->blocks = 1;
+    for (int k = 0; k < 4; k++) {
+        box->lo[k] = k < axes ? 7 : 0;
+        box->extent[k] = k < axes ? extent[k] : 1;
+        box->hi[k] = box->lo[k] + box->extent[k];
+        box->count[k] = 1;
+    }
+    visited = 0;
+    start(wider_kernel<axes>, 1, 256, launch);
+    CHECK(visited == (extent[0] + 2ll) * (extent[1] + 2ll) * (axes == 3 ? extent[2] + 2ll : 1));
+}
+
 int main(int argc, char **argv)
 {
     (void)argv;
@@ -152,7 +196,11 @@ int main(int argc, char **argv)
         print_all_partials(peal_plain_full_3, peal_plain_full_5);
         return 0;
     }
+    static const int whole_2[] = {PEAL_WHOLE_2_X, PEAL_WHOLE_2_Y};
+    static const int whole_3[] = {PEAL_WHOLE_3_X, PEAL_WHOLE_3_Y, PEAL_WHOLE_3_Z};
     long long whole[4] = {};
+    check_wider<2>(whole_2);
+    check_wider<3>(whole_3);
 
     for (int i = 0; i < 40; i++) {
         check_boxes(peal_plain_0, 1);

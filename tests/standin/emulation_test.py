@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# What is put onto a GPU's streams means what the schedule says: samples, specs of run-time decisions and
+# random graphs, with kernels that run on the host (emulate.c), in one and several processes, equal `serial`
+# bit for bit, and where no reduction goes into fields the host's. No GPU is needed; what only a GPU can show (several kernels at a time, the order
+# of memory, speed) is not shown.
+#
+#   emulation_test.py STANDIN TRIALS SAMPLES SPECS INCLUDE [--seeds FIRST:COUNT] [--only WORD]
+#   STANDIN: folder of the emulating driver and compiler; INCLUDE: folder of the emulated device
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+MODES = [("sync", ""), ("stream", ""), ("graph", ""), ("graph", "send=last,later=0"), ("graph", "plain=64"),
+         ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while")]
+# Sizes, and how many processes, a rank each.
+SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
+           "heat3d": (["steps=12", "report=5"], (2,)),
+           "halo": (["nx=90", "ny=61", "steps=30", "report=10"], (1, 4)),
+           "cg": (["n=40", "limit=30"], (3,)),
+           "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,))}
+ALIKE = {"jacobi2d", "heat3d", "halo"}  # fields that no reduction goes into: tiles of a GPU are others
+SPECS = {"when": (2,), "inner": (2,), "until": (3,), "nested": (2,)}
+LIMIT_S = 300
+
+
+def lines_of(specs, ranks, modes):
+    """A trial a line: `serial` first, on the host and on the device."""
+    for name, words in specs:
+        for backend, mode, lower in [("host", "serial", ""), ("cuda", "serial", "")] + [("cuda", *mode) for mode in modes]:
+            trial = [f"name={name}|{backend} {mode} {lower}", f"ranks={ranks}", f"mode={mode}", f"backend={backend}", "deadline=30",
+                     "rows=1", *words]
+            yield "\t".join(trial + ([f"lower={lower}"] if lower else []))
+
+
+def run(options, folder, processes, lines):
+    path = os.path.join(folder, f"list{processes}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    env = {**os.environ, "LD_LIBRARY_PATH": options.standin, "STANDIN_DEVICES": str(processes), "STANDIN_RECORD": os.devnull,
+           "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+    if not lines:
+        return {}
+    job = subprocess.run([options.trials, str(processes), folder, path], env=env, capture_output=True, text=True, check=False,
+                         timeout=LIMIT_S)
+    results = [json.loads(line) for line in job.stdout.splitlines() if '"status"' in line]
+    if len(results) < len(lines):
+        print(job.stderr[-2000:])
+    return {result["name"]: result for result in results}
+
+
+def difference(name, results):
+    """In words, or None."""
+    what, how = name.split("|")
+    result, serial, host = results.get(name), results.get(f"{what}|cuda serial "), results.get(f"{what}|host serial ")
+    if not result or not serial or not host:
+        return "no result"
+    if result["status"] != "ok":
+        return f"{result['status']} {' / '.join(result['messages'])[:200]}"
+    if any(result[key] != serial[key] for key in ("digest", "steps", "rows")):
+        return "differs from serial"
+    if how == "cuda serial " and what in ALIKE and result["digest"] != host["digest"]:
+        return "differs from the host"
+    return None
+
+
+def judge(lines, results, counts):
+    for name in (line.split("\t")[0][len("name="):] for line in lines):
+        if "|host " in name:
+            continue
+        what = difference(name, results)
+        if what is None:
+            counts["ok"] += 1
+        elif what.startswith("unsuitable environment") and "engine" in name:  # which cannot be skipped
+            counts["refused"] += 1
+        else:
+            counts["failed"] += 1
+            print(f"FAILED {name}: {what}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for word in ("standin", "trials", "samples", "specs", "include"):
+        parser.add_argument(word, type=os.path.abspath)
+    parser.add_argument("--seeds", default="1:3")
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    first, count = (int(word) for word in options.seeds.split(":"))
+    specs = [(name, [f"spec={options.samples}/{name}/{name}.yaml", *(f"set={word}" for word in words)], counts)
+             for name, (words, counts) in SAMPLES.items()]
+    specs += [(name, [f"spec={options.specs}/{name}.yaml"], counts) for name, counts in SPECS.items()]
+    specs = [spec for spec in specs if options.only in spec[0]]
+    counts = {"ok": 0, "refused": 0, "failed": 0}
+    seeds = subprocess.run([options.trials, "seeds", str(first), str(count)], capture_output=True, text=True, check=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        for processes in (1, 2, 3, 4):
+            lines = list(lines_of([spec[:2] for spec in specs if processes in spec[2]], processes, MODES))
+            for row in [row.split() for row in seeds.splitlines()]:
+                if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
+                    lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), MODES)
+            judge(lines, run(options, folder, processes, lines), counts)
+    print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")
+    sys.exit(counts["failed"] > 0 or counts["ok"] == 0)
+
+
+if __name__ == "__main__":
+    main()

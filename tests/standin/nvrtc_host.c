@@ -1,0 +1,177 @@
+/* A stand-in for NVRTC that compiles a unit with the host's C++ compiler: the image is the path of
+ * a library (emulate.c). EMULATE_INCLUDE: where the device is emulated; EMULATE_UNITS: a folder for
+ * units. */
+#define _GNU_SOURCE
+#include <nvrtc.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH = 400 };
+
+typedef struct unit {
+    char *source;
+    char **name, **text;
+    int count;
+    char image[PATH];
+    char *log;
+} unit;
+
+/* A block's kernel is started by these words, behind the unit's. */
+static const char start[] =
+    "\n#line 1 \"start\"\n#include <peal/launch.h>\n"
+    "typedef void kernel_function(const peal_launch);\n"
+    "struct started_ { kernel_function *kernel; const peal_launch *launch; };\n"
+    "static void start_one_(const void *a) { const started_ *s = (const started_ *)a; "
+    "s->kernel(*s->launch); }\n"
+    "extern \"C\" void emulate_start(void *f, unsigned g, unsigned t, const peal_launch *l) "
+    "{ started_ s = {(kernel_function *)f, l}; run_grid(g, t, start_one_, &s); }\n";
+
+static const char *folder(void)
+{
+    const char *named = getenv("EMULATE_UNITS");
+    return named ? named : "/nowhere";
+}
+
+static void put(const char *in, const char *name, const char *head, const char *text,
+                const char *tail)
+{
+    char path[PATH + 200];
+    snprintf(path, sizeof(path), "%s/%s", in, name);
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    mkdir(path, 0777);
+    *slash = '/';
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return;
+    fprintf(file, "%s%s%s", head, text, tail);
+    fclose(file);
+}
+
+static char *read_all(const char *path)
+{
+    char *text = calloc(1, 1 << 16);
+    FILE *file = fopen(path, "r");
+    if (file && text)
+        text[fread(text, 1, (1 << 16) - 1, file)] = '\0';
+    if (file)
+        fclose(file);
+    return text;
+}
+
+nvrtcResult nvrtcVersion(int *major, int *minor)
+{
+    *major = 13;
+    *minor = 0;
+    return NVRTC_SUCCESS;
+}
+
+const char *nvrtcGetErrorString(nvrtcResult result)
+{
+    return result ? "the C++ compiler failed" : "no error";
+}
+
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *out, const char *source, const char *name, int count,
+                               const char *const *text, const char *const *names)
+{
+    unit *u = calloc(1, sizeof(*u));
+    (void)name;
+    u->source = strdup(source);
+    u->count = count;
+    u->name = calloc((size_t)count + 1, sizeof(char *));
+    u->text = calloc((size_t)count + 1, sizeof(char *));
+    for (int i = 0; i < count; i++) {
+        u->name[i] = strdup(names[i]);
+        u->text[i] = strdup(text[i]);
+    }
+    *out = (nvrtcProgram)(void *)u;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
+{
+    unit *u = (unit *)(void *)*program;
+    for (int i = 0; i < u->count; i++) {
+        free(u->name[i]);
+        free(u->text[i]);
+    }
+    free(u->name);
+    free(u->text);
+    free(u->source);
+    free(u->log);
+    free(u);
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
+{
+    unit *u = (unit *)(void *)program;
+    char in[PATH - 20], command[2 * PATH + 300], log[PATH];
+    const char *include = getenv("EMULATE_INCLUDE");
+    (void)count, (void)options;
+
+    if (strstr(u->source, "peal/round.h")) { /* which sets the handle of a conditional node */
+        strcpy(u->image, "round");
+        return NVRTC_SUCCESS;
+    }
+    snprintf(in, sizeof(in), "%s/unitXXXXXX", folder());
+    if (!mkdtemp(in))
+        return NVRTC_ERROR_COMPILATION;
+    for (int i = 0; i < u->count; i++)
+        if (!strncmp(u->name[i], "peal/", 5))
+            put(in, u->name[i], "", u->text[i], "");
+    put(in, "unit.cc", "#include \"device.h\"\n", u->source, start);
+    snprintf(command, sizeof(command),
+             "cd '%s' && env -u LD_LIBRARY_PATH c++ -std=c++17 -O1 -w -ffp-contract=off -fPIC "
+             "-shared -I . -I '%s' unit.cc -o unit.so 2>log",
+             in, include ? include : ".");
+    snprintf(u->image, sizeof(u->image), "%s/unit.so", in);
+    if (system(command) == 0)
+        return NVRTC_SUCCESS;
+    snprintf(log, sizeof(log), "%s/log", in);
+    u->log = read_all(log);
+    return NVRTC_ERROR_COMPILATION;
+}
+
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *bytes)
+{
+    const unit *u = (const unit *)(const void *)program;
+    *bytes = u->log ? strlen(u->log) + 1 : 1;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *text)
+{
+    const unit *u = (const unit *)(const void *)program;
+    strcpy(text, u->log ? u->log : "");
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *bytes)
+{
+    *bytes = strlen(((const unit *)(const void *)program)->image) + 1;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *image)
+{
+    strcpy(image, ((const unit *)(const void *)program)->image);
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t *bytes)
+{
+    (void)program;
+    *bytes = 1;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetPTX(nvrtcProgram program, char *text)
+{
+    (void)program;
+    *text = '\0';
+    return NVRTC_SUCCESS;
+}
