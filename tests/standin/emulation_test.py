@@ -22,7 +22,7 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "cg": (["n=40", "limit=30"], (3,)),
            "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,))}
 ALIKE = {"jacobi2d", "heat3d", "halo"}  # fields that no reduction goes into: tiles of a GPU are others
-SPECS = {"when": (2,), "inner": (2,), "until": (3,), "nested": (2,)}
+SPECS = {"when": (2,), "inner": (2,), "until": (3,), "nested": (2,), "around": (4,), "slices": (2,)}
 LIMIT_S = 300
 
 
