@@ -79,6 +79,9 @@ static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch,
             atomicExch(&peal_given_up, 1u);
             return false;
         }
+        /* The budget is for the message: not for the kernel before, which may still run. */
+        if (!begin)
+            peal_follow_();
         unsigned long long now = peal_clock_();
         begin = begin ? begin : now;
         if (launch->budget && now - begin > launch->budget) {
