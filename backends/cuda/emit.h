@@ -22,6 +22,8 @@ void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bit
 /* The lane waits for ops of other lanes. Its group is launched first unless it has nothing but
  * waits. */
 bool cuda_await_lanes(cuda_rank *rank, int index);
+/* WAIT `index` for the value of its word; the group has room for it. */
+void cuda_group_wait(cuda_rank *rank, cuda_group *group, int index, uint64_t value);
 /* Which ops of the lane's own group an op depends on: false if on one of a kind that it cannot
  * follow within the group. */
 bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int index, unsigned *waits,

@@ -68,14 +68,6 @@ static bool joins_before(const cuda_rank *rank, const cuda_group *group, const c
            (launch->write_count == 0 || group->write_event == op->source->event);
 }
 
-static void add_wait(cuda_rank *rank, cuda_group *group, const cuda_op *op, uint64_t value)
-{
-    int at = group->launch.wait_count++, index = (int)(op - rank->op);
-
-    group->launch.wait[at] = (peal_launch_wait){op->word, value, index, 0};
-    cuda_group_join(rank, group, index, 1u << at);
-}
-
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
     cuda_plan *plan = rank->plan;
@@ -96,7 +88,7 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
         return emit_memory_op(rank, op, value, true);
     cuda_group *group = &lane->group;
     if (joins_before(rank, group, op)) {
-        add_wait(rank, group, op, value);
+        cuda_group_wait(rank, group, index, value);
         return true;
     }
     if (!op->source->credit && cuda_wait_later(rank, index, value))
@@ -108,7 +100,7 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
         if (!cuda_flush(rank, op->lane))
             return false;
     group = cuda_group_open(rank, lane, op, frame);
-    add_wait(rank, group, op, value);
+    cuda_group_wait(rank, group, index, value);
     if (plan->lowering.signal == CUDA_SIGNAL_KERNEL)
         return cuda_flush(rank, op->lane);
     return true;

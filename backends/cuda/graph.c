@@ -83,9 +83,10 @@ static bool finish_replay(cuda_plan *plan)
     cuda_graphs *graphs = plan->graphs;
     uint64_t index = graphs->finished % AHEAD;
 
+    /* Until half of those under way have ended: the device does not run dry. */
+    uint64_t next = graphs->finished + 1, half = graphs->launched - AHEAD / 2;
     if (plan->driver->cuEventQuery_(graphs->done[index]) == CUDA_ERROR_NOT_READY)
-        doze(plan,
-             graphs->launched > graphs->finished + 4 ? graphs->launched - 4 : graphs->finished + 1);
+        doze(plan, graphs->launched >= AHEAD / 2 && half > next ? half : next);
     /* Rows of the single steps before it come first. */
     if (!cuda_await_event(plan, graphs->done[index]) || !cuda_rows_out(plan, true))
         return false;

@@ -75,19 +75,22 @@ static void number_blocks(cuda_group *group)
     cuda_mirror_flags(group);
 }
 
-/* A unit a thread, or four where there are many. */
+/* A unit a thread on half of the device; four where there are more. All blocks have a part in all
+ * flags. */
 static void shape_copy(cuda_group *group, int sm_count)
 {
     peal_launch *launch = &group->launch;
-    int64_t few = (launch->units + CUDA_COPY_THREADS - 1) / CUDA_COPY_THREADS;
-    int64_t blocks = (few + 3) / 4 > sm_count / 2 ? (few + 3) / 4
-                     : few > sm_count / 2         ? sm_count / 2
-                                                  : few;
+    int64_t one_each = (launch->units + CUDA_COPY_THREADS - 1) / CUDA_COPY_THREADS;
+    int64_t four_each = (one_each + 3) / 4, half = sm_count / 2;
+    int64_t blocks = one_each < half ? one_each : four_each > half ? four_each : half;
 
     group->blocks = blocks < 1 ? 1 : blocks > 1024 ? 1024 : (unsigned)blocks;
     group->threads[0] = CUDA_COPY_THREADS;
     group->threads[1] = group->threads[2] = 1;
-    launch->senders = group->blocks;
+    launch->senders = launch->box[0].blocks = group->blocks;
+    for (int i = 0; i < launch->write_count; i++)
+        launch->write[i].boxes = 1;
+    cuda_mirror_flags(group);
 }
 
 /* Only where nothing else uses the device that the kernel before could wait for: blocks of both
@@ -133,7 +136,6 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
     } else if (group->kind == CUDA_GROUP_COPY) {
         group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_COPY);
         shape_copy(group, plan->device->sm_count);
-        cuda_mirror_flags(group);
     } else {
         group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_SIGNAL);
         group->threads[0] = 32;
@@ -206,6 +208,14 @@ void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bit
     group->op_instance[group->op_count] = rank->walk.passed[index];
     group->op_bits[group->op_count++] = bits;
     rank->place[index] = group->op_count;
+}
+
+void cuda_group_wait(cuda_rank *rank, cuda_group *group, int index, uint64_t value)
+{
+    int at = group->launch.wait_count++;
+
+    group->launch.wait[at] = (peal_launch_wait){rank->op[index].word, value, index, 0};
+    cuda_group_join(rank, group, index, 1u << at);
 }
 
 /* ---- dependences ---- */

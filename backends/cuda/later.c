@@ -75,9 +75,7 @@ static bool take_waits(cuda_rank *rank, int index)
             return false;
         peal_walk_frame frame = {.counter = rank->walk.counter};
         cuda_group_open(rank, lane, op, &frame);
-        int at = group->launch.wait_count++;
-        group->launch.wait[at] = (peal_launch_wait){op->word, wait->value, wait->op, 0};
-        cuda_group_join(rank, group, wait->op, 1u << at);
+        cuda_group_wait(rank, group, wait->op, wait->value);
         group->op_instance[group->op_count - 1] = wait->instance;
     }
     lane->later_count = kept;

@@ -164,9 +164,10 @@ static unsigned boxes_of(const cuda_group *group, unsigned boxes, peal_launch_mi
 static bool is_needed(const peal_schedule_task *task, const peal_dependence *dependence,
                       const peal_launch_box *box)
 {
+    if (dependence->all)
+        return true;
     const peal_tiling *tiling = &task->tiling[dependence->a_tiling];
-
-    for (int k = 0; k < PEAL_AXES && !dependence->all; k++) {
+    for (int k = 0; k < PEAL_AXES; k++) {
         const peal_map_axis *map = &dependence->map[k];
         int64_t low = peal_floor_divide(map->low, map->divisor);
         int64_t high = peal_floor_divide(map->high, map->divisor);
@@ -248,11 +249,6 @@ void cuda_mirror_flags(cuda_group *group)
 {
     peal_launch *launch = &group->launch;
 
-    /* All blocks of a copy have a part in all of its flags. */
-    for (int i = 0; i < launch->write_count && group->kind == CUDA_GROUP_COPY; i++)
-        launch->write[i].boxes = 1;
-    if (group->kind == CUDA_GROUP_COPY)
-        launch->box[0].blocks = group->blocks;
     launch->adds = launch->write_count > 0 && group->can_add &&
                    (group->kind == CUDA_GROUP_COPY || launch->list_count == 0);
     for (int i = 0; i < launch->write_count && launch->adds; i++) {
