@@ -109,6 +109,8 @@ static peal_status choose_auto(peal_plan *plan)
     for (int i = 0; i < CANDIDATES; i++) {
         if (candidates[i] == PEAL_MODE_GRAPH && !plan->backend->open)
             continue; /* nobody expects the CPU to have it */
+        if (candidates[i] == PEAL_MODE_FUSED && plan->backend->open)
+            continue; /* until ranks that share a GPU can have it */
         const char *reason = refusal(plan, candidates[i]);
         if (!reason) {
             plan->mode = candidates[i];

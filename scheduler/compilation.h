@@ -380,4 +380,11 @@ void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int cou
 bool map_tiles(const touch *a, const peal_tiling *at, const peal_tile_range *ar, const touch *b,
                const peal_tiling *bt, const peal_tile_range *br, peal_map_axis map[PEAL_AXES]);
 
+/* Whether some iterations are recorded once and repeated by the device: nothing can be left out of
+ * them then. */
+static inline bool peal_is_repeated(const peal_compilation *c)
+{
+    return c->mode == PEAL_MODE_GRAPH || (c->mode == PEAL_MODE_FUSED && c->machine.accelerator);
+}
+
 #endif

@@ -35,7 +35,7 @@ static void append_touch(lowering *l, touch **list, int *count, touch t)
 
 static int message_lane(const lowering *l, int message)
 {
-    if (l->c->mode == PEAL_MODE_STREAM || l->c->mode == PEAL_MODE_GRAPH)
+    if (l->c->mode == PEAL_MODE_STREAM || peal_is_repeated(l->c))
         return l->schedule->lanes - 1;
     return l->c->mode == PEAL_MODE_FUSED ? message : 0;
 }

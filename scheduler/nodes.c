@@ -307,7 +307,7 @@ static int add_decision(peal_compilation *c, rank_view *v, node_list *list, cons
     v->task[task].source = value->source;
     v->task[task].decision = v->decision_count++;
     node *launch = add_launch(c, v, list, s, task, event);
-    launch->last = c->mode == PEAL_MODE_GRAPH && (!s || value != s->when);
+    launch->last = peal_is_repeated(c) && (!s || value != s->when);
     add_touch(c, launch, virtual_touch(decision_array(v->task[task].decision), true));
     return v->task[task].decision;
 }

@@ -1,5 +1,6 @@
 /* Captures K iterations as a graph: records what the lanes get, instantiates and uploads. period.c
  * finds K; graph.c says what a graph has to do with the walk. */
+#include "backends/cuda/fused.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/predicate.h"
 
@@ -59,8 +60,11 @@ bool cuda_graph_count(cuda_rank *rank, int64_t steps)
     launch.step = rank->words;
     launch.argument[0].integer = steps;
     void *parameter[] = {&launch};
+    CUfunction counts = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_STEP);
+    if (plan->capturing && plan->fused)
+        return cuda_fused_add(rank, counts, 1, &launch, NULL);
     if (!result)
-        result = driver->cuLaunchKernel_(cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_STEP), 1,
+        result = driver->cuLaunchKernel_(counts, 1,
                                          1, 1, 1, 1, 1, 0, first->stream, parameter, NULL);
     if (!result && rank->lanes > 1)
         result = driver->cuEventRecord_(first->join, first->stream);
@@ -96,6 +100,10 @@ static bool capture_steps(cuda_plan *plan)
 
 static CUresult begin_capture(cuda_plan *plan, int half)
 {
+    if (plan->desc.mode == PEAL_MODE_FUSED) {
+        cuda_fused_begin(plan, half);
+        return CUDA_SUCCESS;
+    }
     return plan->graphs->loops
                ? cuda_while_begin(plan, half)
                : plan->driver->cuStreamBeginCapture_(cuda_origin(plan),
@@ -106,6 +114,9 @@ static CUresult begin_capture(cuda_plan *plan, int half)
 static CUresult end_capture(cuda_plan *plan, int half)
 {
     CUgraph captured = NULL;
+
+    if (plan->fused)
+        return CUDA_SUCCESS;
     CUresult result = plan->driver->cuStreamEndCapture_(cuda_origin(plan), &captured);
 
     if (!plan->graphs->loops)
@@ -146,7 +157,12 @@ static peal_status capture(cuda_plan *plan, int half)
 
     if (!record(plan, half, &result))
         return plan->status;
-    if (!result)
+    if (plan->fused) {
+        peal_status status = cuda_fused_build(plan, half);
+        if (status)
+            return status;
+    }
+    if (!result && !plan->fused)
         result =
             driver->cuGraphInstantiateWithParams_(&graphs->exec[half], graphs->graph[half], &how);
     if (!result)
@@ -229,7 +245,7 @@ static peal_status refuse(cuda_plan *plan, const char *reason)
 {
     return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
                        "--mode stream runs it; --mode auto takes the first mode that can",
-                       "mode graph cannot run this: %s", reason);
+                       "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }
 
 peal_status cuda_graphs_create(cuda_plan *plan)
@@ -258,7 +274,7 @@ peal_status cuda_graphs_create(cuda_plan *plan)
     go_back(plan);
     if (!graphs->steps)
         return refuse(plan, reason ? reason : "no period");
-    status = cuda_while_prepare(plan);
+    status = plan->desc.mode == PEAL_MODE_GRAPH ? cuda_while_prepare(plan) : PEAL_STATUS_OK;
     graphs->report = graphs->steps > REPORTS ? graphs->steps / REPORTS : 1;
     for (int i = 0; i < AHEAD && !result; i++)
         result = plan->driver->cuEventCreate_(&graphs->done[i], CU_EVENT_DISABLE_TIMING);

@@ -50,6 +50,8 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
 void cuda_mirror_flags(cuda_group *group);
 
 /* emit_message.c, emit_task.c, emit_call.c */
+/* The storage of the rank that an address lies in; -1: another's memory. */
+int cuda_storage_at(const cuda_rank *rank, CUdeviceptr address);
 CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
                               const peal_walk_frame *frame);
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame);

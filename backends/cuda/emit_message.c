@@ -181,6 +181,16 @@ bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
 
 /* ---- copies ---- */
 
+int cuda_storage_at(const cuda_rank *rank, CUdeviceptr address)
+{
+    for (int i = 0; i < rank->schedule->array_count; i++) {
+        uint64_t bytes = (uint64_t)rank->schedule->array[i].layout.bytes;
+        if (rank->first[i] && address >= rank->first[i] && address < rank->first[i] + bytes)
+            return i;
+    }
+    return -1;
+}
+
 CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
                               const peal_walk_frame *frame)
 {

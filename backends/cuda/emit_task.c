@@ -47,6 +47,7 @@ static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk
     for (int i = 0; i < task->access_count; i++) {
         int storage = frame->binding[task->access[i].array];
         launch->view[i] = rank->first[storage] + (uint64_t)rank->origin[storage];
+        group->storage[i] = storage;
         group->written[i] = rank->task[op->source->task].mirrored >> i & 1 ? storage : -1;
         launch->shift[i] = task->access[i].per_tile;
         for (int k = 1; k < PEAL_AXES; k++)

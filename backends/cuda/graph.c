@@ -6,6 +6,7 @@
  * `until` of the outermost loop: every node looks at a stop word first and does nothing once it is
  * set, so that the graph ends in the same step on all ranks and the host looks at it between
  * replays. */
+#include "backends/cuda/fused.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/predicate.h"
 
@@ -125,9 +126,9 @@ static bool replay(cuda_plan *plan, int64_t first_step)
     if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
         return false;
     graphs->first_step[index] = first_step;
-    CUresult result =
-        driver->cuGraphLaunch_(graphs->exec[graphs->launched % (uint64_t)graphs->halves],
-                               cuda_origin(plan));
+    int half = (int)(graphs->launched % (uint64_t)graphs->halves);
+    CUresult result = plan->fused ? cuda_fused_start(plan, half, graphs->rounds)
+                                  : driver->cuGraphLaunch_(graphs->exec[half], cuda_origin(plan));
     if (!result)
         result = driver->cuEventRecord_(graphs->done[index], cuda_origin(plan));
     graphs->launched++;
@@ -208,10 +209,13 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
     graphs->first = first;
     graphs->rate *= 0.98; /* should it step slower now */
     graphs->begun_with = graphs->finished;
-    if (graphs->loops) {
-        if (!cuda_while_allow(plan, count) || !replay(plan, first))
+    if (graphs->loops || (plan->fused && graphs->rows == 0 && count > 0)) {
+        graphs->rounds = count;
+        if ((graphs->loops && !cuda_while_allow(plan, count)) || !replay(plan, first))
             return false;
         launched = count;
+        for (int64_t i = 0; i < count && !graphs->stops; i++)
+            advance_state(plan);
     }
     for (; launched < count; launched++) {
         if (graphs->stops && graphs->finished > 0 && launched >= (int64_t)ahead(graphs)) {

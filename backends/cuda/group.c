@@ -1,5 +1,6 @@
 /* Groups: kernels that are being put together, how they are launched, and what orders them. */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/fused.h"
 #include "backends/cuda/predicate.h"
 
 #include <string.h>
@@ -101,8 +102,9 @@ static bool starts_early(const cuda_plan *plan, const cuda_lane *lane)
            plan->rank_count == 1 && plan->rank[0].lanes == 1;
 }
 
-static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group *group)
+static CUresult start_kernel(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
+    cuda_plan *plan = rank->plan;
     void *parameter[] = {&group->launch};
     CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
     CUlaunchConfig config = {.gridDimX = group->blocks,
@@ -115,6 +117,10 @@ static CUresult start_kernel(const cuda_plan *plan, cuda_lane *lane, cuda_group 
                              .attrs = &early,
                              .numAttrs = 1};
 
+    if (plan->capturing && plan->fused)
+        return cuda_fused_add(rank, group->function, group->blocks, &group->launch, group)
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_UNKNOWN;
     early.value.programmaticStreamSerializationAllowed = 1;
     if (starts_early(plan, lane) && !group->plain)
         return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
@@ -142,7 +148,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
         group->threads[1] = group->threads[2] = group->blocks = 1;
     }
     launch->arrived = lane->arrived;
-    CUresult result = start_kernel(plan, lane, group);
+    CUresult result = start_kernel(rank, lane, group);
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);

@@ -19,11 +19,14 @@ struct cuda_kernels {
     peal_arena *arena;
     cuda_source *source;
     const peal_cuda_driver *driver;
-    CUmodule module, plain, round;
+    CUmodule module, plain, round, fused;
     int architecture;
     cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
     CUfunction builtin[CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
+    CUfunction fused_kernel;
+    CUfunction *numbered; /* by its number in the dispatcher */
+    int number_count;
 };
 
 enum { PTX_ARCHITECTURE = 90 };
@@ -164,7 +167,7 @@ static peal_status describe_function(const cuda_kernels *kernels, const char *na
     return result ? refused(kernels, name, result) : PEAL_STATUS_OK;
 }
 
-static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry *entry,
+static peal_status bind_task(cuda_kernels *kernels, const cuda_task_entry *entry,
                              cuda_task_kernel *out)
 {
     peal_arena *arena = kernels->arena;
@@ -190,6 +193,8 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
     if (!status && kernels->plain && kernels->source->entry[entry->entry].plain)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
+    kernels->numbered[cuda_fused_number(entry->entry, false)] = out->full;
+    kernels->numbered[cuda_fused_number(entry->entry, true)] = out->bare;
     return status;
 }
 
@@ -201,8 +206,15 @@ static peal_status bind_all(cuda_kernels *kernels)
     peal_status status = PEAL_STATUS_OK;
     size_t bytes = 0;
 
-    for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++)
+    kernels->number_count = cuda_fused_number(kernels->source->entry_count, false);
+    kernels->numbered = PEAL_ARENA_ARRAY(kernels->arena, CUfunction, kernels->number_count);
+    for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++) {
         status = find_function(kernels, kernels->module, builtins[i], &kernels->builtin[i]);
+        kernels->numbered[i] = kernels->builtin[i];
+    }
+    if (!status && kernels->fused)
+        status =
+            find_function(kernels, kernels->fused, "peal_fused_kernel", &kernels->fused_kernel);
     CUresult result = status
                           ? CUDA_SUCCESS
                           : kernels->driver->cuModuleGetGlobal_(&kernels->given_up, &bytes,
@@ -255,6 +267,9 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
     if (!status && kernels->source->plain && desc->mode != PEAL_MODE_SERIAL)
         status =
             load_module(kernels, kernels->source->plain, kernels->architecture, &kernels->plain);
+    if (!status && kernels->source->fused)
+        status =
+            load_module(kernels, kernels->source->fused, kernels->architecture, &kernels->fused);
     if (!status)
         status = bind_all(kernels);
     if (status) {
@@ -271,6 +286,8 @@ void cuda_kernels_destroy(cuda_kernels *kernels)
         return;
     if (kernels->round)
         kernels->driver->cuModuleUnload_(kernels->round);
+    if (kernels->fused)
+        kernels->driver->cuModuleUnload_(kernels->fused);
     if (kernels->plain)
         kernels->driver->cuModuleUnload_(kernels->plain);
     if (kernels->module)
@@ -314,6 +331,20 @@ peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult 
     return PEAL_STATUS_OK;
 }
 
+CUfunction cuda_kernels_fused(const cuda_kernels *kernels)
+{
+    return kernels->fused_kernel;
+}
+
+int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function)
+{
+    int number = 0;
+
+    while (number < kernels->number_count && kernels->numbered[number] != function)
+        number++;
+    return number;
+}
+
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)
 {
     return kernels->given_up;
@@ -325,7 +356,7 @@ peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena
     peal_status status = cuda_source_create(desc, arena, &source);
 
     if (!status)
-        *out = source->text;
+        *out = source->fused ? source->fused : source->text;
     return status;
 }
 

@@ -73,6 +73,10 @@ CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which)
 /* The end of a round of a WHILE node (device/round.h). *result: the driver cannot load it. */
 peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult *result);
 
+/* Mode fused: the kernel that stays, and the number by which it calls what `function` is. */
+CUfunction cuda_kernels_fused(const cuda_kernels *kernels);
+int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function);
+
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels);

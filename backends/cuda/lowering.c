@@ -48,6 +48,8 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->fuse_bytes = number;
     else if (is_word(text, key, "plain") && number >= 0)
         out->plain_points = number;
+    else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)
+        out->blocks = (int)number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
         out->steps = (int)number;
     else

@@ -68,6 +68,8 @@ static bool prepare_mirror(const cuda_rank *rank, const cuda_op *op, const peal_
         int64_t from =
             layout ? piece->target[k] - layout->stored.lo[k] - source->lo[k] : -source->lo[k];
         out->offset += from * step;
+        out->to_lo[k] = (int)piece->target[k];
+        out->to_hi[k] = (int)(piece->target[k] + piece->target_extent[k]);
         out->points *= source->hi[k] - source->lo[k];
         dense *= source->hi[k] - source->lo[k];
         if (k < 3) {
@@ -224,7 +226,10 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
             return false;
         out->view = (unsigned short)view;
         out->boxes = bits;
-        out->target = cuda_base_address(rank, op, mirror->base, frame) + (uint64_t)mirror->offset;
+        CUdeviceptr base = cuda_base_address(rank, op, mirror->base, frame);
+        group->image[launch->mirror_count + i] = mirror;
+        group->image_storage[launch->mirror_count + i] = cuda_storage_at(rank, base);
+        out->target = base + (uint64_t)mirror->offset;
         all |= bits;
     }
     waits |= cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);

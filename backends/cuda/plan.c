@@ -1,5 +1,6 @@
 /* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
  * is a thread that walks. */
+#include "backends/cuda/fused.h"
 #include "backends/cuda/predicate.h"
 #include "backends/cuda/run.h"
 
@@ -31,6 +32,23 @@ static bool has_long_tasks(const cuda_plan *plan)
             return true;
     }
     return false;
+}
+
+/* Its blocks wait in the kernel for other ranks', so each rank needs a device of its own. */
+static peal_status settle_fused(cuda_plan *plan)
+{
+    const peal_schedule *schedule = plan->desc.rank[0].schedule;
+    bool shares = schedule->machine && schedule->machine->shares_device;
+
+    plan->lowering.lanes = 1;
+    plan->lowering.signal = CUDA_SIGNAL_FUSED;
+    plan->lowering.copy = CUDA_COPY_KERNEL;
+    if (shares || plan->rank_count > 1)
+        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+                           "--mode graph runs it; or give each rank a process and a GPU",
+                           "mode fused cannot run this: %s share a GPU",
+                           shares ? "processes" : "ranks of a process");
+    return PEAL_STATUS_OK;
 }
 
 static peal_status choose_lowering(cuda_plan *plan)
@@ -74,7 +92,9 @@ static peal_status choose_lowering(cuda_plan *plan)
                                ? "processes that share a GPU wait by"
                                : "signal=memop asks for");
     /* What looks at a verdict must be ordered against it. */
-    if (plan->desc.mode == PEAL_MODE_GRAPH &&
+    if (plan->desc.mode == PEAL_MODE_FUSED)
+        return settle_fused(plan);
+    if (cuda_repeats(plan) &&
         (schedule->outer.until || cuda_predicates_are_needed(schedule)))
         plan->lowering.lanes = 1;
     /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
@@ -204,7 +224,7 @@ static peal_status arm(cuda_plan *plan)
         status = warm_up(plan);
     if (!status && plan->desc.embedded)
         status = cuda_embed_create(plan);
-    if (!status && plan->desc.mode == PEAL_MODE_GRAPH)
+    if (!status && cuda_repeats(plan))
         status = cuda_graphs_create(plan);
     return status;
 }
@@ -323,6 +343,7 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
 
 static void destroy_on_device(cuda_plan *plan)
 {
+    cuda_fused_destroy(plan);
     cuda_graphs_destroy(plan);
     cuda_rescue_destroy(plan);
     cuda_follow_destroy(plan);

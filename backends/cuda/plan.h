@@ -57,6 +57,7 @@ typedef struct cuda_lowering {
     int later;            /* 1: what nothing depends on yet may be put off (later.c) */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
     int steps;            /* a graph has at least so many; 0: not forced */
+    int blocks;           /* mode fused: at most so many on an SM; 0: as many as it holds */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
 } cuda_lowering;
@@ -85,6 +86,7 @@ typedef struct cuda_mirror {
     int64_t offset; /* of where the point 0 would lie, from the base */
     int64_t points;
     peal_launch_mirror box; /* without target, boxes and view */
+    int to_lo[PEAL_AXES], to_hi[PEAL_AXES]; /* where it goes */
 } cuda_mirror;
 
 typedef struct cuda_op {
@@ -144,6 +146,9 @@ typedef struct cuda_group {
     int64_t copy_bytes; /* appended to a task */
     uint64_t instance;  /* of the task */
     bool partials, plain;
+    int storage[PEAL_LAUNCH_VIEWS]; /* by view */
+    const cuda_mirror *image[PEAL_LAUNCH_MIRRORS]; /* by mirror: it stays in memory of this rank... */
+    int image_storage[PEAL_LAUNCH_MIRRORS];        /* ... in this storage; else -1 */
     int written[PEAL_LAUNCH_VIEWS]; /* by view: the storage whose points its tiles write; or -1 */
     int written_count;
     int write_event; /* of the last WRITE */
@@ -241,6 +246,8 @@ struct cuda_plan {
     bool capturing;
     uint64_t epoch; /* of events: a graph is one of its own */
     cuda_graphs *graphs;
+    struct cuda_fused *fused; /* by half; mode fused */
+    int fused_half;           /* of which records are noted */
     pthread_t thread;
     bool running;
     CUevent follow_event; /* on the application's stream */
@@ -269,6 +276,12 @@ struct cuda_plan {
     unsigned graph_half; /* of the slots of rows: which graph is captured */
     unsigned graph_rows; /* that it prints */
 };
+
+/* Whether K iterations are recorded once and repeated. */
+static inline bool cuda_repeats(const cuda_plan *plan)
+{
+    return plan->desc.mode == PEAL_MODE_GRAPH || plan->desc.mode == PEAL_MODE_FUSED;
+}
 
 /* lowering.c: words of PEAL_LOWERING_WORDS. False: not understood. */
 bool cuda_lowering_apply(const char *text, cuda_lowering *out);

@@ -1,6 +1,8 @@
 /* What predicate.h says: regions and their words, and what launches get of them. */
 #include "backends/cuda/predicate.h"
 
+#include "backends/cuda/fused.h"
+
 #include "backends/cuda/emit.h"
 
 #include <string.h>
@@ -171,9 +173,11 @@ bool cuda_begin_word(cuda_rank *rank, CUstream stream, CUdeviceptr word, CUdevic
     launch.view[1] = outer;
     launch.view[2] = ring;
     launch.argument[0].integer = places;
-    CUresult result =
-        plan->driver->cuLaunchKernel_(cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_BEGIN), 1, 1,
-                                      1, 32, 1, 1, 0, stream, parameter, NULL);
+    CUfunction begins = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_BEGIN);
+    if (plan->capturing && plan->fused)
+        return cuda_fused_add(rank, begins, 1, &launch, NULL);
+    CUresult result = plan->driver->cuLaunchKernel_(begins, 1, 1, 1, 32, 1, 1, 0, stream, parameter,
+                                                    NULL);
     return !result || cuda_broken(plan, result, NULL, "the begin of a loop");
 }
 

@@ -282,7 +282,7 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
     rank->place = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
     for (int i = 0; i < schedule->op_count; i++)
         prepare_op(rank, i);
-    if (plan->desc.mode == PEAL_MODE_GRAPH)
+    if (cuda_repeats(plan))
         cuda_predicates_prepare(rank);
     for (int l = 0; l < rank->lanes; l++) {
         rank->lane[l].group.op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);

@@ -8,6 +8,7 @@
 #include "backends/cuda/source.h"
 
 #include "backends/cuda/call_source.h"
+#include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/device/launch.h"
 
 #include <stdlib.h>
@@ -149,7 +150,7 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
-    fprintf(out, "(const __grid_constant__ peal_launch peal_launch_)\n{\n"
+    fprintf(out, "(PEAL_LAUNCH_ peal_launch_)\n{\n"
                  "    peal_tile peal_tile_;\n"
                  "    const peal_launch_box *const peal_box_ = peal_enter_tile_(peal_launch_, "
                  "&peal_tile_);\n"
@@ -251,7 +252,7 @@ static peal_status print_evaluator(const task_printer *p, FILE *out)
     /* Once the verdict is there no thread may look at the word by which the kernel is skipped: it
      * may be the same. */
     fprintf(out,
-            "(const __grid_constant__ peal_launch launch)\n{\n    int bad = 0;\n"
+            "(PEAL_LAUNCH_ launch)\n{\n    int bad = 0;\n"
             "    if (!peal_enter_(launch))\n        return;\n%s"
             "    if (peal_thread_() == 0%s) {\n",
             decides ? "    __syncthreads();\n" : "",
@@ -289,7 +290,7 @@ static peal_status describe_builtin(const task_printer *p, cuda_entry *entry)
 
     if (folds)
         fprintf(out,
-                "(const __grid_constant__ peal_launch launch)\n{\n    peal_%s_<%s, %d>(launch);\n}"
+                "(PEAL_LAUNCH_ launch)\n{\n    peal_%s_<%s, %d>(launch);\n}"
                 "\n",
                 task->kind == PEAL_TASK_FOLD ? "fold" : "combine", type_of(p, task->array),
                 (int)task->combine);
@@ -375,14 +376,12 @@ static void print_entry(const cuda_entry *entry, int index, FILE *out)
                               ? "PEAL_THREADS_, PEAL_BLOCKS_"
                               : "32";
     fprintf(out,
-            "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void __launch_bounds__(%s) "
-            "peal_task_%d%s",
-            index, threads, index, entry->text);
+            "\n#line 1 \"<task %d>\"\n%s(%s) peal_task_%d%s", index,
+            entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", threads, index, entry->text);
     if (entry->bare)
         fprintf(out,
-                "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void __launch_bounds__(%s) "
-                "peal_bare_%d%s",
-                index, threads, index, entry->bare);
+                "\n#line 1 \"<task %d>\"\nPEAL_TASK_(%s) peal_bare_%d%s", index, threads, index,
+                entry->bare);
 }
 
 static void print_unit(cuda_source *source)
@@ -448,6 +447,50 @@ static void print_plain_unit(cuda_source *source)
     source->plain = close_text(source->arena, out, &text);
 }
 
+/* ---- the unit of mode fused ---- */
+
+/* Which entries the loop's tasks have: what is in the kernel costs registers, used or not. */
+static bool is_in_loop(const cuda_source *source, int index)
+{
+    for (int r = 0; r < source->desc->rank_count; r++) {
+        const peal_schedule *schedule = source->desc->rank[r].schedule;
+        for (int i = schedule->step.first; i < schedule->step.end; i++)
+            if (schedule->op[i].kind == PEAL_OP_LAUNCH &&
+                source->task[r][schedule->op[i].task].entry == index)
+                return true;
+    }
+    return false;
+}
+
+/* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
+static void print_fused_unit(cuda_source *source)
+{
+    static const char *const builtins[CUDA_BUILTIN_COUNT] = {"copy", "signal", "step", "begin"};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_text(&text, &bytes);
+
+    fprintf(out,
+            "#define PEAL_FUSED 1\n%s\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
+            "static_assert(sizeof(peal_fused) == %zu, \"peal_fused\");\n\n"
+            "static __device__ __forceinline__ void peal_fused_call_(unsigned function, const "
+            "peal_launch &launch)\n{\n    switch (function) {\n",
+            source->text, sizeof(peal_fused));
+    for (int b = 0; b < CUDA_BUILTIN_COUNT; b++)
+        fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
+    for (int i = 0; i < source->entry_count; i++) {
+        if (!is_in_loop(source, i))
+            continue;
+        fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
+                cuda_fused_number(i, false), source->entry[i].task->name, i);
+        if (source->entry[i].bare)
+            fprintf(out, "    case %d:\n        peal_bare_%d(launch);\n        break;\n",
+                    cuda_fused_number(i, true), i);
+    }
+    fprintf(out, "    }\n}\n");
+    source->fused = close_text(source->arena, out, &text);
+}
+
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out)
 {
     cuda_source *source = PEAL_ARENA_NEW(arena, cuda_source);
@@ -475,7 +518,10 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
         status = read_files(source);
     if (!status) {
         print_unit(source);
-        print_plain_unit(source);
+        if (desc->mode == PEAL_MODE_FUSED)
+            print_fused_unit(source);
+        else
+            print_plain_unit(source);
     }
     *out = source;
     return status;

@@ -38,8 +38,15 @@ typedef struct cuda_source {
     cuda_task_entry **task; /* by hosted rank and task */
     const char *text;       /* the translation unit */
     const char *plain;      /* that of the plain kernels; NULL: there are none */
+    const char *fused;      /* that of mode fused; NULL: another mode */
     bool is_wide;           /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
+
+/* What the dispatcher of mode fused calls an entry; built-in kernels have their own numbers. */
+static inline int cuda_fused_number(int entry, bool bare)
+{
+    return CUDA_BUILTIN_COUNT + 2 * entry + (bare ? 1 : 0);
+}
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out);

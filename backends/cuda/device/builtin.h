@@ -6,8 +6,15 @@
 
 enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
 
-extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
-    peal_copy(const __grid_constant__ peal_launch launch)
+/* Loads that a copy has under way; in mode fused its registers are those of all tasks. */
+#ifdef PEAL_FUSED
+enum { PEAL_COPIES_AT_ONCE_ = 2 };
+#else
+enum { PEAL_COPIES_AT_ONCE_ = 4 };
+#endif
+
+PEAL_ENTRY_(PEAL_COPY_THREADS_)
+peal_copy(PEAL_LAUNCH_ launch)
 {
     __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
     const peal_device_piece *table = peal_stage_pieces_(&launch, staged) ? staged : 0;
@@ -19,18 +26,18 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
     /* The kernel before may have given up since: what it left undone is not sent on. */
     const bool gone = launch.adds && peal_has_given_up_();
     if (launch.list_count > 0 && !given_up)
-        peal_copy_share_<4>(&launch, table,
-                            blockIdx.x * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
-                            gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
+        peal_copy_share_<PEAL_COPIES_AT_ONCE_>(&launch, table,
+                            peal_block_() * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
+                            peal_blocks_() * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
     if (launch.adds && !gone)
         peal_add_flags_(launch, 1);
-    else if (!launch.adds && launch.write_count > 0 && peal_is_last_(&launch, gridDim.x, true))
+    else if (!launch.adds && launch.write_count > 0 && peal_is_last_(&launch, peal_blocks_(), true))
         peal_write_flags_(&launch);
 }
 
 /* One warp: all waits, then all writes. */
-extern "C" __global__ void __launch_bounds__(32)
-    peal_signal(const __grid_constant__ peal_launch launch)
+PEAL_ENTRY_(32)
+peal_signal(PEAL_LAUNCH_ launch)
 {
     if (peal_is_stopped_(launch))
         return;
@@ -41,8 +48,8 @@ extern "C" __global__ void __launch_bounds__(32)
 }
 
 /* One thread: another argument[0] iterations are done. */
-extern "C" __global__ void __launch_bounds__(32)
-    peal_step(const __grid_constant__ peal_launch launch)
+PEAL_ENTRY_(32)
+peal_step(PEAL_LAUNCH_ launch)
 {
     if (peal_thread_() != 0 || !peal_enter_(launch))
         return;
@@ -56,8 +63,8 @@ extern "C" __global__ void __launch_bounds__(32)
 /* One thread: what hangs on the word at view[0] begins anew: it is skipped if the word at view[1]
  * (0: none) says so; the argument[0] words at view[2] are the verdicts that are not acted on yet.
  */
-extern "C" __global__ void __launch_bounds__(32)
-    peal_begin(const __grid_constant__ peal_launch launch)
+PEAL_ENTRY_(32)
+peal_begin(PEAL_LAUNCH_ launch)
 {
     if (peal_thread_() != 0 || !peal_enter_(launch))
         return;
@@ -149,16 +156,16 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
         return;
     /* Behind the kernel before, and on its way while the elements are folded. */
     const bool given_up = launch.senders > 0 && peal_has_given_up_();
-    if (gridDim.x > 1) {
-        type *first = element + (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
-        long long left = count - (long long)blockIdx.x * PEAL_FOLD_CHUNK_;
+    if (peal_blocks_() > 1) {
+        type *first = element + (long long)peal_block_() * PEAL_FOLD_CHUNK_;
+        long long left = count - (long long)peal_block_() * PEAL_FOLD_CHUNK_;
         value = peal_fold_chunk_<type, combine>(
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
-        if (!peal_is_last_(&launch, gridDim.x, false))
+        if (!peal_is_last_(&launch, peal_blocks_(), false))
             return;
-        value = peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
+        value = peal_fold_rest_<type, combine>(element, peal_blocks_(), PEAL_FOLD_CHUNK_, result);
     } else
         value = peal_fold_rest_<type, combine>(element, count, 1, result);
     if (launch.senders > 0)
@@ -171,7 +178,7 @@ template <class type, int combine>
 static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
 {
     long long rows = launch.argument[0].integer, width = launch.argument[1].integer;
-    long long column = (long long)blockIdx.x * PEAL_THREADS_ + peal_thread_();
+    long long column = (long long)peal_block_() * PEAL_THREADS_ + peal_thread_();
     __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
     const peal_device_piece *table =
         launch.list_count > 0 && peal_stage_pieces_(&launch, staged) ? staged : 0;
@@ -203,9 +210,9 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
             }
         ((type *)launch.view[0])[column] = value;
     }
-    if (launch.senders > 0 && gridDim.x == 1 && !given_up)
+    if (launch.senders > 0 && peal_blocks_() == 1 && !given_up)
         peal_write_flags_(&launch);
-    else if (launch.senders > 0 && gridDim.x > 1 && peal_is_last_(&launch, launch.senders, false))
+    else if (launch.senders > 0 && peal_blocks_() > 1 && peal_is_last_(&launch, launch.senders, false))
         peal_write_flags_(&launch);
 }
 

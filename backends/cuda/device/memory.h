@@ -40,7 +40,7 @@ static __device__ __forceinline__ void peal_fence_gpu_()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-#ifndef PEAL_PLAIN
+#if !defined(PEAL_PLAIN) && !defined(PEAL_FUSED)
 /* A kernel that was launched while the one before it still ran goes on when that has ended and all
  * that it stored can be seen; then its own successor may be launched. Else nothing. */
 static __device__ __forceinline__ void peal_follow_()
@@ -52,11 +52,48 @@ static __device__ __forceinline__ void peal_follow_()
 }
 #else
 /* Plain kernels begin when the one before has ended: what they load may be kept, and started in any
- * order, as if it was constant. With that instruction in them it could not. */
+ * order, as if it was constant. With that instruction in them it could not. In mode fused there is
+ * one kernel. */
 static __device__ __forceinline__ void peal_follow_()
 {
 }
 #endif
+
+/* Epochs of mode fused (fused.h): between blocks of one device. */
+static __device__ __forceinline__ unsigned peal_acquire_gpu_(const unsigned *word)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ __forceinline__ void peal_release_gpu_(unsigned *word, unsigned value)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
+/* Between two polls. */
+static __device__ __forceinline__ void peal_relax_(unsigned polls)
+{
+    if (polls > 256)
+        __nanosleep(64);
+}
+
+/* 8 bytes on their way to shared memory, there for the thread after peal_fetched_ and for the
+ * others behind a barrier. */
+static __device__ __forceinline__ void peal_fetch_to_(unsigned long long *to,
+                                                      const unsigned long long *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void peal_fetched_()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
 
 static __device__ __forceinline__ unsigned long long peal_clock_()
 {

@@ -10,6 +10,38 @@
 
 #include "peal/memory.h"
 
+/* A launch is a kernel of its own, or, in mode fused, a function (fused.h): then the dispatcher says
+ * which block of which grid it is. */
+#ifdef PEAL_FUSED
+#define PEAL_LAUNCH_ const peal_launch &
+#define PEAL_ENTRY_(...) static __device__ __noinline__ void
+#define PEAL_TASK_(...) static __device__ __forceinline__ void
+/* What is called, since its code would stand behind every task. */
+#define PEAL_PART_ __noinline__
+__shared__ unsigned peal_fused_block_, peal_fused_blocks_;
+static __device__ __forceinline__ unsigned peal_block_()
+{
+    return peal_fused_block_;
+}
+static __device__ __forceinline__ unsigned peal_blocks_()
+{
+    return peal_fused_blocks_;
+}
+#else
+#define PEAL_LAUNCH_ const __grid_constant__ peal_launch
+#define PEAL_ENTRY_(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
+#define PEAL_TASK_ PEAL_ENTRY_
+#define PEAL_PART_ __forceinline__
+static __device__ __forceinline__ unsigned peal_block_()
+{
+    return blockIdx.x;
+}
+static __device__ __forceinline__ unsigned peal_blocks_()
+{
+    return gridDim.x;
+}
+#endif
+
 /* Set once a wait was given up: from then on this module stores no flag. The host may set it. */
 extern "C" __device__ unsigned peal_given_up;
 __device__ unsigned peal_given_up;
@@ -268,7 +300,7 @@ peal_piece_of_(const peal_device_piece *piece, int count, long long from)
 /* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
  */
 template <int at_once>
-static __device__ __forceinline__ void
+static __device__ PEAL_PART_ void
 peal_copy_share_(const peal_launch *launch, const peal_device_piece *staged, unsigned warp,
                  unsigned warps, unsigned lane)
 {
@@ -379,7 +411,7 @@ static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launc
     if (!launch.skip || *(volatile unsigned *)launch.skip == 0)
         return false;
 #ifndef PEAL_PLAIN
-    if (blockIdx.x == 0)
+    if (peal_block_() == 0)
         peal_pass_(&launch);
 #endif
     return true;
@@ -411,7 +443,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     if (peal_is_stopped_(launch))
         return 0;
     while (index + 1 < launch.box_count &&
-           blockIdx.x - launch.box[index].first >= launch.box[index].blocks)
+           peal_block_() - launch.box[index].first >= launch.box[index].blocks)
         index++;
     const peal_launch_box &box = launch.box[index];
 #ifdef PEAL_PLAIN
@@ -420,7 +452,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     if (!peal_await_(launch, box.waits))
         return 0;
 #endif
-    unsigned rest = blockIdx.x - box.first;
+    unsigned rest = peal_block_() - box.first;
     tile->index = box.tile;
     tile->count = launch.tile_count;
     tile->peal_whole_ = tile->peal_odd_ = 0;

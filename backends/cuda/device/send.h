@@ -76,12 +76,12 @@ static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch
         if (write.part == 0)
             peal_store_(write.word, write.value);
         else
-            peal_add_to_(write.word, write.part + (blockIdx.x == write.first ? write.rest : 0));
+            peal_add_to_(write.word, write.part + (peal_block_() == write.first ? write.rest : 0));
     }
 }
 
 /* The last of a launch's senders copies what was left to it, and stores the flags. */
-static __device__ __forceinline__ void peal_send_last_(const peal_launch *launch)
+static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
 {
     __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
 
@@ -96,7 +96,7 @@ static __device__ __forceinline__ void peal_send_last_(const peal_launch *launch
 
 /* The end of a block whose tile has a part in messages. `given_up`: a wait of the module was, when
  * the block began; a block that gives up itself does not come here. */
-static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch,
+static __device__ PEAL_PART_ void peal_send_tile_(const peal_launch &launch,
                                                        const peal_launch_box *box,
                                                        const peal_tile &tile, bool given_up)
 {

@@ -1,0 +1,143 @@
+/* The dispatcher of mode fused: one kernel that stays, whose blocks walk the list of records and do
+ * their shares, each as soon as the blocks that it depends on have come so far. What a share does is
+ * what a block of a grid of its own would do (run.h, send.h), with its launch in shared memory.
+ *
+ * Order of memory. A block's epoch grows by st.release.gpu, behind a barrier, after all that the
+ * block has stored for its share; whoever waits loads it by ld.acquire.gpu, in front of a barrier.
+ * An epoch that is e says that the block is through with all records before number e of the run, so
+ * it covers what older records have stored or read as well. Flags between devices are as in other
+ * modes (run.h): waits of a share come behind its epochs'. */
+#ifndef PEAL_DEVICE_FUSED_H
+#define PEAL_DEVICE_FUSED_H
+
+#include "peal/fused_launch.h"
+
+/* Printed behind the user's kernels: a switch over the functions. */
+static __device__ __forceinline__ void peal_fused_call_(unsigned function,
+                                                        const peal_launch &launch);
+
+/* Thread 0 of the block, or all of them behind a barrier. */
+struct peal_fused_slot_ {
+    peal_fused_head head;
+    peal_fused_share share;
+    unsigned short after[PEAL_FUSED_ALL + 1];
+};
+
+/* All threads: what the block needs for a record, on its way to a slot. */
+static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused, unsigned record,
+                                                         unsigned kind, peal_launch *launch,
+                                                         peal_fused_slot_ *slot)
+{
+    const unsigned long long *from =
+        (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
+    const unsigned long long *head =
+        (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
+    const unsigned long long *share =
+        (const unsigned long long *)((const peal_fused_share *)fused.shares + kind * gridDim.x +
+                                     blockIdx.x);
+    int thread = peal_thread_();
+
+    for (unsigned s = 0; s < fused.section_count; s++)
+        for (unsigned i = thread; i < fused.section[s].words; i += PEAL_FUSED_THREADS)
+            peal_fetch_to_((unsigned long long *)launch + fused.section[s].to + i,
+                           from + fused.section[s].from + i);
+    if (thread < 2)
+        peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
+    else if (thread < 4)
+        peal_fetch_to_((unsigned long long *)&slot->share + thread - 2, share + thread - 2);
+}
+
+/* One thread: until a block has come so far. False: a wait was given up. */
+static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused, unsigned block,
+                                                           unsigned epoch)
+{
+    const unsigned *word = (const unsigned *)fused.epochs + block;
+
+    for (unsigned polls = 1; (int)(peal_acquire_gpu_(word) - epoch) < 0; polls++) {
+        peal_relax_(polls);
+        if (polls % PEAL_POLLS_A_LOOK_ != 0)
+            continue;
+        if (peal_has_given_up_())
+            return false;
+        if (fused.control && peal_load_(fused.control) != 0) {
+            atomicExch(&peal_given_up, 1u);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All threads: until the blocks that the share depends on have come so far; a barrier. */
+static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
+                                                         const peal_fused_share &share,
+                                                         const unsigned short *after,
+                                                         unsigned epoch)
+{
+    const bool all = share.after_count >= PEAL_FUSED_ALL;
+    const unsigned count = all ? gridDim.x : share.after_count;
+    int given_up = 0;
+
+    for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
+        if (!peal_fused_reached_(fused, all ? i : after[i], epoch))
+            given_up = 1;
+    return __syncthreads_or(given_up) == 0;
+}
+
+static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
+{
+    __shared__ peal_launch launch[2];
+    __shared__ peal_fused_slot_ slot[2];
+    __shared__ unsigned short kind[PEAL_FUSED_RECORDS];
+    const peal_fused_head *heads = (const peal_fused_head *)fused.heads;
+    unsigned *epochs = (unsigned *)fused.epochs;
+    const int thread = peal_thread_();
+    unsigned epoch = fused.first, at = 0;
+
+    for (unsigned r = thread; r < fused.record_count; r += PEAL_FUSED_THREADS)
+        kind[r] = (unsigned short)heads[r].kind;
+    __syncthreads();
+    peal_fused_fetch_(fused, 0, kind[0], &launch[0], &slot[0]);
+    for (long long round = 0; round < fused.rounds; round++) {
+        for (unsigned r = 0; r < fused.record_count; r++, at ^= 1) {
+            const peal_fused_share &share = slot[at].share;
+            peal_fetched_();
+            __syncthreads();
+            /* Nobody looks at the other slot any more. */
+            unsigned next = r + 1 < fused.record_count ? r + 1 : 0;
+            peal_fused_fetch_(fused, next, kind[next], &launch[at ^ 1], &slot[at ^ 1]);
+            if (share.count == 0 && r > 0) {
+                epoch++;
+                if (thread == 0)
+                    peal_release_gpu_(epochs + blockIdx.x, epoch);
+                continue;
+            }
+            /* Rounds do not overlap: words that count blocks, or stop the run, are those of one. */
+            peal_fused_share first = share;
+            first.after_count = r == 0 ? PEAL_FUSED_ALL : share.after_count;
+            if (!peal_fused_await_(fused, first, (const unsigned short *)fused.after + share.after,
+                                   epoch))
+                return;
+            if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
+                return;
+            peal_fused_blocks_ = slot[at].head.blocks;
+            for (unsigned b = 0; b < share.count; b++) {
+                if (thread == 0)
+                    peal_fused_block_ = share.first + b;
+                __syncthreads();
+                peal_fused_call_(slot[at].head.function, launch[at]);
+                __syncthreads();
+            }
+            epoch++;
+            if (thread == 0)
+                peal_release_gpu_(epochs + blockIdx.x, epoch);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS)
+    peal_fused_kernel(const __grid_constant__ peal_fused fused)
+{
+    peal_fused_run_(fused);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* What the persistent kernel of mode fused is launched with: shared by the host's C and the device's
+ * C++, so it names no header of either.
+ *
+ * The kernel runs a list of *records*, each a launch as a grid of its own would be (launch.h), round
+ * after round. All of its blocks walk the list; of each record a block has a *share*: a contiguous
+ * part of that grid's blocks, and the blocks of this grid that must have done all records before. A
+ * block's *epoch*, a word in device memory, counts the records that it is through with. */
+#ifndef PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
+#define PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
+
+enum {
+    PEAL_FUSED_THREADS = 256,
+    PEAL_FUSED_SECTIONS = 8,
+    PEAL_FUSED_RECORDS = 2048, /* of a round */
+    PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */
+    PEAL_FUSED_ALL = 255
+};
+
+/* Which function runs a record, of which kind it is, and how many blocks its grid would have. */
+typedef struct peal_fused_head {
+    unsigned function, kind, blocks, early;
+} peal_fused_head;
+
+/* Blocks [first, first + count) of the record; its first block waits for those at `after`. */
+typedef struct peal_fused_share {
+    unsigned first, count, after, after_count;
+} peal_fused_share;
+
+/* A part of a packed record: `words` of 8 bytes at `from`, which go to `to` of the peal_launch. */
+typedef struct peal_fused_section {
+    unsigned from, to, words;
+} peal_fused_section;
+
+typedef struct peal_fused {
+    unsigned long long heads;   /* peal_fused_head, by record */
+    unsigned long long records; /* packed launches, record_words apart */
+    unsigned long long shares;  /* peal_fused_share, by kind, then by block */
+    unsigned long long after;   /* unsigned short: numbers of blocks */
+    unsigned long long epochs;  /* unsigned, by block; the host's too, by its control */
+    unsigned long long control; /* peal_device_control */
+    unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
+    long long rounds;
+    unsigned record_words, section_count;
+    unsigned record_count;
+    unsigned first; /* epoch of all blocks at the begin */
+    peal_fused_section section[PEAL_FUSED_SECTIONS];
+} peal_fused;
+
+#endif

@@ -1,0 +1,232 @@
+/* Records of the kernel that stays, how they lie in device memory, and how it is started. */
+#include "backends/cuda/fused.h"
+
+#include "backends/cuda/graph.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* ---- records ---- */
+
+void cuda_fused_begin(cuda_plan *plan, int half)
+{
+    if (!plan->fused)
+        plan->fused = PEAL_ARENA_ARRAY(plan->arena, cuda_fused, 2);
+    plan->fused_half = half;
+    plan->fused[half].count = 0;
+}
+
+static cuda_record *next_record(cuda_plan *plan)
+{
+    cuda_fused *fused = &plan->fused[plan->fused_half];
+
+    if (fused->count == fused->room)
+        fused->record =
+            peal_arena_grow(plan->arena, fused->record, &fused->room, sizeof(*fused->record));
+    cuda_record *record = &fused->record[fused->count++];
+    memset(record, 0, offsetof(cuda_record, launch));
+    record->touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
+    record->touch_count = 0;
+    record->after_all = record->overflows = false;
+    return record;
+}
+
+bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
+                    const peal_launch *launch, const cuda_group *group)
+{
+    cuda_record *record = next_record(rank->plan);
+
+    record->launch = *launch;
+    record->number = cuda_kernels_fused_number(rank->plan->kernels, function);
+    record->blocks = blocks;
+    if (launch->box_count == 1 && launch->box[0].blocks == 0)
+        record->launch.box[0].blocks = blocks;
+    cuda_fused_touch(rank, record, group);
+    return true;
+}
+
+/* ---- layout ---- */
+
+/* Parts of a peal_launch that records use, all of the same length. */
+typedef struct part {
+    size_t from, bytes; /* of peal_launch; of what is used */
+} part;
+
+static size_t longer(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static int find_parts(const cuda_fused *fused, part *out)
+{
+    part found[] = {{0, offsetof(peal_launch, base)},
+                    {offsetof(peal_launch, base), 0},
+                    {offsetof(peal_launch, list), 0},
+                    {offsetof(peal_launch, box), 0},
+                    {offsetof(peal_launch, wait), 0},
+                    {offsetof(peal_launch, write), 0},
+                    {offsetof(peal_launch, mirror), 0}};
+    int count = 0;
+
+    for (int r = 0; r < fused->count; r++) {
+        const peal_launch *l = &fused->record[r].launch;
+        found[1].bytes = longer(found[1].bytes, l->list_count > 0 ? sizeof(l->base) : 0);
+        found[2].bytes = longer(found[2].bytes, (size_t)l->list_count * sizeof(l->list[0]));
+        found[3].bytes = longer(found[3].bytes, (size_t)l->box_count * sizeof(l->box[0]));
+        found[4].bytes = longer(found[4].bytes, (size_t)l->wait_count * sizeof(l->wait[0]));
+        found[5].bytes = longer(found[5].bytes, (size_t)l->write_count * sizeof(l->write[0]));
+        found[6].bytes = longer(found[6].bytes, (size_t)l->mirror_count * sizeof(l->mirror[0]));
+    }
+    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+        if (found[i].bytes > 0)
+            out[count++] = found[i];
+    return count;
+}
+
+_Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 == 0 &&
+                   sizeof(peal_launch_write) % 8 == 0 && sizeof(peal_launch_mirror) % 8 == 0 &&
+                   sizeof(peal_launch_list) % 8 == 0 && offsetof(peal_launch, base) % 8 == 0,
+               "records are copied by words of 8 bytes");
+
+/* Where things lie in the plan's one piece of device memory. */
+typedef struct places {
+    size_t heads, shares, after, epochs, arrived, records, bytes;
+} places;
+
+static size_t place(size_t *end, size_t bytes)
+{
+    size_t at = (*end + 255) / 256 * 256;
+    *end = at + bytes;
+    return at;
+}
+
+static void pack(const cuda_fused *fused, const part *parts, int count, char *out)
+{
+    for (int r = 0; r < fused->count; r++)
+        for (int p = 0; p < count; p++) {
+            memcpy(out, (const char *)&fused->record[r].launch + parts[p].from, parts[p].bytes);
+            out += parts[p].bytes;
+        }
+}
+
+static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *order)
+{
+    part parts[PEAL_FUSED_SECTIONS];
+    int count = find_parts(fused, parts);
+    peal_fused *f = &fused->fused;
+    size_t words = 0, grid = fused->grid, records = (size_t)fused->count;
+    places at = {.bytes = 0};
+    char text[160];
+
+    for (int p = 0; p < count; p++) {
+        f->section[p] = (peal_fused_section){(unsigned)words, (unsigned)(parts[p].from / 8),
+                                             (unsigned)(parts[p].bytes / 8)};
+        words += parts[p].bytes / 8;
+    }
+    at.heads = place(&at.bytes, records * sizeof(peal_fused_head));
+    at.shares = place(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
+    at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
+    at.epochs = place(&at.bytes, grid * sizeof(unsigned));
+    at.arrived = place(&at.bytes, records * sizeof(unsigned));
+    at.records = place(&at.bytes, records * words * 8);
+    CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+                           "no device memory for the records of mode fused, %zu bytes: %s",
+                           at.bytes, peal_cuda_error(result, text));
+    char *image = PEAL_ARENA_ARRAY(plan->arena, char, at.bytes);
+    for (int r = 0; r < fused->count; r++) {
+        cuda_record *record = &fused->record[r];
+        ((peal_fused_head *)(image + at.heads))[r] = (peal_fused_head){
+            (unsigned)record->number, (unsigned)record->kind, record->blocks, 0};
+        record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
+    }
+    memcpy(image + at.shares, order->share,
+           (size_t)fused->kinds * grid * sizeof(peal_fused_share));
+    memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
+    pack(fused, parts, count, image + at.records);
+    result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+                           "cannot copy the records of mode fused to the device: %s",
+                           peal_cuda_error(result, text));
+    f->heads = fused->memory + at.heads;
+    f->records = fused->memory + at.records;
+    f->shares = fused->memory + at.shares;
+    f->after = fused->memory + at.after;
+    f->epochs = fused->memory + at.epochs;
+    f->control = plan->rank[0].control_device;
+    f->stop = plan->rank[0].stop_word;
+    f->record_words = (unsigned)words;
+    f->section_count = (unsigned)count;
+    f->record_count = (unsigned)fused->count;
+    return PEAL_STATUS_OK;
+}
+
+/* ---- creation ---- */
+
+static peal_status refuse(cuda_plan *plan, const char *reason)
+{
+    return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+                       "--mode graph runs it; --mode auto takes the first mode that can",
+                       "mode fused cannot run this: %s", reason);
+}
+
+/* As many blocks as are resident together, and no more than there is work for beside the one for
+ * what is one block's. */
+static peal_status choose_grid(cuda_plan *plan, cuda_fused *fused)
+{
+    unsigned most = 1;
+    int resident = 0;
+    CUresult result = plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(
+        &resident, cuda_kernels_fused(plan->kernels), PEAL_FUSED_THREADS, 0);
+
+    if (result || resident < 1)
+        return refuse(plan, "its kernel does not fit on the device");
+    if (plan->lowering.blocks > 0 && plan->lowering.blocks < resident)
+        resident = plan->lowering.blocks;
+    for (int r = 0; r < fused->count; r++)
+        most = fused->record[r].blocks > most ? fused->record[r].blocks : most;
+    fused->grid = (unsigned)resident * (unsigned)plan->device->sm_count;
+    fused->grid = most + 1 < fused->grid ? most + 1 : fused->grid;
+    return fused->grid < UINT16_MAX ? PEAL_STATUS_OK : refuse(plan, "the device has too many SMs");
+}
+
+peal_status cuda_fused_build(cuda_plan *plan, int half)
+{
+    cuda_fused *fused = &plan->fused[half];
+    cuda_order order;
+
+    if (fused->count > PEAL_FUSED_RECORDS)
+        return refuse(plan, "a period has more than 2048 launches");
+    for (int r = 0; r < fused->count; r++)
+        if (fused->record[r].overflows)
+            return refuse(plan, "a task or message touches more than 96 boxes of memory");
+    peal_status status = choose_grid(plan, fused);
+    if (status)
+        return status;
+    fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
+    cuda_fused_order(&plan->rank[0], fused, &order);
+    return upload(plan, fused, &order);
+}
+
+CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
+{
+    cuda_fused *fused = &plan->fused[half];
+    void *parameter[] = {&fused->fused};
+
+    fused->fused.rounds = rounds;
+    CUresult result = plan->driver->cuLaunchCooperativeKernel_(
+        cuda_kernels_fused(plan->kernels), fused->grid, 1, 1, PEAL_FUSED_THREADS, 1, 1, 0,
+        cuda_origin(plan), parameter);
+    /* Should `stop` have ended it early, some words are behind: they count as such later, too. */
+    fused->fused.first += (unsigned)rounds * (unsigned)fused->count;
+    return result;
+}
+
+void cuda_fused_destroy(cuda_plan *plan)
+{
+    for (int half = 0; plan->fused && half < 2; half++)
+        if (plan->fused[half].memory)
+            plan->driver->cuMemFree_(plan->fused[half].memory);
+}

@@ -1,0 +1,73 @@
+/* Mode fused on a GPU: what capture.c would put into a graph becomes records of one kernel that
+ * stays (device/fused.h).
+ *
+ * fused.c notes launches as records, lays them out in device memory and starts the kernel;
+ * fused_touch.c says what the blocks of a record read and write; fused_order.c gives each block its
+ * share of a record, and finds the blocks whose earlier records it has to wait for. */
+#ifndef PEAL_CUDA_FUSED_H
+#define PEAL_CUDA_FUSED_H
+
+#include "backends/cuda/device/fused_launch.h"
+#include "backends/cuda/plan.h"
+
+/* What blocks may read or write. Spaces are the rank's storages, then words of the run. */
+typedef struct cuda_touch {
+    int space;
+    bool write;
+    unsigned boxes; /* by which boxes of the launch; all of a copy */
+    enum {
+        CUDA_TOUCH_ALL,   /* the whole space */
+        CUDA_TOUCH_REACH, /* around the tile */
+        CUDA_TOUCH_INDEX, /* the element that has the tile's number */
+        CUDA_TOUCH_BOX
+    } kind;
+    const peal_reach *reach;
+    int lo[PEAL_AXES], hi[PEAL_AXES]; /* BOX */
+    CUdeviceptr word; /* it is a message that blocks of these boxes wait for by this word; or 0 */
+} cuda_touch;
+
+enum { CUDA_RECORD_TOUCHES = 96 };
+
+typedef struct cuda_record {
+    peal_launch launch;
+    int number; /* of its function in the dispatcher */
+    unsigned blocks;
+    bool after_all; /* its blocks wait for all blocks */
+    bool overflows; /* more is touched than can be noted */
+    cuda_touch *touch;
+    int touch_count;
+    int kind; /* records of a kind have the same shares */
+} cuda_record;
+
+typedef struct cuda_fused {
+    cuda_record *record;
+    int count, room;
+    int kinds;
+    int *kind_record; /* by kind: its first record */
+    unsigned grid;    /* blocks of the kernel; the last one runs what is one block's work */
+    peal_fused fused;
+    CUdeviceptr memory;
+} cuda_fused;
+
+/* A launch that the emission makes while it captures. group: NULL for counting and beginning. */
+bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
+                    const peal_launch *launch, const cuda_group *group);
+/* Before the records of a half are noted; after. */
+void cuda_fused_begin(cuda_plan *plan, int half);
+peal_status cuda_fused_build(cuda_plan *plan, int half);
+/* rounds of the half's records, on the origin. */
+CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds);
+void cuda_fused_destroy(cuda_plan *plan);
+
+/* fused_touch.c */
+void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group);
+
+/* fused_order.c: kinds; shares by kind and block, and what they wait for, in the arena. */
+typedef struct cuda_order {
+    peal_fused_share *share;
+    unsigned short *after;
+    size_t after_count;
+} cuda_order;
+void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out);
+
+#endif

@@ -1,0 +1,367 @@
+/* Shares: which blocks of a record's grid each block of the kernel runs, and which other blocks must
+ * have come as far before. Two blocks are ordered where what they touch meets, and one writes;
+ * records repeat themselves every round, so all pairs of kinds are looked at, whichever comes first.
+ */
+#include "backends/cuda/fused.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGIONS = 160, TEAM = 32, MOST_KINDS = 96 };
+
+/* What one block touches. */
+typedef struct region {
+    int space;
+    bool write;
+    int lo[PEAL_AXES], hi[PEAL_AXES];
+    CUdeviceptr word;
+} region;
+
+typedef struct footprint {
+    region *region;
+    int count;
+    const CUdeviceptr *awaited; /* words that its own waits are for */
+    int awaited_count;
+    bool works;
+} footprint;
+
+typedef struct order {
+    const cuda_rank *rank;
+    cuda_fused *fused;
+    peal_fused_share *share;
+    footprint *block; /* by kind, then block */
+    footprint *team;  /* by kind, then TEAM blocks: what they touch together */
+    unsigned teams;
+    unsigned short *after;
+    size_t after_count, after_room;
+    unsigned char *before; /* scratch: by block */
+} order;
+
+/* ---- kinds ---- */
+
+static bool is_alike(const cuda_record *a, const cuda_record *b)
+{
+    return a->number == b->number && a->blocks == b->blocks && a->after_all == b->after_all &&
+           a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
+           !memcmp(a->launch.box, b->launch.box,
+                   (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&
+           !memcmp(a->touch, b->touch, (size_t)a->touch_count * sizeof(a->touch[0]));
+}
+
+static void find_kinds(cuda_fused *fused)
+{
+    fused->kinds = 0;
+    for (int r = 0; r < fused->count; r++) {
+        int k = 0;
+        while (k < fused->kinds &&
+               !is_alike(&fused->record[fused->kind_record[k]], &fused->record[r]))
+            k++;
+        if (k == fused->kinds)
+            fused->kind_record[fused->kinds++] = r;
+        fused->record[r].kind = k;
+    }
+}
+
+/* ---- shares ---- */
+
+/* What is one block's work is the last block's; the others share the rest, each a contiguous part,
+ * in the same way for grids of the same size. */
+static peal_fused_share share_of(const cuda_fused *fused, unsigned blocks, unsigned block)
+{
+    unsigned workers = fused->grid > 1 ? fused->grid - 1 : 1;
+    peal_fused_share share = {0, 0, 0, 0};
+
+    if (blocks == 1 || fused->grid == 1) {
+        share.count = block == fused->grid - 1 ? blocks : 0;
+    } else if (block < workers && blocks <= workers) {
+        share.first = block;
+        share.count = block < blocks;
+    } else if (block < workers) {
+        share.first = (unsigned)((uint64_t)block * blocks / workers);
+        share.count = (unsigned)((uint64_t)(block + 1) * blocks / workers) - share.first;
+    }
+    return share;
+}
+
+/* ---- footprints ---- */
+
+static int64_t floor_of(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static void reach_box(const peal_reach *reach, const int *lo, const int *hi, region *out)
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        const peal_reach_axis *axis = &reach->axis[k];
+        int64_t from = axis->low, to = axis->high;
+        if (!axis->fixed) {
+            from += floor_of((int64_t)lo[k] * axis->num, axis->den);
+            to -= floor_of(-(int64_t)hi[k] * axis->num, axis->den);
+        }
+        out->lo[k] = (int)from;
+        out->hi[k] = (int)to;
+    }
+}
+
+/* Hull of blocks [first, first + count) of a box, and of their tiles' numbers. */
+static void hull_of(const peal_launch_box *box, unsigned first, unsigned count, int *lo, int *hi,
+                    int64_t *low, int64_t *high)
+{
+    unsigned from = first, to = first + count - 1;
+    bool split = false;
+    unsigned at[PEAL_AXES], end[PEAL_AXES];
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        unsigned n = box->count[k] ? box->count[k] : 1;
+        at[k] = k < PEAL_AXES - 1 ? from % n : from;
+        end[k] = k < PEAL_AXES - 1 ? to % n : to;
+        from /= n;
+        to /= n;
+        /* Unless all further places are the same, all of this axis may be there. */
+        split = from != to;
+        if (split && k < PEAL_AXES - 1) {
+            at[k] = 0;
+            end[k] = n - 1;
+        }
+    }
+    *low = *high = box->tile;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        lo[k] = box->lo[k] + (int)at[k] * box->extent[k];
+        hi[k] = box->lo[k] + (int)(end[k] + 1) * box->extent[k];
+        hi[k] = hi[k] < box->hi[k] ? hi[k] : box->hi[k];
+        *low += (int64_t)at[k] * box->tile_step[k];
+        *high += (int64_t)end[k] * box->tile_step[k];
+    }
+    (*high)++;
+}
+
+static void everything(region *out)
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        out->lo[k] = INT32_MIN;
+        out->hi[k] = INT32_MAX;
+    }
+}
+
+/* One touch by the blocks of one box. */
+static void add_region(const cuda_touch *touch, const int *lo, const int *hi, int64_t low,
+                       int64_t high, footprint *out)
+{
+    if (out->count == REGIONS) { /* too many: the last one stands for all */
+        everything(&out->region[REGIONS - 1]);
+        return;
+    }
+    region *r = &out->region[out->count++];
+    *r = (region){.space = touch->space, .write = touch->write, .word = touch->word};
+    switch (touch->kind) {
+    case CUDA_TOUCH_REACH:
+        reach_box(touch->reach, lo, hi, r);
+        break;
+    case CUDA_TOUCH_INDEX:
+        everything(r);
+        r->lo[0] = (int)low;
+        r->hi[0] = (int)high;
+        break;
+    case CUDA_TOUCH_BOX:
+        memcpy(r->lo, touch->lo, sizeof(r->lo));
+        memcpy(r->hi, touch->hi, sizeof(r->hi));
+        break;
+    default:
+        everything(r);
+    }
+}
+
+static void find_footprint(const cuda_record *record, const peal_fused_share *share, region *scratch,
+                           peal_arena *arena, footprint *out)
+{
+    const peal_launch *launch = &record->launch;
+    CUdeviceptr *awaited = PEAL_ARENA_ARRAY(arena, CUdeviceptr, launch->wait_count + 1);
+    unsigned end = share->first + share->count, masks = 0;
+
+    *out = (footprint){.region = scratch, .awaited = awaited, .works = share->count > 0};
+    for (int b = 0; b < launch->box_count && out->works; b++) {
+        const peal_launch_box *box = &launch->box[b];
+        unsigned first = share->first > box->first ? share->first : box->first;
+        unsigned last = end < box->first + box->blocks ? end : box->first + box->blocks;
+        int lo[PEAL_AXES], hi[PEAL_AXES];
+        int64_t low, high;
+        if (first >= last)
+            continue;
+        masks |= box->waits;
+        hull_of(box, first - box->first, last - first, lo, hi, &low, &high);
+        for (int i = 0; i < record->touch_count; i++)
+            if (record->touch[i].boxes >> b & 1)
+                add_region(&record->touch[i], lo, hi, low, high, out);
+    }
+    if (launch->box_count == 0 && out->works) /* counting, or the begin of a loop */
+        for (int i = 0; i < record->touch_count; i++)
+            add_region(&record->touch[i], NULL, NULL, 0, 0, out);
+    for (int i = 0; i < launch->wait_count; i++)
+        if (masks >> i & 1)
+            awaited[out->awaited_count++] = launch->wait[i].word;
+    out->region = PEAL_ARENA_ARRAY(arena, region, out->count + 1);
+    memcpy(out->region, scratch, (size_t)out->count * sizeof(region));
+}
+
+/* What several blocks touch: a hull for each space. */
+static void join_footprints(const footprint *of, unsigned count, region *scratch, peal_arena *arena,
+                            footprint *out)
+{
+    *out = (footprint){.region = scratch};
+    for (unsigned b = 0; b < count; b++)
+        for (int i = 0; i < of[b].count; i++) {
+            const region *r = &of[b].region[i];
+            int at = 0;
+            while (at < out->count && out->region[at].space != r->space)
+                at++;
+            out->works = true;
+            if (at == out->count) {
+                out->region[out->count++] = *r;
+                continue;
+            }
+            out->region[at].write |= r->write;
+            for (int k = 0; k < PEAL_AXES; k++) {
+                out->region[at].lo[k] =
+                    r->lo[k] < out->region[at].lo[k] ? r->lo[k] : out->region[at].lo[k];
+                out->region[at].hi[k] =
+                    r->hi[k] > out->region[at].hi[k] ? r->hi[k] : out->region[at].hi[k];
+            }
+        }
+    for (int i = 0; i < out->count; i++)
+        out->region[i].word = 0;
+    region *kept = PEAL_ARENA_ARRAY(arena, region, out->count + 1);
+    memcpy(kept, scratch, (size_t)out->count * sizeof(region));
+    out->region = kept;
+}
+
+/* ---- order ---- */
+
+static bool awaits(const footprint *who, CUdeviceptr word)
+{
+    for (int i = 0; i < who->awaited_count; i++)
+        if (who->awaited[i] == word)
+            return true;
+    return false;
+}
+
+/* Whether `a` has to wait for `b`. Who waits for a word itself needs nobody who has waited for it,
+ * since messages come in order; two who only wait have nothing to do with each other. */
+static bool meets(const footprint *a, const footprint *b)
+{
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < b->count; j++) {
+            const region *x = &a->region[i], *y = &b->region[j];
+            bool apart = x->space != y->space || (!x->write && !y->write) || (x->word && y->word);
+            for (int k = 0; k < PEAL_AXES && !apart; k++)
+                apart = x->hi[k] <= y->lo[k] || y->hi[k] <= x->lo[k];
+            if (!apart && !(y->word && awaits(a, y->word)) && !(x->word && awaits(b, x->word)))
+                return true;
+        }
+    return false;
+}
+
+static void look_at_kind(order *o, const footprint *a, unsigned me, int kind)
+{
+    const footprint *block = &o->block[(size_t)kind * o->fused->grid];
+
+    for (unsigned t = 0; t < o->teams; t++) {
+        const footprint *team = &o->team[(size_t)kind * o->teams + t];
+        unsigned end = (t + 1) * TEAM < o->fused->grid ? (t + 1) * TEAM : o->fused->grid;
+        if (!team->works || !meets(a, team))
+            continue;
+        for (unsigned b = t * TEAM; b < end; b++)
+            if (b != me && !o->before[b] && block[b].works && meets(a, &block[b]))
+                o->before[b] = 1;
+    }
+}
+
+static void keep_before(order *o, peal_fused_share *share)
+{
+    unsigned count = 0;
+
+    for (unsigned b = 0; b < o->fused->grid; b++)
+        count += o->before[b];
+    if (count > PEAL_FUSED_AFTER) {
+        share->after_count = PEAL_FUSED_ALL;
+        return;
+    }
+    while (o->after_count + count > o->after_room) {
+        o->after_room = 2 * o->after_room + 4096;
+        o->after = realloc(o->after, o->after_room * sizeof(*o->after));
+        if (!o->after)
+            abort();
+    }
+    share->after = (unsigned)o->after_count;
+    share->after_count = count;
+    for (unsigned b = 0; b < o->fused->grid; b++)
+        if (o->before[b])
+            o->after[o->after_count++] = (unsigned short)b;
+}
+
+static void find_before(order *o, int kind)
+{
+    const cuda_record *record = &o->fused->record[o->fused->kind_record[kind]];
+
+    for (unsigned b = 0; b < o->fused->grid; b++) {
+        peal_fused_share *share = &o->share[(size_t)kind * o->fused->grid + b];
+        if (share->count == 0)
+            continue;
+        if (record->after_all) {
+            share->after_count = PEAL_FUSED_ALL;
+            continue;
+        }
+        memset(o->before, 0, o->fused->grid);
+        for (int k = 0; k < o->fused->kinds; k++)
+            look_at_kind(o, &o->block[(size_t)kind * o->fused->grid + b], b, k);
+        keep_before(o, share);
+    }
+}
+
+static void find_footprints(order *o, peal_arena *arena)
+{
+    region *scratch = PEAL_ARENA_ARRAY(arena, region, REGIONS + 1);
+    region *wide = PEAL_ARENA_ARRAY(arena, region, o->rank->schedule->array_count + 8);
+
+    for (int k = 0; k < o->fused->kinds; k++) {
+        const cuda_record *record = &o->fused->record[o->fused->kind_record[k]];
+        footprint *block = &o->block[(size_t)k * o->fused->grid];
+        for (unsigned b = 0; b < o->fused->grid; b++) {
+            peal_fused_share *share = &o->share[(size_t)k * o->fused->grid + b];
+            *share = share_of(o->fused, record->blocks, b);
+            find_footprint(record, share, scratch, arena, &block[b]);
+        }
+        for (unsigned t = 0; t < o->teams; t++) {
+            unsigned left = o->fused->grid - t * TEAM;
+            join_footprints(&block[t * TEAM], left < TEAM ? left : TEAM, wide, arena,
+                            &o->team[(size_t)k * o->teams + t]);
+        }
+    }
+}
+
+void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
+{
+    peal_arena *arena = peal_arena_create(), *kept = rank->plan->arena;
+
+    if (!arena)
+        abort();
+    find_kinds(fused);
+    size_t grid = fused->grid, shares = (size_t)fused->kinds * grid;
+    order o = {.rank = rank,
+               .fused = fused,
+               .teams = (fused->grid + TEAM - 1) / TEAM,
+               .share = PEAL_ARENA_ARRAY(kept, peal_fused_share, shares + 1),
+               .block = PEAL_ARENA_ARRAY(arena, footprint, shares + 1),
+               .before = PEAL_ARENA_ARRAY(arena, unsigned char, grid + 1)};
+    o.team = PEAL_ARENA_ARRAY(arena, footprint, (size_t)fused->kinds * o.teams + 1);
+    find_footprints(&o, arena);
+    for (int k = 0; k < fused->kinds; k++)
+        find_before(&o, k);
+    out->share = o.share;
+    out->after = PEAL_ARENA_ARRAY(kept, unsigned short, o.after_count + 1);
+    out->after_count = o.after_count;
+    if (o.after_count)
+        memcpy(out->after, o.after, o.after_count * sizeof(*o.after));
+    free(o.after);
+    peal_arena_destroy(arena);
+}

@@ -1,0 +1,232 @@
+/* What the blocks of a record read and write: as much as a schedule says, and more where that is
+ * simpler. A block that waits for a message stands for who has written it. */
+#include "backends/cuda/emit.h"
+#include "backends/cuda/fused.h"
+
+#include <string.h>
+
+enum { STOP_SPACE, STEP_SPACE }; /* behind the storages */
+
+static int special(const cuda_rank *rank, int which)
+{
+    return rank->schedule->array_count + which;
+}
+
+static cuda_touch *add(cuda_record *record, int space, bool write, unsigned boxes)
+{
+    if (record->touch_count == CUDA_RECORD_TOUCHES) {
+        record->overflows = true;
+        record->touch_count--;
+    }
+    cuda_touch *touch = &record->touch[record->touch_count++];
+    *touch = (cuda_touch){.space = space, .write = write, .boxes = boxes, .kind = CUDA_TOUCH_ALL};
+    return touch;
+}
+
+static void add_address(const cuda_rank *rank, cuda_record *record, CUdeviceptr address, bool write,
+                        unsigned boxes)
+{
+    int storage = address ? cuda_storage_at(rank, address) : -1;
+    if (storage >= 0)
+        add(record, storage, write, boxes);
+}
+
+/* ---- tasks ---- */
+
+static void touch_kernel(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
+{
+    const peal_schedule_task *task = group->task;
+
+    for (int i = 0; i < task->access_count; i++) {
+        const peal_task_access *access = &task->access[i];
+        bool write = access->mode != PEAL_READ_ACCESS;
+        if (access->per_tile > 0 || access->reach_count == 0) {
+            add(record, group->storage[i], write, ~0u);
+            continue;
+        }
+        for (int k = 0; k < access->reach_count; k++) {
+            cuda_touch *touch = add(record, group->storage[i], write, ~0u);
+            touch->kind = CUDA_TOUCH_REACH;
+            touch->reach = &access->reach[k];
+        }
+    }
+    for (int i = 0; i < task->reduction_count; i++) {
+        int storage = record->launch.partial[i] ? cuda_storage_at(rank, record->launch.partial[i]) : -1;
+        if (storage >= 0)
+            add(record, storage, true, ~0u)->kind = CUDA_TOUCH_INDEX;
+    }
+}
+
+static void touch_builtin(const cuda_rank *rank, cuda_record *record,
+                          const peal_schedule_task *task)
+{
+    const peal_launch *launch = &record->launch;
+
+    switch (task->kind) {
+    case PEAL_TASK_FOLD: /* chunks' results are left among the elements */
+        add_address(rank, record, launch->view[0], true, ~0u);
+        add_address(rank, record, launch->view[1], true, ~0u);
+        break;
+    case PEAL_TASK_COMBINE:
+        add_address(rank, record, launch->view[0], true, ~0u);
+        add_address(rank, record, launch->view[1], false, ~0u);
+        break;
+    case PEAL_TASK_SET:
+        add_address(rank, record, launch->view[0], true, ~0u);
+        break;
+    case PEAL_TASK_DECIDE:
+        add(record, special(rank, STOP_SPACE), true, ~0u);
+        break;
+    default:
+        break;
+    }
+}
+
+static void touch_elements(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
+{
+    const cuda_op *op = &rank->op[record->launch.op];
+
+    for (int i = 0; op->kernel && i < op->kernel->element_count; i++)
+        add_address(rank, record, record->launch.element[i], false, ~0u);
+    if (record->launch.evaluate || group->task->kind != PEAL_TASK_KERNEL)
+        add(record, special(rank, STEP_SPACE), false, ~0u);
+}
+
+/* ---- messages ---- */
+
+static unsigned senders_of(const peal_launch *launch)
+{
+    unsigned boxes = 0;
+
+    for (int b = 0; b < launch->box_count; b++)
+        if (launch->box[b].sends)
+            boxes |= 1u << b;
+    return boxes;
+}
+
+/* Points around the tiles that go with a message: nothing in the launch writes them. And where it
+ * goes, if that is memory of this rank. */
+static void touch_mirrors(cuda_record *record, const cuda_group *group)
+{
+    for (int i = 0; i < record->launch.mirror_count; i++) {
+        const peal_launch_mirror *mirror = &record->launch.mirror[i];
+        if (group->image_storage[i] >= 0) {
+            cuda_touch *touch = add(record, group->image_storage[i], true, mirror->boxes);
+            touch->kind = CUDA_TOUCH_BOX;
+            memcpy(touch->lo, group->image[i]->to_lo, sizeof(touch->lo));
+            memcpy(touch->hi, group->image[i]->to_hi, sizeof(touch->hi));
+        }
+        if (!memcmp(mirror->lo, mirror->inner_lo, sizeof(mirror->lo)) &&
+            !memcmp(mirror->hi, mirror->inner_hi, sizeof(mirror->hi)))
+            continue;
+        if (group->task->kind != PEAL_TASK_KERNEL)
+            continue;
+        cuda_touch *touch = add(record, group->storage[mirror->view], false, mirror->boxes);
+        touch->kind = CUDA_TOUCH_BOX;
+        for (int k = 0; k < PEAL_AXES; k++) {
+            touch->lo[k] = k < 3 ? mirror->lo[k] : 0;
+            touch->hi[k] = k < 3 ? mirror->hi[k] : 1;
+        }
+    }
+}
+
+/* Any of the senders may be the last, which copies; of a copy's blocks, each has a part. */
+static void touch_pieces(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
+{
+    unsigned boxes = group->kind == CUDA_GROUP_COPY ? ~0u : senders_of(&record->launch);
+
+    for (int i = 0; i < group->base_count; i++)
+        add_address(rank, record, record->launch.base[i], true, boxes);
+}
+
+/* The memory that a message has come into, for those who read it later: in place, or staged, which
+ * is unpacked by the same record. */
+static void touch_message(const cuda_rank *rank, cuda_record *record, const cuda_op *op,
+                          CUdeviceptr word, unsigned boxes)
+{
+    const peal_schedule *schedule = rank->schedule;
+
+    for (int p = 0; p < op->channel->piece_count; p++) {
+        const peal_piece *piece = &op->channel->piece[p];
+        int group = schedule->array[piece->target_array].swap_group;
+        for (int s = 0; piece->direct && s < schedule->array_count; s++) {
+            if (s != piece->target_array && (group < 0 || schedule->array[s].swap_group != group))
+                continue;
+            cuda_touch *touch = add(record, s, true, boxes);
+            touch->kind = CUDA_TOUCH_BOX;
+            touch->word = word;
+            for (int k = 0; k < PEAL_AXES; k++) {
+                touch->lo[k] = (int)piece->target[k];
+                touch->hi[k] = (int)(piece->target[k] + piece->target_extent[k]);
+            }
+        }
+    }
+}
+
+static void touch_waits(const cuda_rank *rank, cuda_record *record)
+{
+    const peal_launch *launch = &record->launch;
+
+    for (int i = 0; i < launch->wait_count; i++) {
+        const cuda_op *op = &rank->op[launch->wait[i].op];
+        unsigned boxes = 0;
+        for (int b = 0; b < launch->box_count; b++)
+            if (launch->box[b].waits >> i & 1)
+                boxes |= 1u << b;
+        if (!op->source->credit)
+            touch_message(rank, record, op, launch->wait[i].word, boxes);
+    }
+}
+
+static bool is_in(const cuda_group *group, int op)
+{
+    for (int i = 0; i < group->op_count; i++)
+        if (group->op[i] == op)
+            return true;
+    return false;
+}
+
+/* What a record sends, or unpacks, comes after ops of other records: then its blocks wait for all.
+ * What tiles depend on is known by what they touch. */
+static bool follows_others(const cuda_rank *rank, const cuda_group *group)
+{
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind != PEAL_OP_WRITE && op->kind != PEAL_OP_COPY)
+            continue;
+        for (int k = 0; k < op->dependence_count; k++) {
+            const peal_op *before = &rank->schedule->op[op->dependence[k].op];
+            bool works = before->kind == PEAL_OP_LAUNCH || before->kind == PEAL_OP_COPY ||
+                         before->kind == PEAL_OP_WAIT;
+            if (works && !is_in(group, op->dependence[k].op))
+                return true;
+        }
+    }
+    return false;
+}
+
+void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group)
+{
+    bool looks = record->launch.stop || record->launch.skip;
+
+    if (looks)
+        add(record, special(rank, STOP_SPACE), false, ~0u);
+    if (!group) { /* counts steps, for which all blocks must be there; or begins a loop */
+        record->after_all = true;
+        add(record, special(rank, STEP_SPACE), true, ~0u);
+        add(record, special(rank, STOP_SPACE), true, ~0u);
+        return;
+    }
+    if (group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL)
+        touch_kernel(rank, record, group);
+    else if (group->kind == CUDA_GROUP_TASK)
+        touch_builtin(rank, record, group->task);
+    if (group->kind == CUDA_GROUP_TASK) {
+        touch_elements(rank, record, group);
+        touch_mirrors(record, group);
+    }
+    touch_pieces(rank, record, group);
+    touch_waits(rank, record);
+    if (group->kind != CUDA_GROUP_TASK || follows_others(rank, group))
+        record->after_all = true;
+}
