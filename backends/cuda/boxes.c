@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* Blocks that an SM holds at a time, at least (PEAL_BLOCKS_ in device/kernel.h). */
+enum { WAVE = 3 };
+
 static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
                       peal_launch_box *out)
 {
@@ -82,11 +85,28 @@ static int begin_of(const cuda_rank *rank, const peal_schedule_task *task)
     return 0;
 }
 
+/* Mode fused: a tile for each SM, and then as large ones as can be. */
+static void cut_together(const cuda_rank *rank, const peal_schedule_task *task, cuda_op *out)
+{
+    int begin = begin_of(rank, task);
+
+    for (int rows = CUDA_MOST_ROWS; rows > 0; rows /= 2) {
+        int64_t blocks = 0;
+        for (int i = 0; i < out->free_count; i++) {
+            cuda_box_cut(0, rows, out->kernel->threads, true, begin, &out->plain[i]);
+            blocks += out->plain[i].blocks;
+        }
+        if (blocks >= rank->plan->device->sm_count)
+            return;
+    }
+}
+
 void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
 {
     const cuda_plan *plan = rank->plan;
     const peal_schedule_task *task = out->task;
     int64_t points = 0;
+    int many = WAVE * plan->device->sm_count;
 
     out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
     out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
@@ -103,13 +123,16 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
         return; /* the application's own work: its grid is its own */
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
-        cuda_box_cut(plan->device->sm_count, out->kernel->threads, false, 0, &out->free[i]);
+        cuda_box_cut(many, CUDA_MOST_ROWS, out->kernel->threads, false, 0, &out->free[i]);
     }
-    if (!out->kernel->plain || points < plan->lowering.plain_points)
+    bool fused = plan->desc.mode == PEAL_MODE_FUSED;
+    if (!fused && (!out->kernel->plain || points < plan->lowering.plain_points))
         return;
     out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
     memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
-    for (int i = 0; i < out->free_count; i++)
-        cuda_box_cut(plan->device->sm_count, out->kernel->threads, true, begin_of(rank, task),
+    if (fused)
+        cut_together(rank, task, out);
+    for (int i = 0; i < out->free_count && !fused; i++)
+        cuda_box_cut(many, CUDA_MOST_ROWS, out->kernel->threads, true, begin_of(rank, task),
                      &out->plain[i]);
 }

@@ -127,7 +127,8 @@ static void print_arguments(const peal_schedule_task *task, FILE *out)
 
 static bool has_partials(cuda_trampoline kind)
 {
-    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL;
+    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL ||
+           kind == CUDA_TRAMPOLINE_FUSED_FULL;
 }
 
 static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
@@ -135,7 +136,7 @@ static void print_call(const peal_schedule *schedule, const peal_schedule_task *
 {
     fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
     for (int i = 0; i < task->access_count; i++)
-        print_view(schedule, &task->access[i], i, tile, cuda_trampoline_is_plain(kind), out);
+        print_view(schedule, &task->access[i], i, tile, cuda_trampoline_moves(kind), out);
     print_partials(schedule, task, has_partials(kind), out);
     print_arguments(task, out);
     fprintf(out, ");\n");
@@ -161,10 +162,10 @@ void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *ta
     int axes = cuda_task_axes(task);
     bool partials = has_partials(kind) && task->reduction_count > 0;
 
-    if ((partials || cuda_trampoline_is_plain(kind)) && (axes == 2 || axes == 3))
+    if ((partials || cuda_trampoline_moves(kind)) && (axes == 2 || axes == 3))
         print_whole(schedule, task, kind, 0, out);
     /* Free tiles begin where pairs do. */
-    if (partials && cuda_trampoline_is_plain(kind) && axes == 2)
+    if (partials && cuda_trampoline_moves(kind) && axes == 2)
         print_whole(schedule, task, kind, 1, out);
     fprintf(out, "    ");
     print_call(schedule, task, kind, "peal_tile_", out);

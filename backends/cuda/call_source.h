@@ -7,17 +7,26 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels. */
+/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels; FUSED: for that of
+ * mode fused, where tiles may be whole, wait and send. */
 typedef enum cuda_trampoline {
     CUDA_TRAMPOLINE_FULL,
     CUDA_TRAMPOLINE_BARE,
     CUDA_TRAMPOLINE_PLAIN_FULL,
-    CUDA_TRAMPOLINE_PLAIN_BARE
+    CUDA_TRAMPOLINE_PLAIN_BARE,
+    CUDA_TRAMPOLINE_FUSED_FULL,
+    CUDA_TRAMPOLINE_FUSED_BARE
 } cuda_trampoline;
 
 static inline bool cuda_trampoline_is_plain(cuda_trampoline kind)
 {
     return kind == CUDA_TRAMPOLINE_PLAIN_FULL || kind == CUDA_TRAMPOLINE_PLAIN_BARE;
+}
+
+/* Whether arrays are `restrict`, and views begin at the tile. */
+static inline bool cuda_trampoline_moves(cuda_trampoline kind)
+{
+    return kind >= CUDA_TRAMPOLINE_PLAIN_FULL;
 }
 
 int cuda_task_axes(const peal_schedule_task *task);

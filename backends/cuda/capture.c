@@ -256,6 +256,7 @@ peal_status cuda_graphs_create(cuda_plan *plan)
     CUresult result = CUDA_SUCCESS;
 
     plan->graphs = graphs;
+    graphs->rounds = 1;
     graphs->begin = PEAL_ARENA_ARRAY(plan->arena, peal_walk, plan->rank_count);
     graphs->change = PEAL_ARENA_ARRAY(plan->arena, state_change, plan->rank_count);
     graphs->word = PEAL_ARENA_ARRAY(plan->arena, int64_t, plan->rank_count);

@@ -7,12 +7,6 @@
 /* Points along x. */
 enum { ALIGNMENT = 32 };
 
-/* Blocks that an SM holds at a time, at least (PEAL_BLOCKS_ in device/kernel.h). */
-enum { WAVE = 3 };
-
-/* Rows a thread marches over in the largest tiles; as many as in whole ones. */
-enum { MOST_ROWS = 8 };
-
 static int exponent(int length, int most)
 {
     int bits = 0;
@@ -54,21 +48,21 @@ static void shape_of(const peal_launch_box *box, const int threads[3], bool plai
     if (!plain || flat)
         return;
     shape[0] = deep ? PEAL_WHOLE_3_X : PEAL_WHOLE_2_X;
-    shape[1] = deep ? PEAL_WHOLE_3_Y : PEAL_WHOLE_2_Y / MOST_ROWS;
-    shape[2] = deep ? PEAL_WHOLE_3_Z / MOST_ROWS : 1;
+    shape[1] = deep ? PEAL_WHOLE_3_Y : PEAL_WHOLE_2_Y / CUDA_MOST_ROWS;
+    shape[2] = deep ? PEAL_WHOLE_3_Z / CUDA_MOST_ROWS : 1;
     *marched = deep ? 2 : 1;
 }
 
-void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin, peal_launch_box *box)
+void cuda_box_cut(int many, int most_rows, const int threads[3], bool plain, int begin,
+                  peal_launch_box *box)
 {
-    int64_t many = WAVE * (int64_t)sm_count;
     int shape[4], marched;
 
     shape_of(box, threads, plain, shape, &marched);
     box->lead = 0;
     if (plain && threads[1] > 1)
         box->lead = (int)(((unsigned)box->lo[0] - (unsigned)begin) % ALIGNMENT);
-    for (int rows = MOST_ROWS;; rows /= 2) {
+    for (int rows = most_rows;; rows /= 2) {
         box->blocks = 1;
         for (int k = 0; k < 4; k++) {
             int length = box->hi[k] - box->lo[k] + (k == 0 ? box->lead : 0);
@@ -80,7 +74,7 @@ void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin, pea
             box->tile_step[k] = 0;
         }
         box->tile = 0;
-        if (rows == 1 || box->blocks >= many)
+        if (rows == 1 || (int64_t)box->blocks >= many)
             return;
     }
 }

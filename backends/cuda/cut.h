@@ -7,9 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Rows a thread marches over in the largest tiles; as many as in whole ones. */
+enum { CUDA_MOST_ROWS = 8 };
+
 /* From lo and hi of a box; `threads` is the shape of a task's blocks, whose number of axes beyond
  * 1 says how many the tiles have. plain: for a kernel that waits for nothing (device/kernel.h);
- * memory is as well aligned as can be where x is a multiple of something plus `begin`. */
-void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin, peal_launch_box *box);
+ * memory is as well aligned as can be where x is a multiple of something plus `begin`. A thread
+ * marches over as many of `most_rows` rows, a power of two, as leave `many` blocks. */
+void cuda_box_cut(int many, int most_rows, const int threads[3], bool plain, int begin,
+                  peal_launch_box *box);
 
 #endif

@@ -111,14 +111,15 @@ typedef struct tile_launch {
 static void choose_launch(const cuda_rank *rank, const cuda_op *op, const cuda_group *group,
                           const peal_walk_frame *frame, tile_launch *out)
 {
-    bool plain = op->plain && group->kind != CUDA_GROUP_WAITS;
+    bool fused = rank->plan->desc.mode == PEAL_MODE_FUSED;
+    bool plain = op->plain && (fused || group->kind != CUDA_GROUP_WAITS);
 
     out->box = out->partials ? op->exact : plain ? op->plain : op->free;
     out->count = out->partials ? op->exact_count : op->free_count;
     out->aligned = plain ? alignment_of(rank, op, frame, out->box, out->count) : PEAL_UNALIGNED;
     /* A partial is of the same points in all launches: those of whole tiles, which a plain kernel
      * runs as such only if they are aligned. */
-    out->plain = plain && (!out->partials || (op->kernel->plain_full && out->aligned));
+    out->plain = plain && !fused && (!out->partials || (op->kernel->plain_full && out->aligned));
 }
 
 static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,

@@ -4,6 +4,8 @@
 #include "backends/cuda/graph.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- records ---- */
@@ -26,7 +28,7 @@ static cuda_record *next_record(cuda_plan *plan)
     cuda_record *record = &fused->record[fused->count++];
     memset(record, 0, offsetof(cuda_record, launch));
     record->touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
-    record->touch_count = 0;
+    record->touch_count = record->sent_count = record->early = 0;
     record->after_all = record->overflows = false;
     return record;
 }
@@ -36,8 +38,11 @@ bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
 {
     cuda_record *record = next_record(rank->plan);
 
+    bool unaligned = group && group->partials && group->kind == CUDA_GROUP_TASK &&
+                     group->task->kind == PEAL_TASK_KERNEL && group->task->reduction_count > 0 &&
+                     !launch->aligned;
     record->launch = *launch;
-    record->number = cuda_kernels_fused_number(rank->plan->kernels, function);
+    record->number = cuda_kernels_fused_number(rank->plan->kernels, function, unaligned);
     record->blocks = blocks;
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
@@ -138,7 +143,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     for (int r = 0; r < fused->count; r++) {
         cuda_record *record = &fused->record[r];
         ((peal_fused_head *)(image + at.heads))[r] = (peal_fused_head){
-            (unsigned)record->number, (unsigned)record->kind, record->blocks, 0};
+            (unsigned)record->number, (unsigned)record->kind, record->blocks, record->early};
         record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
     }
     memcpy(image + at.shares, order->share,
@@ -160,6 +165,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     f->record_words = (unsigned)words;
     f->section_count = (unsigned)count;
     f->record_count = (unsigned)fused->count;
+    f->kind_count = (unsigned)fused->kinds;
     return PEAL_STATUS_OK;
 }
 
@@ -207,6 +213,18 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
         return status;
     fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
     cuda_fused_order(&plan->rank[0], fused, &order);
+    if (getenv("PEAL_FUSED_DEBUG")) {
+        fprintf(stderr, "fused: %d records, %d kinds, grid %u\n", fused->count, fused->kinds, fused->grid);
+        for (int k = 0; k < fused->kinds; k++) {
+            const cuda_record *r = &fused->record[fused->kind_record[k]];
+            unsigned names = 0, most = 0, all = 0;
+            for (unsigned b = 0; b < fused->grid; b++) {
+                unsigned c = order.share[(size_t)k * fused->grid + b].after_count;
+                if (c == PEAL_FUSED_ALL) all++; else { names += c; most = c > most ? c : most; }
+            }
+            fprintf(stderr, "  kind %d: first record %d, number %d, op %d, blocks %u, boxes %d, waits %d, writes %d adds %d, mirrors %d, lists %d, touches %d, after_all %d, early %d, aligned %d: names %u most %u all %u\n", k, fused->kind_record[k], r->number, r->launch.op, r->blocks, r->launch.box_count, r->launch.wait_count, r->launch.write_count, r->launch.adds, r->launch.mirror_count, r->launch.list_count, r->touch_count, r->after_all, r->early, r->launch.aligned, names, most, all);
+        }
+    }
     return upload(plan, fused, &order);
 }
 

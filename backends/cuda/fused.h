@@ -33,6 +33,9 @@ typedef struct cuda_record {
     int number; /* of its function in the dispatcher */
     unsigned blocks;
     bool after_all; /* its blocks wait for all blocks */
+    bool early;     /* see peal_fused_head */
+    int sent[PEAL_LAUNCH_MIRRORS]; /* spaces that its blocks send from */
+    int sent_count;
     bool overflows; /* more is touched than can be noted */
     cuda_touch *touch;
     int touch_count;

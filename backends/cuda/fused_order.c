@@ -69,7 +69,7 @@ static void find_kinds(cuda_fused *fused)
 static peal_fused_share share_of(const cuda_fused *fused, unsigned blocks, unsigned block)
 {
     unsigned workers = fused->grid > 1 ? fused->grid - 1 : 1;
-    peal_fused_share share = {0, 0, 0, 0};
+    peal_fused_share share = {0, 0, 0, 0, 0};
 
     if (blocks == 1 || fused->grid == 1) {
         share.count = block == fused->grid - 1 ? blocks : 0;
@@ -127,8 +127,10 @@ static void hull_of(const peal_launch_box *box, unsigned first, unsigned count, 
     }
     *low = *high = box->tile;
     for (int k = 0; k < PEAL_AXES; k++) {
-        lo[k] = box->lo[k] + (int)at[k] * box->extent[k];
-        hi[k] = box->lo[k] + (int)(end[k] + 1) * box->extent[k];
+        int begin = box->lo[k] - (k == 0 ? box->lead : 0);
+        lo[k] = begin + (int)at[k] * box->extent[k];
+        lo[k] = lo[k] > box->lo[k] ? lo[k] : box->lo[k];
+        hi[k] = begin + (int)(end[k] + 1) * box->extent[k];
         hi[k] = hi[k] < box->hi[k] ? hi[k] : box->hi[k];
         *low += (int64_t)at[k] * box->tile_step[k];
         *high += (int64_t)end[k] * box->tile_step[k];
@@ -293,7 +295,7 @@ static void keep_before(order *o, peal_fused_share *share)
             abort();
     }
     share->after = (unsigned)o->after_count;
-    share->after_count = count;
+    share->after_count = (unsigned short)count;
     for (unsigned b = 0; b < o->fused->grid; b++)
         if (o->before[b])
             o->after[o->after_count++] = (unsigned short)b;
@@ -316,6 +318,57 @@ static void find_before(order *o, int kind)
             look_at_kind(o, &o->block[(size_t)kind * o->fused->grid + b], b, k);
         keep_before(o, share);
     }
+}
+
+/* ---- early ends ---- */
+
+static bool writes_sent(const cuda_record *record, const region *r)
+{
+    for (int i = 0; i < record->sent_count && r->write && !r->word; i++)
+        if (record->sent[i] == r->space)
+            return true;
+    return false;
+}
+
+/* Whether another block ever writes what this one does, in what the record sends. */
+static bool is_written_by(const cuda_record *record, const footprint *mine, const footprint *other)
+{
+    for (int i = 0; i < mine->count; i++)
+        for (int j = 0; j < other->count && writes_sent(record, &mine->region[i]); j++) {
+            const region *x = &mine->region[i], *y = &other->region[j];
+            bool apart = x->space != y->space || !y->write || y->word;
+            for (int k = 0; k < PEAL_AXES && !apart; k++)
+                apart = x->hi[k] <= y->lo[k] || y->hi[k] <= x->lo[k];
+            if (!apart)
+                return true;
+        }
+    return false;
+}
+
+static bool is_written_elsewhere(const order *o, const cuda_record *record, int kind, unsigned me)
+{
+    const footprint *mine = &o->block[(size_t)kind * o->fused->grid + me];
+
+    for (int k = 0; k < o->fused->kinds; k++)
+        for (unsigned t = 0; t < o->teams; t++) {
+            if (!is_written_by(record, mine, &o->team[(size_t)k * o->teams + t]))
+                continue;
+            for (unsigned b = t * TEAM; b < (t + 1) * TEAM && b < o->fused->grid; b++)
+                if (b != me &&
+                    is_written_by(record, mine, &o->block[(size_t)k * o->fused->grid + b]))
+                    return true;
+        }
+    return false;
+}
+
+static bool ends_early(const order *o, int kind)
+{
+    const cuda_record *record = &o->fused->record[o->fused->kind_record[kind]];
+    bool early = record->sent_count > 0 && record->launch.list_count == 0 && record->launch.adds;
+
+    for (unsigned b = 0; b < o->fused->grid && early; b++)
+        early = !is_written_elsewhere(o, record, kind, b);
+    return early;
 }
 
 static void find_footprints(order *o, peal_arena *arena)
@@ -357,6 +410,11 @@ void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
     find_footprints(&o, arena);
     for (int k = 0; k < fused->kinds; k++)
         find_before(&o, k);
+    bool *early = PEAL_ARENA_ARRAY(arena, bool, fused->kinds + 1);
+    for (int k = 0; k < fused->kinds; k++)
+        early[k] = ends_early(&o, k);
+    for (int r = 0; r < fused->count; r++)
+        fused->record[r].early = early[fused->record[r].kind];
     out->share = o.share;
     out->after = PEAL_ARENA_ARRAY(kept, unsigned short, o.after_count + 1);
     out->after_count = o.after_count;

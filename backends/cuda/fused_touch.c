@@ -116,6 +116,8 @@ static void touch_mirrors(cuda_record *record, const cuda_group *group)
             memcpy(touch->lo, group->image[i]->to_lo, sizeof(touch->lo));
             memcpy(touch->hi, group->image[i]->to_hi, sizeof(touch->hi));
         }
+        if (group->task->kind == PEAL_TASK_KERNEL)
+            record->sent[record->sent_count++] = group->storage[mirror->view];
         if (!memcmp(mirror->lo, mirror->inner_lo, sizeof(mirror->lo)) &&
             !memcmp(mirror->hi, mirror->inner_hi, sizeof(mirror->hi)))
             continue;

@@ -193,8 +193,8 @@ static peal_status bind_task(cuda_kernels *kernels, const cuda_task_entry *entry
     if (!status && kernels->plain && kernels->source->entry[entry->entry].plain)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
-    kernels->numbered[cuda_fused_number(entry->entry, false)] = out->full;
-    kernels->numbered[cuda_fused_number(entry->entry, true)] = out->bare;
+    kernels->numbered[cuda_fused_number(entry->entry, CUDA_FUSED_FULL)] = out->full;
+    kernels->numbered[cuda_fused_number(entry->entry, CUDA_FUSED_BARE)] = out->bare;
     return status;
 }
 
@@ -206,7 +206,7 @@ static peal_status bind_all(cuda_kernels *kernels)
     peal_status status = PEAL_STATUS_OK;
     size_t bytes = 0;
 
-    kernels->number_count = cuda_fused_number(kernels->source->entry_count, false);
+    kernels->number_count = cuda_fused_number(kernels->source->entry_count, CUDA_FUSED_FULL);
     kernels->numbered = PEAL_ARENA_ARRAY(kernels->arena, CUfunction, kernels->number_count);
     for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++) {
         status = find_function(kernels, kernels->module, builtins[i], &kernels->builtin[i]);
@@ -336,13 +336,13 @@ CUfunction cuda_kernels_fused(const cuda_kernels *kernels)
     return kernels->fused_kernel;
 }
 
-int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function)
+int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function, bool unaligned)
 {
     int number = 0;
 
     while (number < kernels->number_count && kernels->numbered[number] != function)
         number++;
-    return number;
+    return number + (unaligned ? (int)CUDA_FUSED_UNALIGNED : 0);
 }
 
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)

@@ -75,7 +75,7 @@ peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult 
 
 /* Mode fused: the kernel that stays, and the number by which it calls what `function` is. */
 CUfunction cuda_kernels_fused(const cuda_kernels *kernels);
-int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function);
+int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function, bool unaligned);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

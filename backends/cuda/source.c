@@ -206,6 +206,15 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     if (!status && p->task->mergeable && p->task->reduction_count > 0)
         status =
             print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
+    bool moves = p->task->mergeable;
+    if (!status && p->source->desc->mode == PEAL_MODE_FUSED)
+        status = print_user_kernel(p, entry->signature,
+                                   moves ? CUDA_TRAMPOLINE_FUSED_FULL : CUDA_TRAMPOLINE_FULL,
+                                   &entry->fused);
+    if (!status && entry->fused && entry->bare)
+        status = print_user_kernel(p, entry->signature,
+                                   moves ? CUDA_TRAMPOLINE_FUSED_BARE : CUDA_TRAMPOLINE_BARE,
+                                   &entry->fused_bare);
     set_shape(p->task, p->entry->threads);
     return status;
 }
@@ -369,7 +378,21 @@ static peal_status read_files(cuda_source *source)
     return PEAL_STATUS_OK;
 }
 
-static void print_entry(const cuda_entry *entry, int index, FILE *out)
+/* Which entries the loop's tasks have: what is in the kernel costs registers, used or not. */
+static bool is_in_loop(const cuda_source *source, int index)
+{
+    for (int r = 0; r < source->desc->rank_count; r++) {
+        const peal_schedule *schedule = source->desc->rank[r].schedule;
+        for (int i = schedule->step.first; i < schedule->step.end; i++)
+            if (schedule->op[i].kind == PEAL_OP_LAUNCH &&
+                source->task[r][schedule->op[i].task].entry == index)
+                return true;
+    }
+    return false;
+}
+
+static void print_entry(const cuda_entry *entry, const char *text, const char *bare, int index,
+                        FILE *out)
 {
     const char *threads = entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
                                   entry->task->kind == PEAL_TASK_COMBINE
@@ -377,19 +400,15 @@ static void print_entry(const cuda_entry *entry, int index, FILE *out)
                               : "32";
     fprintf(out,
             "\n#line 1 \"<task %d>\"\n%s(%s) peal_task_%d%s", index,
-            entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", threads, index, entry->text);
-    if (entry->bare)
+            entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", threads, index, text);
+    if (bare)
         fprintf(out,
                 "\n#line 1 \"<task %d>\"\nPEAL_TASK_(%s) peal_bare_%d%s", index, threads, index,
-                entry->bare);
+                bare);
 }
 
-static void print_unit(cuda_source *source)
+static void print_unit(const cuda_source *source, bool fused, FILE *out)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_text(&text, &bytes);
-
     fprintf(out,
             "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
             "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
@@ -398,13 +417,20 @@ static void print_unit(cuda_source *source)
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
         if (!source->entry[i].is_users)
-            print_entry(&source->entry[i], i, out);
+            print_entry(&source->entry[i], source->entry[i].text, NULL, i, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
-    for (int i = 0; i < source->entry_count; i++)
-        if (source->entry[i].is_users)
-            print_entry(&source->entry[i], i, out);
-    source->text = close_text(source->arena, out, &text);
+    for (int i = 0; i < source->entry_count; i++) {
+        const cuda_entry *entry = &source->entry[i];
+        if (entry->is_users && fused && is_in_loop(source, i)) {
+            print_entry(entry, entry->fused, entry->fused_bare, i, out);
+            if (entry->bare)
+                fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_() peal_unaligned_%d%s", i, i,
+                        entry->text);
+        }
+        else if (entry->is_users && !fused)
+            print_entry(entry, entry->text, entry->bare, i, out);
+    }
 }
 
 static void print_plain_entry(const char *name, int index, const char *blocks, const char *text,
@@ -449,19 +475,6 @@ static void print_plain_unit(cuda_source *source)
 
 /* ---- the unit of mode fused ---- */
 
-/* Which entries the loop's tasks have: what is in the kernel costs registers, used or not. */
-static bool is_in_loop(const cuda_source *source, int index)
-{
-    for (int r = 0; r < source->desc->rank_count; r++) {
-        const peal_schedule *schedule = source->desc->rank[r].schedule;
-        for (int i = schedule->step.first; i < schedule->step.end; i++)
-            if (schedule->op[i].kind == PEAL_OP_LAUNCH &&
-                source->task[r][schedule->op[i].task].entry == index)
-                return true;
-    }
-    return false;
-}
-
 /* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
 static void print_fused_unit(cuda_source *source)
 {
@@ -470,22 +483,28 @@ static void print_fused_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
+    fprintf(out, "#define PEAL_FUSED 1\n%s",
+            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    print_unit(source, true, out);
     fprintf(out,
-            "#define PEAL_FUSED 1\n%s\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
+            "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
             "static_assert(sizeof(peal_fused) == %zu, \"peal_fused\");\n\n"
             "static __device__ __forceinline__ void peal_fused_call_(unsigned function, const "
             "peal_launch &launch)\n{\n    switch (function) {\n",
-            source->text, sizeof(peal_fused));
+            sizeof(peal_fused));
     for (int b = 0; b < CUDA_BUILTIN_COUNT; b++)
         fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
     for (int i = 0; i < source->entry_count; i++) {
         if (!is_in_loop(source, i))
             continue;
         fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
-                cuda_fused_number(i, false), source->entry[i].task->name, i);
+                cuda_fused_number(i, CUDA_FUSED_FULL), source->entry[i].task->name, i);
         if (source->entry[i].bare)
-            fprintf(out, "    case %d:\n        peal_bare_%d(launch);\n        break;\n",
-                    cuda_fused_number(i, true), i);
+            fprintf(out,
+                    "    case %d:\n        peal_bare_%d(launch);\n        break;\n"
+                    "    case %d:\n        peal_unaligned_%d(launch);\n        break;\n",
+                    cuda_fused_number(i, CUDA_FUSED_BARE), i,
+                    cuda_fused_number(i, CUDA_FUSED_UNALIGNED), i);
     }
     fprintf(out, "    }\n}\n");
     source->fused = close_text(source->arena, out, &text);
@@ -517,7 +536,11 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
     if (!status)
         status = read_files(source);
     if (!status) {
-        print_unit(source);
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *unit = open_text(&text, &bytes);
+        print_unit(source, false, unit);
+        source->text = close_text(arena, unit, &text);
         if (desc->mode == PEAL_MODE_FUSED)
             print_fused_unit(source);
         else

@@ -12,6 +12,7 @@ typedef struct cuda_entry {
     const char *bare;  /* NULL: none */
     const char *plain; /* peal_plain_N: tiles of any shape, no waits, nothing sent; NULL: none */
     const char *plain_full; /* peal_plain_full_N: the same with partials; NULL: none */
+    const char *fused, *fused_bare; /* of mode fused; text is unaligned then */
     const char *signature;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users, is_light;
@@ -42,10 +43,17 @@ typedef struct cuda_source {
     bool is_wide;           /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
 
-/* What the dispatcher of mode fused calls an entry; built-in kernels have their own numbers. */
-static inline int cuda_fused_number(int entry, bool bare)
+/* What the dispatcher of mode fused calls an entry: with partials or without; or, where whole tiles
+ * are not aligned, as any other mode does. Built-in kernels have their own numbers. */
+typedef enum cuda_fused_variant {
+    CUDA_FUSED_FULL,
+    CUDA_FUSED_BARE,
+    CUDA_FUSED_UNALIGNED,
+    CUDA_FUSED_VARIANTS
+} cuda_fused_variant;
+static inline int cuda_fused_number(int entry, cuda_fused_variant variant)
 {
-    return CUDA_BUILTIN_COUNT + 2 * entry + (bare ? 1 : 0);
+    return CUDA_BUILTIN_COUNT + CUDA_FUSED_VARIANTS * entry + (int)variant;
 }
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */

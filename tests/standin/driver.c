@@ -143,7 +143,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
         *value = 0;
         break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        *value = 132;
+        *value = getenv("STANDIN_SMS") ? atoi(getenv("STANDIN_SMS")) : 132;
         break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
         *value = 2048;

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "tests/standin/emulate.h"
 
+#include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/device/launch.h"
 
 #include <dlfcn.h>
@@ -18,7 +19,10 @@ enum { MOST_ROUNDS = 1000000, WORDS = 5 };
 
 typedef void start_function(void *kernel, unsigned blocks, unsigned threads, const peal_launch *);
 
+typedef void start_fused_function(unsigned blocks, unsigned threads, const peal_fused *);
+
 typedef struct function {
+    start_fused_function *start_fused;
     void *kernel; /* NULL: the kernel that goes on with a WHILE node (device/round.h) */
     start_function *start;
 } function;
@@ -33,6 +37,7 @@ struct emulate_call {
     const function *function;
     unsigned blocks, threads;
     peal_launch launch;
+    peal_fused fused;
     uint64_t words[WORDS]; /* parameters of the kernel that goes on */
     graph *replay;
     emulate_box box;
@@ -71,6 +76,8 @@ void *emulate_function(void *module, const char *name)
     if (strcmp(name, "peal_round") != 0) {
         f->kernel = dlsym(module, name);
         f->start = (start_function *)dlsym(module, "emulate_start");
+        if (!strcmp(name, "peal_fused_kernel"))
+            f->start_fused = (start_fused_function *)dlsym(module, "emulate_start_fused");
     }
     return f;
 }
@@ -89,7 +96,9 @@ emulate_call *emulate_kernel(void *of, unsigned blocks, unsigned threads, void *
     call->function = of;
     call->blocks = blocks;
     call->threads = threads;
-    if (call->function->kernel)
+    if (call->function->start_fused)
+        memcpy(&call->fused, parameter[0], sizeof(call->fused));
+    else if (call->function->kernel)
         memcpy(&call->launch, parameter[0], sizeof(call->launch));
     for (int i = 0; !call->function->kernel && i < WORDS; i++)
         memcpy(&call->words[i], parameter[i], sizeof(call->words[i]));
@@ -166,6 +175,8 @@ void emulate_run(const emulate_call *call)
         __atomic_store_n(call->word, call->value, __ATOMIC_RELEASE);
     } else if (call->box.to) {
         copy_box(&call->box);
+    } else if (call->function->start_fused) {
+        call->function->start_fused(call->blocks, call->threads, &call->fused);
     } else if (call->function->kernel) {
         call->function->start(call->function->kernel, call->blocks, call->threads, &call->launch);
     } else {

@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 MODES = [("sync", ""), ("stream", ""), ("graph", ""), ("graph", "send=last,later=0"), ("graph", "plain=64"),
-         ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while")]
+         ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
+         ("fused", "blocks=2,steps=6")]
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
@@ -40,7 +41,7 @@ def run(options, folder, processes, lines):
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     env = {**os.environ, "LD_LIBRARY_PATH": options.standin, "STANDIN_DEVICES": str(processes), "STANDIN_RECORD": os.devnull,
-           "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+           "STANDIN_SMS": "3", "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
     if not lines:
         return {}
     job = subprocess.run([options.trials, str(processes), folder, path], env=env, capture_output=True, text=True, check=False,
@@ -86,7 +87,9 @@ def main():
         parser.add_argument(word, type=os.path.abspath)
     parser.add_argument("--seeds", default="1:3")
     parser.add_argument("--only", default="")
+    parser.add_argument("--mode", default="", help="this one alone, and serial")
     options = parser.parse_args()
+    MODES[:] = [mode for mode in MODES if options.mode in mode[0]]
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={options.samples}/{name}/{name}.yaml", *(f"set={word}" for word in words)], counts)
              for name, (words, counts) in SAMPLES.items()]

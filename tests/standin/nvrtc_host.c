@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <nvrtc.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,13 @@ static const char start[] =
     "s->kernel(*s->launch); }\n"
     "extern \"C\" void emulate_start(void *f, unsigned g, unsigned t, const peal_launch *l) "
     "{ started_ s = {(kernel_function *)f, l}; run_grid(g, t, start_one_, &s); }\n";
+
+/* And the one that stays by these. */
+static const char start_fused[] =
+    "\n#line 1 \"start\"\n"
+    "static void start_fused_(const void *a) { peal_fused_kernel(*(const peal_fused *)a); }\n"
+    "extern \"C\" void emulate_start_fused(unsigned g, unsigned t, const peal_fused *f) "
+    "{ run_together(g, t, start_fused_, f); }\n";
 
 static const char *folder(void)
 {
@@ -123,10 +131,14 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
     for (int i = 0; i < u->count; i++)
         if (!strncmp(u->name[i], "peal/", 5))
             put(in, u->name[i], "", u->text[i], "");
-    put(in, "unit.cc", "#include \"device.h\"\n", u->source, start);
+    char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
+    bool stays = strstr(u->source, "<peal/fused.h>") != NULL;
+    sprintf(text, "%s%s%s", u->source, start, stays ? start_fused : "");
+    put(in, "unit.cc", "#include \"device.h\"\n", text, "");
+    free(text);
     snprintf(command, sizeof(command),
              "cd '%s' && env -u LD_LIBRARY_PATH c++ -std=c++17 -O1 -w -ffp-contract=off -fPIC "
-             "-shared -I . -I '%s' unit.cc -o unit.so 2>log",
+             "-shared -pthread -I . -I '%s' unit.cc -o unit.so 2>log",
              in, include ? include : ".");
     snprintf(u->image, sizeof(u->image), "%s/unit.so", in);
     if (system(command) == 0)

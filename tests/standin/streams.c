@@ -307,6 +307,17 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+                                   unsigned bx, unsigned by, unsigned bz, unsigned bytes,
+                                   CUstream handle, void **parameter)
+{
+    (void)gy, (void)gz, (void)by, (void)bz, (void)bytes;
+    standin_on(handle, "cuLaunchCooperativeKernel");
+    NOTE(cuLaunchCooperativeKernel);
+    LOCKED(launch(handle, kernel_call(function, gx, bx, parameter)));
+    return CUDA_SUCCESS;
+}
+
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream handle)
 {
     NOTE(cuGraphLaunch);

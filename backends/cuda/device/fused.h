@@ -16,25 +16,26 @@
 static __device__ __forceinline__ void peal_fused_call_(unsigned function,
                                                         const peal_launch &launch);
 
-/* Thread 0 of the block, or all of them behind a barrier. */
+/* What a block has at hand for a record. */
 struct peal_fused_slot_ {
     peal_fused_head head;
-    peal_fused_share share;
-    unsigned short after[PEAL_FUSED_ALL + 1];
+};
+
+/* Its shares of all kinds, and the names of the blocks that they come after. */
+struct peal_fused_shares_ {
+    peal_fused_share share[PEAL_FUSED_KINDS];
+    unsigned short after[PEAL_FUSED_NAMES];
 };
 
 /* All threads: what the block needs for a record, on its way to a slot. */
 static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused, unsigned record,
-                                                         unsigned kind, peal_launch *launch,
+                                                         peal_launch *launch,
                                                          peal_fused_slot_ *slot)
 {
     const unsigned long long *from =
         (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
     const unsigned long long *head =
         (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
-    const unsigned long long *share =
-        (const unsigned long long *)((const peal_fused_share *)fused.shares + kind * gridDim.x +
-                                     blockIdx.x);
     int thread = peal_thread_();
 
     for (unsigned s = 0; s < fused.section_count; s++)
@@ -43,8 +44,35 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
                            from + fused.section[s].from + i);
     if (thread < 2)
         peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
-    else if (thread < 4)
-        peal_fetch_to_((unsigned long long *)&slot->share + thread - 2, share + thread - 2);
+}
+
+static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
+                                                                     unsigned kind)
+{
+    return ((const peal_fused_share *)fused.shares)[kind * gridDim.x + blockIdx.x];
+}
+
+/* All threads, at the begin: shares of the first kinds, whose names, as far as there is room, are
+ * then counted from the begin of `after`. */
+static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
+                                                        peal_fused_shares_ *kept)
+{
+    unsigned used = 0;
+
+    for (unsigned k = 0; k < fused.kind_count && k < PEAL_FUSED_KINDS; k++) {
+        peal_fused_share share = peal_fused_share_(fused, k);
+        const unsigned short *after = (const unsigned short *)fused.after + share.after;
+        unsigned count = share.after_count == PEAL_FUSED_ALL ? 0 : share.after_count;
+        share.kept = used + count <= PEAL_FUSED_NAMES;
+        if (share.kept) {
+            for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
+                kept->after[used + i] = after[i];
+            share.after = used;
+            used += count;
+        }
+        if (peal_thread_() == 0)
+            kept->share[k] = share;
+    }
 }
 
 /* One thread: until a block has come so far. False: a wait was given up. */
@@ -68,15 +96,14 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
 }
 
 /* All threads: until the blocks that the share depends on have come so far; a barrier. */
-static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
-                                                         const peal_fused_share &share,
+static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused, bool all,
+                                                         unsigned count,
                                                          const unsigned short *after,
                                                          unsigned epoch)
 {
-    const bool all = share.after_count >= PEAL_FUSED_ALL;
-    const unsigned count = all ? gridDim.x : share.after_count;
     int given_up = 0;
 
+    count = all ? gridDim.x : count;
     for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
         if (!peal_fused_reached_(fused, all ? i : after[i], epoch))
             given_up = 1;
@@ -87,49 +114,57 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
 {
     __shared__ peal_launch launch[2];
     __shared__ peal_fused_slot_ slot[2];
+    __shared__ peal_fused_shares_ kept;
     __shared__ unsigned short kind[PEAL_FUSED_RECORDS];
     const peal_fused_head *heads = (const peal_fused_head *)fused.heads;
-    unsigned *epochs = (unsigned *)fused.epochs;
     const int thread = peal_thread_();
+    unsigned *word = (unsigned *)fused.epochs + blockIdx.x;
     unsigned epoch = fused.first, at = 0;
 
     for (unsigned r = thread; r < fused.record_count; r += PEAL_FUSED_THREADS)
         kind[r] = (unsigned short)heads[r].kind;
+    peal_fused_keep_(fused, &kept);
     __syncthreads();
-    peal_fused_fetch_(fused, 0, kind[0], &launch[0], &slot[0]);
+    peal_fused_fetch_(fused, 0, &launch[0], &slot[0]);
     for (long long round = 0; round < fused.rounds; round++) {
         for (unsigned r = 0; r < fused.record_count; r++, at ^= 1) {
-            const peal_fused_share &share = slot[at].share;
+            const unsigned k = kind[r];
+            const peal_fused_share share =
+                k < PEAL_FUSED_KINDS ? kept.share[k] : peal_fused_share_(fused, k);
+            const unsigned short *after =
+                share.kept ? kept.after + share.after
+                           : (const unsigned short *)fused.after + share.after;
             peal_fetched_();
             __syncthreads();
             /* Nobody looks at the other slot any more. */
             unsigned next = r + 1 < fused.record_count ? r + 1 : 0;
-            peal_fused_fetch_(fused, next, kind[next], &launch[at ^ 1], &slot[at ^ 1]);
+            peal_fused_fetch_(fused, next, &launch[at ^ 1], &slot[at ^ 1]);
+            epoch++;
             if (share.count == 0 && r > 0) {
-                epoch++;
                 if (thread == 0)
-                    peal_release_gpu_(epochs + blockIdx.x, epoch);
+                    peal_release_gpu_(word, epoch);
                 continue;
             }
             /* Rounds do not overlap: words that count blocks, or stop the run, are those of one. */
-            peal_fused_share first = share;
-            first.after_count = r == 0 ? PEAL_FUSED_ALL : share.after_count;
-            if (!peal_fused_await_(fused, first, (const unsigned short *)fused.after + share.after,
-                                   epoch))
+            if (!peal_fused_await_(fused, r == 0 || share.after_count == PEAL_FUSED_ALL,
+                                   share.after_count, after, epoch - 1))
                 return;
             if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
                 return;
-            peal_fused_blocks_ = slot[at].head.blocks;
             for (unsigned b = 0; b < share.count; b++) {
-                if (thread == 0)
+                if (thread == 0) {
+                    peal_fused_blocks_ = slot[at].head.blocks;
                     peal_fused_block_ = share.first + b;
+                    peal_fused_early_ = slot[at].head.early && b + 1 == share.count ? word : 0;
+                    peal_fused_epoch_ = epoch;
+                }
                 __syncthreads();
                 peal_fused_call_(slot[at].head.function, launch[at]);
                 __syncthreads();
             }
-            epoch++;
-            if (thread == 0)
-                peal_release_gpu_(epochs + blockIdx.x, epoch);
+            /* Unless it has been said before the last tile was sent. */
+            if (thread == 0 && (share.count == 0 || !slot[at].head.early || peal_fused_early_))
+                peal_release_gpu_(word, epoch);
         }
     }
 }

@@ -13,17 +13,21 @@ enum {
     PEAL_FUSED_SECTIONS = 8,
     PEAL_FUSED_RECORDS = 2048, /* of a round */
     PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */
-    PEAL_FUSED_ALL = 255
+    PEAL_FUSED_ALL = 255,
+    PEAL_FUSED_KINDS = 32, /* whose shares a block keeps at hand, */
+    PEAL_FUSED_NAMES = 768 /* with so many names of blocks */
 };
 
-/* Which function runs a record, of which kind it is, and how many blocks its grid would have. */
+/* Which function runs a record, of which kind it is, and how many blocks its grid would have. early:
+ * nobody else writes what its blocks send, so that they may say that their tiles are done before. */
 typedef struct peal_fused_head {
     unsigned function, kind, blocks, early;
 } peal_fused_head;
 
 /* Blocks [first, first + count) of the record; its first block waits for those at `after`. */
 typedef struct peal_fused_share {
-    unsigned first, count, after, after_count;
+    unsigned first, count, after;
+    unsigned short after_count, kept;
 } peal_fused_share;
 
 /* A part of a packed record: `words` of 8 bytes at `from`, which go to `to` of the peal_launch. */
@@ -41,8 +45,9 @@ typedef struct peal_fused {
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
     unsigned record_words, section_count;
-    unsigned record_count;
+    unsigned record_count, kind_count;
     unsigned first; /* epoch of all blocks at the begin */
+    unsigned reserved;
     peal_fused_section section[PEAL_FUSED_SECTIONS];
 } peal_fused;
 

@@ -22,6 +22,10 @@
 #ifdef PEAL_PLAIN
 #define PEAL_RESTRICT __restrict__
 #define restrict __restrict__
+#elif defined(PEAL_FUSED) /* no kernel's own parameters, so no load becomes non-coherent */
+#define PEAL_RESTRICT __restrict__
+#define restrict __restrict__
+#define __ldg(peal_address_) (*(peal_address_))
 #else
 #define PEAL_RESTRICT
 #define restrict

@@ -80,7 +80,7 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
     return a < b ? a : b;
 }
 
-#ifdef PEAL_PLAIN
+#if defined(PEAL_PLAIN) || defined(PEAL_FUSED)
 #define PEAL_UNROLL_4_ _Pragma("unroll 4")
 #define PEAL_UNROLL_1_ _Pragma("unroll 1")
 #else

@@ -18,7 +18,8 @@
 #define PEAL_TASK_(...) static __device__ __forceinline__ void
 /* What is called, since its code would stand behind every task. */
 #define PEAL_PART_ __noinline__
-__shared__ unsigned peal_fused_block_, peal_fused_blocks_;
+__shared__ unsigned peal_fused_block_, peal_fused_blocks_, peal_fused_epoch_;
+__shared__ unsigned *peal_fused_early_; /* the block's epoch; 0: it grows when all is done */
 static __device__ __forceinline__ unsigned peal_block_()
 {
     return peal_fused_block_;
@@ -468,7 +469,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
         }
         int lo = box.lo[k] + (int)place * box.extent[k];
         int hi = box.hi[k];
-#ifdef PEAL_PLAIN
+#if defined(PEAL_PLAIN) || defined(PEAL_FUSED)
         lo -= k == 0 ? box.lead : 0;
         tile->lo[k] = k == 0 && lo < box.lo[k] ? box.lo[k] : lo;
 #else

@@ -64,11 +64,18 @@ static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, u
     }
 }
 
+/* In mode fused thread 0 has another release to do. */
+#ifdef PEAL_FUSED
+#define PEAL_LAST_THREADS_ ((int)(PEAL_THREADS_ - 1 - peal_thread_()))
+#else
+#define PEAL_LAST_THREADS_ peal_thread_()
+#endif
+
 /* All threads of the block, after all that its share promises. */
 static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch, unsigned bit)
 {
     __syncthreads();
-    for (int i = peal_thread_(); i < launch.write_count; i += peal_block_threads_()) {
+    for (int i = PEAL_LAST_THREADS_; i < launch.write_count; i += peal_block_threads_()) {
         const peal_launch_write &write = launch.write[i];
         if (!(write.boxes & bit))
             continue;
@@ -100,6 +107,13 @@ static __device__ PEAL_PART_ void peal_send_tile_(const peal_launch &launch,
                                                        const peal_launch_box *box,
                                                        const peal_tile &tile, bool given_up)
 {
+#ifdef PEAL_FUSED
+    __syncthreads();
+    if (peal_fused_early_ && peal_thread_() == 0) {
+        peal_release_gpu_(peal_fused_early_, peal_fused_epoch_);
+        peal_fused_early_ = 0;
+    }
+#endif
     if (launch.mirror_count > 0) {
         __syncthreads();
         peal_mirror_(launch, box->bit, tile.lo, tile.hi);

@@ -11,7 +11,7 @@ template <int axes, int odd>
 static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
                                                       const peal_tile &tile)
 {
-#ifdef PEAL_PLAIN
+#if defined(PEAL_PLAIN) || defined(PEAL_FUSED)
     if (launch.aligned != (odd ? PEAL_ALIGNED_ODD : PEAL_ALIGNED))
         return false;
 #else

@@ -1,11 +1,13 @@
 /* A GPU's block on one host thread: its threads are fibers that change places at barriers and
- * shuffles, in an order that differs from round to round. Blocks run one after the other. */
+ * shuffles, in an order that differs from round to round. Blocks run one after the other, or, of a
+ * cooperative grid, each on a thread of its own. */
 #ifndef PEAL_TESTS_EMULATED_DEVICE_H
 #define PEAL_TESTS_EMULATED_DEVICE_H
 
 #include <float.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,14 +21,14 @@
 #define __global__
 #define __forceinline__ inline
 #define __noinline__
-#define __shared__ static
+#define __shared__ static thread_local
 #define __grid_constant__
 #define __launch_bounds__(...)
 
 struct device_index {
     unsigned x, y, z;
 };
-static device_index threadIdx, blockIdx, blockDim, gridDim;
+static thread_local device_index threadIdx, blockIdx, blockDim, gridDim;
 struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
@@ -34,7 +36,7 @@ struct alignas(16) uint4 {
 enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16 };
 enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_WARP, FIBER_DONE };
 
-static struct {
+static thread_local struct {
     ucontext_t scheduler, fiber[MOST_FIBERS];
     fiber_state state[MOST_FIBERS];
     char *stack;
@@ -94,22 +96,16 @@ static inline void __threadfence_system()
 }
 template <class type> static inline type atomicAdd(type *at, type value)
 {
-    type before = *at;
-    *at += value;
-    return before;
+    return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
 }
 template <class type> static inline type atomicExch(type *at, type value)
 {
-    type before = *at;
-    *at = value;
-    return before;
+    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
 template <class type> static inline type atomicCAS(type *at, type expected, type value)
 {
-    type before = *at;
-    if (before == expected)
-        *at = value;
-    return before;
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return expected;
 }
 
 #define PEAL_DEVICE_MEMORY_H
@@ -124,7 +120,7 @@ static unsigned long long peal_acquire_(unsigned long long word)
 }
 static void peal_add_to_(unsigned long long word, unsigned long long value)
 {
-    *(volatile unsigned long long *)word += value;
+    __atomic_fetch_add((unsigned long long *)word, value, __ATOMIC_SEQ_CST);
 }
 static void peal_store_(unsigned long long word, unsigned long long value)
 {
@@ -144,6 +140,26 @@ static void peal_follow_()
 {
     if (follows_failure)
         peal_given_up = 1;
+}
+#define PEAL_UNUSED_ __attribute__((unused))
+PEAL_UNUSED_ static unsigned peal_acquire_gpu_(const unsigned *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+PEAL_UNUSED_ static void peal_release_gpu_(unsigned *word, unsigned value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+PEAL_UNUSED_ static void peal_relax_(unsigned)
+{
+    sched_yield();
+}
+PEAL_UNUSED_ static void peal_fetch_to_(unsigned long long *to, const unsigned long long *from)
+{
+    *to = *from;
+}
+PEAL_UNUSED_ static void peal_fetched_()
+{
 }
 static unsigned long long peal_clock_()
 {
@@ -193,9 +209,29 @@ static bool run_round()
     return ran;
 }
 
-/* Runs body(argument) as one block after the other. A block that cannot go on ends the program. */
-static void run_grid(unsigned grid, unsigned threads, void (*body)(const void *),
-                     const void *argument)
+/* A block that cannot go on ends the program. */
+static void run_block(unsigned block)
+{
+    blockIdx = {block, 0, 0};
+    for (unsigned i = 0; i < device.count; i++) {
+        getcontext(&device.fiber[i]);
+        device.fiber[i].uc_stack.ss_sp = device.stack + (size_t)i * STACK_BYTES;
+        device.fiber[i].uc_stack.ss_size = STACK_BYTES;
+        device.fiber[i].uc_link = NULL;
+        makecontext(&device.fiber[i], enter_fiber, 0);
+        device.state[i] = FIBER_RUNS;
+    }
+    while (run_round())
+        ;
+    for (unsigned i = 0; i < device.count; i++)
+        if (device.state[i] != FIBER_DONE) {
+            printf("block %u hangs: thread %u in state %d\n", block, i, device.state[i]);
+            exit(1);
+        }
+}
+
+static void prepare(unsigned grid, unsigned threads, void (*body)(const void *),
+                    const void *argument)
 {
     if (!device.stack)
         device.stack = (char *)malloc((size_t)MOST_FIBERS * STACK_BYTES);
@@ -204,24 +240,46 @@ static void run_grid(unsigned grid, unsigned threads, void (*body)(const void *)
     device.body = body;
     device.argument = argument;
     device.count = threads;
-    for (unsigned block = 0; block < grid; block++) {
-        blockIdx = {block, 0, 0};
-        for (unsigned i = 0; i < threads; i++) {
-            getcontext(&device.fiber[i]);
-            device.fiber[i].uc_stack.ss_sp = device.stack + (size_t)i * STACK_BYTES;
-            device.fiber[i].uc_stack.ss_size = STACK_BYTES;
-            device.fiber[i].uc_link = NULL;
-            makecontext(&device.fiber[i], enter_fiber, 0);
-            device.state[i] = FIBER_RUNS;
-        }
-        while (run_round())
-            ;
-        for (unsigned i = 0; i < threads; i++)
-            if (device.state[i] != FIBER_DONE) {
-                printf("block %u hangs: thread %u in state %d\n", block, i, device.state[i]);
-                exit(1);
-            }
+}
+
+/* Runs body(argument) as one block after the other. */
+static void run_grid(unsigned grid, unsigned threads, void (*body)(const void *),
+                     const void *argument)
+{
+    prepare(grid, threads, body, argument);
+    for (unsigned block = 0; block < grid; block++)
+        run_block(block);
+}
+
+/* All blocks at a time. */
+struct together_block {
+    unsigned block, grid, threads;
+    void (*body)(const void *);
+    const void *argument;
+    pthread_t thread;
+};
+
+static void *run_one(void *user)
+{
+    const together_block *b = (const together_block *)user;
+    prepare(b->grid, b->threads, b->body, b->argument);
+    run_block(b->block);
+    free(device.stack);
+    return NULL;
+}
+
+__attribute__((unused)) static void run_together(unsigned grid, unsigned threads,
+                                                 void (*body)(const void *), const void *argument)
+{
+    together_block *all = (together_block *)calloc(grid, sizeof(*all));
+    for (unsigned b = 0; b < grid; b++) {
+        all[b] = {b, grid, threads, body, argument, {}};
+        if (pthread_create(&all[b].thread, NULL, run_one, &all[b]))
+            exit(1);
     }
+    for (unsigned b = 0; b < grid; b++)
+        pthread_join(all[b].thread, NULL);
+    free(all);
 }
 
 #endif
