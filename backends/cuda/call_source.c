@@ -156,11 +156,50 @@ static void print_whole(const peal_schedule *schedule, const peal_schedule_task 
     fprintf(out, "    } else");
 }
 
+/* What a tile reads of an array around itself; false: not in one place beside it. */
+static bool hull_of_reach(const peal_task_access *access, int64_t *low, int64_t *high)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        low[k] = high[k] = 0;
+    for (int i = 0; i < access->reach_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++) {
+            const peal_reach_axis *axis = &access->reach[i].axis[k];
+            if (axis->fixed && (axis->low != 0 || axis->high != 1))
+                return false;
+            if (axis->fixed)
+                continue;
+            if (axis->num != axis->den || axis->low < -16 || axis->high > 16)
+                return false;
+            low[k] = axis->low < low[k] ? axis->low : low[k];
+            high[k] = axis->high > high[k] ? axis->high : high[k];
+        }
+    return access->reach_count > 0;
+}
+
+/* Mode fused: what the tile reads is on its way before it is run. */
+static void print_warming(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
+{
+    for (int i = 0; i < task->access_count; i++) {
+        const peal_task_access *access = &task->access[i];
+        int64_t low[PEAL_AXES], high[PEAL_AXES];
+        if (!cuda_access_is_moved(schedule, access) || !hull_of_reach(access, low, high))
+            continue;
+        fprintf(out, "    peal_warm_<%s>(peal_launch_, %d, peal_tile_", type_of(schedule, access->array),
+                i);
+        for (int k = 0; k < 3; k++)
+            fprintf(out, ", %lld, %lld", (long long)low[k], (long long)high[k]);
+        fprintf(out, ");\n");
+    }
+}
+
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                      cuda_trampoline kind, FILE *out)
 {
     int axes = cuda_task_axes(task);
     bool partials = has_partials(kind) && task->reduction_count > 0;
+
+    if (kind >= CUDA_TRAMPOLINE_FUSED_FULL)
+        print_warming(schedule, task, out);
 
     if ((partials || cuda_trampoline_moves(kind)) && (axes == 2 || axes == 3))
         print_whole(schedule, task, kind, 0, out);

@@ -95,7 +95,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
 
 /* Where things lie in the plan's one piece of device memory. */
 typedef struct places {
-    size_t heads, shares, after, epochs, arrived, records, bytes;
+    size_t trace, heads, shares, after, epochs, arrived, records, bytes;
 } places;
 
 static size_t place(size_t *end, size_t bytes)
@@ -133,6 +133,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
+    at.trace = place(&at.bytes, grid * 64);
     at.records = place(&at.bytes, records * words * 8);
     CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
     if (result)
@@ -155,6 +156,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
         return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                            "cannot copy the records of mode fused to the device: %s",
                            peal_cuda_error(result, text));
+    f->trace = fused->memory + at.trace;
     f->heads = fused->memory + at.heads;
     f->records = fused->memory + at.records;
     f->shares = fused->memory + at.shares;
@@ -242,8 +244,29 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
     return result;
 }
 
+static void show_trace(cuda_plan *plan)
+{
+    if (!getenv("PEAL_FUSED_TRACE") || !plan->fused)
+        return;
+    for (int half = 0; half < 2; half++) {
+        cuda_fused *f = &plan->fused[half];
+        if (!f->memory) continue;
+        long long *t = calloc(f->grid, 64);
+        plan->driver->cuMemcpyDtoH_(t, f->fused.trace, f->grid * 64);
+        double n = (double)f->fused.rounds * f->count;
+        fprintf(stderr, "trace: ns a record at 1.98 GHz; %g records\n", n);
+        for (unsigned b = 0; b < f->grid; b += b < 4 || b + 4 > f->grid ? 1 : f->grid / 6) {
+            fprintf(stderr, "  block %4u:", b);
+            for (int i = 0; i < 7; i++) fprintf(stderr, " %7.0f", (double)t[b * 8 + i] / n / 1.98);
+            fprintf(stderr, "\n");
+        }
+        free(t);
+    }
+}
+
 void cuda_fused_destroy(cuda_plan *plan)
 {
+    show_trace(plan);
     for (int half = 0; plan->fused && half < 2; half++)
         if (plan->fused[half].memory)
             plan->driver->cuMemFree_(plan->fused[half].memory);

@@ -483,7 +483,7 @@ static void print_fused_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
-    fprintf(out, "#define PEAL_FUSED 1\n%s",
+    fprintf(out, "%s#define PEAL_FUSED 1\n%s", getenv("PEAL_FUSED_TRACE") ? "#define PEAL_TRACE 1\n" : "",
             source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,

@@ -110,6 +110,11 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
     return __syncthreads_or(given_up) == 0;
 }
 
+#ifdef PEAL_TRACE
+#define PEAL_STAMP_(which) do { if (thread == 0) { long long now = clock64(); stamp[which] += now - last; last = now; } } while (0)
+#else
+#define PEAL_STAMP_(which)
+#endif
 static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
 {
     __shared__ peal_launch launch[2];
@@ -120,6 +125,9 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
     const int thread = peal_thread_();
     unsigned *word = (unsigned *)fused.epochs + blockIdx.x;
     unsigned epoch = fused.first, at = 0;
+#ifdef PEAL_TRACE
+    long long stamp[8] = {}, last = clock64();
+#endif
 
     for (unsigned r = thread; r < fused.record_count; r += PEAL_FUSED_THREADS)
         kind[r] = (unsigned short)heads[r].kind;
@@ -134,8 +142,10 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
             const unsigned short *after =
                 share.kept ? kept.after + share.after
                            : (const unsigned short *)fused.after + share.after;
+            PEAL_STAMP_(0);
             peal_fetched_();
             __syncthreads();
+            PEAL_STAMP_(1);
             /* Nobody looks at the other slot any more. */
             unsigned next = r + 1 < fused.record_count ? r + 1 : 0;
             peal_fused_fetch_(fused, next, &launch[at ^ 1], &slot[at ^ 1]);
@@ -149,6 +159,7 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
             if (!peal_fused_await_(fused, r == 0 || share.after_count == PEAL_FUSED_ALL,
                                    share.after_count, after, epoch - 1))
                 return;
+            PEAL_STAMP_(2);
             if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
                 return;
             for (unsigned b = 0; b < share.count; b++) {
@@ -159,14 +170,23 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                     peal_fused_epoch_ = epoch;
                 }
                 __syncthreads();
+                PEAL_STAMP_(3);
                 peal_fused_call_(slot[at].head.function, launch[at]);
+                PEAL_STAMP_(4);
                 __syncthreads();
+                PEAL_STAMP_(5);
             }
             /* Unless it has been said before the last tile was sent. */
             if (thread == 0 && (share.count == 0 || !slot[at].head.early || peal_fused_early_))
                 peal_release_gpu_(word, epoch);
+            PEAL_STAMP_(6);
         }
     }
+#ifdef PEAL_TRACE
+    if (thread == 0)
+        for (int i = 0; i < 8; i++)
+            ((long long *)fused.trace)[blockIdx.x * 8 + i] = stamp[i];
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS)

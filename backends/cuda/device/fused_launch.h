@@ -42,6 +42,7 @@ typedef struct peal_fused {
     unsigned long long after;   /* unsigned short: numbers of blocks */
     unsigned long long epochs;  /* unsigned, by block; the host's too, by its control */
     unsigned long long control; /* peal_device_control */
+    unsigned long long trace;   /* measurements: 8 numbers a block; 0: none */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
     unsigned record_words, section_count;

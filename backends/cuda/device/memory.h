@@ -79,6 +79,12 @@ static __device__ __forceinline__ void peal_relax_(unsigned polls)
         __nanosleep(64);
 }
 
+/* A load whose value nobody needs: brings its line into the SM's cache. */
+static __device__ __forceinline__ void peal_touch_(const void *address)
+{
+    asm volatile("{\n.reg .u8 value;\nld.global.u8 value, [%0];\n}" ::"l"(address));
+}
+
 /* 8 bytes on their way to shared memory, there for the thread after peal_fetched_ and for the
  * others behind a barrier. */
 static __device__ __forceinline__ void peal_fetch_to_(unsigned long long *to,

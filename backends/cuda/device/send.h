@@ -103,7 +103,7 @@ static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
 
 /* The end of a block whose tile has a part in messages. `given_up`: a wait of the module was, when
  * the block began; a block that gives up itself does not come here. */
-static __device__ PEAL_PART_ void peal_send_tile_(const peal_launch &launch,
+static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch,
                                                        const peal_launch_box *box,
                                                        const peal_tile &tile, bool given_up)
 {

@@ -150,6 +150,10 @@ PEAL_UNUSED_ static void peal_release_gpu_(unsigned *word, unsigned value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
+PEAL_UNUSED_ static void peal_touch_(const void *address)
+{
+    (void)*(const volatile char *)address;
+}
 PEAL_UNUSED_ static void peal_relax_(unsigned)
 {
     sched_yield();
