@@ -246,7 +246,7 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
 
 static void show_trace(cuda_plan *plan)
 {
-    if (!getenv("PEAL_FUSED_TRACE") || !plan->fused)
+    if (!getenv("PEAL_FUSED_TRACE") || !plan->fused || plan->rank[0].schedule->rank != 0)
         return;
     for (int half = 0; half < 2; half++) {
         cuda_fused *f = &plan->fused[half];

@@ -19,6 +19,8 @@ static __device__ __forceinline__ void peal_fused_call_(unsigned function,
 /* What a block has at hand for a record. */
 struct peal_fused_slot_ {
     peal_fused_head head;
+    peal_fused_share share;
+    const unsigned short *after;
 };
 
 /* Its shares of all kinds, and the names of the blocks that they come after. */
@@ -26,25 +28,6 @@ struct peal_fused_shares_ {
     peal_fused_share share[PEAL_FUSED_KINDS];
     unsigned short after[PEAL_FUSED_NAMES];
 };
-
-/* All threads: what the block needs for a record, on its way to a slot. */
-static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused, unsigned record,
-                                                         peal_launch *launch,
-                                                         peal_fused_slot_ *slot)
-{
-    const unsigned long long *from =
-        (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
-    const unsigned long long *head =
-        (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
-    int thread = peal_thread_();
-
-    for (unsigned s = 0; s < fused.section_count; s++)
-        for (unsigned i = thread; i < fused.section[s].words; i += PEAL_FUSED_THREADS)
-            peal_fetch_to_((unsigned long long *)launch + fused.section[s].to + i,
-                           from + fused.section[s].from + i);
-    if (thread < 2)
-        peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
-}
 
 static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
                                                                      unsigned kind)
@@ -72,6 +55,34 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
         }
         if (peal_thread_() == 0)
             kept->share[k] = share;
+    }
+}
+
+/* All threads: what the block needs for a record, on its way to a slot. */
+static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused,
+                                                         const peal_fused_shares_ *kept,
+                                                         unsigned record, unsigned kind,
+                                                         peal_launch *launch,
+                                                         peal_fused_slot_ *slot)
+{
+    const unsigned long long *from =
+        (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
+    const unsigned long long *head =
+        (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
+    int thread = peal_thread_();
+
+    for (unsigned s = 0; s < fused.section_count; s++)
+        for (unsigned i = thread; i < fused.section[s].words; i += PEAL_FUSED_THREADS)
+            peal_fetch_to_((unsigned long long *)launch + fused.section[s].to + i,
+                           from + fused.section[s].from + i);
+    if (thread < 2)
+        peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
+    if (thread == 32) {
+        peal_fused_share share =
+            kind < PEAL_FUSED_KINDS ? kept->share[kind] : peal_fused_share_(fused, kind);
+        slot->after =
+            (share.kept ? kept->after : (const unsigned short *)fused.after) + share.after;
+        slot->share = share;
     }
 }
 
@@ -110,6 +121,22 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
     return __syncthreads_or(given_up) == 0;
 }
 
+/* What a function has left to the dispatcher: all threads, behind a barrier. */
+static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
+{
+    const peal_fused_failure_ failed = peal_fused_failed_;
+    const int then = peal_fused_then_;
+
+    __syncthreads();
+    if (failed.kind && peal_thread_() == 0)
+        peal_record_now_(&launch, failed.kind, failed.wait, failed.expected, failed.seen);
+    if (!failed.kind && then == PEAL_THEN_SEND_)
+        peal_send_last_(&launch);
+    else if (!failed.kind && then == PEAL_THEN_PASS_)
+        peal_pass_(&launch);
+    __syncthreads();
+}
+
 #ifdef PEAL_TRACE
 #define PEAL_STAMP_(which) do { if (thread == 0) { long long now = clock64(); stamp[which] += now - last; last = now; } } while (0)
 #else
@@ -124,7 +151,7 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
     const peal_fused_head *heads = (const peal_fused_head *)fused.heads;
     const int thread = peal_thread_();
     unsigned *word = (unsigned *)fused.epochs + blockIdx.x;
-    unsigned epoch = fused.first, at = 0;
+    unsigned epoch = fused.first;
 #ifdef PEAL_TRACE
     long long stamp[8] = {}, last = clock64();
 #endif
@@ -132,52 +159,51 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
     for (unsigned r = thread; r < fused.record_count; r += PEAL_FUSED_THREADS)
         kind[r] = (unsigned short)heads[r].kind;
     peal_fused_keep_(fused, &kept);
+    if (thread == 0)
+        peal_fused_failed_.kind = 0;
     __syncthreads();
-    peal_fused_fetch_(fused, 0, &launch[0], &slot[0]);
+    peal_fused_fetch_(fused, &kept, 0, kind[0], &launch[epoch & 1], &slot[epoch & 1]);
     for (long long round = 0; round < fused.rounds; round++) {
-        for (unsigned r = 0; r < fused.record_count; r++, at ^= 1) {
-            const unsigned k = kind[r];
-            const peal_fused_share share =
-                k < PEAL_FUSED_KINDS ? kept.share[k] : peal_fused_share_(fused, k);
-            const unsigned short *after =
-                share.kept ? kept.after + share.after
-                           : (const unsigned short *)fused.after + share.after;
+        for (unsigned r = 0; r < fused.record_count; r++) {
+            peal_fused_slot_ *const mine = &slot[epoch & 1];
             PEAL_STAMP_(0);
             peal_fetched_();
             __syncthreads();
             PEAL_STAMP_(1);
             /* Nobody looks at the other slot any more. */
             unsigned next = r + 1 < fused.record_count ? r + 1 : 0;
-            peal_fused_fetch_(fused, next, &launch[at ^ 1], &slot[at ^ 1]);
-            epoch++;
-            if (share.count == 0 && r > 0) {
-                if (thread == 0)
-                    peal_release_gpu_(word, epoch);
-                continue;
+            peal_fused_fetch_(fused, &kept, next, kind[next], &launch[~epoch & 1],
+                              &slot[~epoch & 1]);
+            if (mine->share.count > 0 || r == 0) {
+                /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
+                if (!peal_fused_await_(fused, r == 0 || mine->share.after_count == PEAL_FUSED_ALL,
+                                       mine->share.after_count, mine->after, epoch))
+                    return;
+                PEAL_STAMP_(2);
+                if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
+                    return;
             }
-            /* Rounds do not overlap: words that count blocks, or stop the run, are those of one. */
-            if (!peal_fused_await_(fused, r == 0 || share.after_count == PEAL_FUSED_ALL,
-                                   share.after_count, after, epoch - 1))
-                return;
-            PEAL_STAMP_(2);
-            if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
-                return;
-            for (unsigned b = 0; b < share.count; b++) {
+            for (unsigned b = 0; b < mine->share.count; b++) {
                 if (thread == 0) {
-                    peal_fused_blocks_ = slot[at].head.blocks;
-                    peal_fused_block_ = share.first + b;
-                    peal_fused_early_ = slot[at].head.early && b + 1 == share.count ? word : 0;
-                    peal_fused_epoch_ = epoch;
+                    peal_fused_blocks_ = mine->head.blocks;
+                    peal_fused_block_ = mine->share.first + b;
+                    peal_fused_early_ =
+                        mine->head.early && b + 1 == mine->share.count ? word : 0;
+                    peal_fused_epoch_ = epoch + 1;
+                    peal_fused_then_ = PEAL_THEN_NOTHING_;
                 }
                 __syncthreads();
                 PEAL_STAMP_(3);
-                peal_fused_call_(slot[at].head.function, launch[at]);
+                peal_fused_call_(mine->head.function, launch[epoch & 1]);
                 PEAL_STAMP_(4);
                 __syncthreads();
+                if (peal_fused_failed_.kind || peal_fused_then_)
+                    peal_fused_rest_(launch[epoch & 1]);
                 PEAL_STAMP_(5);
             }
+            epoch++;
             /* Unless it has been said before the last tile was sent. */
-            if (thread == 0 && (share.count == 0 || !slot[at].head.early || peal_fused_early_))
+            if (thread == 0 && (mine->share.count == 0 || !mine->head.early || peal_fused_early_))
                 peal_release_gpu_(word, epoch);
             PEAL_STAMP_(6);
         }

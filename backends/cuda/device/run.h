@@ -15,11 +15,20 @@
 #ifdef PEAL_FUSED
 #define PEAL_LAUNCH_ const peal_launch &
 #define PEAL_ENTRY_(...) static __device__ __noinline__ void
-#define PEAL_TASK_(...) static __device__ __forceinline__ void
+#define PEAL_TASK_(...) static __device__ __noinline__ void
 /* What is called, since its code would stand behind every task. */
 #define PEAL_PART_ __noinline__
 __shared__ unsigned peal_fused_block_, peal_fused_blocks_, peal_fused_epoch_;
 __shared__ unsigned *peal_fused_early_; /* the block's epoch; 0: it grows when all is done */
+/* What the dispatcher is to do once a function has returned: a task that called it itself would
+ * keep what it needs afterwards in local memory. */
+enum { PEAL_THEN_NOTHING_, PEAL_THEN_SEND_, PEAL_THEN_PASS_ };
+__shared__ int peal_fused_then_;
+struct peal_fused_failure_ {
+    int kind, wait; /* kind 0: none */
+    unsigned long long expected, seen;
+};
+__shared__ peal_fused_failure_ peal_fused_failed_;
 static __device__ __forceinline__ unsigned peal_block_()
 {
     return peal_fused_block_;
@@ -64,7 +73,7 @@ static __device__ __forceinline__ int peal_block_threads_()
 }
 
 /* One thread of the rank fills the record; `failed` says that it is complete. */
-static __device__ __noinline__ void peal_record_(const peal_launch *launch, int kind, int wait,
+static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, int kind, int wait,
                                                  unsigned long long expected,
                                                  unsigned long long seen)
 {
@@ -81,6 +90,21 @@ static __device__ __noinline__ void peal_record_(const peal_launch *launch, int 
     control->seen = seen;
     __threadfence_system(); /* pairs with the host's acquire load of `failed` */
     *(volatile unsigned *)&control->failed = 1;
+}
+
+static __device__ __forceinline__ void peal_record_(const peal_launch *launch, int kind, int wait,
+                                                    unsigned long long expected,
+                                                    unsigned long long seen)
+{
+#ifdef PEAL_FUSED
+    (void)launch;
+    peal_fused_failed_.wait = wait;
+    peal_fused_failed_.expected = expected;
+    peal_fused_failed_.seen = seen;
+    peal_fused_failed_.kind = kind;
+#else
+    peal_record_now_(launch, kind, wait, expected, seen);
+#endif
 }
 
 /* Holds this thread until the word is there. False: given up. */
@@ -411,7 +435,10 @@ static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launc
         return true;
     if (!launch.skip || *(volatile unsigned *)launch.skip == 0)
         return false;
-#ifndef PEAL_PLAIN
+#ifdef PEAL_FUSED
+    if (peal_block_() == 0 && peal_thread_() == 0)
+        peal_fused_then_ = PEAL_THEN_PASS_;
+#elif !defined(PEAL_PLAIN)
     if (peal_block_() == 0)
         peal_pass_(&launch);
 #endif

@@ -118,6 +118,13 @@ static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch
         __syncthreads();
         peal_mirror_(launch, box->bit, tile.lo, tile.hi);
     }
+#ifdef PEAL_FUSED
+    if (!launch.adds) {
+        if (peal_thread_() == 0)
+            peal_fused_then_ = PEAL_THEN_SEND_;
+        return;
+    }
+#endif
     if (!launch.adds)
         peal_send_last_(&launch);
     else if (!given_up)
