@@ -184,6 +184,9 @@ static void print_warming(const peal_schedule *schedule, const peal_schedule_tas
         int64_t low[PEAL_AXES], high[PEAL_AXES];
         if (!cuda_access_is_moved(schedule, access) || !hull_of_reach(access, low, high))
             continue;
+        /* Of what it writes, what it sends is read again. */
+        if (access->mode == PEAL_WRITE_ACCESS)
+            fprintf(out, "    if (peal_box_->sends)\n    ");
         fprintf(out, "    peal_warm_<%s>(peal_launch_, %d, peal_tile_", type_of(schedule, access->array),
                 i);
         for (int k = 0; k < 3; k++)

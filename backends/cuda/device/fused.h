@@ -203,7 +203,8 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
             }
             epoch++;
             /* Unless it has been said before the last tile was sent. */
-            if (thread == 0 && (mine->share.count == 0 || !mine->head.early || peal_fused_early_))
+            if (thread == 0 &&
+                (mine->share.count == 0 || !mine->head.early || peal_fused_early_ != 0))
                 peal_release_gpu_(word, epoch);
             PEAL_STAMP_(6);
         }
@@ -215,7 +216,7 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS)
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused fused)
 {
     peal_fused_run_(fused);

@@ -10,6 +10,7 @@
 
 enum {
     PEAL_FUSED_THREADS = 256,
+    PEAL_FUSED_BLOCKS = 3, /* on an SM, at least */
     PEAL_FUSED_SECTIONS = 8,
     PEAL_FUSED_RECORDS = 2048, /* of a round */
     PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */

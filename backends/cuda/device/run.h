@@ -511,34 +511,23 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
 #ifdef PEAL_FUSED
 /* Has the lines of a view that the tile reads, `low` points below it to `high` above along each
  * axis, brought into the SM's cache, all at a time: the body's own loads come one after the other,
- * since the compiler does not move them across its stores. At most that many for each thread. */
+ * since the compiler does not move them across its stores. A warp takes a row. */
 template <class type>
 static __device__ __forceinline__ void
 peal_warm_(const peal_launch &launch, int view, const peal_tile &tile, int low_x, int high_x,
            int low_y, int high_y, int low_z, int high_z)
 {
-    enum { SECTOR = 32, MOST = 4 };
-    const char *first = (const char *)launch.view[view];
-    const int from = tile.lo[0] + low_x, rows = tile.hi[1] - tile.lo[1] + high_y - low_y;
-    const int planes = tile.hi[2] - tile.lo[2] + high_z - low_z;
-    const int bytes = (tile.hi[0] - tile.lo[0] + high_x - low_x) * (int)sizeof(type);
-    const int sectors = (bytes + 2 * SECTOR - 2) / SECTOR, all = sectors * rows * planes;
+    enum { SECTOR = 32 / sizeof(type), WARPS = PEAL_THREADS_ / 32 };
+    const long long y = launch.stride[view][0], z = launch.stride[view][1];
+    const int end = tile.hi[0] + high_x - 1, last = tile.hi[1] + high_y;
+    const int lane = peal_thread_() % 32, warp = peal_thread_() / 32;
 
-#pragma unroll
-    for (int k = 0; k < MOST; k++) {
-        int i = peal_thread_() + k * PEAL_THREADS_;
-        if (i < all) {
-            int row = i / sectors, plane = row / rows;
-            int at = (i - row * sectors) * SECTOR;
-            const char *address =
-                first + (long long)from * (int)sizeof(type) +
-                ((long long)(tile.lo[1] + low_y + row - plane * rows) * launch.stride[view][0] +
-                 (long long)(tile.lo[2] + low_z + plane) * launch.stride[view][1]) *
-                    (int)sizeof(type) +
-                (at < bytes ? at : bytes - 1) / (int)sizeof(type) * (int)sizeof(type);
-            peal_touch_(address);
+    for (int at_z = tile.lo[2] + low_z; at_z < tile.hi[2] + high_z; at_z++)
+        for (int at_y = tile.lo[1] + low_y + warp; at_y < last; at_y += WARPS) {
+            const type *row = (const type *)launch.view[view] + at_y * y + at_z * z;
+            for (int x = tile.lo[0] + low_x + lane * SECTOR; x < end + SECTOR; x += 32 * SECTOR)
+                peal_touch_(row + (x < end ? x : end));
         }
-    }
 }
 #endif
 

@@ -5,6 +5,20 @@
 
 #include "peal/run.h"
 
+/* The threads of a block that send, and a barrier of theirs. */
+#ifdef PEAL_FUSED
+enum { PEAL_SENDING_THREADS_ = PEAL_THREADS_ - 32 };
+static __device__ __forceinline__ unsigned peal_sending_threads_(const peal_launch &launch)
+{
+    return launch.adds ? PEAL_SENDING_THREADS_ : PEAL_THREADS_;
+}
+#else
+static __device__ __forceinline__ unsigned peal_sending_threads_(const peal_launch &)
+{
+    return peal_block_threads_();
+}
+#endif
+
 /* The points of [lo, lo + n) of a mirror, by all threads of the block. */
 template <class type>
 static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &launch,
@@ -13,7 +27,7 @@ static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &la
 {
     const type *source = (const type *)launch.view[mirror.view];
     long long y_stride = launch.stride[mirror.view][0], z_stride = launch.stride[mirror.view][1];
-    unsigned points = n[0] * n[1] * n[2], threads = peal_block_threads_();
+    unsigned points = n[0] * n[1] * n[2], threads = peal_sending_threads_(launch);
 
     for (unsigned i = peal_thread_(); i < points; i += threads) {
         unsigned row = i / n[0], z = row / n[1];
@@ -64,18 +78,17 @@ static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, u
     }
 }
 
-/* In mode fused thread 0 has another release to do. */
-#ifdef PEAL_FUSED
-#define PEAL_LAST_THREADS_ ((int)(PEAL_THREADS_ - 1 - peal_thread_()))
-#else
-#define PEAL_LAST_THREADS_ peal_thread_()
-#endif
 
 /* All threads of the block, after all that its share promises. */
 static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch, unsigned bit)
 {
-    __syncthreads();
-    for (int i = PEAL_LAST_THREADS_; i < launch.write_count; i += peal_block_threads_()) {
+    const bool few = peal_sending_threads_(launch) < (unsigned)peal_block_threads_();
+
+    if (launch.mirror_count > 0 && few)
+        peal_sync_some_();
+    else
+        __syncthreads();
+    for (int i = peal_thread_(); i < launch.write_count; i += peal_block_threads_()) {
         const peal_launch_write &write = launch.write[i];
         if (!(write.boxes & bit))
             continue;
@@ -107,15 +120,18 @@ static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch
                                                        const peal_launch_box *box,
                                                        const peal_tile &tile, bool given_up)
 {
-#ifdef PEAL_FUSED
-    __syncthreads();
-    if (peal_fused_early_ && peal_thread_() == 0) {
-        peal_release_gpu_(peal_fused_early_, peal_fused_epoch_);
-        peal_fused_early_ = 0;
-    }
-#endif
     if (launch.mirror_count > 0) {
         __syncthreads();
+#ifdef PEAL_FUSED
+        /* The last warp says that the tile is done, the others send it meanwhile. */
+        if (launch.adds && peal_thread_() >= PEAL_SENDING_THREADS_) {
+            if (peal_fused_early_ && peal_thread_() == PEAL_SENDING_THREADS_) {
+                peal_release_gpu_(peal_fused_early_, peal_fused_epoch_);
+                peal_fused_early_ = 0;
+            }
+            return;
+        }
+#endif
         peal_mirror_(launch, box->bit, tile.lo, tile.hi);
     }
 #ifdef PEAL_FUSED
