@@ -111,8 +111,9 @@ typedef struct tile_launch {
 static void choose_launch(const cuda_rank *rank, const cuda_op *op, const cuda_group *group,
                           const peal_walk_frame *frame, tile_launch *out)
 {
-    bool fused = rank->plan->desc.mode == PEAL_MODE_FUSED;
-    bool plain = op->plain && (fused || group->kind != CUDA_GROUP_WAITS);
+    /* Launches of their own, before and after the kernel that stays, are as in any mode. */
+    bool fused = rank->plan->fused && rank->plan->capturing;
+    bool plain = op->plain && (fused || (op->kernel->plain && group->kind != CUDA_GROUP_WAITS));
 
     out->box = out->partials ? op->exact : plain ? op->plain : op->free;
     out->count = out->partials ? op->exact_count : op->free_count;

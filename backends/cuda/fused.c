@@ -33,16 +33,30 @@ static cuda_record *next_record(cuda_plan *plan)
     return record;
 }
 
+static int number_of(const cuda_rank *rank, CUfunction function, const peal_launch *launch,
+                     const cuda_group *group)
+{
+    if (!group || group->kind != CUDA_GROUP_TASK) {
+        int number = 0;
+        while (cuda_kernels_builtin(rank->plan->kernels, (cuda_builtin)number) != function)
+            number++;
+        return number;
+    }
+    const cuda_task_kernel *kernel = rank->op[launch->op].kernel;
+    if (group->task->kind != PEAL_TASK_KERNEL || group->task->reduction_count == 0)
+        return kernel->number;
+    if (!group->partials)
+        return kernel->number + (int)CUDA_FUSED_BARE;
+    return kernel->number + (int)(launch->aligned ? CUDA_FUSED_FULL : CUDA_FUSED_UNALIGNED);
+}
+
 bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
                     const peal_launch *launch, const cuda_group *group)
 {
     cuda_record *record = next_record(rank->plan);
 
-    bool unaligned = group && group->partials && group->kind == CUDA_GROUP_TASK &&
-                     group->task->kind == PEAL_TASK_KERNEL && group->task->reduction_count > 0 &&
-                     !launch->aligned;
     record->launch = *launch;
-    record->number = cuda_kernels_fused_number(rank->plan->kernels, function, unaligned);
+    record->number = number_of(rank, function, launch, group);
     record->blocks = blocks;
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;

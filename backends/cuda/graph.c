@@ -64,7 +64,8 @@ static void doze(cuda_plan *plan, uint64_t last)
     static const double shortest = 5e-5, longest = 0.02, most = 0.9;
     cuda_graphs *graphs = plan->graphs;
     int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
-    int64_t end = graphs->first + (int64_t)(last - graphs->begun_with) * graphs->steps;
+    int64_t end =
+        graphs->first + (int64_t)(last - graphs->begun_with) * graphs->rounds * graphs->steps;
     double left = graphs->rate > 0 ? most * (double)(end - before) / graphs->rate : 0;
     double begin = cuda_clock();
 
@@ -98,7 +99,7 @@ static bool finish_replay(cuda_plan *plan)
             cuda_row_out(plan, &row[i], first);
     graphs->finished++;
     if (!graphs->stops)
-        atomic_store(&plan->steps_done, first + graphs->steps);
+        atomic_store(&plan->steps_done, first + graphs->rounds * graphs->steps);
     return true;
 }
 
@@ -144,7 +145,8 @@ static bool finish_replays(cuda_plan *plan)
     while (graphs->finished < graphs->launched)
         if (!finish_replay(plan))
             return false;
-    int64_t steps = (int64_t)(graphs->launched - graphs->begun_with) * graphs->steps;
+    int64_t steps =
+        (int64_t)(graphs->launched - graphs->begun_with) * graphs->rounds * graphs->steps;
     double rate = (double)steps / (cuda_clock() - graphs->began);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
     return true;

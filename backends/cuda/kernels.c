@@ -25,8 +25,6 @@ struct cuda_kernels {
     CUfunction builtin[CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
     CUfunction fused_kernel;
-    CUfunction *numbered; /* by its number in the dispatcher */
-    int number_count;
 };
 
 enum { PTX_ARCHITECTURE = 90 };
@@ -167,7 +165,7 @@ static peal_status describe_function(const cuda_kernels *kernels, const char *na
     return result ? refused(kernels, name, result) : PEAL_STATUS_OK;
 }
 
-static peal_status bind_task(cuda_kernels *kernels, const cuda_task_entry *entry,
+static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry *entry,
                              cuda_task_kernel *out)
 {
     peal_arena *arena = kernels->arena;
@@ -193,8 +191,7 @@ static peal_status bind_task(cuda_kernels *kernels, const cuda_task_entry *entry
     if (!status && kernels->plain && kernels->source->entry[entry->entry].plain)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
-    kernels->numbered[cuda_fused_number(entry->entry, CUDA_FUSED_FULL)] = out->full;
-    kernels->numbered[cuda_fused_number(entry->entry, CUDA_FUSED_BARE)] = out->bare;
+    out->number = cuda_fused_number(entry->entry, CUDA_FUSED_FULL);
     return status;
 }
 
@@ -206,12 +203,8 @@ static peal_status bind_all(cuda_kernels *kernels)
     peal_status status = PEAL_STATUS_OK;
     size_t bytes = 0;
 
-    kernels->number_count = cuda_fused_number(kernels->source->entry_count, CUDA_FUSED_FULL);
-    kernels->numbered = PEAL_ARENA_ARRAY(kernels->arena, CUfunction, kernels->number_count);
-    for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++) {
+    for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++)
         status = find_function(kernels, kernels->module, builtins[i], &kernels->builtin[i]);
-        kernels->numbered[i] = kernels->builtin[i];
-    }
     if (!status && kernels->fused)
         status =
             find_function(kernels, kernels->fused, "peal_fused_kernel", &kernels->fused_kernel);
@@ -334,15 +327,6 @@ peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult 
 CUfunction cuda_kernels_fused(const cuda_kernels *kernels)
 {
     return kernels->fused_kernel;
-}
-
-int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function, bool unaligned)
-{
-    int number = 0;
-
-    while (number < kernels->number_count && kernels->numbered[number] != function)
-        number++;
-    return number + (unaligned ? (int)CUDA_FUSED_UNALIGNED : 0);
 }
 
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)

@@ -28,6 +28,7 @@ typedef struct cuda_task_kernel {
     int threads[3]; /* block shape, x fastest, of launches whose tiles are free; the product is at
                        most 1024. Exact tiles: CUDA_TASK_THREADS in one row of the same shape rule
                      */
+    int number; /* mode fused: of its variants in the dispatcher (cuda_fused_number) */
     int full_blocks, bare_blocks; /* resident blocks an SM, by the driver */
     int full_registers, bare_registers;
     /* Arrays whose first element the task's expressions read on the device, in the order of
@@ -49,6 +50,19 @@ typedef enum cuda_builtin {
     CUDA_BUILTIN_COUNT
 } cuda_builtin;
 enum { CUDA_COPY_THREADS = 256, CUDA_FOLD_CHUNK = 2048 };
+
+/* What the dispatcher of mode fused calls an entry: with partials or without; or, where whole tiles
+ * are not aligned, as any other mode does. Built-in kernels have their own numbers. */
+typedef enum cuda_fused_variant {
+    CUDA_FUSED_FULL,
+    CUDA_FUSED_BARE,
+    CUDA_FUSED_UNALIGNED,
+    CUDA_FUSED_VARIANTS
+} cuda_fused_variant;
+static inline int cuda_fused_number(int entry, cuda_fused_variant variant)
+{
+    return CUDA_BUILTIN_COUNT + CUDA_FUSED_VARIANTS * entry + (int)variant;
+}
 
 /* Compiles and loads everything that the schedules of desc need on `device` (its context is
  * current). Diagnostics as the host backend's (E2xx: user's file and line). */
@@ -73,9 +87,8 @@ CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which)
 /* The end of a round of a WHILE node (device/round.h). *result: the driver cannot load it. */
 peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult *result);
 
-/* Mode fused: the kernel that stays, and the number by which it calls what `function` is. */
+/* Mode fused: the kernel that stays. */
 CUfunction cuda_kernels_fused(const cuda_kernels *kernels);
-int cuda_kernels_fused_number(const cuda_kernels *kernels, CUfunction function, bool unaligned);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

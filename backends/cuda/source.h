@@ -43,19 +43,6 @@ typedef struct cuda_source {
     bool is_wide;           /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
 
-/* What the dispatcher of mode fused calls an entry: with partials or without; or, where whole tiles
- * are not aligned, as any other mode does. Built-in kernels have their own numbers. */
-typedef enum cuda_fused_variant {
-    CUDA_FUSED_FULL,
-    CUDA_FUSED_BARE,
-    CUDA_FUSED_UNALIGNED,
-    CUDA_FUSED_VARIANTS
-} cuda_fused_variant;
-static inline int cuda_fused_number(int entry, cuda_fused_variant variant)
-{
-    return CUDA_BUILTIN_COUNT + CUDA_FUSED_VARIANTS * entry + (int)variant;
-}
-
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out);
 

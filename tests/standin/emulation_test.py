@@ -46,7 +46,7 @@ def run(options, folder, processes, lines):
         return {}
     job = subprocess.run([options.trials, str(processes), folder, path], env=env, capture_output=True, text=True, check=False,
                          timeout=LIMIT_S)
-    results = [json.loads(line) for line in job.stdout.splitlines() if '"status"' in line]
+    results = [json.loads(line.replace("-nan", "NaN").replace(": nan", ": NaN")) for line in job.stdout.splitlines() if '"status"' in line]
     if len(results) < len(lines):
         print(job.stderr[-2000:])
     return {result["name"]: result for result in results}
