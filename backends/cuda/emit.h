@@ -34,6 +34,10 @@ unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int i
 
 bool cuda_flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group);
 
+/* turns.c */
+/* Something that writes flags of other processes was put onto a lane. */
+bool cuda_flags_put(cuda_plan *plan, cuda_lane *lane);
+
 /* later.c */
 /* Before op `index` is put onto a lane: what was put off and it depends on. */
 bool cuda_before(cuda_rank *rank, int index);

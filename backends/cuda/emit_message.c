@@ -53,6 +53,8 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
         return cuda_broken(plan, result, op, op->channel->edge);
     if (waits)
         cuda_note_put(rank, lane, index, op->word, value);
+    else if (!cuda_flags_put(plan, lane))
+        return false;
     return cuda_mark(rank, lane, index) && cuda_publish(rank, lane, index);
 }
 

@@ -146,6 +146,8 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);
+    if (launch->write_count > 0 && !cuda_flags_put(plan, lane))
+        return false;
     return cuda_mark(rank, lane, launch->op);
 }
 

@@ -126,6 +126,8 @@ static peal_status create_lanes(cuda_plan *plan)
             lane->stream = lane->own;
             if (!result)
                 result = driver->cuEventCreate_(&lane->join, CU_EVENT_DISABLE_TIMING);
+            if (!result && plan->keeps_order && plan->desc.mode == PEAL_MODE_GRAPH)
+                result = driver->cuEventCreate_(&lane->sent_event, CU_EVENT_DISABLE_TIMING);
             for (int m = 0; m < CUDA_MARKS && !result; m++)
                 result = driver->cuEventCreate_(&lane->mark[m], CU_EVENT_DISABLE_TIMING);
         }
@@ -182,6 +184,7 @@ static peal_status arm(cuda_plan *plan)
         rank->bound = &plan->desc.rank[r];
         rank->schedule = rank->bound->schedule;
     }
+    plan->keeps_order = cuda_keeps_order(plan);
     if (!status)
         status = choose_lowering(plan);
     if (!status)
@@ -312,6 +315,8 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
                 driver->cuEventDestroy_(lane->mark[m]);
         if (lane->join)
             driver->cuEventDestroy_(lane->join);
+        if (lane->sent_event)
+            driver->cuEventDestroy_(lane->sent_event);
         if (lane->own)
             driver->cuStreamDestroy_(lane->own);
     }

@@ -4,16 +4,16 @@
  * prepare.c binds a rank's schedule: addresses, kernels, tables of pieces. emit.c takes op
  * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
  * can do into one launch (group.c); mirror.c lets a task's blocks send, later.c puts off what
- * nothing needs yet; run.c walks all ranks of the process in turn; capture.c does so inside a
- * capture, graph.c replays it; watch.c polls, notices deadlines and reports; follow.c ties starts
- * to streams of the application, embed.c puts an exchange onto them. */
+ * nothing needs yet; run.c walks all ranks of the process in turn (turns.c); capture.c does so
+ * inside a capture, graph.c replays it; watch.c polls, notices deadlines and reports; follow.c ties
+ * starts to streams of the application, embed.c puts an exchange onto them. */
 #ifndef PEAL_CUDA_PLAN_H
 #define PEAL_CUDA_PLAN_H
 
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/kernels.h"
-#include "base/walk.h"
+#include "base/walk_order.h"
 
 #include <pthread.h>
 
@@ -177,7 +177,9 @@ typedef struct cuda_lane {
     uint64_t notes, held_notes;
     uint64_t notes_done; /* drained up to here */
     CUevent join;
-    CUdeviceptr arrived; /* word of the launches on this lane */
+    CUevent sent_event;      /* in a graph of several ranks: the latest flags have been written */
+    uint64_t sent, followed; /* of plan->sends: those flags; and those that come first here */
+    CUdeviceptr arrived;     /* word of the launches on this lane */
 } cuda_lane;
 
 struct cuda_rank {
@@ -187,6 +189,7 @@ struct cuda_rank {
     const peal_backend_rank *bound;
     peal_walk_program *program;
     peal_walk walk;
+    peal_walk_order order;
     cuda_op *op;
     cuda_task *task;
     CUdeviceptr *first;       /* by storage */
@@ -209,6 +212,7 @@ struct cuda_rank {
     bool at_end;   /* of an iteration whose verdict is awaited */
     bool dry;      /* verdicts are not looked at */
     bool moved;    /* in its last turn */
+    bool done;     /* with what all ranks take turns for */
     int drains;    /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
     int *place;    /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: put off */
     int *final_binding;
@@ -237,7 +241,10 @@ struct cuda_plan {
     cuda_row *row; /* on their way, a ring */
     uint64_t rows, rows_out;
     CUevent *row_event;
-    bool synchronous; /* `sync`: every op is waited for */
+    bool synchronous;    /* `sync`: every op is waited for */
+    bool keeps_order;    /* waits for other processes come behind earlier flags (turns.c) */
+    cuda_rank *earliest; /* beside the one whose turn it is; NULL: not looked for yet */
+    uint64_t sends;      /* launches with flags, while capturing */
     bool capturing;
     uint64_t epoch; /* of events: a graph is one of its own */
     cuda_graphs *graphs;
@@ -293,6 +300,9 @@ peal_status cuda_call_check(const cuda_rank *rank, const peal_schedule_task *sou
                             const cuda_task *task);
 CUresult cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
                           CUstream stream, peal_call *call);
+
+/* turns.c: whether there are several ranks, each of which sends before it receives. */
+bool cuda_keeps_order(const cuda_plan *plan);
 
 /* emit.c: false: failed, plan->status says why. */
 bool cuda_emit_is_ready(const cuda_rank *rank);
