@@ -23,6 +23,10 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,))}
 ALIKE = {"jacobi2d", "heat3d", "halo"}  # fields that no reduction goes into: tiles of a GPU are others
 SPECS = {"when": (2,), "inner": (2,), "until": (3,), "nested": (2,), "around": (4,), "slices": (2,)}
+# Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams,
+# and into graphs, in an order in which no wait comes before what the other process waits for.
+SHARED = {"around": (4, ["steps=4"]), "chained": (6, ["steps=6"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}
+SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2")]
 LIMIT_S = 300
 
 
@@ -80,6 +84,15 @@ def judge(lines, results, counts):
             print(f"FAILED {name}: {what}")
 
 
+def shared(options):
+    lines = []
+    for name, (ranks, words) in SHARED.items():
+        path = f"{options.samples}/{name}/{name}.yaml" if name in SAMPLES else f"{options.specs}/{name}.yaml"
+        if options.only in f"{name} shared":
+            lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, SHARED_MODES)
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser()
     for word in ("standin", "trials", "samples", "specs", "include"):
@@ -100,6 +113,8 @@ def main():
             for row in [row.split() for row in seeds.splitlines()]:
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
                     lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), MODES)
+            if processes == 2:
+                lines += shared(options)
             judge(lines, run(options, folder, processes, lines), counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")
     sys.exit(counts["failed"] > 0 or counts["ok"] == 0)

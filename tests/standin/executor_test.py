@@ -128,13 +128,11 @@ class Executor(unittest.TestCase):
     def test_streams_that_share_a_queue(self):
         """More streams than the device has queues: what waits for another process comes behind all that one of
         this process may wait for, whichever rank has sent it."""
-        for spec, ranks, sets in (("ring", 24, ["n=4", "steps=20"]), ("chain", 8, ["n=4", "steps=20"]),
-                                  ("chained", 8, ["steps=20"])):
-            for mode, lower in (("sync", "signal=memop"), ("stream", "signal=memop"), ("stream", "signal=memop,lanes=2")):
-                for queues in ("1", "8") if ranks == 24 else ("2",):
-                    with self.subTest(spec=spec, mode=mode, lower=lower, queues=queues):
-                        self.check_clean(Run(2, spec=os.path.join(SPECS, f"{spec}.yaml"), ranks=ranks, set=sets, mode=mode,
-                                             lower=lower, deadline="2", env={"STANDIN_QUEUES": queues}))
+        for spec, ranks, lower, queues in (("ring", 24, "signal=memop,lanes=2", 8),
+                                           ("chained", 6, "signal=memop,lanes=2", 2)):
+            with self.subTest(spec=spec, ranks=ranks, queues=queues):
+                self.check_clean(Run(2, spec=os.path.join(SPECS, f"{spec}.yaml"), ranks=ranks, set=["n=4", "steps=20"],
+                                     lower=lower, deadline="2", env={"STANDIN_QUEUES": str(queues)}))
 
     def test_transports(self):
         """Flags, credits and staging are where both processes have them, by whatever address."""
