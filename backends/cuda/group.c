@@ -157,7 +157,9 @@ bool cuda_flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
         return true;
     bool ok = launch_group(rank, lane, group);
     for (int i = 0; i < group->op_count; i++) {
-        rank->place[group->op[i]] = 0;
+        /* A later instance of a WAIT may have been put off meanwhile, or be in the group, too. */
+        if (rank->place[group->op[i]] == (group == &lane->held ? CUDA_HELD : i + 1))
+            rank->place[group->op[i]] = 0;
         ok = ok && publish(rank, lane, group->op[i], group->op_instance[i]);
     }
     group->kind = CUDA_GROUP_NONE;

@@ -27,7 +27,7 @@ bool cuda_wait_later(cuda_rank *rank, int index, uint64_t value)
         return false;
     lane->later[lane->later_count++] =
         (cuda_later_wait){.op = index, .value = value, .instance = rank->walk.passed[index]};
-    rank->place[index] = CUDA_HELD;
+    rank->place[index] = CUDA_PUT_OFF;
     return true;
 }
 

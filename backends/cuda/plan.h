@@ -24,6 +24,7 @@ typedef struct cuda_rank cuda_rank;
 
 enum {
     CUDA_HELD = -1,
+    CUDA_PUT_OFF = -2,
     CUDA_LATER = 64,
     CUDA_LANES = 2,
     CUDA_MARKS = 8,
@@ -214,7 +215,8 @@ struct cuda_rank {
     bool moved;    /* in its last turn */
     bool done;     /* with what all ranks take turns for */
     int drains;    /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
-    int *place;    /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: put off */
+    int *place;    /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: in the one put off;
+                      CUDA_PUT_OFF: a WAIT, in none yet */
     int *final_binding;
 };
 
