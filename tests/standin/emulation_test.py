@@ -113,6 +113,8 @@ def main():
             for row in [row.split() for row in seeds.splitlines()]:
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
                     lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), MODES)
+                if processes == 2 < int(row[1]) and options.only in "random shared":
+                    lines += lines_of([(f"random {row[0]} shared", [f"seed={row[0]}"])], int(row[1]), SHARED_MODES)
             if processes == 2:
                 lines += shared(options)
             judge(lines, run(options, folder, processes, lines), counts)
