@@ -25,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OWN = 64, OF_APPLICATION = 8, STREAMS = OWN + OF_APPLICATION };
+enum { OF_APPLICATION = 8, STREAMS = EMULATE_STREAMS, OWN = STREAMS - OF_APPLICATION };
 enum { EVENTS = 16384, QUEUE = 1 << 16 };
 
 typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER, RUN } entry_kind;
@@ -133,9 +133,9 @@ static void put(CUstream handle, entry e)
     if (to->capture) {
         to->clock[number]++;
         if (e.kind == RUN)
-            emulate_append(e.call);
+            emulate_append(e.call, number, to->clock);
         else if (emulate_append && (e.kind == WORD || e.kind == VALUE))
-            emulate_append(emulate_word(e.kind == WORD, e.word, e.value));
+            emulate_append(emulate_word(e.kind == WORD, e.word, e.value), number, to->clock);
         return;
     }
     if (number >= OWN) /* nobody made it */
