@@ -84,12 +84,15 @@ def judge(lines, results, counts):
             print(f"FAILED {name}: {what}")
 
 
-def shared(options):
+def shared(options, seeds):
     lines = []
     for name, (ranks, words) in SHARED.items():
         path = f"{options.samples}/{name}/{name}.yaml" if name in SAMPLES else f"{options.specs}/{name}.yaml"
         if options.only in f"{name} shared":
             lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, SHARED_MODES)
+    for seed, ranks in ((row[0], int(row[1])) for row in seeds):
+        if ranks > 2 and options.only in f"random {seed} shared":
+            lines += lines_of([(f"random {seed} shared", [f"seed={seed}"])], ranks, SHARED_MODES)
     return lines
 
 
@@ -113,11 +116,9 @@ def main():
             for row in [row.split() for row in seeds.splitlines()]:
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
                     lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), MODES)
-                if processes == 2 < int(row[1]) and options.only in "random shared":
-                    lines += lines_of([(f"random {row[0]} shared", [f"seed={row[0]}"])], int(row[1]), SHARED_MODES)
-            if processes == 2:
-                lines += shared(options)
             judge(lines, run(options, folder, processes, lines), counts)
+        lines = shared(options, [row.split() for row in seeds.splitlines()])
+        judge(lines, run(options, folder, 2, lines), counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")
     sys.exit(counts["failed"] > 0 or counts["ok"] == 0)
 
