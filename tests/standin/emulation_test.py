@@ -27,7 +27,7 @@ SPECS = {"when": (2,), "inner": (2,), "until": (3,), "nested": (2,), "around": (
 # in an order in which no wait comes before what the other process waits for, and a graph must not allow another.
 SHARED = {"around": (4, ["steps=10"]), "chained": (6, ["steps=20"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}
 SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2")]
-LIMIT_S = 300
+LIMIT_S = 500
 
 
 def lines_of(specs, ranks, modes):
