@@ -81,17 +81,23 @@ static const char *type_of(const peal_schedule *schedule, int array)
     return peal_type_c_name(schedule->array[array].type);
 }
 
+static bool has_partials(cuda_trampoline kind)
+{
+    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL;
+}
+
 static void print_view(const peal_schedule *schedule, const peal_task_access *access, int view,
-                       const char *tile, bool moves, FILE *out)
+                       const char *tile, cuda_trampoline kind, FILE *out)
 {
     const char *constant = access->mode == PEAL_READ_ACCESS ? "const " : "";
     const char *type = type_of(schedule, access->array);
 
-    if (moves && cuda_access_is_moved(schedule, access)) {
+    if (cuda_trampoline_is_plain(kind) && cuda_access_is_moved(schedule, access)) {
         fprintf(out,
                 ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
-                "peal_moved_strides_<%s>(peal_launch_, %d, %s)",
-                constant, type, view, tile, type, view, tile);
+                "peal_moved_strides_<%s, %s>(peal_launch_, %d, %s)",
+                constant, type, view, tile, type, has_partials(kind) ? "true" : "false", view,
+                tile);
         return;
     }
     fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]", constant, type, view);
@@ -125,17 +131,12 @@ static void print_arguments(const peal_schedule_task *task, FILE *out)
     }
 }
 
-static bool has_partials(cuda_trampoline kind)
-{
-    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL;
-}
-
 static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
                        cuda_trampoline kind, const char *tile, FILE *out)
 {
     fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
     for (int i = 0; i < task->access_count; i++)
-        print_view(schedule, &task->access[i], i, tile, cuda_trampoline_is_plain(kind), out);
+        print_view(schedule, &task->access[i], i, tile, kind, out);
     print_partials(schedule, task, has_partials(kind), out);
     print_arguments(task, out);
     fprintf(out, ");\n");

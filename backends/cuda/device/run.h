@@ -430,7 +430,9 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     for (int k = 0; k < PEAL_AXES; k++) {
         unsigned place = rest;
         if (k < PEAL_AXES - 1) {
-            unsigned quotient = rest / box.count[k];
+            unsigned quotient = 0;
+            if (rest >= box.count[k]) /* a division is as long as a point's work */
+                quotient = rest / box.count[k];
             place = rest - quotient * box.count[k];
             rest = quotient;
         }
