@@ -33,6 +33,24 @@ static bool has_long_tasks(const cuda_plan *plan)
     return false;
 }
 
+/* Whether a task's partials are folded in every step: then all is on one lane, so that its last
+ * launch can do it. */
+static bool folds_always(const cuda_plan *plan)
+{
+    const peal_schedule *schedule = plan->desc.rank[0].schedule;
+    int depth = 0;
+
+    for (int i = schedule->step.first; i < schedule->step.end; i++) {
+        const peal_op *op = &schedule->op[i];
+        depth += op->kind == PEAL_OP_IF || op->kind == PEAL_OP_LOOP;
+        depth -= op->kind == PEAL_OP_END;
+        if (depth == 0 && op->kind == PEAL_OP_LAUNCH &&
+            schedule->task[op->task].kind == PEAL_TASK_FOLD)
+            return true;
+    }
+    return false;
+}
+
 static peal_status choose_lowering(cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
@@ -59,7 +77,10 @@ static peal_status choose_lowering(cuda_plan *plan)
         plan->lowering.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
     if (plan->lowering.lanes == 0)
         plan->lowering.lanes =
-            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) ? CUDA_LANES : 1;
+            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) &&
+                    (plan->lowering.fold != CUDA_FOLD_TASK || !folds_always(plan))
+                ? CUDA_LANES
+                : 1;
     if (plan->desc.embedded)
         plan->lowering.lanes = 1; /* the application's stream */
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */

@@ -3,10 +3,11 @@
  *
  * prepare.c binds a rank's schedule: addresses, kernels, tables of pieces. emit.c takes op
  * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
- * can do into one launch (group.c); mirror.c lets a task's blocks send, later.c puts off what
- * nothing needs yet; run.c walks all ranks of the process in turn (turns.c); capture.c does so
- * inside a capture, graph.c replays it; watch.c polls, notices deadlines and reports; follow.c ties
- * starts to streams of the application, embed.c puts an exchange onto them. */
+ * can do into one launch (group.c); mirror.c lets a task's blocks send, ride.c fold and combine,
+ * later.c puts off what nothing needs yet; run.c walks all ranks of the process in turn (turns.c);
+ * capture.c does so inside a capture, graph.c replays it; watch.c polls, notices deadlines and
+ * reports; follow.c ties starts to streams of the application, embed.c puts an exchange onto them.
+ */
 #ifndef PEAL_CUDA_PLAN_H
 #define PEAL_CUDA_PLAN_H
 
@@ -48,11 +49,15 @@ typedef enum cuda_until { CUDA_UNTIL_UNROLL, CUDA_UNTIL_WHILE } cuda_until;
 /* Which blocks of a task copy its messages: each its own tile's points, or the last one all. */
 typedef enum cuda_send { CUDA_SEND_EACH, CUDA_SEND_LAST } cuda_send;
 
+/* What folds the partials of a task: the last block of its launch, or a kernel. */
+typedef enum cuda_fold { CUDA_FOLD_TASK, CUDA_FOLD_KERNEL } cuda_fold;
+
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
     cuda_until until;
     cuda_send send;
+    cuda_fold fold;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
     int early;            /* 1: a kernel of a graph is launched while the one before still runs */
     int later;            /* 1: what nothing depends on yet may be put off (later.c) */
@@ -148,7 +153,9 @@ typedef struct cuda_group {
     int written[PEAL_LAUNCH_VIEWS]; /* by view: the storage whose points its tiles write; or -1 */
     int written_count;
     int write_event; /* of the last WRITE */
-    bool can_add;    /* all of its flags */
+    int fold_writes; /* those of its folds' messages (ride.c), and the event of the last one */
+    int fold_event;
+    bool can_add; /* all flags of its tiles */
     uint64_t quantum[PEAL_LAUNCH_WRITES];
     int *op; /* ops in it */
     uint64_t *op_instance;

@@ -148,6 +148,8 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
+    bool folds = cuda_trampoline_has_partials(kind) && p->task->reduction_count > 0;
+    bool rides = folds && !cuda_trampoline_is_plain(kind);
 
     fprintf(out, "(const __grid_constant__ peal_launch peal_launch_)\n{\n"
                  "    peal_tile peal_tile_;\n"
@@ -156,14 +158,20 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
                  "    if (!peal_box_)\n        return;\n");
     if (!cuda_trampoline_is_plain(kind)) /* read early: it is on its way while the tile is run */
         fprintf(out, "    const bool peal_gone_ = peal_box_->sends && peal_has_given_up_();\n");
+    if (rides)
+        cuda_rider_print(p->schedule, p->task, out);
     peal_status status = print_evaluation(p, out);
     fprintf(out,
             "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n",
             peal_kernel_parameters(signature), p->task->kernel);
     cuda_call_print(p->schedule, p->task, kind, out);
+    if (rides)
+        fprintf(out, "    }\n");
     if (!cuda_trampoline_is_plain(kind))
         fprintf(out, "    if (peal_box_->sends)\n        peal_send_tile_(peal_launch_, peal_box_, "
                      "peal_tile_, peal_gone_);\n");
+    if (folds)
+        cuda_folds_print(p->schedule, p->task, out);
     fprintf(out, "}\n");
     *out_text = close_text(p->source->arena, out, &text);
     return status;
@@ -394,6 +402,7 @@ static void print_unit(cuda_source *source)
     fprintf(out,
             "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
             "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "#include <peal/reduce.h>\n"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
             sizeof(peal_launch));
     print_expressions(source, out);
@@ -432,7 +441,8 @@ static void print_plain_unit(cuda_source *source)
     FILE *out = open_text(&text, &bytes);
     fprintf(out,
             "#define PEAL_PLAIN 1\n%s#include <peal/kernel.h>\n#include <peal/launch.h>\n"
-            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n\n",
+            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n"
+            "#include <peal/reduce.h>\n\n",
             source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)

@@ -24,8 +24,9 @@ extern "C" __global__ void __launch_bounds__(PEAL_COPY_THREADS_)
                             gridDim.x * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
     if (launch.adds && !gone)
         peal_add_flags_(launch, 1);
-    else if (!launch.adds && launch.write_count > 0 && peal_is_last_(&launch, gridDim.x, true))
-        peal_write_flags_(&launch);
+    else if (!launch.adds && launch.write_count > 0 &&
+             peal_is_last_((unsigned *)launch.arrived, gridDim.x, true))
+        peal_write_flags_(&launch, 0);
 }
 
 /* One warp: all waits, then all writes. */
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(32)
     if (!peal_await_(launch, launch.wait_count > 0 ? 0xffffffffu : 0))
         return;
     if (launch.write_count > 0 && !peal_has_given_up_())
-        peal_write_flags_(&launch);
+        peal_write_flags_(&launch, 0);
 }
 
 /* One thread: another argument[0] iterations are done. */
@@ -156,7 +157,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
-        if (!peal_is_last_(&launch, gridDim.x, false))
+        if (!peal_is_last_((unsigned *)launch.arrived, gridDim.x, false))
             return;
         value = peal_fold_rest_<type, combine>(element, gridDim.x, PEAL_FOLD_CHUNK_, result);
     } else
@@ -204,9 +205,10 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
         ((type *)launch.view[0])[column] = value;
     }
     if (launch.senders > 0 && gridDim.x == 1 && !given_up)
-        peal_write_flags_(&launch);
-    else if (launch.senders > 0 && gridDim.x > 1 && peal_is_last_(&launch, launch.senders, false))
-        peal_write_flags_(&launch);
+        peal_write_flags_(&launch, 0);
+    else if (launch.senders > 0 && gridDim.x > 1 &&
+             peal_is_last_((unsigned *)launch.arrived, launch.senders, false))
+        peal_write_flags_(&launch, 0);
 }
 
 #endif

@@ -314,18 +314,19 @@ static __device__ __forceinline__ void peal_copy_all_(const peal_launch *launch,
 
 /* Flags. */
 
-/* All threads of one block, after all that the flags promise. */
-static __device__ __forceinline__ void peal_write_flags_(const peal_launch *launch)
+/* All threads of one block, after all that the flags promise; but those of the box `except`. */
+static __device__ __forceinline__ void peal_write_flags_(const peal_launch *launch, unsigned except)
 {
     __syncthreads();
     for (int i = peal_thread_(); i < launch->write_count; i += peal_block_threads_())
-        /* Pairs with the loads in peal_wait_one_ of the receiver. */
-        peal_store_(launch->write[i].word, launch->write[i].value);
+        if (!except || launch->write[i].boxes != except)
+            /* Pairs with the loads in peal_wait_one_ of the receiver. */
+            peal_store_(launch->write[i].word, launch->write[i].value);
 }
 
 /* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
  * have stored. */
-static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks,
+static __device__ __forceinline__ bool peal_is_last_(unsigned *arrived, unsigned blocks,
                                                      bool stores_to_peers)
 {
     __shared__ unsigned last;
@@ -336,7 +337,6 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
         unsigned given_up = *(volatile unsigned *)&peal_given_up;
         last = 1;
         if (blocks > 1) {
-            unsigned *arrived = (unsigned *)launch->arrived;
             /* Releases this block's stores to the last one's fence below. */
             if (stores_to_peers)
                 peal_fence_();
@@ -365,7 +365,7 @@ static __device__ __noinline__ void peal_pass_(const peal_launch *launch)
     if (launch->wait_count > 0 && !peal_wait_(launch, 0xffffffffu))
         return;
     if (launch->write_count > 0 && !peal_has_given_up_())
-        peal_write_flags_(launch);
+        peal_write_flags_(launch, 0);
 }
 #endif
 
@@ -430,7 +430,9 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     for (int k = 0; k < PEAL_AXES; k++) {
         unsigned place = rest;
         if (k < PEAL_AXES - 1) {
-            unsigned quotient = rest / box.count[k];
+            unsigned quotient = 0;
+            if (rest >= box.count[k]) /* a division is as long as a point's work */
+                quotient = rest / box.count[k];
             place = rest - quotient * box.count[k];
             rest = quotient;
         }
