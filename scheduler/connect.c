@@ -77,6 +77,7 @@ static peal_status make_channel(lowering *l, int index)
                           .peer_index = peer_index(l->map, m->peer),
                           .transport = transport->kind,
                           .statement = m->own_statement,
+                          .ahead = !m->outgoing && m->own_statement < m->statement,
                           .edge = edge_name(l, m),
                           .source = l->c->statement[m->own_statement]->source,
                           .slots = d->slots,

@@ -72,7 +72,7 @@ bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, in
 typedef struct replay {
     peal_compilation *c;
     const rank_view *sender, *receiver;
-    const rank_message *m; /* the sender's */
+    const rank_message *m, *carrier; /* the sender's; the receiver's */
     found_node send, recv, carrier_send, carrier_recv;
     int iterations;
 } replay;
@@ -228,10 +228,18 @@ static int find_carrier(replay *r, int sender, bool (*good)(replay *r))
         if (twin < 0 || !find_node(r->receiver, NODE_SEND, i, &r->carrier_send) ||
             !find_node(r->sender, NODE_RECV, twin, &r->carrier_recv))
             continue;
+        r->carrier = m;
         if (r->carrier_send.body == r->recv.body && r->carrier_recv.body == r->send.body && good(r))
             return i;
     }
     return -1;
+}
+
+/* A reduction's contributions carry each other's credits: an exchange before them need not wait for
+ * what is folded of the step before. */
+static bool same_statement(replay *r)
+{
+    return r->carrier->statement == r->m->statement;
 }
 
 static bool any_carrier(replay *r)
@@ -267,6 +275,8 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
         out->carrier = find_carrier(&r, sender, direct_is_covered);
     out->direct = out->carrier >= 0;
     if (!out->direct)
+        out->carrier = find_carrier(&r, sender, same_statement);
+    if (out->carrier < 0)
         out->carrier = find_carrier(&r, sender, any_carrier);
     out->credit = out->carrier < 0;
     return PEAL_STATUS_OK;

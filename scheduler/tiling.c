@@ -7,13 +7,18 @@
  */
 #include "scheduler/compilation.h"
 
+#include <string.h>
+
 enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
 
 /* On an accelerator a tile is a block's work: eight points for each of its 256 threads. Where there
- * are partials, tiles are as they are, so they are those that blocks are fastest at
- * (PEAL_WHOLE_2_X and so on in backends/cuda/device/launch.h), by number of axes. */
-enum { MOST_POINTS_OF_BLOCK = 2048 };
+ * are partials, tiles are as they are, so they are those that blocks are fastest at, by number of
+ * axes: of large boxes PEAL_WHOLE_2_X and so on (backends/cuda/device/launch.h); else smaller ones,
+ * since a thread that may not load ahead waits for memory once a point: one point a thread, and
+ * more, along the last axis, where one wave of blocks would not do. */
+enum { MOST_POINTS_OF_BLOCK = 2048, LARGE_BOX = 1 << 19, WAVE_OF_BLOCKS = 384, MOST_ROWS = 4 };
 static const int64_t tile_of_block[4][PEAL_AXES] = {[2] = {128, 16, 1, 1}, [3] = {64, 4, 8, 1}};
+static const int64_t small_tile[4][PEAL_AXES] = {[2] = {64, 4, 1, 1}, [3] = {64, 4, 1, 1}};
 
 static int64_t round_up(int64_t value, int64_t multiple)
 {
@@ -52,22 +57,43 @@ static int64_t slab_of(int64_t extent, int64_t length, int64_t points)
     return extent < slab ? extent : slab;
 }
 
+static void choose_tile(const peal_box *box, int64_t tile[PEAL_AXES])
+{
+    int axes = box->axis_count;
+    int64_t points = 1, most = WAVE_OF_BLOCKS, rows = 1;
+
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= box->hi[k] - box->lo[k];
+    memcpy(tile, points < LARGE_BOX ? small_tile[axes] : tile_of_block[axes],
+           PEAL_AXES * sizeof(*tile));
+    for (int k = 0; k < PEAL_AXES; k++)
+        most *= tile[k];
+    while (points < LARGE_BOX && 2 * (box->hi[0] - box->lo[0]) <= tile[0]) {
+        tile[0] /= 2; /* threads that would be beside the box */
+        tile[1] *= 2;
+    }
+    while (points < LARGE_BOX && rows < MOST_ROWS && 2 * rows * most <= points)
+        rows *= 2;
+    tile[axes - 1] *= rows;
+}
+
 /* False: the task's tiles are not those of blocks. */
 static bool choose_blocks(const peal_compilation *c, const peal_task_statement *task,
                           const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
     int axes = t->box.axis_count, last = last_axis(&t->box);
-    int64_t points = 1;
+    int64_t points = 1, tile[PEAL_AXES];
 
     if (!c->machine.accelerator || task->reduction_count == 0 || task->tile_whole ||
         task->tile_given || axes < 2 || axes > 3)
         return false;
+    choose_tile(&t->box, tile);
     for (int k = 0; k < PEAL_AXES; k++) {
-        int64_t length = t->box.hi[k] - t->box.lo[k], extent = tile_of_block[axes][k];
+        int64_t length = t->box.hi[k] - t->box.lo[k], extent = tile[k];
         if (k == last)
             extent = slab_of(extent, length, points);
         set_extent(t, k, extent, multiple[k]);
-        if (extent == tile_of_block[axes][k] && extent <= length && extent % multiple[k] == 0) {
+        if (extent == tile[k] && extent <= length && extent % multiple[k] == 0) {
             t->extent[k] = extent;
             t->count[k] = peal_ceil_divide(length, extent);
         }

@@ -82,16 +82,19 @@ static const char *type_of(const peal_schedule *schedule, int array)
 }
 
 static void print_view(const peal_schedule *schedule, const peal_task_access *access, int view,
-                       const char *tile, bool moves, FILE *out)
+                       const char *tile, cuda_trampoline kind, FILE *out)
 {
     const char *constant = access->mode == PEAL_READ_ACCESS ? "const " : "";
     const char *type = type_of(schedule, access->array);
 
-    if (moves && cuda_access_is_moved(schedule, access)) {
+    if (cuda_trampoline_moves(kind) && cuda_access_is_moved(schedule, access)) {
         fprintf(out,
                 ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
-                "peal_moved_strides_<%s>(peal_launch_, %d, %s)",
-                constant, type, view, tile, type, view, tile);
+                "peal_moved_strides_<%s, %s>(peal_launch_, %d, %s)",
+                constant, type, view, tile, type,
+                cuda_trampoline_has_partials(kind) && cuda_trampoline_is_plain(kind) ? "true"
+                                                                                     : "false",
+                view, tile);
         return;
     }
     fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]", constant, type, view);
@@ -125,19 +128,13 @@ static void print_arguments(const peal_schedule_task *task, FILE *out)
     }
 }
 
-static bool has_partials(cuda_trampoline kind)
-{
-    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL ||
-           kind == CUDA_TRAMPOLINE_FUSED_FULL;
-}
-
 static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
                        cuda_trampoline kind, const char *tile, FILE *out)
 {
     fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
     for (int i = 0; i < task->access_count; i++)
-        print_view(schedule, &task->access[i], i, tile, cuda_trampoline_moves(kind), out);
-    print_partials(schedule, task, has_partials(kind), out);
+        print_view(schedule, &task->access[i], i, tile, kind, out);
+    print_partials(schedule, task, cuda_trampoline_has_partials(kind), out);
     print_arguments(task, out);
     fprintf(out, ");\n");
 }
@@ -187,8 +184,8 @@ static void print_warming(const peal_schedule *schedule, const peal_schedule_tas
         /* Of what it writes, what it sends is read again. */
         if (access->mode == PEAL_WRITE_ACCESS)
             fprintf(out, "    if (peal_box_->sends)\n    ");
-        fprintf(out, "    peal_warm_<%s>(peal_launch_, %d, peal_tile_", type_of(schedule, access->array),
-                i);
+        fprintf(out, "    peal_warm_<%s>(peal_launch_, %d, peal_tile_",
+                type_of(schedule, access->array), i);
         for (int k = 0; k < 3; k++)
             fprintf(out, ", %lld, %lld", (long long)low[k], (long long)high[k]);
         fprintf(out, ");\n");
@@ -199,7 +196,7 @@ void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *ta
                      cuda_trampoline kind, FILE *out)
 {
     int axes = cuda_task_axes(task);
-    bool partials = has_partials(kind) && task->reduction_count > 0;
+    bool partials = cuda_trampoline_has_partials(kind) && task->reduction_count > 0;
 
     if (kind >= CUDA_TRAMPOLINE_FUSED_FULL)
         print_warming(schedule, task, out);
@@ -211,4 +208,25 @@ void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *ta
         print_whole(schedule, task, kind, 1, out);
     fprintf(out, "    ");
     print_call(schedule, task, kind, "peal_tile_", out);
+}
+
+void cuda_rider_print(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
+{
+    fprintf(out, "    if (peal_launch_.ride.bit && peal_box_->bit == peal_launch_.ride.bit) {\n");
+    for (int i = 0; i < task->reduction_count; i++)
+        fprintf(out,
+                "        if (peal_launch_.ride.reduction == %d)\n"
+                "            peal_ride_<%s, %d>(peal_launch_);\n",
+                i, type_of(schedule, task->reduction[i].array), (int)task->reduction[i].combine);
+    fprintf(out, "    } else {\n");
+}
+
+void cuda_folds_print(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
+{
+    fprintf(out, "    if (!peal_folds_(peal_launch_) || !peal_await_folds_(peal_launch_))\n"
+                 "        return;\n");
+    for (int i = 0; i < task->reduction_count; i++)
+        fprintf(out, "    peal_fold_tiles_<%s, %d>(peal_launch_, %d);\n",
+                type_of(schedule, task->reduction[i].array), (int)task->reduction[i].combine, i);
+    fprintf(out, "    peal_send_folds_(peal_launch_);\n");
 }

@@ -29,6 +29,12 @@ static inline bool cuda_trampoline_moves(cuda_trampoline kind)
     return kind >= CUDA_TRAMPOLINE_PLAIN_FULL;
 }
 
+static inline bool cuda_trampoline_has_partials(cuda_trampoline kind)
+{
+    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL ||
+           kind == CUDA_TRAMPOLINE_FUSED_FULL;
+}
+
 int cuda_task_axes(const peal_schedule_task *task);
 
 /* True: in plain kernels the view points to the tile's first column, and offsets begin at a point
@@ -41,5 +47,10 @@ bool cuda_offsets_are_wide(const peal_schedule *schedule);
 /* Between what enters the tile and what follows its run. */
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                      cuda_trampoline kind, FILE *out);
+
+/* What a launch takes along (device/reduce.h): a rider instead of a tile (the block after what is
+ * printed is the tile's), and, once all tiles are done, the folds. */
+void cuda_rider_print(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out);
+void cuda_folds_print(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out);
 
 #endif

@@ -64,8 +64,8 @@ bool cuda_graph_count(cuda_rank *rank, int64_t steps)
     if (plan->capturing && plan->fused)
         return cuda_fused_add(rank, counts, 1, &launch, NULL);
     if (!result)
-        result = driver->cuLaunchKernel_(counts, 1,
-                                         1, 1, 1, 1, 1, 0, first->stream, parameter, NULL);
+        result =
+            driver->cuLaunchKernel_(counts, 1, 1, 1, 1, 1, 1, 0, first->stream, parameter, NULL);
     if (!result && rank->lanes > 1)
         result = driver->cuEventRecord_(first->join, first->stream);
     for (int l = 1; l < rank->lanes && !result; l++)
@@ -91,8 +91,12 @@ static bool capture_steps(cuda_plan *plan)
     for (int r = 0; r < plan->rank_count; r++)
         plan->rank[r].graph_step = plan->rank[r].graph_begin = plan->rank[r].walk.counter[0];
     for (int r = 0; r < plan->rank_count; r++)
-        for (int l = 0; l < plan->rank[r].lanes; l++)
-            plan->rank[r].lane[l].chained = false;
+        for (int l = 0; l < plan->rank[r].lanes; l++) {
+            cuda_lane *lane = &plan->rank[r].lane[l];
+            lane->chained = false;
+            lane->sent = lane->followed = 0;
+        }
+    plan->sends = 0;
     plan->epoch++;
     return cuda_join_lanes(plan, true) && cuda_run_steps(plan, plan->graphs->steps) &&
            cuda_join_lanes(plan, false) && (!plan->graphs->loops || cuda_while_round(plan));

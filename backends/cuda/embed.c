@@ -206,8 +206,9 @@ static cuda_advance advance(cuda_rank *rank, bool sending, bool through)
         const peal_op *op = &rank->schedule->op[rank->walk.position];
         if (!through && (stands_for_application(rank, op) || (sending && receives(rank, op))))
             return CUDA_FINISHED;
-        if (!cuda_emit_is_ready(rank))
-            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_RANK;
+        cuda_advance turn = cuda_turn(rank);
+        if (turn != CUDA_ADVANCED)
+            return moved && turn != CUDA_FAILED ? CUDA_ADVANCED : turn;
         if (!cuda_emit(rank))
             return CUDA_FAILED;
         rank->moved = moved = true;

@@ -32,7 +32,15 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
 unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,
                            peal_op_kind kind);
 
+/* Boxes that something comes after: folds come after all blocks, and plain kernels send with them
+ * alone. */
+unsigned cuda_group_boxes(const cuda_group *group, unsigned boxes);
+
 bool cuda_flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group);
+
+/* turns.c */
+/* Something that writes flags of other processes was put onto a lane. */
+bool cuda_flags_put(cuda_plan *plan, cuda_lane *lane);
 
 /* later.c */
 /* Before op `index` is put onto a lane: what was put off and it depends on. */
@@ -48,6 +56,13 @@ bool cuda_hold(cuda_rank *rank, cuda_lane *lane);
 bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame);
 /* Blocks are numbered: decides whether they add to flags, and what. */
 void cuda_mirror_flags(cuda_group *group);
+
+/* ride.c */
+/* Whether LAUNCH `index` is a FOLD that the lane's group, the launch of its task, can do itself. */
+bool cuda_fold_fits(const cuda_rank *rank, int index);
+void cuda_fold_join(cuda_rank *rank, int index, const peal_walk_frame *frame);
+/* What was put off joins the lane's group. False: it cannot. */
+bool cuda_ride(cuda_rank *rank, cuda_lane *lane);
 
 /* emit_message.c, emit_task.c, emit_call.c */
 /* The storage of the rank that an address lies in; -1: another's memory. */

@@ -53,6 +53,8 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
         return cuda_broken(plan, result, op, op->channel->edge);
     if (waits)
         cuda_note_put(rank, lane, index, op->word, value);
+    else if (!cuda_flags_put(plan, lane))
+        return false;
     return cuda_mark(rank, lane, index) && cuda_publish(rank, lane, index);
 }
 
@@ -61,11 +63,24 @@ static bool emit_memory_op(cuda_rank *rank, cuda_op *op, uint64_t value, bool wa
 static bool joins_before(const cuda_rank *rank, const cuda_group *group, const cuda_op *op)
 {
     const peal_launch *launch = &group->launch;
+    /* What folds come before waits for it alone, when all else has been sent. */
+    bool holds_up = launch->fold_bit
+                        ? group->fold_writes > 0 && group->fold_event != op->source->event
+                        : launch->write_count > 0 && group->write_event != op->source->event;
 
     return group->kind == CUDA_GROUP_TASK && !group->closed && op->source->credit &&
            rank->plan->lowering.signal == CUDA_SIGNAL_FUSED &&
-           launch->wait_count < PEAL_LAUNCH_WAITS && !rank->place[op - rank->op] &&
-           (launch->write_count == 0 || group->write_event == op->source->event);
+           launch->wait_count < PEAL_LAUNCH_WAITS && !rank->place[op - rank->op] && !holds_up;
+}
+
+static void wait_before(cuda_rank *rank, cuda_group *group, int index, uint64_t value)
+{
+    peal_launch *launch = &group->launch;
+
+    cuda_group_wait(rank, group, index, value);
+    for (int b = 0; b < launch->box_count; b++)
+        if (launch->fold_bit == 1u << b)
+            launch->box[b].waits |= 1u << (launch->wait_count - 1);
 }
 
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
@@ -88,7 +103,7 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
         return emit_memory_op(rank, op, value, true);
     cuda_group *group = &lane->group;
     if (joins_before(rank, group, op)) {
-        cuda_group_wait(rank, group, index, value);
+        wait_before(rank, group, index, value);
         return true;
     }
     if (!op->source->credit && cuda_wait_later(rank, index, value))
@@ -116,7 +131,7 @@ static unsigned boxes_before(const cuda_rank *rank, const cuda_group *group, int
     cuda_depends_within(rank, group, index, waits, &boxes);
     if (!rank->op[index].source->credit)
         boxes |= cuda_channel_bits(rank, group, index, PEAL_OP_COPY);
-    return boxes;
+    return group->kind == CUDA_GROUP_TASK ? cuda_group_boxes(group, boxes) : boxes;
 }
 
 /* Whether a word may be written by a task's sending blocks: the tiles that the WRITE depends on are
@@ -148,6 +163,11 @@ static void add_write(const cuda_rank *rank, cuda_group *group, int index, uint6
                             .value = value,
                             .boxes = boxes_before(rank, group, index, &waits)};
     group->quantum[at] = op->channel->quantum;
+    if (group->launch.fold_bit && group->launch.write[at].boxes == group->launch.fold_bit) {
+        group->fold_writes++;
+        group->fold_event = op->source->event;
+        return;
+    }
     group->can_add = group->can_add && op->can_add;
     group->write_event = op->source->event;
 }
@@ -233,7 +253,8 @@ static bool list_fits(const cuda_group *group, const cuda_op *op)
 static bool joins_task(const cuda_rank *rank, const cuda_group *group, const cuda_op *op)
 {
     return group->kind == CUDA_GROUP_TASK && !group->closed &&
-           (op->source->copy == PEAL_COPY_SEND || group->task->kind == PEAL_TASK_FOLD) &&
+           (op->source->copy == PEAL_COPY_SEND || group->task->kind == PEAL_TASK_FOLD ||
+            group->launch.fold_bit) &&
            rank->plan->lowering.signal == CUDA_SIGNAL_FUSED && !op->self;
 }
 
@@ -246,6 +267,10 @@ static bool join_task(cuda_rank *rank, cuda_group *group, int index, const peal_
     if (group->task->kind != PEAL_TASK_KERNEL ||
         group->copy_bytes + op->pieces.bytes > rank->plan->lowering.fuse_bytes ||
         !list_fits(group, op) || !cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
+        return false;
+    if (op->source->copy != PEAL_COPY_SEND || boxes & group->launch.ride.bit ||
+        (group->launch.fold_bit &&
+         cuda_group_boxes(group, boxes) == group->launch.fold_bit)) /* of results: mirrors only */
         return false;
     waits |= cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
     for (int b = 0; b < group->launch.box_count; b++)

@@ -232,6 +232,10 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
 
     if (task->kind == PEAL_TASK_PRINT && rank->schedule->rank != 0)
         return cuda_publish(rank, lane, index);
+    if (cuda_fold_fits(rank, index)) {
+        cuda_fold_join(rank, index, frame);
+        return true;
+    }
     if (task->kind == PEAL_TASK_DECIDE && !count_before_end(rank, index, frame))
         return false;
     bool opens = group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 &&
@@ -292,7 +296,7 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
     cuda_group_join(rank, group, index, 1);
     if (!group->closed)
         return true;
-    if (task->kind == PEAL_TASK_COMBINE && launch->wait_count > 0)
+    if (task->kind == PEAL_TASK_COMBINE)
         return cuda_hold(rank, lane);
     if (!cuda_flush(rank, op->lane))
         return false;

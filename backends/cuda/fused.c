@@ -4,8 +4,6 @@
 #include "backends/cuda/graph.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- records ---- */
@@ -78,12 +76,9 @@ static size_t longer(size_t a, size_t b)
 
 static int find_parts(const cuda_fused *fused, part *out)
 {
-    part found[] = {{0, offsetof(peal_launch, base)},
-                    {offsetof(peal_launch, base), 0},
-                    {offsetof(peal_launch, list), 0},
-                    {offsetof(peal_launch, box), 0},
-                    {offsetof(peal_launch, wait), 0},
-                    {offsetof(peal_launch, write), 0},
+    part found[] = {{0, offsetof(peal_launch, base)},  {offsetof(peal_launch, base), 0},
+                    {offsetof(peal_launch, list), 0},  {offsetof(peal_launch, box), 0},
+                    {offsetof(peal_launch, wait), 0},  {offsetof(peal_launch, write), 0},
                     {offsetof(peal_launch, mirror), 0}};
     int count = 0;
 
@@ -109,7 +104,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
 
 /* Where things lie in the plan's one piece of device memory. */
 typedef struct places {
-    size_t trace, heads, shares, after, epochs, arrived, records, bytes;
+    size_t heads, shares, after, epochs, arrived, records, bytes;
 } places;
 
 static size_t place(size_t *end, size_t bytes)
@@ -147,7 +142,6 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
-    at.trace = place(&at.bytes, grid * 64);
     at.records = place(&at.bytes, records * words * 8);
     CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
     if (result)
@@ -157,12 +151,12 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     char *image = PEAL_ARENA_ARRAY(plan->arena, char, at.bytes);
     for (int r = 0; r < fused->count; r++) {
         cuda_record *record = &fused->record[r];
-        ((peal_fused_head *)(image + at.heads))[r] = (peal_fused_head){
-            (unsigned)record->number, (unsigned)record->kind, record->blocks, record->early};
+        ((peal_fused_head *)(image + at.heads))[r] =
+            (peal_fused_head){(unsigned)record->number, (unsigned)record->kind, record->blocks,
+                              record->early};
         record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
     }
-    memcpy(image + at.shares, order->share,
-           (size_t)fused->kinds * grid * sizeof(peal_fused_share));
+    memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
     pack(fused, parts, count, image + at.records);
     result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
@@ -170,7 +164,6 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
         return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
                            "cannot copy the records of mode fused to the device: %s",
                            peal_cuda_error(result, text));
-    f->trace = fused->memory + at.trace;
     f->heads = fused->memory + at.heads;
     f->records = fused->memory + at.records;
     f->shares = fused->memory + at.shares;
@@ -229,18 +222,6 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
         return status;
     fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
     cuda_fused_order(&plan->rank[0], fused, &order);
-    if (getenv("PEAL_FUSED_DEBUG")) {
-        fprintf(stderr, "fused: %d records, %d kinds, grid %u\n", fused->count, fused->kinds, fused->grid);
-        for (int k = 0; k < fused->kinds; k++) {
-            const cuda_record *r = &fused->record[fused->kind_record[k]];
-            unsigned names = 0, most = 0, all = 0;
-            for (unsigned b = 0; b < fused->grid; b++) {
-                unsigned c = order.share[(size_t)k * fused->grid + b].after_count;
-                if (c == PEAL_FUSED_ALL) all++; else { names += c; most = c > most ? c : most; }
-            }
-            fprintf(stderr, "  kind %d: first record %d, number %d, op %d, blocks %u, boxes %d, waits %d, writes %d adds %d, mirrors %d, lists %d, touches %d, after_all %d, early %d, aligned %d: names %u most %u all %u\n", k, fused->kind_record[k], r->number, r->launch.op, r->blocks, r->launch.box_count, r->launch.wait_count, r->launch.write_count, r->launch.adds, r->launch.mirror_count, r->launch.list_count, r->touch_count, r->after_all, r->early, r->launch.aligned, names, most, all);
-        }
-    }
     return upload(plan, fused, &order);
 }
 
@@ -250,37 +231,17 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
     void *parameter[] = {&fused->fused};
 
     fused->fused.rounds = rounds;
-    CUresult result = plan->driver->cuLaunchCooperativeKernel_(
-        cuda_kernels_fused(plan->kernels), fused->grid, 1, 1, PEAL_FUSED_THREADS, 1, 1, 0,
-        cuda_origin(plan), parameter);
+    CUresult result =
+        plan->driver->cuLaunchCooperativeKernel_(cuda_kernels_fused(plan->kernels), fused->grid, 1,
+                                                 1, PEAL_FUSED_THREADS, 1, 1, 0, cuda_origin(plan),
+                                                 parameter);
     /* Should `stop` have ended it early, some words are behind: they count as such later, too. */
     fused->fused.first += (unsigned)rounds * (unsigned)fused->count;
     return result;
 }
 
-static void show_trace(cuda_plan *plan)
-{
-    if (!getenv("PEAL_FUSED_TRACE") || !plan->fused || plan->rank[0].schedule->rank != 0)
-        return;
-    for (int half = 0; half < 2; half++) {
-        cuda_fused *f = &plan->fused[half];
-        if (!f->memory) continue;
-        long long *t = calloc(f->grid, 64);
-        plan->driver->cuMemcpyDtoH_(t, f->fused.trace, f->grid * 64);
-        double n = (double)f->fused.rounds * f->count;
-        fprintf(stderr, "trace: ns a record at 1.98 GHz; %g records\n", n);
-        for (unsigned b = 0; b < f->grid; b += b < 4 || b + 4 > f->grid ? 1 : f->grid / 6) {
-            fprintf(stderr, "  block %4u:", b);
-            for (int i = 0; i < 7; i++) fprintf(stderr, " %7.0f", (double)t[b * 8 + i] / n / 1.98);
-            fprintf(stderr, "\n");
-        }
-        free(t);
-    }
-}
-
 void cuda_fused_destroy(cuda_plan *plan)
 {
-    show_trace(plan);
     for (int half = 0; plan->fused && half < 2; half++)
         if (plan->fused[half].memory)
             plan->driver->cuMemFree_(plan->fused[half].memory);

@@ -32,8 +32,8 @@ typedef struct cuda_record {
     peal_launch launch;
     int number; /* of its function in the dispatcher */
     unsigned blocks;
-    bool after_all; /* its blocks wait for all blocks */
-    bool early;     /* see peal_fused_head */
+    bool after_all;                /* its blocks wait for all blocks */
+    bool early;                    /* see peal_fused_head */
     int sent[PEAL_LAUNCH_MIRRORS]; /* spaces that its blocks send from */
     int sent_count;
     bool overflows; /* more is touched than can be noted */

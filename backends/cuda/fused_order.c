@@ -1,6 +1,7 @@
-/* Shares: which blocks of a record's grid each block of the kernel runs, and which other blocks must
- * have come as far before. Two blocks are ordered where what they touch meets, and one writes;
- * records repeat themselves every round, so all pairs of kinds are looked at, whichever comes first.
+/* Shares: which blocks of a record's grid each block of the kernel runs, and which other blocks
+ * must have come as far before. Two blocks are ordered where what they touch meets, and one writes;
+ * records repeat themselves every round, so all pairs of kinds are looked at, whichever comes
+ * first.
  */
 #include "backends/cuda/fused.h"
 
@@ -174,8 +175,8 @@ static void add_region(const cuda_touch *touch, const int *lo, const int *hi, in
     }
 }
 
-static void find_footprint(const cuda_record *record, const peal_fused_share *share, region *scratch,
-                           peal_arena *arena, footprint *out)
+static void find_footprint(const cuda_record *record, const peal_fused_share *share,
+                           region *scratch, peal_arena *arena, footprint *out)
 {
     const peal_launch *launch = &record->launch;
     CUdeviceptr *awaited = PEAL_ARENA_ARRAY(arena, CUdeviceptr, launch->wait_count + 1);

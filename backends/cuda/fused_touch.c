@@ -3,8 +3,6 @@
 #include "backends/cuda/emit.h"
 #include "backends/cuda/fused.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STOP_SPACE, STEP_SPACE }; /* behind the storages */
@@ -53,7 +51,8 @@ static void touch_kernel(const cuda_rank *rank, cuda_record *record, const cuda_
         }
     }
     for (int i = 0; i < task->reduction_count; i++) {
-        int storage = record->launch.partial[i] ? cuda_storage_at(rank, record->launch.partial[i]) : -1;
+        int storage =
+            record->launch.partial[i] ? cuda_storage_at(rank, record->launch.partial[i]) : -1;
         if (storage >= 0)
             add(record, storage, true, ~0u)->kind = CUDA_TOUCH_INDEX;
     }
@@ -201,11 +200,8 @@ static bool follows_others(const cuda_rank *rank, const cuda_group *group)
         for (int k = 0; k < op->dependence_count; k++) {
             const peal_op *before = &rank->schedule->op[op->dependence[k].op];
             bool works = op->dependence[k].op >= rank->schedule->step.first; /* or of the setup */
-            works = works &&
-                    (before->kind == PEAL_OP_LAUNCH || before->kind == PEAL_OP_COPY ||
-                         before->kind == PEAL_OP_WAIT);
-            if (works && !is_in(group, op->dependence[k].op) && getenv("PEAL_FUSED_DEBUG"))
-                fprintf(stderr, "op %d kind %d channel %d credit %d depends on op %d kind %d channel %d credit %d lag %d task %d\n", group->op[i], op->kind, op->channel, op->credit, op->dependence[k].op, before->kind, before->channel, before->credit, op->dependence[k].lag, before->task);
+            works = works && (before->kind == PEAL_OP_LAUNCH || before->kind == PEAL_OP_COPY ||
+                              before->kind == PEAL_OP_WAIT);
             if (works && !is_in(group, op->dependence[k].op))
                 return true;
         }

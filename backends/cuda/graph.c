@@ -6,8 +6,8 @@
  * `until` of the outermost loop: every node looks at a stop word first and does nothing once it is
  * set, so that the graph ends in the same step on all ranks and the host looks at it between
  * replays. */
-#include "backends/cuda/fused.h"
 #include "backends/cuda/graph.h"
+#include "backends/cuda/fused.h"
 #include "backends/cuda/predicate.h"
 
 /* ---- replay ---- */

@@ -72,6 +72,8 @@ static void number_blocks(cuda_group *group)
         group->blocks += launch->box[b].blocks;
         launch->box[b].bit = 1u << b;
         launch->senders += launch->box[b].sends ? launch->box[b].blocks : 0;
+        if (launch->box[b].bit == launch->fold_bit)
+            launch->fold_waits = launch->box[b].waits;
     }
     cuda_mirror_flags(group);
 }
@@ -152,6 +154,8 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
     if (result)
         return cuda_broken(plan, result, &rank->op[launch->op],
                            rank->schedule->op[launch->op].label);
+    if (launch->write_count > 0 && !cuda_flags_put(plan, lane))
+        return false;
     return cuda_mark(rank, lane, launch->op);
 }
 
@@ -159,9 +163,13 @@ bool cuda_flush_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 {
     if (group->kind == CUDA_GROUP_NONE)
         return true;
+    if (group == &lane->group)
+        cuda_ride(rank, lane);
     bool ok = launch_group(rank, lane, group);
     for (int i = 0; i < group->op_count; i++) {
-        rank->place[group->op[i]] = 0;
+        /* A later instance of a WAIT may have been put off meanwhile, or be in the group, too. */
+        if (rank->place[group->op[i]] == (group == &lane->held ? CUDA_HELD : i + 1))
+            rank->place[group->op[i]] = 0;
         ok = ok && publish(rank, lane, group->op[i], group->op_instance[i]);
     }
     group->kind = CUDA_GROUP_NONE;
@@ -293,10 +301,18 @@ bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int ind
             *boxes |= group->op_bits[place - 1];
         else {
             *boxes |= group->op_bits[place - 1]; /* that copy the message themselves */
-            ok = false;
+            ok =
+                ok && group->launch.ride.bit && group->op_bits[place - 1] == group->launch.ride.bit;
         }
     }
     return ok;
+}
+
+unsigned cuda_group_boxes(const cuda_group *group, unsigned boxes)
+{
+    unsigned folds = group->launch.fold_bit;
+
+    return boxes && folds && (boxes & folds || group->plain) ? folds : boxes;
 }
 
 unsigned cuda_channel_bits(const cuda_rank *rank, const cuda_group *group, int index,

@@ -27,7 +27,7 @@ bool cuda_wait_later(cuda_rank *rank, int index, uint64_t value)
         return false;
     lane->later[lane->later_count++] =
         (cuda_later_wait){.op = index, .value = value, .instance = rank->walk.passed[index]};
-    rank->place[index] = CUDA_HELD;
+    rank->place[index] = CUDA_PUT_OFF;
     return true;
 }
 
@@ -84,11 +84,11 @@ static bool take_waits(cuda_rank *rank, int index)
 
 /* ---- groups ---- */
 
-/* A group that waits for messages, and whose results nothing may need for a while, is put onto its
- * lane behind what comes next: the messages are there by then. Nobody waits for what it writes:
- * those are credits of channels with two slots or more, which a peer asks for when it sends the
- * message after the next one; this rank puts the group onto the lane before it receives that one,
- * and what comes between depends on earlier messages only. */
+/* A group that may wait for messages, and whose results nothing may need for a while, is put onto
+ * its lane with or behind what comes next (ride.c): the messages are there by then. Nobody waits
+ * for what it writes: those are credits of channels with two slots or more, which a peer asks for
+ * when it sends the message after the next one; this rank puts the group onto the lane before it
+ * receives that one, and what comes between depends on earlier messages only. */
 bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
 {
     cuda_group *group = &lane->group, held = lane->held;
@@ -123,8 +123,12 @@ static bool release_held(cuda_rank *rank, int index)
         for (int i = 0; i < op->dependence_count && !needed; i++)
             needed = op->dependence[i].op == lane->held.op[k];
     }
-    return !needed || (cuda_flush_group(rank, lane, &lane->group) &&
-                       cuda_flush_group(rank, lane, &lane->held));
+    if (!needed)
+        return true;
+    /* What the group is to fold itself: the walk had what was put off before the group. */
+    if (cuda_fold_fits(rank, index))
+        return cuda_ride(rank, lane) || cuda_flush_group(rank, lane, &lane->held);
+    return cuda_flush_group(rank, lane, &lane->group) && cuda_flush_group(rank, lane, &lane->held);
 }
 
 bool cuda_before(cuda_rank *rank, int index)

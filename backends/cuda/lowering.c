@@ -38,6 +38,10 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->send = CUDA_SEND_EACH;
     else if (is_word(text, key, "send") && is_word(value, rest, "last"))
         out->send = CUDA_SEND_LAST;
+    else if (is_word(text, key, "fold") && is_word(value, rest, "task"))
+        out->fold = CUDA_FOLD_TASK;
+    else if (is_word(text, key, "fold") && is_word(value, rest, "kernel"))
+        out->fold = CUDA_FOLD_KERNEL;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
         out->lanes = (int)number;
     else if (is_word(text, key, "early") && number >= 0 && number <= 1)

@@ -189,7 +189,7 @@ static unsigned boxes_needed(const cuda_rank *rank, const cuda_group *group, int
     const peal_op *op = &rank->schedule->op[index];
     unsigned needed = 0;
 
-    if (group->task->kind != PEAL_TASK_KERNEL)
+    if (group->task->kind != PEAL_TASK_KERNEL || boxes == group->launch.fold_bit)
         return boxes;
     for (int i = 0; i < op->dependence_count; i++) {
         const peal_dependence *dependence = &op->dependence[i];
@@ -215,6 +215,10 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
         group->kind != CUDA_GROUP_TASK || group->written_count == 0 ||
         launch->mirror_count + op->mirror_count > PEAL_LAUNCH_MIRRORS ||
         !cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
+        return false;
+    boxes = cuda_group_boxes(group, boxes);
+    if (boxes != launch->fold_bit && group->task->kind == PEAL_TASK_KERNEL &&
+        (group->plain || op->source->copy != PEAL_COPY_SEND || boxes & launch->ride.bit))
         return false;
     for (int i = 0; i < op->mirror_count; i++) {
         const cuda_mirror *mirror = &op->mirror[i];
@@ -258,6 +262,8 @@ void cuda_mirror_flags(cuda_group *group)
                    (group->kind == CUDA_GROUP_COPY || launch->list_count == 0);
     for (int i = 0; i < launch->write_count && launch->adds; i++) {
         peal_launch_write *write = &launch->write[i];
+        if (launch->fold_bit && write->boxes == launch->fold_bit)
+            continue;
         uint64_t quantum = group->quantum[i];
         unsigned blocks = 0;
         for (int b = launch->box_count - 1; b >= 0; b--)

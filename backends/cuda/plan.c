@@ -43,12 +43,31 @@ static peal_status settle_fused(cuda_plan *plan)
     plan->lowering.lanes = 1;
     plan->lowering.signal = CUDA_SIGNAL_FUSED;
     plan->lowering.copy = CUDA_COPY_KERNEL;
+    plan->lowering.fold = CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
     if (shares || plan->rank_count > 1)
         return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
                            "--mode graph runs it; or give each rank a process and a GPU",
                            "mode fused cannot run this: %s share a GPU",
                            shares ? "processes" : "ranks of a process");
     return PEAL_STATUS_OK;
+}
+
+/* Whether a task's partials are folded in every step: then all is on one lane, so that its last
+ * launch can do it. */
+static bool folds_always(const cuda_plan *plan)
+{
+    const peal_schedule *schedule = plan->desc.rank[0].schedule;
+    int depth = 0;
+
+    for (int i = schedule->step.first; i < schedule->step.end; i++) {
+        const peal_op *op = &schedule->op[i];
+        depth += op->kind == PEAL_OP_IF || op->kind == PEAL_OP_LOOP;
+        depth -= op->kind == PEAL_OP_END;
+        if (depth == 0 && op->kind == PEAL_OP_LAUNCH &&
+            schedule->task[op->task].kind == PEAL_TASK_FOLD)
+            return true;
+    }
+    return false;
 }
 
 static peal_status choose_lowering(cuda_plan *plan)
@@ -77,7 +96,10 @@ static peal_status choose_lowering(cuda_plan *plan)
         plan->lowering.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
     if (plan->lowering.lanes == 0)
         plan->lowering.lanes =
-            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) ? CUDA_LANES : 1;
+            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) &&
+                    (plan->lowering.fold != CUDA_FOLD_TASK || !folds_always(plan))
+                ? CUDA_LANES
+                : 1;
     if (plan->desc.embedded)
         plan->lowering.lanes = 1; /* the application's stream */
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
@@ -94,8 +116,7 @@ static peal_status choose_lowering(cuda_plan *plan)
     /* What looks at a verdict must be ordered against it. */
     if (plan->desc.mode == PEAL_MODE_FUSED)
         return settle_fused(plan);
-    if (cuda_repeats(plan) &&
-        (schedule->outer.until || cuda_predicates_are_needed(schedule)))
+    if (cuda_repeats(plan) && (schedule->outer.until || cuda_predicates_are_needed(schedule)))
         plan->lowering.lanes = 1;
     /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
     if (plan->rank_count > 1 && plan->lowering.signal == CUDA_SIGNAL_FUSED)
@@ -146,6 +167,8 @@ static peal_status create_lanes(cuda_plan *plan)
             lane->stream = lane->own;
             if (!result)
                 result = driver->cuEventCreate_(&lane->join, CU_EVENT_DISABLE_TIMING);
+            if (!result && plan->keeps_order && plan->desc.mode == PEAL_MODE_GRAPH)
+                result = driver->cuEventCreate_(&lane->sent_event, CU_EVENT_DISABLE_TIMING);
             for (int m = 0; m < CUDA_MARKS && !result; m++)
                 result = driver->cuEventCreate_(&lane->mark[m], CU_EVENT_DISABLE_TIMING);
         }
@@ -202,6 +225,7 @@ static peal_status arm(cuda_plan *plan)
         rank->bound = &plan->desc.rank[r];
         rank->schedule = rank->bound->schedule;
     }
+    plan->keeps_order = cuda_keeps_order(plan);
     if (!status)
         status = choose_lowering(plan);
     if (!status)
@@ -332,6 +356,8 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
                 driver->cuEventDestroy_(lane->mark[m]);
         if (lane->join)
             driver->cuEventDestroy_(lane->join);
+        if (lane->sent_event)
+            driver->cuEventDestroy_(lane->sent_event);
         if (lane->own)
             driver->cuStreamDestroy_(lane->own);
     }

@@ -3,17 +3,18 @@
  *
  * prepare.c binds a rank's schedule: addresses, kernels, tables of pieces. emit.c takes op
  * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
- * can do into one launch (group.c); mirror.c lets a task's blocks send, later.c puts off what
- * nothing needs yet; run.c walks all ranks of the process in turn; capture.c does so inside a
- * capture, graph.c replays it; watch.c polls, notices deadlines and reports; follow.c ties starts
- * to streams of the application, embed.c puts an exchange onto them. */
+ * can do into one launch (group.c); mirror.c lets a task's blocks send, ride.c fold and combine,
+ * later.c puts off what nothing needs yet; run.c walks all ranks of the process in turn (turns.c);
+ * capture.c does so inside a capture, graph.c replays it; watch.c polls, notices deadlines and
+ * reports; follow.c ties starts to streams of the application, embed.c puts an exchange onto them.
+ */
 #ifndef PEAL_CUDA_PLAN_H
 #define PEAL_CUDA_PLAN_H
 
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/kernels.h"
-#include "base/walk.h"
+#include "base/walk_order.h"
 
 #include <pthread.h>
 
@@ -24,6 +25,7 @@ typedef struct cuda_rank cuda_rank;
 
 enum {
     CUDA_HELD = -1,
+    CUDA_PUT_OFF = -2,
     CUDA_LATER = 64,
     CUDA_LANES = 2,
     CUDA_MARKS = 8,
@@ -47,11 +49,15 @@ typedef enum cuda_until { CUDA_UNTIL_UNROLL, CUDA_UNTIL_WHILE } cuda_until;
 /* Which blocks of a task copy its messages: each its own tile's points, or the last one all. */
 typedef enum cuda_send { CUDA_SEND_EACH, CUDA_SEND_LAST } cuda_send;
 
+/* What folds the partials of a task: the last block of its launch, or a kernel. */
+typedef enum cuda_fold { CUDA_FOLD_TASK, CUDA_FOLD_KERNEL } cuda_fold;
+
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
     cuda_until until;
     cuda_send send;
+    cuda_fold fold;
     int lanes;            /* 1: all on one stream; 2: messages on their own */
     int early;            /* 1: a kernel of a graph is launched while the one before still runs */
     int later;            /* 1: what nothing depends on yet may be put off (later.c) */
@@ -85,7 +91,7 @@ typedef struct cuda_mirror {
     cuda_base base;
     int64_t offset; /* of where the point 0 would lie, from the base */
     int64_t points;
-    peal_launch_mirror box; /* without target, boxes and view */
+    peal_launch_mirror box;                 /* without target, boxes and view */
     int to_lo[PEAL_AXES], to_hi[PEAL_AXES]; /* where it goes */
 } cuda_mirror;
 
@@ -147,12 +153,15 @@ typedef struct cuda_group {
     uint64_t instance;  /* of the task */
     bool partials, plain;
     int storage[PEAL_LAUNCH_VIEWS]; /* by view */
-    const cuda_mirror *image[PEAL_LAUNCH_MIRRORS]; /* by mirror: it stays in memory of this rank... */
-    int image_storage[PEAL_LAUNCH_MIRRORS];        /* ... in this storage; else -1 */
+    const cuda_mirror
+        *image[PEAL_LAUNCH_MIRRORS];        /* by mirror: it stays in memory of this rank... */
+    int image_storage[PEAL_LAUNCH_MIRRORS]; /* ... in this storage; else -1 */
     int written[PEAL_LAUNCH_VIEWS]; /* by view: the storage whose points its tiles write; or -1 */
     int written_count;
     int write_event; /* of the last WRITE */
-    bool can_add;    /* all of its flags */
+    int fold_writes; /* those of its folds' messages (ride.c), and the event of the last one */
+    int fold_event;
+    bool can_add; /* all flags of its tiles */
     uint64_t quantum[PEAL_LAUNCH_WRITES];
     int *op; /* ops in it */
     uint64_t *op_instance;
@@ -182,7 +191,9 @@ typedef struct cuda_lane {
     uint64_t notes, held_notes;
     uint64_t notes_done; /* drained up to here */
     CUevent join;
-    CUdeviceptr arrived; /* word of the launches on this lane */
+    CUevent sent_event;      /* in a graph of several ranks: the latest flags have been written */
+    uint64_t sent, followed; /* of plan->sends: those flags; and those that come first here */
+    CUdeviceptr arrived;     /* word of the launches on this lane */
 } cuda_lane;
 
 struct cuda_rank {
@@ -192,6 +203,7 @@ struct cuda_rank {
     const peal_backend_rank *bound;
     peal_walk_program *program;
     peal_walk walk;
+    peal_walk_order order;
     cuda_op *op;
     cuda_task *task;
     CUdeviceptr *first;       /* by storage */
@@ -214,8 +226,10 @@ struct cuda_rank {
     bool at_end;   /* of an iteration whose verdict is awaited */
     bool dry;      /* verdicts are not looked at */
     bool moved;    /* in its last turn */
+    bool done;     /* with what all ranks take turns for */
     int drains;    /* `sync`: 1 + lane whose work is waited for before the walk goes on; 0: none */
-    int *place;    /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: put off */
+    int *place;    /* by op: 1 + place in its lane's group; 0: none; CUDA_HELD: in the one put off;
+                      CUDA_PUT_OFF: a WAIT, in none yet */
     int *final_binding;
 };
 
@@ -242,7 +256,10 @@ struct cuda_plan {
     cuda_row *row; /* on their way, a ring */
     uint64_t rows, rows_out;
     CUevent *row_event;
-    bool synchronous; /* `sync`: every op is waited for */
+    bool synchronous;    /* `sync`: every op is waited for */
+    bool keeps_order;    /* waits for other processes come behind earlier flags (turns.c) */
+    cuda_rank *earliest; /* beside the one whose turn it is; NULL: not looked for yet */
+    uint64_t sends;      /* launches with flags, while capturing */
     bool capturing;
     uint64_t epoch; /* of events: a graph is one of its own */
     cuda_graphs *graphs;
@@ -306,6 +323,9 @@ peal_status cuda_call_check(const cuda_rank *rank, const peal_schedule_task *sou
                             const cuda_task *task);
 CUresult cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
                           CUstream stream, peal_call *call);
+
+/* turns.c: whether there are several ranks, each of which sends before it receives. */
+bool cuda_keeps_order(const cuda_plan *plan);
 
 /* emit.c: false: failed, plan->status says why. */
 bool cuda_emit_is_ready(const cuda_rank *rank);

@@ -176,8 +176,8 @@ bool cuda_begin_word(cuda_rank *rank, CUstream stream, CUdeviceptr word, CUdevic
     CUfunction begins = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_BEGIN);
     if (plan->capturing && plan->fused)
         return cuda_fused_add(rank, begins, 1, &launch, NULL);
-    CUresult result = plan->driver->cuLaunchKernel_(begins, 1, 1, 1, 32, 1, 1, 0, stream, parameter,
-                                                    NULL);
+    CUresult result =
+        plan->driver->cuLaunchKernel_(begins, 1, 1, 1, 32, 1, 1, 0, stream, parameter, NULL);
     return !result || cuda_broken(plan, result, NULL, "the begin of a loop");
 }
 

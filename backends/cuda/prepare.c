@@ -277,6 +277,7 @@ peal_status cuda_rank_prepare(cuda_plan *plan, int index)
         status = check_tiles(rank);
     if (status)
         return status;
+    peal_walk_order_create(schedule, plan->arena, true, &rank->order);
     peal_walk_init(&rank->walk, rank->program, plan->arena, plan->desc.hooks.first_message);
     rank->op = PEAL_ARENA_ARRAY(plan->arena, cuda_op, schedule->op_count + 1);
     rank->place = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);

@@ -1,10 +1,9 @@
-/* Walks all ranks of the process, in turn, and puts what they do onto lanes.
+/* Walks all ranks of the process, in turn (turns.c), and puts what they do onto lanes.
  *
- * A rank goes on until its iteration is over, or until it waits for a message of another rank of
- * the process that has not been put onto a lane yet, or for the device: a verdict that it has not
- * given, or work that the walk may not be too far ahead of. The host never waits for the device in
- * one rank's turn: the device may be waiting for another's. So what is put onto lanes depends only
- * on what was put there before. */
+ * A rank goes on until its iteration is over, until it has to wait for another rank of the process,
+ * or for the device: a verdict that it has not given, or work that the walk may not be too far
+ * ahead of. The host never waits for the device in one rank's turn: the device may be waiting for
+ * another's. So what is put onto lanes depends only on what was put there before. */
 #include "backends/cuda/run.h"
 
 #include <string.h>
@@ -56,8 +55,9 @@ static cuda_advance advance_in(cuda_rank *rank, const peal_section *section)
             return CUDA_FAILED;
         if (!near)
             return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_DEVICE;
-        if (!cuda_emit_is_ready(rank))
-            return moved ? CUDA_ADVANCED : CUDA_WAITS_FOR_RANK;
+        cuda_advance turn = cuda_turn(rank);
+        if (turn != CUDA_ADVANCED)
+            return moved && turn != CUDA_FAILED ? CUDA_ADVANCED : turn;
         if (!cuda_emit(rank))
             return CUDA_FAILED;
         rank->moved = moved = true;
@@ -94,56 +94,6 @@ static cuda_advance advance_steps(cuda_rank *rank)
     if (rank->plan->capturing && !cuda_graph_step(rank))
         return CUDA_FAILED;
     return --rank->steps_left == 0 || stop ? CUDA_FINISHED : CUDA_ADVANCED;
-}
-
-static bool stuck(cuda_plan *plan)
-{
-    for (int r = 0; r < plan->rank_count; r++) {
-        const cuda_rank *rank = &plan->rank[r];
-        if (rank->walk.position >= rank->schedule->op_count || cuda_emit_is_ready(rank))
-            continue;
-        const peal_op *op = &rank->schedule->op[rank->walk.position];
-        peal_report(plan->late, PEAL_E663, op->source, NULL,
-                    "rank %d waits for %s, which is never sent", rank->schedule->rank,
-                    rank->schedule->channel[op->channel].edge);
-    }
-    return cuda_fail(plan, PEAL_STATUS_SPEC);
-}
-
-/* All ranks in turn, until each is done with what `next` does. */
-bool cuda_take_turns(cuda_plan *plan, cuda_advance (*next)(cuda_rank *rank))
-{
-    unsigned polls = 0;
-
-    for (;;) {
-        bool moved = false, device = false, done = true;
-        for (int r = 0; r < plan->rank_count; r++) {
-            plan->rank[r].moved = false;
-            cuda_advance state = next(&plan->rank[r]);
-            if (state == CUDA_FAILED)
-                return false;
-            moved = moved || plan->rank[r].moved;
-            device = device || state == CUDA_WAITS_FOR_DEVICE;
-            done = done && state == CUDA_FINISHED;
-        }
-        if (done)
-            return true;
-        /* A rank that has finished in its turn may have sent what another waits for. */
-        if (moved) {
-            polls = 0;
-            if (cuda_is_aborted(plan) && !cuda_look(plan, &polls))
-                return false;
-            continue;
-        }
-        if (!device)
-            return stuck(plan);
-        /* What the device waits for may be in what has not been launched yet. */
-        for (int r = 0; r < plan->rank_count; r++)
-            if (!cuda_flush_all(&plan->rank[r]))
-                return false;
-        if (!cuda_rows_out(plan, false) || !cuda_look(plan, &polls))
-            return false;
-    }
 }
 
 static cuda_advance next_in_setup(cuda_rank *rank)

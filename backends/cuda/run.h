@@ -14,6 +14,9 @@ typedef enum cuda_advance {
     CUDA_FAILED
 } cuda_advance;
 
+/* turns.c */
+/* Before an op is put onto its lane: CUDA_ADVANCED if that may be now. */
+cuda_advance cuda_turn(cuda_rank *rank);
 /* All ranks of the process in turn, until each is done with what `next` does: called again, it
  * stays CUDA_FINISHED. */
 bool cuda_take_turns(cuda_plan *plan, cuda_advance (*next)(cuda_rank *rank));

@@ -149,6 +149,8 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
+    bool folds = cuda_trampoline_has_partials(kind) && p->task->reduction_count > 0;
+    bool rides = folds && !cuda_trampoline_is_plain(kind);
 
     fprintf(out, "(PEAL_LAUNCH_ peal_launch_)\n{\n"
                  "    peal_tile peal_tile_;\n"
@@ -157,14 +159,20 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
                  "    if (!peal_box_)\n        return;\n");
     if (!cuda_trampoline_is_plain(kind)) /* read early: it is on its way while the tile is run */
         fprintf(out, "    const bool peal_gone_ = peal_box_->sends && peal_has_given_up_();\n");
+    if (rides)
+        cuda_rider_print(p->schedule, p->task, out);
     peal_status status = print_evaluation(p, out);
     fprintf(out,
             "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n",
             peal_kernel_parameters(signature), p->task->kernel);
     cuda_call_print(p->schedule, p->task, kind, out);
+    if (rides)
+        fprintf(out, "    }\n");
     if (!cuda_trampoline_is_plain(kind))
         fprintf(out, "    if (peal_box_->sends)\n        peal_send_tile_(peal_launch_, peal_box_, "
                      "peal_tile_, peal_gone_);\n");
+    if (folds)
+        cuda_folds_print(p->schedule, p->task, out);
     fprintf(out, "}\n");
     *out_text = close_text(p->source->arena, out, &text);
     return status;
@@ -398,13 +406,11 @@ static void print_entry(const cuda_entry *entry, const char *text, const char *b
                                   entry->task->kind == PEAL_TASK_COMBINE
                               ? "PEAL_THREADS_, PEAL_BLOCKS_"
                               : "32";
-    fprintf(out,
-            "\n#line 1 \"<task %d>\"\n%s(%s) peal_task_%d%s", index,
+    fprintf(out, "\n#line 1 \"<task %d>\"\n%s(%s) peal_task_%d%s", index,
             entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", threads, index, text);
     if (bare)
-        fprintf(out,
-                "\n#line 1 \"<task %d>\"\nPEAL_TASK_(%s) peal_bare_%d%s", index, threads, index,
-                bare);
+        fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_(%s) peal_bare_%d%s", index, threads,
+                index, bare);
 }
 
 static void print_unit(const cuda_source *source, bool fused, FILE *out)
@@ -412,6 +418,7 @@ static void print_unit(const cuda_source *source, bool fused, FILE *out)
     fprintf(out,
             "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
             "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "#include <peal/reduce.h>\n"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
             sizeof(peal_launch));
     print_expressions(source, out);
@@ -427,8 +434,7 @@ static void print_unit(const cuda_source *source, bool fused, FILE *out)
             if (entry->bare)
                 fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_() peal_unaligned_%d%s", i, i,
                         entry->text);
-        }
-        else if (entry->is_users && !fused)
+        } else if (entry->is_users && !fused)
             print_entry(entry, entry->text, entry->bare, i, out);
     }
 }
@@ -457,7 +463,8 @@ static void print_plain_unit(cuda_source *source)
     FILE *out = open_text(&text, &bytes);
     fprintf(out,
             "#define PEAL_PLAIN 1\n%s#include <peal/kernel.h>\n#include <peal/launch.h>\n"
-            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n\n",
+            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n"
+            "#include <peal/reduce.h>\n\n",
             source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)
@@ -483,8 +490,7 @@ static void print_fused_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = open_text(&text, &bytes);
 
-    fprintf(out, "%s#define PEAL_FUSED 1\n%s", getenv("PEAL_FUSED_TRACE") ? "#define PEAL_TRACE 1\n" : "",
-            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    fprintf(out, "#define PEAL_FUSED 1\n%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,
             "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"

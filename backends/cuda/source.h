@@ -11,7 +11,7 @@ typedef struct cuda_entry {
     const char *text;  /* all but its name: equal texts are one kernel */
     const char *bare;  /* NULL: none */
     const char *plain; /* peal_plain_N: tiles of any shape, no waits, nothing sent; NULL: none */
-    const char *plain_full; /* peal_plain_full_N: the same with partials; NULL: none */
+    const char *plain_full;         /* peal_plain_full_N: the same with partials; NULL: none */
     const char *fused, *fused_bare; /* of mode fused; text is unaligned then */
     const char *signature;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */

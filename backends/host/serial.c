@@ -6,6 +6,7 @@
  * where the other modes store a piece. */
 #include "backends/host/execute.h"
 #include "backends/host/walk.h"
+#include "base/walk_order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ typedef struct serial_rank {
     int64_t steps_left;
     bool stop;
     serial_queue *queue; /* by incoming channel */
-    int *key;            /* by op: the event at which it stands in program order */
+    peal_walk_order order;
 } serial_rank;
 
 typedef struct serial_state {
@@ -216,43 +217,21 @@ static int missing_channel(const serial_rank *me)
     return -1;
 }
 
-/* Loops that enclose an op, outermost first. */
-static int enclosing(const serial_rank *me, int op, int *loops, int most)
+static peal_walk_place place(const serial_rank *me)
 {
-    const peal_schedule *schedule = me->walk.rank->schedule;
-    int count = 0;
-    for (int i = 0; i < op && count < most; i++)
-        if (schedule->op[i].kind == PEAL_OP_LOOP && schedule->op[i].end > op)
-            loops[count++] = i;
-    return count;
+    return (peal_walk_place){.order = &me->order,
+                             .position = me->walk.position,
+                             .step = me->walk.counter[0],
+                             .loop = me->walk.loop};
 }
 
-/* Program order: phase, step, then place and iteration by nesting, then the event. */
+/* Program order: the phase, then that of the walks. */
 static int compare(const serial_rank *a, const serial_rank *b)
 {
-    enum { MOST = 32 };
-    int x[MOST + 1], y[MOST + 1];
-
     if (a->phase != b->phase)
         return a->phase < b->phase ? -1 : 1;
-    if (a->walk.counter[0] != b->walk.counter[0])
-        return a->walk.counter[0] < b->walk.counter[0] ? -1 : 1;
-    int m = enclosing(a, a->walk.position, x, MOST);
-    int n = enclosing(b, b->walk.position, y, MOST);
-    x[m] = a->walk.position;
-    y[n] = b->walk.position;
-    for (int i = 0; i <= m && i <= n; i++) {
-        int p = a->key[x[i]], q = b->key[y[i]];
-        if (p != q)
-            return p < q ? -1 : 1;
-        if (i == m || i == n)
-            return m == n ? 0 : (i == m ? -1 : 1);
-        int64_t k = a->walk.loop[a->walk.rank->schedule->op[x[i]].loop].iteration;
-        int64_t l = b->walk.loop[b->walk.rank->schedule->op[y[i]].loop].iteration;
-        if (k != l)
-            return k < l ? -1 : 1;
-    }
-    return 0;
+    peal_walk_place x = place(a), y = place(b);
+    return peal_walk_compare(&x, &y);
 }
 
 static const char *edge_name(const peal_channel *channel)
@@ -403,21 +382,6 @@ static void connect(host_plan *plan, serial_state *state, int index)
     }
 }
 
-/* A region stands in program order where its first op with an event does. */
-static int *event_keys(const host_rank *rank)
-{
-    const peal_schedule *schedule = rank->schedule;
-    int *key = PEAL_ARENA_ARRAY(rank->plan->arena, int, schedule->op_count + 1);
-    int next = schedule->op_count > 0 ? 1 << 30 : 0;
-
-    for (int i = schedule->op_count - 1; i >= 0; i--) {
-        if (schedule->op[i].event >= 0)
-            next = schedule->op[i].event;
-        key[i] = next;
-    }
-    return key;
-}
-
 static peal_status create(host_plan *plan)
 {
     serial_state *state = PEAL_ARENA_NEW(plan->arena, serial_state);
@@ -432,7 +396,7 @@ static peal_status create(host_plan *plan)
         me->queue = PEAL_ARENA_ARRAY(plan->arena, serial_queue, channels + 1);
         for (int k = 0; k < channels; k++)
             me->queue[k].sender = -1;
-        me->key = event_keys(&plan->rank[i]);
+        peal_walk_order_create(plan->rank[i].schedule, plan->arena, false, &me->order);
     }
     for (int i = 0; i < plan->rank_count; i++)
         connect(plan, state, i);

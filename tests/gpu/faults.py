@@ -27,9 +27,11 @@ def signals_of(machine):
 
 
 def mutants(machine, report, _options):
-    """Rank 1 is slow. A WAIT of rank 0 that is left out is noticed in the result; a credit, too. Few steps: a
-    rank that runs far ahead is noticed by the other's deadline, which ends the job."""
-    delay = 200000 if machine.backend == "cuda" else 20000
+    """Rank 1 takes long before it sends and before it unpacks; rank 0, which has nothing left to wait for, does its
+    four steps meanwhile. Without its WAIT it takes the second message's slot as it is; without its credits the third
+    and fourth message come into slots that rank 1 has not read. Few steps: a rank that runs further ahead is noticed
+    by the other's deadline, which ends the job."""
+    delay = 5000000 if machine.backend == "cuda" else 20000  # some 10 ms, by the latency of an addition
     for spec, kind in (("ring", "wait"), ("chain", "await")):
         trials = [fault_trial(machine, spec, f"{spec}, serial", ["delay=0", "steps=4"], mode="serial")]
         for how in signals_of(machine):
@@ -54,7 +56,11 @@ def mutants(machine, report, _options):
                 noticed += result["digest"] != results[trials[0]["name"]].get("digest")
         for line in wrong:
             report.add("FAILED", line)
-        report.check(tried > 0 and noticed == tried, f"{kind}s left out of {spec} are noticed", f"{noticed} of {tried}")
+        title, missing = f"{kind}s left out of {spec} are noticed", sum(t["name"] not in results for t in trials)
+        if missing and noticed == tried and not wrong:
+            report.add("skipped", title, f"{missing} of {len(trials)} runs: no time left")
+        else:
+            report.check(tried > 0 and noticed == tried, title, f"{noticed} of {tried}")
 
 
 def ended_well(machine, outcome, limit, words):

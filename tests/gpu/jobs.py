@@ -10,6 +10,7 @@ import threading
 import time
 
 TOKEN = "PEAL_GPU_TEST_TOKEN"
+TRIAL_S = 45  # no trial of a list takes longer, nor one that peal's deadline ends
 
 
 class Clock:
@@ -72,7 +73,7 @@ class Command:
 
     def __init__(self, words, env, cwd=None):
         self.token = os.urandom(8).hex()
-        self.begin = time.monotonic()
+        self.begin = self.latest = time.monotonic()  # latest: of the lines of stdout
         self.out, self.err = [], []
         self.process = subprocess.Popen([str(word) for word in words], env={**env, TOKEN: self.token}, cwd=cwd,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -82,10 +83,11 @@ class Command:
         for reader in self.readers:
             reader.start()
 
-    @staticmethod
-    def read(pipe, lines):
+    def read(self, pipe, lines):
         for line in pipe:
             lines.append(line)
+            if lines is self.out:
+                self.latest = time.monotonic()
 
     def await_line(self, lines, text, limit):
         """The first line with a text, or None."""
@@ -96,6 +98,17 @@ class Command:
                 return found
             time.sleep(0.02)
         return None
+
+    def await_end(self, limit, silence):
+        """Waits; for how long nothing has been said, if it is still under way after the limit or that long a silence."""
+        end = time.monotonic() + limit
+        while time.monotonic() < end and time.monotonic() - self.latest < silence:
+            try:
+                self.process.wait(0.1)
+                return 0
+            except subprocess.TimeoutExpired:
+                pass
+        return time.monotonic() - self.latest
 
     def finish(self, limit):
         timed_out = False
@@ -142,19 +155,22 @@ class Trials:
 
     def run(self, trials, processes, clock, limit, env=None):
         """Results by name. A trial that ended its job gets the reason, and the rest is started anew, a few
-        times. What there was no time for is missing."""
+        times. What there was no time for is missing, and so is what was under way then."""
         results, rest = {}, list(trials)
         end = time.monotonic() + limit
         for _ in range(4):
             left = min(end - time.monotonic(), clock.left())
             if not rest or left < 1:
                 break
-            outcome = self.command(rest, processes, env=env).finish(left)
+            job = self.command(rest, processes, env=env)
+            silent = job.await_end(left, TRIAL_S)
+            outcome = job.finish(0.1)
             done = 0
             for line in lines_of(outcome.out):
                 results[line["name"]] = line
                 done += 1
-            if outcome.timed_out and clock.left() < 1:
+            if 0 < silent < TRIAL_S and done < len(rest):
+                print(f"        no time left for `{rest[done]['name']}`, {silent:.0f} s under way")
                 break
             if done < len(rest) and (outcome.code != 0 or outcome.timed_out):
                 last = rest[done - 1] if done and results[rest[done - 1]["name"]]["status"] != "ok" else rest[done]

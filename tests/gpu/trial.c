@@ -94,6 +94,25 @@ static void print_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
+/* What was reported since, and the numbers of the errors among it. */
+static void print_diagnostics(FILE *out, const peal_diagnostics *list, int from)
+{
+    const char *separator = "";
+
+    fprintf(out, ", \"messages\": [");
+    for (int i = from; i < peal_diagnostics_count(list); i++) {
+        fputs(i > from ? ", " : "", out);
+        print_text(out, peal_diagnostics_at(list, i)->message);
+    }
+    fprintf(out, "], \"errors\": [");
+    for (int i = from; i < peal_diagnostics_count(list); i++)
+        if (peal_diagnostics_at(list, i)->severity == PEAL_ERROR) {
+            fprintf(out, "%s\"%s\"", separator, peal_code_name(peal_diagnostics_at(list, i)->code));
+            separator = ", ";
+        }
+    fputc(']', out);
+}
+
 typedef struct row_list {
     FILE *out;
     int count;
@@ -281,12 +300,8 @@ peal_status trial_run(const trial *t, peal_session *session, const char *folder,
             fprintf(out, ", \"digest\": \"%016" PRIx64 "\"", result.digest);
         fprintf(out, ", \"steps\": %" PRId64 ", \"seconds\": %.6f, \"wall\": %.3f, \"rows\": [%s]",
                 result.statistics.steps_done, result.statistics.seconds, seconds() - begin, text);
-        fprintf(out, ", \"messages\": [");
-        for (int i = from; i < peal_diagnostics_count(list); i++) {
-            fputs(i > from ? ", " : "", out);
-            print_text(out, peal_diagnostics_at(list, i)->message);
-        }
-        fprintf(out, "]}\n");
+        print_diagnostics(out, list, from);
+        fprintf(out, "}\n");
         fflush(out);
     }
     free(text);

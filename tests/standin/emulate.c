@@ -27,8 +27,14 @@ typedef struct function {
     start_function *start;
 } function;
 
+typedef struct node {
+    emulate_call *call;
+    int stream;
+    uint64_t clock[EMULATE_STREAMS];
+} node;
+
 typedef struct graph {
-    emulate_call **call;
+    node *node;
     int count, room;
     struct graph *body;
 } graph;
@@ -153,7 +159,7 @@ static void copy_box(const emulate_box *box)
 static void run_list(const graph *g)
 {
     for (int i = 0; i < g->count; i++)
-        emulate_run(g->call[i]);
+        emulate_run(g->node[i].call);
 }
 
 static void run_graph(const graph *g)
@@ -196,19 +202,55 @@ void emulate_capture(void *into)
     captured = into ? into : emulate_graph();
 }
 
-void emulate_append(emulate_call *call)
+void emulate_append(emulate_call *call, int stream, const uint64_t clock[EMULATE_STREAMS])
 {
     if (captured->count == captured->room) {
         captured->room = 2 * captured->room + 64;
-        captured->call = realloc(captured->call, (size_t)captured->room * sizeof(call));
-        if (!captured->call)
+        captured->node = realloc(captured->node, (size_t)captured->room * sizeof(node));
+        if (!captured->node)
             abort();
     }
-    captured->call[captured->count++] = call;
+    node *added = &captured->node[captured->count++];
+    *added = (node){.call = call, .stream = stream};
+    memcpy(added->clock, clock, sizeof(added->clock));
 }
 
+/* The first node of a stream that has not been taken; -1: none is left. */
+static int next_of(const graph *g, const bool *taken, int stream, int from)
+{
+    for (int i = from; i < g->count; i++)
+        if (g->node[i].stream == stream && !taken[i])
+            return i;
+    return -1;
+}
+
+static bool is_free(const graph *g, const int next[EMULATE_STREAMS], const node *n)
+{
+    for (int s = 0; s < EMULATE_STREAMS; s++)
+        if (s != n->stream && next[s] >= 0 && g->node[next[s]].clock[s] <= n->clock[s])
+            return false;
+    return true;
+}
+
+/* Each stream in turn goes as far as it can. */
 void *emulate_captured(void)
 {
+    bool *taken = make((size_t)captured->count + 1);
+    node *sorted = make(((size_t)captured->count + 1) * sizeof(*sorted));
+    int next[EMULATE_STREAMS], count = 0;
+
+    for (int s = 0; s < EMULATE_STREAMS; s++)
+        next[s] = next_of(captured, taken, s, 0);
+    for (int s = 0; count < captured->count; s = (s + 1) % EMULATE_STREAMS)
+        while (next[s] >= 0 && is_free(captured, next, &captured->node[next[s]])) {
+            sorted[count++] = captured->node[next[s]];
+            taken[next[s]] = true;
+            next[s] = next_of(captured, taken, s, next[s]);
+        }
+    free(captured->node);
+    free(taken);
+    captured->node = sorted;
+    captured->room = captured->count + 1;
     return captured;
 }
 

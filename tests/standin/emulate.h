@@ -32,7 +32,9 @@ WEAK void emulate_run(const emulate_call *call);
 
 /* What follows is captured: into a graph of its own (NULL), or into one that there is. */
 WEAK void emulate_capture(void *graph);
-WEAK void emulate_append(emulate_call *call);
+/* clock: by stream, how many nodes come before this one's end; its own stream's count itself. */
+enum { EMULATE_STREAMS = 72 };
+WEAK void emulate_append(emulate_call *call, int stream, const uint64_t clock[EMULATE_STREAMS]);
 /* The captured graph. */
 WEAK void *emulate_captured(void);
 WEAK void *emulate_graph(void);

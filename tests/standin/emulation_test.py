@@ -23,8 +23,15 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "cg": (["n=40", "limit=30"], (3,)),
            "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,))}
 ALIKE = {"jacobi2d", "heat3d", "halo"}  # fields that no reduction goes into: tiles of a GPU are others
-SPECS = {"when": (2,), "inner": (2,), "until": (3,), "nested": (2,), "around": (4,), "slices": (2,)}
-LIMIT_S = 300
+SPECS = {"norm": (3,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,), "around": (4,), "slices": (2,)}
+# Of which a few ways are enough; a graph counts steps eight times.
+FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
+                      ("graph", "steps=28,send=last,later=0")]}
+# Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
+# in an order in which no wait comes before what the other process waits for, and a graph must not allow another.
+SHARED = {"around": (4, ["steps=10"]), "chained": (6, ["steps=20"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}
+SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2")]
+LIMIT_S = 500
 
 
 def lines_of(specs, ranks, modes):
@@ -36,11 +43,11 @@ def lines_of(specs, ranks, modes):
             yield "\t".join(trial + ([f"lower={lower}"] if lower else []))
 
 
-def run(options, folder, processes, lines):
+def run(options, folder, processes, lines, record=os.devnull):
     path = os.path.join(folder, f"list{processes}")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    env = {**os.environ, "LD_LIBRARY_PATH": options.standin, "STANDIN_DEVICES": str(processes), "STANDIN_RECORD": os.devnull,
+    env = {**os.environ, "LD_LIBRARY_PATH": options.standin, "STANDIN_DEVICES": str(processes), "STANDIN_RECORD": record,
            "STANDIN_SMS": "3", "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
     if not lines:
         return {}
@@ -81,6 +88,35 @@ def judge(lines, results, counts):
             print(f"FAILED {name}: {what}")
 
 
+def shared(options, seeds):
+    lines = []
+    for name, (ranks, words) in SHARED.items():
+        path = f"{options.samples}/{name}/{name}.yaml" if name in SAMPLES else f"{options.specs}/{name}.yaml"
+        if options.only in f"{name} shared":
+            lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, SHARED_MODES)
+    for seed, ranks in ((row[0], int(row[1])) for row in seeds):
+        if ranks > 2 and options.only in f"random {seed} shared":
+            lines += lines_of([(f"random {seed} shared", [f"seed={seed}"])], ranks, SHARED_MODES)
+    return lines
+
+
+def check_launches(options, folder, counts):
+    """A step with an allreduce is one launch, or two where the interior is one of its own; but for the
+    steps behind which steps are counted, and those with another allreduce."""
+    for lower, least, most in (("", 1, 2.5), ("fold=kernel", 5, 7), ("plain=64", 2, 3), ("plain=64,fold=kernel", 5, 7)):
+        record = os.path.join(folder, f"record {lower}")
+        lines = [line for line in lines_of([("norm", [f"spec={options.specs}/norm.yaml", "set=steps=0"])], 2, [("graph", lower)])
+                 if "mode=graph" in line]
+        run(options, folder, 2, lines, record)
+        with open(record, encoding="ascii") as file:
+            calls = file.read().split("\n")
+        calls = calls[calls.index("cuStreamBeginCapture"):len(calls) - calls[::-1].index("cuStreamEndCapture")]
+        launches = sum(call in ("cuLaunchKernel", "cuLaunchKernelEx") for call in calls) / (2 * 64)
+        counts["ok" if least <= launches < most else "failed"] += 1
+        if not least <= launches < most:
+            print(f"FAILED norm {lower}: {launches} launches a step")
+
+
 def main():
     parser = argparse.ArgumentParser()
     for word in ("standin", "trials", "samples", "specs", "include"):
@@ -99,11 +135,16 @@ def main():
     seeds = subprocess.run([options.trials, "seeds", str(first), str(count)], capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         for processes in (1, 2, 3, 4):
-            lines = list(lines_of([spec[:2] for spec in specs if processes in spec[2]], processes, MODES))
+            lines = [line for name, words, counted in specs if processes in counted
+                     for line in lines_of([(name, words)], processes, FEW_MODES.get(name, MODES))]
             for row in [row.split() for row in seeds.splitlines()]:
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
                     lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), MODES)
             judge(lines, run(options, folder, processes, lines), counts)
+        lines = shared(options, [row.split() for row in seeds.splitlines()])
+        judge(lines, run(options, folder, 2, lines), counts)
+        if options.only in "norm":
+            check_launches(options, folder, counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")
     sys.exit(counts["failed"] > 0 or counts["ok"] == 0)
 

@@ -125,6 +125,15 @@ class Executor(unittest.TestCase):
                     with self.subTest(ranks=ranks, mode=mode, lower=lower):
                         self.check_clean(Run(2, ranks=ranks, mode=mode, lower=lower))
 
+    def test_streams_that_share_a_queue(self):
+        """More streams than the device has queues: what waits for another process comes behind all that one of
+        this process may wait for, whichever rank has sent it."""
+        for spec, ranks, lower, queues in (("ring", 24, "signal=memop,lanes=2", 8),
+                                           ("chained", 6, "signal=memop,lanes=2", 2)):
+            with self.subTest(spec=spec, ranks=ranks, queues=queues):
+                self.check_clean(Run(2, spec=os.path.join(SPECS, f"{spec}.yaml"), ranks=ranks, set=["n=4", "steps=20"],
+                                     lower=lower, deadline="2", env={"STANDIN_QUEUES": str(queues)}))
+
     def test_transports(self):
         """Flags, credits and staging are where both processes have them, by whatever address."""
         for transport in TRANSPORTS:
@@ -198,7 +207,7 @@ class Executor(unittest.TestCase):
         run = Run(2, spec=os.path.join(SPECS, "slices.yaml"), set=[], env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
         self.check_clean(run)
         flags = {line for line in run.record if line.startswith("flags")}
-        self.assertIn("flags boxes=1 mirrors=0 writes=0,0", flags)
+        self.assertIn("flags boxes=2 mirrors=0 writes=0,0", flags)  # one of them for the fold
         self.assertFalse([line for line in flags if "mirrors=0" not in line])
 
     def test_rows_before_replays(self):

@@ -5,6 +5,8 @@
  * numbers: such an event may always be waited for, and what is put onto such a stream is recorded
  * by standin_on.
  *
+ * STANDIN_QUEUES=N: what is put onto streams goes through N queues of the device, which streams
+ * have in turn as they are made, one thing after the other; without, each stream has its own.
  * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends.
  * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
  * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value.
@@ -23,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OWN = 64, OF_APPLICATION = 8, STREAMS = OWN + OF_APPLICATION };
+enum { OF_APPLICATION = 8, STREAMS = EMULATE_STREAMS, OWN = STREAMS - OF_APPLICATION };
 enum { EVENTS = 16384, QUEUE = 1 << 16 };
 
 typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER, RUN } entry_kind;
@@ -33,12 +35,14 @@ typedef struct entry {
     uint64_t value;          /* EVENT: entries of `other` that come first */
     int other;
     emulate_call *call; /* RUN */
+    uint64_t turn;      /* in its device queue */
 } entry;
 
 typedef struct stream {
     bool used;
     entry queue[QUEUE];
     uint64_t put, done;
+    int shared;              /* its device queue */
     int capture;             /* 0: none */
     uint64_t clock[STREAMS]; /* captured work that comes before what is put here next, by stream */
 } stream;
@@ -55,6 +59,9 @@ static event events[EVENTS + OF_APPLICATION];
 static int captures, active; /* numbers of captures */
 static bool body;            /* what is captured goes to a graph that there is */
 static int launches;
+static struct {
+    uint64_t put, done;
+} device_queue[STREAMS];
 
 static int number_of(CUstream handle)
 {
@@ -85,18 +92,38 @@ static bool is_over(const entry *e)
     }
 }
 
+/* The next of a stream, if its device queue has come to it. */
+static bool end_one(stream *s)
+{
+    const entry *next = &s->queue[s->done % QUEUE];
+    uint64_t *done = &device_queue[s->shared].done;
+
+    if (s->done == s->put || next->turn != *done || !is_over(next))
+        return false;
+    ++*done;
+    s->done++;
+    return true;
+}
+
 static void advance(void)
 {
     bool moved = true;
     while (moved) {
         moved = false;
         for (int s = 0; s < STREAMS; s++)
-            while (streams[s].done < streams[s].put &&
-                   is_over(&streams[s].queue[streams[s].done % QUEUE])) {
-                streams[s].done++;
+            while (end_one(&streams[s]))
                 moved = true;
-            }
     }
+}
+
+/* A new stream's queue. One of its own is empty. */
+static int take_queue(int number)
+{
+    const char *asked = getenv("STANDIN_QUEUES");
+    if (asked)
+        return number % atoi(asked);
+    device_queue[number].put = device_queue[number].done = 0;
+    return number;
 }
 
 static void put(CUstream handle, entry e)
@@ -106,11 +133,14 @@ static void put(CUstream handle, entry e)
     if (to->capture) {
         to->clock[number]++;
         if (e.kind == RUN)
-            emulate_append(e.call);
+            emulate_append(e.call, number, to->clock);
         else if (emulate_append && (e.kind == WORD || e.kind == VALUE))
-            emulate_append(emulate_word(e.kind == WORD, e.word, e.value));
+            emulate_append(emulate_word(e.kind == WORD, e.word, e.value), number, to->clock);
         return;
     }
+    if (number >= OWN) /* nobody made it */
+        to->shared = number;
+    e.turn = device_queue[to->shared].put++;
     to->queue[to->put++ % QUEUE] = e;
     advance();
 }
@@ -161,7 +191,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
         standin_bad("cuStreamCreateWithPriority", "makes a stream that others wait for");
     LOCKED(int s = 1; while (s < OWN - 1 && streams[s].used) s++; streams[s].used = true;
            streams[s].put = streams[s].done = 0; streams[s].capture = 0;
-           *out = (CUstream)(void *)&streams[s]);
+           streams[s].shared = take_queue(s); *out = (CUstream)(void *)&streams[s]);
     standin_made(STANDIN_STREAM);
     return CUDA_SUCCESS;
 }

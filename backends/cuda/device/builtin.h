@@ -27,12 +27,15 @@ peal_copy(PEAL_LAUNCH_ launch)
     const bool gone = launch.adds && peal_has_given_up_();
     if (launch.list_count > 0 && !given_up)
         peal_copy_share_<PEAL_COPIES_AT_ONCE_>(&launch, table,
-                            peal_block_() * (PEAL_COPY_THREADS_ / 32) + peal_thread_() / 32,
-                            peal_blocks_() * (PEAL_COPY_THREADS_ / 32), peal_thread_() % 32);
+                                               peal_block_() * (PEAL_COPY_THREADS_ / 32) +
+                                                   peal_thread_() / 32,
+                                               peal_blocks_() * (PEAL_COPY_THREADS_ / 32),
+                                               peal_thread_() % 32);
     if (launch.adds && !gone)
         peal_add_flags_(launch, 1);
-    else if (!launch.adds && launch.write_count > 0 && peal_is_last_(&launch, peal_blocks_(), true))
-        peal_write_flags_(&launch);
+    else if (!launch.adds && launch.write_count > 0 &&
+             peal_is_last_((unsigned *)launch.arrived, peal_blocks_(), true))
+        peal_write_flags_(&launch, 0);
 }
 
 /* One warp: all waits, then all writes. */
@@ -44,7 +47,7 @@ peal_signal(PEAL_LAUNCH_ launch)
     if (!peal_await_(launch, launch.wait_count > 0 ? 0xffffffffu : 0))
         return;
     if (launch.write_count > 0 && !peal_has_given_up_())
-        peal_write_flags_(&launch);
+        peal_write_flags_(&launch, 0);
 }
 
 /* One thread: another argument[0] iterations are done. */
@@ -163,7 +166,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
             first, (int)(left < PEAL_FOLD_CHUNK_ ? left : PEAL_FOLD_CHUNK_), 1);
         if (peal_thread_() == 0)
             *first = value;
-        if (!peal_is_last_(&launch, peal_blocks_(), false))
+        if (!peal_is_last_((unsigned *)launch.arrived, peal_blocks_(), false))
             return;
         value = peal_fold_rest_<type, combine>(element, peal_blocks_(), PEAL_FOLD_CHUNK_, result);
     } else
@@ -211,9 +214,10 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
         ((type *)launch.view[0])[column] = value;
     }
     if (launch.senders > 0 && peal_blocks_() == 1 && !given_up)
-        peal_write_flags_(&launch);
-    else if (launch.senders > 0 && peal_blocks_() > 1 && peal_is_last_(&launch, launch.senders, false))
-        peal_write_flags_(&launch);
+        peal_write_flags_(&launch, 0);
+    else if (launch.senders > 0 && peal_blocks_() > 1 &&
+             peal_is_last_((unsigned *)launch.arrived, launch.senders, false))
+        peal_write_flags_(&launch, 0);
 }
 
 #endif

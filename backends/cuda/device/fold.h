@@ -140,11 +140,39 @@ static __device__ __forceinline__ type peal_fold_threads_(int combine, type valu
     return value;
 }
 
+/* The same of all threads: no count, so nothing is compared. */
+template <class type> static __device__ __forceinline__ type peal_fold_all_(int combine, type value)
+{
+    enum { WARPS = PEAL_THREADS_ / 32 };
+    __shared__ type warps[WARPS];
+    int thread = peal_thread_();
+
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2)
+        value = peal_join_(combine, value, peal_from_(value, distance));
+    __syncthreads(); /* the fold before may still read them */
+    if (thread % 32 == 0)
+        warps[thread / 32] = value;
+    __syncthreads();
+    if (thread != 0)
+        return value;
+    type all[WARPS];
+#pragma unroll
+    for (int i = 0; i < WARPS; i++)
+        all[i] = warps[i];
+#pragma unroll
+    for (int distance = 1; distance < WARPS; distance *= 2)
+#pragma unroll
+        for (int i = 0; i < WARPS; i += 2 * distance)
+            all[i] = peal_join_(combine, all[i], all[i + distance]);
+    return all[0];
+}
+
 template <class type, class given>
 static __device__ __forceinline__ void peal_store_partial_(const peal_partial_<type> &partial,
                                                            given value)
 {
-    type all = peal_fold_threads_(partial.combine, (type)value, PEAL_THREADS_);
+    type all = peal_fold_all_(partial.combine, (type)value);
     if (peal_thread_() == 0)
         *partial.out = all;
 }

@@ -1,6 +1,6 @@
 /* The dispatcher of mode fused: one kernel that stays, whose blocks walk the list of records and do
- * their shares, each as soon as the blocks that it depends on have come so far. What a share does is
- * what a block of a grid of its own would do (run.h, send.h), with its launch in shared memory.
+ * their shares, each as soon as the blocks that it depends on have come so far. What a share does
+ * is what a block of a grid of its own would do (run.h, send.h), with its launch in shared memory.
  *
  * Order of memory. A block's epoch grows by st.release.gpu, behind a barrier, after all that the
  * block has stored for its share; whoever waits loads it by ld.acquire.gpu, in front of a barrier.
@@ -59,11 +59,9 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
 }
 
 /* All threads: what the block needs for a record, on its way to a slot. */
-static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused,
-                                                         const peal_fused_shares_ *kept,
-                                                         unsigned record, unsigned kind,
-                                                         peal_launch *launch,
-                                                         peal_fused_slot_ *slot)
+static __device__ __forceinline__ void
+peal_fused_fetch_(const peal_fused &fused, const peal_fused_shares_ *kept, unsigned record,
+                  unsigned kind, peal_launch *launch, peal_fused_slot_ *slot)
 {
     const unsigned long long *from =
         (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
@@ -137,11 +135,6 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     __syncthreads();
 }
 
-#ifdef PEAL_TRACE
-#define PEAL_STAMP_(which) do { if (thread == 0) { long long now = clock64(); stamp[which] += now - last; last = now; } } while (0)
-#else
-#define PEAL_STAMP_(which)
-#endif
 static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
 {
     __shared__ peal_launch launch[2];
@@ -152,9 +145,6 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
     const int thread = peal_thread_();
     unsigned *word = (unsigned *)fused.epochs + blockIdx.x;
     unsigned epoch = fused.first;
-#ifdef PEAL_TRACE
-    long long stamp[8] = {}, last = clock64();
-#endif
 
     for (unsigned r = thread; r < fused.record_count; r += PEAL_FUSED_THREADS)
         kind[r] = (unsigned short)heads[r].kind;
@@ -166,10 +156,8 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
     for (long long round = 0; round < fused.rounds; round++) {
         for (unsigned r = 0; r < fused.record_count; r++) {
             peal_fused_slot_ *const mine = &slot[epoch & 1];
-            PEAL_STAMP_(0);
             peal_fetched_();
             __syncthreads();
-            PEAL_STAMP_(1);
             /* Nobody looks at the other slot any more. */
             unsigned next = r + 1 < fused.record_count ? r + 1 : 0;
             peal_fused_fetch_(fused, &kept, next, kind[next], &launch[~epoch & 1],
@@ -179,7 +167,6 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                 if (!peal_fused_await_(fused, r == 0 || mine->share.after_count == PEAL_FUSED_ALL,
                                        mine->share.after_count, mine->after, epoch))
                     return;
-                PEAL_STAMP_(2);
                 if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
                     return;
             }
@@ -187,33 +174,23 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                 if (thread == 0) {
                     peal_fused_blocks_ = mine->head.blocks;
                     peal_fused_block_ = mine->share.first + b;
-                    peal_fused_early_ =
-                        mine->head.early && b + 1 == mine->share.count ? word : 0;
+                    peal_fused_early_ = mine->head.early && b + 1 == mine->share.count ? word : 0;
                     peal_fused_epoch_ = epoch + 1;
                     peal_fused_then_ = PEAL_THEN_NOTHING_;
                 }
                 __syncthreads();
-                PEAL_STAMP_(3);
                 peal_fused_call_(mine->head.function, launch[epoch & 1]);
-                PEAL_STAMP_(4);
                 __syncthreads();
                 if (peal_fused_failed_.kind || peal_fused_then_)
                     peal_fused_rest_(launch[epoch & 1]);
-                PEAL_STAMP_(5);
             }
             epoch++;
             /* Unless it has been said before the last tile was sent. */
             if (thread == 0 &&
                 (mine->share.count == 0 || !mine->head.early || peal_fused_early_ != 0))
                 peal_release_gpu_(word, epoch);
-            PEAL_STAMP_(6);
         }
     }
-#ifdef PEAL_TRACE
-    if (thread == 0)
-        for (int i = 0; i < 8; i++)
-            ((long long *)fused.trace)[blockIdx.x * 8 + i] = stamp[i];
-#endif
 }
 
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)

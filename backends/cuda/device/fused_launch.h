@@ -1,10 +1,11 @@
-/* What the persistent kernel of mode fused is launched with: shared by the host's C and the device's
- * C++, so it names no header of either.
+/* What the persistent kernel of mode fused is launched with: shared by the host's C and the
+ * device's C++, so it names no header of either.
  *
- * The kernel runs a list of *records*, each a launch as a grid of its own would be (launch.h), round
- * after round. All of its blocks walk the list; of each record a block has a *share*: a contiguous
- * part of that grid's blocks, and the blocks of this grid that must have done all records before. A
- * block's *epoch*, a word in device memory, counts the records that it is through with. */
+ * The kernel runs a list of *records*, each a launch as a grid of its own would be (launch.h),
+ * round after round. All of its blocks walk the list; of each record a block has a *share*: a
+ * contiguous part of that grid's blocks, and the blocks of this grid that must have done all
+ * records before. A block's *epoch*, a word in device memory, counts the records that it is through
+ * with. */
 #ifndef PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 #define PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 
@@ -19,8 +20,9 @@ enum {
     PEAL_FUSED_NAMES = 768 /* with so many names of blocks */
 };
 
-/* Which function runs a record, of which kind it is, and how many blocks its grid would have. early:
- * nobody else writes what its blocks send, so that they may say that their tiles are done before. */
+/* Which function runs a record, of which kind it is, and how many blocks its grid would have.
+ * early: nobody else writes what its blocks send, so that they may say that their tiles are done
+ * before. */
 typedef struct peal_fused_head {
     unsigned function, kind, blocks, early;
 } peal_fused_head;
@@ -43,7 +45,6 @@ typedef struct peal_fused {
     unsigned long long after;   /* unsigned short: numbers of blocks */
     unsigned long long epochs;  /* unsigned, by block; the host's too, by its control */
     unsigned long long control; /* peal_device_control */
-    unsigned long long trace;   /* measurements: 8 numbers a block; 0: none */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
     unsigned record_words, section_count;

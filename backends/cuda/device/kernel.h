@@ -70,6 +70,7 @@ typedef struct peal_strides_ {
      * which offsets begin, and its own from there. */
     int peal_begin_, peal_at_[3];
     int64_t peal_row_, peal_plane_;
+    bool peal_fetch_; /* PEAL_AT reads it by non-coherent loads (plain kernels) */
 } peal_strides_;
 
 /* Where a tile's part of a reduction goes (0: nobody reads it) and how threads are joined. */
@@ -77,6 +78,33 @@ template <class type> struct peal_partial_ {
     type *out;
     int combine;
 };
+
+/* An element of an array that the kernel only reads. Behind a barrier, as partials have, the
+ * compiler no longer knows that nobody writes it: it would load a row only after the row before was
+ * stored, and each thread would wait for memory once a row. */
+#ifdef PEAL_PLAIN
+template <class type> struct peal_item_ {
+    const type *peal_place_;
+    bool peal_fetch_;
+    __device__ __forceinline__ operator type() const
+    {
+        return peal_fetch_ ? __ldg(peal_place_) : *peal_place_;
+    }
+    __device__ __forceinline__ const type *operator&() const
+    {
+        return peal_place_;
+    }
+};
+template <class type>
+static __device__ __forceinline__ peal_item_<type> peal_item_of_(const type *place, bool fetch)
+{
+    return {place, fetch};
+}
+template <class type> static __device__ __forceinline__ type &peal_item_of_(type *place, bool)
+{
+    return *place;
+}
+#endif
 
 #define PEAL_KERNEL(peal_name_) static __device__ __forceinline__ void peal_kernel_##peal_name_
 
@@ -97,14 +125,23 @@ template <class type> struct peal_partial_ {
 /* The row before x, so that all of a thread's rows have one base; and few steps, since the compiler
  * follows a pointer only so far back to what is `restrict`. */
 #define PEAL_AT_2_(peal_array_, peal_1_, peal_2_)                                                  \
-    (peal_array_ + peal_array_##_strides_.peal_row_ +                                              \
-     PEAL_STEP_(peal_array_, peal_2_, 1,                                                           \
-                peal_y_))[(PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0]]
+    PEAL_ITEM_(peal_array_,                                                                        \
+               peal_array_ + peal_array_##_strides_.peal_row_ +                                    \
+                   PEAL_STEP_(peal_array_, peal_2_, 1, peal_y_),                                   \
+               (PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0])
 #define PEAL_AT_3_(peal_array_, peal_1_, peal_2_, peal_3_)                                         \
-    (peal_array_ + (peal_array_##_strides_.peal_row_ + peal_array_##_strides_.peal_plane_) +       \
-     (PEAL_STEP_(peal_array_, peal_2_, 1, peal_y_) +                                               \
-      PEAL_STEP_(peal_array_, peal_3_, 2,                                                          \
-                 peal_z_)))[(PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0]]
+    PEAL_ITEM_(peal_array_,                                                                        \
+               peal_array_ +                                                                       \
+                   (peal_array_##_strides_.peal_row_ + peal_array_##_strides_.peal_plane_) +       \
+                   (PEAL_STEP_(peal_array_, peal_2_, 1, peal_y_) +                                 \
+                    PEAL_STEP_(peal_array_, peal_3_, 2, peal_z_)),                                 \
+               (PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0])
+#ifdef PEAL_PLAIN
+#define PEAL_ITEM_(peal_array_, peal_row_begin_, peal_x_offset_)                                   \
+    peal_item_of_((peal_row_begin_) + (peal_x_offset_), peal_array_##_strides_.peal_fetch_)
+#else
+#define PEAL_ITEM_(peal_array_, peal_row_begin_, peal_x_offset_) (peal_row_begin_)[peal_x_offset_]
+#endif
 #define PEAL_STEP_(peal_array_, peal_i_, peal_axis_, peal_stride_)                                 \
     (((PEAL_OFFSET_)(peal_i_)-peal_array_##_strides_.peal_at_[peal_axis_]) *                       \
      (PEAL_OFFSET_)peal_array_##_strides_.peal_stride_)

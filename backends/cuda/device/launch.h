@@ -12,6 +12,8 @@
 enum {
     PEAL_LAUNCH_VIEWS = 16,
     PEAL_LAUNCH_PARTIALS = 8,
+    PEAL_LAUNCH_FOLDED = 8192, /* partials that the last block of a task folds, at most */
+    PEAL_LAUNCH_ROWS = 16,     /* contributions that a rider combines, at most */
     PEAL_LAUNCH_ARGUMENTS = 16,
     PEAL_LAUNCH_ELEMENTS = 16,
     PEAL_LAUNCH_COUNTERS = 6,
@@ -102,6 +104,22 @@ typedef struct peal_launch_list {
     int count, base;
 } peal_launch_list;
 
+/* FOLD of a reduction by the last block of the launch: `count` partials, from partial[] on, to
+ * view[view]. count 0: none. Messages with results are of the box `fold_bit`, which has no blocks
+ * of its own; their flags are stored when all results are there. */
+typedef struct peal_launch_fold {
+    int count, view;
+} peal_launch_fold;
+
+/* COMBINE by a block of its own, that of box `bit` (0: none): `rows` contributions of `width`
+ * elements each, joined as those of the task's reduction `reduction`. */
+typedef struct peal_launch_ride {
+    unsigned long long result, row[PEAL_LAUNCH_ROWS];
+    int rows, width;
+    int reduction;
+    unsigned bit;
+} peal_launch_ride;
+
 /* In mapped host memory, one a rank: how a run ends early, and what the host reads while it runs.
  */
 typedef struct peal_device_control {
@@ -134,7 +152,8 @@ typedef struct peal_launch {
     unsigned long long step;   /* device word: value of counter[0] at the start of this graph; 0:
                                   counter[0] is absolute */
     unsigned long long budget; /* ns that a wait may take; 0: any */
-    unsigned long long arrived; /* device word, 0 between launches: blocks of sending boxes */
+    unsigned long long arrived; /* device words, 0 between launches: blocks of sending boxes; at
+                                   word 2, of a launch that folds: all */
     long long units;            /* of all lists */
     int list_count;
     int box_count, wait_count, write_count, mirror_count;
@@ -149,6 +168,9 @@ typedef struct peal_launch {
     long long stride[PEAL_LAUNCH_VIEWS][3];           /* elements, along y, z and the fourth axis */
     long long shift[PEAL_LAUNCH_VIEWS];               /* per_tile elements; 0 */
     unsigned long long partial[PEAL_LAUNCH_PARTIALS]; /* of tile 0; 0: nobody reads it */
+    unsigned fold_bit, fold_waits; /* box of the folds' messages, 0: nothing is folded; its waits */
+    peal_launch_fold fold[PEAL_LAUNCH_PARTIALS];
+    peal_launch_ride ride;
     union {
         long long integer;
         double real;

@@ -10,12 +10,12 @@
 
 #include "peal/memory.h"
 
-/* A launch is a kernel of its own, or, in mode fused, a function (fused.h): then the dispatcher says
- * which block of which grid it is. */
+/* A launch is a kernel of its own, or, in mode fused, a function (fused.h): then the dispatcher
+ * says which block of which grid it is. */
 #ifdef PEAL_FUSED
-#define PEAL_LAUNCH_ const peal_launch &
+#define PEAL_LAUNCH_     const peal_launch &
 #define PEAL_ENTRY_(...) static __device__ __noinline__ void
-#define PEAL_TASK_(...) static __device__ __noinline__ void
+#define PEAL_TASK_(...)  static __device__ __noinline__ void
 /* What is called, since its code would stand behind every task. */
 #define PEAL_PART_ __noinline__
 __shared__ unsigned peal_fused_block_, peal_fused_blocks_, peal_fused_epoch_;
@@ -38,10 +38,10 @@ static __device__ __forceinline__ unsigned peal_blocks_()
     return peal_fused_blocks_;
 }
 #else
-#define PEAL_LAUNCH_ const __grid_constant__ peal_launch
+#define PEAL_LAUNCH_     const __grid_constant__ peal_launch
 #define PEAL_ENTRY_(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
-#define PEAL_TASK_ PEAL_ENTRY_
-#define PEAL_PART_ __forceinline__
+#define PEAL_TASK_       PEAL_ENTRY_
+#define PEAL_PART_       __forceinline__
 static __device__ __forceinline__ unsigned peal_block_()
 {
     return blockIdx.x;
@@ -74,8 +74,8 @@ static __device__ __forceinline__ int peal_block_threads_()
 
 /* One thread of the rank fills the record; `failed` says that it is complete. */
 static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, int kind, int wait,
-                                                 unsigned long long expected,
-                                                 unsigned long long seen)
+                                                     unsigned long long expected,
+                                                     unsigned long long seen)
 {
     peal_device_control *control = (peal_device_control *)launch->control;
 
@@ -325,9 +325,9 @@ peal_piece_of_(const peal_device_piece *piece, int count, long long from)
 /* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
  */
 template <int at_once>
-static __device__ PEAL_PART_ void
-peal_copy_share_(const peal_launch *launch, const peal_device_piece *staged, unsigned warp,
-                 unsigned warps, unsigned lane)
+static __device__ PEAL_PART_ void peal_copy_share_(const peal_launch *launch,
+                                                   const peal_device_piece *staged, unsigned warp,
+                                                   unsigned warps, unsigned lane)
 {
     unsigned long long units = launch->units + warps - 1;
     unsigned long long share = (units >> 32 ? units / warps : (unsigned)units / warps) + 31;
@@ -371,18 +371,19 @@ static __device__ __forceinline__ void peal_copy_all_(const peal_launch *launch,
 
 /* Flags. */
 
-/* All threads of one block, after all that the flags promise. */
-static __device__ __forceinline__ void peal_write_flags_(const peal_launch *launch)
+/* All threads of one block, after all that the flags promise; but those of the box `except`. */
+static __device__ __forceinline__ void peal_write_flags_(const peal_launch *launch, unsigned except)
 {
     __syncthreads();
     for (int i = peal_thread_(); i < launch->write_count; i += peal_block_threads_())
-        /* Pairs with the loads in peal_wait_one_ of the receiver. */
-        peal_store_(launch->write[i].word, launch->write[i].value);
+        if (!except || launch->write[i].boxes != except)
+            /* Pairs with the loads in peal_wait_one_ of the receiver. */
+            peal_store_(launch->write[i].word, launch->write[i].value);
 }
 
 /* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
  * have stored. */
-static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, unsigned blocks,
+static __device__ __forceinline__ bool peal_is_last_(unsigned *arrived, unsigned blocks,
                                                      bool stores_to_peers)
 {
     __shared__ unsigned last;
@@ -393,7 +394,6 @@ static __device__ __forceinline__ bool peal_is_last_(const peal_launch *launch, 
         unsigned given_up = *(volatile unsigned *)&peal_given_up;
         last = 1;
         if (blocks > 1) {
-            unsigned *arrived = (unsigned *)launch->arrived;
             /* Releases this block's stores to the last one's fence below. */
             if (stores_to_peers)
                 peal_fence_();
@@ -422,7 +422,7 @@ static __device__ __noinline__ void peal_pass_(const peal_launch *launch)
     if (launch->wait_count > 0 && !peal_wait_(launch, 0xffffffffu))
         return;
     if (launch->write_count > 0 && !peal_has_given_up_())
-        peal_write_flags_(launch);
+        peal_write_flags_(launch, 0);
 }
 #endif
 
@@ -490,7 +490,9 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     for (int k = 0; k < PEAL_AXES; k++) {
         unsigned place = rest;
         if (k < PEAL_AXES - 1) {
-            unsigned quotient = rest / box.count[k];
+            unsigned quotient = 0;
+            if (rest >= box.count[k]) /* a division is as long as a point's work */
+                quotient = rest / box.count[k];
             place = rest - quotient * box.count[k];
             rest = quotient;
         }
@@ -513,9 +515,9 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
  * axis, brought into the SM's cache, all at a time: the body's own loads come one after the other,
  * since the compiler does not move them across its stores. A warp takes a row. */
 template <class type>
-static __device__ __forceinline__ void
-peal_warm_(const peal_launch &launch, int view, const peal_tile &tile, int low_x, int high_x,
-           int low_y, int high_y, int low_z, int high_z)
+static __device__ __forceinline__ void peal_warm_(const peal_launch &launch, int view,
+                                                  const peal_tile &tile, int low_x, int high_x,
+                                                  int low_y, int high_y, int low_z, int high_z)
 {
     enum { SECTOR = 32 / sizeof(type), WARPS = PEAL_THREADS_ / 32 };
     const long long y = launch.stride[view][0], z = launch.stride[view][1];

@@ -78,7 +78,6 @@ static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, u
     }
 }
 
-
 /* All threads of the block, after all that its share promises. */
 static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch, unsigned bit)
 {
@@ -107,11 +106,11 @@ static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
 
     /* The barriers of counting come before the copies. */
     bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, staged);
-    if (!peal_is_last_(launch, launch->senders, launch->mirror_count > 0))
+    if (!peal_is_last_((unsigned *)launch->arrived, launch->senders, launch->mirror_count > 0))
         return;
     if (launch->list_count > 0)
         peal_copy_all_(launch, is_staged ? staged : 0);
-    peal_write_flags_(launch);
+    peal_write_flags_(launch, launch->fold_bit);
 }
 
 /* The end of a block whose tile has a part in messages. `given_up`: a wait of the module was, when
@@ -160,7 +159,7 @@ static __device__ __forceinline__ void peal_send_result_(const peal_launch &laun
         peal_copy_all_(&launch, 0);
     }
     if (!given_up)
-        peal_write_flags_(&launch);
+        peal_write_flags_(&launch, 0);
 }
 
 #endif

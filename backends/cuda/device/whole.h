@@ -70,8 +70,8 @@ static __device__ __forceinline__ type *peal_moved_(unsigned long long view, con
 }
 
 /* Of such a view: offsets begin at the thread's first point of a whole tile, or at the first one of
- * any other. */
-template <class type>
+ * any other. fetch: see kernel.h. */
+template <class type, bool fetch>
 static __device__ __forceinline__ peal_strides_ peal_moved_strides_(const peal_launch &launch,
                                                                     int view, const peal_tile &tile)
 {
@@ -80,6 +80,7 @@ static __device__ __forceinline__ peal_strides_ peal_moved_strides_(const peal_l
     peal_strides_ strides = peal_strides_of_(launch, view);
 
     strides.peal_begin_ = -beyond;
+    strides.peal_fetch_ = fetch;
 #pragma unroll
     for (int k = 0; k < 3; k++)
         strides.peal_at_[k] = tile.peal_whole_ ? tile.peal_at_[k] : tile.lo[k];

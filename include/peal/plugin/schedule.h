@@ -172,6 +172,7 @@ typedef struct peal_channel {
     int peer_index; /* into peers */
     peal_transport_kind transport;
     int statement;
+    bool ahead;       /* incoming: the receive is written before the send */
     const char *edge; /* printed name: "exchange an@14 [0,-1] 1->0" */
     peal_source source;
     const peal_piece *piece;

@@ -82,6 +82,10 @@ template <class type> static inline type __shfl_down_sync(unsigned, type value, 
     return other;
 }
 
+template <class type> static inline type __ldg(const type *place)
+{
+    return *place;
+}
 static inline int __clz(int value)
 {
     return value ? __builtin_clz((unsigned)value) : 32;

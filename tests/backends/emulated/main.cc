@@ -68,6 +68,8 @@ template <class type, int combine> static void check_folds(int host_type)
     free(element);
 }
 
+#include "along.h"
+
 /* Copies. */
 
 static void check_copy(unsigned grid)
@@ -556,6 +558,11 @@ int main(int argc, char **argv)
     check_folds<int32_t, PEAL_MAX_>(2);
     check_folds<int64_t, PEAL_SUM_>(3);
     check_folds<uint8_t, PEAL_SUM_>(4);
+    check_along<double, PEAL_SUM_>(0);
+    check_along<double, PEAL_MIN_>(0);
+    check_along<float, PEAL_MAX_>(1);
+    check_along<int64_t, PEAL_SUM_>(3);
+    check_along<uint8_t, PEAL_SUM_>(4);
     for (int i = 0; i < 40; i++)
         check_copy(pick(6));
     check_failure_before();

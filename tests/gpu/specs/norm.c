@@ -1,0 +1,26 @@
+/* Relaxation whose changes are summed and compared. */
+PEAL_KERNEL(begin)(peal_tile t, PEAL_WRITE(float, a), PEAL_WRITE(float, b), long n)
+{
+    PEAL_FOR_2D(t, x, y) {
+        PEAL_AT(a, x, y) = (float)((x * 7 + y * 13) % (int)n);
+        PEAL_AT(b, x, y) = PEAL_AT(a, x, y);
+    }
+}
+
+PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(float, b), PEAL_REDUCE(double, sum),
+                   PEAL_REDUCE(float, most))
+{
+    double all = 0;
+    float largest = 0;
+
+    PEAL_FOR_2D(t, x, y) {
+        float v = 0.25f * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) + PEAL_AT(a, x, y - 1) +
+                           PEAL_AT(a, x, y + 1));
+        float d = v - PEAL_AT(a, x, y);
+        PEAL_AT(b, x, y) = v;
+        all += (double)d * d;
+        largest = d > largest ? d : largest;
+    }
+    PEAL_PARTIAL(sum, all);
+    PEAL_PARTIAL(most, largest);
+}
