@@ -100,7 +100,9 @@ static const char *refusal(const peal_plan *plan, peal_mode mode)
     const char *reason = plan->backend->refuses(mode);
     if (!reason && mode == PEAL_MODE_GRAPH)
         reason = graph_refusal(plan->data);
-    return reason ? reason : peal_graph_refuses(plan->data, mode);
+    /* On a GPU both repeat what they have recorded. */
+    bool repeats = plan->backend->open && mode == PEAL_MODE_FUSED;
+    return reason ? reason : peal_graph_refuses(plan->data, repeats ? PEAL_MODE_GRAPH : mode);
 }
 
 static peal_status choose_auto(peal_plan *plan)
@@ -110,7 +112,7 @@ static peal_status choose_auto(peal_plan *plan)
         if (candidates[i] == PEAL_MODE_GRAPH && !plan->backend->open)
             continue; /* nobody expects the CPU to have it */
         if (candidates[i] == PEAL_MODE_FUSED && plan->backend->open)
-            continue; /* until ranks that share a GPU can have it */
+            continue; /* it is slower than graph there so far (bench/results) */
         const char *reason = refusal(plan, candidates[i]);
         if (!reason) {
             plan->mode = candidates[i];

@@ -281,14 +281,17 @@ const char *mode_refusal(const peal_backend_ops *backend, const peal_graph_data 
                          peal_mode mode)
 {
     const char *reason = backend->refuses(mode);
-    return reason ? reason : peal_graph_refuses(graph, mode);
+    /* On a GPU both repeat what they have recorded. */
+    bool repeats = backend->open && mode == PEAL_MODE_FUSED;
+    return reason ? reason : peal_graph_refuses(graph, repeats ? PEAL_MODE_GRAPH : mode);
 }
 
 peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data *graph)
 {
     static const peal_mode order[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM};
     for (int i = 0; i < 3; i++)
-        if (!mode_refusal(backend, graph, order[i]))
-            return order[i];
+        if ((order[i] != PEAL_MODE_FUSED || !backend->open) &&
+            !mode_refusal(backend, graph, order[i]))
+            return order[i]; /* as runtime/choose.c */
     return PEAL_MODE_SYNC;
 }

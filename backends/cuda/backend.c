@@ -10,6 +10,7 @@ struct peal_backend_plan {
     struct cuda_plan *plan;
 };
 
+/* What a mode asks of the ranks' places is known later (plan.c). */
 static const char *refuses(peal_mode mode)
 {
     (void)mode;

@@ -1,5 +1,6 @@
 /* Finds K, the number of iterations of a graph: after them everything that its nodes hold as
  * constants is as before. What no K can make so is refused with the reason. */
+#include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/predicate.h"
 
@@ -206,6 +207,22 @@ static int64_t most_steps(const cuda_plan *plan, int64_t period)
     return periods < MOST_STEPS / period ? periods * period : MOST_STEPS;
 }
 
+/* Mode fused has room for so many launches. */
+static int64_t most_recorded(const cuda_plan *plan, int64_t period)
+{
+    const cuda_rank *rank = &plan->rank[0];
+    const peal_walk *begin = &plan->graphs->begin[0];
+    uint64_t launches = 1;
+
+    for (int i = 0; i < rank->schedule->op_count; i++) {
+        peal_op_kind kind = rank->schedule->op[i].kind;
+        if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY)
+            launches += rank->walk.passed[i] - begin->passed[i];
+    }
+    int64_t periods = PEAL_FUSED_RECORDS * 7 / 8 / (int64_t)launches;
+    return periods > 1 ? periods * period : period;
+}
+
 /* How many steps are enough, if `period` of them have so many ops. 0: they are too many. */
 static int64_t least_steps(const cuda_plan *plan, int64_t period, uint64_t ops, const char **reason)
 {
@@ -232,6 +249,9 @@ int64_t cuda_choose_steps(cuda_plan *plan, const char **reason)
     if (*reason)
         return 0;
     int64_t most = most_steps(plan, period);
+    int64_t recorded =
+        plan->desc.mode == PEAL_MODE_FUSED ? most_recorded(plan, period) : MOST_STEPS;
+    most = recorded < most ? recorded : most;
     while (steps < least && steps + period <= most)
         steps += period;
     for (int64_t more = steps; more <= 4 * steps && more <= most; more += period)

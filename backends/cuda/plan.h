@@ -5,8 +5,9 @@
  * instances in walk order and puts them onto lanes (a lane is a stream), merging what one kernel
  * can do into one launch (group.c); mirror.c lets a task's blocks send, ride.c fold and combine,
  * later.c puts off what nothing needs yet; run.c walks all ranks of the process in turn (turns.c);
- * capture.c does so inside a capture, graph.c replays it; watch.c polls, notices deadlines and
- * reports; follow.c ties starts to streams of the application, embed.c puts an exchange onto them.
+ * capture.c does so inside a capture, graph.c replays it, fused.c makes one kernel of it; watch.c
+ * polls, notices deadlines and reports; follow.c ties starts to streams of the application, embed.c
+ * puts an exchange onto them.
  */
 #ifndef PEAL_CUDA_PLAN_H
 #define PEAL_CUDA_PLAN_H

@@ -45,7 +45,7 @@ def random_trial(machine, seed, mode, lower, **more):
 
 
 def modes_of(machine):
-    return ["sync", "stream", "graph"] if machine.backend == "cuda" else ["sync", "stream", "fused"]
+    return ["sync", "stream", "graph", "fused"] if machine.backend == "cuda" else ["sync", "stream", "fused"]
 
 
 def variants(machine, make, lowerings, turn):
@@ -53,7 +53,7 @@ def variants(machine, make, lowerings, turn):
     made = [make("serial", "")]
     for mode in modes_of(machine):
         some = lowerings if machine.full else [lowerings[(turn + k) % len(lowerings)] for k in (0, 1 + turn % 2)]
-        for lower in [""] if mode == "sync" or machine.backend == "host" else dict.fromkeys(some):
+        for lower in [""] if mode in ("sync", "fused") or machine.backend == "host" else dict.fromkeys(some):
             made.append(make(mode, lower))
     return made
 
