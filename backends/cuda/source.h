@@ -6,6 +6,8 @@
 #include "backends/cuda/kernels.h"
 #include "base/kernel_source.h"
 
+#include <stdio.h>
+
 /* A distinct kernel: peal_task_N, and peal_bare_N if it has reductions. */
 typedef struct cuda_entry {
     const char *text;  /* all but its name: equal texts are one kernel */
@@ -45,5 +47,12 @@ typedef struct cuda_source {
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */
 peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena, cuda_source **out);
+
+/* Texts that grow; the result is in the arena, and the stream is ended. */
+FILE *cuda_text_open(char **text, size_t *bytes);
+const char *cuda_text_close(peal_arena *arena, FILE *out, char **text);
+
+/* units.c: source->text, and plain or fused. */
+void cuda_units_print(cuda_source *source);
 
 #endif

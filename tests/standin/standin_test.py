@@ -329,13 +329,13 @@ class Application(unittest.TestCase):
         self.assertEqual(backends["forced serial function"], ["cuda", "ok"])
         self.assertEqual(out["forced serial function"][0][2], out["host"][0][2])
         self.assertEqual(backends["verify lent"], ["host", "ok"])
+        self.assertEqual(backends["fused"], ["cuda", "ok"])
         for name, status, message in (
                 ("forced sync function", "environment",
                  "task 'add' is a function of the host, which a GPU cannot run [E385]"),
                 ("forced lent", "usage", "'u' has lent memory that the cuda backend cannot use: it is ordinary host"),
                 ("unknown", "usage", "there is no backend 'gpu'"),
-                ("unknown transport", "usage", "there is no transport 'ipc' [E389]"),
-                ("fused", "environment", "mode fused cannot run: on a GPU it comes with the fused kernel")):
+                ("unknown transport", "usage", "there is no transport 'ipc' [E389]")):
             self.assertEqual(backends[name][0], "none", name)
             self.assertIn(status, backends[name][1])
             self.assertIn(message, " ".join(out[name][1]))

@@ -307,7 +307,7 @@ class Plan(unittest.TestCase):
             self.skipTest("built without CUDA's headers")
         code, data, err = peal_json("explain", HEAT, "-n", "4", "--json", "--backend", "cuda")
         self.assertEqual((code, data["auto"]), (0, "graph"), err)
-        self.assertEqual({m["mode"]: m["applicable"] for m in data["modes"]}["fused"], False)
+        self.assertEqual({m["mode"]: m["applicable"] for m in data["modes"]}["fused"], True)
         self.assertEqual({path["path"] for path in data["paths"]}, {"p2p"})
         code, data, _ = peal_json("explain", HEAT, "-n", "4", "--json", "--machine", "process:1", "--backend", "cuda")
         self.assertEqual({path["path"] for path in data["paths"]}, {"self"})

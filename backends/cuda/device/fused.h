@@ -126,7 +126,9 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     const int then = peal_fused_then_;
 
     __syncthreads();
-    if (failed.kind && peal_thread_() == 0)
+    if (peal_thread_() == 0)
+        peal_fused_then_ = PEAL_THEN_NOTHING_;
+    if (failed.kind > 0 && peal_thread_() == 0)
         peal_record_now_(&launch, failed.kind, failed.wait, failed.expected, failed.seen);
     if (!failed.kind && then == PEAL_THEN_SEND_)
         peal_send_last_(&launch);
@@ -150,7 +152,7 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
         kind[r] = (unsigned short)heads[r].kind;
     peal_fused_keep_(fused, &kept);
     if (thread == 0)
-        peal_fused_failed_.kind = 0;
+        peal_fused_failed_.kind = peal_fused_then_ = 0;
     __syncthreads();
     peal_fused_fetch_(fused, &kept, 0, kind[0], &launch[epoch & 1], &slot[epoch & 1]);
     for (long long round = 0; round < fused.rounds; round++) {
@@ -176,13 +178,14 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                     peal_fused_block_ = mine->share.first + b;
                     peal_fused_early_ = mine->head.early && b + 1 == mine->share.count ? word : 0;
                     peal_fused_epoch_ = epoch + 1;
-                    peal_fused_then_ = PEAL_THEN_NOTHING_;
                 }
                 __syncthreads();
                 peal_fused_call_(mine->head.function, launch[epoch & 1]);
                 __syncthreads();
                 if (peal_fused_failed_.kind || peal_fused_then_)
                     peal_fused_rest_(launch[epoch & 1]);
+                if (peal_fused_failed_.kind)
+                    return; /* who waits for this block's epoch sees why it does not come */
             }
             epoch++;
             /* Unless it has been said before the last tile was sent. */

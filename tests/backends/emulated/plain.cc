@@ -8,7 +8,7 @@
 
 #include "partials.h"
 
-extern "C" void cuda_box_cut(int sm_count, const int threads[3], bool plain, int begin,
+extern "C" void cuda_box_cut(int many, int most_rows, const int threads[3], bool plain, int begin,
                              peal_launch_box *box);
 
 enum { HALO = 2, MOST_BOXES = 3 };
@@ -52,7 +52,7 @@ static int make_boxes(int axes, int sm_count, int begin, peal_launch *launch, ro
         }
         memcpy(box->lo, lo, sizeof(lo));
         memcpy(box->hi, hi, sizeof(hi));
-        cuda_box_cut(sm_count, threads[axes], true, begin, box);
+        cuda_box_cut(3 * sm_count, 8, threads[axes], true, begin, box);
         box->first = blocks;
         blocks += box->blocks;
     }

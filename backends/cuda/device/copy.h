@@ -1,0 +1,208 @@
+/* Copies of strided pieces (launch.h), by the warps of a grid's blocks or of one block. */
+#ifndef PEAL_DEVICE_COPY_H
+#define PEAL_DEVICE_COPY_H
+
+/* Unit (e, i0, i1, i2) of a piece, by its addresses; i2 is in them alone. */
+struct peal_place_ {
+    const char *from;
+    char *to;
+    unsigned e, i0, i1;
+};
+
+/* Adds `units` to the place, all at its begin. */
+static __device__ __forceinline__ void peal_go_(const peal_device_piece *piece, unsigned units,
+                                                int bytes, peal_place_ *place)
+{
+    unsigned run = piece->run, rest = units / run;
+    unsigned i2 = rest / piece->count[0];
+    place->e = units - rest * run;
+    place->i0 = rest - i2 * piece->count[0];
+    rest = i2;
+    i2 = rest / piece->count[1];
+    place->i1 = rest - i2 * piece->count[1];
+    place->from += (long long)place->e * bytes + place->i0 * piece->source_step[0] +
+                   place->i1 * piece->source_step[1] + i2 * piece->source_step[2];
+    place->to += (long long)place->e * bytes + place->i0 * piece->target_step[0] +
+                 place->i1 * piece->target_step[1] + i2 * piece->target_step[2];
+}
+
+/* Along axis k - 1 the place has passed its end by one round: back there, one on along axis k. */
+static __device__ __forceinline__ void peal_carry_(const peal_device_piece *piece, int k,
+                                                   unsigned round, long long bytes,
+                                                   peal_place_ *place)
+{
+    long long from = k > 0 ? peal_fetch_(&piece->source_step[k - 1]) : bytes;
+    long long to = k > 0 ? peal_fetch_(&piece->target_step[k - 1]) : bytes;
+    place->from += peal_fetch_(&piece->source_step[k]) - round * from;
+    place->to += peal_fetch_(&piece->target_step[k]) - round * to;
+}
+
+/* Adds a step, whose addresses are differences: at most one carry an axis, and no division. */
+static __device__ __forceinline__ void peal_advance_(const peal_device_piece *piece, int bytes,
+                                                     const peal_place_ &step, peal_place_ *place)
+{
+    place->from += (long long)step.from;
+    place->to += (long long)step.to;
+    place->e += step.e;
+    place->i0 += step.i0;
+    place->i1 += step.i1;
+    if (place->e >= piece->run) {
+        place->e -= piece->run;
+        place->i0++;
+        peal_carry_(piece, 0, piece->run, bytes, place);
+    }
+    if (place->i0 >= piece->count[0]) {
+        place->i0 -= piece->count[0];
+        place->i1++;
+        peal_carry_(piece, 1, piece->count[0], bytes, place);
+    }
+    if (place->i1 >= piece->count[1]) {
+        place->i1 -= piece->count[1];
+        peal_carry_(piece, 2, piece->count[1], bytes, place);
+    }
+}
+
+/* Units first, first + 32, ... below end of a piece; at_once loads are under way at a time. */
+template <class type, int at_once>
+static __device__ __forceinline__ void peal_copy_units_(const unsigned long long *base,
+                                                        const peal_device_piece *piece,
+                                                        unsigned first, unsigned end)
+{
+    peal_place_ step = {}, place;
+
+    if (first >= end)
+        return;
+    place.from = (const char *)base[piece->source] + piece->source_offset;
+    place.to = (char *)base[piece->target] + piece->target_offset;
+    peal_go_(piece, first, sizeof(type), &place);
+    peal_go_(piece, 32, sizeof(type), &step);
+#pragma unroll 1
+    while (first < end) {
+        type value[at_once];
+        char *to[at_once];
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            to[k] = place.to;
+            if (first + 32 * k < end)
+                value[k] = *(const type *)place.from;
+            peal_advance_(piece, sizeof(type), step, &place);
+        }
+#pragma unroll
+        for (int k = 0; k < at_once; k++)
+            if (first + 32 * k < end)
+                *(type *)to[k] = value[k];
+        first += 32 * at_once;
+    }
+}
+
+template <int at_once>
+static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long *base,
+                                                        const peal_device_piece *piece,
+                                                        unsigned first, unsigned end)
+{
+    switch (piece->unit) {
+    case 16:
+        peal_copy_units_<uint4, at_once>(base, piece, first, end);
+        break;
+    case 8:
+        peal_copy_units_<unsigned long long, at_once>(base, piece, first, end);
+        break;
+    case 4:
+        peal_copy_units_<unsigned, at_once>(base, piece, first, end);
+        break;
+    case 2:
+        peal_copy_units_<unsigned short, at_once>(base, piece, first, end);
+        break;
+    default:
+        peal_copy_units_<unsigned char, at_once>(base, piece, first, end);
+    }
+}
+
+/* Few pieces are fetched into the block's own memory at once: one after the other their fields
+ * would cost a trip to the L2 cache each. */
+enum { PEAL_STAGED_PIECES_ = 32, PEAL_PIECE_WORDS_ = sizeof(peal_device_piece) / 8 };
+
+/* All threads of the block; a barrier must follow. False: too many, they stay where they are. */
+static __device__ __forceinline__ bool peal_stage_pieces_(const peal_launch *launch,
+                                                          peal_device_piece *staged)
+{
+    int all = 0;
+
+    for (int l = 0; l < launch->list_count; l++)
+        all += launch->list[l].count;
+    if (all > PEAL_STAGED_PIECES_)
+        return false;
+    for (int i = peal_thread_(); i < all * PEAL_PIECE_WORDS_; i += peal_block_threads_()) {
+        int piece = i / PEAL_PIECE_WORDS_, word = i - piece * PEAL_PIECE_WORDS_, l = 0, first = 0;
+        while (piece - first >= launch->list[l].count)
+            first += launch->list[l++].count;
+        const unsigned long long *from = (const unsigned long long *)launch->list[l].piece;
+        ((unsigned long long *)staged)[i] = from[(piece - first) * PEAL_PIECE_WORDS_ + word];
+    }
+    return true;
+}
+
+/* The last piece of a table that begins at or before unit `from` of its list. */
+static __device__ __forceinline__ const peal_device_piece *
+peal_piece_of_(const peal_device_piece *piece, int count, long long from)
+{
+    int low = 0, high = count - 1;
+
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (piece[middle].begin <= from)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return piece + low;
+}
+
+/* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
+ */
+template <int at_once>
+static __device__ PEAL_PART_ void peal_copy_share_(const peal_launch *launch,
+                                                   const peal_device_piece *staged, unsigned warp,
+                                                   unsigned warps, unsigned lane)
+{
+    unsigned long long units = launch->units + warps - 1;
+    unsigned long long share = (units >> 32 ? units / warps : (unsigned)units / warps) + 31;
+    share = share / 32 * 32;
+    long long from = share * warp, to = from + share;
+
+    to = to < launch->units ? to : launch->units;
+    long long first = 0; /* unit of the list */
+#pragma unroll 1
+    for (int l = 0; l < launch->list_count && from < to; first = launch->list[l++].end) {
+        const peal_launch_list &list = launch->list[l];
+        const peal_device_piece *table = staged ? staged : (const peal_device_piece *)list.piece;
+        long long last = list.end < to ? list.end : to;
+        staged = staged ? staged + list.count : staged;
+        if (last <= from)
+            continue;
+#pragma unroll 1
+        for (const peal_device_piece *piece = peal_piece_of_(table, list.count, from - first);
+             from < last; piece++) {
+            long long begin = first + piece->begin, end = begin + piece->units;
+            end = end < last ? end : last;
+            peal_copy_piece_<at_once>(launch->base + list.base, piece,
+                                      (unsigned)(from - begin) + lane, (unsigned)(end - begin));
+            from = end;
+        }
+    }
+}
+
+/* In the last block of a task. All of this is inlined: through a pointer, the launch's fields would
+ * be loads from memory, one after the other; by name they are constants. */
+static __device__ __forceinline__ void peal_copy_all_(const peal_launch *launch,
+                                                      const peal_device_piece *staged)
+{
+    if (peal_block_threads_() >= 32)
+        peal_copy_share_<2>(launch, staged, peal_thread_() / 32, peal_block_threads_() / 32,
+                            peal_thread_() % 32);
+    else if (peal_thread_() == 0)
+        for (unsigned lane = 0; lane < 32; lane++)
+            peal_copy_share_<1>(launch, staged, 0, 1, lane);
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* Translation units of a plan's kernels: that of all modes, that of plain kernels, and that of the
+ * kernel that stays in mode fused, from the texts that source.c has made. */
+#define _GNU_SOURCE
+#include "backends/cuda/device/fused_launch.h"
+#include "backends/cuda/device/launch.h"
+#include "backends/cuda/source.h"
+
+#include <string.h>
+
+static void print_expressions(const cuda_source *source, FILE *out)
+{
+    for (int i = 0; i < source->expression_count; i++) {
+        const char *cut = strchr(source->expression[i], '|');
+        fprintf(out,
+                "static __device__ __forceinline__ %.*s peal_expression_%d_(const peal_launch "
+                "*launch, int *bad)\n{\n    (void)launch;\n    (void)bad;\n    return %s;\n}\n",
+                (int)(cut - source->expression[i]), source->expression[i], i, cut + 1);
+    }
+}
+
+/* Which entries the loop's tasks have: what is in the kernel costs registers, used or not. */
+static bool is_in_loop(const cuda_source *source, int index)
+{
+    for (int r = 0; r < source->desc->rank_count; r++) {
+        const peal_schedule *schedule = source->desc->rank[r].schedule;
+        for (int i = schedule->step.first; i < schedule->step.end; i++)
+            if (schedule->op[i].kind == PEAL_OP_LAUNCH &&
+                source->task[r][schedule->op[i].task].entry == index)
+                return true;
+    }
+    return false;
+}
+
+static void print_entry(const cuda_entry *entry, const char *text, const char *bare, int index,
+                        FILE *out)
+{
+    const char *threads = entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
+                                  entry->task->kind == PEAL_TASK_COMBINE
+                              ? "PEAL_THREADS_, PEAL_BLOCKS_"
+                              : "32";
+    fprintf(out, "\n#line 1 \"<task %d>\"\n%s(%s) peal_task_%d%s", index,
+            entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", threads, index, text);
+    if (bare)
+        fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_(%s) peal_bare_%d%s", index, threads,
+                index, bare);
+}
+
+static void print_unit(const cuda_source *source, bool fused, FILE *out)
+{
+    fprintf(out,
+            "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
+            "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
+            "#include <peal/reduce.h>\n"
+            "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
+            sizeof(peal_launch));
+    print_expressions(source, out);
+    for (int i = 0; i < source->entry_count; i++)
+        if (!source->entry[i].is_users)
+            print_entry(&source->entry[i], source->entry[i].text, NULL, i, out);
+    for (int i = 0; i < source->files.count; i++)
+        peal_kernel_file_print(&source->files.file[i], out);
+    for (int i = 0; i < source->entry_count; i++) {
+        const cuda_entry *entry = &source->entry[i];
+        if (entry->is_users && fused && is_in_loop(source, i)) {
+            print_entry(entry, entry->fused, entry->fused_bare, i, out);
+            if (entry->bare)
+                fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_() peal_unaligned_%d%s", i, i,
+                        entry->text);
+        } else if (entry->is_users && !fused)
+            print_entry(entry, entry->text, entry->bare, i, out);
+    }
+}
+
+static void print_plain_entry(const char *name, int index, const char *blocks, const char *text,
+                              FILE *out)
+{
+    fprintf(out,
+            "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
+            "__launch_bounds__(PEAL_THREADS_, %s) %s_%d%s",
+            index, blocks, name, index, text);
+}
+
+/* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
+ * means something else there. */
+static void print_plain_unit(cuda_source *source)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    bool any = false;
+
+    for (int i = 0; i < source->entry_count; i++)
+        any = any || source->entry[i].plain;
+    if (!any)
+        return;
+    FILE *out = cuda_text_open(&text, &bytes);
+    fprintf(out,
+            "#define PEAL_PLAIN 1\n%s#include <peal/kernel.h>\n#include <peal/launch.h>\n"
+            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n"
+            "#include <peal/reduce.h>\n\n",
+            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    print_expressions(source, out);
+    for (int i = 0; i < source->files.count; i++)
+        peal_kernel_file_print(&source->files.file[i], out);
+    for (int i = 0; i < source->entry_count; i++) {
+        const cuda_entry *entry = &source->entry[i];
+        const char *blocks = entry->is_light ? "PEAL_LIGHT_BLOCKS_" : "PEAL_BLOCKS_";
+        if (entry->plain)
+            print_plain_entry("peal_plain", i, "PEAL_BLOCKS_", entry->plain, out);
+        if (entry->plain_full)
+            print_plain_entry("peal_plain_full", i, blocks, entry->plain_full, out);
+    }
+    source->plain = cuda_text_close(source->arena, out, &text);
+}
+
+/* ---- the unit of mode fused ---- */
+
+/* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
+static void print_fused_unit(cuda_source *source)
+{
+    static const char *const builtins[CUDA_BUILTIN_COUNT] = {"copy", "signal", "step", "begin"};
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = cuda_text_open(&text, &bytes);
+
+    fprintf(out, "#define PEAL_FUSED 1\n%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    print_unit(source, true, out);
+    fprintf(out,
+            "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
+            "static_assert(sizeof(peal_fused) == %zu, \"peal_fused\");\n\n"
+            "static __device__ __forceinline__ void peal_fused_call_(unsigned function, const "
+            "peal_launch &launch)\n{\n    switch (function) {\n",
+            sizeof(peal_fused));
+    for (int b = 0; b < CUDA_BUILTIN_COUNT; b++)
+        fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
+    for (int i = 0; i < source->entry_count; i++) {
+        if (!is_in_loop(source, i))
+            continue;
+        fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
+                cuda_fused_number(i, CUDA_FUSED_FULL), source->entry[i].task->name, i);
+        if (source->entry[i].bare)
+            fprintf(out,
+                    "    case %d:\n        peal_bare_%d(launch);\n        break;\n"
+                    "    case %d:\n        peal_unaligned_%d(launch);\n        break;\n",
+                    cuda_fused_number(i, CUDA_FUSED_BARE), i,
+                    cuda_fused_number(i, CUDA_FUSED_UNALIGNED), i);
+    }
+    fprintf(out, "    }\n}\n");
+    source->fused = cuda_text_close(source->arena, out, &text);
+}
+
+void cuda_units_print(cuda_source *source)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *unit = cuda_text_open(&text, &bytes);
+
+    print_unit(source, false, unit);
+    source->text = cuda_text_close(source->arena, unit, &text);
+    if (source->desc->mode == PEAL_MODE_FUSED)
+        print_fused_unit(source);
+    else
+        print_plain_unit(source);
+}
