@@ -26,7 +26,7 @@ static cuda_record *next_record(cuda_plan *plan)
     cuda_record *record = &fused->record[fused->count++];
     memset(record, 0, offsetof(cuda_record, launch));
     record->touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
-    record->touch_count = record->sent_count = record->early = 0;
+    record->touch_count = 0;
     record->after_all = record->overflows = false;
     return record;
 }
@@ -152,8 +152,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     for (int r = 0; r < fused->count; r++) {
         cuda_record *record = &fused->record[r];
         ((peal_fused_head *)(image + at.heads))[r] =
-            (peal_fused_head){(unsigned)record->number, (unsigned)record->kind, record->blocks,
-                              record->early};
+            (peal_fused_head){(unsigned)record->number, (unsigned)record->kind, record->blocks, 0};
         record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
     }
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
@@ -221,7 +220,8 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
     if (status)
         return status;
     fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
-    cuda_fused_order(&plan->rank[0], fused, &order);
+    if (!cuda_fused_order(&plan->rank[0], fused, &order))
+        return refuse(plan, "a period has more than 256 kinds of launches");
     return upload(plan, fused, &order);
 }
 
@@ -235,7 +235,7 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
         plan->driver->cuLaunchCooperativeKernel_(cuda_kernels_fused(plan->kernels), fused->grid, 1,
                                                  1, PEAL_FUSED_THREADS, 1, 1, 0, cuda_origin(plan),
                                                  parameter);
-    /* Should `stop` have ended it early, some words are behind: they count as such later, too. */
+    /* Should `stop` have ended it before, its blocks begin by storing this. */
     fused->fused.first += (unsigned)rounds * (unsigned)fused->count;
     return result;
 }

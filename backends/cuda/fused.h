@@ -32,10 +32,7 @@ typedef struct cuda_record {
     peal_launch launch;
     int number; /* of its function in the dispatcher */
     unsigned blocks;
-    bool after_all;                /* its blocks wait for all blocks */
-    bool early;                    /* see peal_fused_head */
-    int sent[PEAL_LAUNCH_MIRRORS]; /* spaces that its blocks send from */
-    int sent_count;
+    bool after_all; /* its blocks wait for all blocks */
     bool overflows; /* more is touched than can be noted */
     cuda_touch *touch;
     int touch_count;
@@ -63,14 +60,16 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds);
 void cuda_fused_destroy(cuda_plan *plan);
 
 /* fused_touch.c */
+int cuda_fused_spaces(const cuda_rank *rank);
 void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group);
 
-/* fused_order.c: kinds; shares by kind and block, and what they wait for, in the arena. */
+/* fused_order.c: kinds; shares by kind and block, and what they wait for, in the arena. False:
+ * there are too many kinds. */
 typedef struct cuda_order {
     peal_fused_share *share;
     unsigned short *after;
     size_t after_count;
 } cuda_order;
-void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out);
+bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out);
 
 #endif

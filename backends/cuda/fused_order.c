@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGIONS = 160, TEAM = 32, MOST_KINDS = 96 };
+enum { REGIONS = 160, TEAM = 32, MOST_KINDS = 256 };
 
 /* What one block touches. */
 typedef struct region {
@@ -23,7 +23,7 @@ typedef struct footprint {
     int count;
     const CUdeviceptr *awaited; /* words that its own waits are for */
     int awaited_count;
-    bool works;
+    bool works, everywhere; /* too many regions to tell */
 } footprint;
 
 typedef struct order {
@@ -151,8 +151,8 @@ static void everything(region *out)
 static void add_region(const cuda_touch *touch, const int *lo, const int *hi, int64_t low,
                        int64_t high, footprint *out)
 {
-    if (out->count == REGIONS) { /* too many: the last one stands for all */
-        everything(&out->region[REGIONS - 1]);
+    if (out->count == REGIONS) {
+        out->everywhere = true;
         return;
     }
     region *r = &out->region[out->count++];
@@ -212,7 +212,8 @@ static void join_footprints(const footprint *of, unsigned count, region *scratch
                             footprint *out)
 {
     *out = (footprint){.region = scratch};
-    for (unsigned b = 0; b < count; b++)
+    for (unsigned b = 0; b < count; b++) {
+        out->everywhere |= of[b].everywhere;
         for (int i = 0; i < of[b].count; i++) {
             const region *r = &of[b].region[i];
             int at = 0;
@@ -231,6 +232,7 @@ static void join_footprints(const footprint *of, unsigned count, region *scratch
                     r->hi[k] > out->region[at].hi[k] ? r->hi[k] : out->region[at].hi[k];
             }
         }
+    }
     for (int i = 0; i < out->count; i++)
         out->region[i].word = 0;
     region *kept = PEAL_ARENA_ARRAY(arena, region, out->count + 1);
@@ -252,6 +254,8 @@ static bool awaits(const footprint *who, CUdeviceptr word)
  * since messages come in order; two who only wait have nothing to do with each other. */
 static bool meets(const footprint *a, const footprint *b)
 {
+    if (a->everywhere || b->everywhere)
+        return true;
     for (int i = 0; i < a->count; i++)
         for (int j = 0; j < b->count; j++) {
             const region *x = &a->region[i], *y = &b->region[j];
@@ -321,61 +325,10 @@ static void find_before(order *o, int kind)
     }
 }
 
-/* ---- early ends ---- */
-
-static bool writes_sent(const cuda_record *record, const region *r)
-{
-    for (int i = 0; i < record->sent_count && r->write && !r->word; i++)
-        if (record->sent[i] == r->space)
-            return true;
-    return false;
-}
-
-/* Whether another block ever writes what this one does, in what the record sends. */
-static bool is_written_by(const cuda_record *record, const footprint *mine, const footprint *other)
-{
-    for (int i = 0; i < mine->count; i++)
-        for (int j = 0; j < other->count && writes_sent(record, &mine->region[i]); j++) {
-            const region *x = &mine->region[i], *y = &other->region[j];
-            bool apart = x->space != y->space || !y->write || y->word;
-            for (int k = 0; k < PEAL_AXES && !apart; k++)
-                apart = x->hi[k] <= y->lo[k] || y->hi[k] <= x->lo[k];
-            if (!apart)
-                return true;
-        }
-    return false;
-}
-
-static bool is_written_elsewhere(const order *o, const cuda_record *record, int kind, unsigned me)
-{
-    const footprint *mine = &o->block[(size_t)kind * o->fused->grid + me];
-
-    for (int k = 0; k < o->fused->kinds; k++)
-        for (unsigned t = 0; t < o->teams; t++) {
-            if (!is_written_by(record, mine, &o->team[(size_t)k * o->teams + t]))
-                continue;
-            for (unsigned b = t * TEAM; b < (t + 1) * TEAM && b < o->fused->grid; b++)
-                if (b != me &&
-                    is_written_by(record, mine, &o->block[(size_t)k * o->fused->grid + b]))
-                    return true;
-        }
-    return false;
-}
-
-static bool ends_early(const order *o, int kind)
-{
-    const cuda_record *record = &o->fused->record[o->fused->kind_record[kind]];
-    bool early = record->sent_count > 0 && record->launch.list_count == 0 && record->launch.adds;
-
-    for (unsigned b = 0; b < o->fused->grid && early; b++)
-        early = !is_written_elsewhere(o, record, kind, b);
-    return early;
-}
-
 static void find_footprints(order *o, peal_arena *arena)
 {
     region *scratch = PEAL_ARENA_ARRAY(arena, region, REGIONS + 1);
-    region *wide = PEAL_ARENA_ARRAY(arena, region, o->rank->schedule->array_count + 8);
+    region *wide = PEAL_ARENA_ARRAY(arena, region, cuda_fused_spaces(o->rank) + 1);
 
     for (int k = 0; k < o->fused->kinds; k++) {
         const cuda_record *record = &o->fused->record[o->fused->kind_record[k]];
@@ -393,13 +346,17 @@ static void find_footprints(order *o, peal_arena *arena)
     }
 }
 
-void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
+bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
 {
     peal_arena *arena = peal_arena_create(), *kept = rank->plan->arena;
 
     if (!arena)
         abort();
     find_kinds(fused);
+    if (fused->kinds > MOST_KINDS) {
+        peal_arena_destroy(arena);
+        return false;
+    }
     size_t grid = fused->grid, shares = (size_t)fused->kinds * grid;
     order o = {.rank = rank,
                .fused = fused,
@@ -411,11 +368,6 @@ void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
     find_footprints(&o, arena);
     for (int k = 0; k < fused->kinds; k++)
         find_before(&o, k);
-    bool *early = PEAL_ARENA_ARRAY(arena, bool, fused->kinds + 1);
-    for (int k = 0; k < fused->kinds; k++)
-        early[k] = ends_early(&o, k);
-    for (int r = 0; r < fused->count; r++)
-        fused->record[r].early = early[fused->record[r].kind];
     out->share = o.share;
     out->after = PEAL_ARENA_ARRAY(kept, unsigned short, o.after_count + 1);
     out->after_count = o.after_count;
@@ -423,4 +375,5 @@ void cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
         memcpy(out->after, o.after, o.after_count * sizeof(*o.after));
     free(o.after);
     peal_arena_destroy(arena);
+    return true;
 }

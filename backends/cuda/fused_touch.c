@@ -5,7 +5,13 @@
 
 #include <string.h>
 
-enum { STOP_SPACE, STEP_SPACE }; /* behind the storages */
+/* Behind the storages; then the flags that this rank writes, two for each channel. */
+enum { STOP_SPACE, STEP_SPACE, FLAG_SPACES };
+
+int cuda_fused_spaces(const cuda_rank *rank)
+{
+    return rank->schedule->array_count + FLAG_SPACES + 2 * rank->schedule->channel_count;
+}
 
 static int special(const cuda_rank *rank, int which)
 {
@@ -117,8 +123,6 @@ static void touch_mirrors(cuda_record *record, const cuda_group *group)
             memcpy(touch->lo, group->image[i]->to_lo, sizeof(touch->lo));
             memcpy(touch->hi, group->image[i]->to_hi, sizeof(touch->hi));
         }
-        if (group->task->kind == PEAL_TASK_KERNEL)
-            record->sent[record->sent_count++] = group->storage[mirror->view];
         if (!memcmp(mirror->lo, mirror->inner_lo, sizeof(mirror->lo)) &&
             !memcmp(mirror->hi, mirror->inner_hi, sizeof(mirror->hi)))
             continue;
@@ -166,6 +170,25 @@ static void touch_message(const cuda_rank *rank, cuda_record *record, const cuda
     }
 }
 
+/* A flag is a sum: who adds for a message comes behind all who add for the one before, as kernels
+ * of their own would; and so do stores. */
+static void touch_flags(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
+{
+    const peal_launch *launch = &record->launch;
+    unsigned all = group->kind == CUDA_GROUP_TASK ? senders_of(launch) : ~0u;
+    int write = 0;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind != PEAL_OP_WRITE)
+            continue;
+        int flag = FLAG_SPACES + 2 * op->channel + op->credit;
+        bool some = group->kind == CUDA_GROUP_TASK && launch->adds && write < launch->write_count;
+        add(record, special(rank, flag), true, some ? launch->write[write].boxes : all);
+        write++;
+    }
+}
+
 static void touch_waits(const cuda_rank *rank, cuda_record *record)
 {
     const peal_launch *launch = &record->launch;
@@ -181,16 +204,17 @@ static void touch_waits(const cuda_rank *rank, cuda_record *record)
     }
 }
 
-static bool is_in(const cuda_group *group, int op)
+/* Whether an op has joined the group before place `end`. */
+static bool is_in(const cuda_group *group, int op, int end)
 {
-    for (int i = 0; i < group->op_count; i++)
+    for (int i = 0; i < end; i++)
         if (group->op[i] == op)
             return true;
     return false;
 }
 
-/* What a record sends, or unpacks, comes after ops of other records: then its blocks wait for all.
- * What tiles depend on is known by what they touch. */
+/* What a record sends, or unpacks, comes after ops of other records of the loop: then its blocks
+ * wait for all. An older instance of a task is known by what it touches. */
 static bool follows_others(const cuda_rank *rank, const cuda_group *group)
 {
     for (int i = 0; i < group->op_count; i++) {
@@ -198,11 +222,12 @@ static bool follows_others(const cuda_rank *rank, const cuda_group *group)
         if (op->kind != PEAL_OP_WRITE && op->kind != PEAL_OP_COPY)
             continue;
         for (int k = 0; k < op->dependence_count; k++) {
-            const peal_op *before = &rank->schedule->op[op->dependence[k].op];
-            bool works = op->dependence[k].op >= rank->schedule->step.first; /* or of the setup */
-            works = works && (before->kind == PEAL_OP_LAUNCH || before->kind == PEAL_OP_COPY ||
-                              before->kind == PEAL_OP_WAIT);
-            if (works && !is_in(group, op->dependence[k].op))
+            const peal_dependence *d = &op->dependence[k];
+            peal_op_kind before = rank->schedule->op[d->op].kind;
+            bool works = (before == PEAL_OP_LAUNCH && d->lag == 0) || before == PEAL_OP_COPY ||
+                         before == PEAL_OP_WAIT;
+            if (works && d->op >= rank->schedule->step.first &&
+                (d->lag > 0 || !is_in(group, d->op, i)))
                 return true;
         }
     }
@@ -231,6 +256,7 @@ void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *gr
     }
     touch_pieces(rank, record, group);
     touch_waits(rank, record);
+    touch_flags(rank, record, group);
     if (group->kind != CUDA_GROUP_TASK || follows_others(rank, group))
         record->after_all = true;
 }

@@ -90,6 +90,8 @@ def missing_signals(machine, report, _options):
     deadline = 2.0
     modes = ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",)
     cases = [(how, mode, "") for how in signals_of(machine) for mode in modes]
+    if machine.backend == "cuda" and not shared(machine, 2):
+        cases.append(("fused", "fused", ""))
     cases += [(how, "stream", "shm") for how in signals_of(machine) if "shm" in other_transports(machine)]
     for how, mode, transport in cases:
         name = f"missing signal, {how}, {mode}{', ' + transport if transport else ''}"
@@ -178,6 +180,8 @@ def killed_rank(machine, report, _options):
     """Rank 1's process is killed while rank 0 waits on the GPU, in its own or in the host's memory."""
     modes = ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",)
     cases = [(how, mode, "") for how in signals_of(machine) for mode in modes]
+    if machine.backend == "cuda" and not shared(machine, 2):
+        cases.append(("fused", "fused", ""))
     cases += [(signals_of(machine)[0], "stream", transport) for transport in other_transports(machine)]
     for how, mode, transport in cases:
         if machine.clock.left() < 8:

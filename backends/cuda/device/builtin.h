@@ -16,8 +16,7 @@ enum { PEAL_COPIES_AT_ONCE_ = 4 };
 PEAL_ENTRY_(PEAL_COPY_THREADS_)
 peal_copy(PEAL_LAUNCH_ launch)
 {
-    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
-    const peal_device_piece *table = peal_stage_pieces_(&launch, staged) ? staged : 0;
+    const peal_device_piece *table = peal_stage_pieces_(&launch, peal_staged_) ? peal_staged_ : 0;
     bool given_up = peal_has_given_up_();
 
     if (!peal_enter_(launch))
@@ -182,9 +181,8 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
 {
     long long rows = launch.argument[0].integer, width = launch.argument[1].integer;
     long long column = (long long)peal_block_() * PEAL_THREADS_ + peal_thread_();
-    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
     const peal_device_piece *table =
-        launch.list_count > 0 && peal_stage_pieces_(&launch, staged) ? staged : 0;
+        launch.list_count > 0 && peal_stage_pieces_(&launch, peal_staged_) ? peal_staged_ : 0;
     type waiting[32];
 
     if (!peal_enter_(launch))

@@ -122,6 +122,8 @@ static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long
  * would cost a trip to the L2 cache each. */
 enum { PEAL_STAGED_PIECES_ = 32, PEAL_PIECE_WORDS_ = sizeof(peal_device_piece) / 8 };
 
+__shared__ peal_device_piece peal_staged_[PEAL_STAGED_PIECES_];
+
 /* All threads of the block; a barrier must follow. False: too many, they stay where they are. */
 static __device__ __forceinline__ bool peal_stage_pieces_(const peal_launch *launch,
                                                           peal_device_piece *staged)

@@ -94,7 +94,7 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
         peal_relax_(polls);
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
             continue;
-        if (peal_has_given_up_())
+        if (*(volatile unsigned *)&peal_given_up != 0)
             return false;
         if (fused.control && peal_load_(fused.control) != 0) {
             atomicExch(&peal_given_up, 1u);
@@ -137,6 +137,21 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     __syncthreads();
 }
 
+/* All threads, at the begin of a round, when all blocks are through with the one before: whether
+ * the run is over. One block looks whether the host has ended it. */
+static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
+{
+    int over = 0;
+
+    if (peal_thread_() == 0) {
+        if (blockIdx.x == gridDim.x - 1 && fused.control && peal_load_(fused.control) != 0)
+            atomicExch(&peal_given_up, 1u);
+        over = *(volatile unsigned *)&peal_given_up != 0 ||
+               (fused.stop && *(volatile unsigned *)fused.stop != 0);
+    }
+    return __syncthreads_or(over) != 0;
+}
+
 static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
 {
     __shared__ peal_launch launch[2];
@@ -154,6 +169,9 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
     if (thread == 0)
         peal_fused_failed_.kind = peal_fused_then_ = 0;
     __syncthreads();
+    /* A run that was stopped before its end has left the words behind. */
+    if (thread == 0)
+        peal_release_gpu_(word, epoch);
     peal_fused_fetch_(fused, &kept, 0, kind[0], &launch[epoch & 1], &slot[epoch & 1]);
     for (long long round = 0; round < fused.rounds; round++) {
         for (unsigned r = 0; r < fused.record_count; r++) {
@@ -169,15 +187,13 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                 if (!peal_fused_await_(fused, r == 0 || mine->share.after_count == PEAL_FUSED_ALL,
                                        mine->share.after_count, mine->after, epoch))
                     return;
-                if (r == 0 && fused.stop && *(volatile unsigned *)fused.stop != 0)
+                if (r == 0 && peal_fused_ends_(fused))
                     return;
             }
             for (unsigned b = 0; b < mine->share.count; b++) {
                 if (thread == 0) {
                     peal_fused_blocks_ = mine->head.blocks;
                     peal_fused_block_ = mine->share.first + b;
-                    peal_fused_early_ = mine->head.early && b + 1 == mine->share.count ? word : 0;
-                    peal_fused_epoch_ = epoch + 1;
                 }
                 __syncthreads();
                 peal_fused_call_(mine->head.function, launch[epoch & 1]);
@@ -188,9 +204,7 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                     return; /* who waits for this block's epoch sees why it does not come */
             }
             epoch++;
-            /* Unless it has been said before the last tile was sent. */
-            if (thread == 0 &&
-                (mine->share.count == 0 || !mine->head.early || peal_fused_early_ != 0))
+            if (thread == 0)
                 peal_release_gpu_(word, epoch);
         }
     }

@@ -21,10 +21,9 @@ enum {
 };
 
 /* Which function runs a record, of which kind it is, and how many blocks its grid would have.
- * early: nobody else writes what its blocks send, so that they may say that their tiles are done
- * before. */
+ */
 typedef struct peal_fused_head {
-    unsigned function, kind, blocks, early;
+    unsigned function, kind, blocks, reserved;
 } peal_fused_head;
 
 /* Blocks [first, first + count) of the record; its first block waits for those at `after`. */

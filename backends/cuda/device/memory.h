@@ -79,12 +79,6 @@ static __device__ __forceinline__ void peal_relax_(unsigned polls)
         __nanosleep(64);
 }
 
-/* A barrier of all warps but the last of a block of 256 threads. */
-static __device__ __forceinline__ void peal_sync_some_()
-{
-    asm volatile("bar.sync 1, 224;" ::: "memory");
-}
-
 /* A load whose value nobody needs: brings its line into the SM's cache. */
 static __device__ __forceinline__ void peal_touch_(const void *address)
 {

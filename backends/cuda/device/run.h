@@ -18,8 +18,7 @@
 #define PEAL_TASK_(...)  static __device__ __noinline__ void
 /* What is called, since its code would stand behind every task. */
 #define PEAL_PART_ __noinline__
-__shared__ unsigned peal_fused_block_, peal_fused_blocks_, peal_fused_epoch_;
-__shared__ unsigned *peal_fused_early_; /* the block's epoch; 0: it grows when all is done */
+__shared__ unsigned peal_fused_block_, peal_fused_blocks_;
 /* What the dispatcher is to do once a function has returned: a task that called it itself would
  * keep what it needs afterwards in local memory. */
 enum { PEAL_THEN_NOTHING_, PEAL_THEN_SEND_, PEAL_THEN_PASS_ };
@@ -63,9 +62,15 @@ enum {
     PEAL_LONGEST_SLEEP_ = 512  /* ns */
 };
 
+/* In mode fused a block whose wait was given up ends, and nobody goes on who depends on it: what
+ * others have to send is complete. */
 static __device__ __forceinline__ bool peal_has_given_up_()
 {
+#ifdef PEAL_FUSED
+    return false;
+#else
     return *(volatile unsigned *)&peal_given_up != 0;
+#endif
 }
 
 static __device__ __forceinline__ int peal_block_threads_()
@@ -99,10 +104,11 @@ static __device__ __forceinline__ void peal_record_(const peal_launch *launch, i
 {
 #ifdef PEAL_FUSED
     (void)launch;
+    if (atomicCAS(&peal_fused_failed_.kind, 0, kind) != 0)
+        return;
     peal_fused_failed_.wait = wait;
     peal_fused_failed_.expected = expected;
     peal_fused_failed_.seen = seen;
-    peal_fused_failed_.kind = kind;
 #else
     peal_record_now_(launch, kind, wait, expected, seen);
 #endif

@@ -5,20 +5,6 @@
 
 #include "peal/run.h"
 
-/* The threads of a block that send, and a barrier of theirs. */
-#ifdef PEAL_FUSED
-enum { PEAL_SENDING_THREADS_ = PEAL_THREADS_ - 32 };
-static __device__ __forceinline__ unsigned peal_sending_threads_(const peal_launch &launch)
-{
-    return launch.adds ? PEAL_SENDING_THREADS_ : PEAL_THREADS_;
-}
-#else
-static __device__ __forceinline__ unsigned peal_sending_threads_(const peal_launch &)
-{
-    return peal_block_threads_();
-}
-#endif
-
 /* The points of [lo, lo + n) of a mirror, by all threads of the block. */
 template <class type>
 static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &launch,
@@ -27,7 +13,7 @@ static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &la
 {
     const type *source = (const type *)launch.view[mirror.view];
     long long y_stride = launch.stride[mirror.view][0], z_stride = launch.stride[mirror.view][1];
-    unsigned points = n[0] * n[1] * n[2], threads = peal_sending_threads_(launch);
+    unsigned points = n[0] * n[1] * n[2], threads = peal_block_threads_();
 
     for (unsigned i = peal_thread_(); i < points; i += threads) {
         unsigned row = i / n[0], z = row / n[1];
@@ -81,12 +67,7 @@ static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, u
 /* All threads of the block, after all that its share promises. */
 static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch, unsigned bit)
 {
-    const bool few = peal_sending_threads_(launch) < (unsigned)peal_block_threads_();
-
-    if (launch.mirror_count > 0 && few)
-        peal_sync_some_();
-    else
-        __syncthreads();
+    __syncthreads();
     for (int i = peal_thread_(); i < launch.write_count; i += peal_block_threads_()) {
         const peal_launch_write &write = launch.write[i];
         if (!(write.boxes & bit))
@@ -102,14 +83,13 @@ static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch
 /* The last of a launch's senders copies what was left to it, and stores the flags. */
 static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
 {
-    __shared__ peal_device_piece staged[PEAL_STAGED_PIECES_];
 
     /* The barriers of counting come before the copies. */
-    bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, staged);
+    bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, peal_staged_);
     if (!peal_is_last_((unsigned *)launch->arrived, launch->senders, launch->mirror_count > 0))
         return;
     if (launch->list_count > 0)
-        peal_copy_all_(launch, is_staged ? staged : 0);
+        peal_copy_all_(launch, is_staged ? peal_staged_ : 0);
     peal_write_flags_(launch, launch->fold_bit);
 }
 
@@ -121,16 +101,6 @@ static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch
 {
     if (launch.mirror_count > 0) {
         __syncthreads();
-#ifdef PEAL_FUSED
-        /* The last warp says that the tile is done, the others send it meanwhile. */
-        if (launch.adds && peal_thread_() >= PEAL_SENDING_THREADS_) {
-            if (peal_fused_early_ && peal_thread_() == PEAL_SENDING_THREADS_) {
-                peal_release_gpu_(peal_fused_early_, peal_fused_epoch_);
-                peal_fused_early_ = 0;
-            }
-            return;
-        }
-#endif
         peal_mirror_(launch, box->bit, tile.lo, tile.hi);
     }
 #ifdef PEAL_FUSED

@@ -34,7 +34,7 @@ struct alignas(16) uint4 {
 };
 
 enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16 };
-enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_SOME, FIBER_AT_WARP, FIBER_DONE };
+enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_WARP, FIBER_DONE };
 
 static thread_local struct {
     ucontext_t scheduler, fiber[MOST_FIBERS];
@@ -154,11 +154,6 @@ PEAL_UNUSED_ static void peal_release_gpu_(unsigned *word, unsigned value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
-/* Those who do not take part have gone on to the next barrier of all: one of all here. */
-PEAL_UNUSED_ static void peal_sync_some_()
-{
-    hold(FIBER_AT_SOME);
-}
 PEAL_UNUSED_ static void peal_touch_(const void *address)
 {
     (void)*(const volatile char *)address;
@@ -219,8 +214,6 @@ static bool run_round()
     for (unsigned i = 0; i < device.count; i += 32)
         release(i, i + 32 < device.count ? i + 32 : device.count, FIBER_AT_WARP);
     release(0, device.count, FIBER_AT_BLOCK);
-    if (device.count > 32)
-        release(0, device.count - 32, FIBER_AT_SOME);
     return ran;
 }
 
