@@ -1,0 +1,273 @@
+/* Which blocks of the kernel of mode fused wait for which: random records, whose tiles' points are
+ * listed one by one. Blocks of which one writes what the other touches are ordered, whichever
+ * record comes first; shares are each block of a record's grid once. */
+#include "backends/cuda/fused.h"
+#include "tests/backends/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPACES = 3, SIDE = 64, ORIGIN = 20, RECORDS = 4, GRID = 9, PLANS = 400 };
+
+/* What a block touches: per space and point 1 (read), 2 (written), by tiles; messages apart. */
+typedef struct marks {
+    unsigned char point[SPACES][SIDE][SIDE];
+    unsigned char message[SPACES][SIDE][SIDE]; /* written by the message of word 1 */
+    bool awaits;                               /* that word */
+    bool works;
+} marks;
+
+static uint64_t state = 88172645463325252u;
+static marks *all;
+static int ordered, apart;
+
+static int below(int n)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (int)(state % (uint64_t)n);
+}
+
+/* ---- random records ---- */
+
+static void random_box(peal_launch_box *box, unsigned first, int64_t tile)
+{
+    memset(box, 0, sizeof(*box));
+    box->first = first;
+    box->blocks = 1;
+    box->tile = tile;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int length = k < 2 ? 1 + below(12) : 1;
+        box->lo[k] = k < 2 ? below(6) : 0;
+        box->hi[k] = box->lo[k] + length;
+        box->extent[k] = k < 2 ? 1 + below(5) : 1;
+        box->lead = k == 0 ? below(box->extent[0]) : box->lead;
+        length += k == 0 ? box->lead : 0;
+        box->count[k] = (unsigned)((length + box->extent[k] - 1) / box->extent[k]);
+        box->tile_step[k] = box->blocks;
+        box->blocks *= box->count[k];
+    }
+}
+
+static peal_reach *random_reach(peal_arena *arena)
+{
+    peal_reach *reach = PEAL_ARENA_NEW(arena, peal_reach);
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        static const int ratio[3][2] = {{1, 1}, {2, 1}, {1, 2}};
+        const int *r = ratio[k < 2 && below(3) == 0 ? below(3) : 0];
+        reach->axis[k] = (peal_reach_axis){.num = r[0], .den = r[1]};
+        if (k < 2) {
+            reach->axis[k].low = -below(3);
+            reach->axis[k].high = below(3);
+            reach->axis[k].fixed = below(8) == 0;
+        }
+        if (reach->axis[k].fixed)
+            reach->axis[k].high = reach->axis[k].low + 1 + below(4);
+    }
+    return reach;
+}
+
+static void random_touch(peal_arena *arena, cuda_touch *touch)
+{
+    memset(touch, 0, sizeof(*touch));
+    touch->space = below(SPACES);
+    touch->write = below(3) == 0;
+    touch->boxes = below(2) ? ~0u : (unsigned)below(8);
+    int kind = below(12);
+    touch->kind = kind < 8 ? CUDA_TOUCH_REACH : kind < 10 ? CUDA_TOUCH_BOX : CUDA_TOUCH_INDEX;
+    if (touch->kind == CUDA_TOUCH_REACH)
+        touch->reach = random_reach(arena);
+    for (int k = 0; k < PEAL_AXES && touch->kind == CUDA_TOUCH_BOX; k++) {
+        touch->lo[k] = k < 2 ? below(10) : 0;
+        touch->hi[k] = touch->lo[k] + (k < 2 ? 1 + below(3) : 1);
+    }
+    if (touch->kind == CUDA_TOUCH_BOX && below(2)) {
+        touch->word = 1;
+        touch->write = true;
+    }
+}
+
+static void random_record(peal_arena *arena, int number, cuda_record *record)
+{
+    memset(record, 0, sizeof(*record));
+    record->number = number;
+    record->touch = PEAL_ARENA_ARRAY(arena, cuda_touch, CUDA_RECORD_TOUCHES);
+    record->touch_count = 1 + below(4);
+    for (int i = 0; i < record->touch_count; i++)
+        random_touch(arena, &record->touch[i]);
+    record->launch.box_count = 1 + below(3);
+    record->launch.wait_count = 1;
+    record->launch.wait[0].word = 1;
+    for (int b = 0; b < record->launch.box_count; b++) {
+        peal_launch_box *box = &record->launch.box[b];
+        random_box(box, record->blocks, record->blocks);
+        box->waits = below(3) == 0;
+        record->blocks += box->blocks;
+    }
+}
+
+/* ---- points ---- */
+
+static int64_t floored(int64_t a, int64_t b)
+{
+    int64_t q = a / b;
+    while (q * b > a)
+        q--;
+    while ((q + 1) * b <= a)
+        q++;
+    return q;
+}
+
+static void mark(marks *m, const cuda_touch *touch, const int *lo, const int *hi)
+{
+    unsigned char(*points)[SIDE] = touch->word ? m->message[touch->space] : m->point[touch->space];
+
+    for (int y = lo[1]; y < hi[1]; y++)
+        for (int x = lo[0]; x < hi[0]; x++) {
+            assert_in_range(y + ORIGIN, 0, SIDE - 1);
+            assert_in_range(x + ORIGIN, 0, SIDE - 1);
+            points[y + ORIGIN][x + ORIGIN] |= touch->write ? 2 : 1;
+        }
+}
+
+static void mark_tile(marks *m, const cuda_touch *touch, const int *lo, const int *hi, int index)
+{
+    int from[2] = {index, -ORIGIN}, to[2] = {index + 1, SIDE - ORIGIN};
+
+    if (touch->kind == CUDA_TOUCH_BOX) {
+        mark(m, touch, touch->lo, touch->hi);
+        return;
+    }
+    for (int k = 0; k < 2 && touch->kind == CUDA_TOUCH_REACH; k++) {
+        const peal_reach_axis *axis = &touch->reach->axis[k];
+        from[k] = (int)(axis->fixed ? axis->low
+                                    : floored((int64_t)lo[k] * axis->num, axis->den) + axis->low);
+        to[k] = (int)(axis->fixed ? axis->high
+                                  : -floored(-(int64_t)hi[k] * axis->num, axis->den) + axis->high);
+    }
+    /* Indexes are few: those that are beyond the picture are left to their hulls. */
+    if (touch->kind == CUDA_TOUCH_INDEX && index >= SIDE - ORIGIN)
+        return;
+    mark(m, touch, from, to);
+}
+
+static void mark_block(marks *m, const cuda_record *record, unsigned block)
+{
+    const peal_launch_box *box = record->launch.box;
+    int b = 0;
+
+    while (block - box[b].first >= box[b].blocks)
+        b++;
+    unsigned rest = block - box[b].first;
+    int lo[PEAL_AXES], hi[PEAL_AXES], index = (int)box[b].tile + (int)rest;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int place = (int)(rest % box[b].count[k]);
+        rest /= box[b].count[k];
+        lo[k] = box[b].lo[k] - (k == 0 ? box[b].lead : 0) + place * box[b].extent[k];
+        hi[k] = lo[k] + box[b].extent[k] < box[b].hi[k] ? lo[k] + box[b].extent[k] : box[b].hi[k];
+        lo[k] = lo[k] > box[b].lo[k] ? lo[k] : box[b].lo[k];
+    }
+    m->works = true;
+    m->awaits |= box[b].waits & 1;
+    for (int i = 0; i < record->touch_count; i++)
+        if (record->touch[i].boxes >> b & 1)
+            mark_tile(m, &record->touch[i], lo, hi, index);
+}
+
+/* ---- what has to be ordered ---- */
+
+static bool conflict(const marks *a, const marks *b)
+{
+    for (int s = 0; s < SPACES; s++)
+        for (int y = 0; y < SIDE; y++)
+            for (int x = 0; x < SIDE; x++) {
+                int mine = a->point[s][y][x], theirs = b->point[s][y][x];
+                if (mine && theirs && (mine | theirs) & 2)
+                    return true;
+                if (mine && b->message[s][y][x] && !a->awaits)
+                    return true;
+                if (theirs && a->message[s][y][x] && !b->awaits)
+                    return true;
+            }
+    return false;
+}
+
+static bool waits_for(const cuda_order *order, const peal_fused_share *share, unsigned block)
+{
+    for (unsigned i = 0; i < share->after_count && share->after_count < PEAL_FUSED_ALL; i++)
+        if (order->after[share->after + i] == block)
+            return true;
+    return share->after_count == PEAL_FUSED_ALL;
+}
+
+static void check_shares(const cuda_fused *fused, const cuda_order *order)
+{
+    for (int r = 0; r < fused->count; r++) {
+        const cuda_record *record = &fused->record[r];
+        const peal_fused_share *share = &order->share[(size_t)record->kind * fused->grid];
+        unsigned covered = 0;
+        for (unsigned b = 0; b < fused->grid; b++) {
+            for (unsigned i = 0; i < share[b].count; i++)
+                mark_block(&all[(unsigned)r * GRID + b], record, share[b].first + i);
+            covered += share[b].count;
+            assert_true(share[b].first + share[b].count <= record->blocks || share[b].count == 0);
+        }
+        assert_int_equal(covered, record->blocks);
+    }
+}
+
+static void check_order(const cuda_fused *fused, const cuda_order *order)
+{
+    for (int i = 0; i < fused->count * fused->count; i++) {
+        int r = i / fused->count, other = i % fused->count;
+        for (unsigned a = 0; a < fused->grid; a++)
+            for (unsigned b = 0; b < fused->grid; b++) {
+                const marks *mine = &all[(unsigned)r * GRID + a];
+                const marks *theirs = &all[(unsigned)other * GRID + b];
+                const peal_fused_share *share =
+                    &order->share[(size_t)fused->record[r].kind * fused->grid + a];
+                if (a == b || !mine->works || !theirs->works)
+                    continue;
+                bool waits = waits_for(order, share, b);
+                if (conflict(mine, theirs))
+                    assert_true(waits);
+                ordered += waits;
+                apart += !waits;
+            }
+    }
+}
+
+static void blocks_that_meet_are_ordered(void **unused)
+{
+    (void)unused;
+    all = calloc((size_t)RECORDS * GRID, sizeof(*all));
+    assert_non_null(all);
+    for (int plan = 0; plan < PLANS; plan++) {
+        peal_arena *arena = peal_arena_create();
+        peal_schedule schedule = {.array_count = SPACES};
+        cuda_plan owner = {.arena = arena};
+        cuda_rank rank = {.plan = &owner, .schedule = &schedule};
+        cuda_fused fused = {.count = 1 + below(RECORDS), .grid = 1 + (unsigned)below(GRID)};
+        cuda_order order;
+        fused.record = PEAL_ARENA_ARRAY(arena, cuda_record, RECORDS);
+        fused.kind_record = PEAL_ARENA_ARRAY(arena, int, RECORDS);
+        for (int r = 0; r < fused.count; r++)
+            random_record(arena, r, &fused.record[r]);
+        assert_true(cuda_fused_order(&rank, &fused, &order));
+        memset(all, 0, (size_t)RECORDS * GRID * sizeof(*all));
+        check_shares(&fused, &order);
+        check_order(&fused, &order);
+        peal_arena_destroy(arena);
+    }
+    free(all);
+    print_message("%d pairs of blocks ordered, %d not\n", ordered, apart);
+    assert_true(ordered > 0 && apart > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_that_meet_are_ordered)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
