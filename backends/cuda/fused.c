@@ -24,10 +24,7 @@ static cuda_record *next_record(cuda_plan *plan)
         fused->record =
             peal_arena_grow(plan->arena, fused->record, &fused->room, sizeof(*fused->record));
     cuda_record *record = &fused->record[fused->count++];
-    memset(record, 0, offsetof(cuda_record, launch));
-    record->touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
-    record->touch_count = 0;
-    record->after_all = record->overflows = false;
+    memset(record, 0, sizeof(*record));
     return record;
 }
 
@@ -58,7 +55,12 @@ bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->blocks = blocks;
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
+    cuda_touch touch[CUDA_RECORD_TOUCHES];
+    record->touch = touch;
     cuda_fused_touch(rank, record, group);
+    record->after_all |= rank->plan->lowering.order == CUDA_ORDER_GRID;
+    record->touch = PEAL_ARENA_ARRAY(rank->plan->arena, cuda_touch, record->touch_count + 1);
+    memcpy(record->touch, touch, (size_t)record->touch_count * sizeof(touch[0]));
     return true;
 }
 
@@ -215,7 +217,7 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
         return refuse(plan, "a period has more than 2048 launches");
     for (int r = 0; r < fused->count; r++)
         if (fused->record[r].overflows)
-            return refuse(plan, "a task or message touches more than 96 boxes of memory");
+            return refuse(plan, "a task or message touches more than 256 boxes of memory");
     peal_status status = choose_grid(plan, fused);
     if (status)
         return status;

@@ -26,7 +26,7 @@ typedef struct cuda_touch {
     CUdeviceptr word; /* it is a message that blocks of these boxes wait for by this word; or 0 */
 } cuda_touch;
 
-enum { CUDA_RECORD_TOUCHES = 96 };
+enum { CUDA_RECORD_TOUCHES = 256 };
 
 typedef struct cuda_record {
     peal_launch launch;

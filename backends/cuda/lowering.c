@@ -42,6 +42,10 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->fold = CUDA_FOLD_TASK;
     else if (is_word(text, key, "fold") && is_word(value, rest, "kernel"))
         out->fold = CUDA_FOLD_KERNEL;
+    else if (is_word(text, key, "order") && is_word(value, rest, "tiles"))
+        out->order = CUDA_ORDER_TILES;
+    else if (is_word(text, key, "order") && is_word(value, rest, "grid"))
+        out->order = CUDA_ORDER_GRID;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
         out->lanes = (int)number;
     else if (is_word(text, key, "early") && number >= 0 && number <= 1)

@@ -53,6 +53,9 @@ typedef enum cuda_send { CUDA_SEND_EACH, CUDA_SEND_LAST } cuda_send;
 /* What folds the partials of a task: the last block of its launch, or a kernel. */
 typedef enum cuda_fold { CUDA_FOLD_TASK, CUDA_FOLD_KERNEL } cuda_fold;
 
+/* What a block of mode fused waits for: the blocks that its tiles depend on, or all of them. */
+typedef enum cuda_order_by { CUDA_ORDER_TILES, CUDA_ORDER_GRID } cuda_order_by;
+
 typedef struct cuda_lowering {
     cuda_signal signal;
     cuda_copy copy;
@@ -64,6 +67,7 @@ typedef struct cuda_lowering {
     int later;            /* 1: what nothing depends on yet may be put off (later.c) */
     int64_t fuse_bytes;   /* most that the last block of a task copies for its messages */
     int steps;            /* a graph has at least so many; 0: not forced */
+    cuda_order_by order;  /* mode fused */
     int blocks;           /* mode fused: at most so many on an SM; 0: as many as it holds */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */

@@ -52,7 +52,7 @@ class Pages(unittest.TestCase):
         """Those that the command takes are those of the help and of the guide's table."""
         _, _, err = peal("run", "heat.yaml", "--lower")
         words = [word.split("=") for word in re.search(r"--lower needs (\S+)", err).group(1).split(",")]
-        line = re.search(r"--lower K=V,\.\. (.*)", peal("run", "--help")[1]).group(1)
+        line = re.search(r"--lower W (.*)", peal("run", "--help")[1]).group(1)
         with open(os.path.join(ROOT, "docs", "guide.md"), encoding="utf-8") as page:
             rows = [row.split("|")[1] for row in page if row.startswith("| `")]
         found = re.findall(r"`(\w+)=(\w+)`", " ".join(rows))
