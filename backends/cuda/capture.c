@@ -61,8 +61,10 @@ bool cuda_graph_count(cuda_rank *rank, int64_t steps)
     launch.argument[0].integer = steps;
     void *parameter[] = {&launch};
     CUfunction counts = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_STEP);
-    if (plan->capturing && plan->fused)
-        return cuda_fused_add(rank, counts, 1, &launch, NULL);
+    if (plan->capturing && plan->fused) {
+        cuda_fused_add(rank, counts, 1, &launch, NULL);
+        return true;
+    }
     if (!result)
         result =
             driver->cuLaunchKernel_(counts, 1, 1, 1, 1, 1, 1, 0, first->stream, parameter, NULL);

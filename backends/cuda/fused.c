@@ -45,7 +45,7 @@ static int number_of(const cuda_rank *rank, CUfunction function, const peal_laun
     return kernel->number + (int)(launch->aligned ? CUDA_FUSED_FULL : CUDA_FUSED_UNALIGNED);
 }
 
-bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
+void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
                     const peal_launch *launch, const cuda_group *group)
 {
     cuda_record *record = next_record(rank->plan);
@@ -61,7 +61,6 @@ bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->after_all |= rank->plan->lowering.order == CUDA_ORDER_GRID;
     record->touch = PEAL_ARENA_ARRAY(rank->plan->arena, cuda_touch, record->touch_count + 1);
     memcpy(record->touch, touch, (size_t)record->touch_count * sizeof(touch[0]));
-    return true;
 }
 
 /* ---- layout ---- */
@@ -223,8 +222,13 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
         return status;
     fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
     if (!cuda_fused_order(&plan->rank[0], fused, &order))
-        return refuse(plan, "a period has more than 256 kinds of launches");
+        return refuse(plan, "a period has more than 128 kinds of launches");
     return upload(plan, fused, &order);
+}
+
+int64_t cuda_fused_most_rounds(const cuda_plan *plan)
+{
+    return (INT64_C(1) << 30) / plan->fused[0].count;
 }
 
 CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)

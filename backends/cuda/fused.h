@@ -50,11 +50,13 @@ typedef struct cuda_fused {
 } cuda_fused;
 
 /* A launch that the emission makes while it captures. group: NULL for counting and beginning. */
-bool cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
+void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
                     const peal_launch *launch, const cuda_group *group);
 /* Before the records of a half are noted; after. */
 void cuda_fused_begin(cuda_plan *plan, int half);
 peal_status cuda_fused_build(cuda_plan *plan, int half);
+/* That one launch may have: epochs come round. */
+int64_t cuda_fused_most_rounds(const cuda_plan *plan);
 /* rounds of the half's records, on the origin. */
 CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds);
 void cuda_fused_destroy(cuda_plan *plan);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 256 };
+enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 };
 
 /* What one block touches. */
 typedef struct region {

@@ -87,7 +87,10 @@ static bool finish_replay(cuda_plan *plan)
 
     /* Until half of those under way have ended: the device does not run dry. */
     uint64_t next = graphs->finished + 1, half = graphs->launched - AHEAD / 2;
-    if (plan->driver->cuEventQuery_(graphs->done[index]) == CUDA_ERROR_NOT_READY)
+    CUresult state = plan->driver->cuEventQuery_(graphs->done[index]);
+    if (state && state != CUDA_ERROR_NOT_READY)
+        return cuda_broken(plan, state, NULL, "a replay");
+    if (state)
         doze(plan, graphs->launched >= AHEAD / 2 && half > next ? half : next);
     /* Rows of the single steps before it come first. */
     if (!cuda_await_event(plan, graphs->done[index]) || !cuda_rows_out(plan, true))
@@ -198,6 +201,7 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
     cuda_graphs *graphs = plan->graphs;
     int64_t first = plan->rank[0].walk.counter[0], alike = least_alike(plan), launched = 0;
     int64_t count = (*left < alike ? *left : alike) / graphs->steps;
+    int64_t most = plan->fused ? cuda_fused_most_rounds(plan) : count;
 
     for (int r = 0; r < plan->rank_count; r++)
         if (!cuda_flush_all(&plan->rank[r]))
@@ -211,6 +215,7 @@ static bool run_replays(cuda_plan *plan, int64_t *left)
     graphs->first = first;
     graphs->rate *= 0.98; /* should it step slower now */
     graphs->begun_with = graphs->finished;
+    count = count < most ? count : most; /* more follow */
     if (graphs->loops || (plan->fused && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
         if ((graphs->loops && !cuda_while_allow(plan, count)) || !replay(plan, first))

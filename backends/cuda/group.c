@@ -119,10 +119,10 @@ static CUresult start_kernel(cuda_rank *rank, cuda_lane *lane, cuda_group *group
                              .attrs = &early,
                              .numAttrs = 1};
 
-    if (plan->capturing && plan->fused)
-        return cuda_fused_add(rank, group->function, group->blocks, &group->launch, group)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_UNKNOWN;
+    if (plan->capturing && plan->fused) {
+        cuda_fused_add(rank, group->function, group->blocks, &group->launch, group);
+        return CUDA_SUCCESS;
+    }
     early.value.programmaticStreamSerializationAllowed = 1;
     if (starts_early(plan, lane) && !group->plain)
         return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);

@@ -174,8 +174,10 @@ bool cuda_begin_word(cuda_rank *rank, CUstream stream, CUdeviceptr word, CUdevic
     launch.view[2] = ring;
     launch.argument[0].integer = places;
     CUfunction begins = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_BEGIN);
-    if (plan->capturing && plan->fused)
-        return cuda_fused_add(rank, begins, 1, &launch, NULL);
+    if (plan->capturing && plan->fused) {
+        cuda_fused_add(rank, begins, 1, &launch, NULL);
+        return true;
+    }
     CUresult result =
         plan->driver->cuLaunchKernel_(begins, 1, 1, 1, 32, 1, 1, 0, stream, parameter, NULL);
     return !result || cuda_broken(plan, result, NULL, "the begin of a loop");
