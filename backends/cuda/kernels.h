@@ -1,9 +1,9 @@
 /* The kernels of a plan: generated from the spec's C files and the tasks that call them, compiled
  * by NVRTC, cached on disk, loaded into the device's context.
  *
- * source.c prints the translation unit, compile.c has it compiled (no driver needed: tests do so
- * without a GPU), kernels.c loads it. Every kernel takes one peal_launch (device/launch.h) by value
- * and is called with a one-dimensional grid. */
+ * source.c and units.c print the translation units, compile.c has it compiled (no driver needed:
+ * tests do so without a GPU), kernels.c loads it. Every kernel takes one peal_launch
+ * (device/launch.h) by value and is called with a one-dimensional grid. */
 #ifndef PEAL_CUDA_KERNELS_H
 #define PEAL_CUDA_KERNELS_H
 

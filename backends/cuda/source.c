@@ -1,5 +1,5 @@
-/* Prints the translation unit: peal's own kernels and expressions, then the user's files, then a
- * trampoline for each distinct call of a kernel.
+/* The texts of which units.c makes translation units: peal's own kernels and expressions, then the
+ * user's files, then a trampoline for each distinct call of a kernel.
  *
  * What is printed before the user's files cannot meet their macros; names in trampolines begin with
  * peal_. Each trampoline stands in a pseudo file of its own, so that the compiler's words about it

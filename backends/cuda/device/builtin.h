@@ -105,19 +105,10 @@ static __device__ __forceinline__ type peal_fold_chunk_(const type *element, int
 {
     enum { GROUP = PEAL_FOLD_CHUNK_ / PEAL_THREADS_ };
     int first = peal_thread_() * GROUP;
-    int here = count - first;
-    type value[GROUP];
+    type value =
+        peal_fold_group_<type, combine, GROUP>(element + first * stride, count - first, stride);
 
-#pragma unroll
-    for (int i = 0; i < GROUP; i++)
-        value[i] = i < here ? element[(first + i) * stride] : peal_nothing_<type>(combine);
-#pragma unroll
-    for (int distance = 1; distance < GROUP; distance *= 2)
-#pragma unroll
-        for (int i = 0; i + distance < GROUP; i += 2 * distance)
-            if (i + distance < here)
-                value[i] = peal_join_(combine, value[i], value[i + distance]);
-    return peal_fold_threads_(combine, value[0], (count + GROUP - 1) / GROUP);
+    return peal_fold_threads_(combine, value, (count + GROUP - 1) / GROUP);
 }
 
 /* One block: chunk after chunk in place, until one is left. The result in thread 0. */

@@ -121,6 +121,26 @@ static __device__ __forceinline__ type peal_fold_lanes_(int combine, type value,
     return value;
 }
 
+/* The fold of `count` neighbouring elements, at most `most`, a power of two, all loaded at a time;
+ * of none, that of nothing. */
+template <class type, int combine, int most>
+static __device__ __forceinline__ type peal_fold_group_(const type *element, int count,
+                                                        long long stride)
+{
+    type value[most];
+
+#pragma unroll
+    for (int i = 0; i < most; i++)
+        value[i] = i < count ? element[i * stride] : peal_nothing_<type>(combine);
+#pragma unroll
+    for (int distance = 1; distance < most; distance *= 2)
+#pragma unroll
+        for (int i = 0; i + distance < most; i += 2 * distance)
+            if (i + distance < count)
+                value[i] = peal_join_(combine, value[i], value[i + distance]);
+    return value[0];
+}
+
 /* Thread 0 gets the fold of the values of the first `count` of 256 threads. All of them call it. */
 template <class type>
 static __device__ __forceinline__ type peal_fold_threads_(int combine, type value, int count)

@@ -152,7 +152,9 @@ static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
     return __syncthreads_or(over) != 0;
 }
 
-static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
+/* All blocks: the records, round after round. */
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
+    peal_fused_kernel(const __grid_constant__ peal_fused fused)
 {
     __shared__ peal_launch launch[2];
     __shared__ peal_fused_slot_ slot[2];
@@ -208,12 +210,6 @@ static __device__ __forceinline__ void peal_fused_run_(const peal_fused &fused)
                 peal_release_gpu_(word, epoch);
         }
     }
-}
-
-extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
-    peal_fused_kernel(const __grid_constant__ peal_fused fused)
-{
-    peal_fused_run_(fused);
 }
 
 #endif

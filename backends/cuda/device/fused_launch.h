@@ -20,13 +20,13 @@ enum {
     PEAL_FUSED_NAMES = 768 /* with so many names of blocks */
 };
 
-/* Which function runs a record, of which kind it is, and how many blocks its grid would have.
- */
+/* Which function runs a record, of which kind it is, and how many blocks its grid would have. */
 typedef struct peal_fused_head {
     unsigned function, kind, blocks, reserved;
 } peal_fused_head;
 
-/* Blocks [first, first + count) of the record; its first block waits for those at `after`. */
+/* Blocks [first, first + count) of the record, and where the names are of those that it waits for.
+ * kept: used on the device. */
 typedef struct peal_fused_share {
     unsigned first, count, after;
     unsigned short after_count, kept;
@@ -42,13 +42,13 @@ typedef struct peal_fused {
     unsigned long long records; /* packed launches, record_words apart */
     unsigned long long shares;  /* peal_fused_share, by kind, then by block */
     unsigned long long after;   /* unsigned short: numbers of blocks */
-    unsigned long long epochs;  /* unsigned, by block; the host's too, by its control */
+    unsigned long long epochs;  /* unsigned, by block */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
     unsigned record_words, section_count;
     unsigned record_count, kind_count;
-    unsigned first; /* epoch of all blocks at the begin */
+    unsigned first; /* epoch of all blocks at the begin; cyclic, so no launch has 2^30 records */
     unsigned reserved;
     peal_fused_section section[PEAL_FUSED_SECTIONS];
 } peal_fused;

@@ -21,17 +21,7 @@ static __device__ __forceinline__ type peal_fold_partials_(const type *element, 
 #pragma unroll
     for (int p = 0; p < PARTS; p++) {
         const int begin = first + p * GROUP, here = p < parts ? count - begin : 0;
-        type value[GROUP];
-#pragma unroll
-        for (int i = 0; i < GROUP; i++)
-            value[i] = i < here ? element[begin + i] : peal_nothing_<type>(combine);
-#pragma unroll
-        for (int distance = 1; distance < GROUP; distance *= 2)
-#pragma unroll
-            for (int i = 0; i + distance < GROUP; i += 2 * distance)
-                if (i + distance < here)
-                    value[i] = peal_join_(combine, value[i], value[i + distance]);
-        part[p] = value[0];
+        part[p] = peal_fold_group_<type, combine, GROUP>(element + begin, here, 1);
     }
 #pragma unroll
     for (int distance = 1; distance < PARTS; distance *= 2)
