@@ -100,9 +100,7 @@ static const char *refusal(const peal_plan *plan, peal_mode mode)
     const char *reason = plan->backend->refuses(mode);
     if (!reason && mode == PEAL_MODE_GRAPH)
         reason = graph_refusal(plan->data);
-    /* On a GPU both repeat what they have recorded. */
-    bool repeats = plan->backend->open && mode == PEAL_MODE_FUSED;
-    return reason ? reason : peal_graph_refuses(plan->data, repeats ? PEAL_MODE_GRAPH : mode);
+    return reason ? reason : peal_graph_refuses(plan->data, mode, plan->backend->open != NULL);
 }
 
 static peal_status choose_auto(peal_plan *plan)

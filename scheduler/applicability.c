@@ -79,9 +79,11 @@ static const char *first_obstacle(const peal_body *body, bool skipped)
     return NULL;
 }
 
-const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode)
+const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated)
 {
-    return mode == PEAL_MODE_GRAPH ? first_obstacle(&graph->step.body, false) : NULL;
+    /* What an accelerator has recorded it repeats as it is. */
+    bool repeats = mode == PEAL_MODE_GRAPH || (mode == PEAL_MODE_FUSED && accelerated);
+    return repeats ? first_obstacle(&graph->step.body, false) : NULL;
 }
 
 static bool acts_late(const peal_graph_data *graph, const peal_expr *lag)

@@ -31,9 +31,9 @@ peal_status peal_compilation_schedule(peal_compilation *compilation, int rank,
 /* How the graph's ranks are laid out: dims along x, y, z. */
 void peal_compilation_dims(const peal_compilation *compilation, int dims[PEAL_RANK_AXES]);
 
-/* Whether the graph can run in a mode: NULL, or the reason why not, in words, good until this
- * thread asks again. */
-const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode);
+/* Whether the graph can run in a mode, on accelerators or the host: NULL, or the reason why not, in
+ * words, good until this thread asks again. */
+const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated);
 
 /* What makes the host wait until the device is idle, step after step, in a mode that else runs
  * ahead: in words, good until this thread asks again; NULL: nothing. */

@@ -281,9 +281,7 @@ const char *mode_refusal(const peal_backend_ops *backend, const peal_graph_data 
                          peal_mode mode)
 {
     const char *reason = backend->refuses(mode);
-    /* On a GPU both repeat what they have recorded. */
-    bool repeats = backend->open && mode == PEAL_MODE_FUSED;
-    return reason ? reason : peal_graph_refuses(graph, repeats ? PEAL_MODE_GRAPH : mode);
+    return reason ? reason : peal_graph_refuses(graph, mode, backend->open != NULL);
 }
 
 peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data *graph)
