@@ -252,7 +252,7 @@ const peal_command run_command = {
     "      --processes P     processes (default: one a rank, at most one a GPU)\n"
     "      --threads T       workers a process (default: its share of the cores)\n"
     "      --deadline D      longest wait without progress (default 30s), not of kernels\n"
-    "     --lower W signal copy send fold lanes early later until fuse plain steps order blocks\n"
+    "      --lower K=V,...   on GPUs: force how work is launched (the guide has the words)\n"
     "      --exposed         measure what messages add, by a second run without them\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernel files may lie outside the spec's folder\n"

@@ -49,15 +49,13 @@ class Pages(unittest.TestCase):
         self.assertEqual(code, 0, err)
 
     def test_the_words_of_lower(self):
-        """Those that the command takes are those of the help and of the guide's table."""
+        """Those that the command takes are those of the guide's table."""
         _, _, err = peal("run", "heat.yaml", "--lower")
         words = [word.split("=") for word in re.search(r"--lower needs (\S+)", err).group(1).split(",")]
-        line = re.search(r"--lower W (.*)", peal("run", "--help")[1]).group(1)
         with open(os.path.join(ROOT, "docs", "guide.md"), encoding="utf-8") as page:
             rows = [row.split("|")[1] for row in page if row.startswith("| `")]
         found = re.findall(r"`(\w+)=(\w+)`", " ".join(rows))
         self.assertEqual(sorted(found), sorted((key, value) for key, values in words for value in values.split("|")))
-        self.assertEqual(line.split(), [key for key, _ in words])
 
     def test_the_first_spec_of_the_guide(self):
         self.run_spec("docs/guide.md")
