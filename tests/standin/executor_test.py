@@ -344,6 +344,9 @@ class Executor(unittest.TestCase):
         self.refused(ring, 7, "E642", "cannot load the compiled kernels: CUDA_ERROR_OUT_OF_MEMORY",
                      STANDIN_FAIL="cuModuleLoadData:1+")
         self.refused(os.path.join(SPECS, "many.yaml"), 3, "E644", "task `mark` has 4900000000 tiles on rank 0")
+        for processes, who in ((1, "ranks of a process"), (2, "processes")):
+            run = Run(processes, mode="fused", env={"STANDIN_DEVICES": "1"})
+            self.assertIn(f"mode fused cannot run this: {who} share a GPU", " ".join(run.result["messages"]))
         run = Run(env={"STANDIN_FAIL": "cuEventRecord:5"})
         self.assertEqual(run.code, 7)
         self.assertIn("[E660]", run.err)
@@ -357,9 +360,12 @@ class Executor(unittest.TestCase):
 
     def test_every_failing_call(self):
         """Whatever fails, everything else is given back, and the message has the driver's words."""
-        for mode in MODES:
-            lower = "copy=engine,lanes=2" if mode != "sync" else ""
-            whole = Run(mode=mode, lower=lower, starts="3,-1", set=["n=4", "steps=70"])
+        for mode in (*MODES, "fused"):
+            words = {"mode": mode, "starts": "3,-1", "set": ["n=4", "steps=70"],
+                     "lower": {"sync": "", "fused": "steps=3"}.get(mode, "copy=engine,lanes=2"),
+                     "ranks": 1 if mode == "fused" else 2}
+            Run(**words)  # the kernels are compiled now
+            whole = Run(**words)
             self.check_clean(whole)
             counts = {name: whole.record.count(name) for name in whole.record if not name.startswith("left")}
             for name, count in counts.items():
@@ -367,8 +373,7 @@ class Executor(unittest.TestCase):
                     continue
                 for number in sorted({1, count}):
                     with self.subTest(mode=mode, call=name, number=number):
-                        run = Run(mode=mode, lower=lower, starts="3,-1", set=["n=4", "steps=70"],
-                                  env={"STANDIN_FAIL": f"{name}:{number}"})
+                        run = Run(**words, env={"STANDIN_FAIL": f"{name}:{number}"})
                         self.assertIn(f"{name} fails", run.record)
                         self.assertLessEqual(run.left(), GIVES_BACK.get(name, set()))
                         self.assertEqual(run.bad(), [])
