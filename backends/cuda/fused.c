@@ -14,6 +14,7 @@ void cuda_fused_begin(cuda_plan *plan, int half)
         plan->fused = PEAL_ARENA_ARRAY(plan->arena, cuda_fused, 2);
     plan->fused_half = half;
     plan->fused[half].count = 0;
+    plan->fused[half].touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
 }
 
 static cuda_record *next_record(cuda_plan *plan)
@@ -48,19 +49,20 @@ static int number_of(const cuda_rank *rank, CUfunction function, const peal_laun
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
                     const peal_launch *launch, const cuda_group *group)
 {
-    cuda_record *record = next_record(rank->plan);
+    cuda_plan *plan = rank->plan;
+    cuda_record *record = next_record(plan);
 
     record->launch = *launch;
     record->number = number_of(rank, function, launch, group);
     record->blocks = blocks;
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
-    cuda_touch touch[CUDA_RECORD_TOUCHES];
-    record->touch = touch;
+    record->touch = plan->fused[plan->fused_half].touch;
     cuda_fused_touch(rank, record, group);
-    record->after_all |= rank->plan->lowering.order == CUDA_ORDER_GRID;
-    record->touch = PEAL_ARENA_ARRAY(rank->plan->arena, cuda_touch, record->touch_count + 1);
-    memcpy(record->touch, touch, (size_t)record->touch_count * sizeof(touch[0]));
+    record->after_all |= plan->lowering.order == CUDA_ORDER_GRID;
+    cuda_touch *kept = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, record->touch_count + 1);
+    memcpy(kept, record->touch, (size_t)record->touch_count * sizeof(*kept));
+    record->touch = kept;
 }
 
 /* ---- layout ---- */

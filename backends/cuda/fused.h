@@ -42,6 +42,7 @@ typedef struct cuda_record {
 typedef struct cuda_fused {
     cuda_record *record;
     int count, room;
+    cuda_touch *touch; /* CUDA_RECORD_TOUCHES: of the record that is being noted */
     int kinds;
     int *kind_record; /* by kind: its first record */
     unsigned grid;    /* blocks of the kernel; the last one runs what is one block's work */
