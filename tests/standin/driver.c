@@ -412,6 +412,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
     if (mmap(at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_of(handle),
              (off_t)offset) == MAP_FAILED)
         return CUDA_ERROR_UNKNOWN;
+    standin_memory(address, bytes, CU_MEMORYTYPE_DEVICE);
     standin_made(STANDIN_MAPPING);
     return CUDA_SUCCESS;
 }
@@ -420,6 +421,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 {
     NOTE(cuMemUnmap);
     mmap(at(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    standin_memory(address, 0, 0);
     standin_gone(STANDIN_MAPPING);
     return CUDA_SUCCESS;
 }

@@ -61,6 +61,11 @@ static inline void __syncthreads()
     hold(FIBER_AT_BLOCK);
 }
 
+static inline void __syncwarp()
+{
+    hold(FIBER_AT_WARP);
+}
+
 static inline int __syncthreads_or(int value)
 {
     hold(FIBER_AT_BLOCK);
@@ -154,9 +159,9 @@ PEAL_UNUSED_ static void peal_release_gpu_(unsigned *word, unsigned value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
-PEAL_UNUSED_ static void peal_touch_(const void *address)
+PEAL_UNUSED_ static int peal_thread_anew_()
 {
-    (void)*(const volatile char *)address;
+    return (int)threadIdx.x;
 }
 PEAL_UNUSED_ static void peal_relax_(unsigned)
 {
@@ -165,6 +170,21 @@ PEAL_UNUSED_ static void peal_relax_(unsigned)
 PEAL_UNUSED_ static void peal_fetch_to_(unsigned long long *to, const unsigned long long *from)
 {
     *to = *from;
+}
+PEAL_UNUSED_ static void peal_fetch_16_to_(void *to, const void *from)
+{
+    if (((uintptr_t)to | (uintptr_t)from) % 16 != 0) {
+        fprintf(stderr, "16 bytes are fetched that are not aligned\n");
+        abort();
+    }
+    memcpy(to, from, 16);
+}
+PEAL_UNUSED_ static void peal_want_(const void *from, unsigned bytes)
+{
+    if (((uintptr_t)from | bytes) % 16 != 0) {
+        fprintf(stderr, "what is wanted is not aligned\n");
+        abort();
+    }
 }
 PEAL_UNUSED_ static void peal_fetched_()
 {
