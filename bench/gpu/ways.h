@@ -25,7 +25,7 @@ static const way ways[] = {
     {"graph, lanes=2", "graph", "lanes=2", WAY_ALWAYS},
     {"stream", "stream", "", WAY_ALWAYS},
     {"sync", "sync", "", WAY_ALWAYS},
-    {"fused", "fused", "", WAY_SMALL},
+    {"fused", "fused", "", WAY_ALWAYS},
     {"graph, fold=kernel", "graph", "fold=kernel", WAY_SMALL},
     {"graph, steps=256", "graph", "steps=256", WAY_SMALL},
     {"graph, steps=100", "graph", "steps=100", WAY_SMALL},
