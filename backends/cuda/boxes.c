@@ -90,13 +90,13 @@ static void cut_together(const cuda_rank *rank, const peal_schedule_task *task, 
 {
     int begin = begin_of(rank, task);
 
-    for (int rows = 4 * CUDA_MOST_ROWS; rows > 0; rows /= 2) {
+    for (int rows = CUDA_MOST_ROWS; rows > 0; rows /= 2) {
         int64_t blocks = 0;
         for (int i = 0; i < out->free_count; i++) {
             cuda_box_cut(0, rows, out->kernel->threads, true, begin, &out->plain[i]);
             blocks += out->plain[i].blocks;
         }
-        if (blocks >= (rows > CUDA_MOST_ROWS ? 4 : 1) * rank->plan->device->sm_count)
+        if (blocks >= rank->plan->device->sm_count)
             return;
     }
 }

@@ -81,26 +81,138 @@ static const char *type_of(const peal_schedule *schedule, int array)
     return peal_type_c_name(schedule->array[array].type);
 }
 
-static void print_view(const peal_schedule *schedule, const peal_task_access *access, int view,
+/* What a tile reads of an array around itself; false: not in one place beside it. */
+static bool hull_of_reach(const peal_task_access *access, int axes, int64_t *low, int64_t *high)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        low[k] = high[k] = 0;
+    for (int i = 0; i < access->reach_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++) {
+            const peal_reach_axis *axis = &access->reach[i].axis[k];
+            if (axis->fixed && (k < axes || axis->low != 0 || axis->high != 1))
+                return false;
+            if (axis->fixed)
+                continue;
+            if (axis->num != axis->den || axis->low < -16 || axis->high > 16)
+                return false;
+            low[k] = axis->low < low[k] ? axis->low : low[k];
+            high[k] = axis->high > high[k] ? axis->high : high[k];
+        }
+    return access->reach_count > 0;
+}
+
+bool cuda_access_stages(const peal_schedule *schedule, const peal_schedule_task *task, int index,
+                        int64_t *low, int64_t *high)
+{
+    const peal_task_access *access = &task->access[index];
+    int axes = cuda_task_axes(task);
+
+    return access->mode == PEAL_READ_ACCESS && (axes == 2 || axes == 3) &&
+           cuda_access_is_moved(schedule, access) &&
+           schedule->array[access->array].layout.stored.axis_count == axes &&
+           hull_of_reach(access, axes, low, high);
+}
+
+/* turn: the buffer that a tile goes to; NULL: the device's cache. */
+static void print_fetches(const peal_schedule *schedule, const peal_schedule_task *task,
+                          const char *tile, const char *turn, FILE *out)
+{
+    int64_t low[PEAL_AXES], high[PEAL_AXES];
+    bool any = false;
+
+    fprintf(out, "    if (peal_box_::staged) {\n");
+    for (int i = 0; i < task->access_count; i++) {
+        if (!cuda_access_stages(schedule, task, i, low, high))
+            continue;
+        if (!any)
+            fprintf(out,
+                    "        peal_tile peal_next_;\n"
+                    "        peal_shaped_tile_<peal_box_>(peal_launch_, %s, &peal_next_);\n",
+                    tile);
+        any = true;
+        if (!turn)
+            fprintf(out, "        peal_stage_%d_::want(peal_launch_, peal_next_);\n", i);
+        else
+            fprintf(
+                out,
+                "        peal_stage_%d_::fetch(peal_launch_, peal_next_, peal_box_::stage(%s) + "
+                "peal_box_::place(%d));\n",
+                i, turn, i);
+    }
+    fprintf(out, "    }\n");
+}
+
+/* peal_stage_N_: how view N is staged; it begins where the one before ends. */
+void cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_task *task,
+                            FILE *out)
+{
+    int64_t low[PEAL_AXES], high[PEAL_AXES];
+
+    for (int i = 0; i < task->access_count; i++) {
+        if (!cuda_access_stages(schedule, task, i, low, high))
+            continue;
+        fprintf(out,
+                "    typedef peal_stage_view_<%s, peal_box_, %d, %lld, %lld, %lld, %lld, %lld, "
+                "%lld> peal_stage_%d_;\n",
+                type_of(schedule, task->access[i].array), i, (long long)low[0], (long long)high[0],
+                (long long)low[1], (long long)high[1], (long long)low[2], (long long)high[2], i);
+    }
+    print_fetches(schedule, task, "peal_blocks_.begin", "0", out);
+}
+
+/* What this tile reads is there, behind a barrier, and what the next one reads on its way, unless
+ * there is one buffer only. */
+void cuda_stage_print_turn(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
+{
+    fprintf(out, "    if (peal_box_::staged) {\n        peal_fetched_();\n"
+                 "        __syncthreads();\n    }\n"
+                 "    if (peal_box_::buffers > 1 && peal_at_ + peal_blocks_.stride < "
+                 "peal_blocks_.end) {\n");
+    print_fetches(schedule, task, "peal_at_ + peal_blocks_.stride", "1 - peal_turn_", out);
+    fprintf(out, "    }\n    if (peal_at_ + 2 * peal_blocks_.stride < peal_blocks_.end) {\n");
+    print_fetches(schedule, task, "peal_at_ + 2 * peal_blocks_.stride", NULL, out);
+    fprintf(out, "    }\n");
+}
+
+void cuda_stage_print_end(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
+{
+    fprintf(out, "    if (peal_box_::buffers == 1 && peal_at_ + peal_blocks_.stride < "
+                 "peal_blocks_.end) {\n        __syncthreads();\n");
+    print_fetches(schedule, task, "peal_at_ + peal_blocks_.stride", "0", out);
+    fprintf(out, "    }\n    peal_turn_ = peal_box_::buffers > 1 ? 1 - peal_turn_ : 0;\n");
+}
+
+static void print_view(const peal_schedule *schedule, const peal_schedule_task *task, int view,
                        const char *tile, cuda_trampoline kind, FILE *out)
 {
+    const peal_task_access *access = &task->access[view];
+    int64_t low[PEAL_AXES], high[PEAL_AXES];
     const char *constant = access->mode == PEAL_READ_ACCESS ? "const " : "";
     const char *type = type_of(schedule, access->array);
+    bool shaped = cuda_trampoline_is_shaped(kind);
 
+    if (shaped && cuda_access_stages(schedule, task, view, low, high)) {
+        fprintf(
+            out,
+            ",\n        peal_stage_%d_::pointer(peal_launch_, %s, peal_box_::stage(peal_turn_) + "
+            "peal_box_::place(%d)), peal_stage_%d_::strides(peal_launch_, %s)",
+            view, tile, view, view, tile);
+        return;
+    }
     if (cuda_trampoline_moves(kind) && cuda_access_is_moved(schedule, access)) {
         fprintf(out,
                 ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
-                "peal_moved_strides_<%s, %s>(peal_launch_, %d, %s)",
+                "peal_moved_strides_<%s, %s%s>(peal_launch_, %d, %s)",
                 constant, type, view, tile, type,
                 cuda_trampoline_has_partials(kind) && cuda_trampoline_is_plain(kind) ? "true"
                                                                                      : "false",
-                view, tile);
+                shaped ? ", peal_box_" : "", view, tile);
         return;
     }
     fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]", constant, type, view);
     if (access->per_tile > 0)
         fprintf(out, " + peal_launch_.shift[%d] * %s.index", view, tile);
-    fprintf(out, ", peal_strides_of_(peal_launch_, %d)", view);
+    fprintf(out, ", peal_strides_of_%s(peal_launch_, %d)", shaped ? "<peal_box_>" : "", view);
 }
 
 static void print_partials(const peal_schedule *schedule, const peal_schedule_task *task, bool full,
@@ -133,63 +245,28 @@ static void print_call(const peal_schedule *schedule, const peal_schedule_task *
 {
     fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
     for (int i = 0; i < task->access_count; i++)
-        print_view(schedule, &task->access[i], i, tile, kind, out);
+        print_view(schedule, task, i, tile, kind, out);
     print_partials(schedule, task, cuda_trampoline_has_partials(kind), out);
     print_arguments(task, out);
     fprintf(out, ");\n");
 }
 
-/* odd: the tile's first column is the second one of a pair. */
+/* odd: the tile's first column is the second one of a pair. Where views are not moved, it does not
+ * matter. */
 static void print_whole(const peal_schedule *schedule, const peal_schedule_task *task,
                         cuda_trampoline kind, int odd, FILE *out)
 {
     int axes = cuda_task_axes(task);
+    const char *box = cuda_trampoline_is_shaped(kind) ? ", peal_box_"
+                      : cuda_trampoline_moves(kind)   ? ""
+                                                      : ", peal_unmoved_box_";
 
     fprintf(out,
-            "    if (peal_is_whole_<%d, %d>(peal_launch_, peal_tile_)) {\n"
+            "    if (peal_is_whole_<%d, %d%s>(peal_launch_, peal_tile_)) {\n"
             "        const peal_tile peal_whole_ = peal_whole_of_<%d, %d>(peal_tile_);\n        ",
-            axes, odd, axes, odd);
+            axes, odd, box, axes, odd);
     print_call(schedule, task, kind, "peal_whole_", out);
     fprintf(out, "    } else");
-}
-
-/* What a tile reads of an array around itself; false: not in one place beside it. */
-static bool hull_of_reach(const peal_task_access *access, int64_t *low, int64_t *high)
-{
-    for (int k = 0; k < PEAL_AXES; k++)
-        low[k] = high[k] = 0;
-    for (int i = 0; i < access->reach_count; i++)
-        for (int k = 0; k < PEAL_AXES; k++) {
-            const peal_reach_axis *axis = &access->reach[i].axis[k];
-            if (axis->fixed && (axis->low != 0 || axis->high != 1))
-                return false;
-            if (axis->fixed)
-                continue;
-            if (axis->num != axis->den || axis->low < -16 || axis->high > 16)
-                return false;
-            low[k] = axis->low < low[k] ? axis->low : low[k];
-            high[k] = axis->high > high[k] ? axis->high : high[k];
-        }
-    return access->reach_count > 0;
-}
-
-/* Mode fused: what the tile reads is on its way before it is run. */
-static void print_warming(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
-{
-    for (int i = 0; i < task->access_count; i++) {
-        const peal_task_access *access = &task->access[i];
-        int64_t low[PEAL_AXES], high[PEAL_AXES];
-        if (!cuda_access_is_moved(schedule, access) || !hull_of_reach(access, low, high))
-            continue;
-        /* Of what it writes, what it sends is read again. */
-        if (access->mode == PEAL_WRITE_ACCESS)
-            fprintf(out, "    if (peal_box_->sends)\n    ");
-        fprintf(out, "    peal_warm_<%s>(peal_launch_, %d, peal_tile_",
-                type_of(schedule, access->array), i);
-        for (int k = 0; k < 3; k++)
-            fprintf(out, ", %lld, %lld", (long long)low[k], (long long)high[k]);
-        fprintf(out, ");\n");
-    }
 }
 
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
@@ -197,9 +274,6 @@ void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *ta
 {
     int axes = cuda_task_axes(task);
     bool partials = cuda_trampoline_has_partials(kind) && task->reduction_count > 0;
-
-    if (kind >= CUDA_TRAMPOLINE_FUSED_FULL)
-        print_warming(schedule, task, out);
 
     if ((partials || cuda_trampoline_moves(kind)) && (axes == 2 || axes == 3))
         print_whole(schedule, task, kind, 0, out);

@@ -7,20 +7,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels; FUSED: for that of
- * mode fused, where tiles may be whole, wait and send. */
+/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels; SHAPED: of a box
+ * that the compiler knows, in mode fused. */
 typedef enum cuda_trampoline {
     CUDA_TRAMPOLINE_FULL,
     CUDA_TRAMPOLINE_BARE,
     CUDA_TRAMPOLINE_PLAIN_FULL,
     CUDA_TRAMPOLINE_PLAIN_BARE,
-    CUDA_TRAMPOLINE_FUSED_FULL,
-    CUDA_TRAMPOLINE_FUSED_BARE
+    CUDA_TRAMPOLINE_SHAPED_FULL,
+    CUDA_TRAMPOLINE_SHAPED_BARE
 } cuda_trampoline;
 
 static inline bool cuda_trampoline_is_plain(cuda_trampoline kind)
 {
     return kind == CUDA_TRAMPOLINE_PLAIN_FULL || kind == CUDA_TRAMPOLINE_PLAIN_BARE;
+}
+
+static inline bool cuda_trampoline_is_shaped(cuda_trampoline kind)
+{
+    return kind >= CUDA_TRAMPOLINE_SHAPED_FULL;
 }
 
 /* Whether arrays are `restrict`, and views begin at the tile. */
@@ -32,7 +37,7 @@ static inline bool cuda_trampoline_moves(cuda_trampoline kind)
 static inline bool cuda_trampoline_has_partials(cuda_trampoline kind)
 {
     return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL ||
-           kind == CUDA_TRAMPOLINE_FUSED_FULL;
+           kind == CUDA_TRAMPOLINE_SHAPED_FULL;
 }
 
 int cuda_task_axes(const peal_schedule_task *task);
@@ -43,6 +48,17 @@ bool cuda_access_is_moved(const peal_schedule *schedule, const peal_task_access 
 
 /* If not, all sums of such an offset's terms are less than 2^31, whatever their signs. */
 bool cuda_offsets_are_wide(const peal_schedule *schedule);
+
+/* What tiles of a shaped box read of an access, beside the tile along each axis, is staged unless
+ * the box says otherwise (device/staged.h); false: it cannot be. */
+bool cuda_access_stages(const peal_schedule *schedule, const peal_schedule_task *task, int access,
+                        int64_t *low, int64_t *high);
+/* Statements of the loop over a shaped box's tiles: before it, and around the call. */
+void cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_task *task,
+                            FILE *out);
+void cuda_stage_print_turn(const peal_schedule *schedule, const peal_schedule_task *task,
+                           FILE *out);
+void cuda_stage_print_end(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out);
 
 /* Between what enters the tile and what follows its run. */
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,

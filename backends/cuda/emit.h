@@ -54,8 +54,8 @@ bool cuda_hold(cuda_rank *rank, cuda_lane *lane);
 /* The blocks of the group's task send the message of COPY `index` themselves. False: they cannot.
  */
 bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame);
-/* Blocks are numbered: decides whether they add to flags, and what. */
-void cuda_mirror_flags(cuda_group *group);
+/* Blocks are numbered: decides whether they add to flags, and what. in_shares: mode fused. */
+void cuda_mirror_flags(cuda_group *group, bool in_shares);
 
 /* ride.c */
 /* Whether LAUNCH `index` is a FOLD that the lane's group, the launch of its task, can do itself. */

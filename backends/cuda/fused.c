@@ -38,12 +38,9 @@ static int number_of(const cuda_rank *rank, CUfunction function, const peal_laun
             number++;
         return number;
     }
-    const cuda_task_kernel *kernel = rank->op[launch->op].kernel;
-    if (group->task->kind != PEAL_TASK_KERNEL || group->task->reduction_count == 0)
-        return kernel->number;
-    if (!group->partials)
-        return kernel->number + (int)CUDA_FUSED_BARE;
-    return kernel->number + (int)(launch->aligned ? CUDA_FUSED_FULL : CUDA_FUSED_UNALIGNED);
+    int number = rank->op[launch->op].kernel->number;
+    bool folds = group->task->kind == PEAL_TASK_KERNEL && group->task->reduction_count > 0;
+    return number + (int)(folds && !group->partials ? CUDA_FUSED_BARE : CUDA_FUSED_FULL);
 }
 
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
@@ -55,6 +52,12 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->launch = *launch;
     record->number = number_of(rank, function, launch, group);
     record->blocks = blocks;
+    record->schedule = rank->schedule;
+    if (group && group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
+        group->task->mergeable) {
+        record->task = group->task;
+        record->partials = group->partials;
+    }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
     record->touch = plan->fused[plan->fused_half].touch;
@@ -66,6 +69,8 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
 }
 
 /* ---- layout ---- */
+
+enum { PARTS = 7 };
 
 /* Parts of a peal_launch that records use, all of the same length. */
 typedef struct part {
@@ -79,10 +84,10 @@ static size_t longer(size_t a, size_t b)
 
 static int find_parts(const cuda_fused *fused, part *out)
 {
-    part found[] = {{0, offsetof(peal_launch, base)},  {offsetof(peal_launch, base), 0},
-                    {offsetof(peal_launch, list), 0},  {offsetof(peal_launch, box), 0},
-                    {offsetof(peal_launch, wait), 0},  {offsetof(peal_launch, write), 0},
-                    {offsetof(peal_launch, mirror), 0}};
+    part found[PARTS] = {{0, offsetof(peal_launch, base)},  {offsetof(peal_launch, base), 0},
+                         {offsetof(peal_launch, list), 0},  {offsetof(peal_launch, box), 0},
+                         {offsetof(peal_launch, wait), 0},  {offsetof(peal_launch, write), 0},
+                         {offsetof(peal_launch, mirror), 0}};
     int count = 0;
 
     for (int r = 0; r < fused->count; r++) {
@@ -94,7 +99,7 @@ static int find_parts(const cuda_fused *fused, part *out)
         found[5].bytes = longer(found[5].bytes, (size_t)l->write_count * sizeof(l->write[0]));
         found[6].bytes = longer(found[6].bytes, (size_t)l->mirror_count * sizeof(l->mirror[0]));
     }
-    for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+    for (int i = 0; i < PARTS; i++)
         if (found[i].bytes > 0)
             out[count++] = found[i];
     return count;
@@ -107,7 +112,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
 
 /* Where things lie in the plan's one piece of device memory. */
 typedef struct places {
-    size_t heads, shares, after, epochs, arrived, records, bytes;
+    size_t heads, shares, after, places, epochs, arrived, records, bytes;
 } places;
 
 static size_t place(size_t *end, size_t bytes)
@@ -128,21 +133,19 @@ static void pack(const cuda_fused *fused, const part *parts, int count, char *ou
 
 static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *order)
 {
-    part parts[PEAL_FUSED_SECTIONS];
+    part parts[PARTS];
     int count = find_parts(fused, parts);
     peal_fused *f = &fused->fused;
     size_t words = 0, grid = fused->grid, records = (size_t)fused->count;
     places at = {.bytes = 0};
     char text[160];
 
-    for (int p = 0; p < count; p++) {
-        f->section[p] = (peal_fused_section){(unsigned)words, (unsigned)(parts[p].from / 8),
-                                             (unsigned)(parts[p].bytes / 8)};
+    for (int p = 0; p < count; p++)
         words += parts[p].bytes / 8;
-    }
     at.heads = place(&at.bytes, records * sizeof(peal_fused_head));
     at.shares = place(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
+    at.places = place(&at.bytes, words * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
     at.records = place(&at.bytes, records * words * 8);
@@ -154,12 +157,18 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     char *image = PEAL_ARENA_ARRAY(plan->arena, char, at.bytes);
     for (int r = 0; r < fused->count; r++) {
         cuda_record *record = &fused->record[r];
+        unsigned function = record->shape < 0 ? (unsigned)record->number
+                                              : PEAL_FUSED_SHAPES + (unsigned)record->shape;
         ((peal_fused_head *)(image + at.heads))[r] =
-            (peal_fused_head){(unsigned)record->number, (unsigned)record->kind, record->blocks, 0};
+            (peal_fused_head){function, (unsigned)record->kind, record->blocks, 0};
         record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
     }
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
+    unsigned short *to = (unsigned short *)(image + at.places);
+    for (int p = 0; p < count; p++)
+        for (size_t i = 0; i < parts[p].bytes / 8; i++)
+            *to++ = (unsigned short)(parts[p].from / 8 + i);
     pack(fused, parts, count, image + at.records);
     result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
     if (result)
@@ -170,11 +179,11 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     f->records = fused->memory + at.records;
     f->shares = fused->memory + at.shares;
     f->after = fused->memory + at.after;
+    f->places = fused->memory + at.places;
     f->epochs = fused->memory + at.epochs;
     f->control = plan->rank[0].control_device;
     f->stop = plan->rank[0].stop_word;
     f->record_words = (unsigned)words;
-    f->section_count = (unsigned)count;
     f->record_count = (unsigned)fused->count;
     f->kind_count = (unsigned)fused->kinds;
     return PEAL_STATUS_OK;
@@ -195,8 +204,9 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused *fused)
 {
     unsigned most = 1;
     int resident = 0;
-    CUresult result = plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(
-        &resident, cuda_kernels_fused(plan->kernels), PEAL_FUSED_THREADS, 0);
+    CUresult result =
+        plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(&resident, fused->function,
+                                                                   PEAL_FUSED_THREADS, 0);
 
     if (result || resident < 1)
         return refuse(plan, "its kernel does not fit on the device");
@@ -219,7 +229,11 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
     for (int r = 0; r < fused->count; r++)
         if (fused->record[r].overflows)
             return refuse(plan, "a task or message touches more than 256 boxes of memory");
-    peal_status status = choose_grid(plan, fused);
+    const char *shapes = cuda_fused_shape(fused, plan->arena);
+    peal_status status =
+        cuda_kernels_fused(plan->kernels, half, shapes, fused->shapes, &fused->function);
+    if (!status)
+        status = choose_grid(plan, fused);
     if (status)
         return status;
     fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
@@ -239,10 +253,9 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
     void *parameter[] = {&fused->fused};
 
     fused->fused.rounds = rounds;
-    CUresult result =
-        plan->driver->cuLaunchCooperativeKernel_(cuda_kernels_fused(plan->kernels), fused->grid, 1,
-                                                 1, PEAL_FUSED_THREADS, 1, 1, 0, cuda_origin(plan),
-                                                 parameter);
+    CUresult result = plan->driver->cuLaunchCooperativeKernel_(fused->function, fused->grid, 1, 1,
+                                                               PEAL_FUSED_THREADS, 1, 1, 0,
+                                                               cuda_origin(plan), parameter);
     /* Should `stop` have ended it before, its blocks begin by storing this. */
     fused->fused.first += (unsigned)rounds * (unsigned)fused->count;
     return result;

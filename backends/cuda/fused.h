@@ -3,7 +3,8 @@
  *
  * fused.c notes launches as records, lays them out in device memory and starts the kernel;
  * fused_touch.c says what the blocks of a record read and write; fused_order.c gives each block its
- * share of a record, and finds the blocks whose earlier records it has to wait for. */
+ * share of a record, and finds the blocks whose earlier records it has to wait for; fused_shapes.c
+ * prints what the compiler may know of the launches. */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
 
@@ -36,7 +37,11 @@ typedef struct cuda_record {
     bool overflows; /* more is touched than can be noted */
     cuda_touch *touch;
     int touch_count;
-    int kind; /* records of a kind have the same shares */
+    int kind;                       /* records of a kind have the same shares */
+    const peal_schedule_task *task; /* whose tiles are cut as one likes; or NULL */
+    const peal_schedule *schedule;
+    bool partials;
+    int shape; /* -1: any */
 } cuda_record;
 
 typedef struct cuda_fused {
@@ -45,7 +50,9 @@ typedef struct cuda_fused {
     cuda_touch *touch; /* CUDA_RECORD_TOUCHES: of the record that is being noted */
     int kinds;
     int *kind_record; /* by kind: its first record */
-    unsigned grid;    /* blocks of the kernel; the last one runs what is one block's work */
+    int shapes;
+    CUfunction function;
+    unsigned grid; /* blocks of the kernel; the last one runs what is one block's work */
     peal_fused fused;
     CUdeviceptr memory;
 } cuda_fused;
@@ -65,6 +72,9 @@ void cuda_fused_destroy(cuda_plan *plan);
 /* fused_touch.c */
 int cuda_fused_spaces(const cuda_rank *rank);
 void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group);
+
+/* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
+const char *cuda_fused_shape(cuda_fused *fused, peal_arena *arena);
 
 /* fused_order.c: kinds; shares by kind and block, and what they wait for, in the arena. False:
  * there are too many kinds. */

@@ -65,19 +65,35 @@ static void find_kinds(cuda_fused *fused)
 
 /* ---- shares ---- */
 
-/* What is one block's work is the last block's; the others share the rest, each a contiguous part,
- * in the same way for grids of the same size. */
-static peal_fused_share share_of(const cuda_fused *fused, unsigned blocks, unsigned block)
+/* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
+ * is kinder to memory (5-point relaxation of 16384^2 floats), and waiting for all blocks is short
+ * beside it. */
+enum { SPREAD_FROM = 16 };
+
+static bool is_spread(const cuda_record *record, unsigned workers)
 {
-    unsigned workers = fused->grid > 1 ? fused->grid - 1 : 1;
-    peal_fused_share share = {0, 0, 0, 0, 0};
+    return record->blocks > SPREAD_FROM * workers;
+}
+
+/* What is one block's work is the last block's; the others share the rest, each a contiguous part
+ * unless it is spread, in the same way for grids of the same size. */
+static peal_fused_share share_of(const cuda_fused *fused, const cuda_record *record, unsigned block)
+{
+    unsigned workers = fused->grid > 1 ? fused->grid - 1 : 1, blocks = record->blocks;
+    peal_fused_share share = {.stride = 1};
 
     if (blocks == 1 || fused->grid == 1) {
         share.count = block == fused->grid - 1 ? blocks : 0;
-    } else if (block < workers && blocks <= workers) {
+    } else if (block >= workers) {
+        share.count = 0;
+    } else if (is_spread(record, workers)) {
+        share.first = block;
+        share.stride = workers;
+        share.count = (blocks - block + workers - 1) / workers;
+    } else if (blocks <= workers) {
         share.first = block;
         share.count = block < blocks;
-    } else if (block < workers) {
+    } else {
         share.first = (unsigned)((uint64_t)block * blocks / workers);
         share.count = (unsigned)((uint64_t)(block + 1) * blocks / workers) - share.first;
     }
@@ -175,14 +191,17 @@ static void add_region(const cuda_touch *touch, const int *lo, const int *hi, in
     }
 }
 
-static void find_footprint(const cuda_record *record, const peal_fused_share *share,
-                           region *scratch, peal_arena *arena, footprint *out)
+static void find_footprint(const cuda_record *record, peal_fused_share *share, region *scratch,
+                           peal_arena *arena, footprint *out)
 {
     const peal_launch *launch = &record->launch;
     CUdeviceptr *awaited = PEAL_ARENA_ARRAY(arena, CUdeviceptr, launch->wait_count + 1);
-    unsigned end = share->first + share->count, masks = 0;
+    unsigned end = share->first + share->count * share->stride, masks = 0;
 
-    *out = (footprint){.region = scratch, .awaited = awaited, .works = share->count > 0};
+    *out = (footprint){.region = scratch,
+                       .awaited = awaited,
+                       .works = share->count > 0,
+                       .everywhere = share->count > 0 && share->stride > 1};
     for (int b = 0; b < launch->box_count && out->works; b++) {
         const peal_launch_box *box = &launch->box[b];
         unsigned first = share->first > box->first ? share->first : box->first;
@@ -200,6 +219,7 @@ static void find_footprint(const cuda_record *record, const peal_fused_share *sh
     if (launch->box_count == 0 && out->works) /* counting, or the begin of a loop */
         for (int i = 0; i < record->touch_count; i++)
             add_region(&record->touch[i], NULL, NULL, 0, 0, out);
+    share->waits = masks;
     for (int i = 0; i < launch->wait_count; i++)
         if (masks >> i & 1)
             awaited[out->awaited_count++] = launch->wait[i].word;
@@ -335,7 +355,7 @@ static void find_footprints(order *o, peal_arena *arena)
         footprint *block = &o->block[(size_t)k * o->fused->grid];
         for (unsigned b = 0; b < o->fused->grid; b++) {
             peal_fused_share *share = &o->share[(size_t)k * o->fused->grid + b];
-            *share = share_of(o->fused, record->blocks, b);
+            *share = share_of(o->fused, record, b);
             find_footprint(record, share, scratch, arena, &block[b]);
         }
         for (unsigned t = 0; t < o->teams; t++) {

@@ -61,7 +61,7 @@ static void cover_waits(cuda_group *group)
     launch->box[0].waits |= all & ~asked;
 }
 
-static void number_blocks(cuda_group *group)
+static void number_blocks(cuda_group *group, bool in_shares)
 {
     peal_launch *launch = &group->launch;
 
@@ -75,7 +75,7 @@ static void number_blocks(cuda_group *group)
         if (launch->box[b].bit == launch->fold_bit)
             launch->fold_waits = launch->box[b].waits;
     }
-    cuda_mirror_flags(group);
+    cuda_mirror_flags(group, in_shares);
 }
 
 /* A unit a thread on half of the device; four where there are more. All blocks have a part in all
@@ -93,7 +93,7 @@ static void shape_copy(cuda_group *group, int sm_count)
     launch->senders = launch->box[0].blocks = group->blocks;
     for (int i = 0; i < launch->write_count; i++)
         launch->write[i].boxes = 1;
-    cuda_mirror_flags(group);
+    cuda_mirror_flags(group, false);
 }
 
 /* Only where nothing else uses the device that the kernel before could wait for: blocks of both
@@ -140,7 +140,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 
     cover_waits(group);
     if (group->kind == CUDA_GROUP_TASK) {
-        number_blocks(group);
+        number_blocks(group, plan->fused && plan->capturing);
     } else if (group->kind == CUDA_GROUP_COPY) {
         group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_COPY);
         shape_copy(group, plan->device->sm_count);

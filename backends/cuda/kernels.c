@@ -19,12 +19,12 @@ struct cuda_kernels {
     peal_arena *arena;
     cuda_source *source;
     const peal_cuda_driver *driver;
-    CUmodule module, plain, round, fused;
+    CUmodule module, plain, round, fused[2];
+    const char *fused_text; /* of the first half */
     int architecture;
     cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
     CUfunction builtin[CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
-    CUfunction fused_kernel;
 };
 
 enum { PTX_ARCHITECTURE = 90 };
@@ -205,9 +205,6 @@ static peal_status bind_all(cuda_kernels *kernels)
 
     for (int i = 0; i < CUDA_BUILTIN_COUNT && !status; i++)
         status = find_function(kernels, kernels->module, builtins[i], &kernels->builtin[i]);
-    if (!status && kernels->fused)
-        status =
-            find_function(kernels, kernels->fused, "peal_fused_kernel", &kernels->fused_kernel);
     CUresult result = status
                           ? CUDA_SUCCESS
                           : kernels->driver->cuModuleGetGlobal_(&kernels->given_up, &bytes,
@@ -260,9 +257,6 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
     if (!status && kernels->source->plain && desc->mode != PEAL_MODE_SERIAL)
         status =
             load_module(kernels, kernels->source->plain, kernels->architecture, &kernels->plain);
-    if (!status && kernels->source->fused)
-        status =
-            load_module(kernels, kernels->source->fused, kernels->architecture, &kernels->fused);
     if (!status)
         status = bind_all(kernels);
     if (status) {
@@ -279,8 +273,9 @@ void cuda_kernels_destroy(cuda_kernels *kernels)
         return;
     if (kernels->round)
         kernels->driver->cuModuleUnload_(kernels->round);
-    if (kernels->fused)
-        kernels->driver->cuModuleUnload_(kernels->fused);
+    for (int half = 0; half < 2; half++)
+        if (kernels->fused[half])
+            kernels->driver->cuModuleUnload_(kernels->fused[half]);
     if (kernels->plain)
         kernels->driver->cuModuleUnload_(kernels->plain);
     if (kernels->module)
@@ -324,9 +319,18 @@ peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult 
     return PEAL_STATUS_OK;
 }
 
-CUfunction cuda_kernels_fused(const cuda_kernels *kernels)
+peal_status cuda_kernels_fused(cuda_kernels *kernels, int half, const char *shapes, int shape_count,
+                               CUfunction *out)
 {
-    return kernels->fused_kernel;
+    const char *text = cuda_units_close(kernels->source, shapes, shape_count, kernels->arena);
+    bool same = half == 1 && strcmp(text, kernels->fused_text) == 0;
+    CUmodule *module = &kernels->fused[same ? 0 : half];
+
+    if (half == 0)
+        kernels->fused_text = text;
+    peal_status status =
+        same ? PEAL_STATUS_OK : load_module(kernels, text, kernels->architecture, module);
+    return status ? status : find_function(kernels, *module, "peal_fused_kernel", out);
 }
 
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)
@@ -340,7 +344,7 @@ peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena
     peal_status status = cuda_source_create(desc, arena, &source);
 
     if (!status)
-        *out = source->fused ? source->fused : source->text;
+        *out = source->fused ? cuda_units_close(source, "", 0, arena) : source->text;
     return status;
 }
 

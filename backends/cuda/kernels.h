@@ -56,7 +56,6 @@ enum { CUDA_COPY_THREADS = 256, CUDA_FOLD_CHUNK = 2048 };
 typedef enum cuda_fused_variant {
     CUDA_FUSED_FULL,
     CUDA_FUSED_BARE,
-    CUDA_FUSED_UNALIGNED,
     CUDA_FUSED_VARIANTS
 } cuda_fused_variant;
 static inline int cuda_fused_number(int entry, cuda_fused_variant variant)
@@ -87,8 +86,10 @@ CUfunction cuda_kernels_builtin(const cuda_kernels *kernels, cuda_builtin which)
 /* The end of a round of a WHILE node (device/round.h). *result: the driver cannot load it. */
 peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult *result);
 
-/* Mode fused: the kernel that stays. */
-CUfunction cuda_kernels_fused(const cuda_kernels *kernels);
+/* Mode fused: compiles and loads the kernel that stays, with the shapes that its half of the graph
+ * has (cuda_units_close). */
+peal_status cuda_kernels_fused(cuda_kernels *kernels, int half, const char *shapes, int shape_count,
+                               CUfunction *out);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */

@@ -251,10 +251,11 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
 
 /* ---- flags ---- */
 
-/* So many blocks at most add to a flag: each addition is a message of its own. */
+/* So many blocks at most add to a flag: each addition is a message of its own. Where blocks of a
+ * kernel that stays run the launch's in shares, there is one for each of those. */
 enum { MOST_ADDERS = 128 };
 
-void cuda_mirror_flags(cuda_group *group)
+void cuda_mirror_flags(cuda_group *group, bool in_shares)
 {
     peal_launch *launch = &group->launch;
 
@@ -273,6 +274,6 @@ void cuda_mirror_flags(cuda_group *group)
             }
         write->part = blocks > 1 ? quantum / blocks : 0; /* 0: the one block stores the value */
         write->rest = blocks > 1 ? quantum - write->part * blocks : 0;
-        launch->adds = blocks > 0 && blocks <= MOST_ADDERS;
+        launch->adds = blocks > 0 && (in_shares || blocks <= MOST_ADDERS);
     }
 }

@@ -167,6 +167,33 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     return status;
 }
 
+/* The same for those blocks of a launch in mode fused that are of the box. */
+static peal_status print_shaped_kernel(const task_printer *p, cuda_trampoline kind,
+                                       const char **out_text)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = cuda_text_open(&text, &bytes);
+
+    fprintf(out,
+            "(const peal_launch &peal_launch_, const peal_blocks_of_ &peal_all_)\n{\n"
+            "    const peal_blocks_of_ peal_blocks_ = peal_shaped_blocks_<peal_box_>(peal_all_);\n"
+            "    unsigned peal_turn_ = 0;\n"
+            "    if (peal_blocks_.begin >= peal_blocks_.end)\n        return;\n");
+    peal_status status = print_evaluation(p, out);
+    cuda_stage_print_begin(p->schedule, p->task, out);
+    fprintf(out, "    for (unsigned peal_at_ = peal_blocks_.begin; peal_at_ < peal_blocks_.end; "
+                 "peal_at_ += peal_blocks_.stride) {\n"
+                 "    peal_tile peal_tile_;\n"
+                 "    peal_shaped_tile_<peal_box_>(peal_launch_, peal_at_, &peal_tile_);\n");
+    cuda_stage_print_turn(p->schedule, p->task, out);
+    cuda_call_print(p->schedule, p->task, kind, out);
+    cuda_stage_print_end(p->schedule, p->task, out);
+    fprintf(out, "    }\n}\n");
+    *out_text = cuda_text_close(p->source->arena, out, &text);
+    return status;
+}
+
 /* A block's shape is a hint for tiles: kernels number the threads of any shape through (PEAL_FOR_nD
  * in device/kernel.h). */
 static void set_shape(const peal_schedule_task *task, int threads[3])
@@ -203,15 +230,10 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     if (!status && p->task->mergeable && p->task->reduction_count > 0)
         status =
             print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
-    bool moves = p->task->mergeable;
-    if (!status && p->source->desc->mode == PEAL_MODE_FUSED)
-        status = print_user_kernel(p, entry->signature,
-                                   moves ? CUDA_TRAMPOLINE_FUSED_FULL : CUDA_TRAMPOLINE_FULL,
-                                   &entry->fused);
-    if (!status && entry->fused && entry->bare)
-        status = print_user_kernel(p, entry->signature,
-                                   moves ? CUDA_TRAMPOLINE_FUSED_BARE : CUDA_TRAMPOLINE_BARE,
-                                   &entry->fused_bare);
+    if (!status && p->source->desc->mode == PEAL_MODE_FUSED && p->task->mergeable)
+        status = print_shaped_kernel(p, CUDA_TRAMPOLINE_SHAPED_FULL, &entry->shaped);
+    if (!status && entry->shaped && entry->bare)
+        status = print_shaped_kernel(p, CUDA_TRAMPOLINE_SHAPED_BARE, &entry->shaped_bare);
     set_shape(p->task, p->entry->threads);
     return status;
 }
@@ -334,6 +356,10 @@ static peal_status add_task(const task_printer *p)
     if (!source->entry[same].plain) {
         source->entry[same].plain = found.plain;
         source->entry[same].plain_full = found.plain_full;
+    }
+    if (!source->entry[same].shaped) {
+        source->entry[same].shaped = found.shaped;
+        source->entry[same].shaped_bare = found.shaped_bare;
     }
     return PEAL_STATUS_OK;
 }

@@ -13,8 +13,8 @@ typedef struct cuda_entry {
     const char *text;  /* all but its name: equal texts are one kernel */
     const char *bare;  /* NULL: none */
     const char *plain; /* peal_plain_N: tiles of any shape, no waits, nothing sent; NULL: none */
-    const char *plain_full;         /* peal_plain_full_N: the same with partials; NULL: none */
-    const char *fused, *fused_bare; /* of mode fused; text is unaligned then */
+    const char *plain_full;           /* peal_plain_full_N: the same with partials; NULL: none */
+    const char *shaped, *shaped_bare; /* mode fused: tiles of a box whose shape is known */
     const char *signature;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users, is_light;
@@ -41,8 +41,8 @@ typedef struct cuda_source {
     cuda_task_entry **task; /* by hosted rank and task */
     const char *text;       /* the translation unit */
     const char *plain;      /* that of the plain kernels; NULL: there are none */
-    const char *fused;      /* that of mode fused; NULL: another mode */
-    bool is_wide;           /* offsets of an array with two or three axes need 64 bits */
+    const char *fused; /* that of mode fused, but what cuda_units_close ends it with; or NULL */
+    bool is_wide;      /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported. */
@@ -54,5 +54,8 @@ const char *cuda_text_close(peal_arena *arena, FILE *out, char **text);
 
 /* units.c: source->text, and plain or fused. */
 void cuda_units_print(cuda_source *source);
+/* The whole unit of mode fused: shapes are functions peal_shape_0, 1, ... and what they need. */
+const char *cuda_units_close(const cuda_source *source, const char *shapes, int shape_count,
+                             peal_arena *arena);
 
 #endif

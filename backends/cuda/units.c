@@ -45,13 +45,30 @@ static void print_entry(const cuda_entry *entry, const char *text, const char *b
                 index, bare);
 }
 
+static void print_shaped_entry(const cuda_entry *entry, int index, FILE *out)
+{
+    const char *bare = entry->bare ? entry->shaped_bare : NULL;
+
+    if (entry->shaped)
+        fprintf(out,
+                "\n#line 1 \"<task %d>\"\ntemplate <class peal_box_>\nstatic __device__ "
+                "__forceinline__ void peal_tiles_%d%s",
+                index, index, entry->shaped);
+    if (bare)
+        fprintf(out,
+                "\n#line 1 \"<task %d>\"\ntemplate <class peal_box_>\nstatic __device__ "
+                "__forceinline__ void peal_bare_tiles_%d%s",
+                index, index, bare);
+}
+
 static void print_unit(const cuda_source *source, bool fused, FILE *out)
 {
     fprintf(out,
             "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
             "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
-            "#include <peal/reduce.h>\n"
+            "#include <peal/reduce.h>\n%s"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
+            fused ? "#include <peal/shaped.h>\n#include <peal/staged.h>\n" : "",
             sizeof(peal_launch));
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
@@ -61,13 +78,11 @@ static void print_unit(const cuda_source *source, bool fused, FILE *out)
         peal_kernel_file_print(&source->files.file[i], out);
     for (int i = 0; i < source->entry_count; i++) {
         const cuda_entry *entry = &source->entry[i];
-        if (entry->is_users && fused && is_in_loop(source, i)) {
-            print_entry(entry, entry->fused, entry->fused_bare, i, out);
-            if (entry->bare)
-                fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_() peal_unaligned_%d%s", i, i,
-                        entry->text);
-        } else if (entry->is_users && !fused)
-            print_entry(entry, entry->text, entry->bare, i, out);
+        if (!entry->is_users || (fused && !is_in_loop(source, i)))
+            continue;
+        print_entry(entry, entry->text, entry->bare, i, out);
+        if (fused)
+            print_shaped_entry(entry, i, out);
     }
 }
 
@@ -117,7 +132,6 @@ static void print_plain_unit(cuda_source *source)
 /* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
 static void print_fused_unit(cuda_source *source)
 {
-    static const char *const builtins[CUDA_BUILTIN_COUNT] = {"copy", "signal", "step", "begin"};
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = cuda_text_open(&text, &bytes);
@@ -126,10 +140,18 @@ static void print_fused_unit(cuda_source *source)
     print_unit(source, true, out);
     fprintf(out,
             "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
-            "static_assert(sizeof(peal_fused) == %zu, \"peal_fused\");\n\n"
-            "static __device__ __forceinline__ void peal_fused_call_(unsigned function, const "
-            "peal_launch &launch)\n{\n    switch (function) {\n",
+            "static_assert(sizeof(peal_fused) == %zu, \"peal_fused\");\n",
             sizeof(peal_fused));
+    source->fused = cuda_text_close(source->arena, out, &text);
+}
+
+static void print_calls(const cuda_source *source, FILE *out)
+{
+    static const char *const builtins[CUDA_BUILTIN_COUNT] = {"copy", "signal", "step", "begin"};
+
+    fprintf(out,
+            "\nstatic __device__ __forceinline__ void peal_fused_call_(unsigned function, const "
+            "peal_launch &launch)\n{\n    switch (function) {\n");
     for (int b = 0; b < CUDA_BUILTIN_COUNT; b++)
         fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
     for (int i = 0; i < source->entry_count; i++) {
@@ -138,14 +160,30 @@ static void print_fused_unit(cuda_source *source)
         fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
                 cuda_fused_number(i, CUDA_FUSED_FULL), source->entry[i].task->name, i);
         if (source->entry[i].bare)
-            fprintf(out,
-                    "    case %d:\n        peal_bare_%d(launch);\n        break;\n"
-                    "    case %d:\n        peal_unaligned_%d(launch);\n        break;\n",
-                    cuda_fused_number(i, CUDA_FUSED_BARE), i,
-                    cuda_fused_number(i, CUDA_FUSED_UNALIGNED), i);
+            fprintf(out, "    case %d:\n        peal_bare_%d(launch);\n        break;\n",
+                    cuda_fused_number(i, CUDA_FUSED_BARE), i);
     }
     fprintf(out, "    }\n}\n");
-    source->fused = cuda_text_close(source->arena, out, &text);
+}
+
+const char *cuda_units_close(const cuda_source *source, const char *shapes, int shape_count,
+                             peal_arena *arena)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = cuda_text_open(&text, &bytes);
+
+    fprintf(out, "%s", source->fused);
+    print_calls(source, out);
+    fprintf(out,
+            "\n%sstatic __device__ __forceinline__ void peal_fused_shape_(unsigned shape, "
+            "const peal_launch &launch, const peal_blocks_of_ &blocks)\n{\n    switch (shape) {\n",
+            shapes);
+    for (int i = 0; i < shape_count; i++)
+        fprintf(out, "    case %d:\n        peal_shape_%d(launch, blocks);\n        break;\n", i,
+                i);
+    fprintf(out, "    }\n}\n");
+    return cuda_text_close(arena, out, &text);
 }
 
 void cuda_units_print(cuda_source *source)

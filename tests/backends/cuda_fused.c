@@ -210,9 +210,11 @@ static void check_shares(const cuda_fused *fused, const cuda_order *order)
         unsigned covered = 0;
         for (unsigned b = 0; b < fused->grid; b++) {
             for (unsigned i = 0; i < share[b].count; i++)
-                mark_block(&all[(unsigned)r * GRID + b], record, share[b].first + i);
+                mark_block(&all[(unsigned)r * GRID + b], record,
+                           share[b].first + i * share[b].stride);
             covered += share[b].count;
-            assert_true(share[b].first + share[b].count <= record->blocks || share[b].count == 0);
+            assert_true(share[b].count == 0 ||
+                        share[b].first + (share[b].count - 1) * share[b].stride < record->blocks);
         }
         assert_int_equal(covered, record->blocks);
     }

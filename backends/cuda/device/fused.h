@@ -2,19 +2,28 @@
  * their shares, each as soon as the blocks that it depends on have come so far. What a share does
  * is what a block of a grid of its own would do (run.h, send.h), with its launch in shared memory.
  *
+ * Records whose shape the compiler knows have functions of their own (shaped.h): the dispatcher
+ * waits for what all of a share's tiles need, they are run in a loop, and the share adds to a flag
+ * once. Any other record is run a block after the other by the function that its kernel of its own
+ * would be.
+ *
  * Order of memory. A block's epoch grows by st.release.gpu, behind a barrier, after all that the
  * block has stored for its share; whoever waits loads it by ld.acquire.gpu, in front of a barrier.
  * An epoch that is e says that the block is through with all records before number e of the run, so
  * it covers what older records have stored or read as well. Flags between devices are as in other
- * modes (run.h): waits of a share come behind its epochs'. */
+ * modes (run.h). */
 #ifndef PEAL_DEVICE_FUSED_H
 #define PEAL_DEVICE_FUSED_H
 
 #include "peal/fused_launch.h"
+#include "peal/shaped.h"
 
-/* Printed behind the user's kernels: a switch over the functions. */
+/* Printed behind the user's kernels: switches over the functions, of a block of any launch, and of
+ * some blocks of one whose shape is known, which the dispatcher has waited for. */
 static __device__ __forceinline__ void peal_fused_call_(unsigned function,
                                                         const peal_launch &launch);
+static __device__ __forceinline__ void peal_fused_shape_(unsigned shape, const peal_launch &launch,
+                                                         const peal_blocks_of_ &blocks);
 
 /* What a block has at hand for a record. */
 struct peal_fused_slot_ {
@@ -23,10 +32,20 @@ struct peal_fused_slot_ {
     const unsigned short *after;
 };
 
-/* Its shares of all kinds, and the names of the blocks that they come after. */
+/* What it keeps at hand: its shares of all kinds, the names of the blocks that they come after, the
+ * records' kinds, and where a record's words go. */
 struct peal_fused_shares_ {
     peal_fused_share share[PEAL_FUSED_KINDS];
     unsigned short after[PEAL_FUSED_NAMES];
+    unsigned short kind[PEAL_FUSED_RECORDS];
+    unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
+};
+
+/* Where a block is. In shared memory: what the compiler kept from record to record would lie in
+ * local memory, whose lines the SM's cache loses with every acquiring load. */
+struct peal_fused_now_ {
+    unsigned epoch, record;
+    long long rounds;
 };
 
 static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
@@ -42,6 +61,10 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
 {
     unsigned used = 0;
 
+    for (unsigned r = peal_thread_(); r < fused.record_count; r += PEAL_FUSED_THREADS)
+        kept->kind[r] = (unsigned short)((const peal_fused_head *)fused.heads)[r].kind;
+    for (unsigned i = peal_thread_(); i < fused.record_words; i += PEAL_FUSED_THREADS)
+        kept->place[i] = ((const unsigned short *)fused.places)[i];
     for (unsigned k = 0; k < fused.kind_count && k < PEAL_FUSED_KINDS; k++) {
         peal_fused_share share = peal_fused_share_(fused, k);
         const unsigned short *after = (const unsigned short *)fused.after + share.after;
@@ -59,27 +82,26 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
 }
 
 /* All threads: what the block needs for a record, on its way to a slot. */
-static __device__ __forceinline__ void
-peal_fused_fetch_(const peal_fused &fused, const peal_fused_shares_ *kept, unsigned record,
-                  unsigned kind, peal_launch *launch, peal_fused_slot_ *slot)
+static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused,
+                                                         const peal_fused_shares_ &kept,
+                                                         unsigned record, peal_launch *launch,
+                                                         peal_fused_slot_ *slot)
 {
     const unsigned long long *from =
         (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
     const unsigned long long *head =
         (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
-    int thread = peal_thread_();
+    const int thread = peal_thread_anew_();
 
-    for (unsigned s = 0; s < fused.section_count; s++)
-        for (unsigned i = thread; i < fused.section[s].words; i += PEAL_FUSED_THREADS)
-            peal_fetch_to_((unsigned long long *)launch + fused.section[s].to + i,
-                           from + fused.section[s].from + i);
+    for (unsigned i = thread; i < fused.record_words; i += PEAL_FUSED_THREADS)
+        peal_fetch_to_((unsigned long long *)launch + kept.place[i], from + i);
     if (thread < 2)
         peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
     if (thread == 32) {
+        const unsigned kind = kept.kind[record];
         peal_fused_share share =
-            kind < PEAL_FUSED_KINDS ? kept->share[kind] : peal_fused_share_(fused, kind);
-        slot->after =
-            (share.kept ? kept->after : (const unsigned short *)fused.after) + share.after;
+            kind < PEAL_FUSED_KINDS ? kept.share[kind] : peal_fused_share_(fused, kind);
+        slot->after = (share.kept ? kept.after : (const unsigned short *)fused.after) + share.after;
         slot->share = share;
     }
 }
@@ -104,18 +126,25 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
     return true;
 }
 
-/* All threads: until the blocks that the share depends on have come so far; a barrier. */
-static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused, bool all,
-                                                         unsigned count,
-                                                         const unsigned short *after,
-                                                         unsigned epoch)
+/* All threads: until the blocks that the share depends on have come so far, and the flags of
+ * `waits` are there; a barrier. The last warp looks for flags, the others for blocks. */
+static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
+                                                         const peal_launch &launch, bool all,
+                                                         const peal_fused_slot_ &slot,
+                                                         unsigned waits, unsigned epoch)
 {
+    const unsigned count = all ? gridDim.x : slot.share.after_count;
+    const int thread = peal_thread_anew_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
-    count = all ? gridDim.x : count;
-    for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
-        if (!peal_fused_reached_(fused, all ? i : after[i], epoch))
+    for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
+        const unsigned block = all ? i : slot.after[i];
+        /* The own epoch may be on its way yet. */
+        if (block != blockIdx.x && !peal_fused_reached_(fused, block, epoch))
             given_up = 1;
+    }
+    if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
+        given_up = 1;
     return __syncthreads_or(given_up) == 0;
 }
 
@@ -135,6 +164,11 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     else if (!failed.kind && then == PEAL_THEN_PASS_)
         peal_pass_(&launch);
     __syncthreads();
+    /* A wait that was given up there. */
+    if (!failed.kind && peal_fused_failed_.kind > 0 && peal_thread_() == 0)
+        peal_record_now_(&launch, peal_fused_failed_.kind, peal_fused_failed_.wait,
+                         peal_fused_failed_.expected, peal_fused_failed_.seen);
+    __syncthreads();
 }
 
 /* All threads, at the begin of a round, when all blocks are through with the one before: whether
@@ -152,64 +186,144 @@ static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
     return __syncthreads_or(over) != 0;
 }
 
-/* All blocks: the records, round after round. */
+/* All threads: the share of a launch of any kind, one block after the other. Called, so that what
+ * its functions need costs the others nothing. False: this block of the kernel is to end. */
+static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_ &slot,
+                                                          const peal_launch &launch)
+{
+    for (unsigned b = 0; b < slot.share.count; b++) {
+        if (peal_thread_() == 0) {
+            peal_fused_blocks_ = slot.head.blocks;
+            peal_fused_block_ = slot.share.first + b * slot.share.stride;
+        }
+        __syncthreads();
+        peal_fused_call_(slot.head.function, launch);
+        __syncthreads();
+        if (peal_fused_failed_.kind || peal_fused_then_)
+            peal_fused_rest_(launch);
+        if (peal_fused_failed_.kind)
+            return false;
+    }
+    return true;
+}
+
+/* The first warp: whether this block's arrival is the launch's last; then all that others have
+ * stored comes before what it stores. */
+static __device__ __forceinline__ bool peal_fused_is_last_()
+{
+    peal_arrival_ *arrival = &peal_fused_arrival_;
+
+    if (peal_thread_() == 0) {
+        peal_fence_(); /* releases this block's stores to the last one's fence */
+        arrival->is_last =
+            atomicAdd(arrival->arrived, arrival->count) + arrival->count == arrival->senders;
+        if (arrival->is_last) {
+            *arrival->arrived = 0;
+            peal_fence_gpu_();
+        }
+        arrival->count = 0;
+    }
+    __syncwarp();
+    return arrival->is_last != 0;
+}
+
+/* The first warp, behind a barrier: flags, then the epoch, which comes behind them: who adds to a
+ * flag for a later message waits for it. Flags pair with the loads in peal_wait_one_ of the
+ * receiver, the epoch with those in peal_fused_reached_. */
+static __device__ __forceinline__ void peal_fused_tell_(unsigned *word, unsigned epoch)
+{
+    const peal_flag_ flag = peal_fused_flag_[peal_thread_()];
+    const bool counts = peal_fused_arrival_.count > 0;
+    bool tells = flag.word != 0;
+
+    peal_fused_flag_[peal_thread_()].word = 0;
+    __syncwarp();
+    if (counts)
+        tells = peal_fused_is_last_() && tells;
+    if (tells && flag.adds)
+        peal_add_to_(flag.word, flag.value);
+    else if (tells)
+        peal_store_(flag.word, flag.value);
+    __syncwarp();
+    if (peal_thread_() == 0)
+        peal_release_gpu_(word, epoch);
+}
+
+/* One thread, when all have read where the block is: to the next record. */
+static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused,
+                                                         peal_fused_now_ *now)
+{
+    if (peal_thread_() != PEAL_FUSED_THREADS - 33) /* a warp that does nothing else alone */
+        return;
+    now->epoch++;
+    if (++now->record < fused.record_count)
+        return;
+    now->record = 0;
+    now->rounds--;
+}
+
+/* All blocks: the records, round after round. A slot is filled while the record before is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused fused)
 {
-    __shared__ peal_launch launch[2];
-    __shared__ peal_fused_slot_ slot[2];
+    __shared__ peal_launch launches[2];
+    __shared__ peal_fused_slot_ slots[2];
     __shared__ peal_fused_shares_ kept;
-    __shared__ unsigned short kind[PEAL_FUSED_RECORDS];
-    const peal_fused_head *heads = (const peal_fused_head *)fused.heads;
-    const int thread = peal_thread_();
-    unsigned *word = (unsigned *)fused.epochs + blockIdx.x;
-    unsigned epoch = fused.first;
+    __shared__ peal_fused_now_ now;
+    bool goes_on = true;
 
-    for (unsigned r = thread; r < fused.record_count; r += PEAL_FUSED_THREADS)
-        kind[r] = (unsigned short)heads[r].kind;
     peal_fused_keep_(fused, &kept);
-    if (thread == 0)
+    if (peal_thread_() < 32)
+        peal_fused_flag_[peal_thread_()].word = 0;
+    if (peal_thread_() == 0) {
         peal_fused_failed_.kind = peal_fused_then_ = 0;
-    __syncthreads();
-    /* A run that was stopped before its end has left the words behind. */
-    if (thread == 0)
-        peal_release_gpu_(word, epoch);
-    peal_fused_fetch_(fused, &kept, 0, kind[0], &launch[epoch & 1], &slot[epoch & 1]);
-    for (long long round = 0; round < fused.rounds; round++) {
-        for (unsigned r = 0; r < fused.record_count; r++) {
-            peal_fused_slot_ *const mine = &slot[epoch & 1];
-            peal_fetched_();
-            __syncthreads();
-            /* Nobody looks at the other slot any more. */
-            unsigned next = r + 1 < fused.record_count ? r + 1 : 0;
-            peal_fused_fetch_(fused, &kept, next, kind[next], &launch[~epoch & 1],
-                              &slot[~epoch & 1]);
-            if (mine->share.count > 0 || r == 0) {
-                /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
-                if (!peal_fused_await_(fused, r == 0 || mine->share.after_count == PEAL_FUSED_ALL,
-                                       mine->share.after_count, mine->after, epoch))
-                    return;
-                if (r == 0 && peal_fused_ends_(fused))
-                    return;
-            }
-            for (unsigned b = 0; b < mine->share.count; b++) {
-                if (thread == 0) {
-                    peal_fused_blocks_ = mine->head.blocks;
-                    peal_fused_block_ = mine->share.first + b;
-                }
-                __syncthreads();
-                peal_fused_call_(mine->head.function, launch[epoch & 1]);
-                __syncthreads();
-                if (peal_fused_failed_.kind || peal_fused_then_)
-                    peal_fused_rest_(launch[epoch & 1]);
-                if (peal_fused_failed_.kind)
-                    return; /* who waits for this block's epoch sees why it does not come */
-            }
-            epoch++;
-            if (thread == 0)
-                peal_release_gpu_(word, epoch);
-        }
+        peal_fused_arrival_.count = 0;
+        now.epoch = fused.first;
+        now.record = 0;
+        now.rounds = fused.rounds;
+        /* A run that was stopped before its end has left the words behind. */
+        peal_release_gpu_((unsigned *)fused.epochs + blockIdx.x, fused.first);
     }
+    __syncthreads();
+    peal_fused_fetch_(fused, kept, 0, &launches[fused.first & 1], &slots[fused.first & 1]);
+    peal_fetched_();
+    __syncthreads();
+    while (goes_on && now.rounds > 0) {
+        const peal_launch &launch = launches[now.epoch & 1];
+        const peal_fused_slot_ &slot = slots[now.epoch & 1];
+        const unsigned record = now.record;
+        const bool all = record == 0 || slot.share.after_count == PEAL_FUSED_ALL;
+        const bool shaped = slot.head.function >= PEAL_FUSED_SHAPES;
+        peal_fused_fetch_(fused, kept, record + 1 < fused.record_count ? record + 1 : 0,
+                          &launches[~now.epoch & 1], &slots[~now.epoch & 1]);
+        if (slot.share.count == 0 && record > 0) {
+            __syncthreads(); /* all have read where the block is */
+            peal_fused_go_on_(fused, &now);
+        } else {
+            /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
+            if (!peal_fused_await_(fused, launch, all, slot, shaped ? slot.share.waits : 0,
+                                   now.epoch))
+                goes_on = false;
+            peal_fused_go_on_(fused, &now);
+            if (goes_on && record == 0 && peal_fused_ends_(fused))
+                return;
+            if (goes_on && shaped)
+                peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, launch,
+                                  {slot.share.first,
+                                   slot.share.first + slot.share.count * slot.share.stride,
+                                   slot.share.stride});
+            else if (goes_on)
+                goes_on = peal_fused_blocks_of_(slot, launch);
+        }
+        peal_fetched_();
+        __syncthreads();
+        goes_on = goes_on && !peal_fused_failed_.kind;
+        if (goes_on && peal_thread_() < 32)
+            peal_fused_tell_((unsigned *)fused.epochs + blockIdx.x, now.epoch);
+    }
+    /* Who waits for this block's epoch sees why it does not come. */
+    if (peal_fused_failed_.kind)
+        peal_fused_rest_(launches[~now.epoch & 1]);
 }
 
 #endif

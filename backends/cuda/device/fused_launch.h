@@ -11,13 +11,13 @@
 
 enum {
     PEAL_FUSED_THREADS = 256,
-    PEAL_FUSED_BLOCKS = 3, /* on an SM, at least */
-    PEAL_FUSED_SECTIONS = 8,
+    PEAL_FUSED_BLOCKS = 3,     /* on an SM, at least */
     PEAL_FUSED_RECORDS = 2048, /* of a round */
     PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */
     PEAL_FUSED_ALL = 255,
-    PEAL_FUSED_KINDS = 32, /* whose shares a block keeps at hand, */
-    PEAL_FUSED_NAMES = 768 /* with so many names of blocks */
+    PEAL_FUSED_KINDS = 32,      /* whose shares a block keeps at hand, */
+    PEAL_FUSED_NAMES = 768,     /* with so many names of blocks */
+    PEAL_FUSED_SHAPES = 1 << 16 /* functions from here on are those of launches of known shape */
 };
 
 /* Which function runs a record, of which kind it is, and how many blocks its grid would have. */
@@ -25,32 +25,26 @@ typedef struct peal_fused_head {
     unsigned function, kind, blocks, reserved;
 } peal_fused_head;
 
-/* Blocks [first, first + count) of the record, and where the names are of those that it waits for.
- * kept: used on the device. */
+/* Blocks first, first + stride, ... of the record, `count` of them, where the names are of those
+ * that it waits for, and which of the record's waits its blocks have. kept: used on the device. */
 typedef struct peal_fused_share {
-    unsigned first, count, after;
+    unsigned first, count, stride, after;
     unsigned short after_count, kept;
+    unsigned waits;
 } peal_fused_share;
-
-/* A part of a packed record: `words` of 8 bytes at `from`, which go to `to` of the peal_launch. */
-typedef struct peal_fused_section {
-    unsigned from, to, words;
-} peal_fused_section;
 
 typedef struct peal_fused {
     unsigned long long heads;   /* peal_fused_head, by record */
     unsigned long long records; /* packed launches, record_words apart */
     unsigned long long shares;  /* peal_fused_share, by kind, then by block */
     unsigned long long after;   /* unsigned short: numbers of blocks */
+    unsigned long long places;  /* unsigned short: by word of a packed record, that of the launch */
     unsigned long long epochs;  /* unsigned, by block */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
-    unsigned record_words, section_count;
-    unsigned record_count, kind_count;
+    unsigned record_words, record_count, kind_count;
     unsigned first; /* epoch of all blocks at the begin; cyclic, so no launch has 2^30 records */
-    unsigned reserved;
-    peal_fused_section section[PEAL_FUSED_SECTIONS];
 } peal_fused;
 
 #endif

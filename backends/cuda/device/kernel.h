@@ -153,7 +153,11 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
 
 static __device__ __forceinline__ int peal_thread_()
 {
+#ifdef PEAL_FUSED /* it has one axis of threads */
+    return threadIdx.x;
+#else
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+#endif
 }
 
 /* What a name means where all threads of a tile are; within loops and PEAL_ONE it is an int. A

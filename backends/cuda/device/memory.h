@@ -79,10 +79,12 @@ static __device__ __forceinline__ void peal_relax_(unsigned polls)
         __nanosleep(64);
 }
 
-/* A load whose value nobody needs: brings its line into the SM's cache. */
-static __device__ __forceinline__ void peal_touch_(const void *address)
+/* This thread's number, read anew: what the compiler derives from it is not kept for long. */
+static __device__ __forceinline__ int peal_thread_anew_()
 {
-    asm volatile("{\n.reg .u8 value;\nld.global.u8 value, [%0];\n}" ::"l"(address));
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
 }
 
 /* 8 bytes on their way to shared memory, there for the thread after peal_fetched_ and for the
@@ -94,6 +96,25 @@ static __device__ __forceinline__ void peal_fetch_to_(unsigned long long *to,
                      (unsigned)__cvta_generic_to_shared(to)),
                  "l"(from)
                  : "memory");
+}
+
+/* The same of 16 aligned bytes, past the SM's cache, which other blocks' waits empty. */
+static __device__ __forceinline__ void peal_fetch_16_to_(void *to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from)
+                 : "memory");
+}
+
+/* So many bytes, a multiple of 16, of aligned ones, will be wanted in the device's cache. */
+static __device__ __forceinline__ void peal_want_(const void *from, unsigned bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+#else
+    (void)from, (void)bytes;
+#endif
 }
 
 static __device__ __forceinline__ void peal_fetched_()

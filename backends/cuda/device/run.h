@@ -319,36 +319,27 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     return &box;
 }
 
-#ifdef PEAL_FUSED
-/* Has the lines of a view that the tile reads, `low` points below it to `high` above along each
- * axis, brought into the SM's cache, all at a time: the body's own loads come one after the other,
- * since the compiler does not move them across its stores. A warp takes a row. */
-template <class type>
-static __device__ __forceinline__ void peal_warm_(const peal_launch &launch, int view,
-                                                  const peal_tile &tile, int low_x, int high_x,
-                                                  int low_y, int high_y, int low_z, int high_z)
-{
-    enum { SECTOR = 32 / sizeof(type), WARPS = PEAL_THREADS_ / 32 };
-    const long long y = launch.stride[view][0], z = launch.stride[view][1];
-    const int end = tile.hi[0] + high_x - 1, last = tile.hi[1] + high_y;
-    const int lane = peal_thread_() % 32, warp = peal_thread_() / 32;
+/* What of a box is read from the launch; boxes of which the compiler knows it are in shaped.h. */
+struct peal_any_box_ {
+    static __device__ __forceinline__ long long stride(const peal_launch &launch, int view,
+                                                       int axis)
+    {
+        return launch.stride[view][axis];
+    }
+    static __device__ __forceinline__ int aligned(const peal_launch &launch)
+    {
+        return launch.aligned;
+    }
+};
 
-    for (int at_z = tile.lo[2] + low_z; at_z < tile.hi[2] + high_z; at_z++)
-        for (int at_y = tile.lo[1] + low_y + warp; at_y < last; at_y += WARPS) {
-            const type *row = (const type *)launch.view[view] + at_y * y + at_z * z;
-            for (int x = tile.lo[0] + low_x + lane * SECTOR; x < end + SECTOR; x += 32 * SECTOR)
-                peal_touch_(row + (x < end ? x : end));
-        }
-}
-#endif
-
+template <class box = peal_any_box_>
 static __device__ __forceinline__ peal_strides_ peal_strides_of_(const peal_launch &launch,
                                                                  int view)
 {
     peal_strides_ strides = {};
-    strides.peal_y_ = launch.stride[view][0];
-    strides.peal_z_ = launch.stride[view][1];
-    strides.peal_w_ = launch.stride[view][2];
+    strides.peal_y_ = box::stride(launch, view, 0);
+    strides.peal_z_ = box::stride(launch, view, 1);
+    strides.peal_w_ = box::stride(launch, view, 2);
     return strides;
 }
 

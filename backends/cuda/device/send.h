@@ -15,6 +15,13 @@ static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &la
     long long y_stride = launch.stride[mirror.view][0], z_stride = launch.stride[mirror.view][1];
     unsigned points = n[0] * n[1] * n[2], threads = peal_block_threads_();
 
+    if (points == n[0]) { /* a row, without divisions */
+        const long long row = lo[1] * y_stride + lo[2] * z_stride;
+        char *target = (char *)(mirror.target + lo[1] * mirror.step[0] + lo[2] * mirror.step[1]);
+        for (unsigned i = peal_thread_(); i < points; i += threads)
+            ((type *)target)[lo[0] + (int)i] = source[row + lo[0] + (int)i];
+        return;
+    }
     for (unsigned i = peal_thread_(); i < points; i += threads) {
         unsigned row = i / n[0], z = row / n[1];
         long long at_x = lo[0] + (int)(i - row * n[0]), at_y = lo[1] + (int)(row - z * n[1]);

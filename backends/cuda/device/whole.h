@@ -6,17 +6,21 @@
 #ifndef PEAL_DEVICE_WHOLE_H
 #define PEAL_DEVICE_WHOLE_H
 
-/* True: the tile is a whole one of so many axes, and, if plain, its pairs are where `odd` says. */
-template <int axes, int odd>
+/* Of views that are not moved: pairs may be anywhere. */
+struct peal_unmoved_box_ {
+    static __device__ __forceinline__ int aligned(const peal_launch &)
+    {
+        return PEAL_ALIGNED;
+    }
+};
+
+/* True: the tile is a whole one of so many axes, and its pairs are where `odd` says. */
+template <int axes, int odd, class box = peal_any_box_>
 static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
                                                       const peal_tile &tile)
 {
-#if defined(PEAL_PLAIN) || defined(PEAL_FUSED)
-    if (launch.aligned != (odd ? PEAL_ALIGNED_ODD : PEAL_ALIGNED))
+    if (box::aligned(launch) != (odd ? PEAL_ALIGNED_ODD : PEAL_ALIGNED))
         return false;
-#else
-    (void)launch;
-#endif
     return tile.hi[0] - tile.lo[0] == (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) &&
            tile.hi[1] - tile.lo[1] == (axes == 2 ? PEAL_WHOLE_2_Y : PEAL_WHOLE_3_Y) &&
            tile.hi[2] - tile.lo[2] == (axes == 2 ? 1 : PEAL_WHOLE_3_Z);
@@ -71,13 +75,13 @@ static __device__ __forceinline__ type *peal_moved_(unsigned long long view, con
 
 /* Of such a view: offsets begin at the thread's first point of a whole tile, or at the first one of
  * any other. fetch: see kernel.h. */
-template <class type, bool fetch>
+template <class type, bool fetch, class box = peal_any_box_>
 static __device__ __forceinline__ peal_strides_ peal_moved_strides_(const peal_launch &launch,
                                                                     int view, const peal_tile &tile)
 {
     const long long mask = tile.peal_whole_ == 2 ? ~(PEAL_WHOLE_COLUMNS - 1ll) : ~0ll;
     const int beyond = peal_beyond_<type>(launch.view[view], tile);
-    peal_strides_ strides = peal_strides_of_(launch, view);
+    peal_strides_ strides = peal_strides_of_<box>(launch, view);
 
     strides.peal_begin_ = -beyond;
     strides.peal_fetch_ = fetch;

@@ -1,0 +1,108 @@
+/* Staging (mode fused): what a tile reads of a field is copied to shared memory, all of it on its
+ * way at a time, while the tile before is run. Loads of the body would come one after the other,
+ * since the compiler does not move them across its stores, and through the SM's cache, which the
+ * waits of other blocks empty. */
+#ifndef PEAL_DEVICE_STAGED_H
+#define PEAL_DEVICE_STAGED_H
+
+#include "peal/whole.h"
+
+/* View `view` of tiles of a box, `low` points below the tile to `high` above along each axis. What
+ * the box does not stage is where the launch says. */
+template <class type, class box, int view, int low_x, int high_x, int low_y, int high_y, int low_z,
+          int high_z>
+struct peal_stage_view_ {
+    enum : int {
+        EACH = 16 / sizeof(type), /* elements of a chunk */
+        /* Rows begin at whole chunks of memory. */
+        PITCH = (box::extent(0) + high_x - low_x + 2 * EACH - 2) / EACH * EACH,
+        ROWS = box::extent(1) + high_y - low_y,
+        PLANES = box::extent(2) + high_z - low_z,
+        BYTES = PITCH * ROWS * PLANES * (int)sizeof(type)
+    };
+
+    /* Address of the tile's first point in the view; how many bytes of its chunk come before. */
+    static __device__ __forceinline__ unsigned long long first(const peal_launch &launch,
+                                                               const peal_tile &tile)
+    {
+        return launch.view[view] +
+               sizeof(type) *
+                   (tile.lo[0] + low_x + (tile.lo[1] + low_y) * box::stride(launch, view, 0) +
+                    (tile.lo[2] + low_z) * box::stride(launch, view, 1));
+    }
+    static __device__ __forceinline__ int before(const peal_launch &launch, const peal_tile &tile)
+    {
+        return (int)((launch.view[view] + sizeof(type) * (tile.lo[0] + low_x)) % 16);
+    }
+
+    /* All threads: has it copied. Rows and planes are whole chunks apart. */
+    static __device__ __forceinline__ void fetch(const peal_launch &launch, const peal_tile &tile,
+                                                 unsigned char *to)
+    {
+        enum : int { CHUNKS = PITCH / EACH };
+        const unsigned char *from =
+            (const unsigned char *)(first(launch, tile) - before(launch, tile));
+        const int bytes =
+            (tile.hi[0] - tile.lo[0] + high_x - low_x) * (int)sizeof(type) + before(launch, tile);
+        const int rows = tile.hi[1] - tile.lo[1] + high_y - low_y;
+        const int planes = tile.hi[2] - tile.lo[2] + high_z - low_z;
+
+        if (!box::staged)
+            return;
+#pragma unroll 4
+        for (int i = peal_thread_anew_(); i < CHUNKS * ROWS * PLANES; i += PEAL_THREADS_) {
+            const int line = i / CHUNKS, chunk = i - line * CHUNKS;
+            const int plane = PLANES == 1 ? 0 : line / ROWS, row = line - plane * ROWS;
+            if (chunk * 16 < bytes && row < rows && plane < planes)
+                peal_fetch_16_to_(to + i * 16, from + chunk * 16 +
+                                                   (long long)sizeof(type) *
+                                                       (row * box::stride(launch, view, 0) +
+                                                        plane * box::stride(launch, view, 1)));
+        }
+    }
+
+    /* A thread a row: has it brought near, for a tile later than the next. */
+    static __device__ __forceinline__ void want(const peal_launch &launch, const peal_tile &tile)
+    {
+        const int line = peal_thread_anew_(), plane = PLANES == 1 ? 0 : line / ROWS;
+        const int row = line - plane * ROWS;
+        const int bytes =
+            (tile.hi[0] - tile.lo[0] + high_x - low_x) * (int)sizeof(type) + before(launch, tile);
+
+        if (row < tile.hi[1] - tile.lo[1] + high_y - low_y &&
+            plane < tile.hi[2] - tile.lo[2] + high_z - low_z)
+            peal_want_((const unsigned char *)(first(launch, tile) - before(launch, tile)) +
+                           (long long)sizeof(type) * (row * box::stride(launch, view, 0) +
+                                                      plane * box::stride(launch, view, 1)),
+                       (unsigned)(bytes + 15) / 16 * 16);
+    }
+
+    static __device__ __forceinline__ const type *
+    pointer(const peal_launch &launch, const peal_tile &tile, const unsigned char *stage)
+    {
+        return box::staged ? (const type *)stage : peal_moved_<const type>(launch.view[view], tile);
+    }
+
+    /* As peal_moved_strides_. */
+    static __device__ __forceinline__ peal_strides_ strides(const peal_launch &launch,
+                                                            const peal_tile &tile)
+    {
+        if (!box::staged)
+            return peal_moved_strides_<type, false, box>(launch, view, tile);
+        const int mask = tile.peal_whole_ == 2 ? ~(PEAL_WHOLE_COLUMNS - 1) : ~0;
+        peal_strides_ strides = {};
+        strides.peal_y_ = PITCH;
+        strides.peal_z_ = PITCH * ROWS;
+#pragma unroll
+        for (int k = 0; k < 3; k++)
+            strides.peal_at_[k] = tile.peal_whole_ ? tile.peal_at_[k] : tile.lo[k];
+        const int x =
+            strides.peal_at_[0] - tile.lo[0] - low_x + before(launch, tile) / (int)sizeof(type);
+        strides.peal_row_ = ((x - tile.peal_odd_) & mask) + tile.peal_odd_ +
+                            (strides.peal_at_[1] - tile.lo[1] - low_y) * PITCH;
+        strides.peal_plane_ = (strides.peal_at_[2] - tile.lo[2] - low_z) * (PITCH * ROWS);
+        return strides;
+    }
+};
+
+#endif

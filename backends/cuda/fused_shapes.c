@@ -1,0 +1,314 @@
+/* Shapes: what the launches of a record have in common with others but for addresses and counts of
+ * the run, printed as constants for the compiler (device/shaped.h). Records of the same shape share
+ * a function. */
+#define _GNU_SOURCE
+#include "backends/cuda/call_source.h"
+#include "backends/cuda/fused.h"
+#include "backends/cuda/source.h"
+
+#include <string.h>
+
+/* A function each: more would cost the compiler long, and their records have the general one. */
+enum { MOST_SHAPES = 24, MOST_BOXES = 4 };
+
+/* Shared memory for what tiles read; the dispatcher has the rest of 48 KiB. */
+enum { STAGE_BYTES = 19584 };
+
+static bool is_rider(const peal_launch *launch, int box)
+{
+    return launch->ride.bit != 0 && launch->box[box].bit == launch->ride.bit;
+}
+
+static bool can_shape(const cuda_record *record)
+{
+    const peal_launch *launch = &record->launch;
+
+    if (!record->task || launch->skip || launch->list_count > 0 || launch->fold_bit ||
+        launch->box_count < 1 || launch->box_count > MOST_BOXES)
+        return false;
+    for (int b = 0; b < launch->box_count; b++)
+        for (int k = 0; k < PEAL_AXES && !is_rider(launch, b); k++)
+            if (launch->box[b].extent[k] < 1 || launch->box[b].count[k] < 1)
+                return false;
+    /* The same threads have the same points in all modes; whole tiles have to be aligned here. */
+    return !record->partials || launch->aligned != PEAL_UNALIGNED;
+}
+
+static bool is_same_box(const peal_launch_box *a, const peal_launch_box *b)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (a->hi[k] - a->lo[k] != b->hi[k] - b->lo[k] || a->extent[k] != b->extent[k] ||
+            a->count[k] != b->count[k] || a->tile_step[k] != b->tile_step[k])
+            return false;
+    return a->first == b->first && a->blocks == b->blocks && a->bit == b->bit &&
+           !a->sends == !b->sends && a->lead == b->lead;
+}
+
+/* The same from where the first boxes begin. */
+static bool is_same_mirror(const peal_launch *x, const peal_launch *y, int index)
+{
+    const peal_launch_mirror *a = &x->mirror[index], *b = &y->mirror[index];
+
+    for (int k = 0; k < 3; k++) {
+        int apart = x->box[0].lo[k] - y->box[0].lo[k];
+        if (a->lo[k] - b->lo[k] != apart || a->hi[k] - b->hi[k] != apart ||
+            a->inner_lo[k] - b->inner_lo[k] != apart || a->inner_hi[k] - b->inner_hi[k] != apart)
+            return false;
+    }
+    return a->step[0] == b->step[0] && a->step[1] == b->step[1] && a->boxes == b->boxes &&
+           a->view == b->view && a->bytes == b->bytes;
+}
+
+static bool is_same(const cuda_record *a, const cuda_record *b)
+{
+    const peal_launch *x = &a->launch, *y = &b->launch;
+
+    if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
+        !x->stop != !y->stop || x->ride.bit != y->ride.bit ||
+        (x->ride.bit && x->ride.reduction != y->ride.reduction) ||
+        x->mirror_count != y->mirror_count ||
+        memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
+        return false;
+    for (int i = 0; i < x->box_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++)
+            if (!is_same_box(&x->box[i], &y->box[i]) ||
+                x->box[i].lo[k] - x->box[0].lo[k] != y->box[i].lo[k] - y->box[0].lo[k])
+                return false;
+    for (int i = 0; i < x->mirror_count; i++)
+        if (!is_same_mirror(x, y, i))
+            return false;
+    return true;
+}
+
+/* ---- printing ---- */
+
+static void print_constants(const char *type, const char *name, const long long *value, int count,
+                            FILE *out)
+{
+    fprintf(out, "    static __device__ constexpr %s %s(int axis)\n    {\n        return ", type,
+            name);
+    for (int k = 0; k < count - 1; k++)
+        fprintf(out, "axis == %d ? %lld : ", k, value[k]);
+    fprintf(out, "%lld;\n    }\n", value[count - 1]);
+}
+
+static void print_strides(const cuda_record *record, FILE *out)
+{
+    fprintf(out, "    static __device__ __forceinline__ long long stride(const peal_launch &, int "
+                 "view, int axis)\n    {\n");
+    for (int v = 0; v < record->task->access_count; v++)
+        fprintf(out,
+                "        if (view == %d)\n            return axis == 0 ? %lld : axis == 1 ? %lld : "
+                "%lld;\n",
+                v, record->launch.stride[v][0], record->launch.stride[v][1],
+                record->launch.stride[v][2]);
+    fprintf(out, "        return 0;\n    }\n");
+}
+
+/* Where each view's part of a buffer begins; bytes of all, 0: nothing is staged, because threads
+ * have one point each, rows do not begin at whole chunks of 16 bytes, or it is too much. */
+static int64_t lay_out_stage(const cuda_record *record, const peal_launch_box *box,
+                             long long *place)
+{
+    int64_t bytes = 0, points = 1;
+
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= box->extent[k];
+    for (int i = 0; i < record->task->access_count; i++) {
+        int64_t low[PEAL_AXES], high[PEAL_AXES];
+        int array = record->task->access[i].array;
+        int64_t size = (int64_t)peal_type_bytes(record->schedule->array[array].type);
+        place[i] = bytes;
+        if (!cuda_access_stages(record->schedule, record->task, i, low, high))
+            continue;
+        if (16 % size != 0 || record->launch.stride[i][0] * size % 16 != 0 ||
+            record->launch.stride[i][1] * size % 16 != 0)
+            return 0;
+        int64_t each = 16 / size; /* as in device/staged.h */
+        int64_t pitch = (box->extent[0] + high[0] - low[0] + 2 * each - 2) / each * each;
+        bytes += pitch * (box->extent[1] + high[1] - low[1]) * (box->extent[2] + high[2] - low[2]) *
+                 size;
+    }
+    return points > CUDA_TASK_THREADS && bytes <= STAGE_BYTES ? bytes : 0;
+}
+
+static void print_stage(const cuda_record *record, const peal_launch_box *box, FILE *out)
+{
+    long long place[PEAL_LAUNCH_VIEWS] = {0};
+    int64_t bytes = lay_out_stage(record, box, place);
+    int buffers = bytes == 0 ? 0 : 2 * bytes <= STAGE_BYTES ? 2 : 1;
+
+    fprintf(out, "    enum : int { staged = %d, buffers = %d };\n", bytes > 0, buffers);
+    fprintf(out,
+            "    static __device__ __forceinline__ unsigned char *stage(unsigned turn)\n    {\n"
+            "        return (unsigned char *)peal_stage_ + turn * %lld;\n    }\n",
+            (long long)bytes);
+    print_constants("int", "place", place, record->task->access_count, out);
+}
+
+static void print_box(const cuda_record *record, int shape, int index, FILE *out)
+{
+    const peal_launch_box *box = &record->launch.box[index];
+    long long length[PEAL_AXES], extent[PEAL_AXES], count[PEAL_AXES], step[PEAL_AXES];
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        length[k] = box->hi[k] - box->lo[k];
+        extent[k] = box->extent[k];
+        count[k] = box->count[k];
+        step[k] = box->tile_step[k];
+    }
+    fprintf(out,
+            "/* %s: %lld x %lld x %lld points in tiles of %lld x %lld x %lld%s */\n"
+            "struct peal_box_%d_%d_ {\n"
+            "    enum : unsigned { index = %d, first = %u, blocks = %u };\n"
+            "    enum : int { lead = %d, sends = %d };\n",
+            record->task->name, length[0], length[1], length[2], extent[0], extent[1], extent[2],
+            box->sends ? ", parts of messages" : "", shape, index, index, box->first, box->blocks,
+            box->lead, box->sends != 0);
+    print_constants("int", "length", length, PEAL_AXES, out);
+    print_constants("int", "extent", extent, PEAL_AXES, out);
+    print_constants("unsigned", "count", count, PEAL_AXES, out);
+    print_constants("unsigned", "step", step, PEAL_AXES, out);
+    print_strides(record, out);
+    print_stage(record, box, out);
+    fprintf(out,
+            "    static __device__ constexpr int aligned(const peal_launch &)\n    {\n"
+            "        return %d;\n    }\n};\n",
+            record->launch.aligned);
+}
+
+static bool is_sent_by(const peal_launch *launch, int box, int mirror)
+{
+    return launch->box[box].sends && !is_rider(launch, box) &&
+           (launch->mirror[mirror].boxes & launch->box[box].bit);
+}
+
+/* Mirrors as boxes that send know them, from where the box begins. */
+static void print_mirror(const cuda_record *record, int shape, int box, int index, FILE *out)
+{
+    static const char *const types[] = {[1] = "unsigned char",
+                                        [2] = "unsigned short",
+                                        [4] = "unsigned",
+                                        [8] = "unsigned long long"};
+    const peal_launch_mirror *mirror = &record->launch.mirror[index];
+    const int *begin = record->launch.box[box].lo;
+    long long place[4][3], step[2], stride[2];
+
+    for (int k = 0; k < 3; k++) {
+        place[0][k] = mirror->lo[k] - begin[k];
+        place[1][k] = mirror->hi[k] - begin[k];
+        place[2][k] = mirror->inner_lo[k] - begin[k];
+        place[3][k] = mirror->inner_hi[k] - begin[k];
+    }
+    for (int k = 0; k < 2; k++) {
+        step[k] = mirror->step[k];
+        stride[k] = record->launch.stride[mirror->view][k];
+    }
+    fprintf(out,
+            "struct peal_mirror_%d_%d_%d_ {\n    typedef %s type;\n"
+            "    enum : int { index = %d, view = %d };\n",
+            shape, box, index, types[mirror->bytes], index, mirror->view);
+    print_constants("int", "lo", place[0], 3, out);
+    print_constants("int", "hi", place[1], 3, out);
+    print_constants("int", "inner_lo", place[2], 3, out);
+    print_constants("int", "inner_hi", place[3], 3, out);
+    print_constants("long long", "step", step, 2, out);
+    print_constants("long long", "stride", stride, 2, out);
+    fprintf(out, "};\n");
+}
+
+/* The share of a message that blocks of the boxes have. */
+static void print_sending(const peal_launch *launch, int shape, FILE *out)
+{
+    bool any = false;
+
+    for (int b = 0; b < launch->box_count; b++) {
+        if (!launch->box[b].sends || is_rider(launch, b))
+            continue;
+        fprintf(out, "%speal_blocks_within_(blocks, %u, %u)", any ? " ||\n        " : "    if (",
+                launch->box[b].first, launch->box[b].first + launch->box[b].blocks);
+        any = true;
+    }
+    if (!any)
+        return;
+    fprintf(out, ") {\n        peal_shaped_flags_(launch, blocks);\n");
+    if (launch->mirror_count > 0)
+        fprintf(out, "        __syncthreads();\n");
+    for (int b = 0; b < launch->box_count; b++)
+        for (int m = 0; m < launch->mirror_count; m++)
+            if (is_sent_by(launch, b, m))
+                fprintf(
+                    out,
+                    "        peal_shaped_mirror_<peal_box_%d_%d_, peal_mirror_%d_%d_%d_>(launch, "
+                    "blocks);\n",
+                    shape, b, shape, b, m);
+    fprintf(out, "    }\n");
+}
+
+static void print_shape(const cuda_record *record, int shape, FILE *out)
+{
+    const peal_launch *launch = &record->launch;
+    int entry = (record->number - CUDA_BUILTIN_COUNT) / CUDA_FUSED_VARIANTS;
+    bool bare = record->number == cuda_fused_number(entry, CUDA_FUSED_BARE);
+
+    for (int b = 0; b < launch->box_count; b++)
+        if (!is_rider(launch, b))
+            print_box(record, shape, b, out);
+    for (int b = 0; b < launch->box_count; b++)
+        for (int m = 0; m < launch->mirror_count; m++)
+            if (is_sent_by(launch, b, m))
+                print_mirror(record, shape, b, m, out);
+    fprintf(out,
+            "static __device__ __forceinline__ void peal_shape_%d(const peal_launch &launch, "
+            "const peal_blocks_of_ &blocks)\n{\n",
+            shape);
+    if (launch->stop)
+        fprintf(out, "    if (*(volatile unsigned *)launch.stop != 0)\n"
+                     "        return;\n");
+    for (int b = 0; b < launch->box_count; b++) {
+        const peal_launch_box *box = &launch->box[b];
+        if (!is_rider(launch, b))
+            fprintf(out, "    peal_%stiles_%d<peal_box_%d_%d_>(launch, blocks);\n",
+                    bare ? "bare_" : "", entry, shape, b);
+        else
+            fprintf(out,
+                    "    if (peal_blocks_within_(blocks, %u, %u)) /* what others have sent */\n"
+                    "        peal_ride_<%s, %d>(launch);\n",
+                    box->first, box->first + 1,
+                    peal_type_c_name(
+                        record->schedule
+                            ->array[record->task->reduction[launch->ride.reduction].array]
+                            .type),
+                    (int)record->task->reduction[launch->ride.reduction].combine);
+    }
+    print_sending(launch, shape, out);
+    fprintf(out, "}\n\n");
+}
+
+const char *cuda_fused_shape(cuda_fused *fused, peal_arena *arena)
+{
+    const cuda_record *known[MOST_SHAPES];
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = cuda_text_open(&text, &bytes);
+
+    fused->shapes = 0;
+    fprintf(out, "__shared__ uint4 peal_stage_[%d];\n\n", STAGE_BYTES / 16);
+    for (int r = 0; r < fused->count; r++) {
+        cuda_record *record = &fused->record[r];
+        int s = 0;
+        record->shape = -1;
+        if (!can_shape(record))
+            continue;
+        while (s < fused->shapes && !is_same(known[s], record))
+            s++;
+        if (s == MOST_SHAPES)
+            continue;
+        if (s == fused->shapes) {
+            known[fused->shapes++] = record;
+            print_shape(record, s, out);
+        }
+        record->shape = s;
+    }
+    return cuda_text_close(arena, out, &text);
+}
