@@ -84,7 +84,8 @@ peal_fused_fetch_(const peal_fused &fused, const peal_fused_shares_ *kept, unsig
     }
 }
 
-/* One thread: until a block has come so far. False: a wait was given up. */
+/* One thread: until a block has come so far; pairs with its peal_release_gpu_ of the epoch. False:
+ * a wait was given up. */
 static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused, unsigned block,
                                                            unsigned epoch)
 {
@@ -138,7 +139,8 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
 }
 
 /* All threads, at the begin of a round, when all blocks are through with the one before: whether
- * the run is over. One block looks whether the host has ended it. */
+ * the run is over. One block looks whether the host has ended it. What DECIDE has stored is behind
+ * the epochs; its next store is behind this block's. */
 static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
 {
     int over = 0;
@@ -206,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
                     return; /* who waits for this block's epoch sees why it does not come */
             }
             epoch++;
-            if (thread == 0)
+            if (thread == 0) /* pairs with the loads in peal_fused_reached_ */
                 peal_release_gpu_(word, epoch);
         }
     }
