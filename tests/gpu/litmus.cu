@@ -362,9 +362,27 @@ template <bool broken> static __device__ void chains(actor &a)
     }
 }
 
+/* Kernels that begin early: each looks at what the one before has stored, which may still run. The
+ * rule without its wait is that of a kernel that reads as soon as it has begun. */
+template <bool broken> static __device__ void begins(actor &a, unsigned step)
+{
+    const place &at = a.mine();
+
+    for (int b = 0; b < BLOCKS; b++)
+        touch_part(a.part(at, step - 1, b));
+    if (!broken)
+        peal_follow_();
+    else
+        asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    for (int b = 0; b < BLOCKS; b++)
+        look_at(a, a.part(at, step - 1, b), step - 1);
+    delay(a, step);
+    store_part(a.part(at, step, a.block), step);
+}
+
 /* ---- runs ---- */
 
-enum rule { EPOCHS, COUNTS, SHARES, POLLS, LASTS, CREDITS, CHAINS, RULES };
+enum rule { EPOCHS, COUNTS, SHARES, POLLS, LASTS, CREDITS, CHAINS, BEGINS, RULES };
 
 static const struct {
     const char *name, *what;
@@ -377,10 +395,13 @@ static const struct {
     {"lasts", "fence.acq_rel.sys, atomicAdd, st.release.sys of the last", true},
     {"credits", "st.release.sys both ways, one storage", true},
     {"chains", "st.release.sys, then st.release.gpu of who acquired it", true},
+    {"begins", "the end of a kernel, griddepcontrol.wait of the next", false},
 };
 
+/* step: of a rule that is a kernel a step. */
 template <int rule, bool broken>
-static __global__ void __launch_bounds__(THREADS) litmus(const __grid_constant__ setting with)
+static __global__ void __launch_bounds__(THREADS)
+    litmus(const __grid_constant__ setting with, unsigned step)
 {
     actor a = {with, (with.first + (int)blockIdx.x / BLOCKS) & 1, (int)blockIdx.x % BLOCKS, 0, 0};
 
@@ -396,13 +417,15 @@ static __global__ void __launch_bounds__(THREADS) litmus(const __grid_constant__
         lasts<broken>(a);
     else if (rule == CREDITS)
         credits<broken>(a);
-    else
+    else if (rule == CHAINS)
         chains<broken>(a);
+    else
+        begins<broken>(a, step);
     atomicAdd(&a.mine().seen[0], (unsigned long long)a.allowed);
     atomicAdd(&a.mine().seen[1], (unsigned long long)a.forbidden);
 }
 
-typedef void litmus_kernel(setting);
+typedef void litmus_kernel(setting, unsigned);
 
 template <int rule> static litmus_kernel *choose(int wanted, bool broken)
 {
@@ -448,6 +471,22 @@ static void close_place(const place *at)
     cudaFree(at->seen);
 }
 
+/* One kernel that takes all steps; or one a step, each launched while the one before may run. */
+static void start(int rule, bool broken, int blocks, const setting &with)
+{
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute early = {};
+
+    config.gridDim = dim3((unsigned)blocks, 1, 1);
+    config.blockDim = dim3(THREADS, 1, 1);
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &early;
+    config.numAttrs = rule == BEGINS;
+    for (unsigned step = 1; step <= (rule == BEGINS ? with.iterations : 1); step++)
+        check(cudaLaunchKernelEx(&config, choose<0>(rule, broken), with, step), rules[rule].name);
+}
+
 /* Whether the rule holds. Both halves on device 0, or one on each of two. */
 static bool try_rule(int rule, bool broken, int devices, unsigned iterations,
                      volatile unsigned *given_up)
@@ -465,8 +504,7 @@ static bool try_rule(int rule, bool broken, int devices, unsigned iterations,
     for (int d = 0; d < devices; d++) {
         check(cudaSetDevice(d), "cudaSetDevice");
         with.first = d;
-        choose<0>(rule, broken)<<<(devices == 1 ? 2 : 1) * BLOCKS, THREADS>>>(with);
-        check(cudaGetLastError(), rules[rule].name);
+        start(rule, broken, (devices == 1 ? 2 : 1) * BLOCKS, with);
         if (d == 0)
             check(cudaEventRecord(event[1]), "cudaEventRecord");
     }
@@ -527,7 +565,8 @@ int main(int argc, char **argv)
             for (int broken = 0; broken < 2; broken++) {
                 if (argc > 2 && strcmp(argv[2], rules[rule].name) != 0)
                     continue;
-                unsigned steps = broken ? iterations / 10 + 1 : iterations;
+                unsigned steps =
+                    (broken ? iterations / 10 : iterations) / (rule == BEGINS ? 4 : 1) + 1;
                 failed += !try_rule(rule, broken, devices, steps, given_up);
             }
     printf("%d of the rules do not hold\n", failed);
