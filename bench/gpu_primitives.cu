@@ -244,6 +244,8 @@ int main(int argc, char **argv)
     rows_add_flags();
     rows_add_launches();
     rows_add_copies();
+    rows_add_puts();
+    rows_add_tiles();
     if (o.list) {
         for (int i = 0; i < row_count; i++) {
             printf("%s [%s]\n", rows[i].name, rows[i].unit);

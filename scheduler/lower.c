@@ -40,6 +40,17 @@ static int message_lane(const lowering *l, int message)
     return l->c->mode == PEAL_MODE_FUSED ? message : 0;
 }
 
+/* The box of a field under all names that its storage may have by a swap: what the peer overwrites
+ * next may be used here under another one than that which it arrives under. */
+static void append_uses(lowering *l, lowered_op *o, int array, const peal_box *box)
+{
+    int group = l->c->swap_group[array];
+
+    for (int i = 0; i < l->c->graph->array_count; i++)
+        if (i == array || (group >= 0 && l->c->swap_group[i] == group))
+            append_touch(l, &o->extra, &o->extra_count, fixed_touch(i, true, box));
+}
+
 /* What a send waits for on behalf of the messages whose credits it carries: the uses of their
  * memory here. */
 static void carry_credits(lowering *l, lowered_op *o, int message)
@@ -51,8 +62,7 @@ static void carry_credits(lowering *l, lowered_op *o, int message)
         for (int k = 0; k < channel->piece_count; k++)
             if (channel->piece[k].direct) {
                 peal_box box = piece_target(&channel->piece[k]);
-                append_touch(l, &o->extra, &o->extra_count,
-                             fixed_touch(channel->piece[k].target_array, true, &box));
+                append_uses(l, o, channel->piece[k].target_array, &box);
             }
         if (channel->staged_count)
             append_touch(l, &o->extra, &o->extra_count,

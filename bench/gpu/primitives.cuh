@@ -30,6 +30,8 @@ row *row_add(int gpus, const char *unit, row_measure *measure, double expected, 
 void rows_add_flags(void);
 void rows_add_launches(void);
 void rows_add_copies(void);
+void rows_add_puts(void);
+void rows_add_tiles(void);
 
 /* Runs the checks of what can release waiting streams, each in a child process with a deadline.
  * Results are printed as lines, and as JSON objects to `json` unless it is NULL. */

@@ -4,7 +4,8 @@ a reason when something is wrong.
 
     run.py [--quick | --full] [--gpus N] [--limit SECONDS] [--programs FOLDER] [--result FILE]
 
-FOLDER holds the programs peal and gpu_trials, side by side or as Meson puts them; the samples are
+FOLDER holds the programs peal, gpu_trials and, for the group litmus, gpu_litmus (ninja tests-gpu, by
+nvcc), side by side or as Meson puts them; the samples are
 those beside this folder, or those in FOLDER. One line a check; the last line counts them. Without a
 GPU nothing is checked (exit code 77). --backend host tries this program itself out."""
 
@@ -22,6 +23,7 @@ import checks
 import control
 import faults
 import jobs
+import litmus
 import reports
 
 HERE = Path(__file__).resolve().parent
@@ -128,6 +130,7 @@ GROUPS = {
     "expressions": faults.failing_expressions,
     "spin": faults.endless_kernel,
     "killed": faults.killed_rank,
+    "litmus": litmus.litmus,
     "sanitizer": checks.sanitizer,
 }
 

@@ -15,6 +15,8 @@ RIGHT = [
     ("channel", []), ("channel", ["SLOTS=2"]), ("channel", ["SLOTS=2", "P=8"]), ("channel", ["SLOTS=3", "P=8"]),
     ("carrier", []), ("carrier", ["STORAGES=4"]),
     ("dispatcher", []),
+    ("fused", []),
+    ("round", []), ("round", ["NO_DECIDE"]),
 ]
 # model, defines, what spin must report
 WRONG = [
@@ -24,6 +26,12 @@ WRONG = [
     ("carrier", ["STORAGES=1"], "assertion violated"), ("carrier", ["LATE_USE"], "assertion violated"),
     ("dispatcher", ["OFF_BY_ONE"], "assertion violated"), ("dispatcher", ["NO_RETURN"], "assertion violated"),
     ("dispatcher", ["EARLY_COUNT"], "assertion violated"),
+    *(("fused", [mutant], "assertion violated") for mutant in (
+        "NO_EPOCH", "NO_ORDER", "HALF_SUM", "NO_RELEASE", "GPU_SCOPE", "NO_ACQUIRE", "EARLY_SHARE", "STORAGES=1")),
+    ("fused", ["WAIT_AHEAD"], "invalid end state"),
+    ("round", ["NO_BARRIER"], "assertion violated"), ("round", ["NO_BARRIER", "NO_DECIDE"], "assertion violated"),
+    ("round", ["NO_RESET"], "assertion violated"),
+    *(("round", [mutant], "invalid end state") for mutant in ("LOOK_EARLY", "DECIDE_EARLY", "NO_RELEASE")),
 ]
 
 
@@ -32,7 +40,7 @@ class Models(unittest.TestCase):
         """What spin says of all interleavings: assertions and states in which nobody can go on."""
         with tempfile.TemporaryDirectory() as folder:
             for words in [["spin", *("-D" + d for d in defines), "-a", os.path.join(FOLDER, model + ".pml")],
-                          [os.environ.get("CC", "cc").split()[0], "-O1", "-w", "-DSAFETY", "-o", "pan", "pan.c"]]:
+                          [os.environ.get("CC", "cc").split()[0], "-O0", "-w", "-DSAFETY", "-o", "pan", "pan.c"]]:
                 done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT)
                 self.assertEqual(done.returncode, 0, f"{words}: {done.stdout} {done.stderr}")
             done = subprocess.run(["./pan", "-m1000000"], cwd=folder, capture_output=True, text=True, check=False,

@@ -174,7 +174,8 @@ static void test_fused_schedules_order_all_conflicts(void **state)
         check_seed(failed_once[i], PEAL_MODE_FUSED, NULL);
 }
 
-/* Graphs that went wrong once: loops in setup, and tiles that touch other elements after a swap. */
+/* Graphs that went wrong once: loops in setup, tiles that touch other elements after a swap, and a
+ * message that carries a credit for what is used under the other name of a swap. */
 static const struct {
     const char *text;
     int ranks;
@@ -199,6 +200,14 @@ static const struct {
      "step:\n- {task: mix, box: [[0, 8]], tile: 1, read: {a: {per_tile: 2}}, write: {b: {per_tile: "
      "1}}}\n- {swap: [a, b]}\n",
      1},
+    {"peal: 1\nkernels: k.c\ntopology: {dims: [1, auto]}\n"
+     "fields: {u: {size: [512, 16], halo: [0, 1]}, v: {like: u}, w: {like: u}}\n"
+     "setup: [{exchange: u}]\n"
+     "step:\n"
+     "- {task: look, box: u, tile: [512, 4], read: {u: {star: [0, 1]}}, update: w}\n"
+     "- {task: advance, box: u, tile: [512, 2], read: u, write: v}\n- {exchange: v}\n"
+     "- {exchange: w}\n- {swap: [u, v]}\n",
+     2},
 };
 
 static void check_text(const char *spec, int ranks)

@@ -57,7 +57,7 @@ peal_step(PEAL_LAUNCH_ launch)
         return;
     long long step = *(long long *)launch.step + launch.argument[0].integer;
     *(long long *)launch.step = step;
-    if (launch.control)
+    if (launch.control) /* the host's estimate: releases nothing */
         *(volatile unsigned long long *)&((peal_device_control *)launch.control)->steps_done =
             (unsigned long long)step;
 }

@@ -106,7 +106,8 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
     }
 }
 
-/* One thread: until a block has come so far. False: a wait was given up. */
+/* One thread: until a block has come so far; pairs with its peal_release_gpu_ of the epoch. False:
+ * a wait was given up. */
 static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused, unsigned block,
                                                            unsigned epoch)
 {
@@ -172,7 +173,8 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
 }
 
 /* All threads, at the begin of a round, when all blocks are through with the one before: whether
- * the run is over. One block looks whether the host has ended it. */
+ * the run is over. One block looks whether the host has ended it. What DECIDE has stored is behind
+ * the epochs; its next store is behind this block's. */
 static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
 {
     int over = 0;

@@ -137,7 +137,7 @@ static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch,
         }
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
             continue;
-        /* `abort` and `failed`, one load over the bus */
+        /* `abort` and `failed`, one load over the bus; nothing is read on their behalf */
         if ((launch->control && peal_load_(launch->control) != 0) ||
             *(volatile unsigned *)&peal_given_up) {
             atomicExch(&peal_given_up, 1u);
@@ -210,7 +210,7 @@ static __device__ __forceinline__ bool peal_is_last_(unsigned *arrived, unsigned
                 peal_fence_gpu_();
             last = atomicAdd(arrived, 1u) == blocks - 1;
             if (last) {
-                *arrived = 0;
+                *arrived = 0;      /* for the next launch, or round: behind the end of this one */
                 peal_fence_gpu_(); /* acquires what the blocks before have stored */
             }
         }
