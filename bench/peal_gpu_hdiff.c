@@ -68,16 +68,19 @@ static void add_fluxes(peal_graph *g, int body)
                             .read = {{.name = "in", .star = "[[0, 1], [0, 1], 0]"},
                                      {.name = "lap", .star = "[[0, 1], [0, 1], 0]"}},
                             .write = {{.name = "flx"}, {.name = "fly"}});
+        peal_graph_add_exchange(g, .exchange = {{.name = "flx"}, {.name = "fly"}});
         return;
     }
     peal_graph_add_task(g, .name = "flux_x", .box = {.name = "flx"},
                         .read = {{.name = "in", .grow = "[[0, 1], 0, 0]"},
                                  {.name = "lap", .grow = "[[0, 1], 0, 0]"}},
                         .write = {{.name = "flx"}});
+    peal_graph_add_exchange(g, .exchange = {{.name = "flx"}});
     peal_graph_add_task(g, .name = "flux_y", .box = {.name = "fly"},
                         .read = {{.name = "in", .grow = "[0, [0, 1], 0]"},
                                  {.name = "lap", .grow = "[0, [0, 1], 0]"}},
                         .write = {{.name = "fly"}});
+    peal_graph_add_exchange(g, .exchange = {{.name = "fly"}});
 }
 
 static void add_step(peal_graph *g, int body)
@@ -87,7 +90,6 @@ static void add_step(peal_graph *g, int body)
                         .read = {{.name = "in", .star = "[1, 1, 0]"}}, .write = {{.name = "lap"}});
     peal_graph_add_exchange(g, .exchange = {{.name = "lap", .star = "[[0, 1], [0, 1], 0]"}});
     add_fluxes(g, body);
-    peal_graph_add_exchange(g, .exchange = {{.name = "flx"}, {.name = "fly"}});
     peal_graph_add_task(g, .name = "diffuse", .box = {.name = "out"},
                         .read = {{.name = "in"},
                                  {.name = "flx", .grow = "[[1, 0], 0, 0]"},
