@@ -129,19 +129,23 @@ def shared(options, seeds):
 
 def check_launches(options, folder, counts):
     """A step with an allreduce is one launch, or two where the interior is one of its own; but for the
-    steps behind which steps are counted, and those with another allreduce."""
-    for lower, least, most in (("", 1, 2.5), ("fold=kernel", 5, 7), ("plain=64", 2, 3), ("plain=64,fold=kernel", 5, 7)):
-        record = os.path.join(folder, f"record {lower}")
-        lines = [line for line in lines_of([("norm", [f"spec={options.specs}/norm.yaml", "set=steps=0"])], 2, [("graph", lower)])
-                 if "mode=graph" in line]
-        run(options, folder, 2, lines, record)
+    steps behind which steps are counted, and those with another allreduce. Of hdiff on one rank, whose
+    tiles store images of their own points, each task is one; those of a plain kernel are one more."""
+    norm, hdiff = ("norm", 2, ["steps=0"]), ("hdiff", 1, ["steps=0", "nx=20", "ny=10", "levels=2", "report=1000"])
+    for (name, ranks, words), lower, least, most in (
+            (norm, "", 1, 2.5), (norm, "fold=kernel", 5, 7), (norm, "plain=64", 2, 3), (norm, "plain=64,fold=kernel", 5, 7),
+            (hdiff, "", 4, 4.5), (hdiff, "plain=64", 8, 8.5)):
+        record = os.path.join(folder, f"record {name} {lower}")
+        lines = [line for line in lines_of([(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)])],
+                                           ranks, [("graph", lower)]) if "mode=graph" in line]
+        run(options, folder, ranks, lines, record)
         with open(record, encoding="ascii") as file:
             calls = file.read().split("\n")
         calls = calls[calls.index("cuStreamBeginCapture"):len(calls) - calls[::-1].index("cuStreamEndCapture")]
-        launches = sum(call in ("cuLaunchKernel", "cuLaunchKernelEx") for call in calls) / (2 * 64)
+        launches = sum(call in ("cuLaunchKernel", "cuLaunchKernelEx") for call in calls) / (ranks * 64)
         counts["ok" if least <= launches < most else "failed"] += 1
         if not least <= launches < most:
-            print(f"FAILED norm {lower}: {launches} launches a step")
+            print(f"FAILED {name} {lower}: {launches} launches a step")
 
 
 def main():
