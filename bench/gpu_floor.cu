@@ -2,11 +2,14 @@
  *
  *   jacobi  a copy of as many bytes as a rank's mesh has, by a kernel of ours or by the runtime,
  *           whichever is faster; in a graph
+ *   hdiff   a copy of as many bytes as a rank's five fields have: its three kernels read or write
+ *           ten fields
  *   halo    graphs of 64 and of 100 steps of empty kernels: pack, then unpack, and the interior
  *           beside them. What the host spends on a step of these is what no graph goes below
  *
- * usage: gpu_floor halo|jacobi GPUS [CASE...] */
+ * usage: gpu_floor halo|jacobi|hdiff GPUS [CASE...] */
 #include "gpu/halo.cuh"
+#include "gpu/hdiff.cuh"
 #include "gpu/jacobi.cuh"
 
 enum { CASES = 32, COPIES = 20, COPY_THREADS = 512, COPY_UNROLL = 4, SHAPES = 5 };
@@ -97,15 +100,12 @@ static double time_graph(cudaGraphExec_t graph, cudaStream_t stream)
     return best;
 }
 
-/* The fastest of the shapes. */
-static void open_copy(floors *f, long n)
+/* The fastest of the shapes. count: float4s */
+static void open_copy(floors *f, const char *name, long count)
 {
-    jacobi_part part;
     float4 *a[2];
     double best_us = INFINITY;
     plan *p = &f->known[f->known_count++];
-    jacobi_split(&part, n, f->gpus, 0);
-    const long count = (part.rows * n + 3) / 4;
     for (int i = 0; i < 2; i++) {
         GPU(cudaMalloc((void **)&a[i], (size_t)count * sizeof(float4)));
         GPU(cudaMemset(a[i], 0, (size_t)count * sizeof(float4)));
@@ -124,7 +124,7 @@ static void open_copy(floors *f, long n)
     }
     p->stream = f->stream;
     p->steps = COPIES;
-    snprintf(p->name, sizeof(p->name), "%ld/%d", n, f->gpus);
+    snprintf(p->name, sizeof(p->name), "%s", name);
     snprintf(p->variant, sizeof(p->variant), "copy of the same bytes");
 }
 
@@ -216,8 +216,29 @@ static bool answer_jacobi(const team *t, int count, char **word, void *user)
     if (f->known_count == CASES) {
         return false;
     }
-    open_copy(f, n);
+    jacobi_part part;
+    jacobi_split(&part, n, f->gpus, 0);
+    open_copy(f, name, (part.rows * n + 3) / 4);
     return measure(t, f, "gpu_jacobi", name, name) && measure(t, f, "gpu_jacobi", name, norm);
+}
+
+static bool answer_hdiff(const team *t, int count, char **word, void *user)
+{
+    floors *f = (floors *)user;
+    const long n = count == 1 ? atol(word[0]) : 0;
+    char name[48];
+    if (n < 4 || n > 4096) {
+        return false;
+    }
+    snprintf(name, sizeof(name), "%ld/%d", n, f->gpus);
+    if (measure(t, f, "gpu_hdiff", name, name)) {
+        return true;
+    }
+    if (f->known_count == CASES) {
+        return false;
+    }
+    open_copy(f, name, 5 * n * n * HDIFF_LEVELS / 2);
+    return measure(t, f, "gpu_hdiff", name, name);
 }
 
 /* Graphs are the same for all sizes of a face: one is enough. */
@@ -249,13 +270,19 @@ static void work(team *t, void *argument)
     GPU(cudaStreamCreateWithFlags(&f.side, cudaStreamNonBlocking));
     GPU(cudaEventCreateWithFlags(&f.fork, cudaEventDisableTiming));
     GPU(cudaEventCreateWithFlags(&f.join, cudaEventDisableTiming));
-    team_serve(t, words + 3, !strcmp(words[1], "halo") ? answer_halo : answer_jacobi, &f);
+    team_serve(t, words + 3,
+               !strcmp(words[1], "halo")     ? answer_halo
+               : !strcmp(words[1], "jacobi") ? answer_jacobi
+                                             : answer_hdiff,
+               &f);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || (strcmp(argv[1], "halo") != 0 && strcmp(argv[1], "jacobi") != 0)) {
-        fprintf(stderr, "usage: %s halo|jacobi GPUS [CASE...], e.g. jacobi 2 1024\n", argv[0]);
+    if (argc < 3 || (strcmp(argv[1], "halo") != 0 && strcmp(argv[1], "jacobi") != 0 &&
+                     strcmp(argv[1], "hdiff") != 0)) {
+        fprintf(stderr, "usage: %s halo|jacobi|hdiff GPUS [CASE...], e.g. jacobi 2 1024\n",
+                argv[0]);
         return 2;
     }
     return team_run(1, false, work, argv);

@@ -30,15 +30,16 @@ COMPILE_S = 60  # for all kernels
 HALO = [f"ring {size} {interior}" for size in (8, 4096, 65536, 1048576) for interior in (0, 20)]
 HALO += [f"ring {size} alone" for size in (8, 4096, 65536, 1048576)]
 HALO += [f"box {points}" for points in (32, 64, 128, 256)]
-CASES = {"halo": HALO, "jacobi": ["256", "512", "1024", "2048", "4096", "8192", "16384"]}
-UNIT = {"halo": "us a round", "jacobi": "us a step"}
+CASES = {"halo": HALO, "jacobi": ["256", "512", "1024", "2048", "4096", "8192", "16384"],
+         "hdiff": ["128", "256", "512", "1024"]}
+UNIT = {"halo": "us a round", "jacobi": "us a step", "hdiff": "us a step"}
 # NVLink multicast can put the host's GPUs out of service: off, whatever is set outside.
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1",
                "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
 # How the peers are started: what a user who tunes would try. The best one counts.
 ONE_CHANNEL = {"NCCL_MAX_P2P_NCHANNELS": "1", "NCCL_MIN_P2P_NCHANNELS": "1"}
 TUNINGS = {("halo", "nccl"): {"": {}, "one channel": ONE_CHANNEL}}
-PEERS = {"halo": ["nccl", "memcpy", "nvshmem"], "jacobi": ["nccl", "nvshmem"]}
+PEERS = {"halo": ["nccl", "memcpy", "nvshmem"], "jacobi": ["nccl", "nvshmem"], "hdiff": ["nccl"]}
 
 
 def packages():
@@ -271,12 +272,29 @@ def judge_jacobi(case, peal, series, rounds, _):
     return lines
 
 
+def judge_hdiff(case, _, series, rounds, __):
+    """Each of peal's modes against NCCL's best graph; between ranks only."""
+    n, gpus = (int(word) for word in case.split("/"))
+    graphs = [s for s in series if s.kind == "peer" and s.label.endswith("graph")]
+    best = host.best_of(graphs, rounds)
+    lines = []
+    for mode in ("fused", "graph"):
+        own = host.best_of([s for s in series if s.kind == "peal" and f", {mode}" in s.label], rounds)
+        if own and best and gpus > 1:
+            wanted = 0.5 if n <= 128 else 0.75 if n <= 256 else 0.95
+            lines.append(compare(own, best, wanted, rounds, f"nccl, mode {mode}"))
+    return lines
+
+
 def shown(series, rounds, limit):
     """The rows of a table: all of peal's, all floors, the best few peers of each library."""
     kept = [s for s in host.shown(series, rounds, limit) if s.kind != "floor"]
     floors = [s for s in series if s.kind == "floor" and any(r in s.ns for r in rounds)]
     own = [s for s in kept if s.kind == "peal"]
     return own + floors + [s for s in kept if s.kind != "peal"]
+
+
+JUDGE = {"halo": judge_halo, "jacobi": judge_jacobi, "hdiff": judge_hdiff}
 
 
 def case_lines(bench, case, series, rounds, limit, longer):
@@ -298,8 +316,7 @@ def case_lines(bench, case, series, rounds, limit, longer):
             text += f"   in {len(values)} rounds"
         lines.append(text + ("" if row.verified else "   WRONG RESULT"))
     if peal:
-        judge = judge_halo if bench == "halo" else judge_jacobi
-        lines += judge(case, peal, series, rounds, longer)
+        lines += JUDGE[bench](case, peal, series, rounds, longer)
     digests = set().union(*(s.digests for s in series))
     wrong = [s.label for s in series if not s.verified]
     lines.append("  verified: " + ("WRONG: " + ", ".join(wrong) if wrong else
@@ -377,7 +394,7 @@ def run_compared(bench, options, build, there, about):
     lines = head_of(bench, about, min(done.values()))
     lines += [f"left out: {line}" for line in missing + failed]
     for case, series in table.rows.items():
-        gpus = int(case.split("/")[1]) if bench == "jacobi" else int(
+        gpus = int(case.split("/")[1]) if bench != "halo" else int(
             case.split("/")[0].lstrip("ringbox"))
         rounds = range(done.get(gpus, 0))
         some = [s for s in series.values() if any(r in s.ns for r in rounds)]

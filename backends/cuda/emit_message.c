@@ -253,7 +253,7 @@ static bool list_fits(const cuda_group *group, const cuda_op *op)
 static bool joins_task(const cuda_rank *rank, const cuda_group *group, const cuda_op *op)
 {
     return group->kind == CUDA_GROUP_TASK && !group->closed &&
-           (op->source->copy == PEAL_COPY_SEND || group->task->kind == PEAL_TASK_FOLD ||
+           (op->source->copy != PEAL_COPY_UNPACK || group->task->kind == PEAL_TASK_FOLD ||
             group->launch.fold_bit) &&
            rank->plan->lowering.signal == CUDA_SIGNAL_FUSED && !op->self;
 }

@@ -1,7 +1,8 @@
-/* Messages that the blocks of a task send themselves: each copies those of its tile's points that
- * belong to the message (device/send.h). That is right where a message's points are each written by
- * one tile of the launch and by nothing after it, or by nothing in the launch at all (walls that
- * never change); other messages are copied by the last block, or by a kernel of their own. */
+/* Messages that the blocks of a task send themselves, and images of the rank's own points: each
+ * copies those of its tile's points that belong to them (device/send.h). That is right where a
+ * message's points are each written by one tile of the launch and by nothing after it, or by
+ * nothing in the launch at all (walls that never change); other messages are copied by the last
+ * block, other images by a kernel of their own. */
 #include "backends/cuda/emit.h"
 #include "base/checked.h"
 
@@ -205,6 +206,26 @@ static unsigned boxes_needed(const cuda_rank *rank, const cuda_group *group, int
     return needed;
 }
 
+/* Whether tiles may store images of the rank's own points while others still run: nothing else in
+ * the launch reads or writes the image's array, and no tile writes its points. */
+static bool is_apart(const cuda_group *group, const cuda_mirror *mirror, int view, int storage)
+{
+    const peal_launch *launch = &group->launch;
+
+    for (int i = 0; i < group->task->access_count; i++)
+        if (i != view && group->storage[i] == storage)
+            return false;
+    for (int b = 0; b < launch->box_count; b++) {
+        bool meets = true;
+        for (int k = 0; k < PEAL_AXES; k++)
+            meets = meets && launch->box[b].lo[k] < mirror->to_hi[k] &&
+                    launch->box[b].hi[k] > mirror->to_lo[k];
+        if (meets)
+            return false;
+    }
+    return storage >= 0;
+}
+
 bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_walk_frame *frame)
 {
     const cuda_op *op = &rank->op[index];
@@ -218,7 +239,7 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
         return false;
     boxes = cuda_group_boxes(group, boxes);
     if (boxes != launch->fold_bit && group->task->kind == PEAL_TASK_KERNEL &&
-        (group->plain || op->source->copy != PEAL_COPY_SEND || boxes & launch->ride.bit))
+        (group->plain || op->source->copy == PEAL_COPY_UNPACK || boxes & launch->ride.bit))
         return false;
     for (int i = 0; i < op->mirror_count; i++) {
         const cuda_mirror *mirror = &op->mirror[i];
@@ -231,6 +252,10 @@ bool cuda_mirror_join(cuda_rank *rank, cuda_group *group, int index, const peal_
         out->view = (unsigned short)view;
         out->boxes = bits;
         CUdeviceptr base = cuda_base_address(rank, op, mirror->base, frame);
+        if (op->source->copy == PEAL_COPY_LOCAL && group->task->kind == PEAL_TASK_KERNEL &&
+            boxes != launch->fold_bit &&
+            !is_apart(group, mirror, view, cuda_storage_at(rank, base)))
+            return false;
         group->image[launch->mirror_count + i] = mirror;
         group->image_storage[launch->mirror_count + i] = cuda_storage_at(rank, base);
         out->target = base + (uint64_t)mirror->offset;
@@ -259,7 +284,7 @@ void cuda_mirror_flags(cuda_group *group, bool in_shares)
 {
     peal_launch *launch = &group->launch;
 
-    launch->adds = launch->write_count > 0 && group->can_add &&
+    launch->adds = group->can_add && (launch->write_count > 0 || launch->mirror_count > 0) &&
                    (group->kind == CUDA_GROUP_COPY || launch->list_count == 0);
     for (int i = 0; i < launch->write_count && launch->adds; i++) {
         peal_launch_write *write = &launch->write[i];

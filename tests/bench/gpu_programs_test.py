@@ -3,7 +3,7 @@
 # on GPUs; on the stand-in of the driver, which computes nothing, they find that the results are wrong;
 # and what fails is said, while the rest goes on. No time is judged.
 #
-#   gpu_programs_test.py HALO JACOBI STANDIN
+#   gpu_programs_test.py HALO JACOBI HDIFF STANDIN
 import json
 import os
 import subprocess
@@ -11,8 +11,8 @@ import sys
 import tempfile
 import unittest
 
-HALO, JACOBI, STANDIN = (os.path.abspath(word) for word in sys.argv[1:4])
-del sys.argv[1:4]
+HALO, JACOBI, HDIFF, STANDIN = (os.path.abspath(word) for word in sys.argv[1:5])
+del sys.argv[1:5]
 FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -78,6 +78,17 @@ class Host(unittest.TestCase):
                              {f"{n}/{ranks}{norm}" for n in (66, 300) for norm in ("", "/norm")})
         self.assertEqual([len(digests["66"]), len(digests["300"])], [1, 1])
 
+    def test_hdiff(self):
+        """Right on the levels that the CPU computes, and the same digest with both fluxes in one task."""
+        for ranks in ("1", "2", "4"):
+            code, lines, error = on_host(HDIFF, ranks, "6", PEAL_BENCH_WAYS=" tasks, graph, lanes=2")
+            self.assertEqual(code, 0, error)
+            lines = rows(lines)
+            self.assertEqual([line["variant"] for line in lines],
+                             ["four tasks, graph, lanes=2", "three tasks, graph, lanes=2"])
+            self.assertTrue(all(line["verified"] for line in lines))
+            self.assertEqual(len({line["digest"] for line in lines}), 1)
+
     def test_rounds(self):
         """Cases come one a line, again and again: the same rows each time, checked once."""
         code, lines, error = on_host(HALO, "2", asked="ring 64 0\nbox 6\nring 64 0\nbox 6\n")
@@ -109,6 +120,7 @@ class Host(unittest.TestCase):
         for words in (("2", "ring 7"), ("2", "cube 7"), ("0", "box 8"), ("1", "ring 64 0")):
             self.assertEqual(on_host(HALO, *words)[0], 2, words)
         self.assertEqual(on_host(JACOBI, "2", "3")[0], 2)
+        self.assertEqual(on_host(HDIFF, "2", "3")[0], 2)
         self.assertEqual(on_host(HALO, "2", asked="cube 7\n")[0], 2)
 
 

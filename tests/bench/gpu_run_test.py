@@ -104,6 +104,16 @@ class Run(unittest.TestCase):
         self.assertIn("peal_gpu_halo ring 4096 15.0", self.asked())
         self.assertRegex(out, r"ring2/4096/15\.0 .*3 times as long")
 
+    def test_hdiff(self):
+        """Against NCCL's graph, by the size of a part; one GPU has no target."""
+        self.program("peal_gpu_hdiff", "peal", 6000)
+        self.program("gpu_hdiff_nccl", "nccl", 10000)
+        code, out, error = self.run_it("hdiff", "--gpus", "1,2", "--rounds", "1", "--case", "128", "--case", "256")
+        self.assertEqual(code, 0, error)
+        found = re.findall(r"hdiff (\d+/\d)|at most ([\d.]+) of nccl, mode graph \(nccl exchange, graph\): 0.60: (\w+)", out)
+        self.assertEqual(found, [("128/1", "", ""), ("256/1", "", ""), ("128/2", "", ""), ("", "0.5", "MISSED"),
+                                 ("256/2", "", ""), ("", "0.75", "met")])
+
     def test_one_dies(self):
         """What a program was trying when it ended is left out, and the others go on."""
         self.program("peal_gpu_jacobi", "peal", 5000, {"512": "dies"})

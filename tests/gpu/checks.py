@@ -18,6 +18,9 @@ SMALL = {
     "cg/cg": ["n=40", "limit=30"],
     "vcycle/vcycle": ["n=36", "cycles=2", "coarse=6"],
     "mesh/mesh": ["steps=30", "report=10"],
+    "hdiff/hdiff": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
+    "hdiff/pair": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
+    "jacobi_until/jacobi_until": ["nx=40", "ny=37", "tol=0.1"],
 }
 RANKS = (1, 2, 4, 7)
 # In one process waits are the streams' own events: what differs is lanes, copies and K.

@@ -33,6 +33,9 @@ SMALL = {
     "cg/cg": ["n=60"],
     "vcycle/vcycle": ["n=36", "cycles=4", "coarse=20"],
     "mesh/mesh": ["steps=30", "report=10"],
+    "hdiff/hdiff": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
+    "hdiff/pair": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
+    "jacobi_until/jacobi_until": ["nx=40", "ny=37", "tol=0.1"],
 }
 
 
@@ -157,7 +160,7 @@ def agree(case, spec):
 def readmes(case):
     """The tables in the READMEs are what comes out (of jacobi2d, see norms)."""
     sets = {"cg": ["n=256"]}
-    for spec in ("heat3d/heat3d", "halo/halo", "denoise/denoise", "cg/cg", "vcycle/vcycle", "mesh/mesh"):
+    for spec in [name for name in SMALL if name.split("/")[0] == name.split("/")[1] != "jacobi2d"]:
         sample = spec.split("/")[0]
         text = (case.samples / sample / "README.md").read_text().split("Expected:")[1]
         block = [line.split() for line in text.splitlines() if line.startswith("        ")]
@@ -271,6 +274,126 @@ def vcycle_converges(case):
             expect(residuals[k + 2] < 0.5 * residuals[k], f"cycle {k}: {residuals[k : k + 3]}")
 
 
+# Modes by ranks; that all modes are alike is checked elsewhere.
+SOME = ((1, "fused"), (2, "sync"), (4, "serial"), (4, "fused"))
+
+
+def with_results(case, spec, *fields):
+    """A copy of a spec that also saves fields at its end."""
+    sample, name = spec.split("/")
+    folder = case.folder(sample)
+    text = (folder / f"{name}.yaml").read_text().rstrip()
+    text += "" if "\nfinish:" in text else "\nfinish:"
+    for field in fields:
+        text += f'\n  - {{save: {field}, file: "{field}.npy"}}'
+    (folder / f"{name}_saved.yaml").write_text(text + "\n")
+    return f"{sample}/{name}_saved"
+
+
+def result_of(case, spec, field):
+    """What a run of it has saved, once."""
+    path = case.folder(spec.split("/")[0]) / f"{field}.npy"
+    result = load(path)
+    path.unlink()
+    return result
+
+
+def diffused(nx, ny, levels, steps, height, seed, coeff=0.025):
+    """hdiff by plain loops: Python's numbers are doubles, too."""
+    scale = height / nx / nx / ny / ny
+    field = []
+    for z in range(levels):
+        level = {}
+        for y in range(ny):
+            for x in range(nx):
+                noise = (x * 37 + y * 101 + z * 53 + x * y + seed) % 64
+                hill = float(x) * (nx - x) * y * (ny - y) * scale
+                level[x, y] = hill + 0.03125 * noise
+        for _ in range(steps):
+            level = diffused_once(level, nx, ny, coeff)
+        field += [level[x, y] for y in range(ny) for x in range(nx)]
+    return tuple(field)
+
+
+def diffused_once(level, nx, ny, coeff):
+    def at(values, x, y):
+        return values[x % nx, y % ny]
+
+    def flux(x, y, dx, dy):
+        flow = at(lap, x + dx, y + dy) - at(lap, x, y)
+        slope = at(level, x + dx, y + dy) - at(level, x, y)
+        return 0.0 if flow * slope > 0 else flow
+
+    lap = {
+        (x, y): -4.0 * at(level, x, y)
+        + (at(level, x - 1, y) + at(level, x + 1, y) + at(level, x, y - 1) + at(level, x, y + 1))
+        for x, y in level
+    }
+    flx = {(x, y): flux(x, y, 1, 0) for x, y in level}
+    fly = {(x, y): flux(x, y, 0, 1) for x, y in level}
+    return {
+        (x, y): level[x, y]
+        - coeff * (flx[x, y] - at(flx, x - 1, y) + (fly[x, y] - at(fly, x, y - 1)))
+        for x, y in level
+    }
+
+
+def diffusion(case):
+    """The bits of plain loops, whatever the number of ranks; nothing is lost."""
+    nx, ny, levels, steps = 23, 18, 2, 12
+    sets = [f"nx={nx}", f"ny={ny}", f"levels={levels}", f"steps={steps}", "report=3"]
+    one, other = (diffused(nx, ny, levels, steps, *how) for how in ((160.0, 0), (-80.0, 23)))
+    for spec, fields in (("hdiff/hdiff", {"in": one}), ("hdiff/pair", {"u": one, "v": other})):
+        saved = with_results(case, spec, *fields)
+        for ranks, mode in SOME:
+            how = f"{spec}, {mode} on {ranks} ranks"
+            rows = rows_of(case.run(saved, ranks, "--mode", mode, sets=sets))
+            for field, expected in fields.items():
+                values, shape = result_of(case, spec, field)
+                expect(shape == (levels, ny, nx), f"{how}: shape {shape}")
+                expect(values == expected, f"{how}: another {field}")
+            for name in (name for name in rows[0] if name.endswith("mean")):
+                moved = max(abs(row[name] - rows[0][name]) for row in rows)
+                expect(moved < 1e-12, f"{how}: {name} moves by {moved}")
+
+
+def single(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def relaxed(nx, ny, tol):
+    """jacobi_until by plain loops: the mesh, the number of steps, the last norm."""
+    wall = [1.0 if 2 * y < ny else -1.0 for y in range(ny)]
+    mesh = [[wall[y]] + [0.0] * (nx - 2) + [wall[y]] for y in range(ny)]
+    steps, squares = 0, math.inf
+    while squares >= tol * tol:
+        squares, new = 0.0, [list(row) for row in mesh]
+        for y in range(ny):
+            up, down = mesh[y - 1], mesh[(y + 1) % ny]
+            for x in range(1, nx - 1):
+                mean = single(mesh[y][x - 1] + mesh[y][x + 1])
+                mean = 0.25 * single(single(mean + up[x]) + down[x])
+                squares += single(mean - mesh[y][x]) ** 2
+                new[y][x] = mean
+        mesh, steps = new, steps + 1
+    return tuple(value for row in mesh for value in row), steps, squares**0.5
+
+
+def stops(case):
+    """After the step after which plain loops stop, with their mesh; with lag so many steps later."""
+    nx, ny, tol = 20, 18, 0.05
+    mesh, steps, norm = relaxed(nx, ny, tol)
+    saved = with_results(case, "jacobi_until/jacobi_until", "a")
+    for ranks, mode, lag in [(*some, 0) for some in SOME] + [(2, "sync", 1), (4, "fused", 3)]:
+        how = f"{mode} on {ranks} ranks, lag {lag}"
+        sets = [f"nx={nx}", f"ny={ny}", f"tol={tol}", f"lag={lag}"]
+        (row,) = rows_of(case.run(saved, ranks, "--mode", mode, sets=sets))
+        values, _ = result_of(case, saved, "a")
+        expect(row["steps"] == steps + lag, f"{how}: {row['steps']} steps, not {steps} + {lag}")
+        expect((values == mesh) == (lag == 0), f"{how}: not the mesh after {steps} + {lag} steps")
+        expect(lag > 0 or abs(row["norm"] - norm) < 1e-9, f"{how}: {row['norm']}, not {norm}")
+
+
 def mesh_is_cut(case):
     """The same bits for every node, whatever the number of parts."""
     folder = case.folder("mesh")
@@ -366,6 +489,8 @@ CASES = {
     "vcycle-converges": vcycle_converges,
     "mesh-is-cut": mesh_is_cut,
     "mesh-files": mesh_files,
+    "diffusion": diffusion,
+    "stops": stops,
     "embed": embed,
     "exchange": exchange,
 }

@@ -22,17 +22,28 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
            "halo": (["nx=90", "ny=61", "steps=30", "report=10"], (1, 4)),
            "cg": (["n=40", "limit=30"], (3,)),
-           "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,))}
-ALIKE = {"jacobi2d", "heat3d", "halo"}  # fields that no reduction goes into: tiles of a GPU are others
+           "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,)),
+           "hdiff": (["nx=37", "ny=22", "levels=3", "steps=9", "report=4"], (2,)),
+           "hdiff/pair": (["nx=22", "ny=19", "levels=2", "steps=7", "report=3"], (1,)),
+           "jacobi_until": (["nx=40", "ny=36", "tol=0.3", "lag=0"], (2,))}
+ALIKE = {"jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
 SPECS = {"norm": (3,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,), "around": (4,), "slices": (2,)}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
-                      ("graph", "steps=28,send=last,later=0")]}
+                      ("graph", "steps=28,send=last,later=0")],
+             **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
 # in an order in which no wait comes before what the other process waits for, and a graph must not allow another.
 SHARED = {"around": (4, ["steps=10"]), "chained": (6, ["steps=20"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}
 SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2")]
 LIMIT_S = 500
+
+
+def path_of(options, name):
+    """A sample is named after its folder, or FOLDER/SPEC."""
+    if name.split("/")[0] not in SAMPLES:
+        return f"{options.specs}/{name}.yaml"
+    return f"{options.samples}/{name if '/' in name else f'{name}/{name}'}.yaml"
 
 
 def lines_of(specs, ranks, modes):
@@ -107,7 +118,7 @@ def judge(lines, results, counts):
 def shared(options, seeds):
     lines = []
     for name, (ranks, words) in SHARED.items():
-        path = f"{options.samples}/{name}/{name}.yaml" if name in SAMPLES else f"{options.specs}/{name}.yaml"
+        path = path_of(options, name)
         if options.only in f"{name} shared":
             lines += lines_of([(f"{name} shared", [f"spec={path}", *(f"set={word}" for word in words)])], ranks, SHARED_MODES)
     for seed, ranks in ((row[0], int(row[1])) for row in seeds):
@@ -118,19 +129,23 @@ def shared(options, seeds):
 
 def check_launches(options, folder, counts):
     """A step with an allreduce is one launch, or two where the interior is one of its own; but for the
-    steps behind which steps are counted, and those with another allreduce."""
-    for lower, least, most in (("", 1, 2.5), ("fold=kernel", 5, 7), ("plain=64", 2, 3), ("plain=64,fold=kernel", 5, 7)):
-        record = os.path.join(folder, f"record {lower}")
-        lines = [line for line in lines_of([("norm", [f"spec={options.specs}/norm.yaml", "set=steps=0"])], 2, [("graph", lower)])
-                 if "mode=graph" in line]
-        run(options, folder, 2, lines, record)
+    steps behind which steps are counted, and those with another allreduce. Of hdiff on one rank, whose
+    tiles store images of their own points, each task is one; those of a plain kernel are one more."""
+    norm, hdiff = ("norm", 2, ["steps=0"]), ("hdiff", 1, ["steps=0", "nx=20", "ny=10", "levels=2", "report=1000"])
+    for (name, ranks, words), lower, least, most in (
+            (norm, "", 1, 2.5), (norm, "fold=kernel", 5, 7), (norm, "plain=64", 2, 3), (norm, "plain=64,fold=kernel", 5, 7),
+            (hdiff, "", 4, 4.5), (hdiff, "plain=64", 8, 8.5)):
+        record = os.path.join(folder, f"record {name} {lower}")
+        lines = [line for line in lines_of([(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)])],
+                                           ranks, [("graph", lower)]) if "mode=graph" in line]
+        run(options, folder, ranks, lines, record)
         with open(record, encoding="ascii") as file:
             calls = file.read().split("\n")
         calls = calls[calls.index("cuStreamBeginCapture"):len(calls) - calls[::-1].index("cuStreamEndCapture")]
-        launches = sum(call in ("cuLaunchKernel", "cuLaunchKernelEx") for call in calls) / (2 * 64)
+        launches = sum(call in ("cuLaunchKernel", "cuLaunchKernelEx") for call in calls) / (ranks * 64)
         counts["ok" if least <= launches < most else "failed"] += 1
         if not least <= launches < most:
-            print(f"FAILED norm {lower}: {launches} launches a step")
+            print(f"FAILED {name} {lower}: {launches} launches a step")
 
 
 def main():
@@ -143,9 +158,9 @@ def main():
     options = parser.parse_args()
     MODES[:] = [mode for mode in MODES if options.mode in mode[0]]
     first, count = (int(word) for word in options.seeds.split(":"))
-    specs = [(name, [f"spec={options.samples}/{name}/{name}.yaml", *(f"set={word}" for word in words)], counts)
+    specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
              for name, (words, counts) in SAMPLES.items()]
-    specs += [(name, [f"spec={options.specs}/{name}.yaml"], counts) for name, counts in SPECS.items()]
+    specs += [(name, [f"spec={path_of(options, name)}"], counts) for name, counts in SPECS.items()]
     specs = [spec for spec in specs if options.only in spec[0]]
     counts = {"ok": 0, "refused": 0, "failed": 0}
     seeds = subprocess.run([options.trials, "seeds", str(first), str(count)], capture_output=True, text=True, check=True).stdout
