@@ -88,7 +88,7 @@ static void find_entry(compile_job *job)
     peal_sha256 hash;
 
     snprintf(job->mark, sizeof(job->mark), "sm_%d", request->architecture);
-    if (request->ptx || !included)
+    if ((request->ptx && !request->cache_folder) || !included)
         return;
     const char *folder =
         peal_cache_open(request->cache_folder, request->arena, request->diagnostics);
@@ -106,7 +106,8 @@ static void find_entry(compile_job *job)
     add_text(&hash, request->source);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
-    job->entry = peal_arena_print(request->arena, "%s/%s.cubin", folder, key);
+    job->entry =
+        peal_arena_print(request->arena, "%s/%s.%s", folder, key, request->ptx ? "ptx" : "cubin");
 }
 
 static bool load_entry(const compile_job *job, cuda_compile_result *out)
@@ -254,11 +255,26 @@ static peal_status compile_program(const compile_job *job, nvrtcProgram program,
     return PEAL_STATUS_OK;
 }
 
+static peal_status compile_source(const compile_job *job, cuda_compile_result *out)
+{
+    nvrtcProgram program = NULL;
+    nvrtcResult result =
+        job->nvrtc->nvrtcCreateProgram_(&program, job->request->source, "<peal>", job->header_count,
+                                        job->header_text, job->header_name);
+    if (result)
+        return failed(job, result);
+    peal_status status = compile_program(job, program, out);
+    job->nvrtc->nvrtcDestroyProgram_(&program);
+    if (!status && out->image)
+        keep_entry(job, out);
+    return status;
+}
+
 peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_result *out)
 {
     compile_job *job = PEAL_ARENA_NEW(request->arena, compile_job);
     const char *reason = NULL;
-    nvrtcProgram program = NULL;
+    peal_status status = PEAL_STATUS_OK;
 
     *out = (cuda_compile_result){0};
     job->request = request;
@@ -272,14 +288,9 @@ peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_resul
     find_entry(job);
     if (load_entry(job, out))
         return PEAL_STATUS_OK;
-    nvrtcResult result =
-        job->nvrtc->nvrtcCreateProgram_(&program, request->source, "<peal>", job->header_count,
-                                        job->header_text, job->header_name);
-    if (result)
-        return failed(job, result);
-    peal_status status = compile_program(job, program, out);
-    job->nvrtc->nvrtcDestroyProgram_(&program);
-    if (!status && out->image)
-        keep_entry(job, out);
+    int claim = job->entry ? peal_cache_claim(job->entry) : -1;
+    if (!load_entry(job, out))
+        status = compile_source(job, out);
+    peal_cache_release(claim);
     return status;
 }

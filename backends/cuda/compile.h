@@ -26,7 +26,7 @@ typedef struct cuda_compile_request {
     bool fma;
     int driver;               /* its version: part of the key */
     bool anew;                /* whatever the cache has */
-    const char *cache_folder; /* NULL: by XDG rules; not used for ptx */
+    const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */
 } cuda_compile_request;
