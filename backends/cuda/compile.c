@@ -47,6 +47,8 @@ static void add_options(compile_job *job)
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
         add_option(job, always[i]);
     /* --fmad's default is true: nothing may be contracted that the host does not contract. */
+    if (request->verbose)
+        add_option(job, "--ptxas-options=-v");
     add_option(job, request->fma ? "--fmad=true" : "--fmad=false");
     for (int i = 0; i < request->files->count; i++)
         add_option(job, peal_arena_print(request->arena, "-I%s", request->files->folder[i]));
@@ -106,8 +108,10 @@ static void find_entry(compile_job *job)
     add_text(&hash, request->source);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
-    job->entry =
-        peal_arena_print(request->arena, "%s/%s.%s", folder, key, request->ptx ? "ptx" : "cubin");
+    job->entry = peal_arena_print(request->arena, "%s/%s.%s", folder, key,
+                                  request->verbose ? "words"
+                                  : request->ptx   ? "ptx"
+                                                   : "cubin");
 }
 
 static bool load_entry(const compile_job *job, cuda_compile_result *out)
@@ -237,6 +241,30 @@ static peal_status take_image(const compile_job *job, nvrtcProgram program,
     return PEAL_STATUS_OK;
 }
 
+/* What ptxas says, and behind its NUL the PTX. */
+static peal_status take_words(const compile_job *job, nvrtcProgram program,
+                              cuda_compile_result *out)
+{
+    const peal_nvrtc *nvrtc = job->nvrtc;
+    size_t log = 0, ptx = 0;
+    nvrtcResult result = nvrtc->nvrtcGetProgramLogSize_(program, &log);
+
+    if (!result)
+        result = nvrtc->nvrtcGetPTXSize_(program, &ptx);
+    if (result)
+        return failed(job, result);
+    char *words = peal_arena_allocate(job->request->arena, log + ptx + 2);
+    result = nvrtc->nvrtcGetProgramLog_(program, words);
+    size_t begin = strlen(words) + 1;
+    if (!result)
+        result = nvrtc->nvrtcGetPTX_(program, words + begin);
+    if (result)
+        return failed(job, result);
+    out->image = words;
+    out->bytes = begin + strlen(words + begin) + 1;
+    return PEAL_STATUS_OK;
+}
+
 static peal_status compile_program(const compile_job *job, nvrtcProgram program,
                                    cuda_compile_result *out)
 {
@@ -245,7 +273,8 @@ static peal_status compile_program(const compile_job *job, nvrtcProgram program,
     nvrtcResult result = nvrtc->nvrtcCompileProgram_(program, job->option_count, job->option);
 
     if (!result)
-        return take_image(job, program, out);
+        return job->request->verbose ? take_words(job, program, out)
+                                     : take_image(job, program, out);
     if (result != NVRTC_ERROR_COMPILATION || nvrtc->nvrtcGetProgramLogSize_(program, &bytes))
         return failed(job, result);
     char *log = peal_arena_allocate(job->request->arena, bytes + 1);

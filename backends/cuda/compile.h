@@ -24,8 +24,10 @@ typedef struct cuda_compile_request {
     int architecture;               /* 90 */
     bool ptx;                       /* text for that architecture instead of an image */
     bool fma;
-    int driver;               /* its version: part of the key */
-    bool anew;                /* whatever the cache has */
+    bool verbose; /* instead of an image what ptxas says of each kernel and, behind its NUL, the PTX
+                   */
+    int driver;   /* its version: part of the key */
+    bool anew;    /* whatever the cache has */
     const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */

@@ -111,6 +111,22 @@ static peal_status compile_source(const cuda_source *source, const char *text, i
     return status || out->error_count == 0 ? status : report_errors(source, out);
 }
 
+peal_status cuda_source_compile(const cuda_source *source, const char *text, int architecture,
+                                cuda_compile_result *out)
+{
+    cuda_compile_request request = {.source = text,
+                                    .files = &source->files,
+                                    .architecture = architecture,
+                                    .fma = source->graph->fma,
+                                    .verbose = true,
+                                    .cache_folder = source->desc->cache_folder,
+                                    .diagnostics = source->desc->diagnostics,
+                                    .arena = source->arena};
+    peal_status status = cuda_compile(&request, out);
+
+    return status || out->error_count == 0 ? status : report_errors(source, out);
+}
+
 /* Loading. */
 
 static peal_status refused(const cuda_kernels *kernels, const char *what, CUresult result)

@@ -52,6 +52,11 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
 FILE *cuda_text_open(char **text, size_t *bytes);
 const char *cuda_text_close(peal_arena *arena, FILE *out, char **text);
 
+struct cuda_compile_result;
+/* kernels.c: has a text of the source compiled, verbosely (compile.h); errors are reported. */
+peal_status cuda_source_compile(const cuda_source *source, const char *text, int architecture,
+                                struct cuda_compile_result *out);
+
 /* units.c: source->text, and plain or fused. */
 void cuda_units_print(cuda_source *source);
 

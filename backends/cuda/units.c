@@ -132,6 +132,8 @@ static void print_fused_unit(cuda_source *source)
             sizeof(peal_fused));
     for (int b = 0; b < CUDA_BUILTIN_COUNT; b++)
         fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
+    /* What the dispatcher takes by itself is what is left without the tasks (resources.c). */
+    fprintf(out, "#ifndef PEAL_FUSED_ALONE\n");
     for (int i = 0; i < source->entry_count; i++) {
         if (!is_in_loop(source, i))
             continue;
@@ -144,7 +146,7 @@ static void print_fused_unit(cuda_source *source)
                     cuda_fused_number(i, CUDA_FUSED_BARE), i,
                     cuda_fused_number(i, CUDA_FUSED_UNALIGNED), i);
     }
-    fprintf(out, "    }\n}\n");
+    fprintf(out, "#endif\n    }\n}\n");
     source->fused = cuda_text_close(source->arena, out, &text);
 }
 
