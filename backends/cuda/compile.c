@@ -33,6 +33,11 @@ static void add_option(compile_job *job, const char *option)
         job->option[job->option_count++] = option;
 }
 
+static bool is_linked(const cuda_compile_request *request)
+{
+    return request->links && !request->ptx && !request->verbose;
+}
+
 static void add_options(compile_job *job)
 {
     static const char *const always[] = {
@@ -47,6 +52,10 @@ static void add_options(compile_job *job)
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
         add_option(job, always[i]);
     /* --fmad's default is true: nothing may be contracted that the host does not contract. */
+    if (request->links)
+        add_option(job, "--relocatable-device-code=true");
+    if (is_linked(request))
+        add_option(job, "-dlto");
     if (request->verbose)
         add_option(job, "--ptxas-options=-v");
     add_option(job, request->fma ? "--fmad=true" : "--fmad=false");
@@ -105,6 +114,10 @@ static void find_entry(compile_job *job)
     for (int i = 0; i < job->header_count; i++)
         add_text(&hash, job->header_text[i]);
     add_text(&hash, included);
+    for (int i = 0; is_linked(request) && i < request->files->code_count; i++)
+        peal_sha256_add(&hash, request->files->code[i].data, request->files->code[i].bytes);
+    if (is_linked(request))
+        add_text(&hash, cuda_link_version(request->arena));
     add_text(&hash, request->source);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
@@ -265,6 +278,19 @@ static peal_status take_words(const compile_job *job, nvrtcProgram program,
     return PEAL_STATUS_OK;
 }
 
+static peal_status link_image(const compile_job *job, nvrtcProgram program,
+                              cuda_compile_result *out)
+{
+    const peal_nvrtc *nvrtc = job->nvrtc;
+    size_t bytes = 0;
+    nvrtcResult result = nvrtc->nvrtcGetLTOIRSize_(program, &bytes);
+    char *unit = result ? NULL : peal_arena_allocate(job->request->arena, bytes + 1);
+
+    if (unit)
+        result = nvrtc->nvrtcGetLTOIR_(program, unit);
+    return result ? failed(job, result) : cuda_link(job->request, unit, bytes, out);
+}
+
 static peal_status compile_program(const compile_job *job, nvrtcProgram program,
                                    cuda_compile_result *out)
 {
@@ -272,6 +298,8 @@ static peal_status compile_program(const compile_job *job, nvrtcProgram program,
     size_t bytes = 0;
     nvrtcResult result = nvrtc->nvrtcCompileProgram_(program, job->option_count, job->option);
 
+    if (!result && is_linked(job->request))
+        return link_image(job, program, out);
     if (!result)
         return job->request->verbose ? take_words(job, program, out)
                                      : take_image(job, program, out);
@@ -312,6 +340,8 @@ peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_resul
         return peal_report(request->diagnostics, PEAL_E640, (peal_source){0},
                            "install NVRTC (cuda-nvrtc), or run on the host: --backend host", "%s",
                            reason);
+    if (is_linked(request) && (status = cuda_link_open(request->diagnostics)) != PEAL_STATUS_OK)
+        return status;
     add_options(job);
     add_headers(job);
     find_entry(job);

@@ -16,8 +16,10 @@ typedef struct cuda_entry {
     const char *plain_full;         /* peal_plain_full_N: the same with partials; NULL: none */
     const char *fused, *fused_bare; /* of mode fused; text is unaligned then */
     const char *signature;
+    const peal_schedule *schedule;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users, is_light;
+    bool is_linked; /* the kernel is a function of the application's device code */
     bool is_reported;
 } cuda_entry;
 
@@ -57,6 +59,8 @@ struct cuda_compile_result;
 peal_status cuda_source_compile(const cuda_source *source, const char *text, int architecture,
                                 struct cuda_compile_result *out);
 
+/* units.c: whether a unit calls functions of the application's device code. */
+bool cuda_source_links(const char *text);
 /* units.c: source->text, and plain or fused. */
 void cuda_units_print(cuda_source *source);
 
