@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char trailer_mark[8] = {'p', 'e', 'a', 'l', 'h', 'a', 's', 'h'};
 
 enum { TRAILER_BYTES = sizeof(trailer_mark) + PEAL_SHA256_BYTES };
+
+/* Who waits longer than that for another process makes the entry itself: that one may be stopped.
+ */
+enum { CLAIM_WAIT_MS = 60000, CLAIM_LOOK_MS = 5 };
 
 static const char *cache_path(const char *given, peal_arena *arena)
 {
@@ -188,4 +193,40 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *target)
     }
     free(path);
     return kept;
+}
+
+/* One file for all entries, a byte of it for each: locks of open files end with their process. */
+int peal_cache_claim(const char *path)
+{
+    static const char name[] = ".claims";
+    const struct timespec pause = {.tv_nsec = CLAIM_LOOK_MS * 1000000l};
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    char *file = malloc(folder + sizeof(name));
+    struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+    if (!file)
+        return -1;
+    memcpy(file, path, folder);
+    memcpy(file + folder, name, sizeof(name));
+    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    free(file);
+    uint32_t number = 2166136261u;
+    for (const char *at = path + folder; *at; at++)
+        number = (number ^ (unsigned char)*at) * 16777619u;
+    byte.l_start = number;
+    for (int waited = 0; fd >= 0 && fcntl(fd, F_OFD_SETLK, &byte) != 0; waited += CLAIM_LOOK_MS) {
+        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || waited >= CLAIM_WAIT_MS) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return fd;
+}
+
+void peal_cache_release(int claim)
+{
+    if (claim >= 0)
+        close(claim);
 }

@@ -1,4 +1,4 @@
-/* Opens libcuda and NVRTC by name and looks up what base/cuda_driver.h lists. */
+/* Opens libcuda, NVRTC and nvJitLink by name and looks up what base/cuda_driver.h lists. */
 #include "base/cuda_driver.h"
 
 #if PEAL_HAVE_CUDA
@@ -24,6 +24,13 @@ static struct {
     const peal_nvrtc *usable;
     char reason[320];
 } nvrtc = {.once = PTHREAD_ONCE_INIT};
+
+static struct {
+    pthread_once_t once;
+    peal_jitlink table;
+    const peal_jitlink *usable;
+    char reason[320];
+} jitlink = {.once = PTHREAD_ONCE_INIT};
 
 /* POSIX: a pointer from dlsym converts to a function's. */
 static bool look_up(void *library, const char *name, void *out, const char **missing)
@@ -87,17 +94,20 @@ const peal_cuda_driver *peal_cuda_open(const char **reason)
     return cuda.usable;
 }
 
-static void *open_nvrtc_library(void)
+/* The library of CUDA's toolkit that is found first. */
+static void *open_library(const char *name)
 {
-    static const char *const names[] = {
-        "libnvrtc.so.13",
-        "libnvrtc.so.12",
-        "libnvrtc.so",
-        "/usr/local/cuda/lib64/libnvrtc.so",
-        "/usr/local/cuda/targets/x86_64-linux/lib/libnvrtc.so",
+    static const char *const places[] = {
+        "%s.13",
+        "%s.12",
+        "%s",
+        "/usr/local/cuda/lib64/%s",
+        "/usr/local/cuda/targets/x86_64-linux/lib/%s",
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        char path[128];
+        snprintf(path, sizeof(path), places[i], name);
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library)
             return library;
     }
@@ -107,7 +117,7 @@ static void *open_nvrtc_library(void)
 static void open_nvrtc(void)
 {
     const char *missing = NULL;
-    void *library = open_nvrtc_library();
+    void *library = open_library("libnvrtc.so");
     if (!library) {
         snprintf(nvrtc.reason, sizeof(nvrtc.reason),
                  "no NVRTC: libnvrtc.so is neither on the library path nor in /usr/local/cuda");
@@ -130,6 +140,50 @@ const peal_nvrtc *peal_nvrtc_open(const char **reason)
     if (reason)
         *reason = nvrtc.usable ? NULL : nvrtc.reason;
     return nvrtc.usable;
+}
+
+static void open_jitlink(void)
+{
+    const char *missing = NULL;
+    peal_jitlink *table = &jitlink.table;
+    const struct {
+        const char *name;
+        void *member;
+    } functions[] = {
+        {"nvJitLinkCreate", &table->create},
+        {"nvJitLinkDestroy", &table->destroy},
+        {"nvJitLinkAddData", &table->add_data},
+        {"nvJitLinkComplete", &table->complete},
+        {"nvJitLinkGetLinkedCubinSize", &table->cubin_size},
+        {"nvJitLinkGetLinkedCubin", &table->cubin},
+        {"nvJitLinkGetErrorLogSize", &table->error_log_size},
+        {"nvJitLinkGetErrorLog", &table->error_log},
+        {"nvJitLinkVersion", &table->version_of},
+    };
+    void *library = open_library("libnvJitLink.so");
+    if (!library) {
+        snprintf(jitlink.reason, sizeof(jitlink.reason),
+                 "no nvJitLink: libnvJitLink.so is neither on the library path nor in "
+                 "/usr/local/cuda");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+        look_up(library, functions[i].name, functions[i].member, &missing);
+    if (missing)
+        snprintf(jitlink.reason, sizeof(jitlink.reason), "nvJitLink is too old: it has no %s",
+                 missing);
+    else if (table->version_of(&table->major, &table->minor))
+        snprintf(jitlink.reason, sizeof(jitlink.reason), "nvJitLink does not start");
+    else
+        jitlink.usable = table;
+}
+
+const peal_jitlink *peal_jitlink_open(const char **reason)
+{
+    pthread_once(&jitlink.once, open_jitlink);
+    if (reason)
+        *reason = jitlink.usable ? NULL : jitlink.reason;
+    return jitlink.usable;
 }
 #else
 typedef int peal_cuda_is_off;

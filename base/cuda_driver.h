@@ -1,4 +1,5 @@
-/* The CUDA driver and NVRTC, opened at run time: one binary works with and without a GPU.
+/* The CUDA driver, NVRTC and nvJitLink, opened at run time: one binary works with and without a
+ * GPU.
  *
  * Compiled only where CUDA's headers are (PEAL_HAVE_CUDA in peal_config.h). Every entry point that
  * peal calls is in one of the two lists; a library that lacks one of them is treated as missing,
@@ -11,6 +12,8 @@
 #if PEAL_HAVE_CUDA
 #include <cuda.h>
 #include <nvrtc.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* X(name): cuda.h maps some names to a later version of the function; the table is typed and looked
  * up by what the name is mapped to, so that header and library agree. */
@@ -120,7 +123,9 @@
     X(nvrtcGetCUBINSize)                                                                           \
     X(nvrtcGetCUBIN)                                                                               \
     X(nvrtcGetPTXSize)                                                                             \
-    X(nvrtcGetPTX)
+    X(nvrtcGetPTX)                                                                                 \
+    X(nvrtcGetLTOIRSize)                                                                           \
+    X(nvrtcGetLTOIR)
 
 #define PEAL_CUDA_MEMBER_(name) __typeof__(&name) name##_;
 
@@ -137,10 +142,27 @@ typedef struct peal_nvrtc {
     int major, minor;
 } peal_nvrtc;
 
+/* The linker of device code. Its types are spelled out here, so that nvJitLink.h is not needed. */
+typedef struct peal_jitlink {
+    int (*create)(void **handle, uint32_t option_count, const char **options);
+    int (*destroy)(void **handle);
+    int (*add_data)(void *handle, int kind, const void *data, size_t bytes, const char *name);
+    int (*complete)(void *handle);
+    int (*cubin_size)(void *handle, size_t *bytes);
+    int (*cubin)(void *handle, void *image);
+    int (*error_log_size)(void *handle, size_t *bytes);
+    int (*error_log)(void *handle, char *log);
+    int (*version_of)(unsigned *major, unsigned *minor);
+    unsigned major, minor;
+} peal_jitlink;
+
+enum { PEAL_JITLINK_LTOIR = 3, PEAL_JITLINK_ANY = 10 }; /* kinds of data */
+
 /* The driver, initialised, or NULL and why not, in words (static text or good until exit). Opened
  * at the first call, any thread. */
 const peal_cuda_driver *peal_cuda_open(const char **reason);
 const peal_nvrtc *peal_nvrtc_open(const char **reason);
+const peal_jitlink *peal_jitlink_open(const char **reason);
 /* "CUDA_ERROR_OUT_OF_MEMORY: out of memory"; never NULL. */
 const char *peal_cuda_error(CUresult result, char text[160]);
 

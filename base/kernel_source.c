@@ -67,6 +67,28 @@ static const char *folder_of(peal_arena *arena, const char *path)
     return slash ? peal_arena_copy_bytes(arena, path, (size_t)(slash - path) + 1) : ".";
 }
 
+static bool is_device_code(const char *path)
+{
+    static const char *const endings[] = {".fatbin", ".ltoir", ".cubin", ".o"};
+    const char *ending = strrchr(path, '.');
+
+    for (size_t i = 0; ending && i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (strcmp(ending, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static void add_file(peal_kernel_files *files, const char *path, const char *data, size_t bytes,
+                     peal_arena *arena)
+{
+    if (is_device_code(path)) {
+        files->code[files->code_count++] = (peal_device_code){path, data, bytes};
+        return;
+    }
+    files->folder[files->count] = folder_of(arena, path);
+    files->file[files->count++] = (peal_kernel_file){path, data};
+}
+
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out)
@@ -74,18 +96,15 @@ peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outs
     const char *folder = graph->folder && *graph->folder ? graph->folder : ".";
     peal_status status = PEAL_STATUS_OK;
 
-    out->count = graph->kernel_count;
+    out->code = PEAL_ARENA_ARRAY(arena, peal_device_code, graph->kernel_count + 1);
     out->file = PEAL_ARENA_ARRAY(arena, peal_kernel_file, graph->kernel_count + 1);
     out->folder = PEAL_ARENA_ARRAY(arena, const char *, graph->kernel_count + 1);
     for (int i = 0; i < graph->kernel_count; i++) {
-        const char *name = graph->kernels[i];
-        peal_kernel_file *file = &out->file[i];
+        const char *name = graph->kernels[i], *path = name;
         size_t bytes = 0;
-        file->path = name;
         if (*name != '/' && strcmp(folder, ".") != 0)
-            file->path = peal_arena_print(arena, "%s/%s", folder, name);
-        out->folder[i] = folder_of(arena, file->path);
-        if (!allow_outside && !is_inside(folder, file->path)) {
+            path = peal_arena_print(arena, "%s/%s", folder, name);
+        if (!allow_outside && !is_inside(folder, path)) {
             status =
                 peal_report(diagnostics, PEAL_E204, graph->kernels_source,
                             "move it there, or allow it with --allow-outside",
@@ -93,15 +112,15 @@ peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outs
             continue;
         }
         errno = 0;
-        char *text = peal_file_read(file->path, &bytes);
+        char *text = peal_file_read(path, &bytes);
         if (!text) {
             status = peal_report(diagnostics, PEAL_E201, graph->kernels_source,
                                  "names of kernel files are relative to the spec's folder",
-                                 "cannot read the kernel file `%s`: %s", file->path,
+                                 "cannot read the kernel file `%s`: %s", path,
                                  errno ? strerror(errno) : "it is not a file");
             continue;
         }
-        file->text = peal_arena_copy_bytes(arena, text, bytes);
+        add_file(out, path, peal_arena_copy_bytes(arena, text, bytes), bytes, arena);
         free(text);
     }
     return status;
@@ -144,12 +163,17 @@ peal_source peal_kernel_place(const peal_kernel_files *files, const char *kernel
 }
 
 peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena *arena,
+                                       const peal_kernel_files *files,
                                        const peal_schedule_task *task, const char *signature,
                                        const char *const *names, size_t count)
 {
     const char *near = peal_nearest_word(task->kernel, names, count);
     const char *hint = near ? peal_arena_print(arena, "did you mean `%s`?", near)
                             : peal_arena_print(arena, "write %s { ... }", signature);
+
+    if (!near && files->code_count > 0)
+        hint = peal_arena_print(arena, "functions of `%s` run on GPUs only; %s",
+                                files->code[0].path, hint);
 
     return peal_report(diagnostics, PEAL_E202, task->source, hint,
                        "no kernel file defines PEAL_KERNEL(%s)", task->kernel);

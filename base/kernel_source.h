@@ -14,9 +14,17 @@ typedef struct peal_kernel_file {
     const char *path, *text;
 } peal_kernel_file;
 
+/* Code for a device, which only its backend has a use for. */
+typedef struct peal_device_code {
+    const char *path, *data;
+    size_t bytes;
+} peal_device_code;
+
 typedef struct peal_kernel_files {
     peal_kernel_file *file;
     int count;
+    peal_device_code *code; /* files named .fatbin, .ltoir, .cubin or .o (include/peal/block.h) */
+    int code_count;
     const char **folder; /* of each file: where #include "..." looks */
 } peal_kernel_files;
 
@@ -42,6 +50,7 @@ peal_source peal_kernel_place(const peal_kernel_files *files, const char *kernel
 
 /* E202: no file defines the task's kernel; names: those that are there. */
 peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena *arena,
+                                       const peal_kernel_files *files,
                                        const peal_schedule_task *task, const char *signature,
                                        const char *const *names, size_t count);
 /* The same, for a graph that names no file at all. */

@@ -26,6 +26,8 @@ typedef enum option_id {
     OPTION_MACHINE,
     OPTION_RANK,
     OPTION_EMIT,
+    OPTION_RESOURCES,
+    OPTION_ARCH,
     OPTION_FORMAT,
     OPTION_JSON,
     OPTION_PRINT_JSON,
@@ -66,6 +68,8 @@ static const option_info table[] = {
      "a description such as \"node:1 core:2\""},
     {"rank", 0, true, VERB_PLAN, OPTION_RANK, "the number of a rank"},
     {"emit", 0, true, VERB_PLAN, OPTION_EMIT, "host or cuda"},
+    {"resources", 0, false, VERB_PLAN, OPTION_RESOURCES, NULL},
+    {"arch", 0, true, VERB_PLAN, OPTION_ARCH, "an architecture such as sm_90"},
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
@@ -156,6 +160,10 @@ static bool apply(peal_options *options, option_id id, const char *value)
                         : !strcmp(value, "host") ? EMIT_HOST
                                                  : EMIT_NONE;
         return options->emit != EMIT_NONE;
+    case OPTION_RESOURCES:
+        return options->resources = true;
+    case OPTION_ARCH:
+        return !strncmp(value, "sm_", 3) && parse_int(value + 3, 50, 999, &options->architecture);
     case OPTION_FORMAT:
         return parse_format(value, &options->format);
     case OPTION_SPEC_DESCRIPTOR:

@@ -45,6 +45,8 @@ typedef struct peal_options {
     const char *backend;   /* NULL, "auto", "host" or "cuda" */
     output_format format;
     emit_backend emit;
+    bool resources;
+    int architecture; /* of --arch: 90 for sm_90; 0: not given */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
     const char *machine; /* NULL: this one */
     int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */

@@ -4,8 +4,10 @@
 #include "tools/output.h"
 #include "tools/plan_emit.h"
 #include "tools/plan_json.h"
+#include "tools/plan_resources.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const peal_source nowhere;
 
@@ -25,8 +27,9 @@ static peal_status print_rank(peal_compilation *compilation, int rank, output_fo
     return PEAL_STATUS_OK;
 }
 
-static peal_status print_source(const peal_options *options, peal_compilation *compilation,
-                                peal_mode mode, int first, int end, peal_diagnostics *diagnostics)
+static peal_status print_kernels(const peal_options *options, peal_compilation *compilation,
+                                 peal_mode mode, int first, int end, json_t *list,
+                                 peal_diagnostics *diagnostics)
 {
     peal_backend_rank *rank = calloc((size_t)(end - first), sizeof(*rank));
     peal_status status = PEAL_STATUS_OK;
@@ -34,7 +37,9 @@ static peal_status print_source(const peal_options *options, peal_compilation *c
         abort();
     for (int r = first; r < end && status == PEAL_STATUS_OK; r++)
         status = peal_compilation_schedule(compilation, r, &rank[r - first].schedule);
-    if (status == PEAL_STATUS_OK)
+    if (status == PEAL_STATUS_OK && options->resources)
+        status = plan_resources(options, rank, end - first, mode, list, diagnostics);
+    else if (status == PEAL_STATUS_OK)
         status = plan_emit(options, rank, end - first, mode, diagnostics);
     free(rank);
     return status;
@@ -50,8 +55,8 @@ static peal_status print_mode(const peal_options *options, const peal_graph_data
         status = peal_compilation_check(compilation);
     int first = options->rank < 0 ? 0 : options->rank;
     int end = options->rank < 0 ? machine->ranks : options->rank + 1;
-    if (options->emit != EMIT_NONE && status == PEAL_STATUS_OK)
-        status = print_source(options, compilation, mode, first, end, diagnostics);
+    if ((options->emit != EMIT_NONE || options->resources) && status == PEAL_STATUS_OK)
+        status = print_kernels(options, compilation, mode, first, end, list, diagnostics);
     else
         for (int rank = first; rank < end && status == PEAL_STATUS_OK; rank++)
             status = print_rank(compilation, rank, options->format, list);
@@ -84,10 +89,17 @@ static peal_status print_modes(const peal_options *options, const peal_graph_dat
     return status;
 }
 
-static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+/* What kernels take of a GPU is asked of the backend for GPUs. */
+static peal_status run(const peal_options *given, peal_diagnostics *diagnostics)
 {
+    peal_options on_gpus = *given, *options = &on_gpus;
     peal_spec spec = {0};
     peal_machine machine;
+    if (options->resources && options->backend && !strcmp(options->backend, "host"))
+        return peal_report(diagnostics, PEAL_E402, nowhere, NULL,
+                           "--resources is about GPUs: not with --backend host");
+    if (options->resources)
+        options->backend = "cuda";
     peal_status status = machine_of(options, diagnostics, &machine);
     if (status != PEAL_STATUS_OK)
         return status;
@@ -100,9 +112,9 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
         json_t *list = options->format == FORMAT_JSON ? json_array() : NULL;
         status = print_modes(options, spec.data, &machine, list, diagnostics);
         if (list && status == PEAL_STATUS_OK) {
-            json_t *object = json_begin("peal.plan/1");
+            json_t *object = json_begin(options->resources ? "peal.resources/1" : "peal.plan/1");
             json_object_set_new(object, "name", json_string(spec.data->name));
-            json_object_set(object, "schedules", list);
+            json_object_set(object, options->resources ? "modes" : "schedules", list);
             json_print(object);
         }
         json_decref(list);
@@ -128,6 +140,9 @@ const peal_command plan_command = {
     "      --threads T    workers a process\n"
     "      --machine M    all of that at once: \"process:4 core:2 cache:1MiB\" or FILE.yaml\n"
     "      --emit B       the source compiled for the kernels instead: host or cuda\n"
+    "      --resources    what its kernels take of a GPU instead: registers, spills,\n"
+    "                     memory, blocks an SM (needs NVRTC, no GPU)\n"
+    "      --arch A       of this architecture: sm_90 (default: that of the GPU here)\n"
     "      --allow-outside  kernel files may lie outside the spec's folder (--emit)\n"
     "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
     "      --json         short for --format json\n"

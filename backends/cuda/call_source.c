@@ -183,7 +183,7 @@ void cuda_stage_print_end(const peal_schedule *schedule, const peal_schedule_tas
 }
 
 static void print_view(const peal_schedule *schedule, const peal_schedule_task *task, int view,
-                       const char *tile, cuda_trampoline kind, FILE *out)
+                       const char *tile, cuda_trampoline kind, bool linked, FILE *out)
 {
     const peal_task_access *access = &task->access[view];
     int64_t low[PEAL_AXES], high[PEAL_AXES];
@@ -199,7 +199,7 @@ static void print_view(const peal_schedule *schedule, const peal_schedule_task *
             view, tile, view, view, tile);
         return;
     }
-    if (cuda_trampoline_moves(kind) && cuda_access_is_moved(schedule, access)) {
+    if (!linked && cuda_trampoline_moves(kind) && cuda_access_is_moved(schedule, access)) {
         fprintf(out,
                 ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
                 "peal_moved_strides_<%s, %s%s>(peal_launch_, %d, %s)",
@@ -241,11 +241,11 @@ static void print_arguments(const peal_schedule_task *task, FILE *out)
 }
 
 static void print_call(const peal_schedule *schedule, const peal_schedule_task *task,
-                       cuda_trampoline kind, const char *tile, FILE *out)
+                       cuda_trampoline kind, const char *tile, bool linked, FILE *out)
 {
     fprintf(out, "peal_kernel_%s(%s", task->kernel, tile);
     for (int i = 0; i < task->access_count; i++)
-        print_view(schedule, task, i, tile, kind, out);
+        print_view(schedule, task, i, tile, kind, linked, out);
     print_partials(schedule, task, cuda_trampoline_has_partials(kind), out);
     print_arguments(task, out);
     fprintf(out, ");\n");
@@ -265,14 +265,14 @@ static void print_whole(const peal_schedule *schedule, const peal_schedule_task 
             "    if (peal_is_whole_<%d, %d%s>(peal_launch_, peal_tile_)) {\n"
             "        const peal_tile peal_whole_ = peal_whole_of_<%d, %d>(peal_tile_);\n        ",
             axes, odd, box, axes, odd);
-    print_call(schedule, task, kind, "peal_whole_", out);
+    print_call(schedule, task, kind, "peal_whole_", false, out);
     fprintf(out, "    } else");
 }
 
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
-                     cuda_trampoline kind, FILE *out)
+                     cuda_trampoline kind, bool linked, FILE *out)
 {
-    int axes = cuda_task_axes(task);
+    int axes = linked ? 0 : cuda_task_axes(task);
     bool partials = cuda_trampoline_has_partials(kind) && task->reduction_count > 0;
 
     if ((partials || cuda_trampoline_moves(kind)) && (axes == 2 || axes == 3))
@@ -281,7 +281,7 @@ void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *ta
     if (partials && cuda_trampoline_moves(kind) && axes == 2)
         print_whole(schedule, task, kind, 1, out);
     fprintf(out, "    ");
-    print_call(schedule, task, kind, "peal_tile_", out);
+    print_call(schedule, task, kind, "peal_tile_", linked, out);
 }
 
 void cuda_rider_print(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)

@@ -61,8 +61,10 @@ void cuda_stage_print_turn(const peal_schedule *schedule, const peal_schedule_ta
 void cuda_stage_print_end(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out);
 
 /* Between what enters the tile and what follows its run. */
+/* linked: the kernel is a function that was compiled elsewhere (device/linked.h): it gets views as
+ * they are. */
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
-                     cuda_trampoline kind, FILE *out);
+                     cuda_trampoline kind, bool linked, FILE *out);
 
 /* What a launch takes along (device/reduce.h): a rider instead of a tile (the block after what is
  * printed is the tile's), and, once all tiles are done, the folds. */

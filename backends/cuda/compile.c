@@ -33,6 +33,11 @@ static void add_option(compile_job *job, const char *option)
         job->option[job->option_count++] = option;
 }
 
+static bool is_linked(const cuda_compile_request *request)
+{
+    return request->links && !request->ptx && !request->verbose;
+}
+
 static void add_options(compile_job *job)
 {
     static const char *const always[] = {
@@ -47,6 +52,12 @@ static void add_options(compile_job *job)
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
         add_option(job, always[i]);
     /* --fmad's default is true: nothing may be contracted that the host does not contract. */
+    if (request->links)
+        add_option(job, "--relocatable-device-code=true");
+    if (is_linked(request))
+        add_option(job, "-dlto");
+    if (request->verbose)
+        add_option(job, "--ptxas-options=-v");
     add_option(job, request->fma ? "--fmad=true" : "--fmad=false");
     for (int i = 0; i < request->files->count; i++)
         add_option(job, peal_arena_print(request->arena, "-I%s", request->files->folder[i]));
@@ -88,7 +99,7 @@ static void find_entry(compile_job *job)
     peal_sha256 hash;
 
     snprintf(job->mark, sizeof(job->mark), "sm_%d", request->architecture);
-    if (request->ptx || !included)
+    if ((request->ptx && !request->cache_folder) || !included)
         return;
     const char *folder =
         peal_cache_open(request->cache_folder, request->arena, request->diagnostics);
@@ -103,10 +114,17 @@ static void find_entry(compile_job *job)
     for (int i = 0; i < job->header_count; i++)
         add_text(&hash, job->header_text[i]);
     add_text(&hash, included);
+    for (int i = 0; is_linked(request) && i < request->files->code_count; i++)
+        peal_sha256_add(&hash, request->files->code[i].data, request->files->code[i].bytes);
+    if (is_linked(request))
+        add_text(&hash, cuda_link_version(request->arena));
     add_text(&hash, request->source);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
-    job->entry = peal_arena_print(request->arena, "%s/%s.cubin", folder, key);
+    job->entry = peal_arena_print(request->arena, "%s/%s.%s", folder, key,
+                                  request->verbose ? "words"
+                                  : request->ptx   ? "ptx"
+                                                   : "cubin");
 }
 
 static bool load_entry(const compile_job *job, cuda_compile_result *out)
@@ -236,6 +254,43 @@ static peal_status take_image(const compile_job *job, nvrtcProgram program,
     return PEAL_STATUS_OK;
 }
 
+/* What ptxas says, and behind its NUL the PTX. */
+static peal_status take_words(const compile_job *job, nvrtcProgram program,
+                              cuda_compile_result *out)
+{
+    const peal_nvrtc *nvrtc = job->nvrtc;
+    size_t log = 0, ptx = 0;
+    nvrtcResult result = nvrtc->nvrtcGetProgramLogSize_(program, &log);
+
+    if (!result)
+        result = nvrtc->nvrtcGetPTXSize_(program, &ptx);
+    if (result)
+        return failed(job, result);
+    char *words = peal_arena_allocate(job->request->arena, log + ptx + 2);
+    result = nvrtc->nvrtcGetProgramLog_(program, words);
+    size_t begin = strlen(words) + 1;
+    if (!result)
+        result = nvrtc->nvrtcGetPTX_(program, words + begin);
+    if (result)
+        return failed(job, result);
+    out->image = words;
+    out->bytes = begin + strlen(words + begin) + 1;
+    return PEAL_STATUS_OK;
+}
+
+static peal_status link_image(const compile_job *job, nvrtcProgram program,
+                              cuda_compile_result *out)
+{
+    const peal_nvrtc *nvrtc = job->nvrtc;
+    size_t bytes = 0;
+    nvrtcResult result = nvrtc->nvrtcGetLTOIRSize_(program, &bytes);
+    char *unit = result ? NULL : peal_arena_allocate(job->request->arena, bytes + 1);
+
+    if (unit)
+        result = nvrtc->nvrtcGetLTOIR_(program, unit);
+    return result ? failed(job, result) : cuda_link(job->request, unit, bytes, out);
+}
+
 static peal_status compile_program(const compile_job *job, nvrtcProgram program,
                                    cuda_compile_result *out)
 {
@@ -243,8 +298,11 @@ static peal_status compile_program(const compile_job *job, nvrtcProgram program,
     size_t bytes = 0;
     nvrtcResult result = nvrtc->nvrtcCompileProgram_(program, job->option_count, job->option);
 
+    if (!result && is_linked(job->request))
+        return link_image(job, program, out);
     if (!result)
-        return take_image(job, program, out);
+        return job->request->verbose ? take_words(job, program, out)
+                                     : take_image(job, program, out);
     if (result != NVRTC_ERROR_COMPILATION || nvrtc->nvrtcGetProgramLogSize_(program, &bytes))
         return failed(job, result);
     char *log = peal_arena_allocate(job->request->arena, bytes + 1);
@@ -254,11 +312,26 @@ static peal_status compile_program(const compile_job *job, nvrtcProgram program,
     return PEAL_STATUS_OK;
 }
 
+static peal_status compile_source(const compile_job *job, cuda_compile_result *out)
+{
+    nvrtcProgram program = NULL;
+    nvrtcResult result =
+        job->nvrtc->nvrtcCreateProgram_(&program, job->request->source, "<peal>", job->header_count,
+                                        job->header_text, job->header_name);
+    if (result)
+        return failed(job, result);
+    peal_status status = compile_program(job, program, out);
+    job->nvrtc->nvrtcDestroyProgram_(&program);
+    if (!status && out->image)
+        keep_entry(job, out);
+    return status;
+}
+
 peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_result *out)
 {
     compile_job *job = PEAL_ARENA_NEW(request->arena, compile_job);
     const char *reason = NULL;
-    nvrtcProgram program = NULL;
+    peal_status status = PEAL_STATUS_OK;
 
     *out = (cuda_compile_result){0};
     job->request = request;
@@ -267,19 +340,16 @@ peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_resul
         return peal_report(request->diagnostics, PEAL_E640, (peal_source){0},
                            "install NVRTC (cuda-nvrtc), or run on the host: --backend host", "%s",
                            reason);
+    if (is_linked(request) && (status = cuda_link_open(request->diagnostics)) != PEAL_STATUS_OK)
+        return status;
     add_options(job);
     add_headers(job);
     find_entry(job);
     if (load_entry(job, out))
         return PEAL_STATUS_OK;
-    nvrtcResult result =
-        job->nvrtc->nvrtcCreateProgram_(&program, request->source, "<peal>", job->header_count,
-                                        job->header_text, job->header_name);
-    if (result)
-        return failed(job, result);
-    peal_status status = compile_program(job, program, out);
-    job->nvrtc->nvrtcDestroyProgram_(&program);
-    if (!status && out->image)
-        keep_entry(job, out);
+    int claim = job->entry ? peal_cache_claim(job->entry) : -1;
+    if (!load_entry(job, out))
+        status = compile_source(job, out);
+    peal_cache_release(claim);
     return status;
 }

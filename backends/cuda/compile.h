@@ -24,9 +24,13 @@ typedef struct cuda_compile_request {
     int architecture;               /* 90 */
     bool ptx;                       /* text for that architecture instead of an image */
     bool fma;
+    bool links;   /* calls functions of files->code: linked with it (not if ptx) */
+    bool verbose; /* instead of an image what ptxas says of each kernel and, behind its NUL, the PTX
+                   */
+    peal_source place;        /* of what does not link */
     int driver;               /* its version: part of the key */
     bool anew;                /* whatever the cache has */
-    const char *cache_folder; /* NULL: by XDG rules; not used for ptx */
+    const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */
 } cuda_compile_request;
@@ -42,6 +46,14 @@ typedef struct cuda_compile_result {
 /* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
  * failed has been reported: no NVRTC (E640), it failed (E641). */
 peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_result *out);
+
+/* link.c: E646 if there is no nvJitLink; its version; and the image of LTO-IR with the request's
+ * device code. A function that is nowhere is an error of the file "<link NAME>"; what else
+ * nvJitLink refuses has been reported (E647). */
+peal_status cuda_link_open(peal_diagnostics *diagnostics);
+const char *cuda_link_version(peal_arena *arena);
+peal_status cuda_link(const cuda_compile_request *request, const char *unit, size_t bytes,
+                      cuda_compile_result *out);
 
 /* included.c: everything that the files include, and what that includes, as far as it lies in the
  * folders: names and contents, one after the other, in the arena. NULL: an include is computed, so

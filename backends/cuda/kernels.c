@@ -57,8 +57,8 @@ static peal_status report_task(const cuda_source *source, cuda_entry *entry,
     const char **names = cuda_kernel_names(peal_arena_print(source->arena, "%s%s", source->text,
                                                             included ? included : ""),
                                            source->arena, &count);
-    return peal_kernel_report_missing(diagnostics, source->arena, entry->task, entry->signature,
-                                      names, count);
+    return peal_kernel_report_missing(diagnostics, source->arena, &source->files, entry->task,
+                                      entry->signature, names, count);
 }
 
 /* What the compiler says where a kernel asks for more than a GPU has. */
@@ -72,6 +72,28 @@ static bool is_beyond_device(const char *message)
     return false;
 }
 
+/* A function of device code that none of the files has. */
+static peal_status report_unlinked(const cuda_source *source, const char *kernel)
+{
+    for (int i = 0; i < source->entry_count; i++) {
+        const cuda_entry *entry = &source->entry[i];
+        if (!entry->is_linked || strcmp(entry->task->kernel, kernel) != 0)
+            continue;
+        return peal_report(source->desc->diagnostics, PEAL_E202, entry->task->source,
+                           peal_arena_print(source->arena,
+                                            "is it extern \"C\" __device__ void %s(...), as "
+                                            "<peal/block.h> says? `peal plan --emit cuda` prints "
+                                            "its declaration",
+                                            kernel),
+                           "task `%s`: neither a kernel file defines PEAL_KERNEL(%s), nor the "
+                           "device code a function `%s`",
+                           entry->task->name, kernel, kernel);
+    }
+    return peal_report(source->desc->diagnostics, PEAL_E647, source->graph->kernels_source,
+                       "name the file that has it in `kernels:`, too",
+                       "the device code calls `%s`, which is nowhere", kernel);
+}
+
 static peal_status report_errors(const cuda_source *source, const cuda_compile_result *result)
 {
     peal_status status = PEAL_STATUS_OK;
@@ -80,8 +102,11 @@ static peal_status report_errors(const cuda_source *source, const cuda_compile_r
         const cuda_compile_error *error = &result->error[i];
         peal_source place = {.file = error->file, .line = error->line, .column = error->column};
         int index = -1;
-        if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
-            index < source->entry_count)
+        char kernel[128];
+        if (error->file && sscanf(error->file, "<link %127[^>]", kernel) == 1)
+            status = report_unlinked(source, kernel);
+        else if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
+                 index < source->entry_count)
             status = report_task(source, &source->entry[index], error);
         else if (is_beyond_device(error->message))
             status = peal_report(source->desc->diagnostics, PEAL_E643, place,
@@ -101,8 +126,28 @@ static peal_status compile_source(const cuda_source *source, const char *text, i
                                     .architecture = architecture,
                                     .ptx = ptx,
                                     .fma = source->graph->fma,
+                                    .links = cuda_source_links(text),
+                                    .place = source->graph->kernels_source,
                                     .driver = driver,
                                     .anew = anew,
+                                    .cache_folder = source->desc->cache_folder,
+                                    .diagnostics = source->desc->diagnostics,
+                                    .arena = source->arena};
+    peal_status status = cuda_compile(&request, out);
+
+    return status || out->error_count == 0 ? status : report_errors(source, out);
+}
+
+peal_status cuda_source_compile(const cuda_source *source, const char *text, int architecture,
+                                cuda_compile_result *out)
+{
+    cuda_compile_request request = {.source = text,
+                                    .files = &source->files,
+                                    .architecture = architecture,
+                                    .fma = source->graph->fma,
+                                    .links = cuda_source_links(text),
+                                    .place = source->graph->kernels_source,
+                                    .verbose = true,
                                     .cache_folder = source->desc->cache_folder,
                                     .diagnostics = source->desc->diagnostics,
                                     .arena = source->arena};
@@ -192,6 +237,7 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
     out->number = cuda_fused_number(entry->entry, CUDA_FUSED_FULL);
+    out->shapes = kernels->source->entry[entry->entry].shaped != NULL;
     return status;
 }
 

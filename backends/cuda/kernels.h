@@ -29,6 +29,7 @@ typedef struct cuda_task_kernel {
                        most 1024. Exact tiles: CUDA_TASK_THREADS in one row of the same shape rule
                      */
     int number;     /* mode fused: of its variants in the dispatcher (cuda_fused_number) */
+    bool shapes;    /* ... may be compiled for launches of known shape */
     int full_blocks, bare_blocks; /* resident blocks an SM, by the driver */
     int full_registers, bare_registers;
     /* Arrays whose first element the task's expressions read on the device, in the order of

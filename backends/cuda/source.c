@@ -8,6 +8,7 @@
 #include "backends/cuda/source.h"
 
 #include "backends/cuda/call_source.h"
+#include "backends/cuda/compile.h"
 #include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/device/launch.h"
 
@@ -132,7 +133,7 @@ static peal_status print_evaluation(const task_printer *p, FILE *out)
 
 /* Everything behind the kernel's name. A call alone would convert an integer to a double, or cut a
  * real number, so the kernel's type is compared as well. */
-static peal_status print_user_kernel(const task_printer *p, const char *signature,
+static peal_status print_user_kernel(const task_printer *p, const cuda_entry *entry,
                                      cuda_trampoline kind, const char **out_text)
 {
     char *text = NULL;
@@ -153,8 +154,8 @@ static peal_status print_user_kernel(const task_printer *p, const char *signatur
     peal_status status = print_evaluation(p, out);
     fprintf(out,
             "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n",
-            peal_kernel_parameters(signature), p->task->kernel);
-    cuda_call_print(p->schedule, p->task, kind, out);
+            peal_kernel_parameters(entry->signature), p->task->kernel);
+    cuda_call_print(p->schedule, p->task, kind, entry->is_linked, out);
     if (rides)
         fprintf(out, "    }\n");
     if (!cuda_trampoline_is_plain(kind))
@@ -187,7 +188,7 @@ static peal_status print_shaped_kernel(const task_printer *p, cuda_trampoline ki
                  "    peal_tile peal_tile_;\n"
                  "    peal_shaped_tile_<peal_box_>(peal_launch_, peal_at_, &peal_tile_);\n");
     cuda_stage_print_turn(p->schedule, p->task, out);
-    cuda_call_print(p->schedule, p->task, kind, out);
+    cuda_call_print(p->schedule, p->task, kind, false, out);
     cuda_stage_print_end(p->schedule, p->task, out);
     fprintf(out, "    }\n}\n");
     *out_text = cuda_text_close(p->source->arena, out, &text);
@@ -217,20 +218,38 @@ static bool is_light(const task_printer *p)
     return light;
 }
 
+/* There is device code, and none of the C files has the kernel. */
+static bool is_linked(const cuda_source *source, const char *kernel)
+{
+    if (source->files.code_count == 0)
+        return false;
+    const char *included = cuda_included_text(&source->files, source->arena);
+    size_t count = 0;
+    for (int i = -1; i < source->files.count; i++) {
+        const char *text = i < 0 ? included : source->files.file[i].text;
+        const char **names = cuda_kernel_names(text ? text : "", source->arena, &count);
+        for (size_t k = 0; k < count; k++)
+            if (strcmp(names[k], kernel) == 0)
+                return false;
+    }
+    return true;
+}
+
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
     entry->is_users = true;
+    entry->is_linked = is_linked(p->source, p->task->kernel);
     entry->is_light = is_light(p);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
-    peal_status status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_FULL, &entry->text);
+    peal_status status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_FULL, &entry->text);
     if (!status && p->task->reduction_count > 0)
-        status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_BARE, &entry->bare);
+        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_BARE, &entry->bare);
     if (!status && p->task->mergeable)
-        status = print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_BARE, &entry->plain);
+        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_PLAIN_BARE, &entry->plain);
     if (!status && p->task->mergeable && p->task->reduction_count > 0)
-        status =
-            print_user_kernel(p, entry->signature, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
-    if (!status && p->source->desc->mode == PEAL_MODE_FUSED && p->task->mergeable)
+        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
+    if (!status && p->source->desc->mode == PEAL_MODE_FUSED && p->task->mergeable &&
+        !entry->is_linked)
         status = print_shaped_kernel(p, CUDA_TRAMPOLINE_SHAPED_FULL, &entry->shaped);
     if (!status && entry->shaped && entry->bare)
         status = print_shaped_kernel(p, CUDA_TRAMPOLINE_SHAPED_BARE, &entry->shaped_bare);
@@ -341,7 +360,7 @@ static bool has_kernel(const peal_schedule_task *task)
 static peal_status add_task(const task_printer *p)
 {
     cuda_source *source = p->source;
-    cuda_entry found = {.task = p->task};
+    cuda_entry found = {.schedule = p->schedule, .task = p->task};
     peal_status status = p->task->kind == PEAL_TASK_KERNEL ? describe_user_kernel(p, &found)
                                                            : describe_builtin(p, &found);
     int same = 0;
@@ -388,15 +407,19 @@ static peal_status add_rank(cuda_source *source, int rank)
     return status;
 }
 
+/* If any task needs them. */
 static peal_status read_files(cuda_source *source)
 {
-    for (int i = 0; i < source->entry_count; i++) {
-        if (!source->entry[i].is_users)
-            continue;
-        if (source->graph->kernel_count == 0)
-            return peal_kernel_report_no_files(source->desc->diagnostics, source->entry[i].task);
-        return peal_kernel_files_read(source->graph, source->desc->allow_outside, source->arena,
-                                      source->desc->diagnostics, &source->files);
+    for (int r = 0; r < source->desc->rank_count; r++) {
+        const peal_schedule *schedule = source->desc->rank[r].schedule;
+        for (int t = 0; t < schedule->task_count; t++) {
+            if (!peal_kernel_is_needed(&schedule->task[t]))
+                continue;
+            if (source->graph->kernel_count == 0)
+                return peal_kernel_report_no_files(source->desc->diagnostics, &schedule->task[t]);
+            return peal_kernel_files_read(source->graph, source->desc->allow_outside, source->arena,
+                                          source->desc->diagnostics, &source->files);
+        }
     }
     return PEAL_STATUS_OK;
 }
@@ -420,15 +443,13 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
     source->entry = PEAL_ARENA_ARRAY(arena, cuda_entry, most + 1);
     source->expression = PEAL_ARENA_ARRAY(arena, const char *, MOST_EXPRESSIONS);
     source->task = PEAL_ARENA_ARRAY(arena, cuda_task_entry *, desc->rank_count);
+    status = read_files(source);
     for (int r = 0; r < desc->rank_count; r++) {
         peal_status problem = add_rank(source, r);
         status = status ? status : problem;
     }
     if (!status)
-        status = read_files(source);
-    if (!status) {
         cuda_units_print(source);
-    }
     *out = source;
     return status;
 }

@@ -16,8 +16,10 @@ typedef struct cuda_entry {
     const char *plain_full;           /* peal_plain_full_N: the same with partials; NULL: none */
     const char *shaped, *shaped_bare; /* mode fused: tiles of a box whose shape is known */
     const char *signature;
+    const peal_schedule *schedule;
     const peal_schedule_task *task; /* the first that needs it; of kind KERNEL: the user's */
     bool is_users, is_light;
+    bool is_linked; /* the kernel is a function of the application's device code */
     bool is_reported;
 } cuda_entry;
 
@@ -52,6 +54,13 @@ peal_status cuda_source_create(const peal_backend_desc *desc, peal_arena *arena,
 FILE *cuda_text_open(char **text, size_t *bytes);
 const char *cuda_text_close(peal_arena *arena, FILE *out, char **text);
 
+struct cuda_compile_result;
+/* kernels.c: has a text of the source compiled, verbosely (compile.h); errors are reported. */
+peal_status cuda_source_compile(const cuda_source *source, const char *text, int architecture,
+                                struct cuda_compile_result *out);
+
+/* units.c: whether a unit calls functions of the application's device code. */
+bool cuda_source_links(const char *text);
 /* units.c: source->text, and plain or fused. */
 void cuda_units_print(cuda_source *source);
 /* The whole unit of mode fused: shapes are functions peal_shape_0, 1, ... and what they need. */

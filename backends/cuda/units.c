@@ -61,6 +61,65 @@ static void print_shaped_entry(const cuda_entry *entry, int index, FILE *out)
                 index, index, bare);
 }
 
+/* ---- functions of the application's device code (include/peal/block.h) ---- */
+
+/* The same kernel as one in C would be, which calls the function. */
+static void print_linked(const cuda_entry *entry, FILE *out)
+{
+    const peal_schedule_task *task = entry->task;
+    const peal_schedule_array *array = entry->schedule->array;
+
+    fprintf(out, "\n#line 1 \"<link %s>\"\nextern \"C\" __device__ void %s(const peal_block *",
+            task->kernel, task->kernel);
+    for (int i = 0; i < task->access_count; i++)
+        fprintf(out, ", %s%s *, peal_block_strides",
+                task->access[i].mode == PEAL_READ_ACCESS ? "const " : "",
+                peal_type_c_name(array[task->access[i].array].type));
+    for (int i = 0; i < task->reduction_count; i++)
+        fprintf(out, ", %s *", peal_type_c_name(array[task->reduction[i].array].type));
+    for (int i = 0; i < task->argument_count; i++)
+        fprintf(out, ", %s", task->argument_is_real[i] ? "double" : "long");
+    fprintf(out, ");\n%s\n{\n    const peal_block peal_block_ = peal_block_of_(t);\n",
+            entry->signature);
+    for (int i = 0; i < task->reduction_count; i++)
+        fprintf(out, "    %s peal_part_%d_ = 0;\n",
+                peal_type_c_name(array[task->reduction[i].array].type), i);
+    fprintf(out, "    %s(&peal_block_", task->kernel);
+    for (int i = 0; i < task->access_count; i++) {
+        const char *name = array[task->access[i].array].name;
+        fprintf(out, ", %s, peal_block_strides_of_(%s_strides_)", name, name);
+    }
+    for (int i = 0; i < task->reduction_count; i++)
+        fprintf(out, ", &peal_part_%d_", i);
+    for (int i = 0; i < task->argument_count; i++)
+        fprintf(out, ", argument_%d", i + 1);
+    fprintf(out, ");\n");
+    for (int i = 0; i < task->reduction_count; i++)
+        fprintf(out, "    PEAL_PARTIAL(%s, peal_part_%d_);\n", array[task->reduction[i].array].name,
+                i);
+    fprintf(out, "}\n");
+}
+
+/* Each function once. */
+static void print_all_linked(const cuda_source *source, FILE *out)
+{
+    bool any = false;
+
+    for (int i = 0; i < source->entry_count; i++) {
+        const cuda_entry *entry = &source->entry[i];
+        bool seen = !entry->is_linked;
+        for (int k = 0; k < i && !seen; k++)
+            seen = source->entry[k].is_linked &&
+                   strcmp(source->entry[k].task->kernel, entry->task->kernel) == 0;
+        if (seen)
+            continue;
+        if (!any)
+            fprintf(out, "\n#line 1 \"<link>\"\n#include <peal/linked.h>\n");
+        any = true;
+        print_linked(entry, out);
+    }
+}
+
 static void print_unit(const cuda_source *source, bool fused, FILE *out)
 {
     fprintf(out,
@@ -76,6 +135,7 @@ static void print_unit(const cuda_source *source, bool fused, FILE *out)
             print_entry(&source->entry[i], source->entry[i].text, NULL, i, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
+    print_all_linked(source, out);
     for (int i = 0; i < source->entry_count; i++) {
         const cuda_entry *entry = &source->entry[i];
         if (!entry->is_users || (fused && !is_in_loop(source, i)))
@@ -116,6 +176,7 @@ static void print_plain_unit(cuda_source *source)
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
+    print_all_linked(source, out);
     for (int i = 0; i < source->entry_count; i++) {
         const cuda_entry *entry = &source->entry[i];
         const char *blocks = entry->is_light ? "PEAL_LIGHT_BLOCKS_" : "PEAL_BLOCKS_";
@@ -154,6 +215,8 @@ static void print_calls(const cuda_source *source, FILE *out)
             "peal_launch &launch)\n{\n    switch (function) {\n");
     for (int b = 0; b < CUDA_BUILTIN_COUNT; b++)
         fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
+    /* What the dispatcher takes by itself is what is left without the tasks (resources.c). */
+    fprintf(out, "#ifndef PEAL_FUSED_ALONE\n");
     for (int i = 0; i < source->entry_count; i++) {
         if (!is_in_loop(source, i))
             continue;
@@ -163,7 +226,7 @@ static void print_calls(const cuda_source *source, FILE *out)
             fprintf(out, "    case %d:\n        peal_bare_%d(launch);\n        break;\n",
                     cuda_fused_number(i, CUDA_FUSED_BARE), i);
     }
-    fprintf(out, "    }\n}\n");
+    fprintf(out, "#endif\n    }\n}\n");
 }
 
 const char *cuda_units_close(const cuda_source *source, const char *shapes, int shape_count,
@@ -184,6 +247,11 @@ const char *cuda_units_close(const cuda_source *source, const char *shapes, int 
                 i);
     fprintf(out, "    }\n}\n");
     return cuda_text_close(arena, out, &text);
+}
+
+bool cuda_source_links(const char *text)
+{
+    return strstr(text, "#include <peal/linked.h>\n") != NULL;
 }
 
 void cuda_units_print(cuda_source *source)

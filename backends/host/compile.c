@@ -308,11 +308,15 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     free(version);
     const char *entry =
         cache ? peal_arena_print(job->request->arena, "%s/%s.so", cache, key) : NULL;
+    int claim = entry ? peal_cache_claim(entry) : -1;
     if (entry && peal_cache_check(entry)) {
         out->was_cached = true;
-        return load(job, entry, out);
+        status = load(job, entry, out);
+    } else {
+        status = build(job, entry, out);
     }
-    return build(job, entry, out);
+    peal_cache_release(claim);
+    return status;
 }
 
 peal_status host_compile(const host_compile_request *request, host_compile_result *out)

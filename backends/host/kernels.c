@@ -182,8 +182,9 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
             found = found || strcmp(names[k], call->kernel) == 0;
         if (found)
             continue;
-        status = peal_kernel_report_missing(kernels->desc->diagnostics, kernels->arena, call->task,
-                                            call->signature, names, count);
+        status =
+            peal_kernel_report_missing(kernels->desc->diagnostics, kernels->arena, &kernels->files,
+                                       call->task, call->signature, names, count);
     }
     return status;
 }
@@ -244,7 +245,7 @@ static peal_status build(host_kernels *kernels)
     host_compile_result result;
     host_compile_request request = {.source = source,
                                     .folder = kernels->files.folder,
-                                    .folder_count = kernels->graph->kernel_count,
+                                    .folder_count = kernels->files.count,
                                     .fma = kernels->graph->fma,
                                     .cache_folder = kernels->desc->cache_folder,
                                     .diagnostics = kernels->desc->diagnostics,

@@ -69,9 +69,20 @@ static peal_status take_ptx(const peal_backend_desc *desc, void *user)
     return PEAL_STATUS_OK;
 }
 
+/* What another test or an earlier run has compiled is not compiled again; NULL: nothing is kept. */
+static const char *cache_of_tests(void)
+{
+    const char *named = getenv("PEAL_TEST_CACHE");
+    return named && *named ? named : NULL;
+}
+
 static void compile_spec(const char *spec, int ranks, outcome *out)
 {
-    local_options options = {.spec = spec, .ranks = ranks, .workers = 1, .mode = PEAL_MODE_STREAM};
+    local_options options = {.spec = spec,
+                             .ranks = ranks,
+                             .workers = 1,
+                             .mode = PEAL_MODE_STREAM,
+                             .cache = cache_of_tests()};
 
     *out = (outcome){0};
     assert_int_equal(local_describe(&options, take_ptx, out), PEAL_STATUS_OK);

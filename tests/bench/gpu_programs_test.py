@@ -19,7 +19,7 @@ FOLDER = tempfile.TemporaryDirectory()
 def run(program, *words, asked="", **more):
     """Exit code and the JSON lines, but for those that say what is being set up; `asked` goes to stdin."""
     env = {**os.environ, "PEAL_BENCH_BATCH_MS": "0.1", "PEAL_BENCH_PATIENCE_S": "120",
-           "XDG_CACHE_HOME": FOLDER.name,
+           "XDG_CACHE_HOME": os.environ.get("PEAL_TEST_CACHE") or FOLDER.name,
            "STANDIN_RECORD": os.path.join(FOLDER.name, "record"), **more}
     done = subprocess.run([program, *words], env=env, input=asked, capture_output=True, text=True, check=False,
                           timeout=280)

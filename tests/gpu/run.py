@@ -73,7 +73,7 @@ class Machine:
         libraries = [str(p) for p in (options.programs / "lib", options.programs / "pmix") if p.is_dir()]
         libraries += [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
         # NVLink multicast can put the host's GPUs out of service: off, whatever is set outside.
-        self.env = {**os.environ, "XDG_CACHE_HOME": str(scratch / "cache"), "LD_LIBRARY_PATH": ":".join(libraries),
+        self.env = {**os.environ, "XDG_CACHE_HOME": os.environ.get("PEAL_TEST_CACHE") or str(scratch / "cache"), "LD_LIBRARY_PATH": ":".join(libraries),
                     "NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}
         self.program = program
         self.trials = jobs.Trials(program, str(scratch), self.env)

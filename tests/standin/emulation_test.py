@@ -65,7 +65,7 @@ def run(options, folder, processes, lines, record=os.devnull):
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     env = {**os.environ, "LD_LIBRARY_PATH": options.standin, "STANDIN_DEVICES": str(processes), "STANDIN_RECORD": record,
-           "STANDIN_SMS": "3", "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+           "STANDIN_SMS": "3", "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": options.units or folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
     if not lines:
         return {}
     job = subprocess.run([options.trials, str(processes), folder, path], env=env, capture_output=True, text=True, check=False,
@@ -155,6 +155,7 @@ def main():
     parser.add_argument("--seeds", default="1:3")
     parser.add_argument("--only", default="")
     parser.add_argument("--mode", default="", help="this one alone, and serial")
+    parser.add_argument("--units", default=os.environ.get("PEAL_TEST_CACHE", ""), help="where compiled kernels are kept")
     options = parser.parse_args()
     MODES[:] = [mode for mode in MODES if options.mode in mode[0]]
     first, count = (int(word) for word in options.seeds.split(":"))

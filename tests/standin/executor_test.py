@@ -17,7 +17,7 @@ import common  # noqa: E402
 STANDIN, TRIALS, SPECS = sys.argv[1:4]
 del sys.argv[1:4]
 SCRATCH = tempfile.TemporaryDirectory()
-CACHE = os.path.join(SCRATCH.name, "cache")
+CACHE = common.kernel_cache(SCRATCH.name)
 MODES = ("sync", "stream", "graph")
 TRANSPORTS = ("p2p:vmm", "p2p:ipc", "shm")
 LOWERINGS = ("", "lanes=2", "signal=kernel,copy=engine", "signal=memop,copy=engine,lanes=2", "signal=memop")

@@ -1,14 +1,19 @@
 /* A stand-in for NVRTC that compiles a unit with the host's C++ compiler: the image is the path of
  * a library (emulate.c). EMULATE_INCLUDE: where the device is emulated; EMULATE_UNITS: a folder for
- * units. */
+ * units, each named by a hash of what it is made of: one that is there is taken, one that another
+ * process is compiling is waited for. */
 #define _GNU_SOURCE
 #include <nvrtc.h>
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PATH = 400 };
 
@@ -114,10 +119,52 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
     return NVRTC_SUCCESS;
 }
 
+static void add(uint64_t hash[2], const char *text)
+{
+    for (; *text; text++)
+        for (int k = 0; k < 2; k++) /* FNV-1a, and with another multiplier */
+            hash[k] = (hash[k] ^ (unsigned char)*text) * (k ? 0x9e3779b97f4a7c15u : 0x100000001b3u);
+}
+
+static void name_unit(const unit *u, const char *text, const char *include, const char *command,
+                      char *in, size_t room)
+{
+    uint64_t hash[2] = {0xcbf29ce484222325u, 0xcbf29ce484222325u};
+    char path[2 * PATH];
+
+    snprintf(path, sizeof(path), "%s/device.h", include);
+    char *device = read_all(path);
+    add(hash, device ? device : "");
+    free(device);
+    add(hash, command);
+    for (int i = 0; i < u->count; i++)
+        add(hash, u->text[i]);
+    add(hash, text);
+    snprintf(in, room, "%s/%016llx%016llx", folder(), (unsigned long long)hash[0],
+             (unsigned long long)hash[1]);
+}
+
+static nvrtcResult compile_in(unit *u, const char *in, const char *text, const char *compiler)
+{
+    char command[4 * PATH];
+
+    mkdir(in, 0777);
+    for (int i = 0; i < u->count; i++)
+        if (!strncmp(u->name[i], "peal/", 5))
+            put(in, u->name[i], "", u->text[i], "");
+    put(in, "unit.cc", "#include \"device.h\"\n", text, "");
+    snprintf(command, sizeof(command), "cd '%s' && %s", in, compiler);
+    if (system(command) == 0)
+        return NVRTC_SUCCESS;
+    snprintf(command, sizeof(command), "%s/log", in);
+    u->log = read_all(command);
+    return NVRTC_ERROR_COMPILATION;
+}
+
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *const *options)
 {
     unit *u = (unit *)(void *)program;
-    char in[PATH - 20], command[2 * PATH + 300], log[PATH];
+    char in[PATH - 20], lock[PATH], compiler[2 * PATH];
     const char *include = getenv("EMULATE_INCLUDE");
     (void)count, (void)options;
 
@@ -125,27 +172,26 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
         strcpy(u->image, "round");
         return NVRTC_SUCCESS;
     }
-    snprintf(in, sizeof(in), "%s/unitXXXXXX", folder());
-    if (!mkdtemp(in))
-        return NVRTC_ERROR_COMPILATION;
-    for (int i = 0; i < u->count; i++)
-        if (!strncmp(u->name[i], "peal/", 5))
-            put(in, u->name[i], "", u->text[i], "");
-    char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
     bool stays = strstr(u->source, "<peal/fused.h>") != NULL;
+    char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
     sprintf(text, "%s%s%s", u->source, start, stays ? start_fused : "");
-    put(in, "unit.cc", "#include \"device.h\"\n", text, "");
-    free(text);
-    snprintf(command, sizeof(command),
-             "cd '%s' && env -u LD_LIBRARY_PATH c++ -std=c++17 -O1 -w -ffp-contract=off -fPIC "
-             "-shared -pthread -I . -I '%s' unit.cc -o unit.so 2>log",
-             in, include ? include : ".");
+    snprintf(compiler, sizeof(compiler),
+             "env -u LD_LIBRARY_PATH c++ -std=c++17 -O1 -w -ffp-contract=off -fPIC -shared "
+             "-pthread -I . -I '%s' unit.cc -o made.so 2>log && mv made.so unit.so",
+             include ? include : ".");
+    name_unit(u, text, include ? include : ".", compiler, in, sizeof(in));
     snprintf(u->image, sizeof(u->image), "%s/unit.so", in);
-    if (system(command) == 0)
-        return NVRTC_SUCCESS;
-    snprintf(log, sizeof(log), "%s/log", in);
-    u->log = read_all(log);
-    return NVRTC_ERROR_COMPILATION;
+    snprintf(lock, sizeof(lock), "%s.lock", in);
+    int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    nvrtcResult result = NVRTC_SUCCESS;
+    if (fd < 0 || flock(fd, LOCK_EX) != 0)
+        result = NVRTC_ERROR_COMPILATION;
+    else if (access(u->image, R_OK) != 0)
+        result = compile_in(u, in, text, compiler);
+    if (fd >= 0)
+        close(fd);
+    free(text);
+    return result;
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *bytes)
@@ -185,5 +231,19 @@ nvrtcResult nvrtcGetPTX(nvrtcProgram program, char *text)
 {
     (void)program;
     *text = '\0';
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetLTOIRSize(nvrtcProgram program, size_t *bytes)
+{
+    (void)program;
+    *bytes = 1;
+    return NVRTC_SUCCESS;
+}
+
+nvrtcResult nvrtcGetLTOIR(nvrtcProgram program, char *code)
+{
+    (void)program;
+    *code = '\0';
     return NVRTC_SUCCESS;
 }

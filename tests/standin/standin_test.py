@@ -19,6 +19,7 @@ NEW, OLD, JOB, PLAN_JOB, EMBED_JOB, RING_JOB, EMBED_PAIR = sys.argv[1:8]
 del sys.argv[1:8]
 
 FOLDER = tempfile.TemporaryDirectory()
+CACHE = common.kernel_cache(FOLDER.name)
 
 # Calls that give back; what stays when one of them fails.
 GIVES_BACK = {"cuMemUnmap": {"mapping"}, "cuMemAddressFree": {"range"}, "cuMemRelease": {"handle"},
@@ -226,10 +227,9 @@ class Kernels(unittest.TestCase):
     def setUp(self):
         if findings(with_driver()[0])["nvrtc"][0] != "ok":
             self.skipTest("no NVRTC")
-        self.cache = tempfile.mkdtemp(dir=FOLDER.name)
 
     def heat(self, **more):
-        env, path = with_driver(XDG_CACHE_HOME=self.cache, **more)
+        env, path = with_driver(XDG_CACHE_HOME=CACHE, **more)
         code, _, err = common.peal("run", HEAT, "-n", "2", "--steps", "2", "--mode", "serial", "--backend", "cuda",
                                    env=env)
         return code, err, lines_of(path)
@@ -278,7 +278,7 @@ class Kernels(unittest.TestCase):
                        "  - {task: look, box: [[0, 65536], [0, 65536]], tile: [1, 1]}\n")
         with open(os.path.join(folder, "many.c"), "w", encoding="ascii") as kernels:
             kernels.write("PEAL_KERNEL(look)(peal_tile t)\n{\n    (void)t;\n}\n")
-        env, path = with_driver(XDG_CACHE_HOME=self.cache)
+        env, path = with_driver(XDG_CACHE_HOME=CACHE)
         code, _, err = common.peal("run", folder, "--backend", "cuda", "--mode", "stream", env=env)
         self.assertEqual(code, 3)
         self.assertRegex(err, r"many.yaml:6:5: .*`look` has 4294967296 tiles on rank 0, a grid at most \d+ \[E644\]")
@@ -303,7 +303,7 @@ class Application(unittest.TestCase):
         """Of one process: nothing is left that could come, which is seen at once."""
         if findings(with_driver()[0])["nvrtc"][0] != "ok":
             self.skipTest("no NVRTC")
-        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name)
+        env, path = with_driver(XDG_CACHE_HOME=CACHE)
         done = subprocess.run([RING_JOB], env=env, capture_output=True, text=True, check=False, timeout=common.HARD_LIMIT)
         self.assertEqual(done.returncode, 3, done.stdout)
         for rank in (0, 1):
@@ -357,7 +357,7 @@ class Embedded(unittest.TestCase):
             self.skipTest("no NVRTC")
 
     def job(self, *words, **more):
-        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, **more)
+        env, path = with_driver(XDG_CACHE_HOME=CACHE, **more)
         done = subprocess.run([EMBED_JOB, *words], env=env, capture_output=True, text=True, check=False,
                               timeout=common.HARD_LIMIT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -389,7 +389,7 @@ class Embedded(unittest.TestCase):
         if not shutil.which("mpirun"):
             self.skipTest("no mpirun")
         for lacks, taken in (("none", "p2p:vmm"), ("vmm", "p2p:ipc"), ("peer", "shm")):
-            env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, devices=2, STANDIN_LACKS=lacks)
+            env, path = with_driver(XDG_CACHE_HOME=CACHE, devices=2, STANDIN_LACKS=lacks)
             done = subprocess.run([*common.mpirun(2), EMBED_JOB, "exchange"], env=env, capture_output=True, text=True,
                                   check=False, timeout=common.HARD_LIMIT)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -399,7 +399,7 @@ class Embedded(unittest.TestCase):
             self.assertEqual((bad(record), left(record)), ([], set()))
 
     def pair(self, what, **more):
-        env, path = with_driver(XDG_CACHE_HOME=FOLDER.name, **more)
+        env, path = with_driver(XDG_CACHE_HOME=CACHE, **more)
         done = subprocess.run([EMBED_PAIR, what], env=env, capture_output=True, text=True, check=False,
                               timeout=common.HARD_LIMIT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

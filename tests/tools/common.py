@@ -24,6 +24,12 @@ def environment(**changes):
     return result
 
 
+def kernel_cache(scratch):
+    """Where compiled kernels are kept (XDG_CACHE_HOME): ./dev test and CI name a folder for all tests, so that what
+    one has compiled no other compiles again."""
+    return os.environ.get("PEAL_TEST_CACHE") or os.path.join(scratch, "cache")
+
+
 def peal(*arguments, stdin=None, env=None, cwd=None, prefix=()):
     """Runs the command; (exit code, stdout, stderr)."""
     done = subprocess.run([*prefix, PEAL, *arguments], input=stdin, capture_output=True, text=True, check=False,

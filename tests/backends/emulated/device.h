@@ -4,11 +4,15 @@
 #ifndef PEAL_TESTS_EMULATED_DEVICE_H
 #define PEAL_TESTS_EMULATED_DEVICE_H
 
+/* Its longjmp refuses to go to another stack. */
+#undef _FORTIFY_SOURCE
+
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,11 +40,14 @@ struct alignas(16) uint4 {
 enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16 };
 enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_WARP, FIBER_DONE };
 
+/* Contexts make fibers, jumps change between them: a change of contexts is a system call. A fiber
+ * runs the same thread of one block after the other. */
 static thread_local struct {
-    ucontext_t scheduler, fiber[MOST_FIBERS];
+    ucontext_t context;
+    jmp_buf scheduler, fiber[MOST_FIBERS];
     fiber_state state[MOST_FIBERS];
     char *stack;
-    unsigned current, count;
+    unsigned current, count, made;
     void (*body)(const void *);
     const void *argument;
     uint64_t shuffled[MOST_FIBERS];
@@ -53,7 +60,8 @@ static void hold(fiber_state state)
 {
     unsigned me = device.current;
     device.state[me] = state;
-    swapcontext(&device.fiber[me], &device.scheduler);
+    if (_setjmp(device.fiber[me]) == 0)
+        _longjmp(device.scheduler, 1);
 }
 
 static inline void __syncthreads()
@@ -200,8 +208,32 @@ static long long peal_fetch_(const long long *address)
 
 static void enter_fiber()
 {
-    device.body(device.argument);
-    hold(FIBER_DONE);
+    for (;;) {
+        hold(FIBER_DONE);
+        device.body(device.argument);
+    }
+}
+
+static void change_to_fiber(unsigned index)
+{
+    device.current = index;
+    if (_setjmp(device.scheduler) == 0)
+        _longjmp(device.fiber[index], 1);
+}
+
+/* As many as the block has threads; each stands behind the end of a block. */
+static void make_fibers()
+{
+    for (; device.made < device.count; device.made++) {
+        device.current = device.made;
+        getcontext(&device.context);
+        device.context.uc_stack.ss_sp = device.stack + (size_t)device.made * STACK_BYTES;
+        device.context.uc_stack.ss_size = STACK_BYTES;
+        device.context.uc_link = NULL;
+        makecontext(&device.context, enter_fiber, 0);
+        if (_setjmp(device.scheduler) == 0)
+            setcontext(&device.context);
+    }
 }
 
 /* Lets go all that stand at a barrier which nobody else has to reach. */
@@ -227,9 +259,8 @@ static bool run_round()
         if (device.state[i] != FIBER_RUNS)
             continue;
         ran = true;
-        device.current = i;
         threadIdx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
-        swapcontext(&device.scheduler, &device.fiber[i]);
+        change_to_fiber(i);
     }
     for (unsigned i = 0; i < device.count; i += 32)
         release(i, i + 32 < device.count ? i + 32 : device.count, FIBER_AT_WARP);
@@ -241,14 +272,8 @@ static bool run_round()
 static void run_block(unsigned block)
 {
     blockIdx = {block, 0, 0};
-    for (unsigned i = 0; i < device.count; i++) {
-        getcontext(&device.fiber[i]);
-        device.fiber[i].uc_stack.ss_sp = device.stack + (size_t)i * STACK_BYTES;
-        device.fiber[i].uc_stack.ss_size = STACK_BYTES;
-        device.fiber[i].uc_link = NULL;
-        makecontext(&device.fiber[i], enter_fiber, 0);
+    for (unsigned i = 0; i < device.count; i++)
         device.state[i] = FIBER_RUNS;
-    }
     while (run_round())
         ;
     for (unsigned i = 0; i < device.count; i++)
@@ -268,6 +293,7 @@ static void prepare(unsigned grid, unsigned threads, void (*body)(const void *),
     device.body = body;
     device.argument = argument;
     device.count = threads;
+    make_fibers();
 }
 
 /* Runs body(argument) as one block after the other. */

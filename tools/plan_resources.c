@@ -1,0 +1,112 @@
+/* `peal plan --resources`: registers, memory and occupancy of a plan's kernels on a GPU. */
+#include "tools/plan_resources.h"
+
+#include "peal_config.h"
+#if PEAL_HAVE_CUDA
+#include "backends/cuda/resources.h"
+#endif
+
+#include <stdio.h>
+#include <string.h>
+
+#if PEAL_HAVE_CUDA
+
+static void print_text(const cuda_resources *all, peal_mode mode)
+{
+    const cuda_resource *fused = NULL, *alone = NULL;
+
+    printf("mode %s on sm_%d, by NVRTC %d.%d\n", peal_mode_name(mode), all->architecture,
+           all->nvrtc_major, all->nvrtc_minor);
+    printf("  %-10s %-22s %-20s %7s %9s %6s %13s %6s %7s %9s\n", "unit", "kernel", "task",
+           "threads", "registers", "budget", "spilled bytes", "local", "shared", "blocks/SM");
+    for (int i = 0; i < all->count; i++) {
+        const cuda_resource *k = &all->kernel[i];
+        char bounded[16];
+        snprintf(bounded, sizeof(bounded), "%d", k->budget);
+        printf("  %-10s %-22s %-20s %7d %9d %6s %13d %6d %7d %9d  (%s)\n", k->unit, k->kernel,
+               k->task ? k->task : "-", k->threads, k->registers, bounded,
+               k->spill_store_bytes + k->spill_load_bytes, k->local_bytes, k->shared_bytes,
+               k->blocks, k->limit);
+        if (!strcmp(k->kernel, "peal_fused_kernel"))
+            *(!strcmp(k->unit, "fused") ? &fused : &alone) = k;
+    }
+    if (fused && alone)
+        printf(
+            "  the dispatcher alone takes %d of the %d registers and %d of the %d bytes of shared "
+            "memory; %d blocks of %d threads an SM leave %d registers\n",
+            alone->registers, fused->registers, alone->shared_bytes, fused->shared_bytes,
+            fused->least_blocks, fused->threads, fused->budget);
+}
+
+static json_t *json_kernel(const cuda_resource *k)
+{
+    json_t *object = json_pack("{s:s,s:s,s:i,s:i,s:i,s:i}", "unit", k->unit, "kernel", k->kernel,
+                               "threads", k->threads, "registers", k->registers, "register_budget",
+                               k->budget, "least_blocks", k->least_blocks);
+    json_object_set_new(object, "task", k->task ? json_string(k->task) : json_null());
+    json_object_set_new(object, "spill_store_bytes", json_integer(k->spill_store_bytes));
+    json_object_set_new(object, "spill_load_bytes", json_integer(k->spill_load_bytes));
+    json_object_set_new(object, "local_bytes", json_integer(k->local_bytes));
+    json_object_set_new(object, "shared_bytes", json_integer(k->shared_bytes));
+    json_object_set_new(object, "blocks_per_sm", json_integer(k->blocks));
+    json_object_set_new(object, "limited_by", json_string(k->limit));
+    return object;
+}
+
+static void append_json(const cuda_resources *all, peal_mode mode, json_t *list)
+{
+    json_t *object = json_object(), *kernels = json_array();
+    char name[32];
+
+    snprintf(name, sizeof(name), "sm_%d", all->architecture);
+    for (int i = 0; i < all->count; i++)
+        json_array_append_new(kernels, json_kernel(&all->kernel[i]));
+    json_object_set_new(object, "mode", json_string(peal_mode_name(mode)));
+    json_object_set_new(object, "architecture", json_string(name));
+    json_object_set_new(object, "kernels", kernels);
+    json_array_append_new(list, object);
+}
+
+peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
+                           int rank_count, peal_mode mode, json_t *list,
+                           peal_diagnostics *diagnostics)
+{
+    peal_backend_desc desc = {.size = sizeof(desc),
+                              .mode = mode,
+                              .rank_count = rank_count,
+                              .rank = rank,
+                              .workers = 1,
+                              .allow_outside = options->allow_outside,
+                              .diagnostics = diagnostics};
+    int architecture = options->architecture ? options->architecture : cuda_default_architecture();
+    peal_arena *arena = peal_arena_create();
+    cuda_resources all;
+    peal_status status = PEAL_STATUS_OK;
+
+    if (!cuda_sm_find(architecture))
+        status =
+            peal_report(diagnostics, PEAL_E402, (peal_source){0}, "such as sm_80, sm_90 or sm_100",
+                        "--arch: sm_%d is not known", architecture);
+    if (!status)
+        status = cuda_kernels_resources(&desc, architecture, arena, &all);
+    if (!status && list)
+        append_json(&all, mode, list);
+    else if (!status)
+        print_text(&all, mode);
+    peal_arena_destroy(arena);
+    return status;
+}
+
+#else
+
+peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
+                           int rank_count, peal_mode mode, json_t *list,
+                           peal_diagnostics *diagnostics)
+{
+    (void)options, (void)rank, (void)rank_count, (void)mode, (void)list;
+    return peal_report(diagnostics, PEAL_E409, (peal_source){0},
+                       "build peal where CUDA's headers are",
+                       "this peal was built without GPUs: it has no kernels for them");
+}
+
+#endif

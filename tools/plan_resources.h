@@ -1,0 +1,16 @@
+/* `peal plan --resources`. */
+#ifndef PEAL_TOOLS_PLAN_RESOURCES_H
+#define PEAL_TOOLS_PLAN_RESOURCES_H
+
+#include "tools/options.h"
+#include "tools/output.h"
+
+#include <peal/plugin/backend.h>
+
+/* Prints what the kernels of these ranks, which one process has, take of a GPU; or appends it to
+ * `list`, if that is not NULL. */
+peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
+                           int rank_count, peal_mode mode, json_t *list,
+                           peal_diagnostics *diagnostics);
+
+#endif
