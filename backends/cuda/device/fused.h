@@ -140,7 +140,6 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
         const unsigned block = all ? i : slot.after[i];
-        /* The own epoch may be on its way yet. */
         if (block != blockIdx.x && !peal_fused_reached_(fused, block, epoch))
             given_up = 1;
     }
@@ -249,6 +248,7 @@ static __device__ __forceinline__ void peal_fused_tell_(unsigned *word, unsigned
     __syncwarp();
     if (peal_thread_() == 0)
         peal_release_gpu_(word, epoch);
+    __syncwarp(); /* before lanes wait for others, who may wait for this */
 }
 
 /* One thread, when all have read where the block is: to the next record. */
