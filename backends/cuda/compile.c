@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 96, MOST_ERRORS = 50, MOST_HEADERS = 24, MARK_BYTES = 16 };
+enum { MOST_OPTIONS = 96, MOST_ERRORS = 50, MOST_HEADERS = 64, MARK_BYTES = 16 };
 
 typedef struct compile_job {
     const cuda_compile_request *request;
@@ -65,10 +65,10 @@ static void add_options(compile_job *job)
 
 static void add_header(compile_job *job, const char *name, const char *text)
 {
-    if (job->header_count < MOST_HEADERS) {
-        job->header_name[job->header_count] = name;
-        job->header_text[job->header_count++] = text;
-    }
+    if (job->header_count == MOST_HEADERS)
+        abort();
+    job->header_name[job->header_count] = name;
+    job->header_text[job->header_count++] = text;
 }
 
 static void add_headers(compile_job *job)

@@ -169,7 +169,7 @@ static __device__ void store_part(unsigned *part, unsigned step)
 static __device__ void touch_part(const unsigned *part)
 {
     for (int i = threadIdx.x; i < PART; i += blockDim.x)
-        peal_touch_(part + i);
+        asm volatile("{\n.reg .u32 value;\nld.global.u32 value, [%0];\n}" ::"l"(part + i));
 }
 
 /* Values that other threads have stored than this one would have. */
