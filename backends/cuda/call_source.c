@@ -113,7 +113,7 @@ bool cuda_access_stages(const peal_schedule *schedule, const peal_schedule_task 
            hull_of_reach(access, axes, low, high);
 }
 
-/* turn: the buffer that a tile goes to; NULL: the device's cache. */
+/* turn: the buffer that the tile goes to. */
 static void print_fetches(const peal_schedule *schedule, const peal_schedule_task *task,
                           const char *tile, const char *turn, FILE *out)
 {
@@ -130,11 +130,7 @@ static void print_fetches(const peal_schedule *schedule, const peal_schedule_tas
                     "        peal_shaped_tile_<peal_box_>(peal_launch_, %s, &peal_next_);\n",
                     tile);
         any = true;
-        if (!turn)
-            fprintf(out, "        peal_stage_%d_::want(peal_launch_, peal_next_);\n", i);
-        else
-            fprintf(
-                out,
+        fprintf(out,
                 "        peal_stage_%d_::fetch(peal_launch_, peal_next_, peal_box_::stage(%s) + "
                 "peal_box_::place(%d));\n",
                 i, turn, i);
@@ -169,8 +165,6 @@ void cuda_stage_print_turn(const peal_schedule *schedule, const peal_schedule_ta
                  "    if (peal_box_::buffers > 1 && peal_at_ + peal_blocks_.stride < "
                  "peal_blocks_.end) {\n");
     print_fetches(schedule, task, "peal_at_ + peal_blocks_.stride", "1 - peal_turn_", out);
-    fprintf(out, "    }\n    if (peal_at_ + 2 * peal_blocks_.stride < peal_blocks_.end) {\n");
-    print_fetches(schedule, task, "peal_at_ + 2 * peal_blocks_.stride", NULL, out);
     fprintf(out, "    }\n");
 }
 

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-enum { REPORTS = 8 };
+/* How often steps are counted. In mode fused all blocks wait for that. */
+enum { REPORTS = 8, FUSED_REPORTS = 2 };
 
 /* ---- capture ---- */
 
@@ -282,7 +283,8 @@ peal_status cuda_graphs_create(cuda_plan *plan)
     if (!graphs->steps)
         return refuse(plan, reason ? reason : "no period");
     status = plan->desc.mode == PEAL_MODE_GRAPH ? cuda_while_prepare(plan) : PEAL_STATUS_OK;
-    graphs->report = graphs->steps > REPORTS ? graphs->steps / REPORTS : 1;
+    int64_t reports = plan->desc.mode == PEAL_MODE_FUSED ? FUSED_REPORTS : REPORTS;
+    graphs->report = graphs->steps > reports ? graphs->steps / reports : 1;
     for (int i = 0; i < AHEAD && !result; i++)
         result = plan->driver->cuEventCreate_(&graphs->done[i], CU_EVENT_DISABLE_TIMING);
     if (result)

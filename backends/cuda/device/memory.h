@@ -107,16 +107,6 @@ static __device__ __forceinline__ void peal_fetch_16_to_(void *to, const void *f
                  : "memory");
 }
 
-/* So many bytes, a multiple of 16, of aligned ones, will be wanted in the device's cache. */
-static __device__ __forceinline__ void peal_want_(const void *from, unsigned bytes)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
-#else
-    (void)from, (void)bytes;
-#endif
-}
-
 static __device__ __forceinline__ void peal_fetched_()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");

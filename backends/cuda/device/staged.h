@@ -61,22 +61,6 @@ struct peal_stage_view_ {
         }
     }
 
-    /* A thread a row: has it brought near, for a tile later than the next. */
-    static __device__ __forceinline__ void want(const peal_launch &launch, const peal_tile &tile)
-    {
-        const int line = peal_thread_anew_(), plane = PLANES == 1 ? 0 : line / ROWS;
-        const int row = line - plane * ROWS;
-        const int bytes =
-            (tile.hi[0] - tile.lo[0] + high_x - low_x) * (int)sizeof(type) + before(launch, tile);
-
-        if (row < tile.hi[1] - tile.lo[1] + high_y - low_y &&
-            plane < tile.hi[2] - tile.lo[2] + high_z - low_z)
-            peal_want_((const unsigned char *)(first(launch, tile) - before(launch, tile)) +
-                           (long long)sizeof(type) * (row * box::stride(launch, view, 0) +
-                                                      plane * box::stride(launch, view, 1)),
-                       (unsigned)(bytes + 15) / 16 * 16);
-    }
-
     static __device__ __forceinline__ const type *
     pointer(const peal_launch &launch, const peal_tile &tile, const unsigned char *stage)
     {

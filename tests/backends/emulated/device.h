@@ -187,13 +187,6 @@ PEAL_UNUSED_ static void peal_fetch_16_to_(void *to, const void *from)
     }
     memcpy(to, from, 16);
 }
-PEAL_UNUSED_ static void peal_want_(const void *from, unsigned bytes)
-{
-    if (((uintptr_t)from | bytes) % 16 != 0) {
-        fprintf(stderr, "what is wanted is not aligned\n");
-        abort();
-    }
-}
 PEAL_UNUSED_ static void peal_fetched_()
 {
 }
