@@ -54,7 +54,7 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->blocks = blocks;
     record->schedule = rank->schedule;
     if (group && group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
-        rank->op[launch->op].kernel->shapes) {
+        group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         record->task = group->task;
         record->partials = group->partials;
     }

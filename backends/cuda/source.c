@@ -357,6 +357,13 @@ static bool has_kernel(const peal_schedule_task *task)
     return task->kind != PEAL_TASK_LOAD && task->kind != PEAL_TASK_SAVE;
 }
 
+/* Tasks that reach differently far have the same text, but other stages. */
+static bool is_alike(const cuda_entry *a, const cuda_entry *b)
+{
+    return strcmp(a->text, b->text) == 0 &&
+           (!a->shaped || !b->shaped || strcmp(a->shaped, b->shaped) == 0);
+}
+
 static peal_status add_task(const task_printer *p)
 {
     cuda_source *source = p->source;
@@ -367,7 +374,7 @@ static peal_status add_task(const task_printer *p)
 
     if (status)
         return status;
-    while (same < source->entry_count && strcmp(source->entry[same].text, found.text) != 0)
+    while (same < source->entry_count && !is_alike(&source->entry[same], &found))
         same++;
     p->entry->entry = same;
     if (same == source->entry_count)
