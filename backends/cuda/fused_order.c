@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 };
+enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 /* a block keeps them in bytes */ };
 
 /* What one block touches. */
 typedef struct region {

@@ -139,18 +139,18 @@ class Standin(unittest.TestCase):
             self.assertFalse(any(line["verified"] for line in rows(lines)))
 
     def test_others_go_on(self):
-        """Replays fail in each new process; streams have none."""
+        """Replays fail in each new process; streams and kernels that stay have none."""
         code, lines, error = on_standin(HALO, "2", asked="box 6\nbox 6\n", STANDIN_FAIL="cuGraphLaunch:1")
         self.assertEqual(code, 0, error)
         failed = {line["failed"] for line in lines if "failed" in line}
         self.assertIn("box2/6|exchange, graph", failed)
-        others = ["exchange, stream", "exchange, sync"]
+        others = ["exchange, stream", "exchange, sync", "exchange, fused"]
         self.assertTrue(all("a replay" in line["why"] for line in lines if "failed" in line), lines)
         # What has failed is not tried again: in the second round there are others only.
         self.assertEqual(lines.count({"done": True}), 2)
         again = lines[lines.index({"done": True}) + 1:]
         self.assertEqual([line["variant"] for line in rows(again)], others)
-        self.assertEqual(len(again), 3)
+        self.assertEqual(len(again), 4)
 
 
 if __name__ == "__main__":

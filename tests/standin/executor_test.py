@@ -377,7 +377,9 @@ class Executor(unittest.TestCase):
                         self.assertIn(f"{name} fails", run.record)
                         self.assertLessEqual(run.left(), GIVES_BACK.get(name, set()))
                         self.assertEqual(run.bad(), [])
-                        if name not in GIVES_BACK and name != "cuModuleLoadData":  # which is tried again
+                        # Images are compiled anew once; and flags of a device that cannot be found out are no sums.
+                        spared = name == "cuModuleLoadData" or (name == "cuDeviceGet" and number > 1)
+                        if name not in GIVES_BACK and not spared:
                             self.assertIn(run.result["status"], ("device error", "unsuitable environment"), run.err)
 
 

@@ -37,7 +37,7 @@ struct peal_fused_slot_ {
 struct peal_fused_shares_ {
     peal_fused_share share[PEAL_FUSED_KINDS];
     unsigned short after[PEAL_FUSED_NAMES];
-    unsigned short kind[PEAL_FUSED_RECORDS];
+    unsigned char kind[PEAL_FUSED_RECORDS];
     unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
 };
 
@@ -62,7 +62,7 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
     unsigned used = 0;
 
     for (unsigned r = peal_thread_(); r < fused.record_count; r += PEAL_FUSED_THREADS)
-        kept->kind[r] = (unsigned short)((const peal_fused_head *)fused.heads)[r].kind;
+        kept->kind[r] = (unsigned char)((const peal_fused_head *)fused.heads)[r].kind;
     for (unsigned i = peal_thread_(); i < fused.record_words; i += PEAL_FUSED_THREADS)
         kept->place[i] = ((const unsigned short *)fused.places)[i];
     for (unsigned k = 0; k < fused.kind_count && k < PEAL_FUSED_KINDS; k++) {
