@@ -153,6 +153,9 @@ void cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_t
                 type_of(schedule, task->access[i].array), i, (long long)low[0], (long long)high[0],
                 (long long)low[1], (long long)high[1], (long long)low[2], (long long)high[2], i);
     }
+    /* Threads may still look at what tiles of a box before have staged. */
+    fprintf(out, "    if (peal_box_::staged && peal_all_.begin < peal_box_::first)\n"
+                 "        __syncthreads();\n");
     print_fetches(schedule, task, "peal_blocks_.begin", "0", out);
 }
 
