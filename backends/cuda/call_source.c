@@ -95,9 +95,13 @@ static bool hull_of_reach(const peal_task_access *access, int axes, int64_t *low
                 continue;
             if (axis->num != axis->den || axis->low < -16 || axis->high > 16)
                 return false;
-            low[k] = axis->low < low[k] ? axis->low : low[k];
-            high[k] = axis->high > high[k] ? axis->high : high[k];
+            /* No more than that: beside it may be no memory. */
+            low[k] = i == 0 || axis->low < low[k] ? axis->low : low[k];
+            high[k] = i == 0 || axis->high > high[k] ? axis->high : high[k];
         }
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (low[k] > high[k])
+            return false;
     return access->reach_count > 0;
 }
 
