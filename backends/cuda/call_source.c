@@ -95,9 +95,13 @@ static bool hull_of_reach(const peal_task_access *access, int axes, int64_t *low
                 continue;
             if (axis->num != axis->den || axis->low < -16 || axis->high > 16)
                 return false;
-            low[k] = axis->low < low[k] ? axis->low : low[k];
-            high[k] = axis->high > high[k] ? axis->high : high[k];
+            /* No more than that: beside it may be no memory. */
+            low[k] = i == 0 || axis->low < low[k] ? axis->low : low[k];
+            high[k] = i == 0 || axis->high > high[k] ? axis->high : high[k];
         }
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (low[k] > high[k])
+            return false;
     return access->reach_count > 0;
 }
 
@@ -153,6 +157,9 @@ void cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_t
                 type_of(schedule, task->access[i].array), i, (long long)low[0], (long long)high[0],
                 (long long)low[1], (long long)high[1], (long long)low[2], (long long)high[2], i);
     }
+    /* Threads may still look at what tiles of a box before have staged. */
+    fprintf(out, "    if (peal_box_::staged && peal_all_.begin < peal_box_::first)\n"
+                 "        __syncthreads();\n");
     print_fetches(schedule, task, "peal_blocks_.begin", "0", out);
 }
 

@@ -64,7 +64,7 @@ static bool is_same(const cuda_record *a, const cuda_record *b)
     const peal_launch *x = &a->launch, *y = &b->launch;
 
     if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
-        !x->stop != !y->stop || x->ride.bit != y->ride.bit ||
+        x->ride.bit != y->ride.bit ||
         (x->ride.bit && x->ride.reduction != y->ride.reduction) ||
         x->mirror_count != y->mirror_count ||
         memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
@@ -262,9 +262,6 @@ static void print_shape(const cuda_record *record, int shape, FILE *out)
             "static __device__ __forceinline__ void peal_shape_%d(const peal_launch &launch, "
             "const peal_blocks_of_ &blocks)\n{\n",
             shape);
-    if (launch->stop)
-        fprintf(out, "    if (*(volatile unsigned *)launch.stop != 0)\n"
-                     "        return;\n");
     for (int b = 0; b < launch->box_count; b++) {
         const peal_launch_box *box = &launch->box[b];
         if (!is_rider(launch, b))

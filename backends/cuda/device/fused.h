@@ -187,6 +187,13 @@ static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
     return __syncthreads_or(over) != 0;
 }
 
+/* All threads, when the blocks that the share depends on have come so far: waits for flags, unless
+ * the run has stopped: peers send nothing any more then. False: the share does nothing. */
+static __device__ __noinline__ bool peal_fused_enters_(const peal_launch &launch, unsigned waits)
+{
+    return *(volatile unsigned *)launch.stop == 0 && (waits == 0 || peal_wait_(&launch, waits));
+}
+
 /* All threads: the share of a launch of any kind, one block after the other. Called, so that what
  * its functions need costs the others nothing. False: this block of the kernel is to end. */
 static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_ &slot,
@@ -303,18 +310,18 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
             peal_fused_go_on_(fused, &now);
         } else {
             /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
-            if (!peal_fused_await_(fused, launch, all, slot, shaped ? slot.share.waits : 0,
-                                   now.epoch))
+            if (!peal_fused_await_(fused, launch, all, slot,
+                                   shaped && !launch.stop ? slot.share.waits : 0, now.epoch))
                 goes_on = false;
             peal_fused_go_on_(fused, &now);
             if (goes_on && record == 0 && peal_fused_ends_(fused))
                 return;
-            if (goes_on && shaped)
+            if (goes_on && shaped && (!launch.stop || peal_fused_enters_(launch, slot.share.waits)))
                 peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, launch,
                                   {slot.share.first,
                                    slot.share.first + slot.share.count * slot.share.stride,
                                    slot.share.stride});
-            else if (goes_on)
+            else if (goes_on && !shaped)
                 goes_on = peal_fused_blocks_of_(slot, launch);
         }
         peal_fetched_();
