@@ -168,6 +168,7 @@ static bool emit_tiles(cuda_rank *rank, int index, const peal_walk_frame *frame)
                         cuda_depends_within(rank, group, index, &waits, &boxes));
     bool joins = group->kind == CUDA_GROUP_TASK && !group->closed && group->task == op->task &&
                  group->instance == frame->instance && group->partials == with.partials &&
+                 group->launch.aligned == with.aligned &&
                  group->launch.box_count + count <= PEAL_LAUNCH_BOXES && !boxes && within;
     bool opens = group->kind == CUDA_GROUP_NONE ||
                  (group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0 && within);

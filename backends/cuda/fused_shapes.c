@@ -64,8 +64,7 @@ static bool is_same(const cuda_record *a, const cuda_record *b)
     const peal_launch *x = &a->launch, *y = &b->launch;
 
     if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
-        x->ride.bit != y->ride.bit ||
-        (x->ride.bit && x->ride.reduction != y->ride.reduction) ||
+        x->ride.bit != y->ride.bit || (x->ride.bit && x->ride.reduction != y->ride.reduction) ||
         x->mirror_count != y->mirror_count ||
         memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
         return false;
