@@ -14,20 +14,15 @@ enum { MOST_SHAPES = 24, MOST_BOXES = 4 };
 /* Shared memory for what tiles read; the dispatcher has the rest of 48 KiB. */
 enum { STAGE_BYTES = 19584 };
 
-static bool is_rider(const peal_launch *launch, int box)
-{
-    return launch->ride.bit != 0 && launch->box[box].bit == launch->ride.bit;
-}
-
 static bool can_shape(const cuda_record *record)
 {
     const peal_launch *launch = &record->launch;
 
     if (!record->task || launch->skip || launch->list_count > 0 || launch->fold_bit ||
-        launch->box_count < 1 || launch->box_count > MOST_BOXES)
+        launch->ride.bit || launch->box_count < 1 || launch->box_count > MOST_BOXES)
         return false;
     for (int b = 0; b < launch->box_count; b++)
-        for (int k = 0; k < PEAL_AXES && !is_rider(launch, b); k++)
+        for (int k = 0; k < PEAL_AXES; k++)
             if (launch->box[b].extent[k] < 1 || launch->box[b].count[k] < 1)
                 return false;
     /* The same threads have the same points in all modes; whole tiles have to be aligned here. */
@@ -64,7 +59,6 @@ static bool is_same(const cuda_record *a, const cuda_record *b)
     const peal_launch *x = &a->launch, *y = &b->launch;
 
     if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
-        x->ride.bit != y->ride.bit || (x->ride.bit && x->ride.reduction != y->ride.reduction) ||
         x->mirror_count != y->mirror_count ||
         memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
         return false;
@@ -178,8 +172,7 @@ static void print_box(const cuda_record *record, int shape, int index, FILE *out
 
 static bool is_sent_by(const peal_launch *launch, int box, int mirror)
 {
-    return launch->box[box].sends && !is_rider(launch, box) &&
-           (launch->mirror[mirror].boxes & launch->box[box].bit);
+    return launch->box[box].sends && (launch->mirror[mirror].boxes & launch->box[box].bit);
 }
 
 /* Mirrors as boxes that send know them, from where the box begins. */
@@ -222,7 +215,7 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     bool any = false;
 
     for (int b = 0; b < launch->box_count; b++) {
-        if (!launch->box[b].sends || is_rider(launch, b))
+        if (!launch->box[b].sends)
             continue;
         fprintf(out, "%speal_blocks_within_(blocks, %u, %u)", any ? " ||\n        " : "    if (",
                 launch->box[b].first, launch->box[b].first + launch->box[b].blocks);
@@ -251,8 +244,7 @@ static void print_shape(const cuda_record *record, int shape, FILE *out)
     bool bare = record->number == cuda_fused_number(entry, CUDA_FUSED_BARE);
 
     for (int b = 0; b < launch->box_count; b++)
-        if (!is_rider(launch, b))
-            print_box(record, shape, b, out);
+        print_box(record, shape, b, out);
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->mirror_count; m++)
             if (is_sent_by(launch, b, m))
@@ -261,22 +253,9 @@ static void print_shape(const cuda_record *record, int shape, FILE *out)
             "static __device__ __forceinline__ void peal_shape_%d(const peal_launch &launch, "
             "const peal_blocks_of_ &blocks)\n{\n",
             shape);
-    for (int b = 0; b < launch->box_count; b++) {
-        const peal_launch_box *box = &launch->box[b];
-        if (!is_rider(launch, b))
-            fprintf(out, "    peal_%stiles_%d<peal_box_%d_%d_>(launch, blocks);\n",
-                    bare ? "bare_" : "", entry, shape, b);
-        else
-            fprintf(out,
-                    "    if (peal_blocks_within_(blocks, %u, %u)) /* what others have sent */\n"
-                    "        peal_ride_<%s, %d>(launch);\n",
-                    box->first, box->first + 1,
-                    peal_type_c_name(
-                        record->schedule
-                            ->array[record->task->reduction[launch->ride.reduction].array]
-                            .type),
-                    (int)record->task->reduction[launch->ride.reduction].combine);
-    }
+    for (int b = 0; b < launch->box_count; b++)
+        fprintf(out, "    peal_%stiles_%d<peal_box_%d_%d_>(launch, blocks);\n", bare ? "bare_" : "",
+                entry, shape, b);
     print_sending(launch, shape, out);
     fprintf(out, "}\n\n");
 }

@@ -215,6 +215,28 @@ static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_
     return true;
 }
 
+/* Which flags the dispatcher waits for together with blocks: where the run may have stopped, and
+ * where a function waits itself, none. */
+static __device__ __forceinline__ unsigned peal_fused_waits_(const peal_fused_slot_ &slot,
+                                                             const peal_launch &launch)
+{
+    return slot.head.function >= PEAL_FUSED_SHAPES && !launch.stop ? slot.share.waits : 0;
+}
+
+/* All threads: the block's share of a record. False: this block of the kernel is to end. */
+static __device__ __forceinline__ bool peal_fused_run_(const peal_fused_slot_ &slot,
+                                                       const peal_launch &launch)
+{
+    const peal_fused_share &share = slot.share;
+
+    if (slot.head.function < PEAL_FUSED_SHAPES)
+        return peal_fused_blocks_of_(slot, launch);
+    if (!launch.stop || peal_fused_enters_(launch, share.waits))
+        peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, launch,
+                          {share.first, share.first + share.count * share.stride, share.stride});
+    return true; /* what has failed is seen behind the next barrier */
+}
+
 /* The first warp: whether this block's arrival is the launch's last; then all that others have
  * stored comes before what it stores. */
 static __device__ __forceinline__ bool peal_fused_is_last_()
@@ -302,7 +324,6 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         const peal_fused_slot_ &slot = slots[now.epoch & 1];
         const unsigned record = now.record;
         const bool all = record == 0 || slot.share.after_count == PEAL_FUSED_ALL;
-        const bool shaped = slot.head.function >= PEAL_FUSED_SHAPES;
         peal_fused_fetch_(fused, kept, record + 1 < fused.record_count ? record + 1 : 0,
                           &launches[~now.epoch & 1], &slots[~now.epoch & 1]);
         if (slot.share.count == 0 && record > 0) {
@@ -310,19 +331,12 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
             peal_fused_go_on_(fused, &now);
         } else {
             /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
-            if (!peal_fused_await_(fused, launch, all, slot,
-                                   shaped && !launch.stop ? slot.share.waits : 0, now.epoch))
-                goes_on = false;
+            goes_on = peal_fused_await_(fused, launch, all, slot, peal_fused_waits_(slot, launch),
+                                        now.epoch);
             peal_fused_go_on_(fused, &now);
             if (goes_on && record == 0 && peal_fused_ends_(fused))
                 return;
-            if (goes_on && shaped && (!launch.stop || peal_fused_enters_(launch, slot.share.waits)))
-                peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, launch,
-                                  {slot.share.first,
-                                   slot.share.first + slot.share.count * slot.share.stride,
-                                   slot.share.stride});
-            else if (goes_on && !shaped)
-                goes_on = peal_fused_blocks_of_(slot, launch);
+            goes_on = goes_on && peal_fused_run_(slot, launch);
         }
         peal_fetched_();
         __syncthreads();

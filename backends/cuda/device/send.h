@@ -5,30 +5,41 @@
 
 #include "peal/run.h"
 
-/* The points of [lo, lo + n) of a mirror, by all threads of the block. */
-template <class type>
-static __device__ __forceinline__ void peal_mirror_points_(const peal_launch &launch,
-                                                           const peal_launch_mirror &mirror,
-                                                           const int *lo, const unsigned *n)
-{
-    const type *source = (const type *)launch.view[mirror.view];
-    long long y_stride = launch.stride[mirror.view][0], z_stride = launch.stride[mirror.view][1];
-    unsigned points = n[0] * n[1] * n[2], threads = peal_block_threads_();
+/* From where to where the points of a mirror go: strides in elements, steps in bytes. */
+struct peal_mirror_way_ {
+    unsigned long long source, target;
+    long long stride[2], step[2];
+};
 
-    if (points == n[0]) { /* a row, without divisions */
-        const long long row = lo[1] * y_stride + lo[2] * z_stride;
-        char *target = (char *)(mirror.target + lo[1] * mirror.step[0] + lo[2] * mirror.step[1]);
-        for (unsigned i = peal_thread_(); i < points; i += threads)
-            ((type *)target)[lo[0] + (int)i] = source[row + lo[0] + (int)i];
-        return;
+/* The points of [lo, lo + n), by all threads of the block. */
+template <class type>
+static __device__ __forceinline__ void peal_mirror_points_(const peal_mirror_way_ &way,
+                                                           const int *lo, const int *n)
+{
+    const int across = n[0], down = n[1], points = across * down * n[2];
+
+    for (int i = peal_thread_(); i < points; i += peal_block_threads_()) {
+        /* Most are a row: a division is as long as the copy. */
+        const int row = points == across ? 0 : i / across, z = row < down ? 0 : row / down;
+        const long long at_x = lo[0] + i - row * across, at_y = lo[1] + row - z * down;
+        const long long at_z = lo[2] + z;
+        *(type *)(way.target + at_x * sizeof(type) + at_y * way.step[0] + at_z * way.step[1]) =
+            ((const type *)way.source)[at_x + at_y * way.stride[0] + at_z * way.stride[1]];
     }
-    for (unsigned i = peal_thread_(); i < points; i += threads) {
-        unsigned row = i / n[0], z = row / n[1];
-        long long at_x = lo[0] + (int)(i - row * n[0]), at_y = lo[1] + (int)(row - z * n[1]);
-        long long at_z = lo[2] + (int)z;
-        *(type *)(mirror.target + at_x * sizeof(type) + at_y * mirror.step[0] +
-                  at_z * mirror.step[1]) = source[at_x + at_y * y_stride + at_z * z_stride];
-    }
+}
+
+/* What tile [*lo, *hi) has of a mirror along an axis: its points within `inner`, and beyond its
+ * ends if it is at the rim. False: none. */
+static __device__ __forceinline__ bool peal_mirror_axis_(int inner_lo, int inner_hi, int rim_lo,
+                                                         int rim_hi, int *lo, int *hi)
+{
+    *lo = *lo > inner_lo ? *lo : inner_lo;
+    *hi = *hi < inner_hi ? *hi : inner_hi;
+    if (*lo >= *hi)
+        return false;
+    *lo = *lo == inner_lo ? rim_lo : *lo;
+    *hi = *hi == inner_hi ? rim_hi : *hi;
+    return true;
 }
 
 /* All threads of the block, behind a barrier: what other blocks have stored is not touched. */
@@ -38,35 +49,35 @@ static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, u
 #pragma unroll 1
     for (int m = 0; m < launch.mirror_count; m++) {
         const peal_launch_mirror &mirror = launch.mirror[m];
-        int lo[3];
-        unsigned n[3];
-        if (!(mirror.boxes & bit))
-            continue;
+        const long long *stride = launch.stride[mirror.view];
+        const peal_mirror_way_ way = {launch.view[mirror.view],
+                                      mirror.target,
+                                      {stride[0], stride[1]},
+                                      {mirror.step[0], mirror.step[1]}};
+        int lo[3], n[3];
+        bool any = (mirror.boxes & bit) != 0;
 #pragma unroll
         for (int k = 0; k < 3; k++) {
-            int hi = tile_hi[k] < mirror.inner_hi[k] ? tile_hi[k] : mirror.inner_hi[k];
-            lo[k] = tile_lo[k] > mirror.inner_lo[k] ? tile_lo[k] : mirror.inner_lo[k];
-            n[k] = hi > lo[k] ? (unsigned)(hi - lo[k]) : 0;
-            if (n[k] == 0)
-                continue;
-            hi = hi == mirror.inner_hi[k] ? mirror.hi[k] : hi;
-            lo[k] = lo[k] == mirror.inner_lo[k] ? mirror.lo[k] : lo[k];
-            n[k] = (unsigned)(hi - lo[k]);
+            int hi = tile_hi[k];
+            lo[k] = tile_lo[k];
+            any = any && peal_mirror_axis_(mirror.inner_lo[k], mirror.inner_hi[k], mirror.lo[k],
+                                           mirror.hi[k], &lo[k], &hi);
+            n[k] = hi - lo[k];
         }
-        if (n[0] == 0 || n[1] == 0 || n[2] == 0)
+        if (!any)
             continue;
         switch (mirror.bytes) {
         case 8:
-            peal_mirror_points_<unsigned long long>(launch, mirror, lo, n);
+            peal_mirror_points_<unsigned long long>(way, lo, n);
             break;
         case 4:
-            peal_mirror_points_<unsigned>(launch, mirror, lo, n);
+            peal_mirror_points_<unsigned>(way, lo, n);
             break;
         case 2:
-            peal_mirror_points_<unsigned short>(launch, mirror, lo, n);
+            peal_mirror_points_<unsigned short>(way, lo, n);
             break;
         default:
-            peal_mirror_points_<unsigned char>(launch, mirror, lo, n);
+            peal_mirror_points_<unsigned char>(way, lo, n);
         }
     }
 }

@@ -101,31 +101,16 @@ static __device__ __forceinline__ void peal_shaped_tile_(const peal_launch &laun
     }
 }
 
-/* Points [lo, lo + n) of a mirror, by all threads of the block. */
-template <class type, class mirror>
-static __device__ __forceinline__ void peal_shaped_points_(const peal_launch &launch, const int *lo,
-                                                           const int *n)
-{
-    const type *source = (const type *)launch.view[mirror::view];
-    const unsigned long long target = launch.mirror[mirror::index].target;
-    const int across = n[0], down = n[1], points = across * down * n[2];
-
-    for (int i = peal_thread_anew_(); i < points; i += PEAL_THREADS_) {
-        const int row = points == across ? 0 : i / across;
-        const int z = row == 0 || row < down ? 0 : row / down;
-        const long long at_x = lo[0] + i - row * across, at_y = lo[1] + row - z * down;
-        const long long at_z = lo[2] + z;
-        *(type *)(target + at_x * sizeof(type) + at_y * mirror::step(0) + at_z * mirror::step(1)) =
-            source[at_x + at_y * mirror::stride(0) + at_z * mirror::stride(1)];
-    }
-}
-
 /* All threads, behind a barrier: points of the tiles into a message (peal_mirror_, send.h). */
 template <class box, class mirror>
 static __device__ __forceinline__ void peal_shaped_mirror_(const peal_launch &launch,
                                                            const peal_blocks_of_ &blocks)
 {
     const peal_blocks_of_ mine = peal_shaped_blocks_<box>(blocks);
+    const peal_mirror_way_ way = {launch.view[mirror::view],
+                                  launch.mirror[mirror::index].target,
+                                  {mirror::stride(0), mirror::stride(1)},
+                                  {mirror::step(0), mirror::step(1)}};
 
 #pragma unroll 1
     for (unsigned block = mine.begin; block < mine.end; block += mine.stride) {
@@ -135,16 +120,13 @@ static __device__ __forceinline__ void peal_shaped_mirror_(const peal_launch &la
         peal_shaped_place_<box>(block, lo, hi, place);
 #pragma unroll
         for (int k = 0; k < 3; k++) {
-            lo[k] = lo[k] > mirror::inner_lo(k) ? lo[k] : mirror::inner_lo(k);
-            hi[k] = hi[k] < mirror::inner_hi(k) ? hi[k] : mirror::inner_hi(k);
-            any = any && lo[k] < hi[k];
-            lo[k] = lo[k] == mirror::inner_lo(k) ? mirror::lo(k) : lo[k];
-            hi[k] = hi[k] == mirror::inner_hi(k) ? mirror::hi(k) : hi[k];
+            any = any && peal_mirror_axis_(mirror::inner_lo(k), mirror::inner_hi(k), mirror::lo(k),
+                                           mirror::hi(k), &lo[k], &hi[k]);
             n[k] = hi[k] - lo[k];
             lo[k] += launch.box[box::index].lo[k];
         }
         if (any)
-            peal_shaped_points_<typename mirror::type, mirror>(launch, lo, n);
+            peal_mirror_points_<typename mirror::type>(way, lo, n);
     }
 }
 
