@@ -43,13 +43,56 @@ static int number_of(const cuda_rank *rank, CUfunction function, const peal_laun
     return number + (int)(folds && !group->partials ? CUDA_FUSED_BARE : CUDA_FUSED_FULL);
 }
 
+static void keep_touches(cuda_plan *plan, cuda_record *record)
+{
+    cuda_touch *kept = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, record->touch_count + 1);
+
+    memcpy(kept, record->touch, (size_t)record->touch_count * sizeof(*kept));
+    record->touch = kept;
+}
+
+/* What a record waits for, as one of its own. */
+static void add_receive(cuda_rank *rank, const peal_launch *launch)
+{
+    cuda_plan *plan = rank->plan;
+    cuda_record *record = next_record(plan);
+    peal_launch *own = &record->launch;
+
+    own->control = launch->control;
+    own->stop = launch->stop;
+    own->skip = launch->skip;
+    own->step = launch->step;
+    own->budget = launch->budget;
+    own->op = launch->op;
+    own->counter[0] = launch->counter[0];
+    own->wait_count = launch->wait_count;
+    memcpy(own->wait, launch->wait, (size_t)launch->wait_count * sizeof(own->wait[0]));
+    own->box_count = 1;
+    own->box[0] = (peal_launch_box){.blocks = 1, .bit = 1, .waits = (1u << own->wait_count) - 1};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        own->box[0].hi[k] = own->box[0].extent[k] = 1;
+        own->box[0].count[k] = 1;
+    }
+    record->number = CUDA_BUILTIN_SIGNAL;
+    record->blocks = 1;
+    record->schedule = rank->schedule;
+    record->receives = true;
+    record->step = rank->walk.counter[0];
+    record->touch = plan->fused[plan->fused_half].touch;
+    cuda_fused_touch_waits(rank, record);
+    keep_touches(plan, record);
+}
+
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
                     const peal_launch *launch, const cuda_group *group)
 {
     cuda_plan *plan = rank->plan;
-    cuda_record *record = next_record(plan);
 
+    if (plan->lowering.order == CUDA_ORDER_PERIOD && launch->wait_count > 0)
+        add_receive(rank, launch);
+    cuda_record *record = next_record(plan);
     record->launch = *launch;
+    record->step = rank->walk.counter[0];
     record->number = number_of(rank, function, launch, group);
     record->blocks = blocks;
     record->schedule = rank->schedule;
@@ -63,9 +106,7 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->touch = plan->fused[plan->fused_half].touch;
     cuda_fused_touch(rank, record, group);
     record->after_all |= plan->lowering.order == CUDA_ORDER_GRID;
-    cuda_touch *kept = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, record->touch_count + 1);
-    memcpy(kept, record->touch, (size_t)record->touch_count * sizeof(*kept));
-    record->touch = kept;
+    keep_touches(plan, record);
 }
 
 /* ---- layout ---- */
@@ -112,7 +153,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
 
 /* Where things lie in the plan's one piece of device memory. */
 typedef struct places {
-    size_t heads, shares, after, places, epochs, arrived, records, bytes;
+    size_t heads, shares, after, places, epochs, arrived, records, tickets, first, words, bytes;
 } places;
 
 static size_t place(size_t *end, size_t bytes)
@@ -131,7 +172,30 @@ static void pack(const cuda_fused *fused, const part *parts, int count, char *ou
         }
 }
 
-static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *order)
+static void place_tickets(const cuda_fused *fused, const cuda_tickets *tickets, places *at)
+{
+    at->tickets = place(&at->bytes, tickets->count * sizeof(peal_fused_ticket));
+    at->first = place(&at->bytes, (size_t)fused->part_count * fused->grid * sizeof(unsigned short));
+    at->words = place(&at->bytes, sizeof(peal_fused_words));
+}
+
+static void write_tickets(cuda_fused *fused, const cuda_tickets *tickets, const places *at,
+                          char *image)
+{
+    peal_fused_tickets *to = &fused->fused.tickets;
+
+    memcpy(image + at->tickets, tickets->list, tickets->count * sizeof(peal_fused_ticket));
+    memcpy(image + at->first, tickets->first,
+           (size_t)fused->part_count * fused->grid * sizeof(unsigned short));
+    ((peal_fused_words *)(image + at->words))->begun = fused->fused.first; /* not the next one */
+    to->list = fused->memory + at->tickets;
+    to->first = fused->memory + at->first;
+    to->words = fused->memory + at->words;
+    to->workers = fused->grid;
+}
+
+static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *order,
+                          const cuda_tickets *tickets)
 {
     part parts[PARTS];
     int count = find_parts(fused, parts);
@@ -149,6 +213,8 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     at.epochs = place(&at.bytes, grid * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
     at.records = place(&at.bytes, records * words * 8);
+    if (fused->tickets)
+        place_tickets(fused, tickets, &at);
     CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
     if (result)
         return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
@@ -165,6 +231,8 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     }
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
+    if (fused->tickets)
+        write_tickets(fused, tickets, &at, image);
     unsigned short *to = (unsigned short *)(image + at.places);
     for (int p = 0; p < count; p++)
         for (size_t i = 0; i < parts[p].bytes / 8; i++)
@@ -191,6 +259,9 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
 
 /* ---- creation ---- */
 
+/* Kernels that are put onto the device at a time, one for each step. */
+enum { MOST_LAUNCHES = 64 };
+
 static peal_status refuse(cuda_plan *plan, const char *reason)
 {
     return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
@@ -214,8 +285,9 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused *fused)
         resident = plan->lowering.blocks;
     for (int r = 0; r < fused->count; r++)
         most = fused->record[r].blocks > most ? fused->record[r].blocks : most;
-    fused->grid = (unsigned)resident * (unsigned)plan->device->sm_count;
-    fused->grid = most + 1 < fused->grid ? most + 1 : fused->grid;
+    fused->blocks = (unsigned)resident * (unsigned)plan->device->sm_count;
+    fused->blocks = most + 1 < fused->blocks ? most + 1 : fused->blocks;
+    fused->grid = fused->tickets ? cuda_fused_workers(fused) : fused->blocks;
     return fused->grid < UINT16_MAX ? PEAL_STATUS_OK : refuse(plan, "the device has too many SMs");
 }
 
@@ -223,7 +295,10 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
 {
     cuda_fused *fused = &plan->fused[half];
     cuda_order order;
+    cuda_tickets tickets;
 
+    fused->tickets = cuda_has_tickets(plan->lowering.order);
+    fused->receives = plan->lowering.order == CUDA_ORDER_PERIOD;
     if (fused->count > PEAL_FUSED_RECORDS)
         return refuse(plan, "a period has more than 2048 launches");
     for (int r = 0; r < fused->count; r++)
@@ -239,25 +314,61 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
     fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
     if (!cuda_fused_order(&plan->rank[0], fused, &order))
         return refuse(plan, "a period has more than 128 kinds of launches");
-    return upload(plan, fused, &order);
+    if (fused->tickets)
+        cuda_fused_tickets(&plan->rank[0], fused, &order, &tickets);
+    return upload(plan, fused, &order, &tickets);
 }
 
 int64_t cuda_fused_most_rounds(const cuda_plan *plan)
 {
-    return (INT64_C(1) << 30) / plan->fused[0].count;
+    int64_t most = (INT64_C(1) << 30) / plan->fused[0].count;
+
+    if (plan->lowering.order != CUDA_ORDER_PERIOD)
+        return most;
+    most = MOST_LAUNCHES / plan->fused[0].part_count;
+    return most > 1 ? most : 1;
+}
+
+static CUresult launch(cuda_plan *plan, cuda_fused *fused, int64_t rounds)
+{
+    void *parameter[] = {&fused->fused};
+
+    fused->fused.rounds = rounds;
+    return plan->driver->cuLaunchCooperativeKernel_(fused->function, fused->blocks, 1, 1,
+                                                    PEAL_FUSED_THREADS, 1, 1, 0, cuda_origin(plan),
+                                                    parameter);
+}
+
+/* One launch for some rounds, or several for each. */
+static CUresult launch_parts(cuda_plan *plan, cuda_fused *fused, int64_t rounds)
+{
+    peal_fused_tickets *own = &fused->fused.tickets;
+    const peal_fused_tickets all = *own;
+    CUresult result = CUDA_SUCCESS;
+
+    for (int p = 0; p < fused->part_count && !result; p++) {
+        const cuda_launch_part *piece = &fused->part[p];
+        own->list = all.list + piece->ticket * sizeof(peal_fused_ticket);
+        own->first = all.first + (size_t)p * fused->grid * sizeof(unsigned short);
+        own->count = piece->count;
+        own->record = (unsigned)piece->record;
+        result = launch(plan, fused, rounds);
+    }
+    *own = all;
+    return result;
 }
 
 CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
 {
     cuda_fused *fused = &plan->fused[half];
-    void *parameter[] = {&fused->fused};
+    int64_t each = fused->part_count > 1 ? 1 : rounds;
+    CUresult result = CUDA_SUCCESS;
 
-    fused->fused.rounds = rounds;
-    CUresult result = plan->driver->cuLaunchCooperativeKernel_(fused->function, fused->grid, 1, 1,
-                                                               PEAL_FUSED_THREADS, 1, 1, 0,
-                                                               cuda_origin(plan), parameter);
-    /* Should `stop` have ended it before, its blocks begin by storing this. */
-    fused->fused.first += (unsigned)rounds * (unsigned)fused->count;
+    for (int64_t r = 0; r < rounds && !result; r += each) {
+        result = fused->tickets ? launch_parts(plan, fused, each) : launch(plan, fused, each);
+        /* Should `stop` have ended it before, its blocks begin by storing this. */
+        fused->fused.first += (unsigned)each * (unsigned)fused->count;
+    }
     return result;
 }
 

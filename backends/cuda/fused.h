@@ -3,8 +3,9 @@
  *
  * fused.c notes launches as records, lays them out in device memory and starts the kernel;
  * fused_touch.c says what the blocks of a record read and write; fused_order.c gives each block its
- * share of a record, and finds the blocks whose earlier records it has to wait for; fused_shapes.c
- * prints what the compiler may know of the launches. */
+ * share of a record, and finds the blocks whose earlier records it has to wait for; fused_tickets.c
+ * lists shares that blocks take as they come; fused_shapes.c prints what the compiler may know of
+ * the launches. */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
 
@@ -37,12 +38,21 @@ typedef struct cuda_record {
     bool overflows; /* more is touched than can be noted */
     cuda_touch *touch;
     int touch_count;
+    bool receives; /* it only waits for messages, for the record behind it */
+    int64_t step;
     int kind;                       /* records of a kind have the same shares */
     const peal_schedule_task *task; /* whose tiles are cut as one likes; or NULL */
     const peal_schedule *schedule;
     bool partials;
     int shape; /* -1: any */
 } cuda_record;
+
+/* A launch's part of the records, and of the list of tickets. */
+typedef struct cuda_launch_part {
+    int record, end; /* records [record, end) */
+    size_t ticket;   /* place of its first in the list */
+    unsigned count;  /* of tickets */
+} cuda_launch_part;
 
 typedef struct cuda_fused {
     cuda_record *record;
@@ -52,7 +62,12 @@ typedef struct cuda_fused {
     int *kind_record; /* by kind: its first record */
     int shapes;
     CUfunction function;
-    unsigned grid; /* blocks of the kernel; the last one runs what is one block's work */
+    unsigned blocks; /* of the kernel */
+    unsigned grid;   /* so many share a record: the blocks, or, with tickets, workers; the last one
+                        has what is one block's work */
+    bool tickets, receives; /* receives are records of their own */
+    cuda_launch_part *part; /* with tickets: launches of a round, in a row */
+    int part_count;
     peal_fused fused;
     CUdeviceptr memory;
 } cuda_fused;
@@ -72,6 +87,8 @@ void cuda_fused_destroy(cuda_plan *plan);
 /* fused_touch.c */
 int cuda_fused_spaces(const cuda_rank *rank);
 void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group);
+/* A record that only waits. */
+void cuda_fused_touch_waits(const cuda_rank *rank, cuda_record *record);
 
 /* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
 const char *cuda_fused_shape(cuda_fused *fused, peal_arena *arena);
@@ -84,5 +101,16 @@ typedef struct cuda_order {
     size_t after_count;
 } cuda_order;
 bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out);
+
+/* fused_tickets.c: how many workers share the records; launches, and the list of their tickets, in
+ * the arena. */
+typedef struct cuda_tickets {
+    peal_fused_ticket *list;
+    size_t count;
+    unsigned short *first; /* by launch and worker: `next` in front of it */
+} cuda_tickets;
+unsigned cuda_fused_workers(const cuda_fused *fused);
+void cuda_fused_tickets(const cuda_rank *rank, cuda_fused *fused, const cuda_order *order,
+                        cuda_tickets *out);
 
 #endif

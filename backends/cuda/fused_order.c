@@ -43,7 +43,8 @@ typedef struct order {
 static bool is_alike(const cuda_record *a, const cuda_record *b)
 {
     return a->number == b->number && a->blocks == b->blocks && a->after_all == b->after_all &&
-           a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
+           a->receives == b->receives && a->launch.box_count == b->launch.box_count &&
+           a->touch_count == b->touch_count &&
            !memcmp(a->launch.box, b->launch.box,
                    (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&
            !memcmp(a->touch, b->touch, (size_t)a->touch_count * sizeof(a->touch[0]));
@@ -334,13 +335,14 @@ static void find_before(order *o, int kind)
         peal_fused_share *share = &o->share[(size_t)kind * o->fused->grid + b];
         if (share->count == 0)
             continue;
-        if (record->after_all) {
+        if (record->after_all || (o->fused->receives && share->waits && !record->receives)) {
             share->after_count = PEAL_FUSED_ALL;
             continue;
         }
         memset(o->before, 0, o->fused->grid);
         for (int k = 0; k < o->fused->kinds; k++)
             look_at_kind(o, &o->block[(size_t)kind * o->fused->grid + b], b, k);
+        o->before[b] = o->fused->tickets; /* another block may have run its share before */
         keep_before(o, share);
     }
 }

@@ -234,12 +234,21 @@ static bool follows_others(const cuda_rank *rank, const cuda_group *group)
     return false;
 }
 
+static void touch_conditions(const cuda_rank *rank, cuda_record *record)
+{
+    if (record->launch.stop || record->launch.skip)
+        add(record, special(rank, STOP_SPACE), false, ~0u);
+}
+
+void cuda_fused_touch_waits(const cuda_rank *rank, cuda_record *record)
+{
+    touch_conditions(rank, record);
+    touch_waits(rank, record);
+}
+
 void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group)
 {
-    bool looks = record->launch.stop || record->launch.skip;
-
-    if (looks)
-        add(record, special(rank, STOP_SPACE), false, ~0u);
+    touch_conditions(rank, record);
     if (!group) { /* counts steps, for which all blocks must be there; or begins a loop */
         record->after_all = true;
         add(record, special(rank, STEP_SPACE), true, ~0u);

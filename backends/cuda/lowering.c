@@ -46,6 +46,10 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->order = CUDA_ORDER_TILES;
     else if (is_word(text, key, "order") && is_word(value, rest, "grid"))
         out->order = CUDA_ORDER_GRID;
+    else if (is_word(text, key, "order") && is_word(value, rest, "tickets"))
+        out->order = CUDA_ORDER_TICKETS;
+    else if (is_word(text, key, "order") && is_word(value, rest, "period"))
+        out->order = CUDA_ORDER_PERIOD;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= CUDA_LANES)
         out->lanes = (int)number;
     else if (is_word(text, key, "early") && number >= 0 && number <= 1)

@@ -216,7 +216,8 @@ static int64_t most_recorded(const cuda_plan *plan, int64_t period)
 
     for (int i = 0; i < rank->schedule->op_count; i++) {
         peal_op_kind kind = rank->schedule->op[i].kind;
-        if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY)
+        bool receives = kind == PEAL_OP_WAIT && plan->lowering.order == CUDA_ORDER_PERIOD;
+        if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || receives)
             launches += rank->walk.passed[i] - begin->passed[i];
     }
     int64_t periods = PEAL_FUSED_RECORDS * 7 / 8 / (int64_t)launches;

@@ -53,8 +53,19 @@ typedef enum cuda_send { CUDA_SEND_EACH, CUDA_SEND_LAST } cuda_send;
 /* What folds the partials of a task: the last block of its launch, or a kernel. */
 typedef enum cuda_fold { CUDA_FOLD_TASK, CUDA_FOLD_KERNEL } cuda_fold;
 
-/* What a block of mode fused waits for: the blocks that its tiles depend on, or all of them. */
-typedef enum cuda_order_by { CUDA_ORDER_TILES, CUDA_ORDER_GRID } cuda_order_by;
+/* Mode fused. Blocks have shares of their own, and wait for the blocks that their tiles depend on,
+ * or for all of them; or they take shares by tickets: in one kernel, or in one for each step, whose
+ * receives are tickets of their own, in front of a barrier. */
+typedef enum cuda_order_by {
+    CUDA_ORDER_TILES,
+    CUDA_ORDER_GRID,
+    CUDA_ORDER_TICKETS,
+    CUDA_ORDER_PERIOD
+} cuda_order_by;
+static inline bool cuda_has_tickets(cuda_order_by order)
+{
+    return order == CUDA_ORDER_TICKETS || order == CUDA_ORDER_PERIOD;
+}
 
 typedef struct cuda_lowering {
     cuda_signal signal;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/device/launch.h"
+#include "backends/cuda/plan.h"
 #include "backends/cuda/source.h"
 
 #include <string.h>
@@ -190,6 +191,15 @@ static void print_plain_unit(cuda_source *source)
 
 /* ---- the unit of mode fused ---- */
 
+/* Words that are not understood are told when the plan is made. */
+static bool has_tickets(const cuda_source *source)
+{
+    cuda_lowering lowering = {.order = CUDA_ORDER_TILES};
+
+    return cuda_lowering_apply(source->desc->lowering, &lowering) &&
+           cuda_has_tickets(lowering.order);
+}
+
 /* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
 static void print_fused_unit(cuda_source *source)
 {
@@ -197,7 +207,9 @@ static void print_fused_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = cuda_text_open(&text, &bytes);
 
-    fprintf(out, "#define PEAL_FUSED 1\n%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    fprintf(out, "#define PEAL_FUSED 1\n%s%s",
+            has_tickets(source) ? "#define PEAL_FUSED_TICKETS 1\n" : "",
+            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,
             "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"

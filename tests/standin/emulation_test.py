@@ -15,7 +15,7 @@ import tempfile
 
 MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "send=last,later=0"), ("graph", "plain=64"),
          ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
-         ("fused", "blocks=2,steps=6")]
+         ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=period"), ("fused", "blocks=2,steps=6")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
@@ -155,10 +155,11 @@ def main():
         parser.add_argument(word, type=os.path.abspath)
     parser.add_argument("--seeds", default="1:3")
     parser.add_argument("--only", default="")
-    parser.add_argument("--mode", default="", help="this one alone, and serial")
+    parser.add_argument("--mode", default="", help="those with this in their name or lowering alone, and serial")
     parser.add_argument("--units", default=os.environ.get("PEAL_TEST_CACHE", ""), help="where compiled kernels are kept")
     options = parser.parse_args()
-    MODES[:] = [mode for mode in MODES if options.mode in mode[0]]
+    for modes in (MODES, *FEW_MODES.values()):
+        modes[:] = [mode for mode in dict.fromkeys(modes + MODES) if options.mode in " ".join(mode)] if options.mode else modes
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
              for name, (words, counts) in SAMPLES.items()]

@@ -81,22 +81,32 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
     }
 }
 
+/* So many threads: a record and its head, on their way. */
+static __device__ __forceinline__ void
+peal_fused_fetch_record_(const peal_fused &fused, const unsigned short *place, unsigned record,
+                         int thread, int threads, peal_launch *launch, peal_fused_head *to)
+{
+    const unsigned long long *from =
+        (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
+    const unsigned long long *head =
+        (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
+
+    for (unsigned i = thread; i < fused.record_words; i += threads)
+        peal_fetch_to_((unsigned long long *)launch + place[i], from + i);
+    if (thread < 2)
+        peal_fetch_to_((unsigned long long *)to + thread, head + thread);
+}
+
 /* All threads: what the block needs for a record, on its way to a slot. */
 static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused,
                                                          const peal_fused_shares_ &kept,
                                                          unsigned record, peal_launch *launch,
                                                          peal_fused_slot_ *slot)
 {
-    const unsigned long long *from =
-        (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
-    const unsigned long long *head =
-        (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
     const int thread = peal_thread_anew_();
 
-    for (unsigned i = thread; i < fused.record_words; i += PEAL_FUSED_THREADS)
-        peal_fetch_to_((unsigned long long *)launch + kept.place[i], from + i);
-    if (thread < 2)
-        peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
+    peal_fused_fetch_record_(fused, kept.place, record, thread, PEAL_FUSED_THREADS, launch,
+                             &slot->head);
     if (thread == 32) {
         const unsigned kind = kept.kind[record];
         peal_fused_share share =
@@ -106,13 +116,11 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
     }
 }
 
-/* One thread: until a block has come so far; pairs with its peal_release_gpu_ of the epoch. False:
- * a wait was given up. */
-static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused, unsigned block,
-                                                           unsigned epoch)
+/* One thread: until an epoch has come so far; pairs with its peal_release_gpu_. False: a wait was
+ * given up. */
+static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused,
+                                                           const unsigned *word, unsigned epoch)
 {
-    const unsigned *word = (const unsigned *)fused.epochs + block;
-
     for (unsigned polls = 1; (int)(peal_acquire_gpu_(word) - epoch) < 0; polls++) {
         peal_relax_(polls);
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
@@ -127,25 +135,37 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
     return true;
 }
 
-/* All threads: until the blocks that the share depends on have come so far, and the flags of
- * `waits` are there; a barrier. The last warp looks for flags, the others for blocks. */
+/* What each thread looks for: until `count` blocks but this one, those of `after` (0: all), have
+ * come so far, and the flags of `waits` are there. The last warp looks for flags, the others for
+ * blocks. Whether a wait was given up. */
+static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
+                                                       const peal_launch &launch,
+                                                       const unsigned short *after, unsigned count,
+                                                       unsigned me, unsigned waits, unsigned epoch)
+{
+    const int thread = peal_thread_anew_(), wait = PEAL_FUSED_THREADS - 1 - thread;
+    int given_up = 0;
+
+    for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
+        const unsigned block = after ? after[i] : i;
+        if (block != me &&
+            !peal_fused_reached_(fused, (const unsigned *)fused.epochs + block, epoch))
+            given_up = 1;
+    }
+    if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
+        given_up = 1;
+    return given_up;
+}
+
+/* All threads: until what the share depends on is there; a barrier. */
 static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
                                                          const peal_launch &launch, bool all,
                                                          const peal_fused_slot_ &slot,
                                                          unsigned waits, unsigned epoch)
 {
-    const unsigned count = all ? gridDim.x : slot.share.after_count;
-    const int thread = peal_thread_anew_(), wait = PEAL_FUSED_THREADS - 1 - thread;
-    int given_up = 0;
-
-    for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
-        const unsigned block = all ? i : slot.after[i];
-        if (block != blockIdx.x && !peal_fused_reached_(fused, block, epoch))
-            given_up = 1;
-    }
-    if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
-        given_up = 1;
-    return __syncthreads_or(given_up) == 0;
+    return __syncthreads_or(peal_fused_look_(fused, launch, all ? 0 : slot.after,
+                                             all ? gridDim.x : slot.share.after_count, blockIdx.x,
+                                             waits, epoch)) == 0;
 }
 
 /* What a function has left to the dispatcher: all threads, behind a barrier. */
@@ -171,19 +191,23 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     __syncthreads();
 }
 
+/* One thread, at the begin of a round: whether the run is over; looks: by the host, too. */
+static __device__ __forceinline__ bool peal_fused_is_over_(const peal_fused &fused, bool looks)
+{
+    if (looks && fused.control && peal_load_(fused.control) != 0)
+        atomicExch(&peal_given_up, 1u);
+    return *(volatile unsigned *)&peal_given_up != 0 ||
+           (fused.stop && *(volatile unsigned *)fused.stop != 0);
+}
+
 /* All threads, at the begin of a round, when all blocks are through with the one before: whether
  * the run is over. One block looks whether the host has ended it. What DECIDE has stored is behind
  * the epochs; its next store is behind this block's. */
 static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
 {
-    int over = 0;
+    const bool over =
+        peal_thread_() == 0 && peal_fused_is_over_(fused, blockIdx.x == gridDim.x - 1);
 
-    if (peal_thread_() == 0) {
-        if (blockIdx.x == gridDim.x - 1 && fused.control && peal_load_(fused.control) != 0)
-            atomicExch(&peal_given_up, 1u);
-        over = *(volatile unsigned *)&peal_given_up != 0 ||
-               (fused.stop && *(volatile unsigned *)fused.stop != 0);
-    }
     return __syncthreads_or(over) != 0;
 }
 
@@ -293,6 +317,10 @@ static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused
     now->rounds--;
 }
 
+#ifdef PEAL_FUSED_TICKETS
+#include "peal/tickets.h"
+#else
+
 /* All blocks: the records, round after round. A slot is filled while the record before is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused fused)
@@ -349,4 +377,5 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         peal_fused_rest_(launches[~now.epoch & 1]);
 }
 
+#endif
 #endif

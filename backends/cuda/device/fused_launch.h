@@ -5,7 +5,10 @@
  * round after round. All of its blocks walk the list; of each record a block has a *share*: a
  * contiguous part of that grid's blocks, and the blocks of this grid that must have done all
  * records before. A block's *epoch*, a word in device memory, counts the records that it is through
- * with. */
+ * with.
+ *
+ * With tickets (tickets.h) shares are those of *workers*, which may be more than there are blocks:
+ * a block takes one share after the other, whoever's it is, in the order of a list. */
 #ifndef PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 #define PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 
@@ -15,9 +18,10 @@ enum {
     PEAL_FUSED_RECORDS = 2048, /* of a round */
     PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */
     PEAL_FUSED_ALL = 255,
-    PEAL_FUSED_KINDS = 32,      /* whose shares a block keeps at hand, */
-    PEAL_FUSED_NAMES = 768,     /* with so many names of blocks */
-    PEAL_FUSED_SHAPES = 1 << 16 /* functions from here on are those of launches of known shape */
+    PEAL_FUSED_KINDS = 32,       /* whose shares a block keeps at hand, */
+    PEAL_FUSED_NAMES = 768,      /* with so many names of blocks */
+    PEAL_FUSED_SHAPES = 1 << 16, /* functions from here on are those of launches of known shape */
+    PEAL_TICKET_BEGIN = 0xffff   /* in the place of a worker: the ticket that begins a round */
 };
 
 /* Which function runs a record, of which kind it is, and how many blocks its grid would have. */
@@ -33,18 +37,41 @@ typedef struct peal_fused_share {
     unsigned waits;
 } peal_fused_share;
 
+/* A share that has work: a record's, and its kind; whose; and the number, from the round's first
+ * record on, of the next one in which that worker has work: it is through with all before. */
+typedef struct peal_fused_ticket {
+    unsigned short record, kind, worker, next;
+} peal_fused_ticket;
+
+/* What all blocks count in. Between launches all are 0 but `begun`. */
+typedef struct peal_fused_words {
+    unsigned long long taken; /* tickets of the launch */
+    unsigned begun; /* epoch of the first record of the latest round that has begun, + 1 */
+    unsigned over;  /* the run has ended before that round */
+    unsigned left;  /* blocks that have come to their end */
+} peal_fused_words;
+
+/* A launch's rounds: each has `count` tickets, from record number `record` on. */
+typedef struct peal_fused_tickets {
+    unsigned long long list;  /* peal_fused_ticket; the first begins the round */
+    unsigned long long first; /* unsigned short, by worker: `next` in front of the round */
+    unsigned long long words; /* peal_fused_words */
+    unsigned count, record, workers, reserved;
+} peal_fused_tickets;
+
 typedef struct peal_fused {
     unsigned long long heads;   /* peal_fused_head, by record */
     unsigned long long records; /* packed launches, record_words apart */
-    unsigned long long shares;  /* peal_fused_share, by kind, then by block */
-    unsigned long long after;   /* unsigned short: numbers of blocks */
+    unsigned long long shares;  /* peal_fused_share, by kind, then by block or worker */
+    unsigned long long after;   /* unsigned short: numbers of blocks, or workers */
     unsigned long long places;  /* unsigned short: by word of a packed record, that of the launch */
-    unsigned long long epochs;  /* unsigned, by block */
+    unsigned long long epochs;  /* unsigned, by block or worker */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
     unsigned record_words, record_count, kind_count;
     unsigned first; /* epoch of all blocks at the begin; cyclic, so no launch has 2^30 records */
+    peal_fused_tickets tickets;
 } peal_fused;
 
 #endif

@@ -1,0 +1,223 @@
+/* The dispatcher of mode fused that hands out work as it comes: each block of the kernel takes a
+ * ticket, which is the next share of a list, runs it, whosever it is, and takes another one. Shares
+ * are of *workers*, as otherwise of blocks (fused.h): there may be more of them than blocks, so a
+ * block whose tiles are quickly done takes more of them.
+ *
+ * The list is in an order that the dependences allow: a share waits for shares in front of it, and
+ * for messages. Tickets are taken by blocks that run, each in its order, so the lowest one that is
+ * not done yet is what some block is at, and nothing of this device holds it up.
+ *
+ * A worker's epoch says with which records it is through, as a block's does in fused.h, and it is
+ * stored in the same way; each share waits for its worker's own epoch, too, since another block may
+ * have run the one before. Rounds do not overlap: the first ticket of each waits for all workers,
+ * looks whether the run is over, and releases the word `begun`, which whoever has another ticket of
+ * the round acquires first. */
+#ifndef PEAL_DEVICE_TICKETS_H
+#define PEAL_DEVICE_TICKETS_H
+
+/* What a block has at hand for a ticket. */
+struct peal_ticket_ {
+    unsigned record, worker;
+    unsigned round;       /* epoch of record 0 */
+    unsigned epoch, next; /* that its share waits for; that it publishes */
+    bool is_none;         /* the launch has no more tickets */
+};
+
+/* In shared memory (as fused.h says of peal_fused_now_). */
+struct peal_tickets_ {
+    peal_ticket_ ticket[2];
+    unsigned turn;            /* which of them is run */
+    unsigned begun;           /* `begun` as it was seen */
+    unsigned long long first; /* of the round of the latest ticket: the number of its first one, */
+    unsigned round;           /* and its epoch */
+    unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
+};
+
+static __device__ __forceinline__ peal_fused_words *peal_ticket_words_(const peal_fused &fused)
+{
+    return (peal_fused_words *)fused.tickets.words;
+}
+
+/* One thread: the next ticket of all that the launch has. */
+static __device__ __forceinline__ void
+peal_ticket_take_(const peal_fused &fused, peal_tickets_ *own, peal_ticket_ *ticket, unsigned *kind)
+{
+    const unsigned count = fused.tickets.count;
+    const unsigned long long number = atomicAdd(&peal_ticket_words_(fused)->taken, 1ull);
+
+    ticket->is_none = number >= (unsigned long long)fused.rounds * count;
+    if (ticket->is_none)
+        return;
+    for (; number - own->first >= count; own->first += count)
+        own->round += fused.record_count;
+    const peal_fused_ticket entry =
+        ((const peal_fused_ticket *)fused.tickets.list)[number - own->first];
+    ticket->record = entry.record;
+    ticket->worker = entry.worker;
+    ticket->round = own->round;
+    ticket->epoch = own->round + entry.record;
+    ticket->next = own->round + entry.next;
+    *kind = entry.kind;
+}
+
+/* One warp, which does nothing else alone: takes a ticket, and has what it needs on its way to a
+ * slot. */
+static __device__ __forceinline__ void peal_ticket_fetch_(const peal_fused &fused,
+                                                          peal_tickets_ *own, unsigned turn,
+                                                          peal_launch *launch,
+                                                          peal_fused_slot_ *slot)
+{
+    const int lane = peal_thread_anew_() - (PEAL_FUSED_THREADS - 64);
+    peal_ticket_ *ticket = &own->ticket[turn];
+    __shared__ unsigned kind;
+
+    if (lane < 0 || lane >= 32)
+        return;
+    if (lane == 0)
+        peal_ticket_take_(fused, own, ticket, &kind);
+    __syncwarp();
+    if (ticket->is_none || ticket->worker == PEAL_TICKET_BEGIN)
+        return;
+    const unsigned long long *share =
+        (const unsigned long long *)((const peal_fused_share *)fused.shares +
+                                     kind * fused.tickets.workers + ticket->worker);
+    static_assert(sizeof(peal_fused_share) == 24, "three words");
+    peal_fused_fetch_record_(fused, own->place, ticket->record, lane, 32, launch, &slot->head);
+    if (lane >= 2 && lane < 5)
+        peal_fetch_to_((unsigned long long *)&slot->share + lane - 2, share + lane - 2);
+}
+
+/* One thread: until the ticket's round has begun; pairs with peal_ticket_begin_. Whether the block
+ * is to end. */
+static __device__ __forceinline__ int peal_ticket_has_begun_(const peal_fused &fused,
+                                                             peal_tickets_ *own, unsigned round)
+{
+    const unsigned begun = round + fused.tickets.record + 1;
+
+    if (own->begun == begun)
+        return 0;
+    own->begun = begun;
+    return !peal_fused_reached_(fused, &peal_ticket_words_(fused)->begun, begun) ||
+           *(volatile unsigned *)&peal_ticket_words_(fused)->over != 0;
+}
+
+/* All threads: until what the share depends on is there; a barrier. False: the block is to end. */
+static __device__ __forceinline__ bool
+peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ &ticket,
+                   const peal_launch &launch, const peal_fused_slot_ &slot)
+{
+    const bool all = slot.share.after_count == PEAL_FUSED_ALL;
+    int ends = 0;
+
+    if (peal_thread_() == 0)
+        ends = peal_ticket_has_begun_(fused, own, ticket.round);
+    if (!ends)
+        ends = peal_fused_look_(fused, launch,
+                                all ? 0 : (const unsigned short *)fused.after + slot.share.after,
+                                all ? fused.tickets.workers : slot.share.after_count,
+                                PEAL_TICKET_BEGIN, peal_fused_waits_(slot, launch), ticket.epoch);
+    return __syncthreads_or(ends) == 0;
+}
+
+/* All threads, with the first ticket of a round: until all workers are through with the one before;
+ * then it begins. In front of the launch's first round their epochs are set to where it begins: a
+ * run that was stopped before its end has left them behind. */
+static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
+                                                       const peal_ticket_ &ticket)
+{
+    const bool is_first = ticket.round == fused.first;
+    peal_fused_words *words = peal_ticket_words_(fused);
+    int ends = 0;
+
+    for (unsigned i = peal_thread_(); i < fused.tickets.workers; i += PEAL_FUSED_THREADS) {
+        unsigned *word = (unsigned *)fused.epochs + i;
+        if (is_first)
+            peal_release_gpu_(word, fused.first + ((const unsigned short *)fused.tickets.first)[i]);
+        else if (!peal_fused_reached_(fused, word, ticket.epoch))
+            ends = 1;
+    }
+    if (__syncthreads_or(ends) != 0)
+        return false;
+    if (peal_thread_() == 0) {
+        ends = peal_fused_is_over_(fused, true);
+        if (ends)
+            *(volatile unsigned *)&words->over = 1;
+        /* Pairs with the loads in peal_ticket_has_begun_. */
+        peal_release_gpu_(&words->begun, ticket.epoch + 1);
+    }
+    return __syncthreads_or(ends) == 0;
+}
+
+/* One thread, when the block takes no more: the last one to come here leaves the words as the next
+ * launch is to find them. */
+static __device__ __forceinline__ void peal_ticket_leave_(const peal_fused &fused)
+{
+    peal_fused_words *words = peal_ticket_words_(fused);
+
+    peal_fence_gpu_();
+    if (atomicAdd(&words->left, 1u) != gridDim.x - 1)
+        return;
+    peal_fence_gpu_(); /* what it stores comes behind what the others have looked at */
+    words->taken = 0;
+    words->over = words->left = 0;
+}
+
+static __device__ __forceinline__ void peal_ticket_prepare_(const peal_fused &fused,
+                                                            peal_tickets_ *own)
+{
+    for (unsigned i = peal_thread_(); i < fused.record_words; i += PEAL_FUSED_THREADS)
+        own->place[i] = ((const unsigned short *)fused.places)[i];
+    if (peal_thread_() < 32)
+        peal_fused_flag_[peal_thread_()].word = 0;
+    if (peal_thread_() == 0) {
+        peal_fused_failed_.kind = peal_fused_then_ = 0;
+        peal_fused_arrival_.count = 0;
+        own->turn = 0;
+        own->begun = fused.first + fused.tickets.record;
+        own->first = 0;
+        own->round = fused.first;
+    }
+    __syncthreads();
+}
+
+/* All blocks: a ticket after the other. The next one is taken, and its slot filled, while the block
+ * waits for what this one's share depends on, and runs it. */
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
+    peal_fused_kernel(const __grid_constant__ peal_fused fused)
+{
+    __shared__ peal_launch launches[2];
+    __shared__ peal_fused_slot_ slots[2];
+    __shared__ peal_tickets_ own;
+    bool goes_on = true;
+
+    peal_ticket_prepare_(fused, &own);
+    peal_ticket_fetch_(fused, &own, 0, &launches[0], &slots[0]);
+    peal_fetched_();
+    __syncthreads();
+    while (goes_on && !own.ticket[own.turn].is_none) {
+        const unsigned turn = own.turn;
+        const peal_ticket_ &ticket = own.ticket[turn];
+        const bool begins = ticket.worker == PEAL_TICKET_BEGIN;
+        peal_ticket_fetch_(fused, &own, turn ^ 1, &launches[turn ^ 1], &slots[turn ^ 1]);
+        goes_on = begins ? peal_ticket_begin_(fused, ticket)
+                         : peal_ticket_await_(fused, &own, ticket, launches[turn], slots[turn]) &&
+                               peal_fused_run_(slots[turn], launches[turn]);
+        unsigned *word = begins ? 0 : (unsigned *)fused.epochs + ticket.worker;
+        const unsigned next = ticket.next;
+        if (peal_thread_() == PEAL_FUSED_THREADS - 33) /* behind a barrier: all know `turn` */
+            own.turn = turn ^ 1;
+        peal_fetched_();
+        __syncthreads();
+        goes_on = goes_on && !peal_fused_failed_.kind;
+        if (goes_on && word && peal_thread_() < 32)
+            peal_fused_tell_(word, next);
+    }
+    /* Who waits for this share's epoch sees why it does not come. */
+    if (peal_fused_failed_.kind)
+        peal_fused_rest_(launches[own.turn ^ 1]);
+    __syncthreads();
+    if (peal_thread_() == 0)
+        peal_ticket_leave_(fused);
+}
+
+#endif
