@@ -87,18 +87,25 @@ static __device__ __forceinline__ void peal_ticket_fetch_(const peal_fused &fuse
         peal_fetch_to_((unsigned long long *)&slot->share + lane - 2, share + lane - 2);
 }
 
-/* One thread: until the ticket's round has begun; pairs with peal_ticket_begin_. Whether the block
- * is to end. */
-static __device__ __forceinline__ int peal_ticket_has_begun_(const peal_fused &fused,
-                                                             peal_tickets_ *own, unsigned round)
+/* All threads: until the ticket's round has begun, which a block looks for once; pairs with
+ * peal_ticket_begin_. False: it will not, or a wait was given up. */
+static __device__ __forceinline__ bool peal_ticket_has_begun_(const peal_fused &fused,
+                                                              peal_tickets_ *own, unsigned round)
 {
+    const peal_fused_words *words = peal_ticket_words_(fused);
     const unsigned begun = round + fused.tickets.record + 1;
+    int ends = 0;
 
     if (own->begun == begun)
-        return 0;
-    own->begun = begun;
-    return !peal_fused_reached_(fused, &peal_ticket_words_(fused)->begun, begun) ||
-           *(volatile unsigned *)&peal_ticket_words_(fused)->over != 0;
+        return true;
+    if (peal_thread_() == 0)
+        ends = !peal_fused_reached_(fused, &words->begun, begun) ||
+               *(const volatile unsigned *)&words->over != 0;
+    if (__syncthreads_or(ends) != 0)
+        return false;
+    if (peal_thread_() == 0)
+        own->begun = begun; /* behind a barrier; others look behind the next */
+    return true;
 }
 
 /* All threads: until what the share depends on is there; a barrier. False: the block is to end. */
@@ -107,16 +114,13 @@ peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticke
                    const peal_launch &launch, const peal_fused_slot_ &slot)
 {
     const bool all = slot.share.after_count == PEAL_FUSED_ALL;
-    int ends = 0;
 
-    if (peal_thread_() == 0)
-        ends = peal_ticket_has_begun_(fused, own, ticket.round);
-    if (!ends)
-        ends = peal_fused_look_(fused, launch,
-                                all ? 0 : (const unsigned short *)fused.after + slot.share.after,
-                                all ? fused.tickets.workers : slot.share.after_count,
-                                PEAL_TICKET_BEGIN, peal_fused_waits_(slot, launch), ticket.epoch);
-    return __syncthreads_or(ends) == 0;
+    if (!peal_ticket_has_begun_(fused, own, ticket.round))
+        return false;
+    return __syncthreads_or(peal_fused_look_(
+               fused, launch, all ? 0 : (const unsigned short *)fused.after + slot.share.after,
+               all ? fused.tickets.workers : slot.share.after_count, PEAL_TICKET_BEGIN,
+               peal_fused_waits_(slot, launch), ticket.epoch)) == 0;
 }
 
 /* All threads, with the first ticket of a round: until all workers are through with the one before;
