@@ -58,7 +58,7 @@ static const option_info table[] = {
     {"mode", 0, true, VERB_RUN | VERB_PLAN, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
-    {"lower", 0, true, VERB_RUN, OPTION_LOWER, PEAL_LOWERING_WORDS},
+    {"lower", 0, true, VERB_RUN | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},

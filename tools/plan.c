@@ -143,6 +143,7 @@ const peal_command plan_command = {
     "      --resources    what its kernels take of a GPU instead: registers, spills,\n"
     "                     memory, blocks an SM (needs NVRTC, no GPU)\n"
     "      --arch A       of this architecture: sm_90 (default: that of the GPU here)\n"
+    "      --lower K=V    with these words of `peal run --lower` (--emit, --resources)\n"
     "      --allow-outside  kernel files may lie outside the spec's folder (--emit)\n"
     "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
     "      --json         short for --format json\n"

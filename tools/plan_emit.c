@@ -45,6 +45,7 @@ peal_status plan_emit(const peal_options *options, const peal_backend_rank *rank
                               .rank = rank,
                               .workers = 1,
                               .allow_outside = options->allow_outside,
+                              .lowering = options->lowering,
                               .diagnostics = diagnostics};
     return options->emit == EMIT_CUDA ? emit_cuda(&desc) : emit_host(&desc);
 }

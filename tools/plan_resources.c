@@ -77,6 +77,7 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
                               .rank = rank,
                               .workers = 1,
                               .allow_outside = options->allow_outside,
+                              .lowering = options->lowering,
                               .diagnostics = diagnostics};
     int architecture = options->architecture ? options->architecture : cuda_default_architecture();
     peal_arena *arena = peal_arena_create();

@@ -59,6 +59,10 @@ class Resources(unittest.TestCase):
         (fused,), (alone,) = found["fused"], found["dispatcher"]
         self.assertEqual((fused["threads"], fused["least_blocks"], fused["register_budget"]), (256, 3, 80))
         self.assertGreater(fused["shared_bytes"], 0)
+        dynamic = resources("--mode", "fused", "--arch", "sm_90", "--lower", "order=tickets")["modes"][0]["kernels"]
+        for kernel in dynamic:
+            self.check(kernel, 32)
+        self.assertNotEqual(dynamic, kernels)
         for key in ("registers", "shared_bytes", "local_bytes", "spill_store_bytes"):
             self.assertLessEqual(alone[key], fused[key], key)
         self.assertIn("go", {kernel["task"] for kernel in kernels if kernel["unit"] == "full"})
