@@ -1,13 +1,16 @@
 /* Which blocks of the kernel of mode fused wait for which: random records, whose tiles' points are
  * listed one by one. Blocks of which one writes what the other touches are ordered, whichever
- * record comes first; shares are each block of a record's grid once. */
+ * record comes first; shares are each block of a record's grid once. Tickets: whichever of those
+ * that blocks have taken ends next, the lowest one can run, and none before what it depends on; and
+ * of tiles with uneven work blocks that take tickets are through sooner. */
 #include "backends/cuda/fused.h"
 #include "tests/backends/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPACES = 3, SIDE = 64, ORIGIN = 20, RECORDS = 4, GRID = 9, PLANS = 400 };
+enum { SPACES = 3, SIDE = 64, ORIGIN = 20, RECORDS = 4, GRID = 9, PLANS = 400, ROUNDS = 3 };
+enum { WORKERS = 20 /* at most, of a record */ };
 
 /* What a block touches: per space and point 1 (read), 2 (written), by tiles; messages apart. */
 typedef struct marks {
@@ -105,6 +108,16 @@ static void random_record(peal_arena *arena, int number, cuda_record *record)
         random_box(box, record->blocks, record->blocks);
         box->waits = below(3) == 0;
         record->blocks += box->blocks;
+    }
+}
+
+static void random_plan(peal_arena *arena, cuda_fused *fused)
+{
+    fused->record = PEAL_ARENA_ARRAY(arena, cuda_record, RECORDS);
+    fused->kind_record = PEAL_ARENA_ARRAY(arena, int, RECORDS);
+    for (int r = 0; r < fused->count; r++) {
+        random_record(arena, r, &fused->record[r]);
+        fused->record[r].step = r / 2;
     }
 }
 
@@ -210,7 +223,7 @@ static void check_shares(const cuda_fused *fused, const cuda_order *order)
         unsigned covered = 0;
         for (unsigned b = 0; b < fused->grid; b++) {
             for (unsigned i = 0; i < share[b].count; i++)
-                mark_block(&all[(unsigned)r * GRID + b], record,
+                mark_block(&all[(unsigned)r * WORKERS + b], record,
                            share[b].first + i * share[b].stride);
             covered += share[b].count;
             assert_true(share[b].count == 0 ||
@@ -226,8 +239,8 @@ static void check_order(const cuda_fused *fused, const cuda_order *order)
         int r = i / fused->count, other = i % fused->count;
         for (unsigned a = 0; a < fused->grid; a++)
             for (unsigned b = 0; b < fused->grid; b++) {
-                const marks *mine = &all[(unsigned)r * GRID + a];
-                const marks *theirs = &all[(unsigned)other * GRID + b];
+                const marks *mine = &all[(unsigned)r * WORKERS + a];
+                const marks *theirs = &all[(unsigned)other * WORKERS + b];
                 const peal_fused_share *share =
                     &order->share[(size_t)fused->record[r].kind * fused->grid + a];
                 if (a == b || !mine->works || !theirs->works)
@@ -244,7 +257,7 @@ static void check_order(const cuda_fused *fused, const cuda_order *order)
 static void blocks_that_meet_are_ordered(void **unused)
 {
     (void)unused;
-    all = calloc((size_t)RECORDS * GRID, sizeof(*all));
+    all = calloc((size_t)RECORDS * WORKERS, sizeof(*all));
     assert_non_null(all);
     for (int plan = 0; plan < PLANS; plan++) {
         peal_arena *arena = peal_arena_create();
@@ -253,12 +266,9 @@ static void blocks_that_meet_are_ordered(void **unused)
         cuda_rank rank = {.plan = &owner, .schedule = &schedule};
         cuda_fused fused = {.count = 1 + below(RECORDS), .grid = 1 + (unsigned)below(GRID)};
         cuda_order order;
-        fused.record = PEAL_ARENA_ARRAY(arena, cuda_record, RECORDS);
-        fused.kind_record = PEAL_ARENA_ARRAY(arena, int, RECORDS);
-        for (int r = 0; r < fused.count; r++)
-            random_record(arena, r, &fused.record[r]);
+        random_plan(arena, &fused);
         assert_true(cuda_fused_order(&rank, &fused, &order));
-        memset(all, 0, (size_t)RECORDS * GRID * sizeof(*all));
+        memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);
         check_order(&fused, &order);
         peal_arena_destroy(arena);
@@ -268,8 +278,178 @@ static void blocks_that_meet_are_ordered(void **unused)
     assert_true(ordered > 0 && apart > 0);
 }
 
+/* ---- tickets ---- */
+
+/* A run of random blocks through the list: a window of tickets that they have taken. */
+typedef struct simulation {
+    const cuda_fused *fused;
+    const cuda_order *order;
+    const cuda_tickets *tickets;
+    unsigned epoch[WORKERS];
+    unsigned round; /* epoch of its first record */
+} simulation;
+
+static const peal_fused_share *share_of_ticket(const simulation *s, const peal_fused_ticket *t)
+{
+    return &s->order->share[(size_t)t->kind * s->fused->grid + t->worker];
+}
+
+static bool can_run(const simulation *s, const peal_fused_ticket *t)
+{
+    const peal_fused_share *share = share_of_ticket(s, t);
+    bool all_of_them = share->after_count == PEAL_FUSED_ALL;
+    unsigned count = all_of_them ? s->fused->grid : share->after_count;
+
+    for (unsigned i = 0; i < count; i++) {
+        unsigned worker = all_of_them ? i : s->order->after[share->after + i];
+        if ((int)(s->epoch[worker] - (s->round + t->record)) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* The one that runs meets none of earlier records that have not ended. */
+static void check_run(const simulation *s, const peal_fused_ticket *const *open, int count,
+                      const peal_fused_ticket *t)
+{
+    const marks *mine = &all[(unsigned)t->record * WORKERS + t->worker];
+
+    for (int i = 0; i < count; i++) {
+        const marks *theirs = &all[(unsigned)open[i]->record * WORKERS + open[i]->worker];
+        if (open[i]->record >= t->record)
+            continue;
+        assert_false(open[i]->worker == t->worker);
+        assert_false(mine->works && theirs->works && conflict(mine, theirs));
+        ordered++;
+    }
+    assert_true(s->epoch[t->worker] == s->round + t->record || share_of_ticket(s, t)->count == 0);
+}
+
+static void run_part(simulation *s, int part)
+{
+    const cuda_launch_part *p = &s->fused->part[part];
+    const peal_fused_ticket *open[WORKERS + 1], *list = s->tickets->list + p->ticket;
+    unsigned taken = 1, blocks = 1 + (unsigned)below(WORKERS - 1);
+    int count = 0;
+
+    assert_int_equal(list[0].worker, PEAL_TICKET_BEGIN);
+    assert_int_equal(list[0].record, p->record);
+    for (unsigned w = 0; w < s->fused->grid; w++) /* as it was left, or at the very begin */
+        assert_int_equal(s->epoch[w],
+                         s->round + s->tickets->first[(size_t)part * s->fused->grid + w]);
+    while (taken < p->count || count > 0) {
+        while (taken < p->count && count < (int)blocks)
+            open[count++] = &list[taken++];
+        int pick = below(count);
+        assert_true(can_run(s, open[0]));
+        pick = can_run(s, open[pick]) ? pick : 0;
+        const peal_fused_ticket *t = open[pick];
+        for (int i = pick; i < count - 1; i++)
+            open[i] = open[i + 1];
+        check_run(s, open, --count, t);
+        assert_true((int)(s->epoch[t->worker] - (s->round + t->next)) < 0);
+        s->epoch[t->worker] = s->round + t->next;
+    }
+}
+
+static void tickets_are_in_an_order(void **unused)
+{
+    (void)unused;
+    all = calloc((size_t)RECORDS * WORKERS, sizeof(*all));
+    assert_non_null(all);
+    ordered = 0;
+    for (int plan = 0; plan < PLANS; plan++) {
+        peal_arena *arena = peal_arena_create();
+        peal_schedule schedule = {.array_count = SPACES};
+        cuda_plan owner = {.arena = arena};
+        cuda_rank rank = {.plan = &owner, .schedule = &schedule};
+        cuda_fused fused = {.count = 1 + below(RECORDS), .blocks = 1 + (unsigned)below(4)};
+        cuda_order order;
+        cuda_tickets tickets;
+        fused.tickets = true;
+        fused.receives = below(2);
+        owner.lowering.order = fused.receives ? CUDA_ORDER_PERIOD : CUDA_ORDER_TICKETS;
+        random_plan(arena, &fused);
+        fused.grid = cuda_fused_workers(&fused);
+        assert_in_range(fused.grid, 1, WORKERS);
+        assert_true(cuda_fused_order(&rank, &fused, &order));
+        cuda_fused_tickets(&rank, &fused, &order, &tickets);
+        memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
+        check_shares(&fused, &order);
+        simulation s = {.fused = &fused, .order = &order, .tickets = &tickets};
+        for (unsigned w = 0; w < fused.grid; w++)
+            s.epoch[w] = tickets.first[w];
+        for (int i = 0; i < ROUNDS; i++, s.round += (unsigned)fused.count)
+            for (int p = 0; p < fused.part_count; p++)
+                run_part(&s, p);
+        peal_arena_destroy(arena);
+    }
+    free(all);
+    assert_true(ordered > 0);
+}
+
+/* ---- uneven tiles ---- */
+
+enum { TILES = 64, LONG_TILES = 16, TIMES = 10, BLOCKS = 4 };
+
+static int work_of(const peal_fused_share *share)
+{
+    int work = 0;
+
+    for (unsigned i = 0; i < share->count; i++)
+        work += share->first + i * share->stride < LONG_TILES ? TIMES : 1;
+    return work;
+}
+
+/* One record, whose first tiles take ten times as long: when the last block is through. */
+static int time_of(bool tickets)
+{
+    peal_arena *arena = peal_arena_create();
+    peal_schedule schedule = {.array_count = SPACES};
+    cuda_plan owner = {.arena = arena, .lowering.order = CUDA_ORDER_TICKETS};
+    cuda_rank rank = {.plan = &owner, .schedule = &schedule};
+    cuda_fused fused = {.count = 1, .blocks = BLOCKS, .grid = BLOCKS, .tickets = tickets};
+    int busy[BLOCKS] = {0}, last = 0;
+    cuda_order order;
+    cuda_tickets list = {.count = 0};
+
+    random_plan(arena, &fused);
+    memset(&fused.record[0].launch, 0, sizeof(fused.record[0].launch));
+    fused.record[0].touch_count = 0;
+    fused.record[0].blocks = TILES;
+    fused.grid = tickets ? cuda_fused_workers(&fused) : BLOCKS;
+    assert_true(cuda_fused_order(&rank, &fused, &order));
+    if (tickets)
+        cuda_fused_tickets(&rank, &fused, &order, &list);
+    for (unsigned b = 0; b < BLOCKS && !tickets; b++)
+        busy[b] = work_of(&order.share[b]);
+    for (size_t t = 1; t < list.count; t++) { /* by the block that is the first to be free */
+        int free_one = 0;
+        for (int b = 1; b < BLOCKS; b++)
+            free_one = busy[b] < busy[free_one] ? b : free_one;
+        busy[free_one] += work_of(&order.share[list.list[t].worker]);
+    }
+    for (int b = 0; b < BLOCKS; b++)
+        last = busy[b] > last ? busy[b] : last;
+    peal_arena_destroy(arena);
+    return last;
+}
+
+static void uneven_tiles_are_shared_out(void **unused)
+{
+    int sum = LONG_TILES * TIMES + TILES - LONG_TILES, fixed = time_of(false);
+    int dynamic = time_of(true);
+
+    (void)unused;
+    print_message("work of %d for %d blocks: %d fixed, %d by tickets\n", sum, BLOCKS, fixed,
+                  dynamic);
+    assert_true(BLOCKS * dynamic < 2 * sum && dynamic < fixed);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_that_meet_are_ordered)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_that_meet_are_ordered),
+                                       cmocka_unit_test(tickets_are_in_an_order),
+                                       cmocka_unit_test(uneven_tiles_are_shared_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
