@@ -267,6 +267,7 @@ static void blocks_that_meet_are_ordered(void **unused)
         cuda_fused fused = {.count = 1 + below(RECORDS), .grid = 1 + (unsigned)below(GRID)};
         cuda_order order;
         random_plan(arena, &fused);
+        cuda_fused_spread(&fused, (unsigned)below(3));
         assert_true(cuda_fused_order(&rank, &fused, &order));
         memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);

@@ -17,21 +17,28 @@
 
 /* What a block has at hand for a ticket. */
 struct peal_ticket_ {
-    unsigned record, worker;
+    peal_fused_slot_ slot;
+    unsigned record, worker, kind;
     unsigned round;       /* epoch of record 0 */
     unsigned epoch, next; /* that its share waits for; that it publishes */
     bool is_none;         /* the launch has no more tickets */
 };
 
-/* In shared memory (as fused.h says of peal_fused_now_). */
+/* Where a block is: in shared memory, as peal_fused_now_. */
 struct peal_tickets_ {
-    peal_ticket_ ticket[2];
-    unsigned turn;            /* which of them is run */
-    unsigned begun;           /* `begun` as it was seen */
+    peal_shared_ at, other; /* from the barrier on behind which a ticket is run, the next one's, and
+                               that of the one behind it */
+    peal_shared_ run;       /* from that barrier on, that of the one that is run */
+    unsigned begun;         /* `begun` as it was seen */
     unsigned long long first; /* of the round of the latest ticket: the number of its first one, */
     unsigned round;           /* and its epoch */
     unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
 };
+
+static __device__ __forceinline__ peal_ticket_ *peal_ticket_at_(const volatile peal_shared_ &at)
+{
+    return (peal_ticket_ *)peal_shared_at_(at);
+}
 
 static __device__ __forceinline__ peal_fused_words *peal_ticket_words_(const peal_fused &fused)
 {
@@ -39,8 +46,8 @@ static __device__ __forceinline__ peal_fused_words *peal_ticket_words_(const pea
 }
 
 /* One thread: the next ticket of all that the launch has. */
-static __device__ __forceinline__ void
-peal_ticket_take_(const peal_fused &fused, peal_tickets_ *own, peal_ticket_ *ticket, unsigned *kind)
+static __device__ __forceinline__ void peal_ticket_take_(const peal_fused &fused,
+                                                         peal_tickets_ *own, peal_ticket_ *ticket)
 {
     const unsigned count = fused.tickets.count;
     const unsigned long long number = atomicAdd(&peal_ticket_words_(fused)->taken, 1ull);
@@ -57,34 +64,31 @@ peal_ticket_take_(const peal_fused &fused, peal_tickets_ *own, peal_ticket_ *tic
     ticket->round = own->round;
     ticket->epoch = own->round + entry.record;
     ticket->next = own->round + entry.next;
-    *kind = entry.kind;
+    ticket->kind = entry.kind;
 }
 
-/* One warp, which does nothing else alone: takes a ticket, and has what it needs on its way to a
- * slot. */
+/* One warp, which does nothing else alone: takes a ticket, and has what it needs on its way. */
 static __device__ __forceinline__ void peal_ticket_fetch_(const peal_fused &fused,
-                                                          peal_tickets_ *own, unsigned turn,
-                                                          peal_launch *launch,
-                                                          peal_fused_slot_ *slot)
+                                                          peal_tickets_ *own, peal_ticket_ *ticket)
 {
-    const int lane = peal_thread_anew_() - (PEAL_FUSED_THREADS - 64);
-    peal_ticket_ *ticket = &own->ticket[turn];
-    __shared__ unsigned kind;
+    const int lane = peal_thread_() - (PEAL_FUSED_THREADS - 64);
 
     if (lane < 0 || lane >= 32)
         return;
     if (lane == 0)
-        peal_ticket_take_(fused, own, ticket, &kind);
+        peal_ticket_take_(fused, own, ticket);
     __syncwarp();
     if (ticket->is_none || ticket->worker == PEAL_TICKET_BEGIN)
         return;
     const unsigned long long *share =
         (const unsigned long long *)((const peal_fused_share *)fused.shares +
-                                     kind * fused.tickets.workers + ticket->worker);
-    static_assert(sizeof(peal_fused_share) == 24, "three words");
-    peal_fused_fetch_record_(fused, own->place, ticket->record, lane, 32, launch, &slot->head);
-    if (lane >= 2 && lane < 5)
-        peal_fetch_to_((unsigned long long *)&slot->share + lane - 2, share + lane - 2);
+                                     ticket->kind * fused.tickets.workers + ticket->worker);
+    const int words = sizeof(peal_fused_share) / sizeof(*share);
+    static_assert(sizeof(peal_fused_share) % sizeof(*share) == 0, "fetched by words");
+    peal_fused_fetch_record_(fused, own->place, ticket->record, lane, 32, &ticket->slot.launch,
+                             &ticket->slot.head);
+    if (lane >= 2 && lane < 2 + words)
+        peal_fetch_to_((unsigned long long *)&ticket->slot.share + lane - 2, share + lane - 2);
 }
 
 /* All threads: until the ticket's round has begun, which a block looks for once; pairs with
@@ -110,17 +114,18 @@ static __device__ __forceinline__ bool peal_ticket_has_begun_(const peal_fused &
 
 /* All threads: until what the share depends on is there; a barrier. False: the block is to end. */
 static __device__ __forceinline__ bool
-peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ &ticket,
-                   const peal_launch &launch, const peal_fused_slot_ &slot)
+peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ &ticket)
 {
+    const peal_fused_slot_ &slot = ticket.slot;
     const bool all = slot.share.after_count == PEAL_FUSED_ALL;
 
     if (!peal_ticket_has_begun_(fused, own, ticket.round))
         return false;
-    return __syncthreads_or(peal_fused_look_(
-               fused, launch, all ? 0 : (const unsigned short *)fused.after + slot.share.after,
-               all ? fused.tickets.workers : slot.share.after_count, PEAL_TICKET_BEGIN,
-               peal_fused_waits_(slot, launch), ticket.epoch)) == 0;
+    return __syncthreads_or(
+               peal_fused_look_(fused, slot.launch,
+                                all ? 0 : (const unsigned short *)fused.after + slot.share.after,
+                                all ? fused.tickets.workers : slot.share.after_count,
+                                PEAL_TICKET_BEGIN, peal_fused_waits_(slot), ticket.epoch)) == 0;
 }
 
 /* All threads, with the first ticket of a round: until all workers are through with the one before;
@@ -166,8 +171,8 @@ static __device__ __forceinline__ void peal_ticket_leave_(const peal_fused &fuse
     words->over = words->left = 0;
 }
 
-static __device__ __forceinline__ void peal_ticket_prepare_(const peal_fused &fused,
-                                                            peal_tickets_ *own)
+static __device__ __forceinline__ void
+peal_ticket_prepare_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ *tickets)
 {
     for (unsigned i = peal_thread_(); i < fused.record_words; i += PEAL_FUSED_THREADS)
         own->place[i] = ((const unsigned short *)fused.places)[i];
@@ -176,7 +181,8 @@ static __device__ __forceinline__ void peal_ticket_prepare_(const peal_fused &fu
     if (peal_thread_() == 0) {
         peal_fused_failed_.kind = peal_fused_then_ = 0;
         peal_fused_arrival_.count = 0;
-        own->turn = 0;
+        own->at = peal_shared_of_(&tickets[0]);
+        own->other = peal_shared_of_(&tickets[1]);
         own->begun = fused.first + fused.tickets.record;
         own->first = 0;
         own->round = fused.first;
@@ -184,41 +190,52 @@ static __device__ __forceinline__ void peal_ticket_prepare_(const peal_fused &fu
     __syncthreads();
 }
 
+/* One thread, when all have read where the block is: to the next ticket. */
+static __device__ __forceinline__ void peal_ticket_go_on_(peal_tickets_ *own)
+{
+    if (!peal_fused_counts_())
+        return;
+    own->at = own->other;
+    own->other = own->run;
+}
+
 /* All blocks: a ticket after the other. The next one is taken, and its slot filled, while the block
  * waits for what this one's share depends on, and runs it. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused fused)
 {
-    __shared__ peal_launch launches[2];
-    __shared__ peal_fused_slot_ slots[2];
+    __shared__ peal_ticket_ tickets[2];
     __shared__ peal_tickets_ own;
     bool goes_on = true;
 
-    peal_ticket_prepare_(fused, &own);
-    peal_ticket_fetch_(fused, &own, 0, &launches[0], &slots[0]);
+    peal_ticket_prepare_(fused, &own, tickets);
+    peal_ticket_fetch_(fused, &own, &tickets[0]);
     peal_fetched_();
     __syncthreads();
-    while (goes_on && !own.ticket[own.turn].is_none) {
-        const unsigned turn = own.turn;
-        const peal_ticket_ &ticket = own.ticket[turn];
+    while (goes_on && !peal_ticket_at_(own.at)->is_none) {
+        const peal_ticket_ &ticket = *peal_ticket_at_(own.at);
         const bool begins = ticket.worker == PEAL_TICKET_BEGIN;
-        peal_ticket_fetch_(fused, &own, turn ^ 1, &launches[turn ^ 1], &slots[turn ^ 1]);
+        peal_ticket_fetch_(fused, &own, peal_ticket_at_(own.other));
+        if (peal_fused_counts_())
+            own.run = own.at;
         goes_on = begins ? peal_ticket_begin_(fused, ticket)
-                         : peal_ticket_await_(fused, &own, ticket, launches[turn], slots[turn]) &&
-                               peal_fused_run_(slots[turn], launches[turn]);
-        unsigned *word = begins ? 0 : (unsigned *)fused.epochs + ticket.worker;
-        const unsigned next = ticket.next;
-        if (peal_thread_() == PEAL_FUSED_THREADS - 33) /* behind a barrier: all know `turn` */
-            own.turn = turn ^ 1;
+                         : peal_ticket_await_(fused, &own, ticket); /* with a barrier, both */
+        peal_ticket_go_on_(&own);
+        goes_on = goes_on && (begins || peal_fused_run_(peal_ticket_at_(own.run)->slot));
+        /* Behind the barrier others may fetch into the slot. */
+        const peal_ticket_ *done = peal_ticket_at_(own.run);
+        const peal_fused_add *adds = (const peal_fused_add *)fused.adds + done->slot.share.adds;
+        const unsigned add_count = done->slot.share.add_count, next = done->next;
+        unsigned *word = (unsigned *)fused.epochs + done->worker;
         peal_fetched_();
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
-        if (goes_on && word && peal_thread_() < 32)
-            peal_fused_tell_(word, next);
+        if (goes_on && !begins && peal_thread_() < 32)
+            peal_fused_tell_(adds, add_count, word, next);
     }
     /* Who waits for this share's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)
-        peal_fused_rest_(launches[own.turn ^ 1]);
+        peal_fused_rest_(peal_ticket_at_(own.run)->slot.launch);
     __syncthreads();
     if (peal_thread_() == 0)
         peal_ticket_leave_(fused);
