@@ -17,6 +17,7 @@ RIGHT = [
     ("dispatcher", []),
     ("fused", []),
     ("round", []), ("round", ["NO_DECIDE"]),
+    ("tickets", []), ("tickets", ["BLOCKS=1"]),
 ]
 # model, defines, what spin must report
 WRONG = [
@@ -32,6 +33,8 @@ WRONG = [
     ("round", ["NO_BARRIER"], "assertion violated"), ("round", ["NO_BARRIER", "NO_DECIDE"], "assertion violated"),
     ("round", ["NO_RESET"], "assertion violated"),
     *(("round", [mutant], "invalid end state") for mutant in ("LOOK_EARLY", "DECIDE_EARLY", "NO_RELEASE")),
+    *(("tickets", [mutant], "assertion violated") for mutant in ("NO_OWN", "NO_BEGIN", "NO_RESET", "NO_RELEASE", "NO_ACQUIRE")),
+    *(("tickets", [mutant], "invalid end state") for mutant in ("NO_NEXT", "OLD_EPOCHS", "BACKWARDS")),
 ]
 
 
