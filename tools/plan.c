@@ -145,8 +145,7 @@ const peal_command plan_command = {
     "      --arch A       of this architecture: sm_90 (default: that of the GPU here)\n"
     "      --lower K=V    with these words of `peal run --lower` (--emit, --resources)\n"
     "      --allow-outside  kernel files may lie outside the spec's folder (--emit)\n"
-    "      --format F     text (default), json (schema peal.plan/1) or dot (Graphviz)\n"
-    "      --json         short for --format json\n"
+    "      --format F     text (default), json (short: --json; schema peal.plan/1), dot\n"
     "  -h, --help         this text\n"
     "\n"
     "example: peal plan samples/jacobi2d -n 4 --rank 1 --format dot | dot -Tsvg > plan.svg\n",
