@@ -21,6 +21,8 @@ static const way hdiff_ways[] = {
     {"stream", "stream", "", WAY_SMALL},
     {"sync", "sync", "", WAY_SMALL},
     {"fused, order=grid", "fused", "order=grid", WAY_NAMED},
+    {"fused, order=tickets", "fused", "order=tickets", WAY_NAMED},
+    {"fused, order=period", "fused", "order=period", WAY_NAMED},
     {"graph, lanes=2", "graph", "lanes=2", WAY_NAMED},
     {"graph, plain", "graph", "plain=1", WAY_NAMED},
     {"graph, send=last", "graph", "send=last", WAY_NAMED},
