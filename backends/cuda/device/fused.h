@@ -10,8 +10,8 @@
  * Order of memory. A block's epoch grows by st.release.gpu, behind a barrier, after all that the
  * block has stored for its share; whoever waits loads it by ld.acquire.gpu, in front of a barrier.
  * An epoch that is e says that the block is through with all records before number e of the run, so
- * it covers what older records have stored or read as well. Flags between devices are as in other
- * modes (run.h). */
+ * it covers what older records have stored or read as well; records behind in which the block has
+ * no share count as done. Flags between devices are as in other modes (run.h). */
 #ifndef PEAL_DEVICE_FUSED_H
 #define PEAL_DEVICE_FUSED_H
 
@@ -47,9 +47,11 @@ struct peal_fused_shares_ {
 /* Where a block is. In shared memory: what the compiler kept from record to record would lie in
  * local memory, whose lines the SM's cache loses with every acquiring load. */
 struct peal_fused_now_ {
-    unsigned epoch, record; /* from the barrier behind which it is run on, those of the next one */
-    peal_shared_ slot, other; /* the same: its slot, and that of the one behind it */
-    peal_shared_ run;         /* from that barrier on, the slot of the one that is run */
+    /* From the barrier behind which a record is run on, those of the next one of the block: */
+    unsigned record, next;    /* and the one behind it */
+    unsigned epoch;           /* the record's number in all runs */
+    peal_shared_ slot, other; /* where the record is, and where the one behind it will be */
+    peal_shared_ run;         /* from that barrier on: the record that is run */
     long long rounds;
 };
 
@@ -302,6 +304,18 @@ static __device__ __forceinline__ void peal_fused_tell_(const peal_fused_add *ad
     __syncwarp(); /* before lanes wait for others, who may wait for this */
 }
 
+/* The block's next record behind one: of those in which it has no share it is through at once. All
+ * blocks begin a round together. */
+static __device__ __forceinline__ unsigned
+peal_fused_next_(const peal_fused &fused, const peal_fused_shares_ &kept, unsigned record)
+{
+    do
+        record++;
+    while (record < fused.record_count && kept.kind[record] < PEAL_FUSED_KINDS &&
+           kept.share[kept.kind[record]].count == 0);
+    return record < fused.record_count ? record : 0;
+}
+
 /* A thread of a warp that does nothing else alone. */
 static __device__ __forceinline__ bool peal_fused_counts_()
 {
@@ -309,19 +323,19 @@ static __device__ __forceinline__ bool peal_fused_counts_()
 }
 
 /* One thread, when all have read where the block is: to the next record. */
-static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused,
-                                                         peal_fused_now_ *now)
+static __device__ __forceinline__ void
+peal_fused_go_on_(const peal_fused &fused, const peal_fused_shares_ &kept, peal_fused_now_ *now)
 {
     if (!peal_fused_counts_())
         return;
     const peal_shared_ slot = now->slot;
+    const unsigned record = now->next;
     now->slot = now->other;
     now->other = slot;
-    now->epoch++;
-    if (++now->record < fused.record_count)
-        return;
-    now->record = 0;
-    now->rounds--;
+    now->epoch += (record ? record : fused.record_count) - now->record;
+    now->rounds -= record == 0;
+    now->record = record;
+    now->next = peal_fused_next_(fused, kept, record);
 }
 
 /* All blocks: the records, round after round. A slot is filled while the record before is run. */
@@ -334,6 +348,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     bool goes_on = true;
 
     peal_fused_keep_(fused, &kept);
+    __syncthreads();
     if (peal_thread_() < 32)
         peal_fused_flag_[peal_thread_()].word = 0;
     if (peal_thread_() == 0) {
@@ -343,6 +358,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.other = peal_shared_of_(&slots[1]);
         now.epoch = fused.first;
         now.record = 0;
+        now.next = peal_fused_next_(fused, kept, 0);
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
         peal_release_gpu_((unsigned *)fused.epochs + blockIdx.x, fused.first);
@@ -353,23 +369,17 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     __syncthreads();
     while (goes_on && now.rounds > 0) {
         const peal_fused_slot_ &slot = *peal_fused_slot_at_(now.slot);
-        const unsigned record = now.record;
-        const bool all = record == 0 || slot.share.after_count == PEAL_FUSED_ALL;
-        peal_fused_fetch_(fused, kept, record + 1 < fused.record_count ? record + 1 : 0,
-                          peal_fused_slot_at_(now.other));
+        /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
+        const bool begins = now.record == 0;
+        const bool all = begins || slot.share.after_count == PEAL_FUSED_ALL;
+        peal_fused_fetch_(fused, kept, now.next, peal_fused_slot_at_(now.other));
         if (peal_fused_counts_())
             now.run = now.slot;
-        if (slot.share.count == 0 && record > 0) {
-            __syncthreads(); /* all have read where the block is */
-            peal_fused_go_on_(fused, &now);
-        } else {
-            /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
-            goes_on = peal_fused_await_(fused, slot, all, peal_fused_waits_(slot), now.epoch);
-            peal_fused_go_on_(fused, &now);
-            if (goes_on && record == 0 && peal_fused_ends_(fused))
-                return;
-            goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
-        }
+        goes_on = peal_fused_await_(fused, slot, all, peal_fused_waits_(slot), now.epoch);
+        peal_fused_go_on_(fused, kept, &now);
+        if (goes_on && begins && peal_fused_ends_(fused))
+            return;
+        goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
         /* Behind the barrier others may fetch into the slot. */
         const peal_fused_add *adds = peal_fused_slot_at_(now.run)->adds;
         const unsigned add_count = peal_fused_slot_at_(now.run)->share.add_count;
