@@ -29,9 +29,10 @@ bool cuda_run_drain(cuda_plan *plan);
 /* False: a verdict of the device would be needed, or an expression failed. */
 bool cuda_run_dry(cuda_rank *rank, const peal_section *section);
 
-/* graph.c */
-/* Captures and uploads. Sets plan->graphs; NULL after a reason that is reported. */
+/* capture.c: when the plan is created: captures and uploads; in mode fused notes the records, and
+ * has their kernel compiled. What fails has been reported. */
 peal_status cuda_graphs_create(cuda_plan *plan);
+/* graph.c */
 void cuda_graphs_destroy(cuda_plan *plan);
 /* plan->steps iterations, by replays and what is left over step by step. */
 bool cuda_graphs_run(cuda_plan *plan);
