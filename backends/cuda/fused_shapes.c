@@ -224,8 +224,10 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     if (!any)
         return;
     fprintf(out, ") {\n        peal_shaped_flags_(launch, blocks);\n");
+    /* A tile whose expression has failed has nothing to send, and no other one after it. */
     if (launch->mirror_count > 0)
-        fprintf(out, "        __syncthreads();\n");
+        fprintf(out, "        __syncthreads();\n"
+                     "        if (peal_fused_failed_.kind)\n            return;\n");
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->mirror_count; m++)
             if (is_sent_by(launch, b, m))
