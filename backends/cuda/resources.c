@@ -1,5 +1,6 @@
-/* Has the units of a plan compiled with what ptxas says about each kernel, and reads that:
- * registers, spills, stack and shared memory from its messages, launch bounds from the PTX. */
+/* Has the units of a plan compiled, and linked with device code of the application, with what ptxas
+ * says about each kernel, and reads that: registers, spills, stack and shared memory from its
+ * messages, launch bounds from the PTX. */
 #define _GNU_SOURCE
 #include "backends/cuda/resources.h"
 
@@ -215,13 +216,6 @@ peal_status cuda_kernels_resources(const peal_backend_desc *desc, int architectu
     peal_status status = cuda_source_create(desc, arena, &source);
 
     list.source = source;
-    for (int i = 0; !status && i < source->entry_count; i++)
-        if (source->entry[i].is_linked)
-            status = peal_report(desc->diagnostics, PEAL_E648, source->entry[i].task->source,
-                                 "nvcc -Xptxas -v tells what the function takes by itself",
-                                 "`%s` is device code of `%s`: what the linked kernels take is not "
-                                 "known before they are linked",
-                                 source->entry[i].task->kernel, source->files.code[0].path);
     if (!status)
         status = add_unit(&list, "full", source->text);
     if (!status && source->plain && desc->mode != PEAL_MODE_SERIAL)
