@@ -136,6 +136,7 @@ static peal_graph *make_graph(const program_job *j, bool checked)
     }
     snprintf(dims, sizeof(dims), "[%ld, %ld, 1]", patch->rx, patch->ry);
     peal_graph_set_folder(g, ways_folder());
+    peal_graph_add_kernels(g, "hdiff.c", PEAL_HERE);
     peal_graph_add_kernels(g, "gpu_hdiff.c", PEAL_HERE);
     peal_graph_set_topology(g, .dims = dims, .periodic = "[true, true, false]");
     peal_graph_set_loop(g, .repeat = "1000000000");
