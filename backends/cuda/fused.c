@@ -112,7 +112,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
 
 /* Where things lie in the plan's one piece of device memory. */
 typedef struct places {
-    size_t heads, shares, after, places, epochs, arrived, records, bytes;
+    size_t heads, shares, after, adds, places, epochs, arrived, records, bytes;
 } places;
 
 static size_t place(size_t *end, size_t bytes)
@@ -145,6 +145,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     at.heads = place(&at.bytes, records * sizeof(peal_fused_head));
     at.shares = place(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
+    at.adds = place(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
     at.places = place(&at.bytes, words * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
@@ -165,6 +166,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     }
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
+    memcpy(image + at.adds, order->add, order->add_count * sizeof(peal_fused_add));
     unsigned short *to = (unsigned short *)(image + at.places);
     for (int p = 0; p < count; p++)
         for (size_t i = 0; i < parts[p].bytes / 8; i++)
@@ -179,6 +181,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     f->records = fused->memory + at.records;
     f->shares = fused->memory + at.shares;
     f->after = fused->memory + at.after;
+    f->adds = fused->memory + at.adds;
     f->places = fused->memory + at.places;
     f->epochs = fused->memory + at.epochs;
     f->control = plan->rank[0].control_device;
@@ -229,6 +232,10 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
     for (int r = 0; r < fused->count; r++)
         if (fused->record[r].overflows)
             return refuse(plan, "a task or message touches more than 256 boxes of memory");
+    unsigned on_sm = plan->lowering.blocks > 0 && plan->lowering.blocks < PEAL_FUSED_BLOCKS
+                         ? (unsigned)plan->lowering.blocks
+                         : PEAL_FUSED_BLOCKS;
+    cuda_fused_spread(fused, on_sm * (unsigned)plan->device->sm_count);
     const char *shapes = cuda_fused_shape(fused, plan->arena);
     peal_status status =
         cuda_kernels_fused(plan->kernels, half, shapes, fused->shapes, &fused->function);
