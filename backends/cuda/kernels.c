@@ -390,7 +390,7 @@ peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena
     peal_status status = cuda_source_create(desc, arena, &source);
 
     if (!status)
-        *out = source->fused ? cuda_units_close(source, "", 0, arena) : source->text;
+        *out = source->text;
     return status;
 }
 

@@ -100,7 +100,8 @@ const char *cuda_kernels_fused_text(const cuda_kernels *kernels);
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels);
 
-/* For tests and `peal plan --emit`: the translation unit, readable, in the arena. */
+/* For tests and `peal plan --emit`: the translation unit, readable, in the arena. That of mode
+ * fused: sketch.h. */
 peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena, const char **out);
 /* The unit of the plain kernels; NULL: there are none. */
 peal_status cuda_kernels_plain_source(const peal_backend_desc *desc, peal_arena *arena,

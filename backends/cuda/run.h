@@ -32,9 +32,8 @@ bool cuda_run_dry(cuda_rank *rank, const peal_section *section);
 /* capture.c: when the plan is created: captures and uploads; in mode fused notes the records, and
  * has their kernel compiled. What fails has been reported. */
 peal_status cuda_graphs_create(cuda_plan *plan);
-/* graph.c */
 void cuda_graphs_destroy(cuda_plan *plan);
-/* plan->steps iterations, by replays and what is left over step by step. */
+/* graph.c: plan->steps iterations, by replays and what is left over step by step. */
 bool cuda_graphs_run(cuda_plan *plan);
 /* While capturing: at the end of an iteration. */
 bool cuda_graph_step(cuda_rank *rank);
