@@ -227,8 +227,10 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     fprintf(out, ";\n    if (senders > 0) {\n");
     if (!launch->adds) /* else the dispatcher adds */
         fprintf(out, "        peal_shaped_flags_(launch, senders);\n");
+    /* A tile whose expression has failed has nothing to send, and no other one after it. */
     if (launch->mirror_count > 0)
-        fprintf(out, "        __syncthreads();\n");
+        fprintf(out, "        __syncthreads();\n"
+                     "        if (peal_fused_failed_.kind)\n            return;\n");
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->mirror_count; m++)
             if (is_sent_by(launch, b, m))

@@ -216,7 +216,7 @@ static peal_status warm_up(cuda_plan *plan)
 
 static peal_status arm(cuda_plan *plan)
 {
-    peal_status status = cuda_kernels_create(&plan->desc, plan->device->device, &plan->kernels);
+    peal_status status = cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
         cuda_rank *rank = &plan->rank[r];
@@ -271,14 +271,13 @@ peal_status cuda_hand_over(cuda_plan *plan)
 
 peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
 {
-    const char *reason;
     cuda_plan *plan = calloc(1, sizeof(*plan));
 
     if (!plan)
         return peal_report(desc->diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
-    plan->driver = peal_cuda_open(&reason);
     plan->desc = *desc;
     plan->device = desc->device;
+    plan->driver = plan->device->driver;
     plan->rank_count = desc->rank_count;
     plan->synchronous = desc->mode == PEAL_MODE_SYNC;
     plan->epoch = 1;
