@@ -197,7 +197,8 @@ static void print_fused_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = cuda_text_open(&text, &bytes);
 
-    fprintf(out, "#define PEAL_FUSED 1\n%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    fprintf(out, "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n%s", source->desc->rank_count,
+            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,
             "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"

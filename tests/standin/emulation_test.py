@@ -37,6 +37,10 @@ FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28
 # in an order in which no wait comes before what the other process waits for, and a graph must not allow another.
 SHARED = {"around": (4, ["steps=10"]), "chained": (6, ["steps=20"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}
 SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2")]
+# Ranks of one process in one kernel that stays: their messages are flags there, and events of streams outside of it.
+TOGETHER = {"jacobi2d": (4, ["nx=70", "ny=66", "steps=37", "report=1"]), "hdiff": (2, SAMPLES["hdiff"][0]),
+            "cg": (3, ["n=40", "limit=11"]), "jacobi_until": (3, SAMPLES["jacobi_until"][0]), "inner": (2, ["steps=9"])}
+TOGETHER_MODE = ("fused", "blocks=3,steps=3")
 LIMIT_S = 500
 
 
@@ -128,6 +132,17 @@ def shared(options, seeds):
     return lines
 
 
+def together(options, seeds):
+    lines = []
+    for name, (ranks, words) in TOGETHER.items():
+        if options.only in f"{name} together":
+            lines += lines_of([(f"{name} together", [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)])], ranks, [TOGETHER_MODE])
+    for seed, ranks in ((row[0], int(row[1])) for row in seeds):
+        if ranks > 1 and options.only in f"random {seed} together":
+            lines += lines_of([(f"random {seed} together", [f"seed={seed}"])], ranks, [TOGETHER_MODE])
+    return lines
+
+
 def check_launches(options, folder, counts):
     """A step with an allreduce is one launch, or two where the interior is one of its own; but for the
     steps behind which steps are counted, and those with another allreduce. Of hdiff on one rank, whose
@@ -174,8 +189,9 @@ def main():
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
                     lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), some_of(MODES, int(row[0])))
             judge(lines, run(options, folder, processes, lines), counts)
-        lines = shared(options, [row.split() for row in seeds.splitlines()])
-        judge(lines, run(options, folder, 2, lines), counts)
+        rows = [row.split() for row in seeds.splitlines()]
+        for processes, lines in ((2, shared(options, rows)), (1, together(options, rows))):
+            judge(lines, run(options, folder, processes, lines), counts)
         if options.only in "norm":
             check_launches(options, folder, counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")

@@ -25,6 +25,32 @@ static __device__ __forceinline__ void peal_fused_call_(unsigned function,
 static __device__ __forceinline__ void peal_fused_shape_(unsigned shape, const peal_launch &launch,
                                                          const peal_blocks_of_ &blocks);
 
+/* The kernel's parameter: its ranks, in the order of their blocks. */
+struct peal_fused_ranks_ {
+    peal_fused rank[PEAL_FUSED_RANKS];
+};
+
+/* Whose block this is, its number within the rank, and how many the rank has: what is one rank's
+ * alone costs nothing more than blockIdx and gridDim. */
+static __device__ __forceinline__ unsigned peal_fused_rank_(const peal_fused_ranks_ &ranks)
+{
+    unsigned rank = 0;
+
+    while (rank + 1 < PEAL_FUSED_RANKS && blockIdx.x >= ranks.rank[rank + 1].begin)
+        rank++;
+    return rank;
+}
+
+static __device__ __forceinline__ unsigned peal_fused_me_(const peal_fused &fused)
+{
+    return PEAL_FUSED_RANKS == 1 ? blockIdx.x : blockIdx.x - fused.begin;
+}
+
+static __device__ __forceinline__ unsigned peal_fused_grid_(const peal_fused &fused)
+{
+    return PEAL_FUSED_RANKS == 1 ? gridDim.x : fused.grid;
+}
+
 /* What a block has at hand for a record. */
 struct peal_fused_slot_ {
     peal_fused_head head;
@@ -51,7 +77,8 @@ struct peal_fused_now_ {
 static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
                                                                      unsigned kind)
 {
-    return ((const peal_fused_share *)fused.shares)[kind * gridDim.x + blockIdx.x];
+    return ((const peal_fused_share *)
+                fused.shares)[kind * peal_fused_grid_(fused) + peal_fused_me_(fused)];
 }
 
 /* All threads, at the begin: shares of the first kinds, whose names, as far as there is room, are
@@ -134,13 +161,14 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
                                                          const peal_fused_slot_ &slot,
                                                          unsigned waits, unsigned epoch)
 {
-    const unsigned count = all ? gridDim.x : slot.share.after_count;
+    const unsigned count = all ? peal_fused_grid_(fused) : slot.share.after_count;
+    const unsigned me = peal_fused_me_(fused);
     const int thread = peal_thread_anew_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
         const unsigned block = all ? i : slot.after[i];
-        if (block != blockIdx.x && !peal_fused_reached_(fused, block, epoch))
+        if (block != me && !peal_fused_reached_(fused, block, epoch))
             given_up = 1;
     }
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
@@ -179,7 +207,8 @@ static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
     int over = 0;
 
     if (peal_thread_() == 0) {
-        if (blockIdx.x == gridDim.x - 1 && fused.control && peal_load_(fused.control) != 0)
+        if (peal_fused_me_(fused) == peal_fused_grid_(fused) - 1 && fused.control &&
+            peal_load_(fused.control) != 0)
             atomicExch(&peal_given_up, 1u);
         over = *(volatile unsigned *)&peal_given_up != 0 ||
                (fused.stop && *(volatile unsigned *)fused.stop != 0);
@@ -295,8 +324,9 @@ static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused
 
 /* All blocks: the records, round after round. A slot is filled while the record before is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
-    peal_fused_kernel(const __grid_constant__ peal_fused fused)
+    peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
+    const peal_fused &fused = ranks.rank[peal_fused_rank_(ranks)];
     __shared__ peal_launch launches[2];
     __shared__ peal_fused_slot_ slots[2];
     __shared__ peal_fused_shares_ kept;
@@ -313,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.record = 0;
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
-        peal_release_gpu_((unsigned *)fused.epochs + blockIdx.x, fused.first);
+        peal_release_gpu_((unsigned *)fused.epochs + peal_fused_me_(fused), fused.first);
     }
     __syncthreads();
     peal_fused_fetch_(fused, kept, 0, &launches[fused.first & 1], &slots[fused.first & 1]);
@@ -342,7 +372,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_((unsigned *)fused.epochs + blockIdx.x, now.epoch);
+            peal_fused_tell_((unsigned *)fused.epochs + peal_fused_me_(fused), now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)
