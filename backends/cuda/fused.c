@@ -267,8 +267,8 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel)
     unsigned all = (unsigned)resident * (unsigned)plan->device->sm_count;
     if (all < ranks)
         return refuse(plan, peal_arena_print(plan->arena,
-                                             "%u ranks of a process share a GPU, and %u blocks of "
-                                             "its kernel are resident there at a time",
+                                             "%u ranks of a process share a GPU, which has room "
+                                             "for %u of its kernel's blocks at a time",
                                              ranks, all));
     for (int r = 0; r < plan->rank_count; r++)
         of[r] = demand_of(&kernel->rank[r]);

@@ -30,17 +30,26 @@ struct peal_fused_ranks_ {
     peal_fused rank[PEAL_FUSED_RANKS];
 };
 
-/* Whose block this is, its number within the rank, and how many the rank has: what is one rank's
- * alone costs nothing more than blockIdx and gridDim. */
-static __device__ __forceinline__ unsigned peal_fused_rank_(const peal_fused_ranks_ &ranks)
+/* All threads: what the block's rank is given. Of several ranks it is copied: what is found by a
+ * pointer takes registers from all tasks. */
+static __device__ __forceinline__ const peal_fused &peal_fused_mine_(const peal_fused_ranks_ &ranks,
+                                                                     peal_fused *copy)
 {
+    const int words = sizeof(peal_fused) / sizeof(unsigned long long);
     unsigned rank = 0;
 
+    if (PEAL_FUSED_RANKS == 1)
+        return ranks.rank[0];
     while (rank + 1 < PEAL_FUSED_RANKS && blockIdx.x >= ranks.rank[rank + 1].begin)
         rank++;
-    return rank;
+    if (peal_thread_() < words)
+        ((unsigned long long *)copy)[peal_thread_()] =
+            ((const unsigned long long *)&ranks.rank[rank])[peal_thread_()];
+    __syncthreads();
+    return *copy;
 }
 
+/* The block's number within its rank, and how many the rank has. */
 static __device__ __forceinline__ unsigned peal_fused_me_(const peal_fused &fused)
 {
     return PEAL_FUSED_RANKS == 1 ? blockIdx.x : blockIdx.x - fused.begin;
@@ -326,7 +335,8 @@ static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
-    const peal_fused &fused = ranks.rank[peal_fused_rank_(ranks)];
+    __shared__ peal_fused copy;
+    const peal_fused &fused = peal_fused_mine_(ranks, &copy);
     __shared__ peal_launch launches[2];
     __shared__ peal_fused_slot_ slots[2];
     __shared__ peal_fused_shares_ kept;
