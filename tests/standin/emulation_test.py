@@ -43,7 +43,7 @@ TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), 
             "jacobi_until": (1, 3, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
             "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
 TOGETHER_MODE = ("fused", "blocks=3,steps=1")
-TOGETHER_STARTS = "21,-1"
+TOGETHER_STARTS = "17,-1"
 LIMIT_S = 500
 
 
