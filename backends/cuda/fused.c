@@ -122,7 +122,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
 
 /* Where things lie in the rank's one piece of device memory. */
 typedef struct places {
-    size_t heads, shares, after, places, epochs, arrived, records, bytes;
+    size_t heads, shares, after, adds, places, epochs, arrived, records, bytes;
 } places;
 
 static size_t place(size_t *end, size_t bytes)
@@ -156,6 +156,7 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
     at.heads = place(&at.bytes, records * sizeof(peal_fused_head));
     at.shares = place(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
+    at.adds = place(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
     at.places = place(&at.bytes, words * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
@@ -176,6 +177,7 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
     }
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
+    memcpy(image + at.adds, order->add, order->add_count * sizeof(peal_fused_add));
     unsigned short *to = (unsigned short *)(image + at.places);
     for (int p = 0; p < count; p++)
         for (size_t i = 0; i < parts[p].bytes / 8; i++)
@@ -190,6 +192,7 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
     f->records = fused->memory + at.records;
     f->shares = fused->memory + at.shares;
     f->after = fused->memory + at.after;
+    f->adds = fused->memory + at.adds;
     f->places = fused->memory + at.places;
     f->epochs = fused->memory + at.epochs;
     f->control = rank->control_device;
@@ -229,10 +232,13 @@ static demand demand_of(const cuda_fused *fused)
     return d;
 }
 
-/* Ranks get `least` blocks each, then one at a time: who has the fewest for its work. */
+/* Ranks get two blocks each, or one if there are so few, then one at a time: who has the fewest for
+ * its work. */
 static void share_blocks(cuda_fused_kernel *kernel, const demand *of, int rank_count,
-                         unsigned resident, unsigned least)
+                         unsigned resident)
 {
+    unsigned least = resident >= 2 * (unsigned)rank_count ? 2 : 1;
+
     kernel->grid = 0;
     for (int r = 0; r < rank_count; r++)
         kernel->grid += kernel->rank[r].grid = least;
@@ -250,11 +256,22 @@ static void share_blocks(cuda_fused_kernel *kernel, const demand *of, int rank_c
     }
 }
 
-/* As many blocks as are resident together, and no more than there is work for. */
-static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel)
+/* With as many blocks as the compiler leaves registers for: whether they are spread is compiled in.
+ */
+static void choose_spread(const cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
 {
-    unsigned ranks = (unsigned)plan->rank_count;
-    demand *of = PEAL_ARENA_ARRAY(plan->arena, demand, ranks);
+    unsigned on_sm = plan->lowering.blocks > 0 && plan->lowering.blocks < PEAL_FUSED_BLOCKS
+                         ? (unsigned)plan->lowering.blocks
+                         : PEAL_FUSED_BLOCKS;
+
+    share_blocks(kernel, of, plan->rank_count, on_sm * (unsigned)plan->device->sm_count);
+    for (int r = 0; r < plan->rank_count; r++)
+        cuda_fused_spread(&kernel->rank[r], kernel->rank[r].grid);
+}
+
+/* As many blocks as are resident together, and no more than there is work for. */
+static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
+{
     int resident = 0;
     CUresult result =
         plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(&resident, kernel->function,
@@ -265,14 +282,12 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel)
     if (plan->lowering.blocks > 0 && plan->lowering.blocks < resident)
         resident = plan->lowering.blocks;
     unsigned all = (unsigned)resident * (unsigned)plan->device->sm_count;
-    if (all < ranks)
+    if (all < (unsigned)plan->rank_count)
         return refuse(plan, peal_arena_print(plan->arena,
-                                             "%u ranks of a process share a GPU, which has room "
+                                             "%d ranks of a process share a GPU, which has room "
                                              "for %u of its kernel's blocks at a time",
-                                             ranks, all));
-    for (int r = 0; r < plan->rank_count; r++)
-        of[r] = demand_of(&kernel->rank[r]);
-    share_blocks(kernel, of, plan->rank_count, all, all >= 2 * ranks ? 2 : 1);
+                                             plan->rank_count, all));
+    share_blocks(kernel, of, plan->rank_count, all);
     return kernel->grid < UINT16_MAX ? PEAL_STATUS_OK : refuse(plan, "the device has too many SMs");
 }
 
@@ -299,17 +314,21 @@ static peal_status build_rank(cuda_rank *rank, cuda_fused *fused, peal_fused *pa
 peal_status cuda_fused_build(cuda_plan *plan, int half)
 {
     cuda_fused_kernel *kernel = &plan->fused[half];
+    demand *of = PEAL_ARENA_ARRAY(plan->arena, demand, plan->rank_count);
     peal_status status = PEAL_STATUS_OK;
     unsigned begin = 0;
 
-    for (int r = 0; r < plan->rank_count && !status; r++)
+    for (int r = 0; r < plan->rank_count && !status; r++) {
         status = check_records(plan, &kernel->rank[r]);
+        of[r] = demand_of(&kernel->rank[r]);
+    }
     if (status)
         return status;
+    choose_spread(plan, kernel, of);
     const char *shapes = cuda_fused_shape(kernel, plan->rank_count, plan->arena);
     status = cuda_kernels_fused(plan->kernels, half, shapes, kernel->shapes, &kernel->function);
     if (!status)
-        status = choose_grid(plan, kernel);
+        status = choose_grid(plan, kernel, of);
     for (int r = 0; r < plan->rank_count && !status; r++) {
         kernel->parameter[r].begin = begin;
         kernel->parameter[r].grid = kernel->rank[r].grid;

@@ -34,6 +34,7 @@ typedef struct cuda_record {
     int number; /* of its function in the dispatcher */
     unsigned blocks;
     bool after_all; /* its blocks wait for all blocks */
+    bool spread;    /* neighbouring blocks are run at a time, by neighbours (fused_order.c) */
     bool overflows; /* more is touched than can be noted */
     cuda_touch *touch;
     int touch_count;
@@ -83,12 +84,17 @@ void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *gr
 /* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
 const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena);
 
-/* fused_order.c: kinds; shares by kind and block, and what they wait for, in the arena. False:
- * there are too many kinds. */
+/* fused_order.c: says which records are spread, where so many blocks of the kernel stay at least.
+ */
+void cuda_fused_spread(cuda_fused *fused, unsigned blocks);
+
+/* Kinds; shares by kind and block, what they wait for, and what they add to flags, in the arena.
+ * False: there are too many kinds. */
 typedef struct cuda_order {
     peal_fused_share *share;
     unsigned short *after;
-    size_t after_count;
+    peal_fused_add *add;
+    size_t after_count, add_count;
 } cuda_order;
 bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out);
 

@@ -35,15 +35,35 @@ typedef struct order {
     unsigned teams;
     unsigned short *after;
     size_t after_count, after_room;
+    peal_fused_add *add;
+    size_t add_count, add_room;
     unsigned char *before; /* scratch: by block */
 } order;
 
 /* ---- kinds ---- */
 
+/* A share adds the same to flags, then. */
+static bool adds_alike(const cuda_record *a, const cuda_record *b)
+{
+    const peal_launch *x = &a->launch, *y = &b->launch;
+
+    if (a->shape != b->shape || x->adds != y->adds)
+        return false;
+    if (a->shape < 0 || !x->adds)
+        return true;
+    for (int i = 0; i < x->write_count; i++)
+        if (i >= y->write_count || x->write[i].word != y->write[i].word ||
+            x->write[i].part != y->write[i].part || x->write[i].rest != y->write[i].rest ||
+            x->write[i].boxes != y->write[i].boxes || x->write[i].first != y->write[i].first)
+            return false;
+    return x->write_count == y->write_count;
+}
+
 static bool is_alike(const cuda_record *a, const cuda_record *b)
 {
-    return a->number == b->number && a->blocks == b->blocks && a->after_all == b->after_all &&
-           a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
+    return adds_alike(a, b) && a->number == b->number && a->blocks == b->blocks &&
+           a->after_all == b->after_all && a->launch.box_count == b->launch.box_count &&
+           a->touch_count == b->touch_count &&
            !memcmp(a->launch.box, b->launch.box,
                    (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&
            !memcmp(a->touch, b->touch, (size_t)a->touch_count * sizeof(a->touch[0]));
@@ -70,9 +90,10 @@ static void find_kinds(cuda_fused *fused)
  * beside it. */
 enum { SPREAD_FROM = 16 };
 
-static bool is_spread(const cuda_record *record, unsigned workers)
+void cuda_fused_spread(cuda_fused *fused, unsigned blocks)
 {
-    return record->blocks > SPREAD_FROM * workers;
+    for (int r = 0; r < fused->count; r++)
+        fused->record[r].spread = fused->record[r].blocks > SPREAD_FROM * blocks;
 }
 
 /* What is one block's work is the last block's; the others share the rest, each a contiguous part
@@ -86,7 +107,7 @@ static peal_fused_share share_of(const cuda_fused *fused, const cuda_record *rec
         share.count = block == fused->grid - 1 ? blocks : 0;
     } else if (block >= workers) {
         share.count = 0;
-    } else if (is_spread(record, workers)) {
+    } else if (record->spread && blocks > workers) {
         share.first = block;
         share.stride = workers;
         share.count = (blocks - block + workers - 1) / workers;
@@ -188,6 +209,48 @@ static void add_region(const cuda_touch *touch, const int *lo, const int *hi, in
         break;
     default:
         everything(r);
+    }
+}
+
+/* How many of a share's blocks are in [first, last). */
+static unsigned count_within(const peal_fused_share *share, unsigned first, unsigned last)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < share->count; i++) {
+        unsigned block = share->first + i * share->stride;
+        count += block >= first && block < last;
+    }
+    return count;
+}
+
+/* What the share's blocks add to flags, as each would for itself. */
+static void note_adds(order *o, const cuda_record *record, peal_fused_share *share)
+{
+    const peal_launch *launch = &record->launch;
+
+    share->adds = (unsigned)o->add_count;
+    for (int i = 0; i < launch->write_count && launch->adds && record->shape >= 0; i++) {
+        const peal_launch_write *write = &launch->write[i];
+        unsigned count = 0;
+        for (int b = 0; b < launch->box_count; b++)
+            if (write->boxes >> b & 1)
+                count += count_within(share, launch->box[b].first,
+                                      launch->box[b].first + launch->box[b].blocks);
+        if (count == 0)
+            continue;
+        if (o->add_count == o->add_room) {
+            o->add_room = 2 * o->add_room + 256;
+            o->add = realloc(o->add, o->add_room * sizeof(*o->add));
+            if (!o->add)
+                abort();
+        }
+        bool has_rest = count_within(share, write->first, write->first + 1) > 0;
+        o->add[o->add_count++] = (peal_fused_add){
+            .word = write->word,
+            .value = write->part * count + (has_rest ? write->rest : 0),
+        };
+        share->add_count++;
     }
 }
 
@@ -356,6 +419,7 @@ static void find_footprints(order *o, peal_arena *arena)
         for (unsigned b = 0; b < o->fused->grid; b++) {
             peal_fused_share *share = &o->share[(size_t)k * o->fused->grid + b];
             *share = share_of(o->fused, record, b);
+            note_adds(o, record, share);
             find_footprint(record, share, scratch, arena, &block[b]);
         }
         for (unsigned t = 0; t < o->teams; t++) {
@@ -393,7 +457,12 @@ bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
     out->after_count = o.after_count;
     if (o.after_count)
         memcpy(out->after, o.after, o.after_count * sizeof(*o.after));
+    out->add = PEAL_ARENA_ARRAY(kept, peal_fused_add, o.add_count + 1);
+    out->add_count = o.add_count;
+    if (o.add_count)
+        memcpy(out->add, o.add, o.add_count * sizeof(*o.add));
     free(o.after);
+    free(o.add);
     peal_arena_destroy(arena);
     return true;
 }

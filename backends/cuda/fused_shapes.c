@@ -59,7 +59,7 @@ static bool is_same(const cuda_record *a, const cuda_record *b)
     const peal_launch *x = &a->launch, *y = &b->launch;
 
     if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
-        x->mirror_count != y->mirror_count ||
+        x->mirror_count != y->mirror_count || a->spread != b->spread || x->adds != y->adds ||
         memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
         return false;
     for (int i = 0; i < x->box_count; i++)
@@ -154,10 +154,10 @@ static void print_box(const cuda_record *record, int shape, int index, FILE *out
             "/* %s: %lld x %lld x %lld points in tiles of %lld x %lld x %lld%s */\n"
             "struct peal_box_%d_%d_ {\n"
             "    enum : unsigned { index = %d, first = %u, blocks = %u };\n"
-            "    enum : int { lead = %d, sends = %d };\n",
+            "    enum : int { lead = %d, spread = %d };\n",
             record->task->name, length[0], length[1], length[2], extent[0], extent[1], extent[2],
             box->sends ? ", parts of messages" : "", shape, index, index, box->first, box->blocks,
-            box->lead, box->sends != 0);
+            box->lead, record->spread);
     print_constants("int", "length", length, PEAL_AXES, out);
     print_constants("int", "extent", extent, PEAL_AXES, out);
     print_constants("unsigned", "count", count, PEAL_AXES, out);
@@ -217,13 +217,16 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     for (int b = 0; b < launch->box_count; b++) {
         if (!launch->box[b].sends)
             continue;
-        fprintf(out, "%speal_blocks_within_(blocks, %u, %u)", any ? " ||\n        " : "    if (",
-                launch->box[b].first, launch->box[b].first + launch->box[b].blocks);
+        fprintf(out, "%speal_shaped_count_<peal_box_%d_%d_>(blocks)",
+                any ? " +\n                              " : "    const unsigned senders = ", shape,
+                b);
         any = true;
     }
     if (!any)
         return;
-    fprintf(out, ") {\n        peal_shaped_flags_(launch, blocks);\n");
+    fprintf(out, ";\n    if (senders > 0) {\n");
+    if (!launch->adds) /* else the dispatcher adds */
+        fprintf(out, "        peal_shaped_flags_(launch, senders);\n");
     if (launch->mirror_count > 0)
         fprintf(out, "        __syncthreads();\n");
     for (int b = 0; b < launch->box_count; b++)

@@ -297,8 +297,10 @@ void cuda_mirror_flags(cuda_group *group, bool in_shares)
                 blocks += launch->box[b].blocks;
                 write->first = launch->box[b].first;
             }
-        write->part = blocks > 1 ? quantum / blocks : 0; /* 0: the one block stores the value */
-        write->rest = blocks > 1 ? quantum - write->part * blocks : 0;
+        if (blocks > 1 || (in_shares && blocks == 1)) { /* else the one block stores the value */
+            write->part = quantum / blocks;
+            write->rest = quantum - write->part * blocks;
+        }
         launch->adds = blocks > 0 && (in_shares || blocks <= MOST_ADDERS);
     }
 }

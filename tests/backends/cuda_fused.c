@@ -257,6 +257,7 @@ static void blocks_that_meet_are_ordered(void **unused)
         fused.kind_record = PEAL_ARENA_ARRAY(arena, int, RECORDS);
         for (int r = 0; r < fused.count; r++)
             random_record(arena, r, &fused.record[r]);
+        cuda_fused_spread(&fused, (unsigned)below(3));
         assert_true(cuda_fused_order(&rank, &fused, &order));
         memset(all, 0, (size_t)RECORDS * GRID * sizeof(*all));
         check_shares(&fused, &order);

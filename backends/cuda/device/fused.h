@@ -62,15 +62,18 @@ static __device__ __forceinline__ unsigned peal_fused_grid_(const peal_fused &fu
 
 /* What a block has at hand for a record. */
 struct peal_fused_slot_ {
+    peal_launch launch;
     peal_fused_head head;
     peal_fused_share share;
     const unsigned short *after;
+    const peal_fused_add *adds;
 };
 
-/* What it keeps at hand: its shares of all kinds, the names of the blocks that they come after, the
- * records' kinds, and where a record's words go. */
+/* What it keeps at hand: its shares of all kinds, the names of the blocks that they come after,
+ * what they add to flags, the records' kinds, and where a record's words go. */
 struct peal_fused_shares_ {
     peal_fused_share share[PEAL_FUSED_KINDS];
+    peal_fused_add add[PEAL_FUSED_ADDS];
     unsigned short after[PEAL_FUSED_NAMES];
     unsigned char kind[PEAL_FUSED_RECORDS];
     unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
@@ -79,9 +82,18 @@ struct peal_fused_shares_ {
 /* Where a block is. In shared memory: what the compiler kept from record to record would lie in
  * local memory, whose lines the SM's cache loses with every acquiring load. */
 struct peal_fused_now_ {
-    unsigned epoch, record;
+    unsigned epoch, record; /* from the barrier behind which it is run on, those of the next one */
+    peal_shared_ slot, other; /* the same: its slot, and that of the one behind it */
+    peal_shared_ run;         /* from that barrier on, the slot of the one that is run */
     long long rounds;
 };
+
+/* The compiler would keep where the slots are, in local memory. */
+static __device__ __forceinline__ peal_fused_slot_ *
+peal_fused_slot_at_(const volatile peal_shared_ &at)
+{
+    return (peal_fused_slot_ *)peal_shared_at_(at);
+}
 
 static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
                                                                      unsigned kind)
@@ -90,12 +102,12 @@ static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_
                 fused.shares)[kind * peal_fused_grid_(fused) + peal_fused_me_(fused)];
 }
 
-/* All threads, at the begin: shares of the first kinds, whose names, as far as there is room, are
- * then counted from the begin of `after`. */
+/* All threads, at the begin: shares of the first kinds, whose names and additions, as far as there
+ * is room, are then counted from the begin of `after` and `add`. */
 static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
                                                         peal_fused_shares_ *kept)
 {
-    unsigned used = 0;
+    unsigned names = 0, adds = 0;
 
     for (unsigned r = peal_thread_(); r < fused.record_count; r += PEAL_FUSED_THREADS)
         kept->kind[r] = (unsigned char)((const peal_fused_head *)fused.heads)[r].kind;
@@ -105,12 +117,20 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
         peal_fused_share share = peal_fused_share_(fused, k);
         const unsigned short *after = (const unsigned short *)fused.after + share.after;
         unsigned count = share.after_count == PEAL_FUSED_ALL ? 0 : share.after_count;
-        share.kept = used + count <= PEAL_FUSED_NAMES;
-        if (share.kept) {
+        share.after_kept = names + count <= PEAL_FUSED_NAMES;
+        if (share.after_kept) {
             for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
-                kept->after[used + i] = after[i];
-            share.after = used;
-            used += count;
+                kept->after[names + i] = after[i];
+            share.after = names;
+            names += count;
+        }
+        share.adds_kept = adds + share.add_count <= PEAL_FUSED_ADDS;
+        if (share.adds_kept) {
+            if (peal_thread_() < share.add_count)
+                kept->add[adds + peal_thread_()] =
+                    ((const peal_fused_add *)fused.adds)[share.adds + peal_thread_()];
+            share.adds = adds;
+            adds += share.add_count;
         }
         if (peal_thread_() == 0)
             kept->share[k] = share;
@@ -120,24 +140,25 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
 /* All threads: what the block needs for a record, on its way to a slot. */
 static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused,
                                                          const peal_fused_shares_ &kept,
-                                                         unsigned record, peal_launch *launch,
-                                                         peal_fused_slot_ *slot)
+                                                         unsigned record, peal_fused_slot_ *slot)
 {
     const unsigned long long *from =
         (const unsigned long long *)fused.records + (unsigned long long)record * fused.record_words;
     const unsigned long long *head =
         (const unsigned long long *)((const peal_fused_head *)fused.heads + record);
-    const int thread = peal_thread_anew_();
+    const int thread = peal_thread_();
 
     for (unsigned i = thread; i < fused.record_words; i += PEAL_FUSED_THREADS)
-        peal_fetch_to_((unsigned long long *)launch + kept.place[i], from + i);
+        peal_fetch_to_((unsigned long long *)&slot->launch + kept.place[i], from + i);
     if (thread < 2)
         peal_fetch_to_((unsigned long long *)&slot->head + thread, head + thread);
     if (thread == 32) {
         const unsigned kind = kept.kind[record];
         peal_fused_share share =
             kind < PEAL_FUSED_KINDS ? kept.share[kind] : peal_fused_share_(fused, kind);
-        slot->after = (share.kept ? kept.after : (const unsigned short *)fused.after) + share.after;
+        slot->after =
+            (share.after_kept ? kept.after : (const unsigned short *)fused.after) + share.after;
+        slot->adds = (share.adds_kept ? kept.add : (const peal_fused_add *)fused.adds) + share.adds;
         slot->share = share;
     }
 }
@@ -166,13 +187,12 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
 /* All threads: until the blocks that the share depends on have come so far, and the flags of
  * `waits` are there; a barrier. The last warp looks for flags, the others for blocks. */
 static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
-                                                         const peal_launch &launch, bool all,
-                                                         const peal_fused_slot_ &slot,
+                                                         const peal_fused_slot_ &slot, bool all,
                                                          unsigned waits, unsigned epoch)
 {
     const unsigned count = all ? peal_fused_grid_(fused) : slot.share.after_count;
     const unsigned me = peal_fused_me_(fused);
-    const int thread = peal_thread_anew_(), wait = PEAL_FUSED_THREADS - 1 - thread;
+    const int thread = peal_thread_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
@@ -180,7 +200,7 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
         if (block != me && !peal_fused_reached_(fused, block, epoch))
             given_up = 1;
     }
-    if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
+    if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&slot.launch, wait))
         given_up = 1;
     return __syncthreads_or(given_up) == 0;
 }
@@ -234,8 +254,7 @@ static __device__ __noinline__ bool peal_fused_enters_(const peal_launch &launch
 
 /* All threads: the share of a launch of any kind, one block after the other. Called, so that what
  * its functions need costs the others nothing. False: this block of the kernel is to end. */
-static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_ &slot,
-                                                          const peal_launch &launch)
+static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_ &slot)
 {
     for (unsigned b = 0; b < slot.share.count; b++) {
         if (peal_thread_() == 0) {
@@ -243,10 +262,10 @@ static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_
             peal_fused_block_ = slot.share.first + b * slot.share.stride;
         }
         __syncthreads();
-        peal_fused_call_(slot.head.function, launch);
+        peal_fused_call_(slot.head.function, slot.launch);
         __syncthreads();
         if (peal_fused_failed_.kind || peal_fused_then_)
-            peal_fused_rest_(launch);
+            peal_fused_rest_(slot.launch);
         if (peal_fused_failed_.kind)
             return false;
     }
@@ -255,22 +274,20 @@ static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_
 
 /* Which flags the dispatcher waits for together with blocks: where the run may have stopped, and
  * where a function waits itself, none. */
-static __device__ __forceinline__ unsigned peal_fused_waits_(const peal_fused_slot_ &slot,
-                                                             const peal_launch &launch)
+static __device__ __forceinline__ unsigned peal_fused_waits_(const peal_fused_slot_ &slot)
 {
-    return slot.head.function >= PEAL_FUSED_SHAPES && !launch.stop ? slot.share.waits : 0;
+    return slot.head.function >= PEAL_FUSED_SHAPES && !slot.launch.stop ? slot.share.waits : 0;
 }
 
 /* All threads: the block's share of a record. False: this block of the kernel is to end. */
-static __device__ __forceinline__ bool peal_fused_run_(const peal_fused_slot_ &slot,
-                                                       const peal_launch &launch)
+static __device__ __forceinline__ bool peal_fused_run_(const peal_fused_slot_ &slot)
 {
     const peal_fused_share &share = slot.share;
 
     if (slot.head.function < PEAL_FUSED_SHAPES)
-        return peal_fused_blocks_of_(slot, launch);
-    if (!launch.stop || peal_fused_enters_(launch, share.waits))
-        peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, launch,
+        return peal_fused_blocks_of_(slot);
+    if (!slot.launch.stop || peal_fused_enters_(slot.launch, share.waits))
+        peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, slot.launch,
                           {share.first, share.first + share.count * share.stride, share.stride});
     return true; /* what has failed is seen behind the next barrier */
 }
@@ -295,35 +312,49 @@ static __device__ __forceinline__ bool peal_fused_is_last_()
     return arrival->is_last != 0;
 }
 
-/* The first warp, behind a barrier: flags, then the epoch, which comes behind them: who adds to a
- * flag for a later message waits for it. Flags pair with the loads in peal_wait_one_ of the
- * receiver, the epoch with those in peal_fused_reached_. */
-static __device__ __forceinline__ void peal_fused_tell_(unsigned *word, unsigned epoch)
+/* The first warp: flags that are no sums, if the block is the last of those that send. */
+static __device__ __noinline__ void peal_fused_store_flags_()
 {
     const peal_flag_ flag = peal_fused_flag_[peal_thread_()];
-    const bool counts = peal_fused_arrival_.count > 0;
-    bool tells = flag.word != 0;
 
     peal_fused_flag_[peal_thread_()].word = 0;
     __syncwarp();
-    if (counts)
-        tells = peal_fused_is_last_() && tells;
-    if (tells && flag.adds)
-        peal_add_to_(flag.word, flag.value);
-    else if (tells)
+    if (peal_fused_is_last_() && flag.word)
         peal_store_(flag.word, flag.value);
     __syncwarp();
+}
+
+/* The first warp, behind a barrier: flags, then the epoch, which comes behind them: who adds to a
+ * flag for a later message waits for it. Flags pair with the loads in peal_wait_one_ of the
+ * receiver, the epoch with those in peal_fused_reached_. */
+static __device__ __forceinline__ void peal_fused_tell_(const peal_fused_add *adds, unsigned count,
+                                                        unsigned *word, unsigned epoch)
+{
+    if (peal_thread_() < count)
+        peal_add_to_(adds[peal_thread_()].word, adds[peal_thread_()].value);
+    __syncwarp();
+    if (peal_fused_arrival_.count > 0)
+        peal_fused_store_flags_();
     if (peal_thread_() == 0)
         peal_release_gpu_(word, epoch);
     __syncwarp(); /* before lanes wait for others, who may wait for this */
+}
+
+/* A thread of a warp that does nothing else alone. */
+static __device__ __forceinline__ bool peal_fused_counts_()
+{
+    return peal_thread_() == PEAL_FUSED_THREADS - 33;
 }
 
 /* One thread, when all have read where the block is: to the next record. */
 static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused,
                                                          peal_fused_now_ *now)
 {
-    if (peal_thread_() != PEAL_FUSED_THREADS - 33) /* a warp that does nothing else alone */
+    if (!peal_fused_counts_())
         return;
+    const peal_shared_ slot = now->slot;
+    now->slot = now->other;
+    now->other = slot;
     now->epoch++;
     if (++now->record < fused.record_count)
         return;
@@ -337,7 +368,6 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
 {
     __shared__ peal_fused copy;
     const peal_fused &fused = peal_fused_mine_(ranks, &copy);
-    __shared__ peal_launch launches[2];
     __shared__ peal_fused_slot_ slots[2];
     __shared__ peal_fused_shares_ kept;
     __shared__ peal_fused_now_ now;
@@ -349,6 +379,8 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     if (peal_thread_() == 0) {
         peal_fused_failed_.kind = peal_fused_then_ = 0;
         peal_fused_arrival_.count = 0;
+        now.slot = peal_shared_of_(&slots[0]);
+        now.other = peal_shared_of_(&slots[1]);
         now.epoch = fused.first;
         now.record = 0;
         now.rounds = fused.rounds;
@@ -356,37 +388,41 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         peal_release_gpu_((unsigned *)fused.epochs + peal_fused_me_(fused), fused.first);
     }
     __syncthreads();
-    peal_fused_fetch_(fused, kept, 0, &launches[fused.first & 1], &slots[fused.first & 1]);
+    peal_fused_fetch_(fused, kept, 0, &slots[0]);
     peal_fetched_();
     __syncthreads();
     while (goes_on && now.rounds > 0) {
-        const peal_launch &launch = launches[now.epoch & 1];
-        const peal_fused_slot_ &slot = slots[now.epoch & 1];
+        const peal_fused_slot_ &slot = *peal_fused_slot_at_(now.slot);
         const unsigned record = now.record;
         const bool all = record == 0 || slot.share.after_count == PEAL_FUSED_ALL;
         peal_fused_fetch_(fused, kept, record + 1 < fused.record_count ? record + 1 : 0,
-                          &launches[~now.epoch & 1], &slots[~now.epoch & 1]);
+                          peal_fused_slot_at_(now.other));
+        if (peal_fused_counts_())
+            now.run = now.slot;
         if (slot.share.count == 0 && record > 0) {
             __syncthreads(); /* all have read where the block is */
             peal_fused_go_on_(fused, &now);
         } else {
             /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
-            goes_on = peal_fused_await_(fused, launch, all, slot, peal_fused_waits_(slot, launch),
-                                        now.epoch);
+            goes_on = peal_fused_await_(fused, slot, all, peal_fused_waits_(slot), now.epoch);
             peal_fused_go_on_(fused, &now);
             if (goes_on && record == 0 && peal_fused_ends_(fused))
                 return;
-            goes_on = goes_on && peal_fused_run_(slot, launch);
+            goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
         }
+        /* Behind the barrier others may fetch into the slot. */
+        const peal_fused_add *adds = peal_fused_slot_at_(now.run)->adds;
+        const unsigned add_count = peal_fused_slot_at_(now.run)->share.add_count;
         peal_fetched_();
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_((unsigned *)fused.epochs + peal_fused_me_(fused), now.epoch);
+            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + peal_fused_me_(fused),
+                             now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)
-        peal_fused_rest_(launches[~now.epoch & 1]);
+        peal_fused_rest_(peal_fused_slot_at_(now.run)->launch);
 }
 
 #endif

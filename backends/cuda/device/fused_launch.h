@@ -16,8 +16,9 @@ enum {
     PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */
     PEAL_FUSED_ALL = 255,
     PEAL_FUSED_KINDS = 32,      /* whose shares a block keeps at hand, */
-    PEAL_FUSED_NAMES = 768,     /* with so many names of blocks */
-    PEAL_FUSED_RANKS_MOST = 40, /* whose parameters fit: a kernel's are 4 KiB at most */
+    PEAL_FUSED_NAMES = 768,     /* with so many names of blocks, */
+    PEAL_FUSED_ADDS = 32,       /* and so many additions to flags */
+    PEAL_FUSED_RANKS_MOST = 36, /* whose parameters fit: a kernel's are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16 /* functions from here on are those of launches of known shape */
 };
 
@@ -26,13 +27,19 @@ typedef struct peal_fused_head {
     unsigned function, kind, blocks, reserved;
 } peal_fused_head;
 
-/* Blocks first, first + stride, ... of the record, `count` of them, where the names are of those
- * that it waits for, and which of the record's waits its blocks have. kept: used on the device. */
+/* Blocks first, first + stride, ... of the record, `count` of them, which of the record's waits
+ * they have, and where the names are of the blocks that they wait for, and what they add to flags,
+ * all together, if the record's shape is known. kept: used on the device. */
 typedef struct peal_fused_share {
-    unsigned first, count, stride, after;
-    unsigned short after_count, kept;
-    unsigned waits;
+    unsigned first, count, stride, waits;
+    unsigned after, adds;
+    unsigned short after_count, add_count;
+    unsigned short after_kept, adds_kept;
 } peal_fused_share;
+
+typedef struct peal_fused_add {
+    unsigned long long word, value;
+} peal_fused_add;
 
 /* Of one rank; the kernel's parameter is an array of them. */
 typedef struct peal_fused {
@@ -40,6 +47,7 @@ typedef struct peal_fused {
     unsigned long long records; /* packed launches, record_words apart */
     unsigned long long shares;  /* peal_fused_share, by kind, then by block */
     unsigned long long after;   /* unsigned short: numbers of blocks */
+    unsigned long long adds;    /* peal_fused_add */
     unsigned long long places;  /* unsigned short: by word of a packed record, that of the launch */
     unsigned long long epochs;  /* unsigned, by block */
     unsigned long long control; /* peal_device_control */

@@ -151,10 +151,14 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
                 (int64_t)(peal_3_)*peal_array_##_strides_.peal_z_ +                                \
                 (int64_t)(peal_4_)*peal_array_##_strides_.peal_w_]
 
+#ifdef PEAL_FUSED
+static __device__ __forceinline__ int peal_thread_anew_();
+#endif
+
 static __device__ __forceinline__ int peal_thread_()
 {
 #ifdef PEAL_FUSED /* it has one axis of threads */
-    return threadIdx.x;
+    return peal_thread_anew_();
 #else
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 #endif

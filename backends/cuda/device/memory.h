@@ -79,7 +79,21 @@ static __device__ __forceinline__ void peal_relax_(unsigned polls)
         __nanosleep(64);
 }
 
-/* This thread's number, read anew: what the compiler derives from it is not kept for long. */
+/* Where something in shared memory is, as a number to keep there. */
+typedef unsigned peal_shared_;
+
+static __device__ __forceinline__ peal_shared_ peal_shared_of_(const void *at)
+{
+    return (unsigned)__cvta_generic_to_shared(at);
+}
+
+static __device__ __forceinline__ void *peal_shared_at_(peal_shared_ at)
+{
+    return __cvta_shared_to_generic(at);
+}
+
+/* This thread's number, read anew: what the compiler derived from it and kept over the records of
+ * mode fused would lie in local memory, whose lines are lost with every acquiring load. */
 static __device__ __forceinline__ int peal_thread_anew_()
 {
     int thread;

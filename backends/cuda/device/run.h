@@ -321,6 +321,10 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
 
 /* What of a box is read from the launch; boxes of which the compiler knows it are in shaped.h. */
 struct peal_any_box_ {
+    static __device__ constexpr int extent(int)
+    {
+        return 0x7fffffff; /* not known */
+    }
     static __device__ __forceinline__ long long stride(const peal_launch &launch, int view,
                                                        int axis)
     {

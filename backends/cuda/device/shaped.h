@@ -7,16 +7,13 @@
 
 #include "peal/send.h"
 
-/* What lane i of the first warp adds to a flag, or stores there, once the block's share is done;
- * word 0: nothing. In shared memory, where it costs no registers meanwhile. */
+/* Flags that are no sums are stored by the block that is the last of `senders`, counted at
+ * `arrived` by `count` once the block's share is done; 0: there are none. What lane i of the first
+ * warp stores then; word 0: nothing. In shared memory, where it costs no registers meanwhile. */
 struct peal_flag_ {
     unsigned long long word, value;
-    bool adds;
 };
 __shared__ peal_flag_ peal_fused_flag_[32];
-
-/* Flags that are no sums are stored by the block that is the last of `senders`, counted at
- * `arrived` by `count`; 0: they are sums. */
 struct peal_arrival_ {
     unsigned *arrived;
     unsigned count, senders, is_last;
@@ -29,33 +26,30 @@ struct peal_blocks_of_ {
     unsigned begin, end, stride;
 };
 
-/* How many of them are in [first, last). */
-static __device__ __forceinline__ unsigned peal_blocks_within_(const peal_blocks_of_ &blocks,
-                                                               unsigned first, unsigned last)
-{
-    unsigned begin = blocks.begin, end = blocks.end < last ? blocks.end : last;
-
-    if (begin < first && blocks.stride > 1)
-        begin += (first - begin + blocks.stride - 1) / blocks.stride * blocks.stride;
-    begin = begin < first ? first : begin;
-    return begin >= end        ? 0
-           : blocks.stride > 1 ? (end - begin - 1) / blocks.stride + 1
-                               : end - begin;
-}
-
-/* Those of the box. */
+/* Those of the box. Unless shares are spread, the compiler knows the stride. */
 template <class box>
 static __device__ __forceinline__ peal_blocks_of_ peal_shaped_blocks_(peal_blocks_of_ blocks)
 {
     const unsigned last = box::first + box::blocks;
 
+    if (!box::spread)
+        blocks.stride = 1;
     if (blocks.begin < box::first)
-        blocks.begin = blocks.stride == 1
+        blocks.begin = !box::spread
                            ? box::first
                            : blocks.begin + (box::first - blocks.begin + blocks.stride - 1) /
                                                 blocks.stride * blocks.stride;
     blocks.end = blocks.end < last ? blocks.end : last;
     return blocks;
+}
+
+/* How many they are. */
+template <class box>
+static __device__ __forceinline__ unsigned peal_shaped_count_(const peal_blocks_of_ &blocks)
+{
+    const peal_blocks_of_ mine = peal_shaped_blocks_<box>(blocks);
+
+    return mine.begin < mine.end ? (mine.end - mine.begin - 1) / mine.stride + 1 : 0;
 }
 
 /* The tile of a block, from the begin of the box. */
@@ -130,34 +124,21 @@ static __device__ __forceinline__ void peal_shaped_mirror_(const peal_launch &la
     }
 }
 
-/* The last warp: notes what is to be done for the flags that the blocks promise. */
-static __device__ __forceinline__ void peal_shaped_flags_(const peal_launch &launch,
-                                                          const peal_blocks_of_ &blocks)
+/* The last warp: flags that are no sums are stored when all senders are done, of which the block
+ * has run so many. */
+static __device__ __forceinline__ void peal_shaped_flags_(const peal_launch &launch, unsigned count)
 {
     const int lane = peal_thread_() - (PEAL_THREADS_ - 32);
-    unsigned count = 0;
 
     if (lane < 0 || lane >= launch.write_count)
         return;
-    const peal_launch_write &write = launch.write[lane];
-    for (int b = 0; b < launch.box_count; b++)
-        if (launch.adds ? (launch.box[b].bit & write.boxes) != 0 : launch.box[b].sends != 0)
-            count += peal_blocks_within_(blocks, launch.box[b].first,
-                                         launch.box[b].first + launch.box[b].blocks);
-    if (count == 0)
-        return;
-    if (lane == 0 && !launch.adds) {
+    if (lane == 0) {
         peal_fused_arrival_.arrived = (unsigned *)launch.arrived;
         peal_fused_arrival_.count = count;
         peal_fused_arrival_.senders = launch.senders;
     }
-    peal_flag_ *flag = &peal_fused_flag_[lane];
-    flag->word = write.word;
-    flag->adds = launch.adds && write.part != 0;
-    flag->value = write.value;
-    if (flag->adds)
-        flag->value = write.part * count +
-                      (peal_blocks_within_(blocks, write.first, write.first + 1) ? write.rest : 0);
+    peal_fused_flag_[lane].word = launch.write[lane].word;
+    peal_fused_flag_[lane].value = launch.write[lane].value;
 }
 
 #endif

@@ -50,7 +50,7 @@ struct peal_stage_view_ {
         if (!box::staged)
             return;
 #pragma unroll 4
-        for (int i = peal_thread_anew_(); i < CHUNKS * ROWS * PLANES; i += PEAL_THREADS_) {
+        for (int i = peal_thread_(); i < CHUNKS * ROWS * PLANES; i += PEAL_THREADS_) {
             const int line = i / CHUNKS, chunk = i - line * CHUNKS;
             const int plane = PLANES == 1 ? 0 : line / ROWS, row = line - plane * ROWS;
             if (chunk * 16 < bytes && row < rows && plane < planes)

@@ -8,6 +8,10 @@
 
 /* Of views that are not moved: pairs may be anywhere. */
 struct peal_unmoved_box_ {
+    static __device__ constexpr int extent(int)
+    {
+        return 0x7fffffff;
+    }
     static __device__ __forceinline__ int aligned(const peal_launch &)
     {
         return PEAL_ALIGNED;
@@ -19,6 +23,10 @@ template <int axes, int odd, class box = peal_any_box_>
 static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
                                                       const peal_tile &tile)
 {
+    if (box::extent(0) < (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) ||
+        box::extent(1) < (axes == 2 ? PEAL_WHOLE_2_Y : PEAL_WHOLE_3_Y) ||
+        box::extent(2) < (axes == 2 ? 1 : PEAL_WHOLE_3_Z))
+        return false;
     if (box::aligned(launch) != (odd ? PEAL_ALIGNED_ODD : PEAL_ALIGNED))
         return false;
     return tile.hi[0] - tile.lo[0] == (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) &&

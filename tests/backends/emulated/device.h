@@ -167,6 +167,18 @@ PEAL_UNUSED_ static void peal_release_gpu_(unsigned *word, unsigned value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
+typedef const void *peal_shared_;
+
+PEAL_UNUSED_ static peal_shared_ peal_shared_of_(const void *at)
+{
+    return at;
+}
+
+PEAL_UNUSED_ static void *peal_shared_at_(peal_shared_ at)
+{
+    return (void *)at;
+}
+
 PEAL_UNUSED_ static int peal_thread_anew_()
 {
     return (int)threadIdx.x;
