@@ -210,7 +210,7 @@ def main():
         rows = [row.split() for row in seeds.splitlines()]
         lines = shared(options, rows)
         judge(lines, run(options, folder, 2, lines), counts)
-        for processes in (1, 2):
+        for processes in (1, 2) if options.mode in TOGETHER_MODE[0] else ():
             check_together(options, folder, processes, rows, counts)
         if options.only in "norm":
             check_launches(options, folder, counts)
