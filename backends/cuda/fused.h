@@ -45,18 +45,25 @@ typedef struct cuda_record {
     int shape; /* -1: any */
 } cuda_record;
 
+/* The records of a rank, of a half. */
 typedef struct cuda_fused {
     cuda_record *record;
     int count, room;
     cuda_touch *touch; /* CUDA_RECORD_TOUCHES: of the record that is being noted */
     int kinds;
     int *kind_record; /* by kind: its first record */
-    int shapes;
-    CUfunction function;
-    unsigned grid; /* blocks of the kernel; the last one runs what is one block's work */
-    peal_fused fused;
+    unsigned grid;    /* the rank's blocks; the last one runs what is one block's work */
     CUdeviceptr memory;
 } cuda_fused;
+
+/* The kernel of a half: all ranks of the process. */
+typedef struct cuda_fused_kernel {
+    cuda_fused *rank;      /* by rank */
+    peal_fused *parameter; /* by rank */
+    int shapes;
+    CUfunction function;
+    unsigned grid; /* blocks of all ranks */
+} cuda_fused_kernel;
 
 /* A launch that the emission makes while it captures. group: NULL for counting and beginning. */
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
@@ -75,7 +82,7 @@ int cuda_fused_spaces(const cuda_rank *rank);
 void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group);
 
 /* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
-const char *cuda_fused_shape(cuda_fused *fused, peal_arena *arena);
+const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena);
 
 /* fused_order.c: says which records are spread, where so many blocks of the kernel stay at least.
  */

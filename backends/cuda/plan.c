@@ -34,7 +34,8 @@ static bool has_long_tasks(const cuda_plan *plan)
     return false;
 }
 
-/* Its blocks wait in the kernel for other ranks', so each rank needs a device of its own. */
+/* Its blocks wait in the kernel for other ranks': those of this process are in it, too, but kernels
+ * of two processes take turns on a GPU. */
 static peal_status settle_fused(cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
@@ -44,11 +45,18 @@ static peal_status settle_fused(cuda_plan *plan)
     plan->lowering.signal = CUDA_SIGNAL_FUSED;
     plan->lowering.copy = CUDA_COPY_KERNEL;
     plan->lowering.fold = CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
-    if (shares || plan->rank_count > 1)
+    if (shares)
         return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
-                           "--mode graph runs it; or give each rank a process and a GPU",
-                           "mode fused cannot run this: %s share a GPU",
-                           shares ? "processes" : "ranks of a process");
+                           "--mode graph runs it; or give each process a GPU, or host all ranks in "
+                           "one process",
+                           "mode fused cannot run this: processes share a GPU, and a kernel that "
+                           "stays would keep the others' off it");
+    if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
+        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+                           "--mode graph runs it; or use more processes and GPUs",
+                           "mode fused cannot run this: %d ranks of a process share a GPU, its "
+                           "kernel has room for %d",
+                           plan->rank_count, PEAL_FUSED_RANKS_MOST);
     return PEAL_STATUS_OK;
 }
 

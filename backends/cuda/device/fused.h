@@ -25,6 +25,41 @@ static __device__ __forceinline__ void peal_fused_call_(unsigned function,
 static __device__ __forceinline__ void peal_fused_shape_(unsigned shape, const peal_launch &launch,
                                                          const peal_blocks_of_ &blocks);
 
+/* The kernel's parameter: its ranks, in the order of their blocks. */
+struct peal_fused_ranks_ {
+    peal_fused rank[PEAL_FUSED_RANKS];
+};
+
+/* All threads: what the block's rank is given. Of several ranks it is copied: what is found by a
+ * pointer takes registers from all tasks. */
+static __device__ __forceinline__ const peal_fused &peal_fused_mine_(const peal_fused_ranks_ &ranks,
+                                                                     peal_fused *copy)
+{
+    const int words = sizeof(peal_fused) / sizeof(unsigned long long);
+    unsigned rank = 0;
+
+    if (PEAL_FUSED_RANKS == 1)
+        return ranks.rank[0];
+    while (rank + 1 < PEAL_FUSED_RANKS && blockIdx.x >= ranks.rank[rank + 1].begin)
+        rank++;
+    if (peal_thread_() < words)
+        ((unsigned long long *)copy)[peal_thread_()] =
+            ((const unsigned long long *)&ranks.rank[rank])[peal_thread_()];
+    __syncthreads();
+    return *copy;
+}
+
+/* The block's number within its rank, and how many the rank has. */
+static __device__ __forceinline__ unsigned peal_fused_me_(const peal_fused &fused)
+{
+    return PEAL_FUSED_RANKS == 1 ? blockIdx.x : blockIdx.x - fused.begin;
+}
+
+static __device__ __forceinline__ unsigned peal_fused_grid_(const peal_fused &fused)
+{
+    return PEAL_FUSED_RANKS == 1 ? gridDim.x : fused.grid;
+}
+
 /* What a block has at hand for a record. */
 struct peal_fused_slot_ {
     peal_launch launch;
@@ -65,7 +100,8 @@ peal_fused_slot_at_(const volatile peal_shared_ &at)
 static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
                                                                      unsigned kind)
 {
-    return ((const peal_fused_share *)fused.shares)[kind * gridDim.x + blockIdx.x];
+    return ((const peal_fused_share *)
+                fused.shares)[kind * peal_fused_grid_(fused) + peal_fused_me_(fused)];
 }
 
 /* All threads, at the begin: shares of the first kinds, whose names and additions, as far as there
@@ -156,13 +192,14 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
                                                          const peal_fused_slot_ &slot, bool all,
                                                          unsigned waits, unsigned epoch)
 {
-    const unsigned count = all ? gridDim.x : slot.share.after_count;
+    const unsigned count = all ? peal_fused_grid_(fused) : slot.share.after_count;
+    const unsigned me = peal_fused_me_(fused);
     const int thread = peal_thread_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
         const unsigned block = all ? i : slot.after[i];
-        if (block != blockIdx.x && !peal_fused_reached_(fused, block, epoch))
+        if (block != me && !peal_fused_reached_(fused, block, epoch))
             given_up = 1;
     }
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&slot.launch, wait))
@@ -201,7 +238,8 @@ static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
     int over = 0;
 
     if (peal_thread_() == 0) {
-        if (blockIdx.x == gridDim.x - 1 && fused.control && peal_load_(fused.control) != 0)
+        if (peal_fused_me_(fused) == peal_fused_grid_(fused) - 1 && fused.control &&
+            peal_load_(fused.control) != 0)
             atomicExch(&peal_given_up, 1u);
         over = *(volatile unsigned *)&peal_given_up != 0 ||
                (fused.stop && *(volatile unsigned *)fused.stop != 0);
@@ -340,8 +378,10 @@ peal_fused_go_on_(const peal_fused &fused, const peal_fused_shares_ &kept, peal_
 
 /* All blocks: the records, round after round. A slot is filled while the record before is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
-    peal_fused_kernel(const __grid_constant__ peal_fused fused)
+    peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
+    __shared__ peal_fused copy;
+    const peal_fused &fused = peal_fused_mine_(ranks, &copy);
     __shared__ peal_fused_slot_ slots[2];
     __shared__ peal_fused_shares_ kept;
     __shared__ peal_fused_now_ now;
@@ -361,7 +401,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.next = peal_fused_next_(fused, kept, 0);
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
-        peal_release_gpu_((unsigned *)fused.epochs + blockIdx.x, fused.first);
+        peal_release_gpu_((unsigned *)fused.epochs + peal_fused_me_(fused), fused.first);
     }
     __syncthreads();
     peal_fused_fetch_(fused, kept, 0, &slots[0]);
@@ -387,7 +427,8 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + blockIdx.x, now.epoch);
+            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + peal_fused_me_(fused),
+                             now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)

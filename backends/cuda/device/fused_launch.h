@@ -1,11 +1,11 @@
 /* What the persistent kernel of mode fused is launched with: shared by the host's C and the
  * device's C++, so it names no header of either.
  *
- * The kernel runs a list of *records*, each a launch as a grid of its own would be (launch.h),
- * round after round. All of its blocks walk the list; of each record a block has a *share*: a
- * contiguous part of that grid's blocks, and the blocks of this grid that must have done all
- * records before. A block's *epoch*, a word in device memory, counts the records that it is through
- * with. */
+ * Each rank has a list of *records*, each a launch as a grid of its own would be (launch.h), and
+ * some of the kernel's blocks, numbered from 0 within the rank, which walk the list round after
+ * round. Of each record a block has a *share*: a contiguous part of that grid's blocks, and the
+ * blocks of the rank that must have done all records before. A block's *epoch*, a word in device
+ * memory, counts the records that it is through with. */
 #ifndef PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 #define PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 
@@ -18,6 +18,7 @@ enum {
     PEAL_FUSED_KINDS = 32,      /* whose shares a block keeps at hand, */
     PEAL_FUSED_NAMES = 768,     /* with so many names of blocks, */
     PEAL_FUSED_ADDS = 32,       /* and so many additions to flags */
+    PEAL_FUSED_RANKS_MOST = 36, /* whose parameters fit: a kernel's are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16 /* functions from here on are those of launches of known shape */
 };
 
@@ -40,6 +41,7 @@ typedef struct peal_fused_add {
     unsigned long long word, value;
 } peal_fused_add;
 
+/* Of one rank; the kernel's parameter is an array of them. */
 typedef struct peal_fused {
     unsigned long long heads;   /* peal_fused_head, by record */
     unsigned long long records; /* packed launches, record_words apart */
@@ -53,6 +55,7 @@ typedef struct peal_fused {
     long long rounds;
     unsigned record_words, record_count, kind_count;
     unsigned first; /* epoch of all blocks at the begin; cyclic, so no launch has 2^30 records */
+    unsigned begin, grid; /* the rank's blocks: begin, begin + 1, ..., `grid` of them */
 } peal_fused;
 
 #endif
