@@ -106,7 +106,8 @@ static inline int __clz(int value)
 static inline void __nanosleep(unsigned ns)
 {
     device.clock += ns;
-    sched_yield(); /* what is awaited is another process' */
+    sched_yield(); /* what is awaited is another process' or block's */
+    hold(FIBER_RUNS);
 }
 static inline void __threadfence_system()
 {
@@ -185,7 +186,7 @@ PEAL_UNUSED_ static int peal_thread_anew_()
 }
 PEAL_UNUSED_ static void peal_relax_(unsigned)
 {
-    sched_yield();
+    __nanosleep(0);
 }
 PEAL_UNUSED_ static void peal_fetch_to_(unsigned long long *to, const unsigned long long *from)
 {
