@@ -158,6 +158,10 @@ static void open_jitlink(void)
         {"nvJitLinkGetLinkedCubin", &table->cubin},
         {"nvJitLinkGetErrorLogSize", &table->error_log_size},
         {"nvJitLinkGetErrorLog", &table->error_log},
+        {"nvJitLinkGetInfoLogSize", &table->info_log_size},
+        {"nvJitLinkGetInfoLog", &table->info_log},
+        {"nvJitLinkGetLinkedPtxSize", &table->ptx_size},
+        {"nvJitLinkGetLinkedPtx", &table->ptx},
         {"nvJitLinkVersion", &table->version_of},
     };
     void *library = open_library("libnvJitLink.so");

@@ -152,6 +152,10 @@ typedef struct peal_jitlink {
     int (*cubin)(void *handle, void *image);
     int (*error_log_size)(void *handle, size_t *bytes);
     int (*error_log)(void *handle, char *log);
+    int (*info_log_size)(void *handle, size_t *bytes);
+    int (*info_log)(void *handle, char *log);
+    int (*ptx_size)(void *handle, size_t *bytes);
+    int (*ptx)(void *handle, char *text);
     int (*version_of)(unsigned *major, unsigned *minor);
     unsigned major, minor;
 } peal_jitlink;

@@ -8,11 +8,12 @@
  *
  * usage: peal_gpu_halo GPUS [CASE...], a case being "ring BYTES INTERIOR_US", "ring BYTES alone" or
  * "box POINTS" */
-#include "gpu/ways.h"
+#include "gpu/program.h"
 
-enum { CASES = 64, CHECKED_STEPS = 150 };
+enum { CHECKED_STEPS = 150 };
 
-typedef enum style { EXCHANGE, TASKS, STYLES } style;
+/* Bodies of jobs. Floors: without messages. */
+enum { EXCHANGE, TASKS, STYLES };
 
 typedef struct halo_case {
     bool ring, alone;
@@ -22,28 +23,14 @@ typedef struct halo_case {
     char test[48];
 } halo_case;
 
-typedef struct job {
-    const halo_case *test;
-    const way *way;
-    style style;
-    bool floor;
-    way_kept kept;
-} job;
-
-/* A case and its jobs. */
-typedef struct opened {
-    halo_case test;
-    job job[WAYS * STYLES * 2];
-    int job_count;
-} opened;
-
-typedef struct server {
-    opened *known[CASES], *now;
-    int known_count;
-} server;
-
-static bool parse_case(int count, char **word, int gpus, halo_case *c)
+static const halo_case *case_of(const program_job *j)
 {
+    return j->of->data;
+}
+
+static bool parse_case(int count, char **word, int gpus, void *data)
+{
+    halo_case *c = data;
     *c = (halo_case){.ranks = {gpus, 1, 1}};
     if (count == 3 && !strcmp(word[0], "ring")) {
         c->ring = true;
@@ -154,45 +141,49 @@ static void add_tasks(peal_graph *g, const halo_case *c, bool messages)
                         .args = {middle, face});
 }
 
-static void add_step(peal_graph *g, const job *j, bool checked)
+static void add_step(peal_graph *g, const program_job *j, bool checked)
 {
     peal_graph_begin(g, PEAL_STEP);
     if (checked) {
         peal_graph_add_task(g, .name = "advance", .box = {.name = "u"}, .update = {{.name = "u"}});
     }
-    if (j->style == TASKS) {
-        add_tasks(g, j->test, !j->floor);
+    if (j->body == TASKS) {
+        add_tasks(g, case_of(j), !j->floor);
     } else {
         if (!j->floor) {
             peal_graph_add_exchange(g, .exchange = {{.name = "u"}});
         }
-        add_interior(g, j->test); /* peal puts it between the sends and the receives */
+        add_interior(g, case_of(j)); /* peal puts it between the sends and the receives */
     }
     peal_graph_end(g);
 }
 
 /* checked: owners change their values in every step, and the halo is counted at the end. */
-static peal_graph *make_graph(const job *j, bool checked)
+static peal_graph *make_graph(const program_job *j, bool checked)
 {
+    const halo_case *c = case_of(j);
     peal_graph *g;
+    if (checked && j->floor) {
+        return NULL; /* nothing arrives */
+    }
     if (peal_graph_create("gpu_halo", &g) != PEAL_STATUS_OK) {
         _exit(PEAL_STATUS_ENVIRONMENT);
     }
     peal_graph_set_folder(g, ways_folder());
     peal_graph_add_kernels(g, "gpu_halo.c", PEAL_HERE);
     peal_graph_set_loop(g, .repeat = "1000000000");
-    add_field(g, j->test);
-    if (j->test->interior_us > 0) {
+    add_field(g, c);
+    if (c->interior_us > 0) {
         peal_graph_add_buffer(g, .name = "done", .count = "64");
     }
-    if (j->style == TASKS) {
+    if (j->body == TASKS) {
         peal_graph_add_buffer(g, .name = "out", .box = {.name = "u"});
         peal_graph_add_buffer(g, .name = "in", .box = {.name = "u"});
     }
-    add_setup(g, j->test);
+    add_setup(g, c);
     add_step(g, j, checked);
     if (checked) {
-        add_check(g, j->test, CHECKED_STEPS);
+        add_check(g, c, CHECKED_STEPS);
     }
     return g;
 }
@@ -206,15 +197,17 @@ static int64_t stored_points(const halo_case *c)
     return c->ring ? 4 * (int64_t)c->face : side * side * side;
 }
 
-static bool is_right(const ranks *r, const job *j)
+static bool check(const ranks *r, program_job *j)
 {
     way_row row = {0};
+    if (j->floor) {
+        return true;
+    }
     peal_graph *graph = make_graph(j, true);
     ways_run(r, graph, j->way, CHECKED_STEPS, &row);
     peal_graph_destroy(graph);
-    const bool right =
-        row.count == 2 && row.integer[0] >= stored_points(j->test) * r->size && row.integer[1] == 0;
-    return ranks_max(r, r->rank == 0 && !right) == 0;
+    return row.count == 2 && row.integer[0] >= stored_points(case_of(j)) * r->size &&
+           row.integer[1] == 0;
 }
 
 /* The case in which all lowerings are shown. */
@@ -224,110 +217,45 @@ static bool is_small(const halo_case *c)
 }
 
 /* By hand only where a lowering is of interest. */
-static bool is_wanted(const job *j, const char *variant)
+static bool names(const ranks *r, const program_job *j, program_names *out)
 {
-    const bool often = j->floor || j->style == EXCHANGE || j->way < ways + WAYS_GRAPH;
-    return ways_wants(often ? j->way->when : WAY_NAMED, is_small(j->test), variant) ||
+    const char *const words[] = {"exchange", "tasks"}, *const empty[] = {"interior", "no exchange"};
+    const bool often = j->floor || j->body == EXCHANGE || j->way < ways + WAYS_GRAPH;
+    (void)r;
+    snprintf(out->test, sizeof(out->test), "%s", case_of(j)->test);
+    if (j->floor) {
+        snprintf(out->variant, sizeof(out->variant), "%s, %s", j->way->name, empty[j->body]);
+    } else {
+        snprintf(out->variant, sizeof(out->variant), "%s, %s", words[j->body], j->way->name);
+    }
+    return ways_wants(often ? j->way->when : WAY_NAMED, is_small(case_of(j)), out->variant) ||
            (j->floor && j->way == ways);
 }
 
-static void run_job(ranks *r, int index, void *user)
+static void add_jobs(const ranks *r, program_case *o)
 {
-    job *j = &((const server *)user)->now->job[index];
-    const char *const words[] = {"exchange", "tasks"}, *const empty[] = {"interior", "no exchange"};
-    char variant[64];
-    if (j->floor) {
-        snprintf(variant, sizeof(variant), "%s, %s", j->way->name, empty[j->style]);
-    } else {
-        snprintf(variant, sizeof(variant), "%s, %s", words[j->style], j->way->name);
-    }
-    if (!is_wanted(j, variant)) {
-        return;
-    }
-    if (ways_only_compiles()) {
-        ways_compile(r, make_graph(j, false), j->way);
-        if (!j->floor) {
-            ways_compile(r, make_graph(j, true), j->way);
-        }
-        return;
-    }
-    if (ways_begin(r, &j->kept, j->test->test, variant)) {
-        j->kept.verified = j->floor || is_right(r, j);
-    }
-    if (j->kept.left_out) {
-        return;
-    }
-    if (!j->kept.plan) {
-        j->kept.graph = make_graph(j, false);
-        j->kept.plan = ways_plan(r, j->kept.graph, j->way, NULL);
-    }
-    bench_result result = {"gpu_halo", j->test->test, "peal", variant, j->floor ? "floor" : "peal",
-                           0,          {0},           true,   0};
-    result.verified = j->kept.verified;
-    const double cpu_ns = ways_time(r, j->way, &j->kept, &result);
-    if (r->rank == 0) {
-        serve_print(&result, cpu_ns, "");
-    }
-    ways_let_go(r, &j->kept);
-}
-
-static void add_jobs(opened *o)
-{
-    const halo_case *c = &o->test;
+    const halo_case *c = o->data;
+    (void)r;
     for (int s = 0; s < (c->ring && !c->alone ? STYLES : 1); s++) {
         for (int w = 0; w < WAYS; w++) {
-            o->job[o->job_count++] = (job){c, &ways[w], (style)s, false, {0}};
+            program_add(o, (program_job){.body = s, .way = &ways[w]});
         }
         /* floors in the first ways; a step of nothing is none */
         for (int w = 0; w < WAYS_GRAPH && (s == TASKS || c->interior_us > 0); w++) {
-            o->job[o->job_count++] = (job){c, &ways[w], (style)s, true, {0}};
+            program_add(o, (program_job){.body = s, .way = &ways[w], .floor = true});
         }
     }
-}
-
-static int open_case(ranks *r, int count, char **word, void *user)
-{
-    server *all = user;
-    halo_case test;
-    if (!parse_case(count, word, r->size, &test)) {
-        return 0;
-    }
-    for (int i = 0; i < all->known_count; i++) {
-        if (!strcmp(all->known[i]->test.test, test.test)) {
-            all->now = all->known[i];
-            return all->now->job_count;
-        }
-    }
-    opened *o = all->known_count < CASES ? calloc(1, sizeof(*o)) : NULL;
-    if (!o) {
-        return 0;
-    }
-    o->test = test;
-    add_jobs(o);
-    all->now = all->known[all->known_count++] = o;
-    return o->job_count;
-}
-
-static void close_cases(void *user)
-{
-    server *all = user;
-    for (int i = 0; i < all->known_count; i++) {
-        for (int k = 0; k < all->known[i]->job_count; k++) {
-            ways_forget(&all->known[i]->job[k].kept);
-        }
-        free(all->known[i]);
-    }
-}
-
-static bool takes(int count, char **word, int gpus)
-{
-    halo_case test;
-    return parse_case(count, word, gpus, &test);
 }
 
 int main(int argc, char **argv)
 {
-    static server all;
-    const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
-    return ranks_main(argc, argv, "2 \"ring 4096 20\" \"box 64\"", takes, &work);
+    static program halo = {.bench = "gpu_halo",
+                           .example = "2 \"ring 4096 20\" \"box 64\"",
+                           .data_bytes = sizeof(halo_case),
+                           .parse = parse_case,
+                           .open = add_jobs,
+                           .names = names,
+                           .graph = make_graph,
+                           .check = check};
+    return program_main(argc, argv, &halo);
 }

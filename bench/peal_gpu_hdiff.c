@@ -5,12 +5,12 @@
  *
  * usage: peal_gpu_hdiff GPUS [N...] */
 #include "bodies/hdiff.h"
-#include "gpu/ways.h"
+#include "gpu/program.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
 
-enum { CASES = 16, BODIES = 2 };
+enum { BODIES = 2 };
 
 static const char *const bodies[BODIES] = {"four tasks", "three tasks"};
 
@@ -31,32 +31,23 @@ static const way hdiff_ways[] = {
 
 enum { HDIFF_WAYS = sizeof(hdiff_ways) / sizeof(hdiff_ways[0]) };
 
-typedef struct job {
-    const struct opened *of;
-    int body;
-    const way *way;
-    way_kept kept;
-} job;
-
-/* A size and its jobs; what is right, on rank 0. */
-typedef struct opened {
+/* A size; what is right, on rank 0. */
+typedef struct size {
     hdiff_patch patch;
     hdiff_sums truth;
-    job job[HDIFF_WAYS * BODIES];
-    int job_count;
-} opened;
+} size;
 
-typedef struct server {
-    opened *known[CASES], *now;
-    int known_count;
-} server;
+static const size *size_of(const program_job *j)
+{
+    return j->of->data;
+}
 
 static void add_fields(peal_graph *g, const hdiff_patch *patch)
 {
-    char size[80];
-    snprintf(size, sizeof(size), "[%ld, %ld, %d]", patch->n * patch->rx, patch->n * patch->ry,
+    char extents[80];
+    snprintf(extents, sizeof(extents), "[%ld, %ld, %d]", patch->n * patch->rx, patch->n * patch->ry,
              HDIFF_LEVELS);
-    peal_graph_add_field(g, .name = "in", .size = size, .halo = "[1, 1, 0]");
+    peal_graph_add_field(g, .name = "in", .size = extents, .halo = "[1, 1, 0]");
     peal_graph_add_field(g, .name = "out", .like = "in");
     peal_graph_add_field(g, .name = "lap", .like = "in", .halo = "[[0, 1], [0, 1], 0]");
     peal_graph_add_field(g, .name = "flx", .like = "in", .halo = "[[1, 0], 0, 0]");
@@ -134,16 +125,20 @@ static void add_finish(peal_graph *g, const hdiff_patch *patch)
 }
 
 /* The same for checks and for times: kernels are compiled once. */
-static peal_graph *make_graph(const job *j)
+static peal_graph *make_graph(const program_job *j, bool checked)
 {
-    const hdiff_patch *patch = &j->of->patch;
+    const hdiff_patch *patch = &size_of(j)->patch;
     char dims[64];
     peal_graph *g;
+    if (checked) {
+        return NULL;
+    }
     if (peal_graph_create("gpu_hdiff", &g) != PEAL_STATUS_OK) {
         _exit(PEAL_STATUS_ENVIRONMENT);
     }
     snprintf(dims, sizeof(dims), "[%ld, %ld, 1]", patch->rx, patch->ry);
     peal_graph_set_folder(g, ways_folder());
+    peal_graph_add_kernels(g, "hdiff.c", PEAL_HERE);
     peal_graph_add_kernels(g, "gpu_hdiff.c", PEAL_HERE);
     peal_graph_set_topology(g, .dims = dims, .periodic = "[true, true, false]");
     peal_graph_set_loop(g, .repeat = "1000000000");
@@ -158,108 +153,55 @@ static peal_graph *make_graph(const job *j)
 }
 
 /* On rank 0: whether the levels that the CPU has computed are right. */
-static bool check(const ranks *r, const job *j, uint64_t *digest)
+static bool check(const ranks *r, program_job *j)
 {
-    const hdiff_sums *truth = &j->of->truth;
+    const hdiff_sums *truth = &size_of(j)->truth;
     way_row row = {0};
-    peal_graph *graph = make_graph(j);
+    peal_graph *graph = make_graph(j, false);
     ways_run(r, graph, j->way, HDIFF_STEPS, &row);
     peal_graph_destroy(graph);
-    *digest = hdiff_word((uint64_t)row.integer[0], (uint64_t)row.integer[1]);
+    j->kept.digest = hdiff_word((uint64_t)row.integer[0], (uint64_t)row.integer[1]);
     return row.count == 4 && (uint64_t)row.integer[2] == truth->checked_low &&
            (uint64_t)row.integer[3] == truth->checked_high;
 }
 
-static void run_job(ranks *r, int index, void *user)
+static bool names(const ranks *r, const program_job *j, program_names *out)
 {
-    job *j = &((const server *)user)->now->job[index];
-    const long n = j->of->patch.n;
-    char test[48], variant[64];
-    snprintf(test, sizeof(test), "%ld/%d", n, r->size);
-    snprintf(variant, sizeof(variant), "%s, %s", bodies[j->body], j->way->name);
-    if (!ways_wants(j->way->when, n <= 256, variant)) {
-        return;
-    }
-    if (ways_only_compiles()) {
-        ways_compile(r, make_graph(j), j->way);
-        return;
-    }
-    if (ways_begin(r, &j->kept, test, variant)) {
-        j->kept.verified = check(r, j, &j->kept.digest);
-    }
-    if (j->kept.left_out) {
-        return;
-    }
-    if (!j->kept.plan) {
-        j->kept.graph = make_graph(j);
-        j->kept.plan = ways_plan(r, j->kept.graph, j->way, NULL);
-    }
-    bench_result result = {"gpu_hdiff", test, "peal", variant, "peal", 0, {0}, true, 0};
-    result.verified = j->kept.verified;
-    result.digest = j->kept.digest;
-    const double cpu_ns = ways_time(r, j->way, &j->kept, &result);
-    if (r->rank == 0) {
-        serve_print(&result, cpu_ns, "");
-    }
-    ways_let_go(r, &j->kept);
+    const long n = size_of(j)->patch.n;
+    snprintf(out->test, sizeof(out->test), "%ld/%d", n, r->size);
+    snprintf(out->variant, sizeof(out->variant), "%s, %s", bodies[j->body], j->way->name);
+    return ways_wants(j->way->when, n <= 256, out->variant);
 }
 
-static bool parse_size(int count, char **word, long *n)
+static bool parse_size(int count, char **word, int gpus, void *data)
 {
-    *n = count == 1 ? atol(word[0]) : 0;
-    return *n >= 4 && *n <= 4096;
+    const long n = count == 1 ? atol(word[0]) : 0;
+    ((size *)data)->patch = hdiff_split(n, gpus);
+    return n >= 4 && n <= 4096;
 }
 
-static int open_case(ranks *r, int count, char **word, void *user)
+static void open_size(const ranks *r, program_case *c)
 {
-    server *all = user;
-    long n;
-    if (!parse_size(count, word, &n)) {
-        return 0;
-    }
-    for (int i = 0; i < all->known_count; i++) {
-        if (all->known[i]->patch.n == n) {
-            all->now = all->known[i];
-            return all->now->job_count;
-        }
-    }
-    opened *o = all->known_count < CASES ? calloc(1, sizeof(*o)) : NULL;
-    if (!o) {
-        return 0;
-    }
-    o->patch = hdiff_split(n, r->size);
-    if (r->rank == 0 && !ways_only_compiles() && !hdiff_truth(&o->patch, &o->truth)) {
+    size *s = c->data;
+    const long n = s->patch.n;
+    if (r->rank == 0 && !ways_only_compiles() && !hdiff_truth(&s->patch, &s->truth)) {
         fprintf(stderr, "no memory for a reference of %ld points a rank and level\n", n * n);
         _exit(PEAL_STATUS_ENVIRONMENT);
     }
     for (int i = 0; i < HDIFF_WAYS * BODIES; i++) {
-        o->job[o->job_count++] = (job){o, i % BODIES, &hdiff_ways[i / BODIES], {0}};
+        program_add(c, (program_job){.body = i % BODIES, .way = &hdiff_ways[i / BODIES]});
     }
-    all->now = all->known[all->known_count++] = o;
-    return o->job_count;
-}
-
-static void close_cases(void *user)
-{
-    server *all = user;
-    for (int i = 0; i < all->known_count; i++) {
-        for (int k = 0; k < all->known[i]->job_count; k++) {
-            ways_forget(&all->known[i]->job[k].kept);
-        }
-        free(all->known[i]);
-    }
-}
-
-static bool takes(int count, char **word, int gpus)
-{
-    long n;
-    (void)gpus;
-    return parse_size(count, word, &n);
 }
 
 int main(int argc, char **argv)
 {
-    static server all;
-    const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
-    return ranks_main(argc, argv, "2 128 512", takes, &work);
+    static program hdiff = {.bench = "gpu_hdiff",
+                            .example = "2 128 512",
+                            .data_bytes = sizeof(size),
+                            .parse = parse_size,
+                            .open = open_size,
+                            .names = names,
+                            .graph = make_graph,
+                            .check = check};
+    return program_main(argc, argv, &hdiff);
 }

@@ -4,10 +4,10 @@
  * the peers. Plans are made when a size is asked for the first time, and kept.
  *
  * usage: peal_gpu_jacobi GPUS [N...] */
+#include "gpu/program.h"
 #include "gpu/truth.h"
-#include "gpu/ways.h"
 
-enum { CASES = 16, FULL_WAYS = 2 };
+enum { FULL_WAYS = 2 };
 
 /* A body and its tile; sizes for which it is worth a try. */
 typedef struct body {
@@ -25,34 +25,21 @@ static const body bodies[] = {
 
 enum { BODIES = sizeof(bodies) / sizeof(bodies[0]) };
 
-typedef struct job {
-    const truth *truth;
-    const body *body;
-    const way *way;
-    bool norm;
-    way_kept kept;
-} job;
-
-/* A size and its jobs. */
-typedef struct opened {
-    truth truth; /* on rank 0; else the size only */
-    job job[WAYS * BODIES * 2];
-    int job_count;
-} opened;
-
-typedef struct server {
-    opened *known[CASES], *now;
-    int known_count;
-} server;
-
-static void add_step(peal_graph *g, const job *j)
+/* On rank 0; else the size only. */
+static const truth *truth_of(const program_job *j)
 {
+    return j->of->data;
+}
+
+static void add_step(peal_graph *g, const program_job *j)
+{
+    const body *with = &bodies[j->body];
     peal_task_desc relax = {.size_bytes = sizeof(relax),
                             .source = PEAL_HERE,
                             .name = "relax",
-                            .kernel = j->norm ? j->body->kernel_norm : j->body->kernel,
+                            .kernel = j->norm ? with->kernel_norm : with->kernel,
                             .box = {.name = "a", .grow = "[-1, 0]"},
-                            .tile = j->body->tile,
+                            .tile = with->tile,
                             .read = {{.name = "a", .star = "1"}},
                             .write = {{.name = "an"}}};
     if (j->norm) {
@@ -69,7 +56,7 @@ static void add_step(peal_graph *g, const job *j)
 }
 
 /* Prints the digest of what is there at the end, and the norm of the last step. */
-static void add_finish(peal_graph *g, const job *j, const char *n)
+static void add_finish(peal_graph *g, const program_job *j, const char *n)
 {
     peal_graph_begin(g, PEAL_FINISH);
     peal_graph_add_task(g, .name = "digest", .box = {.name = "a"}, .read = {{.name = "a"}},
@@ -85,15 +72,19 @@ static void add_finish(peal_graph *g, const job *j, const char *n)
 }
 
 /* The same for checks and for times: kernels are compiled once. */
-static peal_graph *make_graph(const job *j)
+static peal_graph *make_graph(const program_job *j, bool checked)
 {
+    const long columns = truth_of(j)->n;
     char size[64], n[24];
     peal_graph *g;
+    if (checked) {
+        return NULL;
+    }
     if (peal_graph_create("gpu_jacobi", &g) != PEAL_STATUS_OK) {
         _exit(PEAL_STATUS_ENVIRONMENT);
     }
-    snprintf(n, sizeof(n), "%ld", j->truth->n);
-    snprintf(size, sizeof(size), "[%ld, %ld]", j->truth->n, j->truth->n - 2);
+    snprintf(n, sizeof(n), "%ld", columns);
+    snprintf(size, sizeof(size), "[%ld, %ld]", columns, columns - 2);
     peal_graph_set_folder(g, ways_folder());
     peal_graph_add_kernels(g, "gpu_jacobi.c", PEAL_HERE);
     peal_graph_set_topology(g, .dims = "[1, auto]", .periodic = "[false, true]");
@@ -116,124 +107,63 @@ static peal_graph *make_graph(const job *j)
 }
 
 /* On rank 0: whether digest and norm are right. */
-static bool check(const ranks *r, const job *j, uint64_t *digest)
+static bool check(const ranks *r, program_job *j)
 {
+    const truth *right = truth_of(j);
     way_row row = {0};
-    peal_graph *graph = make_graph(j);
+    peal_graph *graph = make_graph(j, false);
     ways_run(r, graph, j->way, TRUTH_STEPS, &row);
     peal_graph_destroy(graph);
-    *digest = (uint64_t)row.integer[0] + ((uint64_t)row.integer[1] << 32);
-    return row.count == 3 && *digest == j->truth->digest && j->truth->known &&
-           (!j->norm || truth_close(row.real[2], j->truth->norm));
+    j->kept.digest = (uint64_t)row.integer[0] + ((uint64_t)row.integer[1] << 32);
+    return row.count == 3 && j->kept.digest == right->digest && right->known &&
+           (!j->norm || truth_close(row.real[2], right->norm));
 }
 
 /* The sample's body in all ways, the others where they are named. */
-static bool is_wanted(const job *j, const char *variant)
+static bool names(const ranks *r, const program_job *j, program_names *out)
 {
-    return ways_wants(j->body == bodies ? j->way->when : WAY_NAMED, j->truth->n == 1024, variant);
+    const long n = truth_of(j)->n;
+    snprintf(out->test, sizeof(out->test), "%ld/%d%s", n, r->size, j->norm ? "/norm" : "");
+    snprintf(out->variant, sizeof(out->variant), "%s, %s", bodies[j->body].name, j->way->name);
+    return ways_wants(j->body == 0 ? j->way->when : WAY_NAMED, n == 1024, out->variant);
 }
 
-static void run_job(ranks *r, int index, void *user)
+static bool parse_size(int count, char **word, int gpus, void *data)
 {
-    job *j = &((const server *)user)->now->job[index];
-    char test[48], variant[64];
-    snprintf(test, sizeof(test), "%ld/%d%s", j->truth->n, r->size, j->norm ? "/norm" : "");
-    snprintf(variant, sizeof(variant), "%s, %s", j->body->name, j->way->name);
-    if (!is_wanted(j, variant)) {
-        return;
-    }
-    if (ways_only_compiles()) {
-        ways_compile(r, make_graph(j), j->way);
-        return;
-    }
-    if (ways_begin(r, &j->kept, test, variant)) {
-        j->kept.verified = check(r, j, &j->kept.digest);
-    }
-    if (j->kept.left_out) {
-        return;
-    }
-    if (!j->kept.plan) {
-        j->kept.graph = make_graph(j);
-        j->kept.plan = ways_plan(r, j->kept.graph, j->way, NULL);
-    }
-    bench_result result = {"gpu_jacobi", test, "peal", variant, "peal", 0, {0}, true, 0};
-    result.verified = j->kept.verified;
-    result.digest = j->kept.digest;
-    const double cpu_ns = ways_time(r, j->way, &j->kept, &result);
-    if (r->rank == 0) {
-        serve_print(&result, cpu_ns, "");
-    }
-    ways_let_go(r, &j->kept);
+    const long n = count == 1 ? atol(word[0]) : 0;
+    ((truth *)data)->n = n;
+    return n >= gpus + 2 && n <= 32768;
 }
 
 /* The body of the sample in all ways, the others in the first ones. */
-static void add_jobs(opened *o)
+static void open_size(const ranks *r, program_case *c)
 {
-    const long n = o->truth.n;
+    truth *right = c->data;
+    const long n = right->n;
+    if (r->rank == 0 && !ways_only_compiles() && !truth_compute(n, right)) {
+        fprintf(stderr, "no memory for a reference of %ld columns\n", n);
+        _exit(PEAL_STATUS_ENVIRONMENT);
+    }
     for (int norm = 0; norm < 2; norm++) {
         for (int b = 0; b < BODIES; b++) {
             for (int w = 0; w < (b == 0 ? (int)WAYS : FULL_WAYS); w++) {
                 if (n >= bodies[b].from && n <= bodies[b].to) {
-                    o->job[o->job_count++] = (job){&o->truth, &bodies[b], &ways[w], norm == 1, {0}};
+                    program_add(c, (program_job){.body = b, .way = &ways[w], .norm = norm == 1});
                 }
             }
         }
     }
 }
 
-static bool parse_size(int count, char **word, int gpus, long *n)
-{
-    *n = count == 1 ? atol(word[0]) : 0;
-    return *n >= gpus + 2 && *n <= 32768;
-}
-
-static int open_case(ranks *r, int count, char **word, void *user)
-{
-    server *all = user;
-    long n;
-    if (!parse_size(count, word, r->size, &n)) {
-        return 0;
-    }
-    for (int i = 0; i < all->known_count; i++) {
-        if (all->known[i]->truth.n == n) {
-            all->now = all->known[i];
-            return all->now->job_count;
-        }
-    }
-    opened *o = all->known_count < CASES ? calloc(1, sizeof(*o)) : NULL;
-    if (!o) {
-        return 0;
-    }
-    o->truth.n = n;
-    if (r->rank == 0 && !ways_only_compiles() && !truth_compute(n, &o->truth)) {
-        fprintf(stderr, "no memory for a reference of %ld columns\n", n);
-        _exit(PEAL_STATUS_ENVIRONMENT);
-    }
-    add_jobs(o);
-    all->now = all->known[all->known_count++] = o;
-    return o->job_count;
-}
-
-static void close_cases(void *user)
-{
-    server *all = user;
-    for (int i = 0; i < all->known_count; i++) {
-        for (int k = 0; k < all->known[i]->job_count; k++) {
-            ways_forget(&all->known[i]->job[k].kept);
-        }
-        free(all->known[i]);
-    }
-}
-
-static bool takes(int count, char **word, int gpus)
-{
-    long n;
-    return parse_size(count, word, gpus, &n);
-}
-
 int main(int argc, char **argv)
 {
-    static server all;
-    const ranks_work work = {argv + 2, open_case, run_job, close_cases, &all};
-    return ranks_main(argc, argv, "2 1024 4096", takes, &work);
+    static program jacobi = {.bench = "gpu_jacobi",
+                             .example = "2 1024 4096",
+                             .data_bytes = sizeof(truth),
+                             .parse = parse_size,
+                             .open = open_size,
+                             .names = names,
+                             .graph = make_graph,
+                             .check = check};
+    return program_main(argc, argv, &jacobi);
 }

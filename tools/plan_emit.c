@@ -5,6 +5,8 @@
 #include "peal_config.h"
 #if PEAL_HAVE_CUDA
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/resources.h"
+#include "backends/cuda/sketch.h"
 #endif
 
 #include <stdio.h>
@@ -19,12 +21,15 @@ static peal_status emit_host(const peal_backend_desc *desc)
     return peal_diagnostics_status(desc->diagnostics);
 }
 
+/* In mode fused the first rank's: launches differ. */
 static peal_status emit_cuda(const peal_backend_desc *desc)
 {
 #if PEAL_HAVE_CUDA
     peal_arena *arena = peal_arena_create();
     const char *text = NULL;
-    peal_status status = cuda_kernels_source(desc, arena, &text);
+    peal_status status = desc->mode == PEAL_MODE_FUSED
+                             ? cuda_sketch_fused(desc, 0, cuda_default_architecture(), arena, &text)
+                             : cuda_kernels_source(desc, arena, &text);
     if (status == PEAL_STATUS_OK)
         fputs(text, stdout);
     peal_arena_destroy(arena);

@@ -21,10 +21,10 @@ static void print_text(const cuda_resources *all, peal_mode mode)
            "threads", "registers", "budget", "spilled bytes", "local", "shared", "blocks/SM");
     for (int i = 0; i < all->count; i++) {
         const cuda_resource *k = &all->kernel[i];
-        char bounded[16];
-        snprintf(bounded, sizeof(bounded), "%d", k->budget);
-        printf("  %-10s %-22s %-20s %7d %9d %6s %13d %6d %7d %9d  (%s)\n", k->unit, k->kernel,
-               k->task ? k->task : "-", k->threads, k->registers, bounded,
+        char rank[32];
+        snprintf(rank, sizeof(rank), k->rank < 0 ? "-" : "of rank %d", k->rank);
+        printf("  %-10s %-22s %-20s %7d %9d %6d %13d %6d %7d %9d  (%s)\n", k->unit, k->kernel,
+               k->task ? k->task : rank, k->threads, k->registers, k->budget,
                k->spill_store_bytes + k->spill_load_bytes, k->local_bytes, k->shared_bytes,
                k->blocks, k->limit);
         if (!strcmp(k->kernel, "peal_fused_kernel"))
@@ -44,6 +44,7 @@ static json_t *json_kernel(const cuda_resource *k)
                                "threads", k->threads, "registers", k->registers, "register_budget",
                                k->budget, "least_blocks", k->least_blocks);
     json_object_set_new(object, "task", k->task ? json_string(k->task) : json_null());
+    json_object_set_new(object, "rank", k->rank >= 0 ? json_integer(k->rank) : json_null());
     json_object_set_new(object, "spill_store_bytes", json_integer(k->spill_store_bytes));
     json_object_set_new(object, "spill_load_bytes", json_integer(k->spill_load_bytes));
     json_object_set_new(object, "local_bytes", json_integer(k->local_bytes));

@@ -193,9 +193,6 @@ peal_status run_mode(peal_run *run, int mode)
                                                       : (peal_mode)mode};
     if (mode != MODE_AUTO)
         result->refusal = mode_refusal(run->backend, run->spec.data, (peal_mode)mode);
-    if (!result->refusal && mode == PEAL_MODE_FUSED && run->backend->open &&
-        run->ranks > run->processes)
-        result->refusal = "ranks of a process share a GPU";
     if (result->refusal && options->mode == MODE_ALL)
         return PEAL_STATUS_OK;
     peal_plan *plan = NULL;

@@ -62,7 +62,7 @@ bool cuda_graph_count(cuda_rank *rank, int64_t steps)
     launch.argument[0].integer = steps;
     void *parameter[] = {&launch};
     CUfunction counts = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_STEP);
-    if (plan->capturing && plan->fused) {
+    if (cuda_is_noting(plan)) {
         cuda_fused_add(rank, counts, 1, &launch, NULL);
         return true;
     }

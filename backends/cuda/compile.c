@@ -35,7 +35,7 @@ static void add_option(compile_job *job, const char *option)
 
 static bool is_linked(const cuda_compile_request *request)
 {
-    return request->links && !request->ptx && !request->verbose;
+    return request->links && !request->ptx;
 }
 
 static void add_options(compile_job *job)
@@ -56,7 +56,7 @@ static void add_options(compile_job *job)
         add_option(job, "--relocatable-device-code=true");
     if (is_linked(request))
         add_option(job, "-dlto");
-    if (request->verbose)
+    if (request->verbose && !is_linked(request))
         add_option(job, "--ptxas-options=-v");
     add_option(job, request->fma ? "--fmad=true" : "--fmad=false");
     for (int i = 0; i < request->files->count; i++)

@@ -25,8 +25,8 @@ typedef struct cuda_compile_request {
     bool ptx;                       /* text for that architecture instead of an image */
     bool fma;
     bool links;   /* calls functions of files->code: linked with it (not if ptx) */
-    bool verbose; /* instead of an image what ptxas says of each kernel and, behind its NUL, the PTX
-                   */
+    bool verbose; /* instead of an image what ptxas says of each kernel and, behind its NUL, the
+                     PTX; of what is linked, if there is device code */
     peal_source place;        /* of what does not link */
     int driver;               /* its version: part of the key */
     bool anew;                /* whatever the cache has */

@@ -25,6 +25,7 @@ struct peal_device {
     bool has_descriptors;    /* ... that can be passed on as file descriptors */
     bool has_memops;         /* 64-bit memory operations on streams */
     bool has_cooperative;    /* cooperative launches */
+    bool sketched;           /* there is none: nothing is compiled for it (sketch.c) */
     bool lost;               /* it does not end what it runs: no call may wait for it any more */
     struct cuda_block *held; /* memory given back that other processes have still open (IPC) */
 };

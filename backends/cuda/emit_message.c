@@ -69,7 +69,7 @@ static bool joins_before(const cuda_rank *rank, const cuda_group *group, const c
                         : launch->write_count > 0 && group->write_event != op->source->event;
 
     return group->kind == CUDA_GROUP_TASK && !group->closed && op->source->credit &&
-           rank->plan->lowering.signal == CUDA_SIGNAL_FUSED &&
+           cuda_signals(rank->plan) == CUDA_SIGNAL_FUSED &&
            launch->wait_count < PEAL_LAUNCH_WAITS && !rank->place[op - rank->op] && !holds_up;
 }
 
@@ -93,11 +93,12 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
 
     /* The first messages need no credit. What a graph waits for must hold at every replay: there
      * the value is one that the word has passed from the start. */
-    if (frame->message - plan->desc.hooks.first_message <= slots && (op->self || !plan->capturing))
+    if (frame->message - plan->desc.hooks.first_message <= slots &&
+        (cuda_is_by_event(rank, op) || !plan->capturing))
         return true;
     if (!cuda_await_lanes(rank, index))
         return false;
-    if (op->self)
+    if (cuda_is_by_event(rank, op))
         return emit_self_wait(rank, op) && cuda_publish(rank, lane, index);
     if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, true);
@@ -116,7 +117,7 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
             return false;
     group = cuda_group_open(rank, lane, op, frame);
     cuda_group_wait(rank, group, index, value);
-    if (plan->lowering.signal == CUDA_SIGNAL_KERNEL)
+    if (cuda_signals(plan) == CUDA_SIGNAL_KERNEL)
         return cuda_flush(rank, op->lane);
     return true;
 }
@@ -182,7 +183,7 @@ bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
 
     if (!cuda_await_lanes(rank, index))
         return false;
-    if (op->self)
+    if (!cuda_has_flag(rank, op))
         return cuda_flush(rank, op->lane) && cuda_publish(rank, lane, index);
     if (plan->lowering.signal == CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, false);
@@ -190,7 +191,7 @@ bool cuda_emit_write(cuda_rank *rank, int index, const peal_walk_frame *frame)
                 (group->kind == CUDA_GROUP_TASK && send_after(rank, group, index));
     if (group->kind != CUDA_GROUP_NONE &&
         (!fits || group->launch.write_count == PEAL_LAUNCH_WRITES || rank->place[index] ||
-         (plan->lowering.signal == CUDA_SIGNAL_KERNEL && group->kind != CUDA_GROUP_WAITS)))
+         (cuda_signals(plan) == CUDA_SIGNAL_KERNEL && group->kind != CUDA_GROUP_WAITS)))
         if (!cuda_flush(rank, op->lane))
             return false;
     group = cuda_group_open(rank, lane, op, frame);
@@ -255,7 +256,7 @@ static bool joins_task(const cuda_rank *rank, const cuda_group *group, const cud
     return group->kind == CUDA_GROUP_TASK && !group->closed &&
            (op->source->copy != PEAL_COPY_UNPACK || group->task->kind == PEAL_TASK_FOLD ||
             group->launch.fold_bit) &&
-           rank->plan->lowering.signal == CUDA_SIGNAL_FUSED && !op->self;
+           cuda_signals(rank->plan) == CUDA_SIGNAL_FUSED && !cuda_is_by_event(rank, op);
 }
 
 /* Their last block does. */

@@ -112,7 +112,7 @@ static void choose_launch(const cuda_rank *rank, const cuda_op *op, const cuda_g
                           const peal_walk_frame *frame, tile_launch *out)
 {
     /* Launches of their own, before and after the kernel that stays, are as in any mode. */
-    bool fused = rank->plan->fused && rank->plan->capturing;
+    bool fused = cuda_is_noting(rank->plan);
     bool plain = op->plain && (fused || (op->kernel->plain && group->kind != CUDA_GROUP_WAITS));
 
     out->box = out->partials ? op->exact : plain ? op->plain : op->free;
@@ -206,7 +206,7 @@ static bool unpacks_first(const cuda_rank *rank, const cuda_group *group,
 
     return task->kind == PEAL_TASK_COMBINE && group->kind == CUDA_GROUP_COPY &&
            task->hi - task->lo <= MOST_COLUMNS && group->launch.units <= MOST_UNITS &&
-           rank->plan->lowering.signal == CUDA_SIGNAL_FUSED;
+           cuda_signals(rank->plan) == CUDA_SIGNAL_FUSED;
 }
 
 /* In a graph nothing counts any more once the outermost loop's verdict is there. */

@@ -8,22 +8,30 @@
 
 /* ---- records ---- */
 
+static cuda_fused *noted(const cuda_rank *rank)
+{
+    return &rank->plan->fused[rank->plan->fused_half].rank[rank->index];
+}
+
 void cuda_fused_begin(cuda_plan *plan, int half)
 {
     if (!plan->fused)
-        plan->fused = PEAL_ARENA_ARRAY(plan->arena, cuda_fused, 2);
+        plan->fused = PEAL_ARENA_ARRAY(plan->arena, cuda_fused_kernel, 2);
+    cuda_fused_kernel *kernel = &plan->fused[half];
     plan->fused_half = half;
-    plan->fused[half].count = 0;
-    plan->fused[half].touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
+    kernel->rank = PEAL_ARENA_ARRAY(plan->arena, cuda_fused, plan->rank_count);
+    kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count);
+    for (int r = 0; r < plan->rank_count; r++)
+        kernel->rank[r].touch = PEAL_ARENA_ARRAY(plan->arena, cuda_touch, CUDA_RECORD_TOUCHES);
 }
 
-static cuda_record *next_record(cuda_plan *plan)
+static cuda_record *next_record(const cuda_rank *rank)
 {
-    cuda_fused *fused = &plan->fused[plan->fused_half];
+    cuda_fused *fused = noted(rank);
 
     if (fused->count == fused->room)
         fused->record =
-            peal_arena_grow(plan->arena, fused->record, &fused->room, sizeof(*fused->record));
+            peal_arena_grow(rank->plan->arena, fused->record, &fused->room, sizeof(*fused->record));
     cuda_record *record = &fused->record[fused->count++];
     memset(record, 0, sizeof(*record));
     return record;
@@ -54,8 +62,7 @@ static void keep_touches(cuda_plan *plan, cuda_record *record)
 /* What a record waits for, as one of its own. */
 static void add_receive(cuda_rank *rank, const peal_launch *launch)
 {
-    cuda_plan *plan = rank->plan;
-    cuda_record *record = next_record(plan);
+    cuda_record *record = next_record(rank);
     peal_launch *own = &record->launch;
 
     own->control = launch->control;
@@ -78,9 +85,9 @@ static void add_receive(cuda_rank *rank, const peal_launch *launch)
     record->schedule = rank->schedule;
     record->receives = true;
     record->step = rank->walk.counter[0];
-    record->touch = plan->fused[plan->fused_half].touch;
+    record->touch = noted(rank)->touch;
     cuda_fused_touch_waits(rank, record);
-    keep_touches(plan, record);
+    keep_touches(rank->plan, record);
 }
 
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
@@ -90,7 +97,7 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
 
     if (plan->lowering.order == CUDA_ORDER_PERIOD && launch->wait_count > 0)
         add_receive(rank, launch);
-    cuda_record *record = next_record(plan);
+    cuda_record *record = next_record(rank);
     record->launch = *launch;
     record->step = rank->walk.counter[0];
     record->number = number_of(rank, function, launch, group);
@@ -103,13 +110,15 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
-    record->touch = plan->fused[plan->fused_half].touch;
+    record->touch = noted(rank)->touch;
     cuda_fused_touch(rank, record, group);
     record->after_all |= plan->lowering.order == CUDA_ORDER_GRID;
     keep_touches(plan, record);
 }
 
 /* ---- layout ---- */
+
+_Static_assert(PEAL_FUSED_RANKS_MOST * sizeof(peal_fused) <= 4096, "a kernel's parameters");
 
 enum { PARTS = 7 };
 
@@ -151,7 +160,7 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
                    sizeof(peal_launch_list) % 8 == 0 && offsetof(peal_launch, base) % 8 == 0,
                "records are copied by words of 8 bytes");
 
-/* Where things lie in the plan's one piece of device memory. */
+/* Where things lie in the rank's one piece of device memory. */
 typedef struct places {
     size_t heads, shares, after, adds, places, epochs, arrived, records, tickets, first, words,
         bytes;
@@ -180,27 +189,28 @@ static void place_tickets(const cuda_fused *fused, const cuda_tickets *tickets, 
     at->words = place(&at->bytes, sizeof(peal_fused_words));
 }
 
-static void write_tickets(cuda_fused *fused, const cuda_tickets *tickets, const places *at,
-                          char *image)
+/* The first launch's; `begun` is not that of the round that comes next. */
+static void write_tickets(const cuda_fused *fused, const cuda_tickets *tickets, const places *at,
+                          char *image, peal_fused *f)
 {
-    peal_fused_tickets *to = &fused->fused.tickets;
-
     memcpy(image + at->tickets, tickets->list, tickets->count * sizeof(peal_fused_ticket));
     memcpy(image + at->first, tickets->first,
            (size_t)fused->part_count * fused->grid * sizeof(unsigned short));
-    ((peal_fused_words *)(image + at->words))->begun = fused->fused.first; /* not the next one */
-    to->list = fused->memory + at->tickets;
-    to->first = fused->memory + at->first;
-    to->words = fused->memory + at->words;
-    to->workers = fused->grid;
+    ((peal_fused_words *)(image + at->words))->begun = f->first;
+    f->tickets = (peal_fused_tickets){.list = fused->memory + at->tickets,
+                                      .first = fused->memory + at->first,
+                                      .words = fused->memory + at->words,
+                                      .count = fused->part[0].count,
+                                      .record = (unsigned)fused->part[0].record,
+                                      .workers = fused->grid};
 }
 
-static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *order,
-                          const cuda_tickets *tickets)
+static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_order *order,
+                          const cuda_tickets *tickets, peal_fused *f)
 {
+    cuda_plan *plan = rank->plan;
     part parts[PARTS];
     int count = find_parts(fused, parts);
-    peal_fused *f = &fused->fused;
     size_t words = 0, grid = fused->grid, records = (size_t)fused->count;
     places at = {.bytes = 0};
     char text[160];
@@ -234,7 +244,7 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
     if (fused->tickets)
-        write_tickets(fused, tickets, &at, image);
+        write_tickets(fused, tickets, &at, image, f);
     memcpy(image + at.adds, order->add, order->add_count * sizeof(peal_fused_add));
     unsigned short *to = (unsigned short *)(image + at.places);
     for (int p = 0; p < count; p++)
@@ -253,8 +263,8 @@ static peal_status upload(cuda_plan *plan, cuda_fused *fused, const cuda_order *
     f->adds = fused->memory + at.adds;
     f->places = fused->memory + at.places;
     f->epochs = fused->memory + at.epochs;
-    f->control = plan->rank[0].control_device;
-    f->stop = plan->rank[0].stop_word;
+    f->control = rank->control_device;
+    f->stop = rank->stop_word;
     f->record_words = (unsigned)words;
     f->record_count = (unsigned)fused->count;
     f->kind_count = (unsigned)fused->kinds;
@@ -273,84 +283,171 @@ static peal_status refuse(cuda_plan *plan, const char *reason)
                        "mode fused cannot run this: %s", reason);
 }
 
-/* As many blocks as are resident together, and no more than there is work for beside the one for
- * what is one block's. */
-static peal_status choose_grid(cuda_plan *plan, cuda_fused *fused)
+/* What a rank's blocks do in a round, and how many blocks it has work for beside the one for what
+ * is one block's. */
+typedef struct demand {
+    uint64_t work;
+    unsigned most;
+} demand;
+
+static demand demand_of(const cuda_fused *fused)
 {
-    unsigned most = 1;
+    demand d = {0, 1};
+
+    for (int r = 0; r < fused->count; r++) {
+        unsigned blocks = fused->record[r].blocks;
+        d.work += blocks;
+        d.most = blocks > d.most ? blocks : d.most;
+    }
+    d.most++;
+    return d;
+}
+
+/* Ranks get two blocks each, or one if there are so few, then one at a time: who has the fewest for
+ * its work. */
+static void share_blocks(cuda_fused_kernel *kernel, const demand *of, int rank_count,
+                         unsigned resident)
+{
+    unsigned least = resident >= 2 * (unsigned)rank_count ? 2 : 1;
+
+    kernel->blocks = 0;
+    for (int r = 0; r < rank_count; r++)
+        kernel->blocks += kernel->rank[r].blocks = least;
+    while (kernel->blocks < resident) {
+        int next = -1;
+        for (int r = 0; r < rank_count; r++)
+            if (kernel->rank[r].blocks < of[r].most &&
+                (next < 0 ||
+                 kernel->rank[r].blocks * of[next].work < kernel->rank[next].blocks * of[r].work))
+                next = r;
+        if (next < 0)
+            return;
+        kernel->rank[next].blocks++;
+        kernel->blocks++;
+    }
+}
+
+/* With as many blocks as the compiler leaves registers for: whether they are spread is compiled in.
+ */
+static void choose_spread(const cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
+{
+    unsigned on_sm = plan->lowering.blocks > 0 && plan->lowering.blocks < PEAL_FUSED_BLOCKS
+                         ? (unsigned)plan->lowering.blocks
+                         : PEAL_FUSED_BLOCKS;
+
+    share_blocks(kernel, of, plan->rank_count, on_sm * (unsigned)plan->device->sm_count);
+    for (int r = 0; r < plan->rank_count; r++)
+        cuda_fused_spread(&kernel->rank[r], kernel->rank[r].blocks);
+}
+
+/* As many blocks as are resident together, and no more than there is work for. */
+static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
+{
     int resident = 0;
     CUresult result =
-        plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(&resident, fused->function,
+        plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(&resident, kernel->function,
                                                                    PEAL_FUSED_THREADS, 0);
 
     if (result || resident < 1)
         return refuse(plan, "its kernel does not fit on the device");
     if (plan->lowering.blocks > 0 && plan->lowering.blocks < resident)
         resident = plan->lowering.blocks;
-    for (int r = 0; r < fused->count; r++)
-        most = fused->record[r].blocks > most ? fused->record[r].blocks : most;
-    fused->blocks = (unsigned)resident * (unsigned)plan->device->sm_count;
-    fused->blocks = most + 1 < fused->blocks ? most + 1 : fused->blocks;
-    fused->grid = fused->tickets ? cuda_fused_workers(fused) : fused->blocks;
-    return fused->grid < UINT16_MAX ? PEAL_STATUS_OK : refuse(plan, "the device has too many SMs");
+    unsigned all = (unsigned)resident * (unsigned)plan->device->sm_count;
+    if (all < (unsigned)plan->rank_count)
+        return refuse(plan, peal_arena_print(plan->arena,
+                                             "%d ranks of a process share a GPU, which has room "
+                                             "for %u of its kernel's blocks at a time",
+                                             plan->rank_count, all));
+    share_blocks(kernel, of, plan->rank_count, all);
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_fused *fused = &kernel->rank[r];
+        fused->grid = fused->tickets ? cuda_fused_workers(fused) : fused->blocks;
+        if (fused->grid >= UINT16_MAX)
+            return refuse(plan, "the device has too many SMs");
+    }
+    return PEAL_STATUS_OK;
 }
 
-peal_status cuda_fused_build(cuda_plan *plan, int half)
+static peal_status check_records(cuda_plan *plan, const cuda_fused *fused)
 {
-    cuda_fused *fused = &plan->fused[half];
-    cuda_order order;
-    cuda_tickets tickets;
-
-    fused->tickets = cuda_has_tickets(plan->lowering.order);
-    fused->receives = plan->lowering.order == CUDA_ORDER_PERIOD;
     if (fused->count > PEAL_FUSED_RECORDS)
         return refuse(plan, "a period has more than 2048 launches");
     for (int r = 0; r < fused->count; r++)
         if (fused->record[r].overflows)
             return refuse(plan, "a task or message touches more than 256 boxes of memory");
-    unsigned on_sm = plan->lowering.blocks > 0 && plan->lowering.blocks < PEAL_FUSED_BLOCKS
-                         ? (unsigned)plan->lowering.blocks
-                         : PEAL_FUSED_BLOCKS;
-    cuda_fused_spread(fused, on_sm * (unsigned)plan->device->sm_count);
-    const char *shapes = cuda_fused_shape(fused, plan->arena);
-    peal_status status =
-        cuda_kernels_fused(plan->kernels, half, shapes, fused->shapes, &fused->function);
-    if (!status)
-        status = choose_grid(plan, fused);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status build_rank(cuda_rank *rank, cuda_fused *fused, peal_fused *parameter)
+{
+    cuda_order order;
+    cuda_tickets tickets;
+
+    fused->kind_record = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
+    if (!cuda_fused_order(rank, fused, &order))
+        return refuse(rank->plan, "a period has more than 128 kinds of launches");
+    if (fused->tickets)
+        cuda_fused_tickets(rank, fused, &order, &tickets);
+    return upload(rank, fused, &order, &tickets, parameter);
+}
+
+peal_status cuda_fused_build(cuda_plan *plan, int half)
+{
+    cuda_fused_kernel *kernel = &plan->fused[half];
+    demand *of = PEAL_ARENA_ARRAY(plan->arena, demand, plan->rank_count);
+    peal_status status = PEAL_STATUS_OK;
+    unsigned begin = 0;
+
+    for (int r = 0; r < plan->rank_count && !status; r++) {
+        kernel->rank[r].tickets = cuda_has_tickets(plan->lowering.order);
+        kernel->rank[r].receives = plan->lowering.order == CUDA_ORDER_PERIOD;
+        status = check_records(plan, &kernel->rank[r]);
+        of[r] = demand_of(&kernel->rank[r]);
+    }
     if (status)
         return status;
-    fused->kind_record = PEAL_ARENA_ARRAY(plan->arena, int, fused->count + 1);
-    if (!cuda_fused_order(&plan->rank[0], fused, &order))
-        return refuse(plan, "a period has more than 128 kinds of launches");
-    if (fused->tickets)
-        cuda_fused_tickets(&plan->rank[0], fused, &order, &tickets);
-    return upload(plan, fused, &order, &tickets);
+    choose_spread(plan, kernel, of);
+    const char *shapes = cuda_fused_shape(kernel, plan->rank_count, plan->arena);
+    status = cuda_kernels_fused(plan->kernels, half, shapes, kernel->shapes, &kernel->function);
+    if (!status)
+        status = choose_grid(plan, kernel, of);
+    for (int r = 0; r < plan->rank_count && !status; r++) {
+        kernel->parameter[r].begin = begin;
+        kernel->parameter[r].grid = kernel->rank[r].blocks;
+        begin += kernel->rank[r].blocks;
+        status = build_rank(&plan->rank[r], &kernel->rank[r], &kernel->parameter[r]);
+    }
+    return status;
 }
 
 int64_t cuda_fused_most_rounds(const cuda_plan *plan)
 {
-    int64_t most = (INT64_C(1) << 30) / plan->fused[0].count;
+    int most = 1;
 
+    for (int r = 0; r < plan->rank_count; r++)
+        most = plan->fused[0].rank[r].count > most ? plan->fused[0].rank[r].count : most;
     if (plan->lowering.order != CUDA_ORDER_PERIOD)
-        return most;
-    most = MOST_LAUNCHES / plan->fused[0].part_count;
+        return (INT64_C(1) << 30) / most;
+    most = MOST_LAUNCHES / plan->fused[0].rank[0].part_count;
     return most > 1 ? most : 1;
 }
 
-static CUresult launch(cuda_plan *plan, cuda_fused *fused, int64_t rounds)
+static CUresult launch(cuda_plan *plan, const cuda_fused_kernel *kernel, int64_t rounds)
 {
-    void *parameter[] = {&fused->fused};
+    void *parameter[] = {kernel->parameter};
 
-    fused->fused.rounds = rounds;
-    return plan->driver->cuLaunchCooperativeKernel_(fused->function, fused->blocks, 1, 1,
+    for (int r = 0; r < plan->rank_count; r++)
+        kernel->parameter[r].rounds = rounds;
+    return plan->driver->cuLaunchCooperativeKernel_(kernel->function, kernel->blocks, 1, 1,
                                                     PEAL_FUSED_THREADS, 1, 1, 0, cuda_origin(plan),
                                                     parameter);
 }
 
-/* One launch for some rounds, or several for each. */
-static CUresult launch_parts(cuda_plan *plan, cuda_fused *fused, int64_t rounds)
+/* A round of one rank, by several launches (order=period). */
+static CUresult launch_parts(cuda_plan *plan, const cuda_fused_kernel *kernel)
 {
-    peal_fused_tickets *own = &fused->fused.tickets;
+    const cuda_fused *fused = &kernel->rank[0];
+    peal_fused_tickets *own = &kernel->parameter[0].tickets;
     const peal_fused_tickets all = *own;
     CUresult result = CUDA_SUCCESS;
 
@@ -360,7 +457,7 @@ static CUresult launch_parts(cuda_plan *plan, cuda_fused *fused, int64_t rounds)
         own->first = all.first + (size_t)p * fused->grid * sizeof(unsigned short);
         own->count = piece->count;
         own->record = (unsigned)piece->record;
-        result = launch(plan, fused, rounds);
+        result = launch(plan, kernel, 1);
     }
     *own = all;
     return result;
@@ -368,14 +465,16 @@ static CUresult launch_parts(cuda_plan *plan, cuda_fused *fused, int64_t rounds)
 
 CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
 {
-    cuda_fused *fused = &plan->fused[half];
-    int64_t each = fused->part_count > 1 ? 1 : rounds;
+    const cuda_fused_kernel *kernel = &plan->fused[half];
+    bool parts = plan->lowering.order == CUDA_ORDER_PERIOD;
+    int64_t each = parts ? 1 : rounds;
     CUresult result = CUDA_SUCCESS;
 
-    for (int64_t r = 0; r < rounds && !result; r += each) {
-        result = fused->tickets ? launch_parts(plan, fused, each) : launch(plan, fused, each);
+    for (int64_t done = 0; done < rounds && !result; done += each) {
+        result = parts ? launch_parts(plan, kernel) : launch(plan, kernel, each);
         /* Should `stop` have ended it before, its blocks begin by storing this. */
-        fused->fused.first += (unsigned)each * (unsigned)fused->count;
+        for (int r = 0; r < plan->rank_count; r++)
+            kernel->parameter[r].first += (unsigned)each * (unsigned)kernel->rank[r].count;
     }
     return result;
 }
@@ -383,6 +482,7 @@ CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds)
 void cuda_fused_destroy(cuda_plan *plan)
 {
     for (int half = 0; plan->fused && half < 2; half++)
-        if (plan->fused[half].memory)
-            plan->driver->cuMemFree_(plan->fused[half].memory);
+        for (int r = 0; plan->fused[half].rank && r < plan->rank_count; r++)
+            if (plan->fused[half].rank[r].memory)
+                plan->driver->cuMemFree_(plan->fused[half].rank[r].memory);
 }

@@ -55,23 +55,30 @@ typedef struct cuda_launch_part {
     unsigned count;  /* of tickets */
 } cuda_launch_part;
 
+/* The records of a rank, of a half. */
 typedef struct cuda_fused {
     cuda_record *record;
     int count, room;
     cuda_touch *touch; /* CUDA_RECORD_TOUCHES: of the record that is being noted */
     int kinds;
     int *kind_record; /* by kind: its first record */
-    int shapes;
-    CUfunction function;
-    unsigned blocks; /* of the kernel */
-    unsigned grid;   /* so many share a record: the blocks, or, with tickets, workers; the last one
-                        has what is one block's work */
+    unsigned blocks;  /* the rank's, of the kernel */
+    unsigned grid;    /* so many share a record: the blocks, or, with tickets, workers; the last one
+                         has what is one block's work */
     bool tickets, receives; /* receives are records of their own */
     cuda_launch_part *part; /* with tickets: launches of a round, in a row */
     int part_count;
-    peal_fused fused;
     CUdeviceptr memory;
 } cuda_fused;
+
+/* The kernel of a half: all ranks of the process. */
+typedef struct cuda_fused_kernel {
+    cuda_fused *rank;      /* by rank */
+    peal_fused *parameter; /* by rank */
+    int shapes;
+    CUfunction function;
+    unsigned blocks; /* of all ranks */
+} cuda_fused_kernel;
 
 /* A launch that the emission makes while it captures. group: NULL for counting and beginning. */
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
@@ -92,7 +99,7 @@ void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *gr
 void cuda_fused_touch_waits(const cuda_rank *rank, cuda_record *record);
 
 /* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
-const char *cuda_fused_shape(cuda_fused *fused, peal_arena *arena);
+const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena);
 
 /* fused_order.c: says which records are spread, where so many blocks of the kernel stay at least.
  */

@@ -227,8 +227,10 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     fprintf(out, ";\n    if (senders > 0) {\n");
     if (!launch->adds) /* else the dispatcher adds */
         fprintf(out, "        peal_shaped_flags_(launch, senders);\n");
+    /* A tile whose expression has failed has nothing to send, and no other one after it. */
     if (launch->mirror_count > 0)
-        fprintf(out, "        __syncthreads();\n");
+        fprintf(out, "        __syncthreads();\n"
+                     "        if (peal_fused_failed_.kind)\n            return;\n");
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->mirror_count; m++)
             if (is_sent_by(launch, b, m))
@@ -263,30 +265,37 @@ static void print_shape(const cuda_record *record, int shape, FILE *out)
     fprintf(out, "}\n\n");
 }
 
-const char *cuda_fused_shape(cuda_fused *fused, peal_arena *arena)
+/* The record's shape, printed if it is a new one; -1: it has none, or there are too many. */
+static int shape_of(cuda_fused_kernel *kernel, const cuda_record *record, const cuda_record **known,
+                    FILE *out)
+{
+    int s = 0;
+
+    if (!can_shape(record))
+        return -1;
+    while (s < kernel->shapes && !is_same(known[s], record))
+        s++;
+    if (s == MOST_SHAPES)
+        return -1;
+    if (s == kernel->shapes) {
+        known[kernel->shapes++] = record;
+        print_shape(record, s, out);
+    }
+    return s;
+}
+
+const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena)
 {
     const cuda_record *known[MOST_SHAPES];
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = cuda_text_open(&text, &bytes);
 
-    fused->shapes = 0;
+    kernel->shapes = 0;
     fprintf(out, "__shared__ uint4 peal_stage_[%d];\n\n", STAGE_BYTES / 16);
-    for (int r = 0; r < fused->count; r++) {
-        cuda_record *record = &fused->record[r];
-        int s = 0;
-        record->shape = -1;
-        if (!can_shape(record))
-            continue;
-        while (s < fused->shapes && !is_same(known[s], record))
-            s++;
-        if (s == MOST_SHAPES)
-            continue;
-        if (s == fused->shapes) {
-            known[fused->shapes++] = record;
-            print_shape(record, s, out);
-        }
-        record->shape = s;
-    }
+    for (int r = 0; r < rank_count; r++)
+        for (int i = 0; i < kernel->rank[r].count; i++)
+            kernel->rank[r].record[i].shape =
+                shape_of(kernel, &kernel->rank[r].record[i], known, out);
     return cuda_text_close(arena, out, &text);
 }

@@ -33,7 +33,7 @@ static bool publish(cuda_rank *rank, cuda_lane *lane, int index, uint64_t instan
     cuda_plan *plan = rank->plan;
     cuda_op *op = &rank->op[index];
 
-    if (!op->published)
+    if (!op->published || cuda_is_noting(plan))
         return true;
     CUresult result = plan->driver->cuEventRecord_(op->event[instance % 2], lane->stream);
     op->epoch[instance % 2] = plan->epoch;
@@ -119,7 +119,7 @@ static CUresult start_kernel(cuda_rank *rank, cuda_lane *lane, cuda_group *group
                              .attrs = &early,
                              .numAttrs = 1};
 
-    if (plan->capturing && plan->fused) {
+    if (cuda_is_noting(plan)) {
         cuda_fused_add(rank, group->function, group->blocks, &group->launch, group);
         return CUDA_SUCCESS;
     }
@@ -140,7 +140,7 @@ static bool launch_group(cuda_rank *rank, cuda_lane *lane, cuda_group *group)
 
     cover_waits(group);
     if (group->kind == CUDA_GROUP_TASK) {
-        number_blocks(group, plan->fused && plan->capturing);
+        number_blocks(group, cuda_is_noting(plan));
     } else if (group->kind == CUDA_GROUP_COPY) {
         group->function = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_COPY);
         shape_copy(group, plan->device->sm_count);

@@ -3,6 +3,7 @@
 #include "backends/cuda/kernels.h"
 
 #include "backends/cuda/compile.h"
+#include "backends/cuda/cuda.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/source.h"
 
@@ -22,6 +23,7 @@ struct cuda_kernels {
     CUmodule module, plain, round, fused[2];
     const char *fused_text; /* of the first half */
     int architecture;
+    bool sketched;
     cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
     CUfunction builtin[CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
@@ -268,23 +270,20 @@ static peal_status bind_all(cuda_kernels *kernels)
     return status;
 }
 
-static peal_status architecture_of(const cuda_kernels *kernels, CUdevice device, int *out)
+/* `serial` runs tiles as they are: it has no plain kernels. */
+static peal_status load_units(cuda_kernels *kernels)
 {
-    const peal_cuda_driver *driver = kernels->driver;
-    int major = 0, minor = 0;
-    CUresult result =
-        driver->cuDeviceGetAttribute_(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    const cuda_source *source = kernels->source;
+    peal_status status =
+        load_module(kernels, source->text, kernels->architecture, &kernels->module);
 
-    if (!result)
-        result = driver->cuDeviceGetAttribute_(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                               device);
-    if (result)
-        return refused(kernels, "what the device is", result);
-    *out = major * 10 + minor;
-    return PEAL_STATUS_OK;
+    if (!status && source->plain && source->desc->mode != PEAL_MODE_SERIAL)
+        status = load_module(kernels, source->plain, kernels->architecture, &kernels->plain);
+    return status;
 }
 
-peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, cuda_kernels **out)
+peal_status cuda_kernels_create(const peal_backend_desc *desc, const peal_device *device,
+                                cuda_kernels **out)
 {
     peal_arena *arena = peal_arena_create();
     cuda_kernels *kernels = arena ? PEAL_ARENA_NEW(arena, cuda_kernels) : NULL;
@@ -292,17 +291,12 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, 
     if (!kernels)
         abort();
     kernels->arena = arena;
-    kernels->driver = peal_cuda_open(NULL);
+    kernels->driver = device->driver;
+    kernels->architecture = 10 * device->major + device->minor;
+    kernels->sketched = device->sketched;
     peal_status status = cuda_source_create(desc, arena, &kernels->source);
-    if (!status)
-        status = architecture_of(kernels, device, &kernels->architecture);
-    if (!status)
-        status =
-            load_module(kernels, kernels->source->text, kernels->architecture, &kernels->module);
-    /* `serial` runs tiles as they are. */
-    if (!status && kernels->source->plain && desc->mode != PEAL_MODE_SERIAL)
-        status =
-            load_module(kernels, kernels->source->plain, kernels->architecture, &kernels->plain);
+    if (!status && !kernels->sketched)
+        status = load_units(kernels);
     if (!status)
         status = bind_all(kernels);
     if (status) {
@@ -374,9 +368,15 @@ peal_status cuda_kernels_fused(cuda_kernels *kernels, int half, const char *shap
 
     if (half == 0)
         kernels->fused_text = text;
-    peal_status status =
-        same ? PEAL_STATUS_OK : load_module(kernels, text, kernels->architecture, module);
+    peal_status status = same || kernels->sketched
+                             ? PEAL_STATUS_OK
+                             : load_module(kernels, text, kernels->architecture, module);
     return status ? status : find_function(kernels, *module, "peal_fused_kernel", out);
+}
+
+const char *cuda_kernels_fused_text(const cuda_kernels *kernels)
+{
+    return kernels->fused_text;
 }
 
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels)
@@ -390,7 +390,7 @@ peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena
     peal_status status = cuda_source_create(desc, arena, &source);
 
     if (!status)
-        *out = source->fused ? cuda_units_close(source, "", 0, arena) : source->text;
+        *out = source->text;
     return status;
 }
 

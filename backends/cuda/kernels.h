@@ -65,8 +65,10 @@ static inline int cuda_fused_number(int entry, cuda_fused_variant variant)
 }
 
 /* Compiles and loads everything that the schedules of desc need on `device` (its context is
- * current). Diagnostics as the host backend's (E2xx: user's file and line). */
-peal_status cuda_kernels_create(const peal_backend_desc *desc, CUdevice device, cuda_kernels **out);
+ * current). Diagnostics as the host backend's (E2xx: user's file and line). Where the device is a
+ * sketch, there are names instead of functions. */
+peal_status cuda_kernels_create(const peal_backend_desc *desc, const peal_device *device,
+                                cuda_kernels **out);
 void cuda_kernels_destroy(cuda_kernels *kernels);
 
 /* NULL: the task has no kernel (LOAD, SAVE). KERNEL: the user's. SET, DECIDE, PRINT: expression
@@ -91,12 +93,15 @@ peal_status cuda_kernels_round(cuda_kernels *kernels, CUfunction *out, CUresult 
  * has (cuda_units_close). */
 peal_status cuda_kernels_fused(cuda_kernels *kernels, int half, const char *shapes, int shape_count,
                                CUfunction *out);
+/* What that has compiled for the first half. */
+const char *cuda_kernels_fused_text(const cuda_kernels *kernels);
 
 /* A 32-bit word in device memory that is set once a wait of these kernels has been given up: from
  * then on they store no flag. An abort that releases waits by other means stores 1 here first. */
 CUdeviceptr cuda_kernels_given_up(const cuda_kernels *kernels);
 
-/* For tests and `peal plan --emit`: the translation unit, readable, in the arena. */
+/* For tests and `peal plan --emit`: the translation unit, readable, in the arena. That of mode
+ * fused: sketch.h. */
 peal_status cuda_kernels_source(const peal_backend_desc *desc, peal_arena *arena, const char **out);
 /* The unit of the plain kernels; NULL: there are none. */
 peal_status cuda_kernels_plain_source(const peal_backend_desc *desc, peal_arena *arena,

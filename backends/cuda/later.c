@@ -11,7 +11,7 @@ static bool may_put_off(const cuda_rank *rank)
 {
     const cuda_plan *plan = rank->plan;
     bool decides = rank->predicates && rank->predicates->any;
-    return !decides && plan->lowering.signal == CUDA_SIGNAL_FUSED && plan->lowering.later &&
+    return !decides && cuda_signals(plan) == CUDA_SIGNAL_FUSED && plan->lowering.later &&
            rank->lanes == 1 && !plan->synchronous && !plan->embedding;
 }
 

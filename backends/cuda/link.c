@@ -78,8 +78,27 @@ static const char *log_of(const cuda_compile_request *request, const peal_jitlin
     return link->error_log(handle, log) ? "" : log;
 }
 
+/* What of the linked code is taken: the image; for words, two links are needed, as one makes an
+ * image or PTX. */
+typedef enum linked_part { LINKED_IMAGE, LINKED_MESSAGES, LINKED_PTX } linked_part;
+
+static int take_part(const cuda_compile_request *request, const peal_jitlink *link, void *handle,
+                     linked_part part, char **out, size_t *bytes)
+{
+    int (*const size[])(void *, size_t *) = {link->cubin_size, link->info_log_size, link->ptx_size};
+    int result = size[part](handle, bytes);
+
+    *out = result ? NULL : peal_arena_allocate(request->arena, *bytes + 1);
+    if (result || *bytes == 0)
+        return result;
+    return part == LINKED_IMAGE      ? link->cubin(handle, *out)
+           : part == LINKED_MESSAGES ? link->info_log(handle, *out)
+                                     : link->ptx(handle, *out);
+}
+
 static peal_status link_with(const cuda_compile_request *request, const peal_jitlink *link,
-                             void *handle, const char *unit, size_t bytes, cuda_compile_result *out)
+                             void *handle, const char *unit, size_t bytes, linked_part part,
+                             cuda_compile_result *out)
 {
     const peal_kernel_files *files = request->files;
     int result = link->add_data(handle, PEAL_JITLINK_LTOIR, unit, bytes, "<peal>");
@@ -100,18 +119,17 @@ static peal_status link_with(const cuda_compile_request *request, const peal_jit
         return out->error_count > 0 ? PEAL_STATUS_OK
                                     : failed(request, link, log, "the device code", result);
     }
-    result = link->cubin_size(handle, &out->bytes);
-    char *image = result ? NULL : peal_arena_allocate(request->arena, out->bytes + 1);
-    if (image)
-        result = link->cubin(handle, image);
+    char *taken = NULL;
+    result = take_part(request, link, handle, part, &taken, &out->bytes);
     if (result)
         return failed(request, link, "", "the device code", result);
-    out->image = image;
+    taken[out->bytes] = '\0';
+    out->image = taken;
     return PEAL_STATUS_OK;
 }
 
-peal_status cuda_link(const cuda_compile_request *request, const char *unit, size_t bytes,
-                      cuda_compile_result *out)
+static peal_status link_part(const cuda_compile_request *request, const char *unit, size_t bytes,
+                             linked_part part, cuda_compile_result *out)
 {
     /* As the unit was compiled: contraction and precision are settled here. */
     const char *options[] = {peal_arena_print(request->arena, "-arch=sm_%d", request->architecture),
@@ -120,14 +138,37 @@ peal_status cuda_link(const cuda_compile_request *request, const char *unit, siz
                              "-prec-div=1",
                              "-prec-sqrt=1",
                              "-lineinfo",
-                             request->fma ? "-fma=1" : "-fma=0"};
+                             request->fma ? "-fma=1" : "-fma=0",
+                             part == LINKED_PTX ? "-ptx" : "-Xptxas=-v"};
+    uint32_t count = sizeof(options) / sizeof(options[0]) - (part == LINKED_IMAGE);
     const peal_jitlink *link = peal_jitlink_open(NULL);
     void *handle = NULL;
-    int result = link->create(&handle, sizeof(options) / sizeof(options[0]), options);
+    int result = link->create(&handle, count, options);
 
     if (result)
         return failed(request, link, "", "anything", result);
-    peal_status status = link_with(request, link, handle, unit, bytes, out);
+    peal_status status = link_with(request, link, handle, unit, bytes, part, out);
     link->destroy(&handle);
     return status;
+}
+
+peal_status cuda_link(const cuda_compile_request *request, const char *unit, size_t bytes,
+                      cuda_compile_result *out)
+{
+    cuda_compile_result ptx = {0};
+
+    if (!request->verbose)
+        return link_part(request, unit, bytes, LINKED_IMAGE, out);
+    peal_status status = link_part(request, unit, bytes, LINKED_MESSAGES, out);
+    if (!status && out->image)
+        status = link_part(request, unit, bytes, LINKED_PTX, &ptx);
+    if (status || !out->image)
+        return status;
+    size_t begin = strlen(out->image) + 1, length = strlen(ptx.image) + 1;
+    char *words = peal_arena_allocate(request->arena, begin + length);
+    memcpy(words, out->image, begin);
+    memcpy(words + begin, ptx.image, length);
+    out->image = words;
+    out->bytes = begin + length;
+    return PEAL_STATUS_OK;
 }

@@ -210,15 +210,18 @@ static int64_t most_steps(const cuda_plan *plan, int64_t period)
 /* Mode fused has room for so many launches. */
 static int64_t most_recorded(const cuda_plan *plan, int64_t period)
 {
-    const cuda_rank *rank = &plan->rank[0];
-    const peal_walk *begin = &plan->graphs->begin[0];
     uint64_t launches = 1;
 
-    for (int i = 0; i < rank->schedule->op_count; i++) {
-        peal_op_kind kind = rank->schedule->op[i].kind;
-        bool receives = kind == PEAL_OP_WAIT && plan->lowering.order == CUDA_ORDER_PERIOD;
-        if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || receives)
-            launches += rank->walk.passed[i] - begin->passed[i];
+    for (int r = 0; r < plan->rank_count; r++) {
+        const cuda_rank *rank = &plan->rank[r];
+        uint64_t here = 1;
+        for (int i = 0; i < rank->schedule->op_count; i++) {
+            peal_op_kind kind = rank->schedule->op[i].kind;
+            bool receives = kind == PEAL_OP_WAIT && plan->lowering.order == CUDA_ORDER_PERIOD;
+            if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || receives)
+                here += rank->walk.passed[i] - plan->graphs->begin[r].passed[i];
+        }
+        launches = here > launches ? here : launches;
     }
     int64_t periods = PEAL_FUSED_RECORDS * 7 / 8 / (int64_t)launches;
     return periods > 1 ? periods * period : period;

@@ -34,7 +34,8 @@ static bool has_long_tasks(const cuda_plan *plan)
     return false;
 }
 
-/* Its blocks wait in the kernel for other ranks', so each rank needs a device of its own. */
+/* Its blocks wait in the kernel for other ranks': those of this process are in it, too, but kernels
+ * of two processes take turns on a GPU. */
 static peal_status settle_fused(cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
@@ -44,11 +45,24 @@ static peal_status settle_fused(cuda_plan *plan)
     plan->lowering.signal = CUDA_SIGNAL_FUSED;
     plan->lowering.copy = CUDA_COPY_KERNEL;
     plan->lowering.fold = CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
-    if (shares || plan->rank_count > 1)
+    if (shares)
         return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
-                           "--mode graph runs it; or give each rank a process and a GPU",
-                           "mode fused cannot run this: %s share a GPU",
-                           shares ? "processes" : "ranks of a process");
+                           "--mode graph runs it; or give each process a GPU, or host all ranks in "
+                           "one process",
+                           "mode fused cannot run this: processes share a GPU, and a kernel that "
+                           "stays would keep the others' off it");
+    if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
+        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+                           "--mode graph runs it; or use more processes and GPUs",
+                           "mode fused cannot run this: %d ranks of a process share a GPU, its "
+                           "kernel has room for %d",
+                           plan->rank_count, PEAL_FUSED_RANKS_MOST);
+    if (plan->rank_count > 1 && plan->lowering.order == CUDA_ORDER_PERIOD)
+        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+                           "--lower order=tickets runs it; or give each rank a process and a GPU",
+                           "mode fused cannot run this: with order=period a kernel has one rank, "
+                           "and %d ranks of a process share a GPU",
+                           plan->rank_count);
     return PEAL_STATUS_OK;
 }
 
@@ -216,7 +230,7 @@ static peal_status warm_up(cuda_plan *plan)
 
 static peal_status arm(cuda_plan *plan)
 {
-    peal_status status = cuda_kernels_create(&plan->desc, plan->device->device, &plan->kernels);
+    peal_status status = cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
         cuda_rank *rank = &plan->rank[r];
@@ -271,14 +285,13 @@ peal_status cuda_hand_over(cuda_plan *plan)
 
 peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
 {
-    const char *reason;
     cuda_plan *plan = calloc(1, sizeof(*plan));
 
     if (!plan)
         return peal_report(desc->diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
-    plan->driver = peal_cuda_open(&reason);
     plan->desc = *desc;
     plan->device = desc->device;
+    plan->driver = plan->device->driver;
     plan->rank_count = desc->rank_count;
     plan->synchronous = desc->mode == PEAL_MODE_SYNC;
     plan->epoch = 1;

@@ -117,7 +117,7 @@ typedef struct cuda_op {
     int region;     /* mode graph: the decision of the device that it hangs on; -1: none */
     bool skipped;   /* by a test hook */
     bool published; /* an op of another lane depends on it */
-    bool self;      /* WRITE, WAIT: between ranks of this process, whose device is the same */
+    bool self;      /* COPY, WRITE, WAIT: between ranks of this process, whose device is the same */
     cuda_rank *peer;
     int twin; /* self: the peer's WRITE op that a WAIT waits for; -1 */
     const peal_channel *channel;
@@ -279,8 +279,8 @@ struct cuda_plan {
     bool capturing;
     uint64_t epoch; /* of events: a graph is one of its own */
     cuda_graphs *graphs;
-    struct cuda_fused *fused; /* by half; mode fused */
-    int fused_half;           /* of which records are noted */
+    struct cuda_fused_kernel *fused; /* by half; mode fused */
+    int fused_half;                  /* of which records are noted */
     pthread_t thread;
     bool running;
     CUevent follow_event; /* on the application's stream */
@@ -314,6 +314,33 @@ struct cuda_plan {
 static inline bool cuda_repeats(const cuda_plan *plan)
 {
     return plan->desc.mode == PEAL_MODE_GRAPH || plan->desc.mode == PEAL_MODE_FUSED;
+}
+
+/* Whether launches are noted as records of the kernel that stays. */
+static inline bool cuda_is_noting(const cuda_plan *plan)
+{
+    return plan->capturing && plan->fused;
+}
+
+/* Waiting blocks of one rank must not keep another rank of this process off the GPU; those of the
+ * kernel that stays are all there. */
+static inline cuda_signal cuda_signals(const cuda_plan *plan)
+{
+    bool apart = plan->rank_count > 1 && !cuda_is_noting(plan);
+    return apart && plan->lowering.signal == CUDA_SIGNAL_FUSED ? CUDA_SIGNAL_KERNEL
+                                                               : plan->lowering.signal;
+}
+
+/* Messages of this process that need no flag: events of streams order them. */
+static inline bool cuda_is_by_event(const cuda_rank *rank, const cuda_op *op)
+{
+    return op->self && (op->peer == rank || !cuda_is_noting(rank->plan));
+}
+
+/* Whether its flag counts: between ranks of one kernel that stays, outside of it as well. */
+static inline bool cuda_has_flag(const cuda_rank *rank, const cuda_op *op)
+{
+    return !op->self || (op->peer != rank && rank->plan->desc.mode == PEAL_MODE_FUSED);
 }
 
 /* lowering.c: words of PEAL_LOWERING_WORDS. False: not understood. */

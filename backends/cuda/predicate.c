@@ -174,7 +174,7 @@ bool cuda_begin_word(cuda_rank *rank, CUstream stream, CUdeviceptr word, CUdevic
     launch.view[2] = ring;
     launch.argument[0].integer = places;
     CUfunction begins = cuda_kernels_builtin(plan->kernels, CUDA_BUILTIN_BEGIN);
-    if (plan->capturing && plan->fused) {
+    if (cuda_is_noting(plan)) {
         cuda_fused_add(rank, begins, 1, &launch, NULL);
         return true;
     }

@@ -1,9 +1,11 @@
-/* Has the units of a plan compiled with what ptxas says about each kernel, and reads that:
- * registers, spills, stack and shared memory from its messages, launch bounds from the PTX. */
+/* Has the units of a plan compiled, and linked with device code of the application, with what ptxas
+ * says about each kernel, and reads that: registers, spills, stack and shared memory from its
+ * messages, launch bounds from the PTX. */
 #define _GNU_SOURCE
 #include "backends/cuda/resources.h"
 
 #include "backends/cuda/compile.h"
+#include "backends/cuda/sketch.h"
 #include "backends/cuda/source.h"
 
 #include <stdio.h>
@@ -60,7 +62,10 @@ static cuda_resource *add_kernel(resource_list *list, const char *unit, const ch
         list->room = room;
     }
     cuda_resource *added = &list->kernel[list->count++];
-    *added = (cuda_resource){.unit = unit, .kernel = name, .task = task_of(list->source, name)};
+    *added = (cuda_resource){.unit = unit,
+                             .kernel = name,
+                             .task = task_of(list->source, name),
+                             .rank = -1};
     return added;
 }
 
@@ -156,6 +161,52 @@ static peal_status add_unit(resource_list *list, const char *unit, const char *t
     return status;
 }
 
+/* With the shapes that the rank's launches have; without, where mode fused cannot run them. */
+static peal_status fused_of(const resource_list *list, int index, const char **out)
+{
+    peal_backend_desc desc = *list->source->desc;
+    peal_diagnostics *own = peal_diagnostics_create(), *given = desc.diagnostics;
+    bool refused = false;
+
+    desc.diagnostics = own;
+    peal_status status = cuda_sketch_fused(&desc, index, list->sm->architecture, list->arena, out);
+    for (int i = 0; i < peal_diagnostics_count(own) && status; i++)
+        refused |= peal_diagnostics_at(own, i)->code == PEAL_E664;
+    for (int i = 0; i < peal_diagnostics_count(own) && status && !refused; i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(own, i);
+        peal_report(given, d->code, d->source, d->hint, "%s", d->message);
+    }
+    peal_diagnostics_destroy(own);
+    if (refused)
+        *out = cuda_units_close(list->source, "", 0, list->arena);
+    return refused ? PEAL_STATUS_OK : status;
+}
+
+/* The kernel that stays, by rank: as it is compiled where each has a GPU. Ranks whose launches have
+ * the same shapes have the same; the dispatcher is without shapes and tasks. */
+static peal_status add_fused(resource_list *list)
+{
+    const peal_backend_desc *desc = list->source->desc;
+    const char **known = PEAL_ARENA_ARRAY(list->arena, const char *, desc->rank_count);
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int r = 0; r < desc->rank_count && !status; r++) {
+        int same = 0, first = list->count;
+        status = fused_of(list, r, &known[r]);
+        while (!status && strcmp(known[same], known[r]) != 0)
+            same++;
+        if (!status && same == r)
+            status = add_unit(list, "fused", known[r]);
+        for (int i = first; i < list->count; i++)
+            list->kernel[i].rank = desc->rank[r].schedule->rank;
+    }
+    if (status)
+        return status;
+    return add_unit(list, "dispatcher",
+                    peal_arena_print(list->arena, "#define PEAL_FUSED_ALONE 1\n%s",
+                                     cuda_units_close(list->source, "", 0, list->arena)));
+}
+
 peal_status cuda_kernels_resources(const peal_backend_desc *desc, int architecture,
                                    peal_arena *arena, cuda_resources *out)
 {
@@ -165,23 +216,12 @@ peal_status cuda_kernels_resources(const peal_backend_desc *desc, int architectu
     peal_status status = cuda_source_create(desc, arena, &source);
 
     list.source = source;
-    for (int i = 0; !status && i < source->entry_count; i++)
-        if (source->entry[i].is_linked)
-            status = peal_report(desc->diagnostics, PEAL_E648, source->entry[i].task->source,
-                                 "nvcc -Xptxas -v tells what the function takes by itself",
-                                 "`%s` is device code of `%s`: what the linked kernels take is not "
-                                 "known before they are linked",
-                                 source->entry[i].task->kernel, source->files.code[0].path);
     if (!status)
         status = add_unit(&list, "full", source->text);
     if (!status && source->plain && desc->mode != PEAL_MODE_SERIAL)
         status = add_unit(&list, "plain", source->plain);
     if (!status && source->fused)
-        status = add_unit(&list, "fused", cuda_units_close(source, "", 0, arena));
-    if (!status && source->fused)
-        status = add_unit(&list, "dispatcher",
-                          peal_arena_print(arena, "#define PEAL_FUSED_ALONE 1\n%s",
-                                           cuda_units_close(source, "", 0, arena)));
+        status = add_fused(&list);
     if (status)
         return status;
     const peal_nvrtc *nvrtc = peal_nvrtc_open(&reason);

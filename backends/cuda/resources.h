@@ -16,9 +16,11 @@ typedef struct cuda_sm {
 } cuda_sm;
 
 typedef struct cuda_resource {
-    const char *unit; /* "full", "plain", "fused" or "dispatcher": the fused kernel without tasks */
+    const char *unit;   /* "full", "plain", "fused" or "dispatcher": the fused kernel without tasks
+                           and shapes */
     const char *kernel; /* its name in the unit */
     const char *task;   /* that it runs; NULL: none, or all */
+    int rank;           /* unit "fused": the first one whose kernel this is; else -1 */
     int threads;        /* of a block, at most */
     int registers;      /* of a thread */
     int budget;         /* the most registers that its launch bounds leave the compiler */

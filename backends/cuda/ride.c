@@ -11,7 +11,7 @@ static bool takes_along(const cuda_rank *rank, const cuda_group *group)
 {
     const cuda_plan *plan = rank->plan;
 
-    return plan->lowering.fold == CUDA_FOLD_TASK && plan->lowering.signal == CUDA_SIGNAL_FUSED &&
+    return plan->lowering.fold == CUDA_FOLD_TASK && cuda_signals(plan) == CUDA_SIGNAL_FUSED &&
            rank->lanes == 1 && !plan->synchronous && !plan->embedding &&
            group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
            group->partials;

@@ -29,11 +29,11 @@ bool cuda_run_drain(cuda_plan *plan);
 /* False: a verdict of the device would be needed, or an expression failed. */
 bool cuda_run_dry(cuda_rank *rank, const peal_section *section);
 
-/* graph.c */
-/* Captures and uploads. Sets plan->graphs; NULL after a reason that is reported. */
+/* capture.c: when the plan is created: captures and uploads; in mode fused notes the records, and
+ * has their kernel compiled. What fails has been reported. */
 peal_status cuda_graphs_create(cuda_plan *plan);
 void cuda_graphs_destroy(cuda_plan *plan);
-/* plan->steps iterations, by replays and what is left over step by step. */
+/* graph.c: plan->steps iterations, by replays and what is left over step by step. */
 bool cuda_graphs_run(cuda_plan *plan);
 /* While capturing: at the end of an iteration. */
 bool cuda_graph_step(cuda_rank *rank);

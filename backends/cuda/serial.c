@@ -254,7 +254,7 @@ static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
     if (result)
         return cuda_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
                            "an event for a plan");
-    peal_status status = cuda_kernels_create(desc, serial->device->device, &serial->kernels);
+    peal_status status = cuda_kernels_create(desc, serial->device, &serial->kernels);
     if (status)
         return status;
     const peal_kernel_source source = {.user = serial, .bind = bind};

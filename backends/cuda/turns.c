@@ -17,6 +17,8 @@
  * it waits for is at an earlier one. That needs sends before their receives in the program; with
  * others (pipelines) ranks go on as they can.
  *
+ * The kernel that stays (mode fused) has no queue: all of its blocks are there.
+ *
  * A graph's branches are shared out among queues in ways that only the driver knows: there an edge
  * leads from each kernel that writes flags to each later wait, so that any order that the edges
  * allow is one as above. */
@@ -85,7 +87,7 @@ static bool launch_flags(cuda_rank *rank, const cuda_lane *mine)
 
 bool cuda_flags_put(cuda_plan *plan, cuda_lane *lane)
 {
-    if (!plan->capturing || !plan->keeps_order)
+    if (!plan->capturing || !plan->keeps_order || cuda_is_noting(plan))
         return true;
     lane->sent = ++plan->sends;
     CUresult result = plan->driver->cuEventRecord_(lane->sent_event, lane->stream);
@@ -118,7 +120,7 @@ cuda_advance cuda_turn(cuda_rank *rank)
         return CUDA_ADVANCED;
     if (op->self)
         return cuda_emit_is_ready(rank) ? CUDA_ADVANCED : CUDA_WAITS_FOR_RANK;
-    if (!plan->keeps_order)
+    if (!plan->keeps_order || cuda_is_noting(plan))
         return CUDA_ADVANCED;
     cuda_lane *lane = cuda_lane_at(rank, op->lane);
     bool first = !plan->earliest;

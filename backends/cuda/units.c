@@ -200,6 +200,21 @@ static bool has_tickets(const cuda_source *source)
            cuda_has_tickets(lowering.order);
 }
 
+/* Of the first rank's process: who only looks at kernels may have all ranks. */
+static int ranks_of_kernel(const cuda_source *source)
+{
+    const peal_backend_rank *rank = source->desc->rank;
+    const peal_machine *machine = rank[0].schedule->machine;
+    int count = 0;
+
+    if (!machine)
+        return source->desc->rank_count;
+    for (int r = 0; r < source->desc->rank_count; r++)
+        count += peal_machine_process(machine, rank[r].schedule->rank) ==
+                 peal_machine_process(machine, rank[0].schedule->rank);
+    return count;
+}
+
 /* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
 static void print_fused_unit(cuda_source *source)
 {
@@ -207,7 +222,7 @@ static void print_fused_unit(cuda_source *source)
     size_t bytes = 0;
     FILE *out = cuda_text_open(&text, &bytes);
 
-    fprintf(out, "#define PEAL_FUSED 1\n%s%s",
+    fprintf(out, "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n%s%s", ranks_of_kernel(source),
             has_tickets(source) ? "#define PEAL_FUSED_TICKETS 1\n" : "",
             source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);

@@ -52,9 +52,10 @@ typedef struct ranks {
 
 typedef struct ranks_work {
     char *const *cases; /* of the command line, or none: from stdin */
-    int (*open)(ranks *r, int count, char **word, void *user); /* a case's jobs; 0: no case */
-    void (*run)(ranks *r, int job, void *user);                /* of the case opened last */
-    void (*close)(void *user);                                 /* all cases */
+    bool (*takes)(int count, char **word, int gpus, void *user); /* whether it is a case */
+    int (*open)(ranks *r, int count, char **word, void *user);   /* a case's jobs; 0: no case */
+    void (*run)(ranks *r, int job, void *user);                  /* of the case opened last */
+    void (*close)(void *user);                                   /* all cases */
     void *user;
 } ranks_work;
 
@@ -295,10 +296,8 @@ static inline int ranks_run(int size, const ranks_work *work)
     }
 }
 
-/* A program: the number of GPUs, then perhaps cases, all of which `takes` must take. */
-static inline int ranks_main(int argc, char **argv, const char *example,
-                             bool (*takes)(int count, char **word, int gpus),
-                             const ranks_work *work)
+/* A program: the number of GPUs, then perhaps cases, all of which must be taken. */
+static inline int ranks_main(int argc, char **argv, const char *example, const ranks_work *work)
 {
     const int gpus = argc > 1 ? atoi(argv[1]) : 0;
     if (gpus < 1 || gpus > RANKS_MAX) {
@@ -308,7 +307,7 @@ static inline int ranks_main(int argc, char **argv, const char *example,
     for (int i = 2; i < argc; i++) {
         char line[SERVE_LINE], *word[SERVE_WORDS];
         snprintf(line, sizeof(line), "%s", argv[i]);
-        if (!takes(serve_split(line, word), word, gpus)) {
+        if (!work->takes(serve_split(line, word), word, gpus, work->user)) {
             fprintf(stderr, "not a case: %s\n", argv[i]);
             return PEAL_STATUS_USAGE;
         }

@@ -1,5 +1,5 @@
-/* The tasks of the GPU benchmark of horizontal diffusion, as peal compiles them: those of
- * samples/hdiff, both fluxes in one task, too, and digests of a result. Start values and digests
+/* What the GPU benchmark of horizontal diffusion has beside the tasks of samples/hdiff, as peal
+ * compiles it: a start, both fluxes in one task, and digests of a result. Start values and digests
  * are those of bench/bodies/hdiff.h. */
 
 PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, in))
@@ -9,35 +9,6 @@ PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, in))
         const long noise = ((long)x * 37 + (long)y * 101 + (long)z * 53 + (long)x * y) % 64;
         PEAL_AT(in, x, y, z) =
             0.25 * (double)(hill < 256 ? hill : 512 - hill) + 0.03125 * (double)noise;
-    }
-}
-
-PEAL_KERNEL(laplacian)(peal_tile t, PEAL_READ(double, in), PEAL_WRITE(double, lap))
-{
-    PEAL_FOR_3D(t, x, y, z) {
-        PEAL_AT(lap, x, y, z) =
-            -4.0 * PEAL_AT(in, x, y, z) + (PEAL_AT(in, x - 1, y, z) + PEAL_AT(in, x + 1, y, z) +
-                                           PEAL_AT(in, x, y - 1, z) + PEAL_AT(in, x, y + 1, z));
-    }
-}
-
-PEAL_KERNEL(flux_x)
-(peal_tile t, PEAL_READ(double, in), PEAL_READ(double, lap), PEAL_WRITE(double, flx))
-{
-    PEAL_FOR_3D(t, x, y, z) {
-        const double flow = PEAL_AT(lap, x + 1, y, z) - PEAL_AT(lap, x, y, z);
-        const double slope = PEAL_AT(in, x + 1, y, z) - PEAL_AT(in, x, y, z);
-        PEAL_AT(flx, x, y, z) = flow * slope > 0.0 ? 0.0 : flow;
-    }
-}
-
-PEAL_KERNEL(flux_y)
-(peal_tile t, PEAL_READ(double, in), PEAL_READ(double, lap), PEAL_WRITE(double, fly))
-{
-    PEAL_FOR_3D(t, x, y, z) {
-        const double flow = PEAL_AT(lap, x, y + 1, z) - PEAL_AT(lap, x, y, z);
-        const double slope = PEAL_AT(in, x, y + 1, z) - PEAL_AT(in, x, y, z);
-        PEAL_AT(fly, x, y, z) = flow * slope > 0.0 ? 0.0 : flow;
     }
 }
 
@@ -53,17 +24,6 @@ PEAL_KERNEL(fluxes)
         const double slope_y = PEAL_AT(in, x, y + 1, z) - here;
         PEAL_AT(flx, x, y, z) = flow_x * slope_x > 0.0 ? 0.0 : flow_x;
         PEAL_AT(fly, x, y, z) = flow_y * slope_y > 0.0 ? 0.0 : flow_y;
-    }
-}
-
-PEAL_KERNEL(diffuse)
-(peal_tile t, PEAL_READ(double, in), PEAL_READ(double, flx), PEAL_READ(double, fly),
- PEAL_WRITE(double, out), double coeff)
-{
-    PEAL_FOR_3D(t, x, y, z) {
-        const double gain = PEAL_AT(flx, x, y, z) - PEAL_AT(flx, x - 1, y, z) +
-                            (PEAL_AT(fly, x, y, z) - PEAL_AT(fly, x, y - 1, z));
-        PEAL_AT(out, x, y, z) = PEAL_AT(in, x, y, z) - coeff * gain;
     }
 }
 

@@ -142,6 +142,18 @@ def samples(machine, report, _options):
     results = spread(machine, lists, machine.clock.left() * (0.6 if machine.full else 0.4))
     for trials in lists:
         compare(report, trials, results, trials[0]["name"].split(",")[0] + ", one process", SERIAL)
+    if machine.backend == "cuda":
+        check_together(report, sum(lists, []), results)
+
+
+def check_together(report, trials, results):
+    """Several ranks on a GPU are in one kernel that stays."""
+    several = [results[t["name"]] for t in trials if t["mode"] == "fused" and t["ranks"] > 1 and t["name"] in results]
+    said = [message for result in several if is_refused(result) for message in result["messages"] if "share a GPU" in message]
+    equal = sum(result["status"] == "ok" for result in several)
+    if several:
+        report.check(equal > 0 and not said, "several ranks of a process in one kernel that stays",
+                     " / ".join(said)[:200] or f"{equal} of {len(several)} runs")
 
 
 def seeds(machine, first, count, ranks=1):
@@ -280,7 +292,7 @@ def many_ranks(machine, report, _options):
     spec, ranks = str(machine.specs / "ring.yaml"), 12 * count
     trials = []
     for mode, lower in [("serial", ""), ("sync", ""), ("stream", ""), ("stream", "signal=memop"), ("stream", "lanes=2"),
-                        ("graph", ""), ("graph", "signal=memop"), ("graph", "lanes=2")]:
+                        ("graph", ""), ("graph", "signal=memop"), ("graph", "lanes=2"), ("fused", "")]:
         if machine.backend == "cuda" or mode != "graph":
             trials.append({"name": f"ring, {ranks} ranks, {mode}{' ' + lower if lower else ''}", "spec": spec, "ranks": ranks,
                            "set": ["n=24", "steps=96"], "mode": mode, "lower": lower, "backend": machine.backend,

@@ -89,18 +89,20 @@ def missing_signals(machine, report, _options):
     """A WRITE of rank 1 is left out: rank 0 waits, and says for what."""
     deadline = 2.0
     modes = ("stream", "graph") if machine.full and machine.backend == "cuda" else ("stream",)
-    cases = [(how, mode, "") for how in signals_of(machine) for mode in modes]
+    cases = [(how, mode, "", 2) for how in signals_of(machine) for mode in modes]
     if machine.backend == "cuda" and not shared(machine, 2):
-        cases.append(("fused", "fused", ""))
-    cases += [(how, "stream", "shm") for how in signals_of(machine) if "shm" in other_transports(machine)]
-    for how, mode, transport in cases:
-        name = f"missing signal, {how}, {mode}{', ' + transport if transport else ''}"
+        cases.append(("fused", "fused", "", 2))
+    if machine.backend == "cuda":  # both ranks in one kernel
+        cases.append(("fused", "fused", "", 1))
+    cases += [(how, "stream", "shm", 2) for how in signals_of(machine) if "shm" in other_transports(machine)]
+    for how, mode, transport, processes in cases:
+        name = f"missing signal, {how}, {mode}{', ' + transport if transport else ''}{', one process' if processes == 1 else ''}"
         if machine.clock.left() < 8:
             report.add("skipped", name, "no time left")
             continue
         trial = fault_trial(machine, "ring", name, ["steps=400"], drop="write.0@1", deadline=deadline, mode=mode,
                             transport=transport, lower=f"signal={how}" if machine.backend == "cuda" else "")
-        outcome = machine.trials.command([trial], 2).finish(min(40, machine.clock.left()))
+        outcome = machine.trials.command([trial], processes).finish(min(40, machine.clock.left()))
         wrong = ended_well(machine, outcome, deadline * 1.25 + 12, [r"rank [01]", r"exchange u@13", r"step \d"])
         if outcome.code != 6 and not wrong:
             wrong = f"exit code {outcome.code}, not 6"

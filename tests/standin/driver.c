@@ -6,7 +6,7 @@
  * they cannot do (peer vmm register memops; ipc, handles: calls fail, though the attributes are
  * there;
  * capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
- * model. STANDIN_BYTES: how much memory a device has. */
+ * model. */
 #define _GNU_SOURCE
 #include <cuda.h>
 
@@ -18,20 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define NOTE(name)                                                                                 \
-    do {                                                                                           \
-        if (standin_call(#name))                                                                   \
-            return CUDA_ERROR_UNKNOWN;                                                             \
-    } while (0)
-
-enum { GRAIN = 2 << 20 };
 static char contexts[64]; /* a context is known by its address */
 static _Thread_local CUcontext current;
-static size_t used;
 
 static int device_count(void)
 {
@@ -45,12 +34,6 @@ bool standin_lacks(const char *what)
     return text && strstr(text, what);
 }
 
-static size_t total_bytes(void)
-{
-    const char *text = getenv("STANDIN_BYTES");
-    return text ? (size_t)strtoull(text, NULL, 10) : (size_t)1 << 34;
-}
-
 bool standin_has_context(void)
 {
     return current != NULL;
@@ -59,11 +42,6 @@ bool standin_has_context(void)
 static int current_ordinal(void)
 {
     return current ? (int)((char *)current - contexts) : 0;
-}
-
-bool standin_fits(size_t bytes)
-{
-    return used + bytes <= total_bytes();
 }
 
 static void *at(CUdeviceptr address)
@@ -171,7 +149,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
     (void)device;
     NOTE(cuDeviceTotalMem);
-    *bytes = total_bytes();
+    *bytes = standin_bytes();
     return CUDA_SUCCESS;
 }
 
@@ -253,14 +231,6 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
             return CUDA_ERROR_INVALID_CONTEXT;                                                     \
     } while (0)
 
-CUresult cuMemGetInfo(size_t *have, size_t *total)
-{
-    NEED_CONTEXT(cuMemGetInfo);
-    *total = total_bytes();
-    *have = *total - used;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     NEED_CONTEXT(cuMemHostAlloc);
@@ -336,127 +306,6 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
     (void)stream;
     NEED_CONTEXT(cuMemsetD8Async);
     memset(at(to), value, bytes);
-    return CUDA_SUCCESS;
-}
-
-/* A handle is a file in memory, its number plus one. */
-static int file_of(CUmemGenericAllocationHandle handle)
-{
-    return (int)handle - 1;
-}
-
-CUresult cuMemGetAllocationGranularity(size_t *grain, const CUmemAllocationProp *prop,
-                                       CUmemAllocationGranularity_flags flags)
-{
-    (void)prop, (void)flags;
-    NOTE(cuMemGetAllocationGranularity);
-    *grain = GRAIN;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
-                     const CUmemAllocationProp *prop, unsigned long long flags)
-{
-    (void)prop, (void)flags;
-    if (standin_call("cuMemCreate") || used + bytes > total_bytes())
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (bytes % GRAIN)
-        return CUDA_ERROR_INVALID_VALUE;
-    int file = memfd_create("stand-in", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, (off_t)bytes))
-        return CUDA_ERROR_UNKNOWN;
-    used += bytes;
-    *handle = (CUmemGenericAllocationHandle)file + 1;
-    standin_made(STANDIN_HANDLE);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-    NOTE(cuMemRelease);
-    close(file_of(handle));
-    standin_gone(STANDIN_HANDLE);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t alignment, CUdeviceptr wish,
-                             unsigned long long flags)
-{
-    (void)alignment, (void)wish, (void)flags;
-    NOTE(cuMemAddressReserve);
-    void *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = (CUdeviceptr)(uintptr_t)range;
-    standin_made(STANDIN_RANGE);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
-{
-    NOTE(cuMemAddressFree);
-    munmap(at(address), bytes);
-    standin_gone(STANDIN_RANGE);
-    return CUDA_SUCCESS;
-}
-
-/* Like the driver's: as much as the allocation has, without access at first. */
-CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
-                  CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-    struct stat state;
-    (void)flags;
-    NOTE(cuMemMap);
-    if (fstat(file_of(handle), &state) || (size_t)state.st_size < offset + bytes)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (mmap(at(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_of(handle),
-             (off_t)offset) == MAP_FAILED)
-        return CUDA_ERROR_UNKNOWN;
-    standin_memory(address, bytes, CU_MEMORYTYPE_DEVICE);
-    standin_made(STANDIN_MAPPING);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
-{
-    NOTE(cuMemUnmap);
-    mmap(at(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    standin_memory(address, 0, 0);
-    standin_gone(STANDIN_MAPPING);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access,
-                        size_t count)
-{
-    (void)access, (void)count;
-    NOTE(cuMemSetAccess);
-    mprotect(at(address), bytes, PROT_READ | PROT_WRITE);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
-                                      CUmemAllocationHandleType type, unsigned long long flags)
-{
-    (void)type, (void)flags;
-    NOTE(cuMemExportToShareableHandle);
-    if (standin_lacks("handles"))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    int file = dup(file_of(handle));
-    memcpy(out, &file, sizeof(file));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
-                                        CUmemAllocationHandleType type)
-{
-    (void)type;
-    NOTE(cuMemImportFromShareableHandle);
-    int file = dup((int)(intptr_t)from);
-    if (file < 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    *handle = (CUmemGenericAllocationHandle)file + 1;
-    standin_made(STANDIN_HANDLE);
     return CUDA_SUCCESS;
 }
 

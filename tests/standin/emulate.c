@@ -23,6 +23,7 @@ typedef void start_fused_function(unsigned blocks, unsigned threads, const peal_
 
 typedef struct function {
     start_fused_function *start_fused;
+    const unsigned *fused_bytes;
     void *kernel; /* NULL: the kernel that goes on with a WHILE node (device/round.h) */
     start_function *start;
 } function;
@@ -43,7 +44,7 @@ struct emulate_call {
     const function *function;
     unsigned blocks, threads;
     peal_launch launch;
-    peal_fused fused;
+    peal_fused *fused;     /* by rank */
     uint64_t words[WORDS]; /* parameters of the kernel that goes on */
     graph *replay;
     emulate_box box;
@@ -84,6 +85,7 @@ void *emulate_function(void *module, const char *name)
         f->start = (start_function *)dlsym(module, "emulate_start");
         if (!strcmp(name, "peal_fused_kernel"))
             f->start_fused = (start_fused_function *)dlsym(module, "emulate_start_fused");
+        f->fused_bytes = dlsym(module, "emulate_fused_bytes");
     }
     return f;
 }
@@ -102,10 +104,12 @@ emulate_call *emulate_kernel(void *of, unsigned blocks, unsigned threads, void *
     call->function = of;
     call->blocks = blocks;
     call->threads = threads;
-    if (call->function->start_fused)
-        memcpy(&call->fused, parameter[0], sizeof(call->fused));
-    else if (call->function->kernel)
+    if (call->function->start_fused) {
+        call->fused = make(*call->function->fused_bytes);
+        memcpy(call->fused, parameter[0], *call->function->fused_bytes);
+    } else if (call->function->kernel) {
         memcpy(&call->launch, parameter[0], sizeof(call->launch));
+    }
     for (int i = 0; !call->function->kernel && i < WORDS; i++)
         memcpy(&call->words[i], parameter[i], sizeof(call->words[i]));
     return call;
@@ -182,7 +186,7 @@ void emulate_run(const emulate_call *call)
     } else if (call->box.to) {
         copy_box(&call->box);
     } else if (call->function->start_fused) {
-        call->function->start_fused(call->blocks, call->threads, &call->fused);
+        call->function->start_fused(call->blocks, call->threads, call->fused);
     } else if (call->function->kernel) {
         call->function->start(call->function->kernel, call->blocks, call->threads, &call->launch);
     } else {

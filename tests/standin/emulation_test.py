@@ -27,17 +27,24 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "hdiff/pair": (["nx=22", "ny=19", "levels=2", "steps=7", "report=3"], (1,)),
            "jacobi_until": (["nx=40", "ny=36", "tol=0.3", "lag=0"], (2,))}
 ALIKE = {"jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
-SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": (2,), "uneven": (2,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,),
+SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": (2,), "uneven": (1,), "unequal": (2,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,),
          "around": (4,), "slices": (2,)}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
                       ("graph", "steps=28,send=last,later=0")],
-             "uneven": [MODES[-3], MODES[-2]],
+             "uneven": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
              **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
 # in an order in which no wait comes before what the other process waits for, and a graph must not allow another.
 SHARED = {"around": (4, ["steps=10"]), "chained": (6, ["steps=20"]), "inner": (5, ["steps=2"]), "cg": (4, ["n=40", "limit=4"])}
 SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2")]
+# Several ranks of a process in one kernel that stays, whose messages are flags in it and events of streams outside of it: processes,
+# ranks. jacobi_until ends within a round and goes on; every third random graph has so many steps that it may come to one.
+TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), "cg": (1, 3, ["n=30", "limit=11"], ""),
+            "jacobi_until": (1, 3, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
+            "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
+TOGETHER_MODE = ("fused", "blocks=3,steps=1")
+TOGETHER_STARTS = "17,-1"
 LIMIT_S = 500
 
 
@@ -129,6 +136,32 @@ def shared(options, seeds):
     return lines
 
 
+def together(options, processes, seeds):
+    lines = []
+    for name, (count, ranks, words, starts) in TOGETHER.items():
+        if count == processes and options.only in f"{name} together":
+            words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), *([f"starts={starts}"] if starts else [])]
+            lines += lines_of([(f"{name} together", words)], ranks, [TOGETHER_MODE])
+    for seed, ranks in ((row[0], int(row[1])) for row in seeds if processes == 1 and int(row[0]) % 3 == 1):
+        if ranks > 1 and options.only in f"random {seed} together":
+            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, [TOGETHER_MODE])
+    return lines
+
+
+def check_together(options, folder, processes, seeds, counts):
+    """Each spec comes to a round at least; a random graph may not."""
+    lines, record = together(options, processes, seeds), os.path.join(folder, f"record together {processes}")
+    judge(lines, run(options, folder, processes, lines, record), counts)
+    expected = processes * sum("mode=fused" in line and "seed=" not in line for line in lines)
+    launches = 0
+    if lines:
+        with open(record, encoding="ascii") as file:
+            launches = file.read().count("cuLaunchCooperativeKernel\n")
+    if launches < expected:
+        counts["failed"] += 1
+        print(f"FAILED {processes} processes: {launches} launches of kernels that stay, not {expected}")
+
+
 def check_launches(options, folder, counts):
     """A step with an allreduce is one launch, or two where the interior is one of its own; but for the
     steps behind which steps are counted, and those with another allreduce. Of hdiff on one rank, whose
@@ -176,8 +209,11 @@ def main():
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
                     lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), some_of(MODES, int(row[0])))
             judge(lines, run(options, folder, processes, lines), counts)
-        lines = shared(options, [row.split() for row in seeds.splitlines()])
+        rows = [row.split() for row in seeds.splitlines()]
+        lines = shared(options, rows)
         judge(lines, run(options, folder, 2, lines), counts)
+        for processes in (1, 2) if options.mode in TOGETHER_MODE[0] else ():
+            check_together(options, folder, processes, rows, counts)
         if options.only in "norm":
             check_launches(options, folder, counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")

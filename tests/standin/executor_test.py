@@ -107,6 +107,14 @@ class Executor(unittest.TestCase):
                         self.assertEqual(run.record.count("cuGraphInstantiateWithParams"), 1)
                         self.assertGreater(run.record.count("cuGraphLaunch"), 1)
 
+    def test_ranks_in_the_kernel_that_stays(self):
+        """All ranks of the process are one launch a run, and no stream waits while it is under way."""
+        for ranks in (1, 3):
+            run = Run(mode="fused", ranks=ranks, lower="steps=8", set=["n=4", "steps=1000"])
+            self.check_clean(run)
+            self.assertLessEqual(set(run.running()), RUNNING | {"cuLaunchCooperativeKernel"})
+            self.assertEqual(run.record.count("cuLaunchCooperativeKernel"), 1)
+
     def test_starts(self):
         """Several starts, of 0 steps and across replays: the graph is instantiated once."""
         for cut in ("0,-1", "1,0,63,64,-1", "65,-1"):
@@ -344,9 +352,13 @@ class Executor(unittest.TestCase):
         self.refused(ring, 7, "E642", "cannot load the compiled kernels: CUDA_ERROR_OUT_OF_MEMORY",
                      STANDIN_FAIL="cuModuleLoadData:1+")
         self.refused(os.path.join(SPECS, "many.yaml"), 3, "E644", "task `mark` has 4900000000 tiles on rank 0")
-        for processes, who in ((1, "ranks of a process"), (2, "processes")):
-            run = Run(processes, mode="fused", env={"STANDIN_DEVICES": "1"})
-            self.assertIn(f"mode fused cannot run this: {who} share a GPU", " ".join(run.result["messages"]))
+        for processes, words, why in ((2, {}, "processes share a GPU, and a kernel that stays"),
+                                      (1, {"ranks": 37, "set": ["n=4", "steps=1"]}, "37 ranks of a process share a GPU, its kernel has room for 36"),
+                                      (1, {"ranks": 3, "lower": "blocks=1"}, "3 ranks of a process share a GPU, which has room for 2 of its kernel's blocks")):
+            run = Run(processes, mode="fused", env={"STANDIN_DEVICES": "1", "STANDIN_SMS": "2"}, **words)
+            self.assertEqual(run.result["status"], "unsuitable environment", run.err)
+            self.assertIn(f"mode fused cannot run this: {why}", " ".join(run.result["messages"]))
+            self.assertEqual(run.left(), set())
         run = Run(env={"STANDIN_FAIL": "cuEventRecord:5"})
         self.assertEqual(run.code, 7)
         self.assertIn("[E660]", run.err)
@@ -363,7 +375,7 @@ class Executor(unittest.TestCase):
         for mode in (*MODES, "fused"):
             words = {"mode": mode, "starts": "3,-1", "set": ["n=4", "steps=70"],
                      "lower": {"sync": "", "fused": "steps=3"}.get(mode, "copy=engine,lanes=2"),
-                     "ranks": 1 if mode == "fused" else 2}
+                     "ranks": 2}
             Run(**words)  # the kernels are compiled now
             whole = Run(**words)
             self.check_clean(whole)

@@ -100,10 +100,15 @@ class Linked(unittest.TestCase):
         self.assertRegex(err, r"tiny.yaml:3:\d+: .*nvJitLink .* cannot link `.*linked.fatbin` for sm_\d+: .*\[E647\]")
 
     def test_resources(self):
-        """Refused: what the function takes is known to the linker only."""
-        code, _, err = common.peal("plan", SPEC, "--resources", "--mode", "serial")
-        self.assertEqual(code, 4, err)
-        self.assertRegex(err, r"tiny.yaml:10:\d+: .*`relax_linked` is device code of `.*linked.fatbin`.* \[E648\]")
+        """Of kernels with the function in them, as they are linked."""
+        code, out, err = common.peal_json("plan", SPEC, "--resources", "--json", "--mode", "serial", "--arch", "sm_90",
+                                          env=common.environment(XDG_CACHE_HOME=tempfile.mkdtemp(dir=SCRATCH.name)))
+        self.assertEqual(code, 0, err)
+        calls = [kernel for kernel in out["modes"][0]["kernels"] if kernel["task"] == "relax_linked"]
+        self.assertTrue(calls)
+        for kernel in calls:
+            self.assertTrue(0 < kernel["registers"] <= kernel["register_budget"] == 80, kernel)
+            self.assertEqual((kernel["threads"], kernel["least_blocks"]), (256, 3))
 
     def test_no_linker(self):
         """A library of nvJitLink's name that has nothing of it."""

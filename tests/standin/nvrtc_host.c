@@ -38,9 +38,11 @@ static const char start[] =
 /* And the one that stays by these. */
 static const char start_fused[] =
     "\n#line 1 \"start\"\n"
-    "static void start_fused_(const void *a) { peal_fused_kernel(*(const peal_fused *)a); }\n"
-    "extern \"C\" void emulate_start_fused(unsigned g, unsigned t, const peal_fused *f) "
-    "{ run_together(g, t, start_fused_, f); }\n";
+    "static void start_fused_(const void *a) { peal_fused_kernel(*(const peal_fused_ranks_ *)a); "
+    "}\n"
+    "extern \"C\" { unsigned emulate_fused_bytes = sizeof(peal_fused_ranks_); "
+    "void emulate_start_fused(unsigned g, unsigned t, const peal_fused *f) "
+    "{ run_together(g, t, start_fused_, f); } }\n";
 
 static const char *folder(void)
 {

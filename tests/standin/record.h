@@ -9,6 +9,12 @@
 /* Notes a call by name; whether it is one that was asked to fail. */
 int standin_call(const char *name);
 
+#define NOTE(name)                                                                                 \
+    do {                                                                                           \
+        if (standin_call(#name))                                                                   \
+            return CUDA_ERROR_UNKNOWN;                                                             \
+    } while (0)
+
 /* Notes a line of its own. */
 void standin_note(const char *line);
 
@@ -24,10 +30,11 @@ void standin_memory(unsigned long long address, unsigned long long bytes, unsign
 /* 0: unknown. */
 unsigned standin_memory_type(unsigned long long address);
 
-/* driver.c: whether STANDIN_LACKS has the word; whether the thread has a context; whether a device
- * has so much left. */
+/* driver.c: whether STANDIN_LACKS has the word; whether the thread has a context. */
 bool standin_lacks(const char *what);
 bool standin_has_context(void);
+/* handles.c: how much memory a device has; whether it has so much left. */
+size_t standin_bytes(void);
 bool standin_fits(size_t bytes);
 
 /* Things that are made and must be given back. */

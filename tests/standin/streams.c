@@ -174,12 +174,6 @@ void standin_waits(const char *name)
         statement;                                                                                 \
         pthread_mutex_unlock(&lock);                                                               \
     } while (0)
-#define NOTE(name)                                                                                 \
-    do {                                                                                           \
-        if (standin_call(#name))                                                                   \
-            return CUDA_ERROR_UNKNOWN;                                                             \
-    } while (0)
-
 /* ---- streams ---- */
 
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)

@@ -14,11 +14,19 @@ SMALL = {"small.yaml": "peal: 1\nname: small\nkernels: small.c\nfields: {u: {siz
                     "            a[i] = PEAL_AT(u, x) * i;\n        int k = (int)PEAL_AT(u, x);\n"
                     "        for (int i = 0; i < 200; i++)\n            a[(i * k) & 127] += a[i];\n"
                     "        PEAL_AT(u, x) = a[k & 127];\n    }\n}\n"}
+# What is read beside tiles of several points a thread is staged in shared memory, where launches have shapes.
+NEAR = {"near.yaml": "peal: 1\nname: near\nkernels: near.c\ntopology: {dims: [1, auto], periodic: true}\n"
+                     "fields: {u: {type: f32, size: [2048, 2048], halo: [0, 1]}, v: {like: u}}\nrepeat: 9\nstep:\n"
+                     "  - {exchange: u}\n  - {task: go, box: v, read: {u: {grow: [0, 1]}}, write: v}\n  - {swap: [u, v]}\n",
+        "near.c": "PEAL_KERNEL(go)(peal_tile t, PEAL_READ(float, u), PEAL_WRITE(float, v))\n{\n    PEAL_FOR_2D(t, x, y) {\n"
+                  "        PEAL_AT(v, x, y) = PEAL_AT(u, x, y - 1) + PEAL_AT(u, x, y + 1);\n    }\n}\n"}
 FOLDER = tempfile.TemporaryDirectory()
+STAGED = tempfile.TemporaryDirectory()
 ENV = common.environment(XDG_CACHE_HOME=common.kernel_cache(FOLDER.name))
-for name, content in SMALL.items():
-    with open(os.path.join(FOLDER.name, name), "w", encoding="ascii") as file:
-        file.write(content)
+for folder, files in ((FOLDER, SMALL), (STAGED, NEAR)):
+    for name, content in files.items():
+        with open(os.path.join(folder.name, name), "w", encoding="ascii") as file:
+            file.write(content)
 
 
 def why_not():
@@ -32,8 +40,8 @@ if SKIPPED:
     print(f"skipped: {SKIPPED}")
 
 
-def resources(*words):
-    code, out, err = common.peal_json("plan", FOLDER.name, "-n", "2", "--resources", "--json", *words, env=ENV)
+def resources(*words, folder=FOLDER.name):
+    code, out, err = common.peal_json("plan", folder, "-n", "2", "--resources", "--json", *words, env=ENV)
     assert code == 0, err
     return out
 
@@ -47,8 +55,8 @@ class Resources(unittest.TestCase):
         self.assertIn(kernel["limited_by"], ("registers", "threads", "shared memory", "blocks"))
 
     def test_fused(self):
-        """The kernel that stays, and its dispatcher alone, which takes less."""
-        out = resources("--mode", "fused", "--arch", "sm_90")
+        """The kernel that stays, of ranks that are alike, and its dispatcher alone, which takes less."""
+        out = resources("--mode", "fused", "--arch", "sm_90", folder=STAGED.name)
         self.assertEqual(out["schema"], "peal.resources/1")
         self.assertEqual([(mode["mode"], mode["architecture"]) for mode in out["modes"]], [("fused", "sm_90")])
         kernels = out["modes"][0]["kernels"]
@@ -58,8 +66,9 @@ class Resources(unittest.TestCase):
                  for unit in ("fused", "dispatcher")}
         (fused,), (alone,) = found["fused"], found["dispatcher"]
         self.assertEqual((fused["threads"], fused["least_blocks"], fused["register_budget"]), (256, 3, 80))
-        self.assertGreater(fused["shared_bytes"], 0)
-        dynamic = resources("--mode", "fused", "--arch", "sm_90", "--lower", "order=tickets")["modes"][0]["kernels"]
+        self.assertEqual((fused["rank"], alone["rank"]), (0, None))
+        self.assertGreater(fused["shared_bytes"], alone["shared_bytes"] + 16 * 1024)
+        dynamic = resources("--mode", "fused", "--arch", "sm_90", "--lower", "order=tickets", folder=STAGED.name)["modes"][0]["kernels"]
         for kernel in dynamic:
             self.check(kernel, 32)
         self.assertNotEqual(dynamic, kernels)

@@ -10,8 +10,8 @@
  * Order of memory. A block's epoch grows by st.release.gpu, behind a barrier, after all that the
  * block has stored for its share; whoever waits loads it by ld.acquire.gpu, in front of a barrier.
  * An epoch that is e says that the block is through with all records before number e of the run, so
- * it covers what older records have stored or read as well. Flags between devices are as in other
- * modes (run.h). */
+ * it covers what older records have stored or read as well; records behind in which the block has
+ * no share count as done. Flags between devices are as in other modes (run.h). */
 #ifndef PEAL_DEVICE_FUSED_H
 #define PEAL_DEVICE_FUSED_H
 
@@ -24,6 +24,41 @@ static __device__ __forceinline__ void peal_fused_call_(unsigned function,
                                                         const peal_launch &launch);
 static __device__ __forceinline__ void peal_fused_shape_(unsigned shape, const peal_launch &launch,
                                                          const peal_blocks_of_ &blocks);
+
+/* The kernel's parameter: its ranks, in the order of their blocks. */
+struct peal_fused_ranks_ {
+    peal_fused rank[PEAL_FUSED_RANKS];
+};
+
+/* All threads: what the block's rank is given. Of several ranks it is copied: what is found by a
+ * pointer takes registers from all tasks. */
+static __device__ __forceinline__ const peal_fused &peal_fused_mine_(const peal_fused_ranks_ &ranks,
+                                                                     peal_fused *copy)
+{
+    const int words = sizeof(peal_fused) / sizeof(unsigned long long);
+    unsigned rank = 0;
+
+    if (PEAL_FUSED_RANKS == 1)
+        return ranks.rank[0];
+    while (rank + 1 < PEAL_FUSED_RANKS && blockIdx.x >= ranks.rank[rank + 1].begin)
+        rank++;
+    if (peal_thread_() < words)
+        ((unsigned long long *)copy)[peal_thread_()] =
+            ((const unsigned long long *)&ranks.rank[rank])[peal_thread_()];
+    __syncthreads();
+    return *copy;
+}
+
+/* The block's number within its rank, and how many the rank has. */
+static __device__ __forceinline__ unsigned peal_fused_me_(const peal_fused &fused)
+{
+    return PEAL_FUSED_RANKS == 1 ? blockIdx.x : blockIdx.x - fused.begin;
+}
+
+static __device__ __forceinline__ unsigned peal_fused_grid_(const peal_fused &fused)
+{
+    return PEAL_FUSED_RANKS == 1 ? gridDim.x : fused.grid;
+}
 
 /* What a block has at hand for a record. */
 struct peal_fused_slot_ {
@@ -47,9 +82,11 @@ struct peal_fused_shares_ {
 /* Where a block is. In shared memory: what the compiler kept from record to record would lie in
  * local memory, whose lines the SM's cache loses with every acquiring load. */
 struct peal_fused_now_ {
-    unsigned epoch, record; /* from the barrier behind which it is run on, those of the next one */
-    peal_shared_ slot, other; /* the same: its slot, and that of the one behind it */
-    peal_shared_ run;         /* from that barrier on, the slot of the one that is run */
+    /* From the barrier behind which a record is run on, those of the next one of the block: */
+    unsigned record, next;    /* and the one behind it */
+    unsigned epoch;           /* the record's number in all runs */
+    peal_shared_ slot, other; /* where the record is, and where the one behind it will be */
+    peal_shared_ run;         /* from that barrier on: the record that is run */
     long long rounds;
 };
 
@@ -63,7 +100,8 @@ peal_fused_slot_at_(const volatile peal_shared_ &at)
 static __device__ __forceinline__ peal_fused_share peal_fused_share_(const peal_fused &fused,
                                                                      unsigned kind)
 {
-    return ((const peal_fused_share *)fused.shares)[kind * gridDim.x + blockIdx.x];
+    return ((const peal_fused_share *)
+                fused.shares)[kind * peal_fused_grid_(fused) + peal_fused_me_(fused)];
 }
 
 /* All threads, at the begin: shares of the first kinds, whose names and additions, as far as there
@@ -164,7 +202,7 @@ static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
                                                        const unsigned short *after, unsigned count,
                                                        unsigned me, unsigned waits, unsigned epoch)
 {
-    const int thread = peal_thread_anew_(), wait = PEAL_FUSED_THREADS - 1 - thread;
+    const int thread = peal_thread_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
@@ -184,8 +222,8 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
                                                          unsigned waits, unsigned epoch)
 {
     return __syncthreads_or(peal_fused_look_(fused, slot.launch, all ? 0 : slot.after,
-                                             all ? gridDim.x : slot.share.after_count, blockIdx.x,
-                                             waits, epoch)) == 0;
+                                             all ? peal_fused_grid_(fused) : slot.share.after_count,
+                                             peal_fused_me_(fused), waits, epoch)) == 0;
 }
 
 /* What a function has left to the dispatcher: all threads, behind a barrier. */
@@ -225,8 +263,8 @@ static __device__ __forceinline__ bool peal_fused_is_over_(const peal_fused &fus
  * the epochs; its next store is behind this block's. */
 static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
 {
-    const bool over =
-        peal_thread_() == 0 && peal_fused_is_over_(fused, blockIdx.x == gridDim.x - 1);
+    const bool looks = peal_fused_me_(fused) == peal_fused_grid_(fused) - 1;
+    const bool over = peal_thread_() == 0 && peal_fused_is_over_(fused, looks);
 
     return __syncthreads_or(over) != 0;
 }
@@ -326,6 +364,18 @@ static __device__ __forceinline__ void peal_fused_tell_(const peal_fused_add *ad
     __syncwarp(); /* before lanes wait for others, who may wait for this */
 }
 
+/* The block's next record behind one: of those in which it has no share it is through at once. All
+ * blocks begin a round together. */
+static __device__ __forceinline__ unsigned
+peal_fused_next_(const peal_fused &fused, const peal_fused_shares_ &kept, unsigned record)
+{
+    do
+        record++;
+    while (record < fused.record_count && kept.kind[record] < PEAL_FUSED_KINDS &&
+           kept.share[kept.kind[record]].count == 0);
+    return record < fused.record_count ? record : 0;
+}
+
 /* A thread of a warp that does nothing else alone. */
 static __device__ __forceinline__ bool peal_fused_counts_()
 {
@@ -333,19 +383,19 @@ static __device__ __forceinline__ bool peal_fused_counts_()
 }
 
 /* One thread, when all have read where the block is: to the next record. */
-static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused,
-                                                         peal_fused_now_ *now)
+static __device__ __forceinline__ void
+peal_fused_go_on_(const peal_fused &fused, const peal_fused_shares_ &kept, peal_fused_now_ *now)
 {
     if (!peal_fused_counts_())
         return;
     const peal_shared_ slot = now->slot;
+    const unsigned record = now->next;
     now->slot = now->other;
     now->other = slot;
-    now->epoch++;
-    if (++now->record < fused.record_count)
-        return;
-    now->record = 0;
-    now->rounds--;
+    now->epoch += (record ? record : fused.record_count) - now->record;
+    now->rounds -= record == 0;
+    now->record = record;
+    now->next = peal_fused_next_(fused, kept, record);
 }
 
 #ifdef PEAL_FUSED_TICKETS
@@ -354,14 +404,17 @@ static __device__ __forceinline__ void peal_fused_go_on_(const peal_fused &fused
 
 /* All blocks: the records, round after round. A slot is filled while the record before is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
-    peal_fused_kernel(const __grid_constant__ peal_fused fused)
+    peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
+    __shared__ peal_fused copy;
+    const peal_fused &fused = peal_fused_mine_(ranks, &copy);
     __shared__ peal_fused_slot_ slots[2];
     __shared__ peal_fused_shares_ kept;
     __shared__ peal_fused_now_ now;
     bool goes_on = true;
 
     peal_fused_keep_(fused, &kept);
+    __syncthreads();
     if (peal_thread_() < 32)
         peal_fused_flag_[peal_thread_()].word = 0;
     if (peal_thread_() == 0) {
@@ -371,9 +424,10 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.other = peal_shared_of_(&slots[1]);
         now.epoch = fused.first;
         now.record = 0;
+        now.next = peal_fused_next_(fused, kept, 0);
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
-        peal_release_gpu_((unsigned *)fused.epochs + blockIdx.x, fused.first);
+        peal_release_gpu_((unsigned *)fused.epochs + peal_fused_me_(fused), fused.first);
     }
     __syncthreads();
     peal_fused_fetch_(fused, kept, 0, &slots[0]);
@@ -381,23 +435,17 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     __syncthreads();
     while (goes_on && now.rounds > 0) {
         const peal_fused_slot_ &slot = *peal_fused_slot_at_(now.slot);
-        const unsigned record = now.record;
-        const bool all = record == 0 || slot.share.after_count == PEAL_FUSED_ALL;
-        peal_fused_fetch_(fused, kept, record + 1 < fused.record_count ? record + 1 : 0,
-                          peal_fused_slot_at_(now.other));
+        /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
+        const bool begins = now.record == 0;
+        const bool all = begins || slot.share.after_count == PEAL_FUSED_ALL;
+        peal_fused_fetch_(fused, kept, now.next, peal_fused_slot_at_(now.other));
         if (peal_fused_counts_())
             now.run = now.slot;
-        if (slot.share.count == 0 && record > 0) {
-            __syncthreads(); /* all have read where the block is */
-            peal_fused_go_on_(fused, &now);
-        } else {
-            /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
-            goes_on = peal_fused_await_(fused, slot, all, peal_fused_waits_(slot), now.epoch);
-            peal_fused_go_on_(fused, &now);
-            if (goes_on && record == 0 && peal_fused_ends_(fused))
-                return;
-            goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
-        }
+        goes_on = peal_fused_await_(fused, slot, all, peal_fused_waits_(slot), now.epoch);
+        peal_fused_go_on_(fused, kept, &now);
+        if (goes_on && begins && peal_fused_ends_(fused))
+            return;
+        goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
         /* Behind the barrier others may fetch into the slot. */
         const peal_fused_add *adds = peal_fused_slot_at_(now.run)->adds;
         const unsigned add_count = peal_fused_slot_at_(now.run)->share.add_count;
@@ -405,7 +453,8 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + blockIdx.x, now.epoch);
+            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + peal_fused_me_(fused),
+                             now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)

@@ -1,14 +1,14 @@
 /* What the persistent kernel of mode fused is launched with: shared by the host's C and the
  * device's C++, so it names no header of either.
  *
- * The kernel runs a list of *records*, each a launch as a grid of its own would be (launch.h),
- * round after round. All of its blocks walk the list; of each record a block has a *share*: a
- * contiguous part of that grid's blocks, and the blocks of this grid that must have done all
- * records before. A block's *epoch*, a word in device memory, counts the records that it is through
- * with.
+ * Each rank has a list of *records*, each a launch as a grid of its own would be (launch.h), and
+ * some of the kernel's blocks, numbered from 0 within the rank, which walk the list round after
+ * round. Of each record a block has a *share*: a contiguous part of that grid's blocks, and the
+ * blocks of the rank that must have done all records before. A block's *epoch*, a word in device
+ * memory, counts the records that it is through with.
  *
- * With tickets (tickets.h) shares are those of *workers*, which may be more than there are blocks:
- * a block takes one share after the other, whoever's it is, in the order of a list. */
+ * With tickets (tickets.h) shares are those of *workers*, which may be more than the rank has
+ * blocks: a block takes one share after the other, whoever's it is, in the order of a list. */
 #ifndef PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 #define PEAL_CUDA_DEVICE_FUSED_LAUNCH_H
 
@@ -21,6 +21,7 @@ enum {
     PEAL_FUSED_KINDS = 32,       /* whose shares a block keeps at hand, */
     PEAL_FUSED_NAMES = 768,      /* with so many names of blocks, */
     PEAL_FUSED_ADDS = 32,        /* and so many additions to flags */
+    PEAL_FUSED_RANKS_MOST = 28,  /* whose parameters fit: a kernel's are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16, /* functions from here on are those of launches of known shape */
     PEAL_TICKET_BEGIN = 0xffff   /* in the place of a worker: the ticket that begins a round */
 };
@@ -50,7 +51,7 @@ typedef struct peal_fused_ticket {
     unsigned short record, kind, worker, next;
 } peal_fused_ticket;
 
-/* What all blocks count in. Between launches all are 0 but `begun`. */
+/* What all blocks of a rank count in. Between launches all are 0 but `begun`. */
 typedef struct peal_fused_words {
     unsigned long long taken; /* tickets of the launch */
     unsigned begun; /* epoch of the first record of the latest round that has begun, + 1 */
@@ -66,6 +67,7 @@ typedef struct peal_fused_tickets {
     unsigned count, record, workers, reserved;
 } peal_fused_tickets;
 
+/* Of one rank; the kernel's parameter is an array of them. */
 typedef struct peal_fused {
     unsigned long long heads;   /* peal_fused_head, by record */
     unsigned long long records; /* packed launches, record_words apart */
@@ -79,6 +81,7 @@ typedef struct peal_fused {
     long long rounds;
     unsigned record_words, record_count, kind_count;
     unsigned first; /* epoch of all blocks at the begin; cyclic, so no launch has 2^30 records */
+    unsigned begin, grid; /* the rank's blocks: begin, begin + 1, ..., `grid` of them */
     peal_fused_tickets tickets;
 } peal_fused;
 

@@ -1,5 +1,5 @@
-/* The dispatcher of mode fused that hands out work as it comes: each block of the kernel takes a
- * ticket, which is the next share of a list, runs it, whosever it is, and takes another one. Shares
+/* The dispatcher of mode fused that hands out work as it comes: each block of a rank takes a
+ * ticket, which is the next share of its rank's list, runs it, and takes another one. Shares
  * are of *workers*, as otherwise of blocks (fused.h): there may be more of them than blocks, so a
  * block whose tiles are quickly done takes more of them.
  *
@@ -164,7 +164,7 @@ static __device__ __forceinline__ void peal_ticket_leave_(const peal_fused &fuse
     peal_fused_words *words = peal_ticket_words_(fused);
 
     peal_fence_gpu_();
-    if (atomicAdd(&words->left, 1u) != gridDim.x - 1)
+    if (atomicAdd(&words->left, 1u) != peal_fused_grid_(fused) - 1)
         return;
     peal_fence_gpu_(); /* what it stores comes behind what the others have looked at */
     words->taken = 0;
@@ -199,11 +199,13 @@ static __device__ __forceinline__ void peal_ticket_go_on_(peal_tickets_ *own)
     own->other = own->run;
 }
 
-/* All blocks: a ticket after the other. The next one is taken, and its slot filled, while the block
- * waits for what this one's share depends on, and runs it. */
+/* All blocks: a ticket of their rank after the other. The next one is taken, and its slot filled,
+ * while the block waits for what this one's share depends on, and runs it. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
-    peal_fused_kernel(const __grid_constant__ peal_fused fused)
+    peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
+    __shared__ peal_fused copy;
+    const peal_fused &fused = peal_fused_mine_(ranks, &copy);
     __shared__ peal_ticket_ tickets[2];
     __shared__ peal_tickets_ own;
     bool goes_on = true;

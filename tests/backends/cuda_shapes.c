@@ -1,0 +1,147 @@
+/* The unit of mode fused with the shapes of launches compiled in, as a GPU would have it, without
+ * one: no load goes around the coherent caches; what is staged is what tiles read; what has failed
+ * sends nothing. */
+#define _GNU_SOURCE
+#include "backends/cuda/compile.h"
+#include "backends/cuda/sketch.h"
+#include "tests/backends/check.h"
+#include "tests/backends/cuda_ptx.h"
+#include "tests/backends/local_job.h"
+#include "tests/backends/nvrtc_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ARCHITECTURE = 90, MOST_SETS = 3 };
+
+static const char *root; /* of the sources */
+
+typedef struct unit {
+    bool compiles;
+    char *text, *ptx;
+} unit;
+
+static peal_status take_unit(const peal_backend_desc *desc, void *user)
+{
+    unit *out = user;
+    peal_arena *arena = peal_arena_create();
+    peal_kernel_files none = {0};
+    cuda_compile_result compiled = {0};
+    const char *text = NULL;
+    peal_status status = cuda_sketch_fused(desc, 0, ARCHITECTURE, arena, &text);
+    cuda_compile_request request = {.source = text,
+                                    .files = &none,
+                                    .architecture = ARCHITECTURE,
+                                    .ptx = true,
+                                    .cache_folder = desc->cache_folder,
+                                    .diagnostics = desc->diagnostics,
+                                    .arena = arena};
+
+    if (!status && out->compiles)
+        status = cuda_compile(&request, &compiled);
+    if (!status)
+        out->text = strdup(text);
+    if (!status && compiled.image)
+        out->ptx = strdup(compiled.image);
+    for (int i = 0; i < compiled.error_count; i++)
+        print_message("%s:%d: %s\n", compiled.error[i].file, compiled.error[i].line,
+                      compiled.error[i].message);
+    peal_arena_destroy(arena);
+    return status;
+}
+
+static void forget(unit *out)
+{
+    free(out->text);
+    free(out->ptx);
+}
+
+/* Of rank 0 of 2. set: up to MOST_SETS words, or NULL. */
+static unit unit_of(const char *spec, const char *const *set, bool compiles)
+{
+    const char *cache = getenv("PEAL_TEST_CACHE");
+    char path[512];
+    unit out = {.compiles = compiles};
+    local_options options = {.spec = path,
+                             .overrides = set,
+                             .ranks = 2,
+                             .workers = 1,
+                             .mode = PEAL_MODE_FUSED,
+                             .cache = cache && *cache ? cache : NULL};
+
+    for (int i = 0; i < MOST_SETS && set[i]; i++)
+        options.override_count++;
+    snprintf(path, sizeof(path), "%s/%s", root, spec);
+    assert_int_equal(local_describe(&options, take_unit, &out), PEAL_STATUS_OK);
+    return out;
+}
+
+/* Of two and three axes, staged and not, whose tiles send. */
+static void shapes_load_coherently(void **state)
+{
+    static const struct {
+        const char *spec, *set[MOST_SETS];
+        bool staged; /* some of its boxes */
+    } cases[] = {{"samples/jacobi2d/jacobi2d.yaml", {"nx=1024", "ny=1024"}, true},
+                 {"samples/hdiff/hdiff.yaml", {NULL}, false}};
+    (void)state;
+    if (!nvrtc_is_here())
+        skip();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        unit out = unit_of(cases[i].spec, cases[i].set, true);
+        assert_non_null(strstr(out.text, "peal_shaped_mirror_<"));
+        assert_true(!cases[i].staged || strstr(out.text, "{ staged = 1,"));
+        assert_non_null(out.ptx);
+        assert_non_null(strstr(out.ptx, ".entry peal_fused_kernel"));
+        const char *found = ptx_non_coherent(out.ptx);
+        if (found)
+            fail_msg("%s: %.60s", cases[i].spec, found);
+        forget(&out);
+    }
+}
+
+/* Rows -3 to -1 of u are read for a row of v: row 0 of u need not be there for each of v's. */
+static void what_lies_beside_is_staged_alone(void **state)
+{
+    static const char *const set[MOST_SETS] = {"n=3000"};
+    (void)state;
+    unit out = unit_of("tests/gpu/specs/beside.yaml", set, false);
+
+    assert_non_null(strstr(out.text, "peal_stage_view_<float, peal_box_, 0, 0, 0, -3, -1, 0, 0>"));
+    assert_null(strstr(out.text, "peal_box_, 0, 0, 0, -3, 0, 0, 0>"));
+    assert_non_null(strstr(out.text, "{ staged = 1,"));
+    forget(&out);
+}
+
+/* An expression's failure is known behind the barrier of a share's tiles: in front of all parts of
+ * messages. */
+static void what_has_failed_sends_nothing(void **state)
+{
+    static const char mirror[] = "        peal_shaped_mirror_<", others[] = ">(launch, blocks);\n",
+                      check[] = "        __syncthreads();\n        if (peal_fused_failed_.kind)\n"
+                                "            return;\n";
+    static const char *const set[MOST_SETS] = {NULL};
+    int first = 0;
+    (void)state;
+    unit out = unit_of("samples/jacobi2d/jacobi2d.yaml", set, false);
+
+    for (const char *at = out.text; (at = strstr(at, mirror)); at++) {
+        if (memcmp(at - strlen(others), others, strlen(others)) == 0)
+            continue;
+        assert_memory_equal(at - strlen(check), check, strlen(check));
+        first++;
+    }
+    assert_true(first > 0);
+    forget(&out);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_load_coherently),
+        cmocka_unit_test(what_lies_beside_is_staged_alone),
+        cmocka_unit_test(what_has_failed_sends_nothing),
+    };
+    root = argc > 1 ? argv[1] : ".";
+    return cmocka_run_group_tests_name("shapes of mode fused", tests, NULL, NULL);
+}
