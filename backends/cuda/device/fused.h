@@ -165,12 +165,18 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
     }
 }
 
+static __device__ __forceinline__ unsigned *peal_fused_epoch_(const peal_fused &fused,
+                                                              unsigned block)
+{
+    return (unsigned *)fused.epochs + block * PEAL_FUSED_EPOCH_WORDS;
+}
+
 /* One thread: until a block has come so far; pairs with its peal_release_gpu_ of the epoch. False:
  * a wait was given up. */
 static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused, unsigned block,
                                                            unsigned epoch)
 {
-    const unsigned *word = (const unsigned *)fused.epochs + block;
+    const unsigned *word = peal_fused_epoch_(fused, block);
 
     for (unsigned polls = 1; (int)(peal_acquire_gpu_(word) - epoch) < 0; polls++) {
         peal_relax_(polls);
@@ -401,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.next = peal_fused_next_(fused, kept, 0);
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
-        peal_release_gpu_((unsigned *)fused.epochs + peal_fused_me_(fused), fused.first);
+        peal_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
     }
     __syncthreads();
     peal_fused_fetch_(fused, kept, 0, &slots[0]);
@@ -427,7 +433,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + peal_fused_me_(fused),
+            peal_fused_tell_(adds, add_count, peal_fused_epoch_(fused, peal_fused_me_(fused)),
                              now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */
