@@ -175,6 +175,12 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
     }
 }
 
+static __device__ __forceinline__ unsigned *peal_fused_epoch_(const peal_fused &fused,
+                                                              unsigned block)
+{
+    return (unsigned *)fused.epochs + block * PEAL_FUSED_EPOCH_WORDS;
+}
+
 /* One thread: until an epoch has come so far; pairs with its peal_release_gpu_. False: a wait was
  * given up. */
 static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused,
@@ -207,8 +213,7 @@ static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
         const unsigned block = after ? after[i] : i;
-        if (block != me &&
-            !peal_fused_reached_(fused, (const unsigned *)fused.epochs + block, epoch))
+        if (block != me && !peal_fused_reached_(fused, peal_fused_epoch_(fused, block), epoch))
             given_up = 1;
     }
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
@@ -427,7 +432,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.next = peal_fused_next_(fused, kept, 0);
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
-        peal_release_gpu_((unsigned *)fused.epochs + peal_fused_me_(fused), fused.first);
+        peal_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
     }
     __syncthreads();
     peal_fused_fetch_(fused, kept, 0, &slots[0]);
@@ -453,7 +458,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, (unsigned *)fused.epochs + peal_fused_me_(fused),
+            peal_fused_tell_(adds, add_count, peal_fused_epoch_(fused, peal_fused_me_(fused)),
                              now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */

@@ -22,6 +22,7 @@ enum {
     PEAL_FUSED_NAMES = 768,      /* with so many names of blocks, */
     PEAL_FUSED_ADDS = 32,        /* and so many additions to flags */
     PEAL_FUSED_RANKS_MOST = 28,  /* whose parameters fit: a kernel's are 4 KiB at most */
+    PEAL_FUSED_EPOCH_WORDS = 8,  /* epochs are apart, so that who polls one holds up no other */
     PEAL_FUSED_SHAPES = 1 << 16, /* functions from here on are those of launches of known shape */
     PEAL_TICKET_BEGIN = 0xffff   /* in the place of a worker: the ticket that begins a round */
 };
@@ -75,7 +76,7 @@ typedef struct peal_fused {
     unsigned long long after;   /* unsigned short: numbers of blocks, or workers */
     unsigned long long adds;    /* peal_fused_add */
     unsigned long long places;  /* unsigned short: by word of a packed record, that of the launch */
-    unsigned long long epochs;  /* unsigned, by block or worker */
+    unsigned long long epochs;  /* unsigned, by block or worker, PEAL_FUSED_EPOCH_WORDS apart */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;

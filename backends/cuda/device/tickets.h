@@ -139,7 +139,7 @@ static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
     int ends = 0;
 
     for (unsigned i = peal_thread_(); i < fused.tickets.workers; i += PEAL_FUSED_THREADS) {
-        unsigned *word = (unsigned *)fused.epochs + i;
+        unsigned *word = peal_fused_epoch_(fused, i);
         if (is_first)
             peal_release_gpu_(word, fused.first + ((const unsigned short *)fused.tickets.first)[i]);
         else if (!peal_fused_reached_(fused, word, ticket.epoch))
@@ -228,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         const peal_ticket_ *done = peal_ticket_at_(own.run);
         const peal_fused_add *adds = (const peal_fused_add *)fused.adds + done->slot.share.adds;
         const unsigned add_count = done->slot.share.add_count, next = done->next;
-        unsigned *word = (unsigned *)fused.epochs + done->worker;
+        unsigned *word = peal_fused_epoch_(fused, done->worker);
         peal_fetched_();
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
