@@ -1,11 +1,11 @@
 /* Mode fused on a GPU: what capture.c would put into a graph becomes records of one kernel that
  * stays (device/fused.h).
  *
- * fused.c notes launches as records, lays them out in device memory and starts the kernel;
- * fused_touch.c says what the blocks of a record read and write; fused_order.c gives each block its
- * share of a record, and finds the blocks whose earlier records it has to wait for; fused_tickets.c
- * lists shares that blocks take as they come; fused_shapes.c prints what the compiler may know of
- * the launches. */
+ * fused.c notes launches as records and lays them out in device memory, fused_start.c starts the
+ * kernel; fused_touch.c says what the blocks of a record read and write; fused_order.c gives each
+ * block its share of a record, and finds the blocks whose earlier records it has to wait for;
+ * fused_tickets.c lists shares that blocks take as they come; fused_shapes.c prints what the
+ * compiler may know of the launches. */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
 
