@@ -43,7 +43,7 @@ SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2"
 TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), "cg": (1, 3, ["n=30", "limit=11"], ""),
             "jacobi_until": (1, 3, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
             "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
-TOGETHER_MODE = ("fused", "blocks=3,steps=1")
+TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,order=tickets")]
 TOGETHER_STARTS = "17,-1"
 LIMIT_S = 500
 
@@ -141,10 +141,10 @@ def together(options, processes, seeds):
     for name, (count, ranks, words, starts) in TOGETHER.items():
         if count == processes and options.only in f"{name} together":
             words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), *([f"starts={starts}"] if starts else [])]
-            lines += lines_of([(f"{name} together", words)], ranks, [TOGETHER_MODE])
+            lines += lines_of([(f"{name} together", words)], ranks, TOGETHER_MODES)
     for seed, ranks in ((row[0], int(row[1])) for row in seeds if processes == 1 and int(row[0]) % 3 == 1):
         if ranks > 1 and options.only in f"random {seed} together":
-            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, [TOGETHER_MODE])
+            lines += lines_of([(f"random {seed} together", [f"seed={seed}", f"starts={TOGETHER_STARTS}"])], ranks, TOGETHER_MODES)
     return lines
 
 
@@ -194,6 +194,7 @@ def main():
     options = parser.parse_args()
     for modes in (MODES, *FEW_MODES.values()):
         modes[:] = [mode for mode in dict.fromkeys(modes + MODES) if options.mode in " ".join(mode)] if options.mode else modes
+    TOGETHER_MODES[:] = [mode for mode in TOGETHER_MODES if options.mode in " ".join(mode)]
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
              for name, (words, counts) in SAMPLES.items()]
@@ -212,7 +213,7 @@ def main():
         rows = [row.split() for row in seeds.splitlines()]
         lines = shared(options, rows)
         judge(lines, run(options, folder, 2, lines), counts)
-        for processes in (1, 2) if options.mode in TOGETHER_MODE[0] else ():
+        for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
         if options.only in "norm":
             check_launches(options, folder, counts)

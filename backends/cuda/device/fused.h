@@ -200,19 +200,20 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
     return true;
 }
 
-/* What each thread looks for: until `count` blocks but this one, those of `after` (0: all), have
- * come so far, and the flags of `waits` are there. The last warp looks for flags, the others for
- * blocks. Whether a wait was given up. */
+/* What each thread looks for: until `count` blocks but this one, all or those of `after`, have come
+ * so far, and the flags of `waits` are there. The last warp looks for flags, the others for blocks.
+ * Whether a wait was given up. */
 static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
-                                                       const peal_launch &launch,
-                                                       const unsigned short *after, unsigned count,
-                                                       unsigned me, unsigned waits, unsigned epoch)
+                                                       const peal_launch &launch, bool all,
+                                                       const unsigned short *const &after,
+                                                       unsigned count, unsigned me, unsigned waits,
+                                                       unsigned epoch)
 {
     const int thread = peal_thread_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
-        const unsigned block = after ? after[i] : i;
+        const unsigned block = all ? i : after[i];
         if (block != me && !peal_fused_reached_(fused, peal_fused_epoch_(fused, block), epoch))
             given_up = 1;
     }
@@ -226,8 +227,9 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
                                                          const peal_fused_slot_ &slot, bool all,
                                                          unsigned waits, unsigned epoch)
 {
-    return __syncthreads_or(peal_fused_look_(fused, slot.launch, all ? 0 : slot.after,
-                                             all ? peal_fused_grid_(fused) : slot.share.after_count,
+    const unsigned count = all ? peal_fused_grid_(fused) : slot.share.after_count;
+
+    return __syncthreads_or(peal_fused_look_(fused, slot.launch, all, slot.after, count,
                                              peal_fused_me_(fused), waits, epoch)) == 0;
 }
 
@@ -255,7 +257,7 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
 }
 
 /* One thread, at the begin of a round: whether the run is over; looks: by the host, too. */
-static __device__ __forceinline__ bool peal_fused_is_over_(const peal_fused &fused, bool looks)
+static __device__ __forceinline__ int peal_fused_is_over_(const peal_fused &fused, bool looks)
 {
     if (looks && fused.control && peal_load_(fused.control) != 0)
         atomicExch(&peal_given_up, 1u);
@@ -268,9 +270,10 @@ static __device__ __forceinline__ bool peal_fused_is_over_(const peal_fused &fus
  * the epochs; its next store is behind this block's. */
 static __device__ __forceinline__ bool peal_fused_ends_(const peal_fused &fused)
 {
-    const bool looks = peal_fused_me_(fused) == peal_fused_grid_(fused) - 1;
-    const bool over = peal_thread_() == 0 && peal_fused_is_over_(fused, looks);
+    int over = 0;
 
+    if (peal_thread_() == 0)
+        over = peal_fused_is_over_(fused, peal_fused_me_(fused) == peal_fused_grid_(fused) - 1);
     return __syncthreads_or(over) != 0;
 }
 

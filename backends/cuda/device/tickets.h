@@ -121,11 +121,11 @@ peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticke
 
     if (!peal_ticket_has_begun_(fused, own, ticket.round))
         return false;
-    return __syncthreads_or(
-               peal_fused_look_(fused, slot.launch,
-                                all ? 0 : (const unsigned short *)fused.after + slot.share.after,
-                                all ? fused.tickets.workers : slot.share.after_count,
-                                PEAL_TICKET_BEGIN, peal_fused_waits_(slot), ticket.epoch)) == 0;
+    const unsigned short *after = (const unsigned short *)fused.after + slot.share.after;
+    const unsigned count = all ? fused.tickets.workers : slot.share.after_count;
+    return __syncthreads_or(peal_fused_look_(fused, slot.launch, all, after, count,
+                                             PEAL_TICKET_BEGIN, peal_fused_waits_(slot),
+                                             ticket.epoch)) == 0;
 }
 
 /* All threads, with the first ticket of a round: until all workers are through with the one before;
