@@ -168,18 +168,18 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
 static __device__ __forceinline__ unsigned *peal_fused_epoch_(const peal_fused &fused,
                                                               unsigned block)
 {
-    return (unsigned *)fused.epochs + block * PEAL_FUSED_EPOCH_WORDS;
+    return (unsigned *)fused.epochs + block * fused.epoch_words;
 }
 
-/* One thread: until a block has come so far; pairs with its peal_release_gpu_ of the epoch. False:
- * a wait was given up. */
+/* One thread: until a block has come so far; pairs with its peal_release_gpu_ of the epoch.
+ * patient: others poll the same, while somebody needs the memory. False: a wait was given up. */
 static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused, unsigned block,
-                                                           unsigned epoch)
+                                                           unsigned epoch, bool patient)
 {
     const unsigned *word = peal_fused_epoch_(fused, block);
 
     for (unsigned polls = 1; (int)(peal_acquire_gpu_(word) - epoch) < 0; polls++) {
-        peal_relax_(polls);
+        peal_relax_(patient ? ~0u : polls);
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
             continue;
         if (*(volatile unsigned *)&peal_given_up != 0)
@@ -205,7 +205,7 @@ static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
         const unsigned block = all ? i : slot.after[i];
-        if (block != me && !peal_fused_reached_(fused, block, epoch))
+        if (block != me && !peal_fused_reached_(fused, block, epoch, all))
             given_up = 1;
     }
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&slot.launch, wait))
