@@ -215,12 +215,17 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
 
     for (int p = 0; p < count; p++)
         words += parts[p].bytes / 8;
+    /* Who polls one epoch holds up no other; but where all blocks poll all of them, they are near.
+     */
+    f->epoch_words = 8;
+    for (int r = 0; r < fused->count; r++)
+        f->epoch_words = fused->record[r].spread ? 1 : f->epoch_words;
     at.heads = place(&at.bytes, records * sizeof(peal_fused_head));
     at.shares = place(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
     at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
     at.adds = place(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
     at.places = place(&at.bytes, words * sizeof(unsigned short));
-    at.epochs = place(&at.bytes, grid * PEAL_FUSED_EPOCH_WORDS * sizeof(unsigned));
+    at.epochs = place(&at.bytes, grid * f->epoch_words * sizeof(unsigned));
     at.arrived = place(&at.bytes, records * sizeof(unsigned));
     at.records = place(&at.bytes, records * words * 8);
     if (fused->tickets)

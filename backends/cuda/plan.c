@@ -355,7 +355,15 @@ int cuda_plan_storage(const cuda_plan *plan, int index, int array)
 
 int64_t cuda_plan_progress(const cuda_plan *plan)
 {
-    return atomic_load_explicit(&((cuda_plan *)plan)->steps_done, memory_order_relaxed);
+    int64_t done = atomic_load_explicit(&((cuda_plan *)plan)->steps_done, memory_order_relaxed);
+
+    /* One replay may be all steps of a run: the device counts them meanwhile. */
+    if (plan->graphs && plan->rank_count > 0) {
+        int64_t counted =
+            (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_RELAXED);
+        done = counted > done ? counted : done;
+    }
+    return done;
 }
 
 static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)

@@ -178,16 +178,16 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
 static __device__ __forceinline__ unsigned *peal_fused_epoch_(const peal_fused &fused,
                                                               unsigned block)
 {
-    return (unsigned *)fused.epochs + block * PEAL_FUSED_EPOCH_WORDS;
+    return (unsigned *)fused.epochs + block * fused.epoch_words;
 }
 
-/* One thread: until an epoch has come so far; pairs with its peal_release_gpu_. False: a wait was
- * given up. */
-static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fused,
-                                                           const unsigned *word, unsigned epoch)
+/* One thread: until an epoch has come so far; pairs with its peal_release_gpu_. patient: others
+ * poll the same, while somebody needs the memory. False: a wait was given up. */
+static __device__ __forceinline__ bool
+peal_fused_reached_(const peal_fused &fused, const unsigned *word, unsigned epoch, bool patient)
 {
     for (unsigned polls = 1; (int)(peal_acquire_gpu_(word) - epoch) < 0; polls++) {
-        peal_relax_(polls);
+        peal_relax_(patient ? ~0u : polls);
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
             continue;
         if (*(volatile unsigned *)&peal_given_up != 0)
@@ -202,7 +202,7 @@ static __device__ __forceinline__ bool peal_fused_reached_(const peal_fused &fus
 
 /* What each thread looks for: until `count` blocks but this one, all or those of `after`, have come
  * so far, and the flags of `waits` are there. The last warp looks for flags, the others for blocks.
- * Whether a wait was given up. */
+ * `after` is loaded where it is needed. Whether a wait was given up. */
 static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
                                                        const peal_launch &launch, bool all,
                                                        const unsigned short *const &after,
@@ -214,7 +214,7 @@ static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
 
     for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
         const unsigned block = all ? i : after[i];
-        if (block != me && !peal_fused_reached_(fused, peal_fused_epoch_(fused, block), epoch))
+        if (block != me && !peal_fused_reached_(fused, peal_fused_epoch_(fused, block), epoch, all))
             given_up = 1;
     }
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))

@@ -21,8 +21,7 @@ enum {
     PEAL_FUSED_KINDS = 32,       /* whose shares a block keeps at hand, */
     PEAL_FUSED_NAMES = 768,      /* with so many names of blocks, */
     PEAL_FUSED_ADDS = 32,        /* and so many additions to flags */
-    PEAL_FUSED_RANKS_MOST = 28,  /* whose parameters fit: a kernel's are 4 KiB at most */
-    PEAL_FUSED_EPOCH_WORDS = 8,  /* epochs are apart, so that who polls one holds up no other */
+    PEAL_FUSED_RANKS_MOST = 26,  /* whose parameters fit: a kernel's are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16, /* functions from here on are those of launches of known shape */
     PEAL_TICKET_BEGIN = 0xffff   /* in the place of a worker: the ticket that begins a round */
 };
@@ -76,11 +75,12 @@ typedef struct peal_fused {
     unsigned long long after;   /* unsigned short: numbers of blocks, or workers */
     unsigned long long adds;    /* peal_fused_add */
     unsigned long long places;  /* unsigned short: by word of a packed record, that of the launch */
-    unsigned long long epochs;  /* unsigned, by block or worker, PEAL_FUSED_EPOCH_WORDS apart */
+    unsigned long long epochs;  /* unsigned, by block or worker, epoch_words apart */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* device word: non-zero ends the run after a round; 0: none */
     long long rounds;
     unsigned record_words, record_count, kind_count;
+    unsigned epoch_words;
     unsigned first; /* epoch of all blocks at the begin; cyclic, so no launch has 2^30 records */
     unsigned begin, grid; /* the rank's blocks: begin, begin + 1, ..., `grid` of them */
     peal_fused_tickets tickets;

@@ -103,7 +103,7 @@ static __device__ __forceinline__ bool peal_ticket_has_begun_(const peal_fused &
     if (own->begun == begun)
         return true;
     if (peal_thread_() == 0)
-        ends = !peal_fused_reached_(fused, &words->begun, begun) ||
+        ends = !peal_fused_reached_(fused, &words->begun, begun, false) ||
                *(const volatile unsigned *)&words->over != 0;
     if (__syncthreads_or(ends) != 0)
         return false;
@@ -142,7 +142,7 @@ static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
         unsigned *word = peal_fused_epoch_(fused, i);
         if (is_first)
             peal_release_gpu_(word, fused.first + ((const unsigned short *)fused.tickets.first)[i]);
-        else if (!peal_fused_reached_(fused, word, ticket.epoch))
+        else if (!peal_fused_reached_(fused, word, ticket.epoch, false))
             ends = 1;
     }
     if (__syncthreads_or(ends) != 0)
