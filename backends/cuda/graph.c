@@ -66,7 +66,9 @@ static void doze(cuda_plan *plan, uint64_t last)
     int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
     int64_t end =
         graphs->first + (int64_t)(last - graphs->begun_with) * graphs->rounds * graphs->steps;
-    double left = graphs->rate > 0 ? most * (double)(end - before) / graphs->rate : 0;
+    /* It may have done as many more as it counts by. */
+    double left =
+        graphs->rate > 0 ? most * (double)(end - before - graphs->report) / graphs->rate : 0;
     double begin = cuda_clock();
 
     left = left < longest ? left : longest;
