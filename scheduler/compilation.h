@@ -122,6 +122,9 @@ typedef struct delivery {
                   */
 } delivery;
 
+/* credits.c: how many slots a staged message has. */
+int message_slots(const peal_compilation *c, const rank_message *m);
+
 /* What one statement became on one rank. */
 typedef struct statement_view {
     int task;      /* index of its kernel or built-in task; -1 */
@@ -250,7 +253,9 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    peal_tiling *tiling);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
-/* needed.c: calls visit for each array whose value a statement reads in an expression (args, set,
+/* Whether what a reduction over ranks gives is printed at most: the loop need not wait for it. */
+bool reduction_is_reported(const peal_compilation *c, const peal_statement *s);
+/* Calls visit for each array whose value a statement reads in an expression (args, set,
  * until, when, print) */
 void statement_elements(const peal_statement *s, void (*visit)(void *user, int array), void *user);
 

@@ -1,18 +1,19 @@
 /* Delivery: whether a message is stored straight into the receiver's halo, and how its sender
  * learns that the memory it writes is free again.
  *
- * No buffer is overwritten before its reader is done. Staged messages have two slots. An explicit
- * credit is dropped where some message of the receiver to the sender (the carrier) says the same:
- * when the sender has received it, the receiver has passed, in its walk, everything that used the
- * memory. The carrier's send then waits for those uses (which it mostly does anyway). A halo is
- * written in place only where a carrier covers all its readers: checked by replaying both walks
- * over enough iterations to see every rotation of the storages. */
+ * No buffer is overwritten before its reader is done. Staged messages have two slots, and more
+ * where nothing waits for what they bring, so that one side can be behind. An explicit credit is
+ * dropped where some message of the receiver to the sender (the carrier) says the same: when the
+ * sender has received it, the receiver has passed, in its walk, everything that used the memory.
+ * The carrier's send then waits for those uses (which it mostly does anyway). A halo is written in
+ * place only where a carrier covers all its readers: checked by replaying both walks over enough
+ * iterations to see every rotation of the storages. */
 #include "scheduler/channels/channels.h"
 #include "scheduler/compilation.h"
 
 #include <string.h>
 
-enum { MOST_PERIOD = 12 };
+enum { MOST_PERIOD = 12, SLOTS = 2, SLOTS_BEHIND = 4 };
 
 /* A body in which a message's node stands, and where. */
 typedef struct found_node {
@@ -248,6 +249,18 @@ static bool any_carrier(replay *r)
     return true;
 }
 
+/* In the kernel that stays on an accelerator, others go on while contributions are folded. */
+static bool may_be_behind(const peal_compilation *c, const rank_message *m)
+{
+    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator &&
+           reduction_is_reported(c, c->statement[m->statement]);
+}
+
+int message_slots(const peal_compilation *c, const rank_message *m)
+{
+    return may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
+}
+
 peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
 {
     rank_view *from = view_at(c, sender, 4);
@@ -259,7 +272,7 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
         return c->view[m->peer]->status;
     replay r = {.c = c, .sender = from, .receiver = to, .m = m};
     int twin = twin_of(to, sender, m);
-    *out = (delivery){.credit = true, .slots = 2, .carrier = -1};
+    *out = (delivery){.credit = true, .slots = message_slots(c, m), .carrier = -1};
     if (c->mode == PEAL_MODE_SERIAL || !find_node(from, NODE_SEND, index, &r.send) || twin < 0 ||
         !find_node(to, NODE_RECV, twin, &r.recv) || r.send.loop == LOOP_SETUP ||
         r.send.loop == LOOP_FINISH) {
@@ -267,7 +280,8 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
             c->mode != PEAL_MODE_SERIAL && r.send.loop != LOOP_SETUP && r.send.loop != LOOP_FINISH;
         return PEAL_STATUS_OK; /* sent once at most: nobody waits */
     }
-    if (r.send.in_if || r.recv.in_if)
+    /* A credit that another message carries would have the sides wait for each other. */
+    if (r.send.in_if || r.recv.in_if || may_be_behind(c, m))
         return PEAL_STATUS_OK;
     /* In place only in the steps: nothing fences the first message of a loop in setup or finish. */
     if (c->statement[m->statement]->kind == PEAL_STATEMENT_EXCHANGE && !m->application_reads &&

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 128, SMALL_SLOT = 24, SLOTS = 2 };
+enum { LINE = 128, SMALL_SLOT = 24 };
 
 static int64_t reserve(int64_t *used, int64_t bytes)
 {
@@ -25,7 +25,7 @@ static void place_arrays(peal_compilation *c, const rank_view *v, segment_map *m
     }
 }
 
-static void place_messages(const rank_view *v, segment_map *map)
+static void place_messages(const peal_compilation *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < v->message_count; i++) {
         const rank_message *m = &v->message[i];
@@ -38,9 +38,11 @@ static void place_messages(const rank_view *v, segment_map *map)
             map->credit[i] = reserve(&map->bytes, 8);
             continue;
         }
+        int slots = message_slots(c, m);
         map->flag[i] = reserve(&map->bytes, 8);
-        map->staging[i] = slot <= SMALL_SLOT ? map->flag[i] + 8
-                                             : reserve(&map->bytes, SLOTS * map->slot_bytes[i]);
+        map->staging[i] = slot <= SMALL_SLOT && 8 + slots * SMALL_SLOT <= LINE
+                              ? map->flag[i] + 8
+                              : reserve(&map->bytes, slots * map->slot_bytes[i]);
     }
 }
 
@@ -75,7 +77,7 @@ const segment_map *map_segment(peal_compilation *c, rank_view *v)
     map->credit = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
     place_arrays(c, v, map);
     map->mailbox = map->bytes;
-    place_messages(v, map);
+    place_messages(c, v, map);
     list_peers(c, v, map);
     if (map->bytes < LINE)
         map->bytes = LINE;

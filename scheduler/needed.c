@@ -1,5 +1,5 @@
 /* When the reductions of a task are needed: under which static condition anybody reads what they
- * compute.
+ * compute; and whether a reduction over ranks is needed for reports alone.
  *
  * Conservative: always, unless every reader stands after the task in the same body, under a static
  * `when`. */
@@ -113,6 +113,35 @@ static void search_readers(reader_search *r)
 static const peal_expr never = {.kind = PEAL_EXPR_CONSTANT,
                                 .value = {.kind = PEAL_BOOLEAN},
                                 .text = "false"};
+
+/* Whether the loop acts on an array: some statement but a print, or the statement itself, reads it.
+ */
+static bool loop_acts_on(const peal_compilation *c, int array, int statement)
+{
+    element_search until = {array, false};
+
+    peal_expr_elements(c->graph->step.until, match_element, &until);
+    for (int i = 0; i < c->graph->statement_count && !until.found; i++) {
+        const peal_statement *s = c->statement[i];
+        if (!s || i == statement || c->statement_loop[i] == LOOP_FINISH)
+            continue;
+        if (s->kind == PEAL_STATEMENT_PRINT)
+            peal_expr_elements(s->when, match_element, &until);
+        else
+            until.found = reads(s, array);
+    }
+    return until.found || c->swap_group[array] >= 0;
+}
+
+bool reduction_is_reported(const peal_compilation *c, const peal_statement *s)
+{
+    if (s->kind != PEAL_STATEMENT_REDUCE || c->statement_loop[s->id] != LOOP_OUTER)
+        return false;
+    for (int i = 0; i < s->u.reduce.item_count; i++)
+        if (loop_acts_on(c, s->u.reduce.item[i].array, s->id))
+            return false;
+    return true;
+}
 
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s)
 {

@@ -274,6 +274,10 @@ peal_status cuda_graphs_create(cuda_plan *plan)
         return refuse(plan, "`until` needs kernel signals: memory operations cannot be skipped");
     if (graphs->stops && plan->lowering.copy == CUDA_COPY_ENGINE)
         return refuse(plan, "`until` needs copy kernels: the copy engine cannot be skipped");
+    if (plan->desc.mode == PEAL_MODE_FUSED)
+        status = cuda_fused_scratch(plan);
+    if (status)
+        return status;
     go_back(plan);
     if (walk_to_begin(plan))
         graphs->steps = cuda_choose_steps(plan, &reason);

@@ -61,12 +61,18 @@ void cuda_mirror_flags(cuda_group *group, bool in_shares);
 /* Whether LAUNCH `index` is a FOLD that the lane's group, the launch of its task, can do itself. */
 bool cuda_fold_fits(const cuda_rank *rank, int index);
 void cuda_fold_join(cuda_rank *rank, int index, const peal_walk_frame *frame);
+/* How a rider does a COMBINE: what it reads are the contributions where they have come in. False:
+ * it cannot. */
+bool cuda_ride_describe(const cuda_rank *rank, const cuda_group *group, peal_launch_ride *ride);
 /* What was put off joins the lane's group. False: it cannot. */
 bool cuda_ride(cuda_rank *rank, cuda_lane *lane);
 
 /* emit_message.c, emit_task.c, emit_call.c */
-/* The storage of the rank that an address lies in; -1: another's memory. */
+/* The storage of the rank that an address lies in, or what cuda_scratch_at says; -1: another's
+ * memory. */
 int cuda_storage_at(const cuda_rank *rank, CUdeviceptr address);
+/* Where an array's elements are in this step. */
+CUdeviceptr cuda_array_at(const cuda_rank *rank, const peal_walk_frame *frame, int array);
 CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
                               const peal_walk_frame *frame);
 bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame);

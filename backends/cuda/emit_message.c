@@ -1,5 +1,6 @@
 /* Messages onto lanes: WAIT, WRITE and COPY. */
 #include "backends/cuda/emit.h"
+#include "backends/cuda/fused.h"
 
 #include <string.h>
 
@@ -209,7 +210,7 @@ int cuda_storage_at(const cuda_rank *rank, CUdeviceptr address)
         if (rank->first[i] && address >= rank->first[i] && address < rank->first[i] + bytes)
             return i;
     }
-    return -1;
+    return cuda_scratch_at(rank, address);
 }
 
 CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_base base,
@@ -219,7 +220,7 @@ CUdeviceptr cuda_base_address(const cuda_rank *rank, const cuda_op *op, cuda_bas
 
     switch (base.kind) {
     case CUDA_BASE_OWN:
-        return rank->first[frame->binding[base.array]];
+        return cuda_array_at(rank, frame, base.array);
     case CUDA_BASE_PEER:
         return op->target[frame->binding[base.array]];
     default:

@@ -54,8 +54,7 @@ static void fill_views(const cuda_rank *rank, const cuda_op *op, const peal_walk
             launch->stride[i][k - 1] = array[storage].layout.stride[k];
     }
     for (int i = 0; i < task->reduction_count; i++)
-        launch->partial[i] =
-            partials ? rank->first[frame->binding[task->reduction[i].partials]] : 0;
+        launch->partial[i] = partials ? cuda_array_at(rank, frame, task->reduction[i].partials) : 0;
 }
 
 /* Where whole tiles begin in pairs of memory (device/whole.h): x, and whether that is 0 or 1. */
@@ -262,7 +261,7 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
     switch (task->kind) {
     case PEAL_TASK_FOLD:
         launch->view[0] = rank->first[frame->binding[task->array]];
-        launch->view[1] = rank->first[frame->binding[task->gather]];
+        launch->view[1] = cuda_array_at(rank, frame, task->gather);
         launch->argument[0].integer = task->contributions;
         launch->box[0].blocks =
             (unsigned)((task->contributions + CUDA_FOLD_CHUNK - 1) / CUDA_FOLD_CHUNK);
@@ -279,7 +278,7 @@ static bool emit_builtin(cuda_rank *rank, int index, const peal_walk_frame *fram
     case PEAL_TASK_COMBINE:
         launch->view[0] =
             rank->first[frame->binding[task->array]] + (uint64_t)task->lo * (uint64_t)bytes;
-        launch->view[1] = rank->first[frame->binding[task->gather]];
+        launch->view[1] = cuda_array_at(rank, frame, task->gather);
         launch->argument[0].integer = task->contributions;
         launch->argument[1].integer = task->hi - task->lo;
         launch->box[0].blocks = (unsigned)((task->hi - task->lo + 255) / 256);

@@ -1,5 +1,6 @@
 /* Records of the kernel that stays, how they lie in device memory, and how many blocks run them. */
 #include "backends/cuda/fused.h"
+#include "backends/cuda/emit.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static cuda_record *next_record(const cuda_rank *rank)
             peal_arena_grow(rank->plan->arena, fused->record, &fused->room, sizeof(*fused->record));
     cuda_record *record = &fused->record[fused->count++];
     memset(record, 0, sizeof(*record));
+    record->serves = -1;
     return record;
 }
 
@@ -88,6 +90,33 @@ static void add_receive(cuda_rank *rank, const peal_launch *launch)
     keep_touches(rank->plan, record);
 }
 
+/* Folds, and rows, for which no task waits can be behind: which of the schedule's tasks it is; -1.
+ */
+static int serves(const cuda_rank *rank, const cuda_group *group)
+{
+    if (!group || group->kind != CUDA_GROUP_TASK || !rank->scratch)
+        return -1;
+    bool folds = group->task->kind == PEAL_TASK_FOLD || group->task->kind == PEAL_TASK_COMBINE;
+    if (folds ? !rank->scratch[group->task->gather] : group->task->kind != PEAL_TASK_PRINT)
+        return -1;
+    return (int)(group->task - rank->schedule->task);
+}
+
+/* What such a record waits for and sends is then done by the dispatcher, at a time. A COMBINE reads
+ * contributions where they have come in. */
+static bool is_alone(const cuda_rank *rank, const cuda_group *group, cuda_record *record)
+{
+    peal_launch *launch = &record->launch;
+
+    if (record->serves < 0 || record->blocks != 1 || launch->stop || launch->skip ||
+        launch->box_count != 1 || cuda_has_tickets(rank->plan->lowering.order))
+        return false;
+    memcpy(record->quantum, group->quantum, sizeof(record->quantum));
+    if (group->task->kind == PEAL_TASK_COMBINE)
+        return cuda_ride_describe(rank, group, &launch->ride);
+    return group->task->kind == PEAL_TASK_FOLD && launch->list_count == 0;
+}
+
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
                     const peal_launch *launch, const cuda_group *group)
 {
@@ -101,6 +130,9 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->number = number_of(rank, function, launch, group);
     record->blocks = blocks;
     record->schedule = rank->schedule;
+    record->serves = serves(rank, group);
+    if (group && group->kind == CUDA_GROUP_TASK && cuda_fused_sends_fold(rank, group))
+        record->launch.view[0] = record->launch.view[1]; /* which is read before */
     if (group && group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
         group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         record->task = group->task;
@@ -108,6 +140,7 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
+    record->alone = is_alone(rank, group, record);
     record->touch = noted(rank)->touch;
     cuda_fused_touch(rank, record, group);
     record->after_all |= plan->lowering.order == CUDA_ORDER_GRID;
@@ -222,7 +255,7 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
         f->epoch_words = fused->record[r].spread ? 1 : f->epoch_words;
     at.heads = place(&at.bytes, records * sizeof(peal_fused_head));
     at.shares = place(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
-    at.after = place(&at.bytes, (order->after_count + 1) * sizeof(unsigned short));
+    at.after = place(&at.bytes, (order->after_count + 1) * sizeof(*order->after));
     at.adds = place(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
     at.places = place(&at.bytes, words * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * f->epoch_words * sizeof(unsigned));
@@ -241,11 +274,13 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
         unsigned function = record->shape < 0 ? (unsigned)record->number
                                               : PEAL_FUSED_SHAPES + (unsigned)record->shape;
         ((peal_fused_head *)(image + at.heads))[r] =
-            (peal_fused_head){function, (unsigned)record->kind, record->blocks, 0};
+            (peal_fused_head){function, (unsigned)record->kind, record->blocks, record->alone};
         record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
+        if (record->alone)
+            record->launch.box[0].waits = record->launch.write_count = 0;
     }
     memcpy(image + at.shares, order->share, (size_t)fused->kinds * grid * sizeof(peal_fused_share));
-    memcpy(image + at.after, order->after, order->after_count * sizeof(unsigned short));
+    memcpy(image + at.after, order->after, order->after_count * sizeof(*order->after));
     if (fused->tickets)
         write_tickets(fused, tickets, &at, image, f);
     memcpy(image + at.adds, order->add, order->add_count * sizeof(peal_fused_add));
@@ -376,6 +411,7 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel, const
     for (int r = 0; r < plan->rank_count; r++) {
         cuda_fused *fused = &kernel->rank[r];
         fused->grid = fused->tickets ? cuda_fused_workers(fused) : fused->blocks;
+        cuda_fused_serve(fused, fused->blocks);
         if (fused->grid >= UINT16_MAX)
             return refuse(plan, "the device has too many SMs");
     }
@@ -436,6 +472,7 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
 
 void cuda_fused_destroy(cuda_plan *plan)
 {
+    cuda_fused_scratch_free(plan);
     for (int half = 0; plan->fused && half < 2; half++)
         for (int r = 0; plan->fused[half].rank && r < plan->rank_count; r++)
             if (plan->fused[half].rank[r].memory)

@@ -45,7 +45,11 @@ typedef struct cuda_record {
     const peal_schedule_task *task; /* whose tiles are cut as one likes; or NULL */
     const peal_schedule *schedule;
     bool partials;
-    int shape; /* -1: any */
+    int shape;  /* -1: any */
+    int serves; /* the task that it folds for, while others go on; -1 */
+    bool alone; /* the dispatcher waits for it, and adds to its flags: */
+    uint64_t quantum[PEAL_LAUNCH_WRITES];
+    int service; /* which block runs it, counted from the last one, if it is one block's work */
 } cuda_record;
 
 /* A launch's part of the records, and of the list of tickets. */
@@ -61,10 +65,10 @@ typedef struct cuda_fused {
     int count, room;
     cuda_touch *touch; /* CUDA_RECORD_TOUCHES: of the record that is being noted */
     int kinds;
-    int *kind_record; /* by kind: its first record */
-    unsigned blocks;  /* the rank's, of the kernel */
-    unsigned grid;    /* so many share a record: the blocks, or, with tickets, workers; the last one
-                         has what is one block's work */
+    int *kind_record;       /* by kind: its first record */
+    unsigned blocks;        /* the rank's, of the kernel */
+    unsigned grid;          /* so many share a record: the blocks, or, with tickets, workers */
+    int services;           /* so many of these, the last ones, have what is one block's work */
     bool tickets, receives; /* receives are records of their own */
     cuda_launch_part *part; /* with tickets: launches of a round, in a row */
     int part_count;
@@ -92,6 +96,15 @@ int64_t cuda_fused_most_rounds(const cuda_plan *plan);
 CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds);
 void cuda_fused_destroy(cuda_plan *plan);
 
+/* fused_scratch.c: before it is known how many steps a round has. */
+enum { CUDA_SCRATCH_STEPS = 4 };
+peal_status cuda_fused_scratch(cuda_plan *plan);
+void cuda_fused_scratch_free(cuda_plan *plan);
+/* By storage and step, which memory an address lies in, counted behind the storages; -1: none. */
+int cuda_scratch_at(const cuda_rank *rank, CUdeviceptr address);
+/* Whether a group is a FOLD whose result goes into messages and nowhere else. */
+bool cuda_fused_sends_fold(const cuda_rank *rank, const cuda_group *group);
+
 /* fused_touch.c */
 int cuda_fused_spaces(const cuda_rank *rank);
 void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *group);
@@ -104,12 +117,14 @@ const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_are
 /* fused_order.c: says which records are spread, where so many blocks of the kernel stay at least.
  */
 void cuda_fused_spread(cuda_fused *fused, unsigned blocks);
+/* ... and which block serves those that are one block's work, where the kernel has so many. */
+void cuda_fused_serve(cuda_fused *fused, unsigned blocks);
 
 /* Kinds; shares by kind and block, what they wait for, and what they add to flags, in the arena.
  * False: there are too many kinds. */
 typedef struct cuda_order {
     peal_fused_share *share;
-    unsigned short *after;
+    peal_fused_name *after;
     peal_fused_add *add;
     size_t after_count, add_count;
 } cuda_order;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FREE = 0xffff };
 enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 /* a block keeps them in bytes */ };
 
 /* What one block touches. */
@@ -33,11 +34,12 @@ typedef struct order {
     footprint *block; /* by kind, then block */
     footprint *team;  /* by kind, then TEAM blocks: what they touch together */
     unsigned teams;
-    unsigned short *after;
+    unsigned short *distance; /* by kind, then kind: see find_distances */
+    peal_fused_name *after;
     size_t after_count, after_room;
     peal_fused_add *add;
     size_t add_count, add_room;
-    unsigned char *before; /* scratch: by block */
+    unsigned *behind; /* scratch: by block, how far it may be behind; FREE: at will */
 } order;
 
 /* ---- kinds ---- */
@@ -47,9 +49,9 @@ static bool adds_alike(const cuda_record *a, const cuda_record *b)
 {
     const peal_launch *x = &a->launch, *y = &b->launch;
 
-    if (a->shape != b->shape || x->adds != y->adds)
+    if (a->shape != b->shape || x->adds != y->adds || a->alone != b->alone)
         return false;
-    if (a->shape < 0 || !x->adds)
+    if (!a->alone && (a->shape < 0 || !x->adds))
         return true;
     for (int i = 0; i < x->write_count; i++)
         if (i >= y->write_count || x->write[i].word != y->write[i].word ||
@@ -96,15 +98,41 @@ void cuda_fused_spread(cuda_fused *fused, unsigned blocks)
         fused->record[r].spread = fused->record[r].blocks > SPREAD_FROM * blocks;
 }
 
-/* What is one block's work is the last block's; the others share the rest, each a contiguous part
- * unless it is spread, in the same way for grids of the same size. */
+/* Folds that others go on beside wait for what is not there yet, most of the time: each task's have
+ * a block of their own, if there are so many. */
+enum { MOST_SERVICES = 4, BLOCKS_A_SERVICE = 16 };
+
+void cuda_fused_serve(cuda_fused *fused, unsigned blocks)
+{
+    int task[MOST_SERVICES], most = fused->tickets ? 1 : (int)(blocks / BLOCKS_A_SERVICE);
+
+    most = most < 1 ? 1 : most > MOST_SERVICES ? MOST_SERVICES : most;
+    fused->services = 0;
+    for (int r = 0; r < fused->count; r++) {
+        cuda_record *record = &fused->record[r];
+        int i = 0;
+        record->service = 0;
+        if (record->blocks > 1 || record->serves < 0)
+            continue;
+        while (i < fused->services && task[i] != record->serves)
+            i++;
+        if (i == fused->services && i < most)
+            task[fused->services++] = record->serves;
+        record->service = i % most;
+    }
+    fused->services = fused->services > 0 ? fused->services : 1;
+}
+
+/* What is one block's work is one of the last ones'; the others share the rest, each a contiguous
+ * part unless it is spread, in the same way for grids of the same size. */
 static peal_fused_share share_of(const cuda_fused *fused, const cuda_record *record, unsigned block)
 {
-    unsigned workers = fused->grid > 1 ? fused->grid - 1 : 1, blocks = record->blocks;
+    unsigned services = (unsigned)fused->services, blocks = record->blocks;
+    unsigned workers = fused->grid > services ? fused->grid - services : 1;
     peal_fused_share share = {.stride = 1};
 
     if (blocks == 1 || fused->grid == 1) {
-        share.count = block == fused->grid - 1 ? blocks : 0;
+        share.count = block == fused->grid - 1 - (unsigned)record->service ? blocks : 0;
     } else if (block >= workers) {
         share.count = 0;
     } else if (record->spread && blocks > workers) {
@@ -224,12 +252,26 @@ static unsigned count_within(const peal_fused_share *share, unsigned first, unsi
     return count;
 }
 
+static void add_to_flag(order *o, CUdeviceptr word, uint64_t value, peal_fused_share *share)
+{
+    if (o->add_count == o->add_room) {
+        o->add_room = 2 * o->add_room + 256;
+        o->add = realloc(o->add, o->add_room * sizeof(*o->add));
+        if (!o->add)
+            abort();
+    }
+    o->add[o->add_count++] = (peal_fused_add){word, value};
+    share->add_count++;
+}
+
 /* What the share's blocks add to flags, as each would for itself. */
 static void note_adds(order *o, const cuda_record *record, peal_fused_share *share)
 {
     const peal_launch *launch = &record->launch;
 
     share->adds = (unsigned)o->add_count;
+    for (int i = 0; i < launch->write_count && share->count > 0 && record->alone; i++)
+        add_to_flag(o, launch->write[i].word, record->quantum[i], share);
     for (int i = 0; i < launch->write_count && launch->adds && record->shape >= 0; i++) {
         const peal_launch_write *write = &launch->write[i];
         unsigned count = 0;
@@ -239,18 +281,8 @@ static void note_adds(order *o, const cuda_record *record, peal_fused_share *sha
                                       launch->box[b].first + launch->box[b].blocks);
         if (count == 0)
             continue;
-        if (o->add_count == o->add_room) {
-            o->add_room = 2 * o->add_room + 256;
-            o->add = realloc(o->add, o->add_room * sizeof(*o->add));
-            if (!o->add)
-                abort();
-        }
         bool has_rest = count_within(share, write->first, write->first + 1) > 0;
-        o->add[o->add_count++] = (peal_fused_add){
-            .word = write->word,
-            .value = write->part * count + (has_rest ? write->rest : 0),
-        };
-        share->add_count++;
+        add_to_flag(o, write->word, write->part * count + (has_rest ? write->rest : 0), share);
     }
 }
 
@@ -351,7 +383,27 @@ static bool meets(const footprint *a, const footprint *b)
     return false;
 }
 
-static void look_at_kind(order *o, const footprint *a, unsigned me, int kind)
+/* By kind and kind: how many records stand at least between one of the former and the latest of the
+ * latter before it in a round. What is of the round before has ended. */
+static void find_distances(order *o)
+{
+    const cuda_fused *fused = o->fused;
+    int kinds = fused->kinds, latest[MOST_KINDS];
+
+    for (int i = 0; i < kinds * kinds; i++)
+        o->distance[i] = FREE;
+    for (int k = 0; k < kinds; k++)
+        latest[k] = -1;
+    for (int r = 0; r < fused->count; r++) {
+        unsigned short *distance = &o->distance[fused->record[r].kind * kinds];
+        for (int k = 0; k < kinds; k++)
+            if (latest[k] >= 0 && r - latest[k] - 1 < distance[k])
+                distance[k] = (unsigned short)(r - latest[k] - 1);
+        latest[fused->record[r].kind] = r;
+    }
+}
+
+static void look_at_kind(order *o, const footprint *a, unsigned me, int kind, unsigned distance)
 {
     const footprint *block = &o->block[(size_t)kind * o->fused->grid];
 
@@ -361,51 +413,84 @@ static void look_at_kind(order *o, const footprint *a, unsigned me, int kind)
         if (!team->works || !meets(a, team))
             continue;
         for (unsigned b = t * TEAM; b < end; b++)
-            if (b != me && !o->before[b] && block[b].works && meets(a, &block[b]))
-                o->before[b] = 1;
+            if (b != me && o->behind[b] > distance && block[b].works && meets(a, &block[b]))
+                o->behind[b] = distance;
     }
 }
 
-static void keep_before(order *o, peal_fused_share *share)
+static void add_name(order *o, unsigned block, unsigned behind)
 {
-    unsigned count = 0;
-
-    for (unsigned b = 0; b < o->fused->grid; b++)
-        count += o->before[b];
-    if (count > PEAL_FUSED_AFTER) {
-        share->after_count = PEAL_FUSED_ALL;
-        return;
-    }
-    while (o->after_count + count > o->after_room) {
+    if (o->after_count == o->after_room) {
         o->after_room = 2 * o->after_room + 4096;
         o->after = realloc(o->after, o->after_room * sizeof(*o->after));
         if (!o->after)
             abort();
     }
+    o->after[o->after_count++] = (peal_fused_name){(unsigned short)block, (unsigned short)behind};
+}
+
+/* The longest row of blocks that are waited for alike, which the waiting block may be among. */
+static void find_range(const order *o, unsigned me, peal_fused_share *share)
+{
+    enum { LEAST = 32 };
+    unsigned grid = o->fused->grid;
+
+    for (unsigned first = 0, end; first < grid; first = end) {
+        unsigned behind = o->behind[first];
+        for (end = first + 1;
+             end < grid && (o->behind[end] == behind || (end == me && !o->fused->tickets));)
+            end++;
+        if (behind == FREE || end - first < LEAST || end - first <= share->range_count)
+            continue;
+        share->range_first = (unsigned short)first;
+        share->range_count = (unsigned short)(end - first);
+        share->range_behind = (unsigned short)behind;
+    }
+}
+
+static void wait_for_all(const order *o, peal_fused_share *share)
+{
+    share->after_count = share->range_first = share->range_behind = 0;
+    share->range_count = (unsigned short)o->fused->grid;
+}
+
+static void keep_before(order *o, unsigned me, peal_fused_share *share)
+{
+    find_range(o, me, share);
     share->after = (unsigned)o->after_count;
-    share->after_count = (unsigned short)count;
     for (unsigned b = 0; b < o->fused->grid; b++)
-        if (o->before[b])
-            o->after[o->after_count++] = (unsigned short)b;
+        if (o->behind[b] != FREE &&
+            (b < share->range_first || b >= (unsigned)share->range_first + share->range_count))
+            add_name(o, b, o->behind[b]);
+    size_t count = o->after_count - share->after;
+    share->after_count = (unsigned short)count;
+    if (count <= PEAL_FUSED_AFTER)
+        return;
+    o->after_count = share->after;
+    wait_for_all(o, share);
 }
 
 static void find_before(order *o, int kind)
 {
-    const cuda_record *record = &o->fused->record[o->fused->kind_record[kind]];
+    const cuda_fused *fused = o->fused;
+    const cuda_record *record = &fused->record[fused->kind_record[kind]];
+    const unsigned short *distance = &o->distance[kind * fused->kinds];
 
-    for (unsigned b = 0; b < o->fused->grid; b++) {
-        peal_fused_share *share = &o->share[(size_t)kind * o->fused->grid + b];
+    for (unsigned b = 0; b < fused->grid; b++) {
+        peal_fused_share *share = &o->share[(size_t)kind * fused->grid + b];
         if (share->count == 0)
             continue;
-        if (record->after_all || (o->fused->receives && share->waits && !record->receives)) {
-            share->after_count = PEAL_FUSED_ALL;
+        if (record->after_all || (fused->receives && share->waits && !record->receives)) {
+            wait_for_all(o, share);
             continue;
         }
-        memset(o->before, 0, o->fused->grid);
-        for (int k = 0; k < o->fused->kinds; k++)
-            look_at_kind(o, &o->block[(size_t)kind * o->fused->grid + b], b, k);
-        o->before[b] = o->fused->tickets; /* another block may have run its share before */
-        keep_before(o, share);
+        for (unsigned i = 0; i < fused->grid; i++)
+            o->behind[i] = FREE;
+        for (int k = 0; k < fused->kinds; k++)
+            if (distance[k] != FREE)
+                look_at_kind(o, &o->block[(size_t)kind * fused->grid + b], b, k, distance[k]);
+        o->behind[b] = fused->tickets ? 0 : FREE; /* another block may have run its share before */
+        keep_before(o, b, share);
     }
 }
 
@@ -448,13 +533,15 @@ bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
                .teams = (fused->grid + TEAM - 1) / TEAM,
                .share = PEAL_ARENA_ARRAY(kept, peal_fused_share, shares + 1),
                .block = PEAL_ARENA_ARRAY(arena, footprint, shares + 1),
-               .before = PEAL_ARENA_ARRAY(arena, unsigned char, grid + 1)};
+               .distance = PEAL_ARENA_ARRAY(arena, unsigned short, fused->kinds * fused->kinds + 1),
+               .behind = PEAL_ARENA_ARRAY(arena, unsigned, grid + 1)};
     o.team = PEAL_ARENA_ARRAY(arena, footprint, (size_t)fused->kinds * o.teams + 1);
+    find_distances(&o);
     find_footprints(&o, arena);
     for (int k = 0; k < fused->kinds; k++)
         find_before(&o, k);
     out->share = o.share;
-    out->after = PEAL_ARENA_ARRAY(kept, unsigned short, o.after_count + 1);
+    out->after = PEAL_ARENA_ARRAY(kept, peal_fused_name, o.after_count + 1);
     out->after_count = o.after_count;
     if (o.after_count)
         memcpy(out->after, o.after, o.after_count * sizeof(*o.after));

@@ -5,17 +5,18 @@
 
 #include <string.h>
 
-/* Behind the storages; then the flags that this rank writes, two for each channel. */
+/* Behind the storages and scratch memory; then the flags that this rank writes, two for each
+ * channel. */
 enum { STOP_SPACE, STEP_SPACE, FLAG_SPACES };
-
-int cuda_fused_spaces(const cuda_rank *rank)
-{
-    return rank->schedule->array_count + FLAG_SPACES + 2 * rank->schedule->channel_count;
-}
 
 static int special(const cuda_rank *rank, int which)
 {
-    return rank->schedule->array_count + which;
+    return rank->schedule->array_count * (1 + CUDA_SCRATCH_STEPS) + which;
+}
+
+int cuda_fused_spaces(const cuda_rank *rank)
+{
+    return special(rank, FLAG_SPACES + 2 * rank->schedule->channel_count);
 }
 
 static cuda_touch *add(cuda_record *record, int space, bool write, unsigned boxes)
@@ -213,8 +214,25 @@ static bool is_in(const cuda_group *group, int op, int end)
     return false;
 }
 
+/* Whether what a record touches says that op `index` of it comes after an older instance of
+ * another: of a task; or of a copy to the rank's own memory, if the record is one block's work.
+ * What is sent may say that a peer's message has been unpacked, which no touch does. */
+static bool is_known(const cuda_rank *rank, const cuda_group *group, int index,
+                     const peal_dependence *d)
+{
+    const peal_op *op = rank->op[index].source, *other = &rank->schedule->op[d->op];
+    bool folds = group->kind == CUDA_GROUP_TASK && group->task->kind != PEAL_TASK_KERNEL;
+
+    if (d->lag == 0 && d->op < index)
+        return false;
+    if (other->kind == PEAL_OP_LAUNCH)
+        return true;
+    return folds && other->kind == PEAL_OP_COPY && other->copy != PEAL_COPY_SEND &&
+           op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_SEND;
+}
+
 /* What a record sends, or unpacks, comes after ops of other records of the loop: then its blocks
- * wait for all. An older instance of a task is known by what it touches. */
+ * wait for all. */
 static bool follows_others(const cuda_rank *rank, const cuda_group *group)
 {
     for (int i = 0; i < group->op_count; i++) {
@@ -224,10 +242,10 @@ static bool follows_others(const cuda_rank *rank, const cuda_group *group)
         for (int k = 0; k < op->dependence_count; k++) {
             const peal_dependence *d = &op->dependence[k];
             peal_op_kind before = rank->schedule->op[d->op].kind;
-            bool works = (before == PEAL_OP_LAUNCH && d->lag == 0) || before == PEAL_OP_COPY ||
-                         before == PEAL_OP_WAIT;
+            bool works =
+                before == PEAL_OP_LAUNCH || before == PEAL_OP_COPY || before == PEAL_OP_WAIT;
             if (works && d->op >= rank->schedule->step.first &&
-                (d->lag > 0 || !is_in(group, d->op, i)))
+                (d->lag > 0 || !is_in(group, d->op, i)) && !is_known(rank, group, group->op[i], d))
                 return true;
         }
     }

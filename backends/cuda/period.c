@@ -1,6 +1,7 @@
 /* Finds K, the number of iterations of a graph: after them everything that its nodes hold as
  * constants is as before. What no K can make so is refused with the reason. */
 #include "backends/cuda/device/fused_launch.h"
+#include "backends/cuda/fused.h"
 #include "backends/cuda/graph.h"
 #include "backends/cuda/predicate.h"
 
@@ -139,6 +140,8 @@ bool cuda_is_period(const cuda_rank *rank, const peal_walk *begin, int64_t steps
             return false;
     }
     if (schedule->outer.until && outer->every > 1 && steps % outer->every != 0)
+        return false;
+    if (rank->scratch && steps % CUDA_SCRATCH_STEPS != 0)
         return false;
     uint64_t looks = rank->walk.loop[schedule->loop_count].evaluations - outer->evaluations;
     if (schedule->outer.until && looks % ((uint64_t)outer->lag + 1) != 0)

@@ -222,8 +222,9 @@ struct cuda_rank {
     peal_walk_order order;
     cuda_op *op;
     cuda_task *task;
-    CUdeviceptr *first;       /* by storage */
-    int64_t *origin;          /* by array: bytes from its first element to the point 0 */
+    CUdeviceptr *first;   /* by storage */
+    CUdeviceptr *scratch; /* mode fused: by storage, CUDA_SCRATCH_STEPS of it; 0: none; or NULL */
+    int64_t *origin;      /* by array: bytes from its first element to the point 0 */
     CUdeviceptr **peer_first; /* by peer, by storage */
     cuda_lane lane[CUDA_LANES];
     int lanes;

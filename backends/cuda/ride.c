@@ -108,27 +108,33 @@ static bool find_rows(const cuda_rank *rank, const cuda_group *held, int64_t row
     return list == launch->list_count;
 }
 
-static bool describe_ride(const cuda_rank *rank, const cuda_group *group, const cuda_group *held,
-                          peal_launch_ride *ride)
+bool cuda_ride_describe(const cuda_rank *rank, const cuda_group *group, peal_launch_ride *ride)
 {
-    const peal_schedule_array *array = rank->schedule->array;
-    const peal_launch *launch = &held->launch;
-    const peal_schedule_task *task = held->task;
+    const peal_launch *launch = &group->launch;
     int64_t rows = launch->argument[0].integer, width = launch->argument[1].integer;
 
     *ride = (peal_launch_ride){.reduction = -1};
-    if (task->kind != PEAL_TASK_COMBINE || rows < 1 || rows > PEAL_LAUNCH_ROWS || width < 1 ||
-        width > CUDA_TASK_THREADS)
+    if (group->task->kind != PEAL_TASK_COMBINE || rows < 1 || rows > PEAL_LAUNCH_ROWS ||
+        width < 1 || width > CUDA_TASK_THREADS)
         return false;
-    for (int i = 0; i < group->task->reduction_count; i++)
-        if (array[group->task->reduction[i].array].type == array[task->array].type &&
-            group->task->reduction[i].combine == task->combine)
-            ride->reduction = i;
     ride->rows = (int)rows;
     ride->width = (int)width;
     ride->result = launch->view[0];
-    return ride->reduction >= 0 &&
-           find_rows(rank, held, width * (int64_t)peal_type_bytes(array[task->array].type), ride);
+    peal_type type = rank->schedule->array[group->task->array].type;
+    return find_rows(rank, group, width * (int64_t)peal_type_bytes(type), ride);
+}
+
+/* The reduction of the task of `group` that joins as COMBINE `task` does; -1. */
+static int alike(const cuda_rank *rank, const cuda_group *group, const peal_schedule_task *task)
+{
+    const peal_schedule_array *array = rank->schedule->array;
+    int found = -1;
+
+    for (int i = 0; i < group->task->reduction_count; i++)
+        if (array[group->task->reduction[i].array].type == array[task->array].type &&
+            group->task->reduction[i].combine == task->combine)
+            found = i;
+    return found;
 }
 
 static void board(cuda_rank *rank, cuda_group *group, const cuda_group *held)
@@ -169,7 +175,10 @@ bool cuda_ride(cuda_rank *rank, cuda_lane *lane)
         launch->ride.bit || launch->box_count == PEAL_LAUNCH_BOXES ||
         launch->wait_count + held->launch.wait_count > PEAL_LAUNCH_WAITS ||
         launch->write_count + held->launch.write_count > PEAL_LAUNCH_WRITES ||
-        !describe_ride(rank, group, held, &ride))
+        !cuda_ride_describe(rank, held, &ride))
+        return false;
+    ride.reduction = alike(rank, group, held->task);
+    if (ride.reduction < 0)
         return false;
     launch->ride = ride;
     board(rank, group, held);

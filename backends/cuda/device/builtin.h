@@ -2,6 +2,7 @@
 #ifndef PEAL_DEVICE_BUILTIN_H
 #define PEAL_DEVICE_BUILTIN_H
 
+#include "peal/reduce.h"
 #include "peal/send.h"
 
 enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
@@ -172,10 +173,16 @@ static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
 {
     long long rows = launch.argument[0].integer, width = launch.argument[1].integer;
     long long column = (long long)peal_block_() * PEAL_THREADS_ + peal_thread_();
-    const peal_device_piece *table =
-        launch.list_count > 0 && peal_stage_pieces_(&launch, peal_staged_) ? peal_staged_ : 0;
     type waiting[32];
 
+#ifdef PEAL_FUSED
+    if (launch.ride.rows > 0) { /* the dispatcher has waited, and sends */
+        peal_ride_<type, combine>(launch);
+        return;
+    }
+#endif
+    const peal_device_piece *table =
+        launch.list_count > 0 && peal_stage_pieces_(&launch, peal_staged_) ? peal_staged_ : 0;
     if (!peal_enter_(launch))
         return;
     const bool given_up = launch.senders > 0 && peal_has_given_up_();

@@ -65,7 +65,7 @@ struct peal_fused_slot_ {
     peal_launch launch;
     peal_fused_head head;
     peal_fused_share share;
-    const unsigned short *after;
+    const peal_fused_name *after;
     const peal_fused_add *adds;
 };
 
@@ -74,7 +74,7 @@ struct peal_fused_slot_ {
 struct peal_fused_shares_ {
     peal_fused_share share[PEAL_FUSED_KINDS];
     peal_fused_add add[PEAL_FUSED_ADDS];
-    unsigned short after[PEAL_FUSED_NAMES];
+    peal_fused_name after[PEAL_FUSED_NAMES];
     unsigned char kind[PEAL_FUSED_RECORDS];
     unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
 };
@@ -117,8 +117,8 @@ static __device__ __forceinline__ void peal_fused_keep_(const peal_fused &fused,
         kept->place[i] = ((const unsigned short *)fused.places)[i];
     for (unsigned k = 0; k < fused.kind_count && k < PEAL_FUSED_KINDS; k++) {
         peal_fused_share share = peal_fused_share_(fused, k);
-        const unsigned short *after = (const unsigned short *)fused.after + share.after;
-        unsigned count = share.after_count == PEAL_FUSED_ALL ? 0 : share.after_count;
+        const peal_fused_name *after = (const peal_fused_name *)fused.after + share.after;
+        unsigned count = share.after_count;
         share.after_kept = names + count <= PEAL_FUSED_NAMES;
         if (share.after_kept) {
             for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
@@ -169,7 +169,7 @@ static __device__ __forceinline__ void peal_fused_fetch_(const peal_fused &fused
         peal_fused_share share =
             kind < PEAL_FUSED_KINDS ? kept.share[kind] : peal_fused_share_(fused, kind);
         slot->after =
-            (share.after_kept ? kept.after : (const unsigned short *)fused.after) + share.after;
+            (share.after_kept ? kept.after : (const peal_fused_name *)fused.after) + share.after;
         slot->adds = (share.adds_kept ? kept.add : (const peal_fused_add *)fused.adds) + share.adds;
         slot->share = share;
     }
@@ -200,21 +200,38 @@ peal_fused_reached_(const peal_fused &fused, const unsigned *word, unsigned epoc
     return true;
 }
 
-/* What each thread looks for: until `count` blocks but this one, all or those of `after`, have come
- * so far, and the flags of `waits` are there. The last warp looks for flags, the others for blocks.
- * `after` is loaded where it is needed. Whether a wait was given up. */
+/* Blocks that are waited for: those of `after`, then those of a range. */
+struct peal_fused_before_ {
+    unsigned named, count; /* in all */
+    peal_fused_name first; /* of the range */
+};
+
+static __device__ __forceinline__ peal_fused_before_
+peal_fused_before_of_(const peal_fused_share &share)
+{
+    return {share.after_count,
+            (unsigned)share.after_count + share.range_count,
+            {share.range_first, share.range_behind}};
+}
+
+/* What each thread looks for: until the blocks, but this one, have come as far as they must, and
+ * the flags of `waits` are there. The last warp looks for flags, the others for blocks. `after` is
+ * loaded where it is needed. Whether a wait was given up. */
 static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
-                                                       const peal_launch &launch, bool all,
-                                                       const unsigned short *const &after,
-                                                       unsigned count, unsigned me, unsigned waits,
-                                                       unsigned epoch)
+                                                       const peal_launch &launch,
+                                                       const peal_fused_name *const &after,
+                                                       const peal_fused_before_ &before,
+                                                       unsigned me, unsigned waits, unsigned epoch)
 {
     const int thread = peal_thread_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
 
-    for (unsigned i = thread; i < count; i += PEAL_FUSED_THREADS) {
-        const unsigned block = all ? i : after[i];
-        if (block != me && !peal_fused_reached_(fused, peal_fused_epoch_(fused, block), epoch, all))
+    for (unsigned i = thread; i < before.count; i += PEAL_FUSED_THREADS) {
+        const bool named = i < before.named;
+        const peal_fused_name name = named ? after[i] : before.first;
+        const unsigned block = named ? name.block : name.block + i - before.named;
+        if (block != me && !peal_fused_reached_(fused, peal_fused_epoch_(fused, block),
+                                                epoch - name.behind, !named))
             given_up = 1;
     }
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
@@ -222,14 +239,17 @@ static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
     return given_up;
 }
 
-/* All threads: until what the share depends on is there; a barrier. */
+/* All threads: until what the share depends on is there; a barrier. Rounds do not overlap: words
+ * that count blocks, or stop the run, are of one. */
 static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
-                                                         const peal_fused_slot_ &slot, bool all,
+                                                         const peal_fused_slot_ &slot, bool begins,
                                                          unsigned waits, unsigned epoch)
 {
-    const unsigned count = all ? peal_fused_grid_(fused) : slot.share.after_count;
+    peal_fused_before_ before = peal_fused_before_of_(slot.share);
 
-    return __syncthreads_or(peal_fused_look_(fused, slot.launch, all, slot.after, count,
+    if (begins)
+        before = {0, peal_fused_grid_(fused), {0, 0}};
+    return __syncthreads_or(peal_fused_look_(fused, slot.launch, slot.after, before,
                                              peal_fused_me_(fused), waits, epoch)) == 0;
 }
 
@@ -308,7 +328,9 @@ static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_
  * where a function waits itself, none. */
 static __device__ __forceinline__ unsigned peal_fused_waits_(const peal_fused_slot_ &slot)
 {
-    return slot.head.function >= PEAL_FUSED_SHAPES && !slot.launch.stop ? slot.share.waits : 0;
+    const bool knows = slot.head.function >= PEAL_FUSED_SHAPES || slot.head.alone;
+
+    return knows && !slot.launch.stop ? slot.share.waits : 0;
 }
 
 /* All threads: the block's share of a record. False: this block of the kernel is to end. */
@@ -356,18 +378,22 @@ static __device__ __noinline__ void peal_fused_store_flags_()
     __syncwarp();
 }
 
-/* The first warp, behind a barrier: flags, then the epoch, which comes behind them: who adds to a
- * flag for a later message waits for it. Flags pair with the loads in peal_wait_one_ of the
- * receiver, the epoch with those in peal_fused_reached_. */
+/* Two warps, behind a barrier: flags, then the epoch, which comes behind them: who adds to a flag
+ * for a later message waits for it. Flags pair with the loads in peal_wait_one_ of the receiver,
+ * the epoch with those in peal_fused_reached_. alone: nobody else adds, so neither comes first. */
 static __device__ __forceinline__ void peal_fused_tell_(const peal_fused_add *adds, unsigned count,
-                                                        unsigned *word, unsigned epoch)
+                                                        bool alone, unsigned *word, unsigned epoch)
 {
-    if (peal_thread_() < count)
-        peal_add_to_(adds[peal_thread_()].word, adds[peal_thread_()].value);
-    __syncwarp();
-    if (peal_fused_arrival_.count > 0)
-        peal_fused_store_flags_();
-    if (peal_thread_() == 0)
+    const int thread = peal_thread_();
+
+    if (thread < 32) {
+        if (thread < count)
+            peal_add_to_(adds[thread].word, adds[thread].value);
+        __syncwarp();
+        if (peal_fused_arrival_.count > 0)
+            peal_fused_store_flags_();
+    }
+    if (thread == (alone ? 32 : 0))
         peal_release_gpu_(word, epoch);
     __syncwarp(); /* before lanes wait for others, who may wait for this */
 }
@@ -443,13 +469,11 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     __syncthreads();
     while (goes_on && now.rounds > 0) {
         const peal_fused_slot_ &slot = *peal_fused_slot_at_(now.slot);
-        /* Rounds do not overlap: words that count blocks, or stop the run, are of one. */
         const bool begins = now.record == 0;
-        const bool all = begins || slot.share.after_count == PEAL_FUSED_ALL;
         peal_fused_fetch_(fused, kept, now.next, peal_fused_slot_at_(now.other));
         if (peal_fused_counts_())
             now.run = now.slot;
-        goes_on = peal_fused_await_(fused, slot, all, peal_fused_waits_(slot), now.epoch);
+        goes_on = peal_fused_await_(fused, slot, begins, peal_fused_waits_(slot), now.epoch);
         peal_fused_go_on_(fused, kept, &now);
         if (goes_on && begins && peal_fused_ends_(fused))
             return;
@@ -457,12 +481,13 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         /* Behind the barrier others may fetch into the slot. */
         const peal_fused_add *adds = peal_fused_slot_at_(now.run)->adds;
         const unsigned add_count = peal_fused_slot_at_(now.run)->share.add_count;
+        const bool alone = peal_fused_slot_at_(now.run)->head.alone != 0;
         peal_fetched_();
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
-        if (goes_on && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, peal_fused_epoch_(fused, peal_fused_me_(fused)),
-                             now.epoch);
+        if (goes_on && peal_thread_() < 64)
+            peal_fused_tell_(adds, add_count, alone,
+                             peal_fused_epoch_(fused, peal_fused_me_(fused)), now.epoch);
     }
     /* Who waits for this block's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)

@@ -5,7 +5,8 @@
  * some of the kernel's blocks, numbered from 0 within the rank, which walk the list round after
  * round. Of each record a block has a *share*: a contiguous part of that grid's blocks, and the
  * blocks of the rank that must have done all records before. A block's *epoch*, a word in device
- * memory, counts the records that it is through with.
+ * memory, counts the records that it is through with. A share that needs older records only of
+ * another block says how far that one may be *behind*.
  *
  * With tickets (tickets.h) shares are those of *workers*, which may be more than the rank has
  * blocks: a block takes one share after the other, whoever's it is, in the order of a list. */
@@ -14,10 +15,9 @@
 
 enum {
     PEAL_FUSED_THREADS = 256,
-    PEAL_FUSED_BLOCKS = 3,     /* on an SM, at least */
-    PEAL_FUSED_RECORDS = 2048, /* of a round */
-    PEAL_FUSED_AFTER = 254,    /* blocks that a share can name; 1 more: all of them */
-    PEAL_FUSED_ALL = 255,
+    PEAL_FUSED_BLOCKS = 3,       /* on an SM, at least */
+    PEAL_FUSED_RECORDS = 2048,   /* of a round */
+    PEAL_FUSED_AFTER = 254,      /* blocks that a share can name, beside a range */
     PEAL_FUSED_KINDS = 32,       /* whose shares a block keeps at hand, */
     PEAL_FUSED_NAMES = 768,      /* with so many names of blocks, */
     PEAL_FUSED_ADDS = 32,        /* and so many additions to flags */
@@ -26,20 +26,29 @@ enum {
     PEAL_TICKET_BEGIN = 0xffff   /* in the place of a worker: the ticket that begins a round */
 };
 
-/* Which function runs a record, of which kind it is, and how many blocks its grid would have. */
+/* Which function runs a record, of which kind it is, and how many blocks its grid would have.
+ * alone: it has one, and no other block adds to its flags: the dispatcher waits for it, and adds.
+ */
 typedef struct peal_fused_head {
-    unsigned function, kind, blocks, reserved;
+    unsigned function, kind, blocks, alone;
 } peal_fused_head;
 
 /* Blocks first, first + stride, ... of the record, `count` of them, which of the record's waits
- * they have, and where the names are of the blocks that they wait for, and what they add to flags,
- * all together, if the record's shape is known. kept: used on the device. */
+ * they have, where the names are of the blocks that they wait for, neighbouring ones that they wait
+ * for beside these, and what they add to flags, all together, if the record's shape is known or it
+ * is alone. kept: used on the device. */
 typedef struct peal_fused_share {
     unsigned first, count, stride, waits;
     unsigned after, adds;
     unsigned short after_count, add_count;
     unsigned short after_kept, adds_kept;
+    unsigned short range_first, range_count, range_behind, reserved;
 } peal_fused_share;
+
+/* A block, or worker, that a share waits for, and how many records it may be behind. */
+typedef struct peal_fused_name {
+    unsigned short block, behind;
+} peal_fused_name;
 
 typedef struct peal_fused_add {
     unsigned long long word, value;
@@ -72,7 +81,7 @@ typedef struct peal_fused {
     unsigned long long heads;   /* peal_fused_head, by record */
     unsigned long long records; /* packed launches, record_words apart */
     unsigned long long shares;  /* peal_fused_share, by kind, then by block or worker */
-    unsigned long long after;   /* unsigned short: numbers of blocks, or workers */
+    unsigned long long after;   /* peal_fused_name */
     unsigned long long adds;    /* peal_fused_add */
     unsigned long long places;  /* unsigned short: by word of a packed record, that of the launch */
     unsigned long long epochs;  /* unsigned, by block or worker, epoch_words apart */

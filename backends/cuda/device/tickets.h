@@ -117,15 +117,13 @@ static __device__ __forceinline__ bool
 peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ &ticket)
 {
     const peal_fused_slot_ &slot = ticket.slot;
-    const bool all = slot.share.after_count == PEAL_FUSED_ALL;
 
     if (!peal_ticket_has_begun_(fused, own, ticket.round))
         return false;
-    const unsigned short *after = (const unsigned short *)fused.after + slot.share.after;
-    const unsigned count = all ? fused.tickets.workers : slot.share.after_count;
-    return __syncthreads_or(peal_fused_look_(fused, slot.launch, all, after, count,
-                                             PEAL_TICKET_BEGIN, peal_fused_waits_(slot),
-                                             ticket.epoch)) == 0;
+    const peal_fused_name *after = (const peal_fused_name *)fused.after + slot.share.after;
+    return __syncthreads_or(peal_fused_look_(fused, slot.launch, after,
+                                             peal_fused_before_of_(slot.share), PEAL_TICKET_BEGIN,
+                                             peal_fused_waits_(slot), ticket.epoch)) == 0;
 }
 
 /* All threads, with the first ticket of a round: until all workers are through with the one before;
@@ -233,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && !begins && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, word, next);
+            peal_fused_tell_(adds, add_count, false, word, next);
     }
     /* Who waits for this share's epoch sees why it does not come. */
     if (peal_fused_failed_.kind)
