@@ -16,7 +16,7 @@ enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
  * axes: of large boxes PEAL_WHOLE_2_X and so on (backends/cuda/device/launch.h); else smaller ones,
  * since a thread that may not load ahead waits for memory once a point: one point a thread, and
  * more, along the last axis, where one wave of blocks would not do. */
-enum { MOST_POINTS_OF_BLOCK = 2048, LARGE_BOX = 1 << 19, WAVE_OF_BLOCKS = 384, MOST_ROWS = 4 };
+enum { MOST_POINTS_OF_BLOCK = 2048, LARGE_BOX = 1 << 19, WAVE_OF_BLOCKS = 200, MOST_ROWS = 8 };
 static const int64_t tile_of_block[4][PEAL_AXES] = {[2] = {128, 16, 1, 1}, [3] = {64, 4, 8, 1}};
 static const int64_t small_tile[4][PEAL_AXES] = {[2] = {64, 4, 1, 1}, [3] = {64, 4, 1, 1}};
 

@@ -90,6 +90,9 @@ static void add_receive(cuda_rank *rank, const peal_launch *launch)
     keep_touches(rank->plan, record);
 }
 
+/* So many chunks a block folds one after the other, while others go on. */
+enum { MOST_CHUNKS = 4 };
+
 /* Folds, and rows, for which no task waits can be behind: which of the schedule's tasks it is; -1.
  */
 static int serves(const cuda_rank *rank, const cuda_group *group)
@@ -140,6 +143,8 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         record->launch.box[0].blocks = blocks;
+    if (record->serves >= 0 && group->task->kind == PEAL_TASK_FOLD && blocks <= MOST_CHUNKS)
+        record->blocks = record->launch.box[0].blocks = 1;
     record->alone = is_alone(rank, group, record);
     record->touch = noted(rank)->touch;
     cuda_fused_touch(rank, record, group);
@@ -323,16 +328,18 @@ static peal_status refuse(cuda_plan *plan, const char *reason)
 typedef struct demand {
     uint64_t work;
     unsigned most;
+    bool folds; /* tiles have partials */
 } demand;
 
 static demand demand_of(const cuda_fused *fused)
 {
-    demand d = {0, 1};
+    demand d = {0, 1, false};
 
     for (int r = 0; r < fused->count; r++) {
         unsigned blocks = fused->record[r].blocks;
         d.work += blocks;
         d.most = blocks > d.most ? blocks : d.most;
+        d.folds |= fused->record[r].partials;
     }
     d.most++;
     return d;
@@ -377,7 +384,8 @@ static void choose_spread(const cuda_plan *plan, cuda_fused_kernel *kernel, cons
 
 /* Blocks of an SM get in each other's way where each has a tile or two: fences wait for what others
  * have stored (5-point relaxation on 2 H200: 4.1 us a step with one block against 4.8 with three
- * where an SM has 2 tiles, 9.5 against 6.5 where it has 8). */
+ * where an SM has 2 tiles, 9.5 against 6.5 where it has 8). Those with partials come one after the
+ * other in a block, and wait for memory each. */
 enum { LEAST_TILES = 2 };
 
 static int wanted_on_sm(const cuda_plan *plan, const demand *of)
@@ -385,7 +393,7 @@ static int wanted_on_sm(const cuda_plan *plan, const demand *of)
     unsigned tiles = 0, each = LEAST_TILES * (unsigned)plan->device->sm_count;
 
     for (int r = 0; r < plan->rank_count; r++)
-        tiles += of[r].most;
+        tiles += of[r].folds ? LEAST_TILES * of[r].most : of[r].most;
     return tiles < 2 * each ? 1 : (int)(tiles / each);
 }
 

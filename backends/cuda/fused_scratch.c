@@ -141,7 +141,7 @@ bool cuda_fused_sends_fold(const cuda_rank *rank, const cuda_group *group)
     bool is_sent = false;
 
     if (group->task->kind != PEAL_TASK_FOLD || !rank->scratch ||
-        !rank->scratch[group->task->gather])
+        !rank->scratch[group->task->gather] || group->launch.list_count > 0 /* copies read it */)
         return false;
     for (int i = fold + 1; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
