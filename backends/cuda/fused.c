@@ -115,9 +115,13 @@ static bool is_alone(const cuda_rank *rank, const cuda_group *group, cuda_record
         launch->box_count != 1 || cuda_has_tickets(rank->plan->lowering.order))
         return false;
     memcpy(record->quantum, group->quantum, sizeof(record->quantum));
-    if (group->task->kind == PEAL_TASK_COMBINE)
-        return cuda_ride_describe(rank, group, &launch->ride);
-    return group->task->kind == PEAL_TASK_FOLD && launch->list_count == 0;
+    if (group->task->kind != PEAL_TASK_COMBINE)
+        return group->task->kind == PEAL_TASK_FOLD && launch->list_count == 0;
+    peal_launch_ride ride;
+    if (!cuda_ride_describe(rank, group, &ride))
+        return false;
+    launch->ride = ride;
+    return true;
 }
 
 void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
