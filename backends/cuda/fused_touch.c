@@ -138,10 +138,12 @@ static void touch_mirrors(cuda_record *record, const cuda_group *group)
     }
 }
 
-/* Any of the senders may be the last, which copies; of a copy's blocks, each has a part. */
+/* Any of a task's senders may be the last, which copies; of a copy's blocks, each has a part; and a
+ * COMBINE's block unpacks what it folds, or images. */
 static void touch_pieces(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
 {
-    unsigned boxes = group->kind == CUDA_GROUP_COPY ? ~0u : senders_of(&record->launch);
+    bool sends = group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL;
+    unsigned boxes = sends ? senders_of(&record->launch) : ~0u;
 
     for (int i = 0; i < group->base_count; i++)
         add_address(rank, record, record->launch.base[i], true, boxes);
