@@ -63,8 +63,8 @@ static bool adds_alike(const cuda_record *a, const cuda_record *b)
 
 static bool is_alike(const cuda_record *a, const cuda_record *b)
 {
-    return adds_alike(a, b) && a->number == b->number && a->blocks == b->blocks &&
-           a->after_all == b->after_all && a->receives == b->receives &&
+    return adds_alike(a, b) && a->number == b->number && (a->serves < 0) == (b->serves < 0) &&
+           a->blocks == b->blocks && a->after_all == b->after_all && a->receives == b->receives &&
            a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
            !memcmp(a->launch.box, b->launch.box,
                    (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&
@@ -384,16 +384,19 @@ static bool meets(const footprint *a, const footprint *b)
 }
 
 /* By kind and kind: how many records stand at least between one of the former and the latest of the
- * latter before it in a round. What is of the round before has ended. */
+ * latter before it in a round, whose begin all wait for. Only what serves may be behind: blocks
+ * that have come as far as a record have also read what peers may overwrite once it has sent. */
 static void find_distances(order *o)
 {
     const cuda_fused *fused = o->fused;
     int kinds = fused->kinds, latest[MOST_KINDS];
 
-    for (int i = 0; i < kinds * kinds; i++)
-        o->distance[i] = FREE;
-    for (int k = 0; k < kinds; k++)
+    for (int k = 0; k < kinds; k++) {
+        bool serves = fused->record[fused->kind_record[k]].serves >= 0;
+        for (int i = 0; i < kinds; i++)
+            o->distance[i * kinds + k] = serves ? FREE : 0;
         latest[k] = -1;
+    }
     for (int r = 0; r < fused->count; r++) {
         unsigned short *distance = &o->distance[fused->record[r].kind * kinds];
         for (int k = 0; k < kinds; k++)

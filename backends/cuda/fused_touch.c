@@ -102,6 +102,11 @@ static void touch_elements(const cuda_rank *rank, cuda_record *record, const cud
 
 /* ---- messages ---- */
 
+static bool is_kernel(const cuda_group *group)
+{
+    return group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL;
+}
+
 static unsigned senders_of(const peal_launch *launch)
 {
     unsigned boxes = 0;
@@ -142,8 +147,7 @@ static void touch_mirrors(cuda_record *record, const cuda_group *group)
  * COMBINE's block unpacks what it folds, or images. */
 static void touch_pieces(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
 {
-    bool sends = group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL;
-    unsigned boxes = sends ? senders_of(&record->launch) : ~0u;
+    unsigned boxes = is_kernel(group) ? senders_of(&record->launch) : ~0u;
 
     for (int i = 0; i < group->base_count; i++)
         add_address(rank, record, record->launch.base[i], true, boxes);
@@ -178,7 +182,7 @@ static void touch_message(const cuda_rank *rank, cuda_record *record, const cuda
 static void touch_flags(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
 {
     const peal_launch *launch = &record->launch;
-    unsigned all = group->kind == CUDA_GROUP_TASK ? senders_of(launch) : ~0u;
+    unsigned all = is_kernel(group) ? senders_of(launch) : ~0u;
     int write = 0;
 
     for (int i = 0; i < group->op_count; i++) {
@@ -216,21 +220,23 @@ static bool is_in(const cuda_group *group, int op, int end)
     return false;
 }
 
-/* Whether what a record touches says that op `index` of it comes after an older instance of
- * another: of a task; or of a copy to the rank's own memory, if the record is one block's work.
- * What is sent may say that a peer's message has been unpacked, which no touch does. */
+/* Whether what a record touches says that op `index` of it comes after an instance of another: of a
+ * task, if it is the one before the latest; or, where one block folds, of a fold, or a copy to the
+ * rank's own memory, in an older step. But what is sent may say that a message has been unpacked,
+ * or a halo read, which no touch of a fold does. */
 static bool is_known(const cuda_rank *rank, const cuda_group *group, int index,
                      const peal_dependence *d)
 {
     const peal_op *op = rank->op[index].source, *other = &rank->schedule->op[d->op];
-    bool folds = group->kind == CUDA_GROUP_TASK && group->task->kind != PEAL_TASK_KERNEL;
+    bool sends = op->kind != PEAL_OP_COPY || op->copy == PEAL_COPY_SEND;
 
-    if (d->lag == 0 && d->op < index)
+    if (other->kind == PEAL_OP_LAUNCH && d->lag > 0)
+        return true;
+    if (is_kernel(group) || group->kind != CUDA_GROUP_TASK || (d->lag == 0 && d->op < index))
         return false;
     if (other->kind == PEAL_OP_LAUNCH)
-        return true;
-    return folds && other->kind == PEAL_OP_COPY && other->copy != PEAL_COPY_SEND &&
-           op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_SEND;
+        return rank->schedule->task[other->task].kind != PEAL_TASK_KERNEL;
+    return other->kind == PEAL_OP_COPY && other->copy != PEAL_COPY_SEND && !sends;
 }
 
 /* What a record sends, or unpacks, comes after ops of other records of the loop: then its blocks
@@ -275,7 +281,7 @@ void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *gr
         add(record, special(rank, STOP_SPACE), true, ~0u);
         return;
     }
-    if (group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL)
+    if (is_kernel(group))
         touch_kernel(rank, record, group);
     else if (group->kind == CUDA_GROUP_TASK)
         touch_builtin(rank, record, group->task);
