@@ -26,7 +26,7 @@
 #include <time.h>
 
 enum { OF_APPLICATION = 8, STREAMS = EMULATE_STREAMS, OWN = STREAMS - OF_APPLICATION };
-enum { EVENTS = 16384, QUEUE = 1 << 16 };
+enum { EVENTS = 16384, LEAST_ROOM = 64 };
 
 typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER, RUN } entry_kind;
 typedef struct entry {
@@ -40,8 +40,8 @@ typedef struct entry {
 
 typedef struct stream {
     bool used;
-    entry queue[QUEUE];
-    uint64_t put, done;
+    entry *queue; /* those from done to put; the k-th at k % room */
+    uint64_t room, put, done;
     int shared;              /* its device queue */
     int capture;             /* 0: none */
     uint64_t clock[STREAMS]; /* captured work that comes before what is put here next, by stream */
@@ -95,10 +95,12 @@ static bool is_over(const entry *e)
 /* The next of a stream, if its device queue has come to it. */
 static bool end_one(stream *s)
 {
-    const entry *next = &s->queue[s->done % QUEUE];
     uint64_t *done = &device_queue[s->shared].done;
 
-    if (s->done == s->put || next->turn != *done || !is_over(next))
+    if (s->done == s->put)
+        return false;
+    const entry *next = &s->queue[s->done % s->room];
+    if (next->turn != *done || !is_over(next))
         return false;
     ++*done;
     s->done++;
@@ -126,6 +128,22 @@ static int take_queue(int number)
     return number;
 }
 
+/* Queues grow: LeakSanitizer looks through all that is static, in each of many processes. */
+static void make_room(stream *s)
+{
+    if (s->put - s->done < s->room)
+        return;
+    uint64_t room = s->room ? 2 * s->room : LEAST_ROOM;
+    entry *queue = malloc(room * sizeof(*queue));
+    if (!queue)
+        abort();
+    for (uint64_t k = s->done; k < s->put; k++)
+        queue[k % room] = s->queue[k % s->room];
+    free(s->queue);
+    s->queue = queue;
+    s->room = room;
+}
+
 static void put(CUstream handle, entry e)
 {
     int number = number_of(handle);
@@ -141,7 +159,8 @@ static void put(CUstream handle, entry e)
     if (number >= OWN) /* nobody made it */
         to->shared = number;
     e.turn = device_queue[to->shared].put++;
-    to->queue[to->put++ % QUEUE] = e;
+    make_room(to);
+    to->queue[to->put++ % to->room] = e;
     advance();
 }
 
