@@ -272,12 +272,9 @@ class Kernels(unittest.TestCase):
         self.assertEqual(left(record), set())
 
     def test_more_tiles_than_a_grid_has_blocks(self):
-        folder = tempfile.mkdtemp(dir=FOLDER.name)
-        with open(os.path.join(folder, "many.yaml"), "w", encoding="ascii") as spec:
-            spec.write("peal: 1\nname: many\nkernels: many.c\nrepeat: 1\nstep:\n"
-                       "  - {task: look, box: [[0, 65536], [0, 65536]], tile: [1, 1]}\n")
-        with open(os.path.join(folder, "many.c"), "w", encoding="ascii") as kernels:
-            kernels.write("PEAL_KERNEL(look)(peal_tile t)\n{\n    (void)t;\n}\n")
+        folder = common.folder_of({"many.yaml": "peal: 1\nname: many\nkernels: many.c\nrepeat: 1\nstep:\n"
+                                                "  - {task: look, box: [[0, 65536], [0, 65536]], tile: [1, 1]}\n",
+                                   "many.c": "PEAL_KERNEL(look)(peal_tile t)\n{\n    (void)t;\n}\n"}, FOLDER.name)
         env, path = with_driver(XDG_CACHE_HOME=CACHE)
         code, _, err = common.peal("run", folder, "--backend", "cuda", "--mode", "stream", env=env)
         self.assertEqual(code, 3)
