@@ -78,6 +78,7 @@ static bool is_over(const entry *e)
         return false;
     case RUN:
         emulate_run(e->call);
+        emulate_forget(e->call);
         return true;
     default:
         return true;
