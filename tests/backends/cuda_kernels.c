@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 static const char *root; /* of the sources */
-static char folder[64];
+static char folder[400];
 
 static const char *const specs[] = {
     "cg/cg.yaml",         "denoise/denoise.yaml", "halo/halo.yaml",         "halo/short.yaml",
@@ -141,7 +141,7 @@ static void offsets_are_as_wide_as_needed(void **state)
                  {"[60000, 60000]", true},     {"[70000, 70000]", false}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char path[160], *text = NULL;
+        char path[512], *text = NULL;
         snprintf(path, sizeof(path), "%s/k.c", folder);
         FILE *file = fopen(path, "w");
         fputs("PEAL_KERNEL(go)(peal_tile t, PEAL_WRITE(double, u))\n{\n}\n", file);
@@ -164,7 +164,7 @@ static void offsets_are_as_wide_as_needed(void **state)
 /* A spec of one task `go` that reads u, writes v, with an argument that is a real number. */
 static void write_files(const char *kernels, const char *more)
 {
-    char path[160];
+    char path[512];
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/spec.yaml", folder);
@@ -186,7 +186,7 @@ static void write_files(const char *kernels, const char *more)
 
 static void compile_text(const char *kernels, const char *more, outcome *out)
 {
-    char path[160];
+    char path[512];
 
     write_files(kernels, more);
     snprintf(path, sizeof(path), "%s/spec.yaml", folder);
@@ -324,7 +324,7 @@ static void mistakes_are_told(void **state)
 /* More values that only the run has than a launch carries. */
 static void long_statements_are_told(void **state)
 {
-    char text[2048] = "", buffers[1024] = "", path[160];
+    char text[2048] = "", buffers[1024] = "", path[512];
     outcome out;
     (void)state;
 
@@ -366,7 +366,7 @@ static void arguments_are_read_before_they_change(void **state)
                  {"update: n, tile: whole", "2 * n", true, false},
                  {"update: n", "m", false, false},
                  {"update: u, read: n", "n", false, true}};
-    char path[160], other[160];
+    char path[512], other[512];
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *text = NULL, *plain = NULL;
@@ -400,7 +400,7 @@ static void arguments_are_read_before_they_change(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    return scratch_make(folder, sizeof(folder)) ? 0 : -1;
+    return scratch_keep(folder, sizeof(folder), "cuda-kernels") ? 0 : -1;
 }
 
 static int tear_down(void **state)

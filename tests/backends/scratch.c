@@ -5,14 +5,26 @@
 #include "tests/backends/check.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool scratch_make(char *path, size_t bytes)
 {
     snprintf(path, bytes, "/tmp/peal-test-XXXXXX");
     return mkdtemp(path) != NULL;
+}
+
+bool scratch_keep(char *path, size_t bytes, const char *name)
+{
+    const char *cache = getenv("PEAL_TEST_CACHE");
+
+    if (!cache || !*cache)
+        return scratch_make(path, bytes);
+    return snprintf(path, bytes, "%s/%s", cache, name) < (int)bytes &&
+           (mkdir(path, 0700) == 0 || errno == EEXIST);
 }
 
 void scratch_remove(const char *path)

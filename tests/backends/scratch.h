@@ -7,6 +7,9 @@
 
 /* A new folder, and its removal with all that it holds. */
 bool scratch_make(char *path, size_t bytes);
+/* One of that name where tests keep what they compile (PEAL_TEST_CACHE), if they do: a compiled
+ * kernel is known by its folder, too. */
+bool scratch_keep(char *path, size_t bytes, const char *name);
 void scratch_remove(const char *path);
 
 /* A file of it. */

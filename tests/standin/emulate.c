@@ -139,6 +139,12 @@ emulate_call *emulate_replay(void *of)
     return call;
 }
 
+void emulate_forget(emulate_call *call)
+{
+    free(call->fused);
+    free(call);
+}
+
 /* As device/round.h says. */
 static void go_on(const emulate_call *call)
 {

@@ -29,6 +29,7 @@ typedef struct emulate_box {
 WEAK emulate_call *emulate_copy(emulate_box box);
 WEAK emulate_call *emulate_replay(void *graph);
 WEAK void emulate_run(const emulate_call *call);
+WEAK void emulate_forget(emulate_call *call);
 
 /* What follows is captured: into a graph of its own (NULL), or into one that there is. */
 WEAK void emulate_capture(void *graph);

@@ -39,16 +39,14 @@ step:
 """
 
 
+def bytes_of(name):
+    with open(os.path.join(FOLDER, name), "rb") as file:
+        return file.read()
+
+
 def tiny(code=None, spec=TINY):
-    folder = tempfile.mkdtemp(dir=SCRATCH.name)
-    for ending in ("c", "fatbin"):
-        shutil.copy(os.path.join(FOLDER, f"linked.{ending}"), folder)
-    with open(os.path.join(folder, "tiny.yaml"), "w", encoding="utf-8") as file:
-        file.write(spec)
-    if code is not None:
-        with open(os.path.join(folder, "linked.fatbin"), "wb") as file:
-            file.write(code)
-    return folder
+    return common.folder_of({"tiny.yaml": spec, "linked.c": bytes_of("linked.c"),
+                             "linked.fatbin": bytes_of("linked.fatbin") if code is None else code}, SCRATCH.name)
 
 
 def line_of(path, words):
@@ -73,9 +71,7 @@ class Linked(unittest.TestCase):
     def test_image_is_kept(self):
         """With peal's kernels, and the function in them; other device code is another image."""
         cache = tempfile.mkdtemp(dir=SCRATCH.name)
-        with open(os.path.join(FOLDER, "linked.fatbin"), "rb") as file:
-            code = file.read()
-        for count, folder in ((1, SPEC), (1, SPEC), (2, tiny(code + bytes(8)))):
+        for count, folder in ((1, SPEC), (1, SPEC), (2, tiny(bytes_of("linked.fatbin") + bytes(8)))):
             self.assertEqual(run(folder, "--mode", "serial", cache=cache)[0], 0)
             images = glob.glob(os.path.join(cache, "peal", "*.cubin"))
             self.assertEqual(len(images), count)

@@ -178,7 +178,7 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
     char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
     sprintf(text, "%s%s%s", u->source, start, stays ? start_fused : "");
     snprintf(compiler, sizeof(compiler),
-             "env -u LD_LIBRARY_PATH c++ -std=c++17 -O1 -w -ffp-contract=off -fPIC -shared "
+             "env -u LD_LIBRARY_PATH c++ -std=c++17 -Og -w -ffp-contract=off -fPIC -shared "
              "-pthread -I . -I '%s' unit.cc -o made.so 2>log && mv made.so unit.so",
              include ? include : ".");
     name_unit(u, text, include ? include : ".", compiler, in, sizeof(in));

@@ -6,18 +6,11 @@
  * by standin_on.
  *
  * STANDIN_QUEUES=N: what is put onto streams goes through N queues of the device, which streams
- * have in turn as they are made, one thing after the other; without, each stream has its own.
- * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends.
- * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
- * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value.
- * STANDIN_FLAGS=1: a line "flags ..." for each launch of a kernel that stores some. */
-#include <cuda.h>
+ * have in turn as they are made, one thing after the other; without, each stream has its own. */
+#include "tests/standin/streams.h"
 
-#include "backends/cuda/device/launch.h"
-#include "tests/standin/emulate.h"
 #include "tests/standin/record.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +19,7 @@
 #include <time.h>
 
 enum { OF_APPLICATION = 8, STREAMS = EMULATE_STREAMS, OWN = STREAMS - OF_APPLICATION };
-enum { EVENTS = 16384, QUEUE = 1 << 16 };
+enum { EVENTS = 16384, LEAST_ROOM = 64 };
 
 typedef enum entry_kind { DONE, WORD, VALUE, EVENT, NEVER, RUN } entry_kind;
 typedef struct entry {
@@ -40,8 +33,8 @@ typedef struct entry {
 
 typedef struct stream {
     bool used;
-    entry queue[QUEUE];
-    uint64_t put, done;
+    entry *queue; /* those from done to put; the k-th at k % room */
+    uint64_t room, put, done;
     int shared;              /* its device queue */
     int capture;             /* 0: none */
     uint64_t clock[STREAMS]; /* captured work that comes before what is put here next, by stream */
@@ -53,12 +46,11 @@ typedef struct event {
     uint64_t put, clock[STREAMS];
 } event;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t standin_lock = PTHREAD_MUTEX_INITIALIZER;
 static stream streams[STREAMS];
 static event events[EVENTS + OF_APPLICATION];
 static int captures, active; /* numbers of captures */
 static bool body;            /* what is captured goes to a graph that there is */
-static int launches;
 static struct {
     uint64_t put, done;
 } device_queue[STREAMS];
@@ -86,6 +78,7 @@ static bool is_over(const entry *e)
         return false;
     case RUN:
         emulate_run(e->call);
+        emulate_forget(e->call);
         return true;
     default:
         return true;
@@ -95,10 +88,12 @@ static bool is_over(const entry *e)
 /* The next of a stream, if its device queue has come to it. */
 static bool end_one(stream *s)
 {
-    const entry *next = &s->queue[s->done % QUEUE];
     uint64_t *done = &device_queue[s->shared].done;
 
-    if (s->done == s->put || next->turn != *done || !is_over(next))
+    if (s->done == s->put)
+        return false;
+    const entry *next = &s->queue[s->done % s->room];
+    if (next->turn != *done || !is_over(next))
         return false;
     ++*done;
     s->done++;
@@ -126,6 +121,22 @@ static int take_queue(int number)
     return number;
 }
 
+/* Queues grow: LeakSanitizer looks through all that is static, in each of many processes. */
+static void make_room(stream *s)
+{
+    if (s->put - s->done < s->room)
+        return;
+    uint64_t room = s->room ? 2 * s->room : LEAST_ROOM;
+    entry *queue = malloc(room * sizeof(*queue));
+    if (!queue)
+        abort();
+    for (uint64_t k = s->done; k < s->put; k++)
+        queue[k % room] = s->queue[k % s->room];
+    free(s->queue);
+    s->queue = queue;
+    s->room = room;
+}
+
 static void put(CUstream handle, entry e)
 {
     int number = number_of(handle);
@@ -141,7 +152,8 @@ static void put(CUstream handle, entry e)
     if (number >= OWN) /* nobody made it */
         to->shared = number;
     e.turn = device_queue[to->shared].put++;
-    to->queue[to->put++ % QUEUE] = e;
+    make_room(to);
+    to->queue[to->put++ % to->room] = e;
     advance();
 }
 
@@ -155,12 +167,12 @@ void standin_waits(const char *name)
     struct timespec moment = {0, 1000000};
     bool busy = true;
     for (int i = 0; i < 300 && busy; i++) {
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&standin_lock);
         advance();
         busy = false;
         for (int s = 0; s < STREAMS; s++)
             busy = busy || is_busy(&streams[s]);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&standin_lock);
         if (busy)
             nanosleep(&moment, NULL);
     }
@@ -168,12 +180,12 @@ void standin_waits(const char *name)
         standin_bad(name, "waits for a stream that does not end");
 }
 
-#define LOCKED(statement)                                                                          \
-    do {                                                                                           \
-        pthread_mutex_lock(&lock);                                                                 \
-        statement;                                                                                 \
-        pthread_mutex_unlock(&lock);                                                               \
-    } while (0)
+void standin_put(CUstream handle, emulate_call *call, bool ends)
+{
+    entry e = {.kind = !ends ? NEVER : call ? RUN : DONE, .call = call};
+    put(handle, e);
+}
+
 /* ---- streams ---- */
 
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
@@ -247,146 +259,6 @@ CUresult cuStreamWriteValue64(CUstream handle, CUdeviceptr word, cuuint64_t valu
     return CUDA_SUCCESS;
 }
 
-/* Of a kernel of peal's that stores flags: how many boxes it has, and which of them have a part in
- * each flag. */
-static void note_flags(const peal_launch *of)
-{
-    char line[512];
-    int at;
-
-    if (!getenv("STANDIN_FLAGS") || of->write_count == 0)
-        return;
-    at = snprintf(line, sizeof(line), "flags boxes=%d mirrors=%d writes=", of->box_count,
-                  of->mirror_count);
-    for (int i = 0; i < of->write_count && at < (int)sizeof(line) - 16; i++)
-        at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%x", i ? "," : "",
-                       of->write[i].boxes);
-    standin_note(line);
-}
-
-/* call: NULL where nothing is emulated. */
-static void launch(CUstream handle, emulate_call *call)
-{
-    const char *stuck = getenv("STANDIN_STUCK");
-    entry e = {.kind = call ? RUN : DONE, .call = call};
-    if (stuck && ++launches == atoi(stuck))
-        e.kind = NEVER;
-    put(handle, e);
-}
-
-static emulate_call *kernel_call(CUfunction function, unsigned blocks, unsigned threads,
-                                 void **parameter)
-{
-    return emulate_kernel ? emulate_kernel((void *)function, blocks, threads, parameter) : NULL;
-}
-
-/* As device/run.h does it. */
-static void fill_record(const peal_launch *launch)
-{
-    static int seen, done;
-    const char *asked = getenv("STANDIN_RECORDS");
-    int kind = 0, number = 0;
-    if (!asked || done || sscanf(asked, "%d:%d", &kind, &number) != 2 || ++seen < number ||
-        !launch->control || (kind == 1 && launch->wait_count == 0))
-        return;
-    peal_device_control *control = (peal_device_control *)(uintptr_t)launch->control;
-    done = 1;
-    control->kind = kind;
-    control->op = kind == 1 ? launch->wait[0].op : launch->op;
-    control->step = launch->counter[0];
-    control->expected = kind == 1 ? launch->wait[0].value : 0;
-    control->seen = kind == 1 ? *(volatile uint64_t *)(uintptr_t)launch->wait[0].word : 0;
-    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE);
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                        unsigned by, unsigned bz, unsigned bytes, CUstream handle, void **parameter,
-                        void **extra)
-{
-    (void)gy, (void)gz, (void)bytes, (void)extra;
-    standin_on(handle, "cuLaunchKernel");
-    NOTE(cuLaunchKernel);
-    if (gx == 0 || bx == 0)
-        standin_bad("cuLaunchKernel", "has no threads");
-    LOCKED(launch(handle, kernel_call(function, gx, bx * by * bz, parameter)); if (parameter) {
-        fill_record(parameter[0]);
-        note_flags(parameter[0]);
-    });
-    return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameter,
-                          void **extra)
-{
-    (void)extra;
-    standin_on(config->hStream, "cuLaunchKernelEx");
-    NOTE(cuLaunchKernelEx);
-    if (config->gridDimX == 0 || config->blockDimX == 0)
-        standin_bad("cuLaunchKernelEx", "has no threads");
-    LOCKED(
-        launch(config->hStream,
-               kernel_call(function, config->gridDimX,
-                           config->blockDimX * config->blockDimY * config->blockDimZ, parameter));
-        if (parameter) note_flags(parameter[0]));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
-                                   unsigned bx, unsigned by, unsigned bz, unsigned bytes,
-                                   CUstream handle, void **parameter)
-{
-    (void)gy, (void)gz, (void)by, (void)bz, (void)bytes;
-    standin_on(handle, "cuLaunchCooperativeKernel");
-    NOTE(cuLaunchCooperativeKernel);
-    LOCKED(launch(handle, kernel_call(function, gx, bx, parameter)));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream handle)
-{
-    NOTE(cuGraphLaunch);
-    LOCKED(launch(handle, emulate_replay ? emulate_replay((void *)graph) : NULL));
-    return CUDA_SUCCESS;
-}
-
-/* Where kernels are not emulated, of all copies only plain ones are made, at once. */
-static void copy(CUstream handle, emulate_box box)
-{
-    entry e = {.kind = DONE};
-    if (emulate_copy)
-        e = (entry){.kind = RUN, .call = emulate_copy(box)};
-    put(handle, e);
-}
-
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream handle)
-{
-    emulate_box box = {(char *)(uintptr_t)to, (const char *)(uintptr_t)from, bytes, 1, 1};
-    if (standin_call("cuMemcpyAsync"))
-        return CUDA_ERROR_UNKNOWN;
-    if (!standin_has_context())
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!emulate_copy)
-        memcpy(box.to, box.from, bytes);
-    LOCKED(copy(handle, box));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *asked, CUstream handle)
-{
-    emulate_box box = {(char *)(uintptr_t)asked->dstDevice,
-                       (const char *)(uintptr_t)asked->srcDevice,
-                       asked->WidthInBytes,
-                       asked->Height,
-                       asked->Depth,
-                       asked->dstPitch,
-                       asked->srcPitch,
-                       asked->dstPitch * asked->dstHeight,
-                       asked->srcPitch * asked->srcHeight};
-    NOTE(cuMemcpy3DAsync);
-    LOCKED(copy(handle, box));
-    return CUDA_SUCCESS;
-}
-
 /* ---- events ---- */
 
 static event *event_of(CUevent handle)
@@ -457,7 +329,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned flags)
     (void)flags;
     standin_on(handle, "cuStreamWaitEvent");
     NOTE(cuStreamWaitEvent);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&standin_lock);
     if (!e->recorded && e < &events[EVENTS])
         bad = "for an event that has not been recorded";
     else if (e->capture && e->capture != active)
@@ -468,7 +340,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent awaited, unsigned flags)
         join(to, e);
     else
         put(handle, (entry){.kind = EVENT, .value = e->put, .other = e->stream});
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&standin_lock);
     if (bad)
         standin_bad("cuStreamWaitEvent", bad);
     return bad ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS;
@@ -538,7 +410,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
         LOCKED(body = false);
         return CUDA_ERROR_UNKNOWN;
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&standin_lock);
     for (int s = 0; s < STREAMS; s++)
         if (streams[s].capture == active) {
             joined = joined && origin->clock[s] >= streams[s].clock[s];
@@ -547,7 +419,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     active = 0;
     bool owned = body;
     body = false;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&standin_lock);
     if (!joined) {
         standin_bad("cuStreamEndCapture", "finds work that was not joined");
         return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;

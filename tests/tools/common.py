@@ -1,8 +1,10 @@
 # What the tests of the command share: running it, finding its processes.
+import hashlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -28,6 +30,22 @@ def kernel_cache(scratch):
     """Where compiled kernels are kept (XDG_CACHE_HOME): ./dev test and CI name a folder for all tests, so that what
     one has compiled no other compiles again."""
     return os.environ.get("PEAL_TEST_CACHE") or os.path.join(scratch, "cache")
+
+
+def folder_of(files, scratch):
+    """A folder with these files (name: text or bytes), in every run the same one: a compiled kernel is known by its
+    folder, too."""
+    contents = {name: content.encode() if isinstance(content, str) else content for name, content in files.items()}
+    digest = hashlib.sha256(repr(sorted(contents.items())).encode()).hexdigest()[:16]
+    folder = os.path.join(kernel_cache(scratch), "specs", digest)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    for name, content in contents.items():
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+                file.write(content)
+            os.replace(file.name, path)
+    return folder
 
 
 def peal(*arguments, stdin=None, env=None, cwd=None, prefix=()):

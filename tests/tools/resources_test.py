@@ -20,18 +20,14 @@ NEAR = {"near.yaml": "peal: 1\nname: near\nkernels: near.c\ntopology: {dims: [1,
                      "  - {exchange: u}\n  - {task: go, box: v, read: {u: {grow: [0, 1]}}, write: v}\n  - {swap: [u, v]}\n",
         "near.c": "PEAL_KERNEL(go)(peal_tile t, PEAL_READ(float, u), PEAL_WRITE(float, v))\n{\n    PEAL_FOR_2D(t, x, y) {\n"
                   "        PEAL_AT(v, x, y) = PEAL_AT(u, x, y - 1) + PEAL_AT(u, x, y + 1);\n    }\n}\n"}
-FOLDER = tempfile.TemporaryDirectory()
-STAGED = tempfile.TemporaryDirectory()
-ENV = common.environment(XDG_CACHE_HOME=common.kernel_cache(FOLDER.name))
-for folder, files in ((FOLDER, SMALL), (STAGED, NEAR)):
-    for name, content in files.items():
-        with open(os.path.join(folder.name, name), "w", encoding="ascii") as file:
-            file.write(content)
+SCRATCH = tempfile.TemporaryDirectory()
+FOLDER, STAGED = common.folder_of(SMALL, SCRATCH.name), common.folder_of(NEAR, SCRATCH.name)
+ENV = common.environment(XDG_CACHE_HOME=common.kernel_cache(SCRATCH.name))
 
 
 def why_not():
     """Why nothing can be said here, or None."""
-    _, _, err = common.peal("plan", FOLDER.name, "-n", "2", "--resources", "--mode", "serial", "--arch", "sm_90", env=ENV)
+    _, _, err = common.peal("plan", FOLDER, "-n", "2", "--resources", "--mode", "serial", "--arch", "sm_90", env=ENV)
     return err.strip() if "[E640]" in err or "[E409]" in err else None
 
 
@@ -40,7 +36,7 @@ if SKIPPED:
     print(f"skipped: {SKIPPED}")
 
 
-def resources(*words, folder=FOLDER.name):
+def resources(*words, folder=FOLDER):
     code, out, err = common.peal_json("plan", folder, "-n", "2", "--resources", "--json", *words, env=ENV)
     assert code == 0, err
     return out
@@ -56,7 +52,7 @@ class Resources(unittest.TestCase):
 
     def test_fused(self):
         """The kernel that stays, of ranks that are alike, and its dispatcher alone, which takes less."""
-        out = resources("--mode", "fused", "--arch", "sm_90", folder=STAGED.name)
+        out = resources("--mode", "fused", "--arch", "sm_90", folder=STAGED)
         self.assertEqual(out["schema"], "peal.resources/1")
         self.assertEqual([(mode["mode"], mode["architecture"]) for mode in out["modes"]], [("fused", "sm_90")])
         kernels = out["modes"][0]["kernels"]
@@ -68,7 +64,7 @@ class Resources(unittest.TestCase):
         self.assertEqual((fused["threads"], fused["least_blocks"], fused["register_budget"]), (256, 3, 80))
         self.assertEqual((fused["rank"], alone["rank"]), (0, None))
         self.assertGreater(fused["shared_bytes"], alone["shared_bytes"] + 16 * 1024)
-        dynamic = resources("--mode", "fused", "--arch", "sm_90", "--lower", "order=tickets", folder=STAGED.name)["modes"][0]["kernels"]
+        dynamic = resources("--mode", "fused", "--arch", "sm_90", "--lower", "order=tickets", folder=STAGED)["modes"][0]["kernels"]
         for kernel in dynamic:
             self.check(kernel, 32)
         self.assertNotEqual(dynamic, kernels)
@@ -83,7 +79,7 @@ class Resources(unittest.TestCase):
         self.assertEqual((task["task"], task["threads"], task["register_budget"]), ("go", 256, 80))
 
     def test_text(self):
-        code, out, err = common.peal("plan", FOLDER.name, "-n", "2", "--resources", "--mode", "serial", "--arch", "sm_90", env=ENV)
+        code, out, err = common.peal("plan", FOLDER, "-n", "2", "--resources", "--mode", "serial", "--arch", "sm_90", env=ENV)
         self.assertEqual(code, 0, err)
         self.assertIn("mode serial on sm_90, by NVRTC", out)
         self.assertRegex(out, r"peal_task_0 +go +256 +\d+ +80 ")
@@ -91,7 +87,7 @@ class Resources(unittest.TestCase):
 
 class Refused(unittest.TestCase):
     def refused(self, code, words, *arguments, **env):
-        found, _, err = common.peal("plan", FOLDER.name, "--resources", *arguments, env=common.environment(**env))
+        found, _, err = common.peal("plan", FOLDER, "--resources", *arguments, env=common.environment(**env))
         self.assertEqual(found, code, err)
         self.assertRegex(err, words)
 
