@@ -249,11 +249,14 @@ static bool any_carrier(replay *r)
     return true;
 }
 
-/* In the kernel that stays on an accelerator, others go on while contributions are folded. */
+/* In the kernel that stays on an accelerator, others go on while contributions are folded. Under a
+ * condition, more slots would make the period of a recorded run longer. */
 static bool may_be_behind(const peal_compilation *c, const rank_message *m)
 {
-    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator &&
-           reduction_is_reported(c, c->statement[m->statement]);
+    const peal_statement *s = c->statement[m->statement];
+
+    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator && !s->when &&
+           reduction_is_reported(c, s);
 }
 
 int message_slots(const peal_compilation *c, const rank_message *m)

@@ -255,6 +255,15 @@ static peal_status refuse(cuda_plan *plan, const char *reason)
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }
 
+static void choose_steps(cuda_plan *plan, const char **reason)
+{
+    go_back(plan);
+    if (walk_to_begin(plan))
+        plan->graphs->steps = cuda_choose_steps(plan, reason);
+    else
+        *reason = "a run-time condition in setup";
+}
+
 peal_status cuda_graphs_create(cuda_plan *plan)
 {
     cuda_graphs *graphs = PEAL_ARENA_NEW(plan->arena, cuda_graphs);
@@ -278,11 +287,12 @@ peal_status cuda_graphs_create(cuda_plan *plan)
         status = cuda_fused_scratch(plan);
     if (status)
         return status;
-    go_back(plan);
-    if (walk_to_begin(plan))
-        graphs->steps = cuda_choose_steps(plan, &reason);
-    else
-        reason = "a run-time condition in setup";
+    choose_steps(plan, &reason);
+    if (plan->desc.mode == PEAL_MODE_FUSED && (!graphs->steps || !cuda_has_records(plan)) &&
+        cuda_fused_scratch_free(plan)) { /* it makes periods longer */
+        reason = NULL;
+        choose_steps(plan, &reason);
+    }
     go_back(plan);
     if (!graphs->steps)
         return refuse(plan, reason ? reason : "no period");

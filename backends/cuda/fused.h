@@ -99,7 +99,8 @@ void cuda_fused_destroy(cuda_plan *plan);
 /* fused_scratch.c: before it is known how many steps a round has. */
 enum { CUDA_SCRATCH_STEPS = 4 };
 peal_status cuda_fused_scratch(cuda_plan *plan);
-void cuda_fused_scratch_free(cuda_plan *plan);
+/* Whether there was any. */
+bool cuda_fused_scratch_free(cuda_plan *plan);
 /* By storage and step, which memory an address lies in, counted behind the storages; -1: none. */
 int cuda_scratch_at(const cuda_rank *rank, CUdeviceptr address);
 /* Whether a group is a FOLD whose result goes into messages and nowhere else. */

@@ -115,7 +115,7 @@ peal_status cuda_fused_scratch(cuda_plan *plan)
 {
     peal_status status = PEAL_STATUS_OK;
 
-    for (int r = 0; r < plan->rank_count; r++) {
+    for (int r = 0; r < plan->rank_count && plan->lowering.order == CUDA_ORDER_TILES; r++) {
         cuda_rank *rank = &plan->rank[r];
         const peal_schedule *schedule = rank->schedule;
         for (int i = schedule->step.first; i < schedule->step.end && !status; i++)
@@ -159,10 +159,17 @@ bool cuda_fused_sends_fold(const cuda_rank *rank, const cuda_group *group)
     return false;
 }
 
-void cuda_fused_scratch_free(cuda_plan *plan)
+bool cuda_fused_scratch_free(cuda_plan *plan)
 {
-    for (int r = 0; r < plan->rank_count; r++)
-        for (int i = 0; plan->rank[r].scratch && i < plan->rank[r].schedule->array_count; i++)
-            if (plan->rank[r].scratch[i])
-                plan->driver->cuMemFree_(plan->rank[r].scratch[i]);
+    bool any = false;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        cuda_rank *rank = &plan->rank[r];
+        for (int i = 0; rank->scratch && i < rank->schedule->array_count; i++)
+            if (rank->scratch[i])
+                plan->driver->cuMemFree_(rank->scratch[i]);
+        any |= rank->scratch != NULL;
+        rank->scratch = NULL;
+    }
+    return any;
 }

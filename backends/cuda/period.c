@@ -210,10 +210,10 @@ static int64_t most_steps(const cuda_plan *plan, int64_t period)
     return periods < MOST_STEPS / period ? periods * period : MOST_STEPS;
 }
 
-/* Mode fused has room for so many launches. */
-static int64_t most_recorded(const cuda_plan *plan, int64_t period)
+/* Records that mode fused would need for the steps since the begin: of the rank that has most. */
+static uint64_t records_since(const cuda_plan *plan)
 {
-    uint64_t launches = 1;
+    uint64_t most = 1;
 
     for (int r = 0; r < plan->rank_count; r++) {
         const cuda_rank *rank = &plan->rank[r];
@@ -224,9 +224,20 @@ static int64_t most_recorded(const cuda_plan *plan, int64_t period)
             if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || receives)
                 here += rank->walk.passed[i] - plan->graphs->begin[r].passed[i];
         }
-        launches = here > launches ? here : launches;
+        most = here > most ? here : most;
     }
-    int64_t periods = PEAL_FUSED_RECORDS * 7 / 8 / (int64_t)launches;
+    return most;
+}
+
+bool cuda_has_records(const cuda_plan *plan)
+{
+    return records_since(plan) <= PEAL_FUSED_RECORDS;
+}
+
+/* Mode fused has room for so many steps. */
+static int64_t most_recorded(const cuda_plan *plan, int64_t period)
+{
+    int64_t periods = PEAL_FUSED_RECORDS * 7 / 8 / (int64_t)records_since(plan);
     return periods > 1 ? periods * period : period;
 }
 
