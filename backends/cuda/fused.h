@@ -2,10 +2,10 @@
  * stays (device/fused.h).
  *
  * fused.c notes launches as records and lays them out in device memory, fused_start.c starts the
- * kernel; fused_touch.c says what the blocks of a record read and write; fused_order.c gives each
- * block its share of a record, and finds the blocks whose earlier records it has to wait for;
- * fused_tickets.c lists shares that blocks take as they come; fused_shapes.c prints what the
- * compiler may know of the launches. */
+ * kernel; fused_touch.c says what the blocks of a record read and write, fused_share.c gives each
+ * block its share of a record, and fused_order.c finds the blocks whose earlier records it has to
+ * wait for; fused_scratch.c lets folds be behind the steps; fused_tickets.c lists shares that blocks
+ * take as they come; fused_shapes.c prints what the compiler may know of the launches. */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
 
@@ -115,12 +115,15 @@ void cuda_fused_touch_waits(const cuda_rank *rank, cuda_record *record);
 /* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
 const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena);
 
-/* fused_order.c: says which records are spread, where so many blocks of the kernel stay at least.
+/* fused_share.c: says which records are spread, where so many blocks of the kernel stay at least.
  */
 void cuda_fused_spread(cuda_fused *fused, unsigned blocks);
 /* ... and which block serves those that are one block's work, where the kernel has so many. */
 void cuda_fused_serve(cuda_fused *fused, unsigned blocks);
+peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *record,
+                                  unsigned block);
 
+/* fused_order.c */
 /* Kinds; shares by kind and block, what they wait for, and what they add to flags, in the arena.
  * False: there are too many kinds. */
 typedef struct cuda_order {

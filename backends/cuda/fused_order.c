@@ -1,7 +1,6 @@
-/* Shares: which blocks of a record's grid each block of the kernel runs, and which other blocks
- * must have come as far before. Two blocks are ordered where what they touch meets, and one writes;
- * records repeat themselves every round, so all pairs of kinds are looked at, whichever comes
- * first.
+/* Which other blocks must have come how far before a block's share of a record. Two blocks are
+ * ordered where what they touch meets, and one writes; records repeat themselves every round, so
+ * all pairs of kinds are looked at, whichever comes first.
  */
 #include "backends/cuda/fused.h"
 
@@ -83,70 +82,6 @@ static void find_kinds(cuda_fused *fused)
             fused->kind_record[fused->kinds++] = r;
         fused->record[r].kind = k;
     }
-}
-
-/* ---- shares ---- */
-
-/* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
- * is kinder to memory (5-point relaxation of 16384^2 floats), and waiting for all blocks is short
- * beside it. */
-enum { SPREAD_FROM = 16 };
-
-void cuda_fused_spread(cuda_fused *fused, unsigned blocks)
-{
-    for (int r = 0; r < fused->count; r++)
-        fused->record[r].spread = fused->record[r].blocks > SPREAD_FROM * blocks;
-}
-
-/* Folds that others go on beside wait for what is not there yet, most of the time: each task's have
- * a block of their own, if there are so many. */
-enum { MOST_SERVICES = 4, BLOCKS_A_SERVICE = 16 };
-
-void cuda_fused_serve(cuda_fused *fused, unsigned blocks)
-{
-    int task[MOST_SERVICES], most = fused->tickets ? 1 : (int)(blocks / BLOCKS_A_SERVICE);
-
-    most = most < 1 ? 1 : most > MOST_SERVICES ? MOST_SERVICES : most;
-    fused->services = 0;
-    for (int r = 0; r < fused->count; r++) {
-        cuda_record *record = &fused->record[r];
-        int i = 0;
-        record->service = 0;
-        if (record->blocks > 1 || record->serves < 0)
-            continue;
-        while (i < fused->services && task[i] != record->serves)
-            i++;
-        if (i == fused->services && i < most)
-            task[fused->services++] = record->serves;
-        record->service = i % most;
-    }
-    fused->services = fused->services > 0 ? fused->services : 1;
-}
-
-/* What is one block's work is one of the last ones'; the others share the rest, each a contiguous
- * part unless it is spread, in the same way for grids of the same size. */
-static peal_fused_share share_of(const cuda_fused *fused, const cuda_record *record, unsigned block)
-{
-    unsigned services = (unsigned)fused->services, blocks = record->blocks;
-    unsigned workers = fused->grid > services ? fused->grid - services : 1;
-    peal_fused_share share = {.stride = 1};
-
-    if (blocks == 1 || fused->grid == 1) {
-        share.count = block == fused->grid - 1 - (unsigned)record->service ? blocks : 0;
-    } else if (block >= workers) {
-        share.count = 0;
-    } else if (record->spread && blocks > workers) {
-        share.first = block;
-        share.stride = workers;
-        share.count = (blocks - block + workers - 1) / workers;
-    } else if (blocks <= workers) {
-        share.first = block;
-        share.count = block < blocks;
-    } else {
-        share.first = (unsigned)((uint64_t)block * blocks / workers);
-        share.count = (unsigned)((uint64_t)(block + 1) * blocks / workers) - share.first;
-    }
-    return share;
 }
 
 /* ---- footprints ---- */
@@ -507,7 +442,7 @@ static void find_footprints(order *o, peal_arena *arena)
         footprint *block = &o->block[(size_t)k * o->fused->grid];
         for (unsigned b = 0; b < o->fused->grid; b++) {
             peal_fused_share *share = &o->share[(size_t)k * o->fused->grid + b];
-            *share = share_of(o->fused, record, b);
+            *share = cuda_fused_share(o->fused, record, b);
             note_adds(o, record, share);
             find_footprint(record, share, scratch, arena, &block[b]);
         }

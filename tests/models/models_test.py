@@ -15,7 +15,7 @@ RIGHT = [
     ("channel", []), ("channel", ["SLOTS=2"]), ("channel", ["SLOTS=2", "P=8"]), ("channel", ["SLOTS=3", "P=8"]),
     ("carrier", []), ("carrier", ["STORAGES=4"]),
     ("dispatcher", []),
-    ("fused", []),
+    ("fused", []), ("behind", []),
     ("round", []), ("round", ["NO_DECIDE"]),
     ("tickets", []), ("tickets", ["BLOCKS=1"]),
 ]
@@ -30,6 +30,9 @@ WRONG = [
     *(("fused", [mutant], "assertion violated") for mutant in (
         "NO_EPOCH", "NO_ORDER", "HALF_SUM", "NO_RELEASE", "GPU_SCOPE", "NO_ACQUIRE", "EARLY_SHARE", "STORAGES=1")),
     ("fused", ["WAIT_AHEAD"], "invalid end state"),
+    *(("behind", [mutant], "assertion violated") for mutant in (
+        "FAR_BEHIND", "FEW_SCRATCH", "FEW_SLOTS", "NO_CREDIT", "NO_EPOCH", "EARLY_EPOCH", "EARLY_FLAG")),
+    ("behind", ["NEVER_BEHIND"], "invalid end state"),
     ("round", ["NO_BARRIER"], "assertion violated"), ("round", ["NO_BARRIER", "NO_DECIDE"], "assertion violated"),
     ("round", ["NO_RESET"], "assertion violated"),
     *(("round", [mutant], "invalid end state") for mutant in ("LOOK_EARLY", "DECIDE_EARLY", "NO_RELEASE")),
