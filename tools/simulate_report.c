@@ -19,12 +19,15 @@ static void name_op(const peal_schedule *schedule, const sim_piece *piece, char 
         snprintf(text, bytes, "%s", op->label ? op->label : schedule->task[op->task].name);
         return;
     }
-    const char *edge = op->channel >= 0 ? schedule->channel[op->channel].edge : op->label;
-    const char *end = op->channel >= 0 ? strrchr(edge, ' ') : NULL;
+    const char *name = op->label ? op->label : "", *end = NULL;
+    if (op->channel >= 0) {
+        name = schedule->channel[op->channel].edge;
+        end = strrchr(name, ' ');
+    }
     snprintf(text, bytes, "%s%s%s %.*s",
              op->kind == PEAL_OP_COPY ? copies[op->copy] : kinds[op->kind],
              op->credit ? " credit" : "", op->kind == PEAL_OP_COPY ? "" : " of",
-             end ? (int)(end - edge) : 80, edge ? edge : "");
+             end ? (int)(end - name) : 80, name);
 }
 
 static void add_share(simulated_point *point, int *capacity, const char *what, double seconds)
