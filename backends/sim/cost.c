@@ -95,7 +95,7 @@ static double share_of(const sim_places *places, const peal_schedule *schedule, 
     bool shares = schedule->mode == PEAL_MODE_SYNC || schedule->mode == PEAL_MODE_FUSED;
     if (places->times->accelerator || !shares)
         return 1;
-    return (double)(tiles < places->per_rank ? tiles : places->per_rank);
+    return (double)(tiles < places->cores ? tiles : places->cores);
 }
 
 static peal_status launch_cost(const sim_desc *desc, const sim_places *places,

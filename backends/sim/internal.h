@@ -62,28 +62,40 @@ typedef struct sim_program {
     int64_t all_steps;
 } sim_program;
 
-/* Where ranks are. Devices of a node are numbered on from those of the node before. */
+/* Where ranks are. What shares a device is a slot: the ranks of a process on a GPU, a rank on
+ * cores. Nodes are filled with slots one after the other, their devices numbered on. */
 typedef struct sim_places {
     const peal_machine_times *times;
-    int ranks, ranks_a_node, nodes, devices;
-    int per_rank; /* cores that a rank has; 1 of GPUs */
-    bool one;     /* serial: everything is done one after the other */
+    int ranks, slots;
+    int slots_a_node, nodes, devices;
+    int cores;   /* that a slot has; 1 of GPUs */
+    bool one;    /* serial: everything is done one after the other */
+    bool staged; /* messages between GPUs go through host memory */
 } sim_places;
+
+static inline int sim_slot_of(const sim_places *p, int rank)
+{
+    return (int)((int64_t)rank * p->slots / p->ranks);
+}
 
 static inline int sim_node_of(const sim_places *p, int rank)
 {
-    return rank / p->ranks_a_node;
+    return sim_slot_of(p, rank) / p->slots_a_node;
 }
 
 /* The device (or core) that does what a lane of a rank does. */
 static inline int sim_device_of(const sim_places *p, int rank, int lane)
 {
-    int node = rank / p->ranks_a_node, local = rank % p->ranks_a_node;
-    int within = !p->times->accelerator ? (local * p->per_rank + lane % p->per_rank) % p->devices
-                 : p->ranks_a_node <= p->devices
-                     ? local
-                     : (int)((int64_t)local * p->devices / p->ranks_a_node);
-    return p->one ? 0 : node * p->devices + within;
+    int slot = sim_slot_of(p, rank), node = slot / p->slots_a_node;
+    int local = slot % p->slots_a_node, within = local;
+
+    if (p->one)
+        return 0;
+    if (!p->times->accelerator)
+        within = (local * p->cores + lane % p->cores) % p->devices;
+    else if (p->slots_a_node > p->devices)
+        within = (int)((int64_t)local * p->devices / p->slots_a_node);
+    return node * p->devices + within;
 }
 
 static inline bool sim_is_of_message(const peal_op *op)

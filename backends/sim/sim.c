@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOLD_LANES = 4, LEAST_TIMED = 2 };
+enum { TOLD_LANES = 4, LEAST_TIMED = 2, OPS_AN_ITEM = 8 };
 
 static const peal_source nowhere;
 
@@ -19,18 +19,24 @@ static void *allocate(size_t *total, size_t count, size_t size)
 
 /* ---- programs ---- */
 
-/* As many steps as were asked for, or as the operations that may be simulated are enough for. */
+/* As many steps as were asked for, or as the operations that may be simulated, and the memory for
+ * programs, are enough for. */
 static int64_t choose_steps(const sim_desc *desc, const sim_program *first, const int64_t *ranks)
 {
-    int64_t all = first->all_steps, ops = 0;
+    int64_t all = first->all_steps, ops = 0, items = 0;
 
-    for (int i = 0; i < desc->schedule_count; i++)
+    for (int i = 0; i < desc->schedule_count; i++) {
         ops += ranks[i] * first[i].step_ops;
+        items += first[i].step_ops;
+    }
     if (desc->steps >= 0)
         return desc->steps < all ? desc->steps : all;
-    if (!desc->most_ops || ops == 0 || desc->most_ops / ops >= all)
+    if (!desc->most_ops || ops == 0)
         return all;
-    return desc->most_ops / ops > LEAST_TIMED ? desc->most_ops / ops : LEAST_TIMED;
+    int64_t enough = desc->most_ops / ops, kept = desc->most_ops / OPS_AN_ITEM / items;
+    enough = kept < enough ? kept : enough;
+    enough = enough > LEAST_TIMED ? enough : LEAST_TIMED;
+    return enough < all ? enough : all;
 }
 
 static peal_status make_programs(const sim_desc *desc, const sim_places *places, int64_t steps,
@@ -59,7 +65,6 @@ static peal_status find_steps(const sim_desc *desc, const sim_places *places, si
     if (!status) {
         out->all_steps = first[0].all_steps;
         out->steps = choose_steps(desc, first, ranks);
-        out->steps = out->steps < out->all_steps ? out->steps : out->all_steps;
     }
     peal_arena_destroy(scratch);
     return status;

@@ -14,7 +14,7 @@
 typedef struct simulated {
     const char *spec;
     peal_mode mode;
-    int ranks;
+    int ranks, processes; /* 0: as many */
     peal_machine_times times;
     bool each; /* every rank has a schedule of its own */
     bool free_messages, path;
@@ -65,7 +65,7 @@ static peal_status simulate(simulated *s)
     peal_graph *graph = NULL;
     peal_compilation *compilation = NULL;
     peal_machine machine = {.ranks = s->ranks,
-                            .processes = s->ranks,
+                            .processes = s->processes ? s->processes : s->ranks,
                             .workers = s->times.accelerator ? 2 : 1,
                             .cache_bytes = 1 << 20,
                             .accelerator = s->times.accelerator,
@@ -215,6 +215,11 @@ static void test_a_shared_device(void **state)
     s.times.nodes = 1;
     s.free_messages = true;
     s.times.mode[s.mode].kernel_s = 0;
+    expect(s, 1 + 1);
+    s.times.nodes = 0;
+    s.times.devices = 2;
+    expect(s, 1);
+    s.processes = 1; /* which has one device */
     expect(s, 1 + 1);
 }
 
