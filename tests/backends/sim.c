@@ -289,6 +289,14 @@ static const char *const specs[] = {
     "  - {repeat: 3, step: [{exchange: u}, {task: smooth, box: u, update: u}]}\n"
     "  - {allreduce: {d: max}, along: y}\n  - {task: use, read: [c, d, u], when: rank == 0, write: "
     "b}\n",
+    /* two grids, of which one has every second point, and walls */
+    "peal: 1\ntopology: {dims: [auto, auto]}\nkernels: k.c\n"
+    "fields: {u: {size: [62, 70], halo: 1, align: 2}, s: {like: u, stagger: [1, 0]},\n"
+    "  c: {like: u, coarsen: 2}}\nrepeat: 4\nstep:\n  - {exchange: [u, s]}\n"
+    "  - {task: r, box: c, read: [{u: {star: 1}}, s], write: c}\n"
+    "  - {repeat: 3, step: [{exchange: c}, {task: t, box: u, read: {c: {grow: 1}}, update: u}]}\n"
+    "  - {task: w, box: {u: {rim: 1}}, write: u}\n"
+    "  - {task: v, box: {u: [[5, 40], [3, 50]]}, read: u, update: {s: tile}}\n",
     /* more members than a level of the tree has, and three axes */
     "peal: 1\ntopology: {dims: [auto, auto, auto], periodic: true}\nkernels: k.c\n"
     "fields: {u: {size: [20, 20, 20], halo: 1}}\nbuffers: {d: {}}\nrepeat: 4\nstep:\n"
