@@ -133,8 +133,11 @@ static void print_path(const simulated_point *p)
     double all = 0;
     for (int i = 0; i < p->share_count; i++)
         all += p->share[i].seconds;
-    if (!p->share_count)
+    if (!p->share_count) {
+        if (p->sent.steps > 0)
+            puts("  critical path       not recorded: a step takes too much memory");
         return;
+    }
     printf("  critical path, of the last %" PRId64 " step%s:\n", p->sent.path_steps,
            p->sent.path_steps == 1 ? "" : "s");
     for (int i = 0; i < p->share_count && i < SHOWN_SHARES; i++)
@@ -163,11 +166,13 @@ static void print_point(const simulation *s, const simulated_point *p)
            r->nodes == 1 ? "" : "s", s->times.devices, s->times.devices == 1 ? "" : "s",
            peal_mode_name(p->mode));
     printf("  time per step       %s", text_seconds(r->step_s).s);
-    if (r->steps < r->all_steps)
+    if (r->steps && r->steps < r->all_steps)
         printf("   (%" PRId64 " to %" PRId64 " of %" PRId64 " steps)\n", r->first_timed,
                r->steps - 1, r->all_steps);
     else
         printf("   (%" PRId64 " step%s)\n", r->steps, r->steps == 1 ? "" : "s");
+    if (s->graph->step.until)
+        puts("  until               never stops a simulation");
     printf("  without messages    %s: %s exposed (%.1f %%)\n", text_seconds(p->free_step_s).s,
            text_seconds(exposed(p)).s, percent(exposed(p), r->step_s));
     printf("  kernels             %s a rank (%.1f %%)\n", text_seconds(r->kernel_s).s,

@@ -207,12 +207,13 @@ static void begin_item(sim_state *s, int rank, int lane, cause by)
     double end = s->queue.now_s;
 
     if (!needs_are_met(s, rank, p, item) ||
-        (op->kind == PEAL_OP_WAIT && !word_has_come(s, rank, p, item)) ||
-        !is_posted(s, rank, p, head))
+        (op->kind == PEAL_OP_WAIT && !word_has_come(s, rank, p, item)))
         return;
     sim_record *record = record_of(s, rank, head);
     if (record)
         *record = (sim_record){.begin_s = s->queue.now_s, .cause = by.item, .cause_rank = by.rank};
+    if (!is_posted(s, rank, p, head))
+        return;
     if (s->begun_s)
         s->begun_s[s->lane_base[rank] + (size_t)lane] = s->queue.now_s;
     if (cost->device_s > 0)
@@ -342,6 +343,17 @@ static void arrive(sim_state *s, int rank, int channel)
     wake(s, rank, &mail->waiting, (cause){-2 - channel, rank});
 }
 
+/* What had enabled the item before the CPU was there remains its cause. */
+static void begin_posted(sim_state *s, int rank, int lane)
+{
+    const sim_record *record = record_of(s, rank, s->lane[s->lane_base[rank] + (size_t)lane].head);
+    cause by = {NO_ITEM, rank};
+
+    if (record)
+        by = (cause){record->cause, record->cause_rank};
+    begin_item(s, rank, lane, by);
+}
+
 static void happen(sim_state *s, int rank, int what)
 {
     switch (what % EVENTS) {
@@ -349,7 +361,7 @@ static void happen(sim_state *s, int rank, int what)
         end_item(s, rank, what / EVENTS);
         break;
     case ITEM_POSTED:
-        begin_item(s, rank, what / EVENTS, (cause){NO_ITEM, rank});
+        begin_posted(s, rank, what / EVENTS);
         break;
     case COPY_LEFT:
         end_send(s, rank, what / EVENTS);

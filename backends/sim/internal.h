@@ -50,7 +50,7 @@ typedef struct sim_program {
     int lanes;
     const sim_item *item;
     int item_count;
-    const int32_t *first; /* by lane */
+    int32_t *first; /* by lane */
     const sim_need *need;
     const double *posted; /* by item: the CPU has put it onto its lane, in seconds since the latest
                              verdict that it waited for; NULL: at once */
@@ -109,7 +109,7 @@ void sim_places_init(sim_places *places, const sim_desc *desc);
 /* What lies between two ranks; a class that the machine lacks is replaced by one that is slower. */
 peal_link_class sim_link_between(const sim_places *places, int a, int b);
 
-/* program.c: unrolls a schedule for so many steps; steps 0: one, for its counts. */
+/* program.c: unrolls a schedule for so many steps. */
 peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
                                const peal_schedule *schedule, int64_t steps, peal_arena *arena,
                                sim_program *out);
@@ -125,11 +125,10 @@ peal_status sim_network_create(const sim_desc *desc, const sim_program *program,
 /* The peer's channel. */
 int sim_network_peer(const sim_network *network, int number, int channel, int peer_number);
 
-/* What enabled an item, for the critical path. */
+/* When an item ran and what enabled it last, for the critical path. */
 typedef struct sim_record {
     double begin_s, end_s;
-    int32_t
-        cause; /* >= 0: an item of cause_rank; else NO_ITEM, or -2 - c: a message of channel c */
+    int32_t cause; /* an item of cause_rank; or NO_ITEM, or -2 - c: a word of channel c */
     int32_t cause_rank;
 } sim_record;
 
@@ -162,9 +161,9 @@ typedef struct sim_state {
     double *sent_s;  /* by lane: what its latest copy sends has left the node; NULL: no network */
     double *begun_s; /* by lane: when its item began; NULL: nobody asks */
     sim_device *device;
-    double *leaves_s[PEAL_LINK_COUNT],
-        *enters_s[PEAL_LINK_COUNT]; /* by device or node: free from */
-    double *epoch_s;                /* by rank: the CPU knows the latest verdict */
+    double *leaves_s[PEAL_LINK_COUNT]; /* by device or node: it is free to send from then on */
+    double *enters_s[PEAL_LINK_COUNT]; /* to receive */
+    double *epoch_s;                   /* by rank: the CPU knows the latest verdict */
     int32_t *epoch;
     int64_t *left;    /* by step: items */
     double *step_end; /* by step */

@@ -18,7 +18,7 @@ typedef struct unrolling {
     const sim_desc *desc;
     const peal_schedule *schedule;
     const peal_walk_program *walked;
-    peal_arena *scratch;
+    peal_arena *scratch, *kept;
     peal_walk walk;
     sim_program *out;
     int apart; /* of its lanes: one a channel; 0: none */
@@ -161,7 +161,7 @@ static void add_item(unrolling *u, int index)
     if (u->lane_last[item.lane] != NO_ITEM)
         u->item[u->lane_last[item.lane]].next = number;
     else
-        ((int32_t *)u->out->first)[item.lane] = number;
+        u->out->first[item.lane] = number;
     u->lane_last[item.lane] = number;
     u->latest[1][index] = u->latest[0][index];
     u->latest[0][index] = number;
@@ -174,8 +174,9 @@ static void add_item(unrolling *u, int index)
 
 static bool is_too_much(const unrolling *u)
 {
-    int64_t most = u->desc->most_bytes;
-    return u->item_count == INT32_MAX / 2 || (most && peal_arena_bytes(u->scratch) > (size_t)most);
+    size_t bytes = peal_arena_bytes(u->scratch) + peal_arena_bytes(u->kept);
+    return u->item_count == INT32_MAX / 2 ||
+           (u->desc->most_bytes && bytes > (size_t)u->desc->most_bytes);
 }
 
 static peal_status unroll_section(unrolling *u, const peal_section *section)
@@ -187,8 +188,8 @@ static peal_status unroll_section(unrolling *u, const peal_section *section)
             if (is_too_much(u))
                 return peal_report(u->desc->diagnostics, PEAL_E432, (peal_source){0},
                                    "simulate fewer steps: --steps",
-                                   "the first %d operations of rank %d need %zu bytes",
-                                   u->item_count, u->schedule->rank, peal_arena_bytes(u->scratch));
+                                   "what rank %d does, and those before it, is too much to keep",
+                                   u->schedule->rank);
             add_item(u, u->walk.position);
             break;
         case PEAL_WALK_END:
@@ -308,7 +309,7 @@ static peal_status begin(unrolling *u, peal_arena *arena)
         fill_none(u->latest[i], schedule->op_count);
     }
     u->out->first = PEAL_ARENA_ARRAY(arena, int32_t, u->out->lanes);
-    fill_none((int32_t *)u->out->first, u->out->lanes);
+    fill_none(u->out->first, u->out->lanes);
     u->lane_last = PEAL_ARENA_ARRAY(u->scratch, int32_t, u->out->lanes);
     fill_none(u->lane_last, u->out->lanes);
     u->newest = PEAL_ARENA_ARRAY(u->scratch, int32_t, u->out->lanes);
@@ -334,7 +335,7 @@ peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
                                const peal_schedule *schedule, int64_t steps, peal_arena *arena,
                                sim_program *out)
 {
-    unrolling u = {.desc = desc, .schedule = schedule, .out = out, .step = -1};
+    unrolling u = {.desc = desc, .schedule = schedule, .kept = arena, .out = out, .step = -1};
     sim_cost *cost;
 
     u.apart = count_apart(desc, schedule);

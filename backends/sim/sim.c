@@ -241,6 +241,15 @@ static int64_t count_items(const sim_state *s)
     return count;
 }
 
+/* When all of the first `count` steps have ended; a step may end after the next one. */
+static double end_of_steps(const sim_state *s, int64_t count)
+{
+    double end = 0;
+    for (int64_t i = 0; i < count; i++)
+        end = s->step_end[i] > end ? s->step_end[i] : end;
+    return end;
+}
+
 /* The time of a step: of all but the first, or of the later half where there would be more of them,
  * in which the beginning no longer counts. */
 static void time_steps(const sim_state *s, sim_result *out)
@@ -250,9 +259,10 @@ static void time_steps(const sim_state *s, sim_result *out)
     out->first_timed = first;
     if (s->steps == 0)
         return;
-    double begin = first ? s->step_end[first - 1] : s->setup_end;
-    if (s->step_end[s->steps - 1] > begin) /* else steps do nothing */
-        out->step_s = (s->step_end[s->steps - 1] - begin) / (double)(s->steps - first);
+    double begin = first ? end_of_steps(s, first) : s->setup_end;
+    double end = end_of_steps(s, s->steps);
+    if (end > begin) /* else steps do nothing */
+        out->step_s = (end - begin) / (double)(s->steps - first);
     out->kernel_s = s->device_s / ((double)s->steps * s->desc->ranks);
 }
 

@@ -263,8 +263,15 @@ static void test_the_path_is_the_step(void **state)
     }
     assert_int_equal(links, 9);
     assert_true(sum == 9 * (2 + message_s));
+    assert_int_equal(piece[s.result.piece_count - 1].step, 0); /* setup is not recorded */
     assert_int_equal(s.result.traffic[PEAL_LINK_P2P].messages, 20);
     assert_int_equal(s.result.traffic[PEAL_LINK_P2P].bytes, 160);
+    forget(&s);
+    s.mode = PEAL_MODE_STREAM; /* also where the CPU is late */
+    s.times.mode[s.mode].launch_s = 20;
+    assert_int_equal(simulate(&s), PEAL_STATUS_OK);
+    assert_true(s.result.piece_count > 10 && s.result.step_s == 20);
+    assert_int_equal(s.result.piece[s.result.piece_count - 1].step, 0);
     forget(&s);
 }
 
