@@ -331,7 +331,7 @@ static const char *const type_names[PEAL_KEY_TYPE_COUNT] = {
     "1",
     "a whole number",
     "a number of seconds",
-    "a number above 0",
+    "a number, at least 1",
     "a text",
     "a text or a list of texts",
     "a name",

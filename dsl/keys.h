@@ -11,7 +11,7 @@ typedef enum peal_key_type {
     PEAL_KEY_VERSION,    /* 1 */
     PEAL_KEY_COUNT,      /* a whole number, at least 1 */
     PEAL_KEY_SECONDS,    /* a number, at least 0 */
-    PEAL_KEY_RATE,       /* a number above 0 */
+    PEAL_KEY_RATE,       /* a number, at least 1 */
     PEAL_KEY_TEXT,       /* a text */
     PEAL_KEY_TEXTS,      /* a text, or a list of texts */
     PEAL_KEY_NAME,       /* a name */

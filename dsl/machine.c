@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +30,9 @@ static int64_t read_count(peal_reader *r, const peal_node *root, const char *key
     return 0;
 }
 
-/* A time or a rate: a number, at least 0. */
-static double read_number(peal_reader *r, const peal_node *map, const char *key)
+/* A time or a rate, within bounds that keep all sums finite. */
+static double read_number(peal_reader *r, const peal_node *map, const char *key, double least,
+                          double most)
 {
     const peal_node *node = peal_node_find(map, key);
     char *end = NULL;
@@ -47,11 +47,16 @@ static double read_number(peal_reader *r, const peal_node *map, const char *key)
                            key);
         return 0;
     }
-    if (isfinite(value) && value >= 0)
+    if (value >= least && value <= most)
         return value;
-    peal_reader_report(r, PEAL_E047, node->at, NULL, "`%s` is %s, not a finite number from 0 on",
-                       key, node->text);
+    peal_reader_report(r, PEAL_E047, node->at, NULL, "`%s` is %s, not from %g to %g", key,
+                       node->text, least, most);
     return 0;
+}
+
+static double read_seconds(peal_reader *r, const peal_node *map, const char *key)
+{
+    return read_number(r, map, key, 0, 1e9);
 }
 
 /* The map that a key has; NULL: not given, or reported. */
@@ -107,15 +112,16 @@ static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times 
         const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_MODE_TIMES);
         if (mode < 0 || !times)
             continue;
-        out->mode[mode] = (peal_mode_times){.given = true,
-                                            .launch_s = read_number(r, times, "launch_s"),
-                                            .post_s = read_number(r, times, "post_s"),
-                                            .kernel_s = read_number(r, times, "kernel_s"),
-                                            .copy_s = read_number(r, times, "copy_s"),
-                                            .write_s = read_number(r, times, "write_s"),
-                                            .wait_s = read_number(r, times, "wait_s"),
-                                            .synchronize_s = read_number(r, times, "synchronize_s"),
-                                            .apart = read_boolean(r, times, "apart")};
+        out->mode[mode] =
+            (peal_mode_times){.given = true,
+                              .launch_s = read_seconds(r, times, "launch_s"),
+                              .post_s = read_seconds(r, times, "post_s"),
+                              .kernel_s = read_seconds(r, times, "kernel_s"),
+                              .copy_s = read_seconds(r, times, "copy_s"),
+                              .write_s = read_seconds(r, times, "write_s"),
+                              .wait_s = read_seconds(r, times, "wait_s"),
+                              .synchronize_s = read_seconds(r, times, "synchronize_s"),
+                              .apart = read_boolean(r, times, "apart")};
     }
     if (!out->mode[PEAL_MODE_SERIAL].given)
         out->mode[PEAL_MODE_SERIAL] = out->mode[PEAL_MODE_SYNC];
@@ -137,9 +143,9 @@ static void read_kernels(peal_reader *r, const peal_node *map, peal_machine_time
             continue;
         peal_kernel_times *kernel = &out->kernel[out->kernel_count++];
         strcpy(kernel->task, pair->key->text);
-        kernel->fixed_s = read_number(r, times, "fixed_s");
-        kernel->per_point_s = read_number(r, times, "per_point_s");
-        kernel->per_byte_s = read_number(r, times, "per_byte_s");
+        kernel->fixed_s = read_seconds(r, times, "fixed_s");
+        kernel->per_point_s = read_seconds(r, times, "per_point_s");
+        kernel->per_byte_s = read_seconds(r, times, "per_byte_s");
     }
 }
 
@@ -164,16 +170,11 @@ static void read_links(peal_reader *r, const peal_node *map, peal_machine_times 
         const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_LINK_TIMES);
         if (link < 0 || !times)
             continue;
-        peal_link_times *to = &out->link[link];
-        int failures = r->failures;
-        *to = (peal_link_times){.given = true,
-                                .latency_s = read_number(r, times, "latency_s"),
-                                .bytes_per_s = read_number(r, times, "bytes_per_s"),
-                                .shared = read_share(r, peal_node_find(times, "shared"))};
-        const peal_node *rate = peal_node_find(times, "bytes_per_s");
-        if (to->bytes_per_s <= 0 && r->failures == failures)
-            peal_reader_report(r, PEAL_E047, rate->at, NULL, "`bytes_per_s` is %s, not above 0",
-                               rate->text);
+        out->link[link] =
+            (peal_link_times){.given = true,
+                              .latency_s = read_seconds(r, times, "latency_s"),
+                              .bytes_per_s = read_number(r, times, "bytes_per_s", 1, 1e18),
+                              .shared = read_share(r, peal_node_find(times, "shared"))};
     }
 }
 

@@ -146,7 +146,7 @@ static json_t *key_schema(const peal_key *key)
     if (key->type == PEAL_KEY_SECONDS)
         return json_pack("{s:s, s:i}", "type", "number", "minimum", 0);
     if (key->type == PEAL_KEY_RATE)
-        return json_pack("{s:s, s:i}", "type", "number", "exclusiveMinimum", 0);
+        return json_pack("{s:s, s:i}", "type", "number", "minimum", 1);
     if (key->type == PEAL_KEY_BOOLEAN)
         return json_pack("{s:s}", "type", "boolean");
     if (key->type == PEAL_KEY_WORD)
