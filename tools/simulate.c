@@ -11,7 +11,7 @@
 static const peal_source nowhere;
 
 /* What is simulated where --steps doesn't say: some ten seconds of a core. */
-enum { MOST_OPS = 40000000, PATH_BYTES = 512 << 20 };
+enum { MOST_OPS = 40000000, PATH_BYTES = 512 << 20, FIRST_OF_MANY = 64 };
 
 /* ---- schedules ---- */
 
@@ -27,15 +27,19 @@ static int number_schedules(int ranks, int *number, int *first)
     return count;
 }
 
-/* Each schedule that differs, in *schedule by number. */
-static peal_status compile(peal_compilation *compilation, const int *first, int count,
+/* Each schedule that differs, in *schedule by number. The first ones tell what all will take where
+ * each rank has its own. */
+static peal_status compile(peal_compilation *compilation, const int *first, int count, bool alike,
                            const peal_schedule **schedule, int64_t most_bytes,
                            peal_diagnostics *diagnostics)
 {
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; i < count && !status; i++) {
         status = peal_compilation_schedule(compilation, first[i], &schedule[i]);
-        if (!status && peal_compilation_bytes(compilation) > (size_t)most_bytes)
+        double bytes = (double)peal_compilation_bytes(compilation);
+        if (!alike && i >= FIRST_OF_MANY)
+            bytes *= (double)count / (i + 1);
+        if (!status && bytes > (double)most_bytes)
             status = peal_report(diagnostics, PEAL_E432, nowhere,
                                  "ranks that are alike share a schedule: lists of ranks, rooted "
                                  "reductions and --processes tell them apart",
@@ -73,15 +77,15 @@ static peal_status simulate_ranks(const simulation *s, peal_compilation *compila
     int *first = calloc((size_t)point->ranks, sizeof(*first));
     if (!number || !first)
         abort();
-    peal_compilation_alike(compilation, number);
+    bool alike = peal_compilation_alike(compilation, number);
     point->schedule_count = number_schedules(point->ranks, number, first);
     const peal_schedule **schedule = calloc((size_t)point->schedule_count, sizeof(*schedule));
     if (!schedule)
         abort();
     char reason[120];
     int64_t most_bytes = peal_memory_available("", reason, sizeof(reason)) / 2;
-    peal_status status =
-        compile(compilation, first, point->schedule_count, schedule, most_bytes, diagnostics);
+    peal_status status = compile(compilation, first, point->schedule_count, alike, schedule,
+                                 most_bytes, diagnostics);
     point->compiled_bytes = peal_compilation_bytes(compilation);
     sim_desc desc = {.size = sizeof(desc),
                      .ranks = point->ranks,
