@@ -1,5 +1,6 @@
 /* Names and sizes of the types that everything shares. */
 #include <peal/plugin/schedule.h>
+#include <peal/plugin/times.h>
 #include <peal/status.h>
 #include <peal/types.h>
 
@@ -46,6 +47,12 @@ const char *peal_path_name(peal_path path)
 {
     static const char *const names[PEAL_PATH_COUNT] = {"none", "p2p:vmm", "p2p:ipc", "shm"};
     return names[path];
+}
+
+const char *peal_link_name(peal_link_class link)
+{
+    static const char *const names[] = {"device", "p2p", "host", "network"};
+    return names[link];
 }
 
 bool peal_transport_is_known(const char *name)

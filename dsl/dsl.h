@@ -8,6 +8,7 @@
 #include <peal/graph.h>
 #include <peal/plugin/graph.h>
 #include <peal/plugin/machine.h>
+#include <peal/plugin/times.h>
 
 #include <stdio.h>
 
@@ -38,8 +39,10 @@ peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t c
  * --print-json`. Only what cannot be read is reported; keys are not checked. */
 peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagnostics *diagnostics);
 
-/* Reads a machine file. Members that it leaves open are 0. *out is set on success only. */
-peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out);
+/* Reads a machine file. Members that it leaves open are 0. *out and *times are set on success only.
+ */
+peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
+                              peal_machine_times *times);
 
 /* The JSON Schemas (draft 7) of the language and of machine files: `peal schema [machine]`. */
 peal_status peal_schema_print(FILE *stream);

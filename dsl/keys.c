@@ -51,7 +51,58 @@ static const peal_key machine_keys[] = {
     {"workers", PEAL_KEY_COUNT, false, NULL,
      "threads that execute one rank's tiles; default: this machine's cores, shared"},
     {"cache_bytes", PEAL_KEY_COUNT, false, NULL,
-     "of one core: what a tile's data should fit in; default 1048576"}};
+     "of one core: what a tile's data should fit in; default 1048576"},
+    {"accelerator", PEAL_KEY_BOOLEAN, false, NULL,
+     "true: devices are GPUs, of which a rank has one; default false: cores, of which a rank has "
+     "one a worker"},
+    {"devices", PEAL_KEY_COUNT, false, NULL, "devices of a node; default 1"},
+    {"nodes", PEAL_KEY_COUNT, false, NULL,
+     "nodes, whose devices the ranks share if they are more; default: as many as the ranks need"},
+    {"modes", PEAL_KEY_MODES, false, NULL,
+     "what operations take, by mode: `sync`, `stream`, `graph`, `fused`, and `serial`, which else "
+     "has the times of `sync`"},
+    {"kernels", PEAL_KEY_KERNELS, false, NULL,
+     "what kernels take, by name of the task or of its kernel; `default`: those of the other "
+     "tasks"},
+    {"links", PEAL_KEY_LINKS, false, NULL,
+     "what messages take, by what lies between two ranks: `device` (they share one), `p2p` "
+     "(devices "
+     "of a node), `host` (a node's memory), `network` (nodes). One without `device` uses `p2p`, "
+     "without `p2p` `host`"}};
+
+static const peal_key mode_times_keys[] = {
+    {"launch_s", PEAL_KEY_SECONDS, false, NULL,
+     "the CPU launches a kernel; graph: a whole step; fused: the whole run; default 0"},
+    {"post_s", PEAL_KEY_SECONDS, false, NULL,
+     "stream: the CPU puts a copy, write or wait onto a lane; default 0"},
+    {"kernel_s", PEAL_KEY_SECONDS, false, NULL,
+     "a kernel begins and ends, beside what it computes; default 0"},
+    {"copy_s", PEAL_KEY_SECONDS, false, NULL,
+     "a copy begins and ends, beside its bytes; default 0"},
+    {"write_s", PEAL_KEY_SECONDS, false, NULL,
+     "a lane is through with the write of a flag; default 0"},
+    {"wait_s", PEAL_KEY_SECONDS, false, NULL,
+     "a lane goes on after a wait, once the flag has come; default 0"},
+    {"synchronize_s", PEAL_KEY_SECONDS, false, NULL,
+     "sync and serial: the CPU knows that a kernel has ended; default 0"},
+    {"apart", PEAL_KEY_BOOLEAN, false, NULL,
+     "stream, graph and fused: true: messages are sent and received side by side, as by blocks of "
+     "a "
+     "kernel; default false: on the schedule's lanes, one after the other"}};
+
+static const peal_key kernel_times_keys[] = {
+    {"fixed_s", PEAL_KEY_SECONDS, false, NULL, "a launch, however small; default 0"},
+    {"per_point_s", PEAL_KEY_SECONDS, false, NULL, "a point of the task's box; default 0"},
+    {"per_byte_s", PEAL_KEY_SECONDS, false, NULL,
+     "a byte of the elements that the accesses touch (twice for `update`); default 0"}};
+
+static const peal_key link_times_keys[] = {
+    {"latency_s", PEAL_KEY_SECONDS, false, NULL,
+     "from the end of a flag's write to its arrival; default 0"},
+    {"bytes_per_s", PEAL_KEY_RATE, true, NULL, "bytes a second in one direction"},
+    {"shared", PEAL_KEY_WORD, false, "none device node",
+     "which messages pass one after the other, in each direction: none (default), those of a "
+     "`device`, those of a `node`"}};
 
 static const peal_key param_keys[] = {
     {"value", PEAL_KEY_LITERAL, true, NULL, "the default, which also gives the type"},
@@ -221,9 +272,18 @@ static const peal_key repeat_keys[] = {
 
 static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
     {"machine", "a machine file",
-     "A file of its own, for `--machine FILE.yaml` of plan, check and explain: whose schedules "
-     "they look at.",
+     "A file of its own, for `--machine FILE.yaml` of plan, check, explain and simulate: whose "
+     "schedules they look at, and (modes, kernels, links) what takes how long there.",
      "{machine: 1, processes: 2, workers: 4, cache_bytes: 2097152}", KEYS(machine_keys)},
+    {"mode_times", "times of a mode", "Seconds, of a machine file's `modes`.",
+     "{launch_s: 2e-6, kernel_s: 1e-6}", KEYS(mode_times_keys)},
+    {"kernel_times", "times of a kernel",
+     "fixed_s + points * per_point_s + bytes * per_byte_s with all of a GPU, or with one core; of "
+     "a "
+     "machine file's `kernels`.",
+     "{fixed_s: 1e-6, per_byte_s: 2.5e-13}", KEYS(kernel_times_keys)},
+    {"link_times", "a link", "What lies between two ranks, of a machine file's `links`.",
+     "{latency_s: 1.4e-6, bytes_per_s: 360e9}", KEYS(link_times_keys)},
     {"spec", "a spec", "The keys of a spec. A list of one item needs no brackets.",
      "{peal: 1, fields: {u: {size: 8}}}", KEYS(spec_keys)},
     {"param", "a param", "A param with a range, instead of a value alone.",
@@ -270,6 +330,8 @@ static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
 static const char *const type_names[PEAL_KEY_TYPE_COUNT] = {
     "1",
     "a whole number",
+    "a number of seconds",
+    "a number, at least 1",
     "a text",
     "a text or a list of texts",
     "a name",
@@ -298,7 +360,10 @@ static const char *const type_names[PEAL_KEY_TYPE_COUNT] = {
     "a name, {name: footprint}, or a list of these",
     "a field, {field: {star: 1}}, or a list of these",
     "a map {buffer: sum, min or max}",
-    "a map {column: expression}"};
+    "a map {column: expression}",
+    "a map {mode: times}",
+    "a map {task: times}",
+    "a map {link: times}"};
 
 const peal_context *peal_context_at(peal_context_id id)
 {

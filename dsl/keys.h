@@ -10,6 +10,8 @@
 typedef enum peal_key_type {
     PEAL_KEY_VERSION,    /* 1 */
     PEAL_KEY_COUNT,      /* a whole number, at least 1 */
+    PEAL_KEY_SECONDS,    /* a number, at least 0 */
+    PEAL_KEY_RATE,       /* a number, at least 1 */
     PEAL_KEY_TEXT,       /* a text */
     PEAL_KEY_TEXTS,      /* a text, or a list of texts */
     PEAL_KEY_NAME,       /* a name */
@@ -39,6 +41,9 @@ typedef enum peal_key_type {
     PEAL_KEY_EXCHANGE,   /* fields of an exchange */
     PEAL_KEY_REDUCTIONS, /* {d2: sum} */
     PEAL_KEY_PRINT,      /* {norm: expression} */
+    PEAL_KEY_MODES,      /* of machine files: maps of times by mode, task, link */
+    PEAL_KEY_KERNELS,
+    PEAL_KEY_LINKS,
     PEAL_KEY_TYPE_COUNT
 } peal_key_type;
 
@@ -52,8 +57,11 @@ typedef struct peal_key {
 
 /* The contexts: places of a spec where keys stand. */
 typedef enum peal_context_id {
-    PEAL_CONTEXT_MACHINE, /* a file of its own; the others are parts of specs */
-    PEAL_CONTEXT_SPEC,
+    PEAL_CONTEXT_MACHINE, /* a file of its own, with parts */
+    PEAL_CONTEXT_MODE_TIMES,
+    PEAL_CONTEXT_KERNEL_TIMES,
+    PEAL_CONTEXT_LINK_TIMES,
+    PEAL_CONTEXT_SPEC, /* from here on parts of specs */
     PEAL_CONTEXT_PARAM,
     PEAL_CONTEXT_TOPOLOGY,
     PEAL_CONTEXT_FIELD,

@@ -1,5 +1,5 @@
-/* Machine files: the machine of a schedule as a map of keys, `peal plan SPEC --machine FILE.yaml`.
- * Read like specs, from the same table of keys. */
+/* Machine files: the machine of a schedule and what takes how long there, as maps of keys: `peal
+ * plan SPEC --machine FILE.yaml`. Read like specs, from the same table of keys. */
 #include "dsl/reader.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PROCESSORS = 1 << 16 };
+enum { MOST_PROCESSORS = 1 << 16, MOST_RANKS = 1 << 20 };
 
 /* A whole number from 1 to `most`; 0: not given, or reported. */
 static int64_t read_count(peal_reader *r, const peal_node *root, const char *key, int64_t most)
@@ -30,7 +30,156 @@ static int64_t read_count(peal_reader *r, const peal_node *root, const char *key
     return 0;
 }
 
-static void read_machine(peal_reader *r, const peal_node *root, peal_machine *out)
+/* A time or a rate, within bounds that keep all sums finite. */
+static double read_number(peal_reader *r, const peal_node *map, const char *key, double least,
+                          double most)
+{
+    const peal_node *node = peal_node_find(map, key);
+    char *end = NULL;
+    if (!node)
+        return 0;
+    bool number = node->kind == PEAL_NODE_SCALAR && !node->quoted && *node->text &&
+                  strspn(node->text, "0123456789.eE+-") == strlen(node->text);
+    double value = number ? strtod(node->text, &end) : 0;
+    if (!number || *end) {
+        peal_reader_report(r, PEAL_E013, node->at,
+                           "seconds and bytes without a unit, such as 1.5e-6", "`%s` is a number",
+                           key);
+        return 0;
+    }
+    if (value >= least && value <= most)
+        return value;
+    peal_reader_report(r, PEAL_E047, node->at, NULL, "`%s` is %s, not from %g to %g", key,
+                       node->text, least, most);
+    return 0;
+}
+
+static double read_seconds(peal_reader *r, const peal_node *map, const char *key)
+{
+    return read_number(r, map, key, 0, 1e9);
+}
+
+/* The map that a key has; NULL: not given, or reported. */
+static const peal_node *read_map(peal_reader *r, const peal_node *root, const char *key)
+{
+    const peal_node *node = peal_node_find(root, key);
+    if (!node || node->kind == PEAL_NODE_MAP)
+        return node;
+    peal_reader_report(r, PEAL_E013, node->at, NULL, "`%s` is %s", key,
+                       peal_key_type_name(
+                           peal_context_find(peal_context_at(PEAL_CONTEXT_MACHINE), key)->type));
+    return NULL;
+}
+
+/* What a pair of such a map holds; NULL after a diagnostic. */
+static const peal_node *read_times(peal_reader *r, const peal_pair *pair, peal_context_id context)
+{
+    if (pair->value->kind != PEAL_NODE_MAP) {
+        peal_reader_report(r, PEAL_E013, pair->value->at, peal_context_at(context)->example,
+                           "`%s` is a map of times", pair->key->text);
+        return NULL;
+    }
+    return peal_reader_check_keys(r, pair->value, context) ? pair->value : NULL;
+}
+
+/* The number of a word among names; -1 after a diagnostic. */
+static int find_word(peal_reader *r, const peal_node *key, const char *const *names, int count,
+                     const char *what)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(key->text, names[i]))
+            return i;
+    const char *nearest = peal_nearest_word(key->text, names, (size_t)count);
+    peal_reader_report(r, PEAL_E055, key->at,
+                       nearest ? peal_arena_print(r->arena, "did you mean `%s`?", nearest) : NULL,
+                       "`%s` is no %s", key->text, what);
+    return -1;
+}
+
+static bool read_boolean(peal_reader *r, const peal_node *root, const char *key)
+{
+    peal_node *node = peal_node_find(root, key);
+    return node && peal_reader_boolean(r, node);
+}
+
+static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times *out)
+{
+    const char *names[PEAL_MODE_COUNT];
+    for (int i = 0; i < PEAL_MODE_COUNT; i++)
+        names[i] = peal_mode_name((peal_mode)i);
+    for (int i = 0; map && i < map->count; i++) {
+        int mode = find_word(r, map->pair[i].key, names, PEAL_MODE_COUNT, "mode");
+        const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_MODE_TIMES);
+        if (mode < 0 || !times)
+            continue;
+        out->mode[mode] =
+            (peal_mode_times){.given = true,
+                              .launch_s = read_seconds(r, times, "launch_s"),
+                              .post_s = read_seconds(r, times, "post_s"),
+                              .kernel_s = read_seconds(r, times, "kernel_s"),
+                              .copy_s = read_seconds(r, times, "copy_s"),
+                              .write_s = read_seconds(r, times, "write_s"),
+                              .wait_s = read_seconds(r, times, "wait_s"),
+                              .synchronize_s = read_seconds(r, times, "synchronize_s"),
+                              .apart = read_boolean(r, times, "apart")};
+    }
+    if (!out->mode[PEAL_MODE_SERIAL].given)
+        out->mode[PEAL_MODE_SERIAL] = out->mode[PEAL_MODE_SYNC];
+}
+
+static void read_kernels(peal_reader *r, const peal_node *map, peal_machine_times *out)
+{
+    for (int i = 0; map && i < map->count; i++) {
+        const peal_pair *pair = &map->pair[i];
+        const peal_node *times = read_times(r, pair, PEAL_CONTEXT_KERNEL_TIMES);
+        if (i >= PEAL_KERNEL_TIMES || strlen(pair->key->text) >= PEAL_TASK_NAME_BYTES) {
+            peal_reader_report(r, PEAL_E020, pair->key->at,
+                               "`default` is for the tasks that are not listed",
+                               "`kernels` has at most %d tasks, with names of less than %d bytes",
+                               PEAL_KERNEL_TIMES, PEAL_TASK_NAME_BYTES);
+            return;
+        }
+        if (!times)
+            continue;
+        peal_kernel_times *kernel = &out->kernel[out->kernel_count++];
+        strcpy(kernel->task, pair->key->text);
+        kernel->fixed_s = read_seconds(r, times, "fixed_s");
+        kernel->per_point_s = read_seconds(r, times, "per_point_s");
+        kernel->per_byte_s = read_seconds(r, times, "per_byte_s");
+    }
+}
+
+static peal_link_share read_share(peal_reader *r, const peal_node *node)
+{
+    static const char *const names[] = {"none", "device", "node"};
+    int share = 0;
+    if (node && node->kind != PEAL_NODE_SCALAR)
+        peal_reader_report(r, PEAL_E013, node->at, NULL, "`shared` is none, device or node");
+    else if (node)
+        share = find_word(r, node, names, 3, "way to share a link: none, device, node");
+    return share < 0 ? PEAL_SHARE_NONE : (peal_link_share)share;
+}
+
+static void read_links(peal_reader *r, const peal_node *map, peal_machine_times *out)
+{
+    const char *names[PEAL_LINK_COUNT];
+    for (int i = 0; i < PEAL_LINK_COUNT; i++)
+        names[i] = peal_link_name((peal_link_class)i);
+    for (int i = 0; map && i < map->count; i++) {
+        int link = find_word(r, map->pair[i].key, names, PEAL_LINK_COUNT, "kind of link");
+        const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_LINK_TIMES);
+        if (link < 0 || !times)
+            continue;
+        out->link[link] =
+            (peal_link_times){.given = true,
+                              .latency_s = read_seconds(r, times, "latency_s"),
+                              .bytes_per_s = read_number(r, times, "bytes_per_s", 1, 1e18),
+                              .shared = read_share(r, peal_node_find(times, "shared"))};
+    }
+}
+
+static void read_machine(peal_reader *r, const peal_node *root, peal_machine *out,
+                         peal_machine_times *times)
 {
     if (root->kind != PEAL_NODE_MAP) {
         peal_reader_report(r, PEAL_E011, root->at, "a machine file begins with `machine: 1`",
@@ -42,7 +191,7 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
     if (version && (version->kind != PEAL_NODE_SCALAR || strcmp(version->text, "1")))
         peal_reader_report(r, PEAL_E015, version->at, "write `machine: 1`",
                            "this peal reads version 1 of machine files");
-    out->ranks = (int)read_count(r, root, "ranks", MOST_PROCESSORS);
+    out->ranks = (int)read_count(r, root, "ranks", MOST_RANKS);
     out->processes = (int)read_count(r, root, "processes", MOST_PROCESSORS);
     out->workers = (int)read_count(r, root, "workers", MOST_PROCESSORS);
     out->cache_bytes = read_count(r, root, "cache_bytes", INT64_C(1) << 40);
@@ -50,12 +199,23 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
     if (out->ranks && out->processes > out->ranks)
         peal_reader_report(r, PEAL_E047, processes->at, "each process hosts at least one rank",
                            "%d processes for %d ranks", out->processes, out->ranks);
+    times->accelerator = read_boolean(r, root, "accelerator");
+    times->devices = (int)read_count(r, root, "devices", MOST_PROCESSORS);
+    times->devices += times->devices == 0;
+    times->nodes = (int)read_count(r, root, "nodes", MOST_RANKS);
+    const peal_node *modes = read_map(r, root, "modes"), *links = read_map(r, root, "links");
+    times->given = modes || links;
+    read_modes(r, modes, times);
+    read_kernels(r, read_map(r, root, "kernels"), times);
+    read_links(r, links, times);
 }
 
-peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out)
+peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
+                              peal_machine_times *times)
 {
     peal_arena *arena = peal_arena_create();
     peal_machine machine = {0};
+    peal_machine_times read = {0};
     const char *bytes;
     size_t count;
     peal_node *root;
@@ -67,11 +227,13 @@ peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, p
     if (!status)
         status = peal_document_parse(path, bytes, count, arena, diagnostics, &root, &node_count);
     if (!status) {
-        read_machine(&r, root, &machine);
+        read_machine(&r, root, &machine, &read);
         status = r.failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
     }
-    if (!status)
+    if (!status) {
         *out = machine;
+        *times = read;
+    }
     peal_arena_destroy(arena);
     return status;
 }

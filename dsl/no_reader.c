@@ -29,9 +29,11 @@ peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t c
     return refuse(name, diagnostics);
 }
 
-peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out)
+peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
+                              peal_machine_times *times)
 {
     (void)out;
+    (void)times;
     return refuse(path, diagnostics);
 }
 

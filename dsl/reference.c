@@ -67,5 +67,6 @@ void peal_reference_print(FILE *stream)
     fputs(introduction, stream);
     for (int id = PEAL_CONTEXT_SPEC; id < PEAL_CONTEXT_COUNT; id++)
         print_context(peal_context_at((peal_context_id)id), stream);
-    print_context(peal_context_at(PEAL_CONTEXT_MACHINE), stream);
+    for (int id = PEAL_CONTEXT_MACHINE; id < PEAL_CONTEXT_SPEC; id++)
+        print_context(peal_context_at((peal_context_id)id), stream);
 }

@@ -65,6 +65,19 @@ static const struct {
                 "'additionalProperties': {'$ref': '#/definitions/expression'}}"},
     {"part", "{'anyOf': [{'enum': ['interior', 'boundary']}, {'$ref': '#/definitions/amount'}]}"}};
 
+/* The same of machine files. */
+static const struct {
+    const char *name, *json;
+} machine_definitions[] = {
+    {"modes", "{'type': 'object', 'propertyNames': {'enum': "
+              "['serial', 'sync', 'stream', 'graph', 'fused']}, "
+              "'additionalProperties': {'$ref': '#/definitions/mode_times'}}"},
+    {"kernels",
+     "{'type': 'object', 'additionalProperties': {'$ref': '#/definitions/kernel_times'}}"},
+    {"links", "{'type': 'object', 'propertyNames': {'enum': "
+              "['device', 'p2p', 'host', 'network']}, "
+              "'additionalProperties': {'$ref': '#/definitions/link_times'}}"}};
+
 static const char *const type_definitions[PEAL_KEY_TYPE_COUNT] = {
     [PEAL_KEY_TEXT] = "text",
     [PEAL_KEY_TEXTS] = "texts",
@@ -92,7 +105,10 @@ static const char *const type_definitions[PEAL_KEY_TYPE_COUNT] = {
     [PEAL_KEY_ACCESSES] = "accesses",
     [PEAL_KEY_EXCHANGE] = "exchange_fields",
     [PEAL_KEY_REDUCTIONS] = "reductions",
-    [PEAL_KEY_PRINT] = "columns"};
+    [PEAL_KEY_PRINT] = "columns",
+    [PEAL_KEY_MODES] = "modes",
+    [PEAL_KEY_KERNELS] = "kernels",
+    [PEAL_KEY_LINKS] = "links"};
 
 static json_t *reference(const char *name)
 {
@@ -127,6 +143,10 @@ static json_t *key_schema(const peal_key *key)
         return json_pack("{s:i}", "const", 1);
     if (key->type == PEAL_KEY_COUNT)
         return json_pack("{s:s, s:i}", "type", "integer", "minimum", 1);
+    if (key->type == PEAL_KEY_SECONDS)
+        return json_pack("{s:s, s:i}", "type", "number", "minimum", 0);
+    if (key->type == PEAL_KEY_RATE)
+        return json_pack("{s:s, s:i}", "type", "number", "minimum", 1);
     if (key->type == PEAL_KEY_BOOLEAN)
         return json_pack("{s:s}", "type", "boolean");
     if (key->type == PEAL_KEY_WORD)
@@ -180,7 +200,17 @@ static peal_status print_root(json_t *root, FILE *stream)
 
 peal_status peal_schema_print_machine(FILE *stream)
 {
-    return print_root(context_schema(peal_context_at(PEAL_CONTEXT_MACHINE)), stream);
+    json_t *all = json_object();
+    for (size_t i = 0; i < sizeof(machine_definitions) / sizeof(machine_definitions[0]); i++)
+        json_object_set_new(all, machine_definitions[i].name,
+                            parse_json(machine_definitions[i].json));
+    for (int id = PEAL_CONTEXT_MACHINE + 1; id < PEAL_CONTEXT_SPEC; id++) {
+        const peal_context *context = peal_context_at((peal_context_id)id);
+        json_object_set_new(all, context->name, context_schema(context));
+    }
+    json_t *root = context_schema(peal_context_at(PEAL_CONTEXT_MACHINE));
+    json_object_set_new(root, "definitions", all);
+    return print_root(root, stream);
 }
 
 peal_status peal_schema_print(FILE *stream)

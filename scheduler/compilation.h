@@ -301,6 +301,9 @@ peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement
 /* reductions.c */
 peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s);
 peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s);
+/* A number that is equal for ranks whose messages of a reduction go equally far, in rank numbers.
+ * False: to a rank that is the same for all. */
+bool reduction_role(peal_compilation *c, const peal_statement *s, int rank, uint64_t *out);
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
 /* The points of a piece in the receiver's coordinates. */
 peal_box piece_target(const peal_piece *piece);

@@ -106,6 +106,29 @@ static int contributors(const reduction_plan *plan, int level)
     return below < 2 ? 0 : below < WIDTH ? (int)below : WIDTH;
 }
 
+bool reduction_role(peal_compilation *c, const peal_statement *s, int rank, uint64_t *out)
+{
+    rank_view *first = view_at(c, 0, 1); /* whose vectors are as long as everybody's */
+    if (!first || s->u.reduce.root)
+        return false;
+    rank_view like = *first;
+    like.rank = like.scope.rank = rank;
+    for (int k = 0, left = rank; k < PEAL_RANK_AXES; left /= c->dims[k++])
+        like.position[k] = like.scope.position[k] = left % c->dims[k];
+    reduction_plan plan;
+    if (plan_reduction(c, &like, s, 0, &plan))
+        return false;
+    uint64_t role = plan.levels ? 0 : (uint64_t)plan.me;
+    for (int level = 0; level < plan.levels; level++) {
+        int64_t unit = unit_of(level);
+        int64_t up = plan.me % unit ? -1 : plan.me % (unit * WIDTH) / unit;
+        role = role * (2 * WIDTH * WIDTH) + (uint64_t)(up + 1) * (WIDTH + 1) +
+               (uint64_t)contributors(&plan, level);
+    }
+    *out = role;
+    return true;
+}
+
 static peal_status check_item(peal_compilation *c, const rank_view *v, const peal_reduction *item)
 {
     (void)v;

@@ -28,6 +28,11 @@ peal_status peal_compilation_check(peal_compilation *compilation);
 peal_status peal_compilation_schedule(peal_compilation *compilation, int rank,
                                       const peal_schedule **out);
 
+/* By rank: the first rank whose schedule is like its own, but that whom it exchanges messages with
+ * is counted from the rank itself. False: ranks differ in more than their places; then each is like
+ * itself only. */
+bool peal_compilation_alike(peal_compilation *compilation, int *like);
+
 /* How the graph's ranks are laid out: dims along x, y, z. */
 void peal_compilation_dims(const peal_compilation *compilation, int dims[PEAL_RANK_AXES]);
 

@@ -157,6 +157,7 @@ typedef struct machine_words {
 typedef struct machine_given {
     machine_words words;
     peal_machine file;
+    peal_machine_times times;
 } machine_given;
 
 static peal_status read_word(const char *word, machine_words *description,
@@ -193,7 +194,7 @@ static peal_status read_description(const char *text, machine_given *out,
 {
     peal_status status = PEAL_STATUS_OK;
     if (ends_in(text, ".yaml")) {
-        status = peal_machine_read(text, diagnostics, &out->file);
+        status = peal_machine_read(text, diagnostics, &out->file, &out->times);
         out->words.process = out->file.processes;
         out->words.cache = out->file.cache_bytes;
         return status;
@@ -220,6 +221,13 @@ static peal_path path_described(const peal_options *options, bool matters)
 peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
                        peal_machine *out)
 {
+    peal_machine_times times;
+    return machine_and_times_of(options, diagnostics, out, &times);
+}
+
+peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *diagnostics,
+                                 peal_machine *out, peal_machine_times *times)
+{
     machine_given machine = {0};
     peal_status status = PEAL_STATUS_OK;
     if (options->machine)
@@ -242,6 +250,8 @@ peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostic
                   : given.core     ? (int)given.core
                                    : machine_cores() / processes;
     int hosted = (ranks + processes - 1) / processes;
+    if (machine.times.given && !options->threads)
+        threads = hosted; /* a machine of its own: nothing of this one counts */
     int workers = threads / hosted > 1 ? threads / hosted : 1;
     bool accelerator = options->backend && !strcmp(options->backend, "cuda");
     if (accelerator)
@@ -252,6 +262,7 @@ peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostic
                           .accelerator = accelerator,
                           .path = path_described(options, accelerator && processes > 1),
                           .cache_bytes = given.cache ? given.cache : MIB};
+    *times = machine.times;
     return PEAL_STATUS_OK;
 }
 

@@ -24,6 +24,9 @@ void spec_close(peal_spec *spec);
 /* The machine of --machine and -n, --processes, --threads; what they leave open is this machine. */
 peal_status machine_of(const peal_options *options, peal_diagnostics *diagnostics,
                        peal_machine *out);
+/* The same with what takes how long there; without a file it is not given. */
+peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *diagnostics,
+                                 peal_machine *out, peal_machine_times *times);
 
 /* The backend that a verb which runs nothing describes: the host's, unless --backend cuda names the
  * GPUs' (whether there are any or not: the same input gives the same output everywhere). NULL: this

@@ -24,6 +24,9 @@ typedef enum option_id {
     OPTION_EXPOSED,
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
+    OPTION_JITTER,
+    OPTION_SEED,
+    OPTION_SVG,
     OPTION_RANK,
     OPTION_EMIT,
     OPTION_RESOURCES,
@@ -45,17 +48,22 @@ typedef struct option_info {
     const char *value; /* what the value must be, for messages */
 } option_info;
 
-enum { ON_A_SPEC = VERB_RUN | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN, ANYWHERE = 127 };
+enum {
+    DESCRIBED = VERB_CHECK | VERB_PLAN | VERB_EXPLAIN | VERB_SIMULATE,
+    ON_A_SPEC = VERB_RUN | DESCRIBED,
+    ANYWHERE = 255
+};
 
 static const option_info table[] = {
     {"set", 0, true, ON_A_SPEC, OPTION_SET, "NAME=VALUE"},
     {"ranks", 'n', true, ON_A_SPEC, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
-    {"processes", 0, true, VERB_RUN | VERB_PLAN, OPTION_PROCESSES,
+    {"processes", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_PROCESSES,
      "a number of processes, 1 to 65536"},
-    {"threads", 0, true, VERB_RUN | VERB_PLAN, OPTION_THREADS, "a number of threads, 1 to 4096"},
-    {"steps", 0, true, VERB_RUN, OPTION_STEPS, "a number of steps"},
+    {"threads", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
+     "a number of threads, 1 to 4096"},
+    {"steps", 0, true, VERB_RUN | VERB_SIMULATE, OPTION_STEPS, "a number of steps"},
     {"deadline", 0, true, VERB_RUN, OPTION_DEADLINE, "a time such as 30s or 500ms"},
-    {"mode", 0, true, VERB_RUN | VERB_PLAN, OPTION_MODE,
+    {"mode", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
     {"lower", 0, true, VERB_RUN | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
@@ -64,8 +72,11 @@ static const option_info table[] = {
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
-    {"machine", 0, true, VERB_PLAN | VERB_CHECK | VERB_EXPLAIN, OPTION_MACHINE,
-     "a description such as \"node:1 core:2\""},
+    {"machine", 0, true, DESCRIBED, OPTION_MACHINE,
+     "a description such as \"node:1 core:2\", or FILE.yaml"},
+    {"jitter", 0, true, VERB_SIMULATE, OPTION_JITTER, "a fraction such as 0.1"},
+    {"seed", 0, true, VERB_SIMULATE, OPTION_SEED, "a whole number"},
+    {"svg", 0, true, VERB_SIMULATE, OPTION_SVG, "a file's name"},
     {"rank", 0, true, VERB_PLAN, OPTION_RANK, "the number of a rank"},
     {"emit", 0, true, VERB_PLAN, OPTION_EMIT, "host or cuda"},
     {"resources", 0, false, VERB_PLAN, OPTION_RESOURCES, NULL},
@@ -116,6 +127,35 @@ static bool parse_int(const char *text, int64_t low, int64_t high, int *out)
     return true;
 }
 
+/* Numbers of ranks, ascending, between commas. */
+static bool parse_rank_counts(const char *text, peal_options *options)
+{
+    char word[16];
+    options->rank_counts = 0;
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+        int count;
+        snprintf(word, sizeof(word), "%.*s", (int)length, text);
+        if (length >= sizeof(word) || !parse_int(word, 1, 1 << 20, &count) ||
+            options->rank_counts == MAX_RANK_COUNTS ||
+            (options->rank_counts && count <= options->rank_count[options->rank_counts - 1]))
+            return false;
+        options->rank_count[options->rank_counts++] = count;
+        text += length;
+        if (!*text)
+            break;
+    }
+    options->ranks = options->rank_count[0];
+    return true;
+}
+
+static bool parse_fraction(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && !*end && *out >= 0 && *out <= 1e6;
+}
+
 static bool add_setting(peal_options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -132,7 +172,7 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_SET:
         return add_setting(options, value);
     case OPTION_RANKS:
-        return parse_int(value, 1, 1 << 20, &options->ranks);
+        return parse_rank_counts(value, options);
     case OPTION_PROCESSES:
         return parse_int(value, 1, 1 << 16, &options->processes);
     case OPTION_THREADS:
@@ -171,6 +211,13 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_MACHINE:
         options->machine = value;
         return true;
+    case OPTION_JITTER:
+        return parse_fraction(value, &options->jitter);
+    case OPTION_SEED:
+        return parse_count(value, 0, INT64_MAX, &options->seed);
+    case OPTION_SVG:
+        options->svg = value;
+        return *value;
     case OPTION_VERIFY:
         return options->verify = true;
     case OPTION_CHECK_FOOTPRINTS:
@@ -210,9 +257,9 @@ static const option_info *find_letter(char letter)
 
 static const char *verb_of(unsigned verbs)
 {
-    static const char *const names[] = {"run",    "check",   "plan",   "doctor",
-                                        "schema", "explain", "version"};
-    for (int i = 0; i < 7; i++)
+    static const char *const names[] = {"run",    "check",   "plan",    "doctor",
+                                        "schema", "explain", "version", "simulate"};
+    for (int i = 0; i < 8; i++)
         if (verbs & (1u << i))
             return names[i];
     return "run";
@@ -299,6 +346,10 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
             i++;
         }
     }
+    if (out->rank_counts > 1 && verb != VERB_SIMULATE)
+        peal_report(diagnostics, PEAL_E402, nowhere,
+                    "`peal simulate` takes several, between commas", "--ranks needs %s",
+                    table[1].value);
     if (out->ranks && out->processes > out->ranks)
         peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
                     "--processes %d is more than --ranks %d", out->processes, out->ranks);

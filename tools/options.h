@@ -13,7 +13,8 @@ enum {
     VERB_DOCTOR = 8,
     VERB_SCHEMA = 16,
     VERB_EXPLAIN = 32,
-    VERB_VERSION = 64
+    VERB_VERSION = 64,
+    VERB_SIMULATE = 128
 };
 
 typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_format;
@@ -24,7 +25,7 @@ typedef enum emit_backend { EMIT_NONE, EMIT_HOST, EMIT_CUDA } emit_backend;
 /* --mode: a mode of peal_mode, or one of these. */
 enum { MODE_AUTO = PEAL_MODE_COUNT, MODE_ALL };
 
-enum { MAX_SETTINGS = 64, MAX_WORDS = 256 };
+enum { MAX_SETTINGS = 64, MAX_WORDS = 256, MAX_RANK_COUNTS = 32 };
 
 typedef struct peal_options {
     char *const *words; /* of the whole command, set by main */
@@ -32,7 +33,10 @@ typedef struct peal_options {
     const char *subject;               /* the spec, or what to explain; NULL: none */
     const char *setting[MAX_SETTINGS]; /* of --set: NAME=VALUE */
     int setting_count;
-    int ranks;     /* 0: not given */
+    int ranks;                       /* 0: not given */
+    int rank_count[MAX_RANK_COUNTS]; /* simulate: of --ranks 1,8,64, ascending; `ranks` is the first
+                                      */
+    int rank_counts;
     int processes; /* 0: not given */
     int threads;   /* 0: not given */
     int rank;      /* -1: all */
@@ -49,6 +53,9 @@ typedef struct peal_options {
     int architecture; /* of --arch: 90 for sm_90; 0: not given */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
     const char *machine; /* NULL: this one */
+    double jitter;       /* simulate */
+    int64_t seed;
+    const char *svg;     /* file to draw into; NULL: none */
     int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */
 } peal_options;
 

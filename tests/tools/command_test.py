@@ -220,8 +220,22 @@ class Plan(unittest.TestCase):
                     ("machine: 1\nranks: four\n", "E013", "2:8"), ("machine: 1\nranks: [4]\n", "E013", "2:8"),
                     ("machine: 1\nworkers: 0\n", "E047", "2:10"),
                     ("machine: 1\ncache_bytes: 99999999999999999999\n", "E047", "2:14"),
-                    ("machine: 1\nranks: 2\nprocesses: 3\n", "E047", "3:12"), ("machine: 1\nranks: 1\nranks: 1\n",
-                                                                             "E009", "3:1")]:
+                    ("machine: 1\nranks: 2\nprocesses: 3\n", "E047", "3:12"),
+                    ("machine: 1\nranks: 1\nranks: 1\n", "E009", "3:1"),
+                    ("machine: 1\nmodes: 3\n", "E013", "2:8"), ("machine: 1\nmodes: {quick: {}}\n", "E055", "2:9"),
+                    ("machine: 1\nmodes: {sync: 2}\n", "E013", "2:15"),
+                    ("machine: 1\nmodes: {sync: {start_s: 2}}\n", "E012", "2:16"),
+                    ("machine: 1\nmodes: {sync: {launch_s: 2us}}\n", "E013", "2:26"),
+                    ("machine: 1\nmodes: {sync: {launch_s: -2}}\n", "E047", "2:26"),
+                    ("machine: 1\nmodes: {sync: {launch_s: 1e999}}\n", "E047", "2:26"),
+                    ("machine: 1\nmodes: {fused: {apart: 1}}\n", "E013", "2:24"),
+                    ("machine: 1\nkernels: {relax: {per_byte_s: []}}\n", "E013", "2:31"),
+                    ("machine: 1\nkernels: {" + "k" * 64 + ": {}}\n", "E020", "2:11"),
+                    ("machine: 1\nlinks: {p2p: {latency_s: 1}}\n", "E014", "2:14"),
+                    ("machine: 1\nlinks: {p2p: {bytes_per_s: 0}}\n", "E047", "2:28"),
+                    ("machine: 1\nlinks: {wire: {bytes_per_s: 1}}\n", "E055", "2:9"),
+                    ("machine: 1\nlinks: {p2p: {bytes_per_s: 1, shared: all}}\n", "E055", "2:39"),
+                    ("machine: 1\naccelerator: maybe\n", "E013", "2:14"), ("machine: 1\nnodes: 0\n", "E047", "2:8")]:
                 with self.subTest(text):
                     code, _, err = plan(text)
                     self.assertEqual(code, 3, err)

@@ -49,9 +49,19 @@ class Schema(unittest.TestCase):
         self.assertEqual(code, 0, err)
         schema = json.loads(out)
         jsonschema.Draft7Validator.check_schema(schema)
-        self.assertEqual(sorted(schema["properties"]), ["cache_bytes", "machine", "processes", "ranks", "workers"])
+        self.assertEqual(sorted(schema["properties"]), ["accelerator", "cache_bytes", "devices", "kernels", "links", "machine",
+                                                        "modes", "nodes", "processes", "ranks", "workers"])
         jsonschema.validate({"machine": 1, "ranks": 4}, schema)
-        for wrong in [{}, {"machine": 1, "rank": 4}, {"machine": 1, "ranks": 0}, {"machine": 1, "ranks": "4"}]:
+        times = {"machine": 1, "modes": {"sync": {"launch_s": 1e-6}}, "kernels": {"default": {"per_byte_s": 1e-12}},
+                 "links": {"p2p": {"bytes_per_s": 1, "shared": "node"}}}
+        jsonschema.validate(times, schema)
+        for path in sorted(glob.glob(os.path.join(ROOT, "machines", "*.yaml"))):
+            with self.subTest(os.path.relpath(path, ROOT)):
+                jsonschema.validate(self.document(path), schema)
+        for wrong in [{}, {"machine": 1, "rank": 4}, {"machine": 1, "ranks": 0}, {"machine": 1, "ranks": "4"},
+                      {**times, "modes": {"fast": {}}}, {**times, "modes": {"sync": {"launch_s": -1}}},
+                      {**times, "links": {"p2p": {}}}, {**times, "links": {"p2p": {"bytes_per_s": 0}}},
+                      {**times, "kernels": {"default": {"per_flop_s": 1}}}]:
             with self.subTest(wrong), self.assertRaises(jsonschema.ValidationError):
                 jsonschema.validate(wrong, schema)
 

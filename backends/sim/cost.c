@@ -1,0 +1,203 @@
+/* What the ops of a schedule take on a machine. */
+#include "backends/sim/internal.h"
+
+#include "base/box.h"
+#include "base/checked.h"
+
+#include <string.h>
+
+double sim_link_seconds(const sim_places *places, peal_link_class link, int64_t bytes)
+{
+    return (double)bytes / places->times->link[link].bytes_per_s;
+}
+
+static const peal_kernel_times *find_times(const peal_machine_times *times, const char *task)
+{
+    for (int i = 0; task && i < times->kernel_count; i++)
+        if (!strcmp(times->kernel[i].task, task))
+            return &times->kernel[i];
+    return NULL;
+}
+
+/* The points that a launch's tiles cover. */
+static peal_box range_box(const peal_schedule_task *task, const peal_tile_range *range)
+{
+    const peal_tiling *tiling = &task->tiling[range->tiling];
+    peal_box box = tiling->box;
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t hi = tiling->box.lo[k] + range->hi[k] * tiling->extent[k];
+        box.lo[k] = tiling->box.lo[k] + range->lo[k] * tiling->extent[k];
+        box.hi[k] = hi < tiling->box.hi[k] ? hi : tiling->box.hi[k];
+    }
+    return box;
+}
+
+/* Elements that a range's tiles touch by a reach. */
+static double touched(const peal_reach *reach, const peal_box *box)
+{
+    double count = 1;
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        const peal_reach_axis *a = &reach->axis[k];
+        int64_t lo = a->fixed ? a->low : peal_floor_divide(box->lo[k] * a->num, a->den) + a->low;
+        int64_t hi = a->fixed ? a->high : peal_ceil_divide(box->hi[k] * a->num, a->den) + a->high;
+        count *= hi > lo ? (double)(hi - lo) : 0;
+    }
+    return count;
+}
+
+static double access_bytes(const peal_schedule *schedule, const peal_task_access *access,
+                           const peal_box *box, double tiles)
+{
+    double most = 0, times = access->mode == PEAL_UPDATE_ACCESS ? 2 : 1;
+
+    for (int i = 0; i < access->reach_count; i++) {
+        double count = touched(&access->reach[i], box);
+        most = count > most ? count : most; /* a star's arms overlap in all but the rim */
+    }
+    if (access->per_tile > 0)
+        most = tiles * (double)access->per_tile;
+    return times * most * (double)peal_type_bytes(schedule->array[access->array].type);
+}
+
+static int64_t tile_count(const peal_tile_range *range)
+{
+    int64_t count = 1;
+    for (int k = 0; k < PEAL_AXES; k++)
+        count *= range->hi[k] > range->lo[k] ? range->hi[k] - range->lo[k] : 0;
+    return count;
+}
+
+static double kernel_seconds(const peal_schedule *schedule, const peal_op *op,
+                             const peal_kernel_times *times, int64_t *tiles)
+{
+    const peal_schedule_task *task = &schedule->task[op->task];
+    double points = 0, bytes = 0;
+
+    *tiles = 0;
+    for (int i = 0; i < op->range_count; i++) {
+        int64_t count = tile_count(&op->range[i]);
+        peal_box box = range_box(task, &op->range[i]);
+        *tiles += count;
+        if (!count)
+            continue;
+        points += (double)peal_box_points(&box);
+        for (int k = 0; k < task->access_count; k++)
+            bytes += access_bytes(schedule, &task->access[k], &box, (double)count);
+    }
+    return points * times->per_point_s + bytes * times->per_byte_s;
+}
+
+/* The workers of a rank share what `sync` and `fused` launch; a lane of `stream` is one of them. */
+static double share_of(const sim_places *places, const peal_schedule *schedule, int64_t tiles)
+{
+    bool shares = schedule->mode == PEAL_MODE_SYNC || schedule->mode == PEAL_MODE_FUSED;
+    if (places->times->accelerator || !shares)
+        return 1;
+    return (double)(tiles < places->cores ? tiles : places->cores);
+}
+
+static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
+                               const peal_schedule *schedule, const peal_op *op, sim_cost *out)
+{
+    const peal_mode_times *mode = &desc->times->mode[schedule->mode];
+    const peal_schedule_task *task = &schedule->task[op->task];
+    bool drives = schedule->mode == PEAL_MODE_SYNC || schedule->mode == PEAL_MODE_SERIAL;
+    const peal_kernel_times *times = find_times(desc->times, task->name);
+    int64_t tiles = 1;
+
+    out->lane_s = mode->kernel_s + (drives ? mode->launch_s + mode->synchronize_s : 0);
+    if (task->kind != PEAL_TASK_KERNEL && !times)
+        return PEAL_STATUS_OK; /* no more than beginning and ending */
+    if (!times)
+        times = find_times(desc->times, task->kernel);
+    if (!times)
+        times = find_times(desc->times, "default");
+    if (!times)
+        return peal_report(desc->diagnostics, PEAL_E430, task->source,
+                           "add `kernels: {default: {per_byte_s: ...}}` to the machine file",
+                           "the machine file has no times for task `%s`, and none by default",
+                           task->name);
+    out->device_s = kernel_seconds(schedule, op, times, &tiles);
+    if (!tiles) {
+        *out = (sim_cost){0};
+        return PEAL_STATUS_OK;
+    }
+    out->device_s /= share_of(places, schedule, tiles);
+    /* GPUs begin a small kernel beside another */
+    *(places->times->accelerator ? &out->lane_s : &out->device_s) += times->fixed_s;
+    return PEAL_STATUS_OK;
+}
+
+/* Copies within a rank. */
+static double local_seconds(const sim_places *places, const peal_schedule *schedule,
+                            const peal_op *op)
+{
+    const peal_piece *piece =
+        op->copy == PEAL_COPY_LOCAL ? op->piece : schedule->channel[op->channel].piece;
+    int count =
+        op->copy == PEAL_COPY_LOCAL ? op->piece_count : schedule->channel[op->channel].piece_count;
+    const peal_link_times *link = places->times->link;
+    int64_t bytes = 0;
+
+    for (int i = 0; i < count; i++)
+        bytes += op->copy == PEAL_COPY_LOCAL || !piece[i].direct ? piece[i].bytes : 0;
+    for (int i = places->times->accelerator ? PEAL_LINK_DEVICE : PEAL_LINK_HOST;
+         i < PEAL_LINK_NETWORK; i++)
+        if (link[i].given)
+            return sim_link_seconds(places, (peal_link_class)i, bytes);
+    return 0;
+}
+
+static peal_status op_cost(const sim_desc *desc, const sim_places *places,
+                           const peal_schedule *schedule, const peal_op *op, sim_cost *out)
+{
+    const peal_mode_times *mode = &desc->times->mode[schedule->mode];
+    peal_status status = PEAL_STATUS_OK;
+
+    if (desc->free_messages && sim_is_of_message(op))
+        return PEAL_STATUS_OK;
+    switch (op->kind) {
+    case PEAL_OP_LAUNCH:
+        status = launch_cost(desc, places, schedule, op, out);
+        break;
+    case PEAL_OP_COPY:
+        out->lane_s = mode->copy_s;
+        if (op->copy == PEAL_COPY_SEND)
+            out->bytes = schedule->channel[op->channel].message_bytes;
+        else
+            out->lane_s += local_seconds(places, schedule, op);
+        break;
+    case PEAL_OP_WRITE:
+        out->lane_s = mode->write_s;
+        break;
+    case PEAL_OP_WAIT:
+        out->lane_s = mode->wait_s;
+        break;
+    default:
+        break;
+    }
+    if (!places->times->accelerator || places->one) { /* a core does it, one thing at a time */
+        out->device_s += out->lane_s;
+        out->lane_s = 0;
+    }
+    return status;
+}
+
+peal_status sim_costs_create(const sim_desc *desc, const sim_places *places,
+                             const peal_schedule *schedule, peal_arena *arena, sim_cost **out)
+{
+    sim_cost *cost = PEAL_ARENA_ARRAY(arena, sim_cost, schedule->op_count + 1);
+    peal_status status = PEAL_STATUS_OK;
+
+    if (!desc->times->mode[schedule->mode].given)
+        return peal_report(desc->diagnostics, PEAL_E430, (peal_source){0},
+                           "add them to the machine file's `modes`, or simulate another --mode",
+                           "the machine file has no times for mode %s",
+                           peal_mode_name(schedule->mode));
+    for (int i = 0; i < schedule->op_count && !status; i++)
+        status = op_cost(desc, places, schedule, &schedule->op[i], &cost[i]);
+    *out = cost;
+    return status;
+}
