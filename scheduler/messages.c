@@ -1,6 +1,6 @@
 /* Messages: the ends that send and recv statements name on a rank (stage 2), and what travels
  * between which ranks once ends are matched (stage 3). */
-#include "scheduler/compilation.h"
+#include "scheduler/stories.h"
 
 #include <string.h>
 
@@ -312,10 +312,13 @@ peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_vi
 {
     if (is_active(other, s))
         return PEAL_STATUS_OK;
-    return peal_report(c->diagnostics, PEAL_E139, s->source,
-                       "give it a `when` that is the same on all ranks",
-                       "`%s` on rank %d needs rank %d, but rank %d takes no part", s->name, v->rank,
-                       other->rank, other->rank);
+    peal_story story = {0};
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E139, s->source))
+        tell_absent(c, v, other, s, &story);
+    return peal_report_story(c->diagnostics, PEAL_E139, s->source,
+                             "give it a `when` that is the same on all ranks", &story,
+                             "`%s` on rank %d needs rank %d, but rank %d takes no part", s->name,
+                             v->rank, other->rank, other->rank);
 }
 
 peal_status make_messages(peal_compilation *c, rank_view *v)

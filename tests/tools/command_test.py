@@ -181,6 +181,34 @@ class Json(unittest.TestCase):
         self.assertEqual(message["severity"], "error")
         self.assertGreater(message["line"], 0)
 
+    def test_counterexamples(self):
+        """A deadlock is told as the circle that it is: in words, as JSON and as a picture."""
+        path = os.path.join(SPECS, "broken", "deadlock.yaml")
+        code, data, _ = peal_json("check", path, "-n", "2", "--json")
+        self.assertEqual(code, 3)
+        events, links = (data["messages"][0]["story"][key] for key in ("events", "links"))
+        self.assertEqual([(e["rank"], e["step"], e["line"]) for e in events],
+                         [(0, 0, 14), (1, 0, 15), (1, 0, 14), (0, 0, 15)])
+        self.assertEqual([(k["from"], k["why"], k["to"]) for k in links],
+                         [(0, "waits for", 1), (1, "stands below", 2), (2, "waits for", 3), (3, "stands below", 0)])
+        _, _, err = peal("check", path, "-n", "2")
+        for number, event in enumerate(events):
+            self.assertIn(f"    {number + 1}. rank {event['rank']}, step 0, line {event['line']}: {event['event']}", err)
+        code, dot, _ = peal("check", path, "-n", "2", "--format", "dot")
+        self.assertEqual(code, 3)
+        self.assertEqual(re.findall(r"e0_(\d) -> e0_(\d)", dot), [("1", "2"), ("2", "3"), ("3", "4"), ("4", "1")])
+        self.assertEqual(re.findall(r'label="rank (\d)"', dot), ["0", "1"])
+        self.assertEqual(dot.count("{"), dot.count("}"))
+        self.assertEqual(peal("check", HEAT, "--format", "dot")[:2], (0, dot[:dot.index("  subgraph")] + "}\n"))
+
+    def test_a_circle_of_many_ranks_is_told_in_short(self):
+        path = os.path.join(SPECS, "broken", "deadlock.yaml")
+        _, data, _ = peal_json("check", path, "-n", "100", "--json")
+        story = data["messages"][0]["story"]
+        self.assertEqual(len(story["events"]) + story["left_out"], 200)
+        self.assertLess(len(story["events"]), 20)
+        self.assertIn(f"... and {story['left_out']} more like these", peal("check", path, "-n", "100")[2])
+
     def test_print_json_is_the_document(self):
         code, data, _ = peal_json("check", HEAT, "--print-json")
         self.assertEqual(code, 0)
