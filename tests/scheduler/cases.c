@@ -171,6 +171,12 @@ const valid_case valid_cases[] = {
      "- {recv: {u: {halo: [1, 0]}}, from: [1, 0]}\n"
      "- {recv: {u: {halo: [-1, 0]}}, from: [-1, 0]}\n",
      2},
+    {"ranges of fewer axes than the field has: the others are whole, and cut into tiles",
+     HEAD "topology: {dims: [auto, 1, 1]}\nfields: {u: {size: [14, 12, 8]}}\n"
+
+          "step:\n- {task: t, box: {u: [[0, 14]]}, write: u}\n"
+          "- {task: r, box: {u: [[0, 2], [1, 12]]}, tile: 1, update: u}\n",
+     2},
     {"periodic in both axes, two ranks on one of them",
      HEAD "topology: {dims: [2, 1], periodic: true}\n"
           "fields: {u: {size: [5, 2], halo: 2}, v: {like: u}}\nstep:\n- {exchange: u}\n"
