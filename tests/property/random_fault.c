@@ -39,16 +39,14 @@ static void add_message(random_graph *g, bool outgoing, int line, const char *ar
     (outgoing ? peal_graph_add_send_desc : peal_graph_add_recv_desc)(g->graph, &d);
 }
 
-static const char up[] = "(rank + 1) % ranks", down[] = "(rank - 1) % ranks";
-
 static void add_send(random_graph *g, int line, const char *array)
 {
-    add_message(g, true, line, array, up, 0, g->plant.when);
+    add_message(g, true, line, array, g->plant.up, 0, g->plant.when);
 }
 
 static void add_recv(random_graph *g, int line, const char *array)
 {
-    add_message(g, false, line, array, down, 0, g->plant.when);
+    add_message(g, false, line, array, g->plant.down, 0, g->plant.when);
 }
 
 static void plant_no_recv(random_graph *g, bool sound)
@@ -69,22 +67,22 @@ static void plant_no_send(random_graph *g, bool sound)
 static void plant_silent_rank(random_graph *g, bool sound)
 {
     char sends[64], receives[64];
-    sprintf(sends, "(rank + 1) %% ranks != %d", g->plant.rank);
+    sprintf(sends, "rank != %d", g->plant.before);
     sprintf(receives, "rank != %d", g->plant.rank);
-    add_message(g, true, FIRST, "pa", up, 0, sound ? sends : NULL);
-    add_message(g, false, SECOND, "pb", down, 0, receives);
+    add_message(g, true, FIRST, "pa", g->plant.up, 0, sound ? sends : NULL);
+    add_message(g, false, SECOND, "pb", g->plant.down, 0, receives);
 }
 
 static void plant_other_tag(random_graph *g, bool sound)
 {
     add_send(g, FIRST, "pa");
-    add_message(g, false, SECOND, "pb", down, !sound, g->plant.when);
+    add_message(g, false, SECOND, "pb", g->plant.down, !sound, g->plant.when);
 }
 
 static void plant_other_peer(random_graph *g, bool sound)
 {
     add_send(g, FIRST, "pa");
-    add_message(g, false, SECOND, "pb", sound ? down : up, 0, g->plant.when);
+    add_message(g, false, SECOND, "pb", sound ? g->plant.down : g->plant.up, 0, g->plant.when);
 }
 
 static void direction_text(const random_graph *g, int step, char text[32])
@@ -106,19 +104,19 @@ static void plant_other_direction(random_graph *g, bool sound)
 static void plant_two_sends(random_graph *g, bool sound)
 {
     add_send(g, FIRST, "pa");
-    add_message(g, true, SECOND, "pa", up, sound, g->plant.when);
+    add_message(g, true, SECOND, "pa", g->plant.up, sound, g->plant.when);
     add_recv(g, THIRD, "pb");
     if (sound)
-        add_message(g, false, FOURTH, "pc", down, 1, g->plant.when);
+        add_message(g, false, FOURTH, "pc", g->plant.down, 1, g->plant.when);
 }
 
 static void plant_two_recvs(random_graph *g, bool sound)
 {
     add_send(g, THIRD, "pa");
     if (sound)
-        add_message(g, true, FOURTH, "pa", up, 1, g->plant.when);
+        add_message(g, true, FOURTH, "pa", g->plant.up, 1, g->plant.when);
     add_recv(g, FIRST, "pb");
-    add_message(g, false, SECOND, "pc", down, sound, g->plant.when);
+    add_message(g, false, SECOND, "pc", g->plant.down, sound, g->plant.when);
 }
 
 static void plant_other_size(random_graph *g, bool sound)
@@ -135,18 +133,18 @@ static void plant_other_type(random_graph *g, bool sound)
 
 static void plant_other_loop(random_graph *g, bool sound)
 {
-    add_message(g, true, FIRST, "pa", up, 0, NULL);
+    add_message(g, true, FIRST, "pa", g->plant.up, 0, NULL);
     if (!sound)
         peal_graph_begin_repeat(g->graph, .repeat = "1", .as = "planted");
-    add_message(g, false, SECOND, "pb", down, 0, NULL);
+    add_message(g, false, SECOND, "pb", g->plant.down, 0, NULL);
     if (!sound)
         peal_graph_end_repeat(g->graph);
 }
 
 static void plant_other_condition(random_graph *g, bool sound)
 {
-    add_message(g, true, FIRST, "pa", up, 0, sound ? "step % 2 == 1" : NULL);
-    add_message(g, false, SECOND, "pb", down, 0, "step % 2 == 1");
+    add_message(g, true, FIRST, "pa", g->plant.up, 0, sound ? "step % 2 == 1" : NULL);
+    add_message(g, false, SECOND, "pb", g->plant.down, 0, "step % 2 == 1");
 }
 
 static void plant_circle(random_graph *g, bool sound)
@@ -189,8 +187,8 @@ static void plant_pipeline(random_graph *g, bool sound)
 
 static void plant_no_such_rank(random_graph *g, bool sound)
 {
-    add_message(g, true, FIRST, "pa", sound ? up : "rank + 1", 0, NULL);
-    add_message(g, false, SECOND, "pb", down, 0, NULL);
+    add_message(g, true, FIRST, "pa", sound ? "(rank + 1) % ranks" : "rank + 1", 0, NULL);
+    add_message(g, false, SECOND, "pb", "(rank - 1) % ranks", 0, NULL);
 }
 
 static void plant_offsets(random_graph *g, bool sound)
@@ -332,7 +330,7 @@ static bool fits_several(const random_graph *g)
 
 static bool fits_three(const random_graph *g)
 {
-    return g->ranks > 2;
+    return g->ranks > 2 || g->plant.up[0] == '[';
 }
 
 static bool fits_neighbours(const random_graph *g)
@@ -420,6 +418,24 @@ void random_plant_somewhere(random_graph *g, bool last)
         p->fault->plant(g, p->sound);
 }
 
+/* Around the ring of ranks, or along a periodic axis, where everybody has neighbours, too. */
+static void choose_peers(random_graph *g)
+{
+    random_plant *p = &g->plant;
+    int stride = 1, dims = g->dims[p->axis];
+    for (int k = 0; k < p->axis; k++)
+        stride *= g->dims[k];
+    strcpy(p->up, "(rank + 1) % ranks");
+    strcpy(p->down, "(rank - 1) % ranks");
+    p->before = (p->rank + g->ranks - 1) % g->ranks;
+    if (!g->periodic[p->axis] || random_below(&p->state, 3) == 0)
+        return;
+    direction_text(g, 1, p->up);
+    direction_text(g, -1, p->down);
+    p->before = p->rank / stride % dims ? p->rank - stride : p->rank + (dims - 1) * stride;
+    p->plain = random_below(&p->state, 3) > 0;
+}
+
 bool random_plant_choose(random_graph *g, uint64_t seed, const random_fault *fault, bool sound)
 {
     static const char *const conditions[] = {NULL, NULL, "step % 2 == 0", "step > 1"};
@@ -428,5 +444,6 @@ bool random_plant_choose(random_graph *g, uint64_t seed, const random_fault *fau
     p->rank = random_below(&p->state, g->ranks);
     p->axis = random_below(&p->state, g->axis_count);
     p->when = conditions[random_below(&p->state, 4)];
+    choose_peers(g);
     return fault->fits(g);
 }

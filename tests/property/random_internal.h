@@ -83,6 +83,9 @@ typedef struct random_plant {
     bool sound, done;
     uint64_t state;
     int rank, axis;
+    char up[48], down[48]; /* whom planted messages go to and come from */
+    int before;            /* the rank that sends to `rank` */
+    bool plain;            /* no lists of ranks anywhere: ranks can be told apart by place alone */
     const char *when;
 } random_plant;
 
