@@ -5,7 +5,7 @@
  * test_unroll [SEED]: one seed, to look at, with its mutants. */
 #include "dsl/dsl.h"
 #include "scheduler/scheduler.h"
-#include "tests/property/random_internal.h"
+#include "tests/property/random_fault.h"
 #include "tests/scheduler/values.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { SEEDS = 120, MUTATED_SEEDS = 20, RANKS = 8 };
+enum { SEEDS = 120, MUTATED_SEEDS = 20, TWINS = 75, RANKS = 8 };
 
 /* What a mutant lacks. */
 typedef enum mutation {
@@ -49,10 +49,10 @@ typedef struct scheduled {
     const peal_schedule *schedule[RANKS];
 } scheduled;
 
-static void schedule_seed(scheduled *s, uint64_t seed, peal_mode mode)
+static void schedule_graph(scheduled *s, random_graph *random, uint64_t seed, peal_mode mode)
 {
     const peal_graph_data *graph;
-    *s = (scheduled){.random = random_graph_create(seed), .diagnostics = peal_diagnostics_create()};
+    *s = (scheduled){.random = random, .diagnostics = peal_diagnostics_create()};
     s->machine = (peal_machine){.ranks = random_graph_ranks(s->random),
                                 .processes = 1,
                                 .workers = 2,
@@ -188,12 +188,12 @@ static void try_mutants(const peal_schedule **schedules, int ranks, uint64_t see
         }
 }
 
-static void check_seed(uint64_t seed, peal_mode mode, score *sum)
+static void check_graph(random_graph *random, uint64_t seed, peal_mode mode, score *sum)
 {
     scheduled s;
     char text[1024] = "";
     bool overflow = false;
-    schedule_seed(&s, seed, mode);
+    schedule_graph(&s, random, seed, mode);
     if (unroll_races(s.schedule, s.machine.ranks, no_loss, text, sizeof(text), &overflow) > 0) {
         for (int rank = 0; rank < s.machine.ranks; rank++)
             peal_schedule_print_text(s.schedule[rank], stderr);
@@ -204,6 +204,24 @@ static void check_seed(uint64_t seed, peal_mode mode, score *sum)
     if (sum && !overflow && !promised)
         try_mutants(s.schedule, s.machine.ranks, seed, sum);
     forget(&s);
+}
+
+static void check_seed(uint64_t seed, peal_mode mode, score *sum)
+{
+    check_graph(random_graph_create(seed), seed, mode, sum);
+}
+
+/* The twins of planted faults have what random graphs lack: pipelines, receives above their sends,
+ * ranks that take no part. */
+static void test_twins_order_all_conflicts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= TWINS; seed++) {
+        const random_fault *fault = &random_faults[seed % (uint64_t)random_fault_count];
+        random_graph *random = random_graph_create_planted(seed, fault, true);
+        if (random)
+            check_graph(random, seed, seed % 3 ? PEAL_MODE_FUSED : PEAL_MODE_STREAM, NULL);
+    }
 }
 
 static void test_fused_schedules_order_all_conflicts(void **state)
@@ -322,6 +340,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_schedules_order_all_conflicts),
+        cmocka_unit_test(test_twins_order_all_conflicts),
         cmocka_unit_test(test_graphs_that_went_wrong_once),
         cmocka_unit_test(test_stream_schedules_order_all_conflicts),
         cmocka_unit_test(test_mutants_are_noticed),
