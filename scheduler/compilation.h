@@ -120,6 +120,7 @@ typedef struct delivery {
     int slots;
     int carrier; /* message of the receiver to the sender that carries the credit; -1: none needed
                   */
+    const char *why; /* there is a credit, or none without a carrier */
 } delivery;
 
 /* What one statement became on one rank. */

@@ -228,6 +228,40 @@ class Plan(unittest.TestCase):
                     self.assertGreater(len(first[1]), 100)
                     self.assertEqual(first, peal(*words))
 
+    def test_credits_have_reasons(self):
+        spec = """peal: 1
+kernels: kernels.c
+fields: {a: {size: [8, 8], halo: 1}, b: {like: a}}
+buffers: {x: {keep: true}, y: {keep: true}}
+step:
+  - {exchange: a}
+  - {task: relax, box: a, read: {a: {star: 1}}, write: b}
+  - {send: x, to: 1, when: rank == 0}
+  - {recv: y, from: 0, when: rank == 1}
+  - repeat: 2
+    step: [{send: x, to: 1 - rank, tag: 1, when: step > 0}, {recv: y, from: 1 - rank, tag: 1, when: step > 0}]
+"""
+        words = ["plan", "-", "-n", "2", "--rank", "0", "--mode", "fused"]
+        code, text, err = peal(*words, stdin=spec)
+        self.assertEqual(code, 0, err)
+        _, data, _ = peal_json(*words, "--json", stdin=spec)
+        reasons = {}
+        for channel in data["schedules"][0]["channels"]:
+            said = ("" if channel["credit"] else "no ") + "credit: " + channel["credit_why"]
+            reasons[channel["edge"]] = said
+            self.assertRegex(text, rf"(?m)^  \d+ +(in|out) +{re.escape(channel['edge'])} .*, {re.escape(said)}$")
+        self.assertEqual(reasons["exchange a@6 0->1"], "no credit: exchange a@6 1->0 carries it")
+        self.assertEqual(reasons["send x@8 0->1"], "no credit: exchange a@6 1->0 carries it")
+        self.assertEqual(reasons["send x@11 0->1"], "credit: it is sent under a `when`")
+        self.assertEqual(reasons["setup done 0->1"], "no credit: it is sent once")
+        for name, why in [("sync", "credit: it is sent under a `when`"), ("serial", "no credit: one event runs at a time")]:
+            self.assertIn(why, peal(*words[:-1], name, stdin=spec)[1])
+        alone = spec[:spec.index("  - {exchange")] + "  - {send: x, to: 1, when: rank == 0}\n" \
+            "  - {recv: y, from: 0, when: rank == 1}\n"
+        self.assertIn(", credit: nothing goes back\n", peal(*words, stdin=alone)[1])
+        apart = alone + "  - {repeat: 2, step: [{exchange: a}]}\n"
+        self.assertIn(", credit: what goes back is in another body or under a `when`\n", peal(*words, stdin=apart)[1])
+
     def test_a_machine_from_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "two.yaml")
