@@ -277,8 +277,11 @@ peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool 
                              int count);
 /* check.c: the checks, rank by rank; peal_compilation_check() proves by classes where it can. */
 peal_status check_each_rank(peal_compilation *c);
-/* Replays one pass of all ranks: a cycle of waits is reported. */
+/* deadlock.c: replays one pass of all ranks; a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
+/* Whether no cycle can be, by the directions of the messages of all classes' ranks, which match;
+ * false: perhaps. */
+bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int count);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
                       const message_end **twin);
