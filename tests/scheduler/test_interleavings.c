@@ -66,6 +66,37 @@ static const struct {
            "  - {task: t, box: u, read: {u: {star: 1}}, write: v}\n  - {swap: [u, v]}\n"
            "step: [{task: t, box: u, update: u}]\n",
      2, 1},
+    {"a field that is changed in place",
+     ALONG "fields: {u: {size: 4, halo: 1}}\n"
+           "step:\n- {exchange: u}\n"
+           "- {task: t, box: u, tile: whole, update: {u: {star: 1}}}\n",
+     2, 4},
+    {"halos that are stored in place",
+     HEAD "topology: {dims: [1, auto]}\n"
+          "fields: {u: {size: [512, 4], halo: [0, 1]}, v: {like: u}}\n"
+          "step:\n- {exchange: u}\n"
+          "- {task: t, box: {u: {grow: [0, -1]}}, tile: [512, 1], read: {u: {star: [0, 1]}}, "
+          "write: v}\n- {swap: [u, v]}\n",
+     2, 4},
+    {"messages under a condition",
+     HEAD "buffers: {a: {keep: true}, b: {keep: true}}\n"
+          "step:\n- {task: make, update: a}\n"
+          "- {send: a, to: 1 - rank, when: step % 2 == 0}\n"
+          "- {recv: b, from: 1 - rank, when: step % 2 == 0}\n- {task: use, read: b, update: a}\n",
+     2, 4},
+    {"two ranks, one of which sends first",
+     HEAD "buffers: {a: {keep: true}, b: {keep: true}}\n"
+          "step:\n- {send: a, to: 1, when: rank == 0}\n- {recv: b, from: 0, when: rank == 1}\n"
+          "- {task: use, update: [a, b]}\n"
+          "- {send: b, to: 0, tag: 1, when: rank == 1}\n"
+          "- {recv: a, from: 1, tag: 1, when: rank == 0}\n",
+     2, 3},
+    {"an exchange and an allreduce",
+     ALONG "fields: {u: {size: 2, halo: 1}, v: {like: u}}\nbuffers: {s: {keep: true}}\n"
+           "step:\n- {exchange: u}\n"
+           "- {task: t, box: u, read: {u: {star: 1}}, write: v, reduce: {s: sum}}\n"
+           "- {allreduce: {s: sum}}\n- {swap: [u, v]}\n",
+     2, 2},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 

@@ -171,7 +171,7 @@ static int try_loss(const peal_schedule **schedules, int ranks, int rank, int in
 /* Mutants of one rank's schedule, of every n-th op. */
 static void try_mutants(const peal_schedule **schedules, int ranks, uint64_t seed, score *sum)
 {
-    static const uint64_t every[MUTATIONS] = {5, 2, 1, 1, 1, 8, 8};
+    static const uint64_t every[MUTATIONS] = {5, 2, 1, 1, 1, 12, 12};
     int rank = (int)(seed % (uint64_t)ranks);
     uint64_t expected;
     assert_true(values_of(schedules, ranks, UNROLL_STEPS, no_loss, &expected));

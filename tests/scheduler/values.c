@@ -69,13 +69,17 @@ static void append(cell_list *list, int item)
 
 /* ---- Cells ---- */
 
+static uint64_t hash_point(const cell_key *k)
+{
+    uint64_t sum = (uint64_t)k->slot;
+    for (int i = 0; i < PEAL_AXES; i++)
+        sum = sum * 1000003 + (uint64_t)k->p[i];
+    return mix(1, sum);
+}
+
 static uint64_t hash_key(const cell_key *k)
 {
-    uint64_t hash = mix((uint64_t)k->rank, (uint64_t)k->storage);
-    hash = mix(hash, (uint64_t)k->slot);
-    for (int i = 0; i < PEAL_AXES; i++)
-        hash = mix(hash, (uint64_t)k->p[i]);
-    return hash;
+    return mix(hash_point(k), (uint64_t)k->rank * 4000037 + (uint64_t)k->storage);
 }
 
 static bool same_key(const cell_key *a, const cell_key *b)
@@ -247,11 +251,8 @@ static void run_event(values *v, int index)
     uint64_t result = e->name;
     for (int i = 0; i < e->reads.count; i++)
         result = mix(result, v->value[e->reads.item[i]]);
-    for (int i = 0; i < e->writes.count; i++) {
-        cell_key k = v->key[e->writes.item[i]];
-        k.rank = k.storage = 0; /* where it lies does not change what it is */
-        set_value(v, e->writes.item[i], mix(result, hash_key(&k)));
-    }
+    for (int i = 0; i < e->writes.count; i++) /* where it lies does not change what it is */
+        set_value(v, e->writes.item[i], mix(result, hash_point(&v->key[e->writes.item[i]])));
     for (int i = 0; i < e->from.count; i++) /* pieces of a copy do not meet */
         set_value(v, e->to.item[i], v->value[e->from.item[i]]);
     if (e->flag >= 0 && v->u->flag[e->flag].write)
