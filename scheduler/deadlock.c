@@ -7,7 +7,7 @@
  * Only receives that stand above their sends can close a cycle. Where ranks are classed, directions
  * may show that none does, whatever the number of ranks: statements that such receives and sends
  * enclose wait along one way, towards a rank that receives from nobody. Else the pass is replayed,
- * rank by rank. */
+ * rank by rank; step by step, if that shows a cycle of statements that never happen together. */
 #include "scheduler/stories.h"
 
 #include <string.h>
@@ -110,14 +110,20 @@ bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int c
 /* ---- By replaying ---- */
 
 typedef struct replay {
-    int *at; /* by rank: next message of its view, in program order (sends of a statement first) */
+    peal_compilation *c;
+    int *at;       /* by rank: next message of its view, in program order (sends of a statement
+                      first) */
+    bool *skipped; /* by statement: it does not happen in this step */
+    int64_t step;  /* -1: any */
+    int *waiting;  /* ranks to look at again */
+    int waiting_count;
+    bool *waits; /* by rank: it is among them */
 } replay;
 
 /* The send that a receive waits for; NULL: it has run. */
-static const rank_message *awaited_send(const peal_compilation *c, const replay *r,
-                                        const rank_view *v, const rank_message *m)
+static const rank_message *awaited_send(const replay *r, const rank_view *v, const rank_message *m)
 {
-    const rank_view *sender = c->view[m->peer];
+    const rank_view *sender = r->c->view[m->peer];
     for (int i = r->at[m->peer]; i < sender->message_count; i++) {
         const rank_message *s = &sender->message[sender->program_order[i]];
         if (s->outgoing && s->peer == v->rank && s->statement == m->statement &&
@@ -129,30 +135,31 @@ static const rank_message *awaited_send(const peal_compilation *c, const replay 
 }
 
 /* The receive that a rank has come to. */
-static const rank_message *stands_at(const peal_compilation *c, const replay *r, int rank)
+static const rank_message *stands_at(const replay *r, int rank)
 {
-    const rank_view *v = c->view[rank];
+    const rank_view *v = r->c->view[rank];
     return &v->message[v->program_order[r->at[rank]]];
 }
 
-static peal_status report_cycle(peal_compilation *c, const replay *r, int start)
+static peal_status report_cycle(const replay *r, int start)
 {
+    peal_compilation *c = r->c;
     char text[600];
     int used = 0, rank = start;
     peal_story story = {0};
     for (int i = 0; i < c->machine.ranks; i++) /* one that comes again is on the cycle */
-        rank = stands_at(c, r, rank)->peer;
+        rank = stands_at(r, rank)->peer;
     int first = rank;
     peal_source source = {0};
     do {
-        const rank_message *m = stands_at(c, r, rank);
+        const rank_message *m = stands_at(r, rank);
         const peal_statement *s = c->statement[m->own_statement];
         source = s->source;
         if (used < 500)
             used += snprintf(text + used, sizeof(text) - (size_t)used,
                              "%srank %d waits in `%s` (line %d) for rank %d", used ? ", " : "",
                              rank, s->name, s->source.line, m->peer);
-        tell_wait(c, c->view[rank], m, awaited_send(c, r, c->view[rank], m), &story);
+        tell_wait(c, c->view[rank], m, awaited_send(r, c->view[rank], m), r->step, &story);
         rank = m->peer;
     } while (rank != first);
     tell_cycle(&story);
@@ -160,26 +167,43 @@ static peal_status report_cycle(peal_compilation *c, const replay *r, int start)
                              &story, "deadlock: %s", text);
 }
 
-static peal_status replay_ranks(peal_compilation *c)
+static void look_at(replay *r, int rank)
 {
-    replay r = {PEAL_ARENA_ARRAY(c->arena, int, c->machine.ranks)};
-    bool moved = true;
-    while (moved) {
-        moved = false;
-        for (int rank = 0; rank < c->machine.ranks; rank++) {
-            const rank_view *v = c->view[rank];
-            while (r.at[rank] < v->message_count) {
-                const rank_message *m = &v->message[v->program_order[r.at[rank]]];
-                if (!m->outgoing && awaited_send(c, &r, v, m))
-                    break;
-                r.at[rank]++;
-                moved = true;
-            }
-        }
+    if (r->waits[rank])
+        return;
+    r->waits[rank] = true;
+    r->waiting[r->waiting_count++] = rank;
+}
+
+/* As far as a rank comes; those that it sends to may come further. */
+static void move_rank(replay *r, int rank)
+{
+    const rank_view *v = r->c->view[rank];
+    for (; r->at[rank] < v->message_count; r->at[rank]++) {
+        const rank_message *m = stands_at(r, rank);
+        if (r->skipped[m->own_statement])
+            continue;
+        if (m->outgoing)
+            look_at(r, m->peer);
+        else if (awaited_send(r, v, m))
+            return;
     }
-    for (int rank = 0; rank < c->machine.ranks; rank++)
-        if (r.at[rank] < c->view[rank]->message_count)
-            return report_cycle(c, &r, rank);
+}
+
+static peal_status replay_ranks(replay *r)
+{
+    int ranks = r->c->machine.ranks;
+    memset(r->at, 0, (size_t)ranks * sizeof(*r->at));
+    for (int rank = ranks - 1; rank >= 0; rank--)
+        look_at(r, rank);
+    while (r->waiting_count) {
+        int rank = r->waiting[--r->waiting_count];
+        r->waits[rank] = false;
+        move_rank(r, rank);
+    }
+    for (int rank = 0; rank < ranks; rank++)
+        if (r->at[rank] < r->c->view[rank]->message_count)
+            return report_cycle(r, rank);
     return PEAL_STATUS_OK;
 }
 
@@ -202,6 +226,109 @@ static void set_program_order(peal_compilation *c, rank_view *v)
     }
 }
 
+/* ---- Steps in which other statements happen ---- */
+
+enum { MOST_PERIOD = 1024 };
+
+/* Sums and products of `step` and integers: their remainders by n repeat after n steps. */
+static bool is_polynomial(const peal_compilation *c, const peal_expr *e)
+{
+    switch (e->kind) {
+    case PEAL_EXPR_COUNTER:
+        return e->index == 0;
+    case PEAL_EXPR_CONSTANT:
+        return e->value.kind == PEAL_INTEGER;
+    case PEAL_EXPR_PARAM:
+        return peal_expr_kind_of(e, c->graph) == PEAL_INTEGER;
+    case PEAL_EXPR_OPERATOR:
+        return (e->op == PEAL_OPERATOR_ADD || e->op == PEAL_OPERATOR_SUBTRACT ||
+                e->op == PEAL_OPERATOR_MULTIPLY) &&
+               is_polynomial(c, e->operand[0]) && is_polynomial(c, e->operand[1]);
+    default:
+        return false;
+    }
+}
+
+/* After how many steps a condition repeats that looks at remainders of `step` only; false: it looks
+ * at more. */
+static bool has_period(const peal_compilation *c, const peal_expr *e, int64_t *period)
+{
+    peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
+    int64_t n;
+    if (e->kind == PEAL_EXPR_COUNTER || e->kind == PEAL_EXPR_ELEMENT)
+        return false;
+    if (e->kind == PEAL_EXPR_OPERATOR && e->op == PEAL_OPERATOR_MODULO &&
+        is_polynomial(c, e->operand[0])) {
+        if (peal_expr_integer(e->operand[1], &scope, 0, &n, NULL) || n < 1 || n > MOST_PERIOD)
+            return false;
+        int64_t both = n;
+        while (both % *period)
+            both += n;
+        *period = both;
+        return both <= MOST_PERIOD;
+    }
+    for (int i = 0; i < e->operand_count; i++)
+        if (!has_period(c, e->operand[i], period))
+            return false;
+    return true;
+}
+
+/* Steps after which the same statements happen again; conditions that are not of this kind are
+ * taken to hold always. */
+static int64_t common_period(const peal_compilation *c)
+{
+    int64_t period = 1;
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        int64_t longer = period;
+        if (c->statement[i] && c->statement[i]->when &&
+            has_period(c, c->statement[i]->when, &longer))
+            period = longer;
+    }
+    return period;
+}
+
+static void skip_statements(replay *r)
+{
+    const peal_compilation *c = r->c;
+    peal_scope scope = {.graph = c->graph,
+                        .ranks = c->machine.ranks,
+                        .counter = &r->step,
+                        .counter_count = 1};
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        const peal_expr *when = c->statement[i] ? c->statement[i]->when : NULL;
+        int64_t period = 1;
+        bool happens = true;
+        if (when && peal_expr_uses(when) == PEAL_USES_COUNTER && has_period(c, when, &period))
+            peal_expr_boolean(when, &scope, true, &happens, NULL);
+        r->skipped[i] = !happens;
+    }
+}
+
+/* Each step, if conditions leave some statements out of some of them. */
+static peal_status replay_steps(peal_compilation *c)
+{
+    int ranks = c->machine.ranks;
+    int64_t period = common_period(c);
+    replay r = {.c = c,
+                .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                .skipped = PEAL_ARENA_ARRAY(c->arena, bool, c->graph->statement_count + 1),
+                .step = -1,
+                .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)};
+    peal_diagnostics *diagnostics = c->diagnostics;
+    c->diagnostics = period > 1 ? NULL : diagnostics;
+    peal_status status = replay_ranks(&r); /* all at once: mostly that is fine, too */
+    c->diagnostics = diagnostics;
+    if (!status || period == 1)
+        return status;
+    status = PEAL_STATUS_OK;
+    for (r.step = 0; r.step < period && !status; r.step++) {
+        skip_statements(&r);
+        status = replay_ranks(&r);
+    }
+    return status;
+}
+
 peal_status find_deadlock(peal_compilation *c)
 {
     peal_status first = PEAL_STATUS_OK;
@@ -212,5 +339,5 @@ peal_status find_deadlock(peal_compilation *c)
         if (v)
             set_program_order(c, v);
     }
-    return first ? first : replay_ranks(c);
+    return first ? first : replay_steps(c);
 }

@@ -196,12 +196,12 @@ void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view 
 }
 
 void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message *at,
-               const rank_message *send, peal_story *out)
+               const rank_message *send, int64_t step, peal_story *out)
 {
     const peal_statement *waits = c->statement[at->own_statement],
                          *sends = c->statement[send->own_statement];
     int before = out->event_count - 1;
-    int wait = peal_story_add(out, v->rank, story_step(c, waits), waits->source,
+    int wait = peal_story_add(out, v->rank, step < 0 ? story_step(c, waits) : step, waits->source,
                               "`%s` waits for a message of rank %d", waits->name, at->peer);
     int sent =
         peal_story_add(out, at->peer, story_step(c, sends), sends->source,

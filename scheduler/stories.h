@@ -25,9 +25,9 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
 void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view *other,
                  const peal_statement *s, peal_story *out);
 /* One more rank of a cycle: it is at message `at` of its view, which `send`, a later one of its
- * peer's, would fill. */
+ * peer's, would fill; in this step, or -1: the first of each. */
 void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message *at,
-               const rank_message *send, peal_story *out);
+               const rank_message *send, int64_t step, peal_story *out);
 /* Closes the circle of waits. */
 void tell_cycle(peal_story *out);
 

@@ -171,6 +171,13 @@ const valid_case valid_cases[] = {
      "- {recv: {u: {halo: [1, 0]}}, from: [1, 0]}\n"
      "- {recv: {u: {halo: [-1, 0]}}, from: [-1, 0]}\n",
      2},
+    {"chains of messages that cross, but never in the same step",
+     HEAD "topology: {dims: auto}\nbuffers: {a: {}, b: {}}\nrepeat: 4\nstep:\n"
+          "- {recv: b, from: [1], tag: 1, when: step % 2 == 0}\n"
+          "- {recv: b, from: [-1], tag: 2, when: (3 * step - 1) % 2 == 0}\n"
+          "- {send: a, to: [1], tag: 2, when: (3 * step - 1) % 2 == 0}\n"
+          "- {send: a, to: [-1], tag: 1, when: step % 2 == 0}\n",
+     3},
     {"ranges of fewer axes than the field has: the others are whole, and cut into tiles",
      HEAD "topology: {dims: [auto, 1, 1]}\nfields: {u: {size: [14, 12, 8]}}\n"
 

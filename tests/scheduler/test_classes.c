@@ -248,11 +248,17 @@ static void test_verdicts_agree(void **state)
 
 enum { PAIRS = 5, PROGRAMS = 1500 };
 
+/* Which statements of a program there are: all, without conditions; all, some with conditions;
+ * those that happen in even or in odd steps, without. */
+typedef enum program_part { PLAIN, CONDITIONAL, EVEN_STEPS, ODD_STEPS } program_part;
+
 /* Pairs of messages in some direction, their ends in any order; something that all ranks do
  * between. */
-static void add_random_program(peal_graph *g, uint64_t *state, int axes)
+static void add_random_program(peal_graph *g, uint64_t *state, int axes, program_part part)
 {
+    static const char *const whens[] = {NULL, "step % 2 == 0", "(step + 3) % 4 % 2 == 0"};
     int pairs = 1 + random_below(state, PAIRS), ends[2 * PAIRS], count = 0, way[PAIRS][3];
+    int steps[PAIRS]; /* 0: all, 1: even, 2: odd */
     char to[48], from[48], tag[16];
     for (int i = 0; i < pairs; i++) {
         bool moves = false;
@@ -261,6 +267,7 @@ static void add_random_program(peal_graph *g, uint64_t *state, int axes)
             moves |= way[i][k] != 0;
         }
         way[i][0] = moves ? way[i][0] : 1;
+        steps[i] = random_below(state, 3);
         ends[count++] = 2 * i;
         ends[count++] = 2 * i + 1;
     }
@@ -271,10 +278,13 @@ static void add_random_program(peal_graph *g, uint64_t *state, int axes)
         list(to, axes, way[pair]);
         list(from, axes, back);
         sprintf(tag, "%d", pair);
-        if (ends[at] % 2)
-            peal_graph_add_send(g, .send = {.name = "out"}, .to = to, .tag = tag);
-        else
-            peal_graph_add_recv(g, .recv = {.name = "in"}, .from = from, .tag = tag);
+        const char *when = part == CONDITIONAL ? whens[steps[pair]] : NULL;
+        bool absent =
+            (part == EVEN_STEPS && steps[pair] == 2) || (part == ODD_STEPS && steps[pair] == 1);
+        if (ends[at] % 2 && !absent)
+            peal_graph_add_send(g, .send = {.name = "out"}, .to = to, .tag = tag, .when = when);
+        else if (!absent)
+            peal_graph_add_recv(g, .recv = {.name = "in"}, .from = from, .tag = tag, .when = when);
         ends[at] = ends[left - 1];
         if (!random_below(state, 12))
             peal_graph_add_exchange(g, .exchange = {{.name = "u"}});
@@ -283,7 +293,7 @@ static void add_random_program(peal_graph *g, uint64_t *state, int axes)
     }
 }
 
-static void begin_program(sample *s, uint64_t seed)
+static void begin_program(sample *s, uint64_t seed, program_part part)
 {
     uint64_t state = seed * 0x2545f4914f6cdd1du;
     int dims[3], size[3];
@@ -306,7 +316,7 @@ static void begin_program(sample *s, uint64_t seed)
     peal_graph_add_buffer(s->graph, .name = "out");
     peal_graph_add_buffer(s->graph, .name = "in");
     peal_graph_begin(s->graph, PEAL_STEP);
-    add_random_program(s->graph, &state, s->axes);
+    add_random_program(s->graph, &state, s->axes, part);
     peal_graph_end(s->graph);
 }
 
@@ -320,7 +330,7 @@ static void test_cycles_agree(void **state)
         const peal_graph_data *data;
         verdict by_class = {0}, each = {0};
         peal_diagnostics *diagnostics = peal_diagnostics_create();
-        begin_program(&s, first_seed + (uint64_t)i);
+        begin_program(&s, first_seed + (uint64_t)i, PLAIN);
         assert_int_equal(peal_graph_resolve(s.graph, diagnostics, &data), 0);
         assert_true(judge(&s, data, false, &by_class) && judge(&s, data, true, &each));
         if (by_class.status != each.status || strcmp(by_class.text, each.text))
@@ -336,6 +346,40 @@ static void test_cycles_agree(void **state)
     print_message("%d without a cycle, %d of them shown by directions, %d with one\n", good, shown,
                   bad);
     assert_true(graph_count < GRAPHS || (good > 300 && bad > 300 && 4 * shown > 3 * good));
+}
+
+static bool has_cycle(uint64_t seed, program_part part)
+{
+    sample s;
+    const peal_graph_data *data;
+    verdict v = {0};
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    begin_program(&s, seed, part);
+    assert_int_equal(peal_graph_resolve(s.graph, diagnostics, &data), 0);
+    assert_true(judge(&s, data, false, &v));
+    free(v.text);
+    peal_diagnostics_destroy(diagnostics);
+    peal_graph_destroy(s.graph);
+    return v.status != 0;
+}
+
+/* Statements under conditions are in a cycle if those of the even or of the odd steps are. */
+static void test_cycles_of_steps(void **state)
+{
+    int good = 0, only_apart = 0;
+    (void)state;
+    for (int i = 0; i < (graph_count == GRAPHS ? PROGRAMS : graph_count); i++) {
+        uint64_t seed = first_seed + (uint64_t)i;
+        bool cycle = has_cycle(seed, EVEN_STEPS) || has_cycle(seed, ODD_STEPS);
+        if (has_cycle(seed, CONDITIONAL) != cycle)
+            fail_msg("program %llu: %s cycle is seen", (unsigned long long)seed,
+                     cycle ? "no" : "a");
+        good += !cycle;
+        only_apart += !cycle && has_cycle(seed, PLAIN);
+    }
+    print_message("%d without a cycle in any step, %d of them only since steps differ\n", good,
+                  only_apart);
+    assert_true(graph_count < GRAPHS || only_apart > 5);
 }
 
 /* Analyses of a stencil with a reduction on so many ranks. */
@@ -412,6 +456,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdicts_agree),
         cmocka_unit_test(test_cycles_agree),
+        cmocka_unit_test(test_cycles_of_steps),
         cmocka_unit_test(test_few_are_analysed),
         cmocka_unit_test(test_a_pipeline_of_a_million_ranks),
     };

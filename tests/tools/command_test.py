@@ -201,6 +201,20 @@ class Json(unittest.TestCase):
         self.assertEqual(dot.count("{"), dot.count("}"))
         self.assertEqual(peal("check", HEAT, "--format", "dot")[:2], (0, dot[:dot.index("  subgraph")] + "}\n"))
 
+    def test_a_circle_has_a_step(self):
+        """Of statements that do not happen in each step, the first in which they do together."""
+        spec = """peal: 1
+buffers: {a: {}, b: {}, c: {}}
+repeat: 20
+step:
+  - {recv: b, from: 1 - rank, when: step % 2 == 1}
+  - {send: a, to: 1 - rank, when: step % 2 == 1}
+"""
+        for text, step in [(spec, 1), (spec.replace("step % 2 == 1", "(step + 2) % 3 == 1"), 2)]:
+            code, data, err = peal_json("check", "-", "-n", "2", "--json", stdin=text)
+            self.assertEqual(code, 3, err)
+            self.assertEqual({e["step"] for e in data["messages"][0]["story"]["events"]}, {step})
+
     def test_a_circle_of_many_ranks_is_told_in_short(self):
         path = os.path.join(SPECS, "broken", "deadlock.yaml")
         _, data, _ = peal_json("check", path, "-n", "100", "--json")
