@@ -40,11 +40,8 @@ static peal_status compare_reductions(checker *k, const rank_view *v)
             k->reduced[i] = count;
             k->reduced_by[i] = v->rank;
         } else if (k->reduced[i] != count)
-            return peal_report(c->diagnostics, PEAL_E135, item->source,
-                               "give the buffer the same count on all ranks",
-                               "`%s` has %lld elements on rank %d and %lld on rank %d",
-                               array_name(c, item->array), (long long)k->reduced[i],
-                               k->reduced_by[i], (long long)count, v->rank);
+            return report_uneven(c, s, item, (const int[]){k->reduced_by[i], v->rank},
+                                 (const int64_t[]){k->reduced[i], count});
     }
     return PEAL_STATUS_OK;
 }
@@ -129,6 +126,8 @@ peal_status check_each_rank(peal_compilation *c)
     c->check_bytes = k.most_bytes + k.records.most_bytes;
     records_finish(&k.records);
     peal_arena_destroy(k.scratch);
+    if (!first)
+        first = check_partners(c);
     return !first && late_send ? find_deadlock(c) : first;
 }
 
@@ -200,6 +199,7 @@ static bool analyse_classes(checker *k, const rank_classes *classes)
     }
     for (int i = 0; i < around && good; i++)
         good = neighbours_match(k, classes, view, neighbourhood_rank(c, classes, i), &late_send);
+    good = good && classes_take_part_alike(c, classes, view);
     if (good && late_send)
         good = directions_show_no_cycle(c, view, count);
     c->diagnostics = k->diagnostics;

@@ -277,6 +277,8 @@ peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool 
                              int count);
 /* check.c: the checks, rank by rank; peal_compilation_check() proves by classes where it can. */
 peal_status check_each_rank(peal_compilation *c);
+/* partners.c: makes the messages of all ranks, if some may not take part in what others need. */
+peal_status check_partners(peal_compilation *c);
 /* deadlock.c: replays one pass of all ranks; a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
 /* Whether no cycle can be, by the directions of the messages of all classes' ranks, which match;
@@ -301,6 +303,8 @@ peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement
 /* reductions.c */
 peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s);
 peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s);
+peal_status report_uneven(peal_compilation *c, const peal_statement *s, const peal_reduction *item,
+                          const int rank[2], const int64_t count[2]);
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
 /* The points of a piece in the receiver's coordinates. */
 peal_box piece_target(const peal_piece *piece);

@@ -195,6 +195,16 @@ void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view 
     peal_story_connect(out, here, "needs", there);
 }
 
+void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_reduction *item,
+                 const int rank[2], const int64_t count[2], peal_story *out)
+{
+    for (int i = 0; i < 2; i++)
+        peal_story_add(out, rank[i], story_step(c, s), item->source,
+                       "`%s` combines %" PRId64 " element%s of `%s`", s->name, count[i],
+                       count[i] == 1 ? "" : "s", array_name(c, item->array));
+    peal_story_connect(out, 0, "does not fit", 1);
+}
+
 void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message *at,
                const rank_message *send, int64_t step, peal_story *out)
 {

@@ -24,6 +24,9 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
 /* A statement of all ranks that another rank never runs. */
 void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view *other,
                  const peal_statement *s, peal_story *out);
+/* A vector that two ranks reduce, of another length on each. */
+void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_reduction *item,
+                 const int rank[2], const int64_t count[2], peal_story *out);
 /* One more rank of a cycle: it is at message `at` of its view, which `send`, a later one of its
  * peer's, would fill; in this step, or -1: the first of each. */
 void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message *at,

@@ -219,6 +219,44 @@ static void plant_reduction(random_graph *g, bool sound)
                                  .reduce = {{.name = sound ? "pa" : "uneven", .combine = "sum"}}});
 }
 
+/* One rank leaves out what all others take part in. */
+static const char *random_absence(random_graph *g, bool sound, char text[64])
+{
+    sprintf(text, "rank != %d", sound ? g->ranks : g->plant.rank);
+    return text;
+}
+
+static void plant_absent_exchange(random_graph *g, bool sound)
+{
+    char when[64];
+    peal_exchange_desc d = {.size_bytes = sizeof(d),
+                            .source = at(FIRST),
+                            .exchange = {{.name = "pf"}},
+                            .when = random_absence(g, sound, when)};
+    peal_graph_add_exchange_desc(g->graph, &d);
+}
+
+static void plant_absent_reduction(random_graph *g, bool sound)
+{
+    char when[64];
+    peal_rank_reduce_desc d = {.size_bytes = sizeof(d),
+                               .source = at(FIRST),
+                               .reduce = {{.name = "one", .combine = "sum"}},
+                               .along = g->dims[0] > 1 ? "x" : NULL,
+                               .when = random_absence(g, sound, when)};
+    peal_graph_add_allreduce_desc(g->graph, &d);
+}
+
+/* Rows of ranks may differ from each other, not the ranks of a row. */
+static void plant_uneven_row(random_graph *g, bool sound)
+{
+    peal_rank_reduce_desc d = {.size_bytes = sizeof(d),
+                               .source = at(FIRST),
+                               .reduce = {{.name = sound ? "by_row" : "by_rank", .combine = "sum"}},
+                               .along = "x"};
+    peal_graph_add_allreduce_desc(g->graph, &d);
+}
+
 /* ---- Tasks and fields ---- */
 
 static void add_task(random_graph *g, int line, peal_task_desc d)
@@ -349,6 +387,11 @@ static bool fits_cut(const random_graph *g)
     return g->dims[g->plant.axis] > 1;
 }
 
+static bool fits_rows(const random_graph *g)
+{
+    return g->dims[0] > 1;
+}
+
 const random_fault random_faults[] = {
     {"a send without recv", PEAL_E139, {FIRST}, fits_any, NULL, plant_no_recv},
     {"a recv without send", PEAL_E139, {FIRST}, fits_any, NULL, plant_no_send},
@@ -378,6 +421,19 @@ const random_fault random_faults[] = {
     {"a rank that is not there", PEAL_E137, {FIRST}, fits_any, NULL, plant_no_such_rank},
     {"offsets outside the buffer", PEAL_E138, {FIRST, SECOND}, fits_several, NULL, plant_offsets},
     {"a reduction of uneven buffers", PEAL_E135, {FIRST}, fits_several, NULL, plant_reduction},
+    {"a rank that skips an exchange",
+     PEAL_E139,
+     {FIRST},
+     fits_several,
+     NULL,
+     plant_absent_exchange},
+    {"a rank that skips a reduction",
+     PEAL_E139,
+     {FIRST},
+     fits_several,
+     NULL,
+     plant_absent_reduction},
+    {"a reduction of an uneven row", PEAL_E135, {FIRST}, fits_rows, NULL, plant_uneven_row},
     {"a footprint outside the halo", PEAL_E130, {FIRST}, fits_any, NULL, plant_wide_footprint},
     {"a box outside the field", PEAL_E128, {FIRST}, fits_any, NULL, plant_box_outside},
     {"tiles that collide", PEAL_E131, {FIRST}, fits_any, NULL, plant_tiles},
@@ -401,6 +457,8 @@ void random_plant_declare(random_graph *g)
     add_buffer(g, "whole_numbers", "i64", "ranks + 3");
     add_buffer(g, "room", "f64", room);
     add_buffer(g, "uneven", "f64", "1 + rank % 2");
+    add_buffer(g, "by_rank", "f64", "1 + rx");
+    add_buffer(g, "by_row", "f64", "1 + ry + rz");
     add_buffer(g, "one", "f64", "1");
     add_field(g, "pf", size, "1");
     add_field(g, "pg", size, "0");

@@ -55,13 +55,13 @@ static bool is_at(const peal_diagnostic *d, const graph_case *c)
 /* What concerns several statements, tiles or ranks is told event by event. */
 static bool is_about_several(peal_code code)
 {
-    return code == PEAL_E130 || code == PEAL_E131 || (code >= PEAL_E139 && code <= PEAL_E145) ||
-           code == PEAL_E148;
+    return code == PEAL_E130 || code == PEAL_E131 || code == PEAL_E135 ||
+           (code >= PEAL_E139 && code <= PEAL_E145) || code == PEAL_E148;
 }
 
 /* Events have texts, ranks that there are, lines of the spec, and something between them; one of
- * them stands where the message does. A message that needs no second place has none of E130 and
- * E144: of per_tile, and of one statement's own condition. */
+ * them stands where the message does. Messages of E130, E135 and E144 that need no second place
+ * have none: of per_tile, of a root or a shape, of one statement's own condition. */
 static bool is_told(const peal_diagnostic *d, int ranks)
 {
     const peal_story *story = d->story;
@@ -69,7 +69,8 @@ static bool is_told(const peal_diagnostic *d, int ranks)
     if (!is_about_several(d->code))
         return !story;
     if (!story)
-        return strstr(d->message, "per_tile") || strstr(d->message, "need more") ||
+        return strstr(d->message, "per_tile") || strstr(d->message, "there is no rank") ||
+               strstr(d->message, "is not a plain buffer") || strstr(d->message, "need more") ||
                strstr(d->message, "depends on the rank and on what changes");
     for (int i = 0; i < story->event_count; i++) {
         const peal_story_event *e = &story->event[i];
