@@ -238,18 +238,20 @@ static size_t values_bytes(const peal_array *array)
     return ((size_t)array->value_count + 1) * peal_type_bytes(array->type);
 }
 
+static const constant_entry *find_brief(const peal_graph *graph, int array, int rank, int ranks)
+{
+    for (int i = 0; i < BRIEF_CONSTANTS; i++) {
+        const constant_entry *entry = &graph->brief[i];
+        if (entry->array == array && entry->rank == rank && entry->ranks == ranks)
+            return entry; /* no job has 0 ranks */
+    }
+    return NULL;
+}
+
 /* Values that need not be kept, where earlier ones of this kind were. */
 static peal_status brief_contents(peal_graph *graph, const peal_array *a, int array,
                                   const peal_scope *scope, peal_constant *out)
 {
-    for (int i = 0; i < BRIEF_CONSTANTS; i++) {
-        const constant_entry *entry = &graph->brief[i];
-        if (entry->value.data && entry->array == array && entry->rank == scope->rank &&
-            entry->ranks == scope->ranks) {
-            *out = entry->value;
-            return PEAL_STATUS_OK;
-        }
-    }
     int at = graph->brief_next++ % BRIEF_CONSTANTS;
     constant_entry *own = &graph->brief[at];
     void *data = (void *)(uintptr_t)own->value.data;
@@ -257,12 +259,12 @@ static peal_status brief_contents(peal_graph *graph, const peal_array *a, int ar
         data = peal_arena_allocate(graph->arena, values_bytes(a));
         graph->brief_bytes[at] = values_bytes(a);
     }
-    *own = (constant_entry){array, scope->rank, scope->ranks, {0, data}, NULL};
+    *own = (constant_entry){array, scope->rank, 0, {0, data}, NULL};
     peal_status status = evaluate_values(graph, a, scope, data, &own->value);
-    if (status)
-        own->array = -1;
-    else
+    if (!status) {
+        own->ranks = scope->ranks;
         *out = own->value;
+    }
     return status;
 }
 
@@ -271,7 +273,9 @@ peal_status peal_constant_contents(const peal_graph_data *data, int array, int r
 {
     peal_graph *graph = data->owner;
     const peal_array *a = &data->arrays[array];
-    const constant_entry *known = find_constant(graph, array, rank, ranks);
+    const constant_entry *known = keep ? NULL : find_brief(graph, array, rank, ranks);
+    if (!known)
+        known = find_constant(graph, array, rank, ranks);
     if (known) {
         *out = known->value;
         return PEAL_STATUS_OK;
