@@ -42,6 +42,7 @@ void peal_diagnostics_destroy(peal_diagnostics *list)
         free((char *)(uintptr_t)list->item[i].source.file);
         free(list->item[i].message);
         free(list->item[i].hint);
+        peal_story_destroy(list->item[i].story);
     }
     free(list->item);
     pthread_mutex_destroy(&list->lock);
@@ -111,34 +112,66 @@ static void add(peal_diagnostics *list, peal_diagnostic d)
     if (!keep) {
         free(d.message);
         free(d.hint);
+        peal_story_destroy(d.story);
     }
 }
+
+bool peal_diagnostics_want(peal_diagnostics *list, peal_code code, peal_source source)
+{
+    bool known = !list;
+    if (list)
+        pthread_mutex_lock(&list->lock);
+    for (int i = 0; list && !known && i < list->count; i++)
+        known = list->item[i].code == code && same_place(&list->item[i].source, &source);
+    if (list)
+        pthread_mutex_unlock(&list->lock);
+    return !known;
+}
+
+static void report(peal_diagnostics *list, peal_diagnostic d, const char *hint,
+                   const peal_story *story, const char *format, va_list arguments)
+{
+    d.message = print_text(format, arguments);
+    d.hint = hint ? strdup(hint) : NULL;
+    d.story = story && story->event_count ? peal_story_copy(story) : NULL;
+    add(list, d);
+}
+
+#define REPORT(how, story)                                                                         \
+    do                                                                                             \
+        if (list) {                                                                                \
+            va_list arguments;                                                                     \
+            va_start(arguments, format);                                                           \
+            report(list, (peal_diagnostic){.code = code, .severity = (how), .source = source},     \
+                   hint, (story), format, arguments);                                              \
+            va_end(arguments);                                                                     \
+        }                                                                                          \
+    while (0)
 
 peal_status peal_report(peal_diagnostics *list, peal_code code, peal_source source,
                         const char *hint, const char *format, ...)
 {
-    if (list) {
-        va_list arguments;
-        va_start(arguments, format);
-        peal_diagnostic d = {code, PEAL_ERROR, source, print_text(format, arguments),
-                             hint ? strdup(hint) : NULL};
-        va_end(arguments);
-        add(list, d);
-    }
+    REPORT(PEAL_ERROR, NULL);
     return codes[code].status;
 }
 
 void peal_warn(peal_diagnostics *list, peal_code code, peal_source source, const char *hint,
                const char *format, ...)
 {
-    if (!list)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    peal_diagnostic d = {code, PEAL_WARNING, source, print_text(format, arguments),
-                         hint ? strdup(hint) : NULL};
-    va_end(arguments);
-    add(list, d);
+    REPORT(PEAL_WARNING, NULL);
+}
+
+peal_status peal_report_story(peal_diagnostics *list, peal_code code, peal_source source,
+                              const char *hint, const peal_story *story, const char *format, ...)
+{
+    REPORT(PEAL_ERROR, story);
+    return codes[code].status;
+}
+
+void peal_warn_story(peal_diagnostics *list, peal_code code, peal_source source, const char *hint,
+                     const peal_story *story, const char *format, ...)
+{
+    REPORT(PEAL_WARNING, story);
 }
 
 int peal_diagnostics_count(const peal_diagnostics *list)
@@ -198,6 +231,8 @@ static void print_one(const peal_diagnostic *d, FILE *stream)
     fprintf(out, " [%s]\n", codes[d->code].name);
     if (d->hint)
         fprintf(out, "    %s\n", d->hint);
+    if (d->story)
+        peal_story_print(d->story, out);
     fclose(out);
     fwrite(text, 1, bytes, stream);
     free(text);
@@ -218,6 +253,25 @@ void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limi
         fprintf(stream, "peal: %d of %d messages shown; `peal check` shows all\n", shown,
                 list->count);
     free(order);
+}
+
+void peal_diagnostics_print_dot(const peal_diagnostics *list, FILE *stream)
+{
+    fputs("digraph check {\n  rankdir=TB; compound=true;\n"
+          "  node [shape=box, fontname=\"sans\", fontsize=10]; edge [fontname=\"sans\", "
+          "fontsize=9];\n",
+          stream);
+    for (int i = 0; i < list->count; i++) {
+        const peal_diagnostic *d = &list->item[i];
+        fprintf(stream, "  subgraph cluster_e%d {\n    label=\"%s: %s\";\n    labeljust=l;\n", i,
+                codes[d->code].name, codes[d->code].title);
+        if (d->story)
+            peal_story_print_dot(d->story, i, stream);
+        else
+            fprintf(stream, "    e%d [label=\"line %d\"];\n", i, d->source.line);
+        fputs("  }\n", stream);
+    }
+    fputs("}\n", stream);
 }
 
 const char *peal_code_name(peal_code code)

@@ -5,6 +5,8 @@
 #ifndef PEAL_BASE_DIAGNOSTIC_H
 #define PEAL_BASE_DIAGNOSTIC_H
 
+#include "base/story.h"
+
 #include <peal/status.h>
 #include <peal/types.h>
 
@@ -27,6 +29,7 @@ typedef struct peal_diagnostic {
     char *message;      /* what is wrong */
     char *hint;         /* what to do; NULL: none */
     int repeats;        /* how many more there were of the scheduler's at this place */
+    peal_story *story;  /* of a counterexample; NULL: none */
 } peal_diagnostic;
 
 typedef struct peal_diagnostics peal_diagnostics;
@@ -44,14 +47,27 @@ peal_status peal_report(peal_diagnostics *list, peal_code code, peal_source sour
 void peal_warn(peal_diagnostics *list, peal_code code, peal_source source, const char *hint,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* The same with the story of a counterexample, which is copied. */
+peal_status peal_report_story(peal_diagnostics *list, peal_code code, peal_source source,
+                              const char *hint, const peal_story *story, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+void peal_warn_story(peal_diagnostics *list, peal_code code, peal_source source, const char *hint,
+                     const peal_story *story, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* Whether somebody would read a story: there is a list, and this code has not been reported at this
+ * place, where it would only be counted. */
+bool peal_diagnostics_want(peal_diagnostics *list, peal_code code, peal_source source);
+
 int peal_diagnostics_count(const peal_diagnostics *list);
 int peal_diagnostics_errors(const peal_diagnostics *list);
 const peal_diagnostic *peal_diagnostics_at(const peal_diagnostics *list, int index);
 /* Status of the first error; PEAL_STATUS_OK without one. */
 peal_status peal_diagnostics_status(const peal_diagnostics *list);
-/* "file:line:column: error: message [E021]" and "    hint", in the order of places, the first
- * `limit` (0: all), then how many there are in all if more. */
+/* "file:line:column: error: message [E021]", "    hint" and the story, in the order of places, the
+ * first `limit` (0: all), then how many there are in all if more. */
 void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limit);
+/* A Graphviz digraph: a box a message, in it one a rank with the events of its story. */
+void peal_diagnostics_print_dot(const peal_diagnostics *list, FILE *stream);
 
 /* "E021"; its title; its page for `peal explain`; the status it stands for. */
 const char *peal_code_name(peal_code code);

@@ -29,7 +29,7 @@ CASES = {
     "tiles": ["1 20000", "2 20000", "8 20000", "64 20000",
               "1 1000000", "2 1000000", "8 1000000", "64 1000000"],
     "compile": ["regular 1000", "regular 1000000", "regular 1000000000",
-                "irregular 10000", "irregular 100000", "irregular 1000000",
+                "irregular 10000", "irregular 100000", "irregular 1000000", "irregular 10000000",
                 "ranks 8", "ranks 512", "ranks 4096", "ranks 100000", "ranks 1000000"],
 }
 UNIT = {"halo": "ns an exchange", "jacobi": "ns a step", "exchange": "ns a step",

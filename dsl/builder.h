@@ -55,6 +55,8 @@ typedef struct text_piece {
     }
 
 /* Contents of a constant array on a rank that `constant` has handed out. */
+enum { BRIEF_CONSTANTS = 3 };
+
 typedef struct constant_entry {
     int array, rank, ranks;
     peal_constant value;
@@ -91,7 +93,10 @@ struct peal_graph {
     peal_diagnostics *report_to;
     constant_entry **constants; /* buckets of a hash table by array and rank */
     size_t constant_buckets, constant_count;
-    const constant_entry *last_constant; /* asked for: the same is often asked for again */
+    const constant_entry *last_constant;   /* asked for: the same is often asked for again */
+    constant_entry brief[BRIEF_CONSTANTS]; /* those that are not kept; their memory is used again */
+    size_t brief_bytes[BRIEF_CONSTANTS];
+    int brief_next;
 };
 
 /* Makes room for one more item of a list in the arena (old room is left behind). */

@@ -153,10 +153,8 @@ static peal_status evaluate_value(const peal_array *array, int index, const peal
 }
 
 static peal_status evaluate_values(peal_graph *graph, const peal_array *array,
-                                   const peal_scope *scope, peal_constant *out)
+                                   const peal_scope *scope, void *data, peal_constant *out)
 {
-    void *data = peal_arena_array(graph->arena, (size_t)array->value_count + 1,
-                                  peal_type_bytes(array->type));
     for (int i = 0; i < array->value_count; i++) {
         peal_status status = evaluate_value(array, i, scope, data, graph->report_to);
         if (status)
@@ -235,24 +233,66 @@ static bool differs_by_rank(const peal_array *array)
     return false;
 }
 
+static size_t values_bytes(const peal_array *array)
+{
+    return ((size_t)array->value_count + 1) * peal_type_bytes(array->type);
+}
+
+static const constant_entry *find_brief(const peal_graph *graph, int array, int rank, int ranks)
+{
+    for (int i = 0; i < BRIEF_CONSTANTS; i++) {
+        const constant_entry *entry = &graph->brief[i];
+        if (entry->array == array && entry->rank == rank && entry->ranks == ranks)
+            return entry; /* no job has 0 ranks */
+    }
+    return NULL;
+}
+
+/* Values that need not be kept, where earlier ones of this kind were. */
+static peal_status brief_contents(peal_graph *graph, const peal_array *a, int array,
+                                  const peal_scope *scope, peal_constant *out)
+{
+    int at = graph->brief_next++ % BRIEF_CONSTANTS;
+    constant_entry *own = &graph->brief[at];
+    void *data = (void *)(uintptr_t)own->value.data;
+    if (graph->brief_bytes[at] < values_bytes(a)) {
+        data = peal_arena_allocate(graph->arena, values_bytes(a));
+        graph->brief_bytes[at] = values_bytes(a);
+    }
+    *own = (constant_entry){array, scope->rank, 0, {0, data}, NULL};
+    peal_status status = evaluate_values(graph, a, scope, data, &own->value);
+    if (!status) {
+        own->ranks = scope->ranks;
+        *out = own->value;
+    }
+    return status;
+}
+
 peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
-                                   peal_constant *out)
+                                   bool keep, peal_constant *out)
 {
     peal_graph *graph = data->owner;
     const peal_array *a = &data->arrays[array];
-    const constant_entry *known = find_constant(graph, array, rank, ranks);
+    const constant_entry *known = keep ? NULL : find_brief(graph, array, rank, ranks);
+    if (!known)
+        known = find_constant(graph, array, rank, ranks);
     if (known) {
         *out = known->value;
         return PEAL_STATUS_OK;
     }
-    if (rank && !differs_by_rank(a))
-        return peal_constant_contents(data, array, 0, ranks, out);
+    bool differs = differs_by_rank(a);
+    if (rank && !differs)
+        return peal_constant_contents(data, array, 0, ranks, keep, out);
     peal_scope scope = {.graph = data, .rank = rank, .ranks = ranks};
+    if (!keep && differs && !a->file)
+        return brief_contents(graph, a, array, &scope, out);
     if (graph->constant_count == graph->constant_buckets && !grow_table(graph))
         return peal_report(graph->report_to, PEAL_E900, a->source, NULL, "out of memory");
     constant_entry *own = PEAL_ARENA_NEW(graph->arena, constant_entry);
-    peal_status status = a->file ? read_file(graph, a, &scope, &own->value)
-                                 : evaluate_values(graph, a, &scope, &own->value);
+    peal_status status =
+        a->file ? read_file(graph, a, &scope, &own->value)
+                : evaluate_values(graph, a, &scope,
+                                  peal_arena_allocate(graph->arena, values_bytes(a)), &own->value);
     if (status)
         return status;
     size_t at = bucket_of(graph, array, rank);

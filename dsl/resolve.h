@@ -19,7 +19,7 @@ void peal_check_uniform(peal_parser *parser);
 uint64_t peal_hash_graph(const peal_graph_data *data);
 /* peal_graph_data's `constant`. */
 peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
-                                   peal_constant *out);
+                                   bool keep, peal_constant *out);
 
 /* The number of the field or buffer `name`, -1 after a diagnostic. what: "box", "read", ... */
 int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source source,

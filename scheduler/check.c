@@ -6,7 +6,7 @@
  * Else each rank is looked at, which is linear in ranks and messages, and frugal: a rank's view is
  * thrown away once its message ends have been written down as records, which are compared then.
  * Ranks are replayed to find a deadlock only if some receive stands above its send: otherwise every
- * receive waits for an earlier statement. */
+ * receive waits for an earlier statement (deadlock.c). */
 #include "scheduler/classes.h"
 #include "scheduler/records.h"
 
@@ -40,11 +40,8 @@ static peal_status compare_reductions(checker *k, const rank_view *v)
             k->reduced[i] = count;
             k->reduced_by[i] = v->rank;
         } else if (k->reduced[i] != count)
-            return peal_report(c->diagnostics, PEAL_E135, item->source,
-                               "give the buffer the same count on all ranks",
-                               "`%s` has %lld elements on rank %d and %lld on rank %d",
-                               array_name(c, item->array), (long long)k->reduced[i],
-                               k->reduced_by[i], (long long)count, v->rank);
+            return report_uneven(c, s, item, (const int[]){k->reduced_by[i], v->rank},
+                                 (const int64_t[]){k->reduced[i], count});
     }
     return PEAL_STATUS_OK;
 }
@@ -129,6 +126,8 @@ peal_status check_each_rank(peal_compilation *c)
     c->check_bytes = k.most_bytes + k.records.most_bytes;
     records_finish(&k.records);
     peal_arena_destroy(k.scratch);
+    if (!first)
+        first = check_partners(c);
     return !first && late_send ? find_deadlock(c) : first;
 }
 
@@ -152,12 +151,11 @@ static int64_t pick_direction(checker *k, const rank_view *v, bool outgoing, int
 
 /* What a rank sends against what the neighbour's class receives. */
 static bool neighbours_match(checker *k, const rank_classes *classes, rank_view *const *view,
-                             int rank)
+                             int rank, bool *late_send)
 {
     peal_compilation *c = k->c;
     const rank_view *sender = view[class_of(c, classes, rank)];
     int position[PEAL_RANK_AXES];
-    bool late_send = false;
     for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
         position[axis] = left % c->dims[axis];
     for (int number = 0; number < 27; number++) {
@@ -173,10 +171,10 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
         int64_t sends = pick_direction(k, sender, true, number, send);
         int64_t recvs = pick_direction(k, receiver, false, number, recv);
         if (sends < 0 || recvs < 0 ||
-            records_merge(&k->records, rank, send, sends, recv, recvs, &late_send))
+            records_merge(&k->records, rank, send, sends, recv, recvs, late_send))
             return false;
     }
-    return !late_send;
+    return true;
 }
 
 /* One rank of each class is analysed, and their messages are matched for each neighbourhood. False:
@@ -188,7 +186,7 @@ static bool analyse_classes(checker *k, const rank_classes *classes)
     int around = classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
     rank_view **view = PEAL_ARENA_ARRAY(c->arena, rank_view *, count);
     int middle = class_of(c, classes, middle_rank(c));
-    bool good = true;
+    bool good = true, late_send = false;
     begin_reductions(k);
     for (int i = 0; i < count && good; i++) {
         int rank = class_rank(c, classes, i);
@@ -200,7 +198,10 @@ static bool analyse_classes(checker *k, const rank_classes *classes)
         good = view[i] && !compare_reductions(k, view[i]);
     }
     for (int i = 0; i < around && good; i++)
-        good = neighbours_match(k, classes, view, neighbourhood_rank(c, classes, i));
+        good = neighbours_match(k, classes, view, neighbourhood_rank(c, classes, i), &late_send);
+    good = good && classes_take_part_alike(c, classes, view);
+    if (good && late_send)
+        good = directions_show_no_cycle(c, view, count);
     c->diagnostics = k->diagnostics;
     if (good)
         warn_of_halos(c, view[middle]);

@@ -30,4 +30,9 @@ int class_rank(const peal_compilation *c, const rank_classes *classes, int class
  * direction are of the same class. */
 int neighbourhood_rank(const peal_compilation *c, const rank_classes *classes, int number);
 
+/* partners.c: whether ranks that need each other in an exchange or a reduction take part alike, by
+ * a view of each class; false: perhaps not. */
+bool classes_take_part_alike(const peal_compilation *c, const rank_classes *classes,
+                             rank_view *const *view);
+
 #endif

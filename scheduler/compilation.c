@@ -100,12 +100,13 @@ static void join_swap_groups(peal_compilation *c, int first, int second)
 }
 
 /* Tables by statement: itself, its loop, its hidden arrays; groups of arrays that swaps permute. */
-static void index_body(peal_compilation *c, const peal_body *body, int loop)
+static void index_body(peal_compilation *c, const peal_body *body, int loop, int section)
 {
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
         c->statement[s->id] = s;
         c->statement_loop[s->id] = loop;
+        c->statement_section[s->id] = section;
         c->statement_plain[s->id] = !s->when;
         if (s->kind == PEAL_STATEMENT_TASK)
             for (int k = 0; k < s->u.task.reduction_count; k++)
@@ -116,7 +117,7 @@ static void index_body(peal_compilation *c, const peal_body *body, int loop)
         if (s->kind == PEAL_STATEMENT_SWAP)
             join_swap_groups(c, s->u.swap.first, s->u.swap.second);
         if (s->kind == PEAL_STATEMENT_REPEAT)
-            index_body(c, &s->u.loop.body, s->id);
+            index_body(c, &s->u.loop.body, s->id, section);
     }
 }
 
@@ -125,6 +126,7 @@ static void index_graph(peal_compilation *c)
     const peal_graph_data *g = c->graph;
     c->statement = PEAL_ARENA_ARRAY(c->arena, const peal_statement *, g->statement_count + 1);
     c->statement_loop = PEAL_ARENA_ARRAY(c->arena, int, g->statement_count + 1);
+    c->statement_section = PEAL_ARENA_ARRAY(c->arena, int, g->statement_count + 1);
     c->statement_plain = PEAL_ARENA_ARRAY(c->arena, bool, g->statement_count + 1);
     c->statement_hidden = PEAL_ARENA_ARRAY(c->arena, int, g->statement_count + 1);
     c->swap_group = PEAL_ARENA_ARRAY(c->arena, int, g->array_count + 1);
@@ -132,9 +134,9 @@ static void index_graph(peal_compilation *c)
         c->statement_hidden[i] = -1;
     for (int i = 0; i < g->array_count; i++)
         c->swap_group[i] = -1;
-    index_body(c, &g->setup, LOOP_SETUP);
-    index_body(c, &g->step.body, LOOP_OUTER);
-    index_body(c, &g->finish, LOOP_FINISH);
+    index_body(c, &g->setup, LOOP_SETUP, LOOP_SETUP);
+    index_body(c, &g->step.body, LOOP_OUTER, LOOP_OUTER);
+    index_body(c, &g->finish, LOOP_FINISH, LOOP_FINISH);
 }
 
 peal_status peal_compilation_create(const peal_graph_data *graph, const peal_machine *machine,

@@ -120,6 +120,7 @@ typedef struct delivery {
     int slots;
     int carrier; /* message of the receiver to the sender that carries the credit; -1: none needed
                   */
+    const char *why; /* there is a credit, or none without a carrier */
 } delivery;
 
 /* credits.c: how many slots a staged message has. */
@@ -180,6 +181,7 @@ struct peal_compilation {
     bool periodic[PEAL_RANK_AXES];
     const peal_statement **statement; /* by id */
     int *statement_loop;              /* by id: the innermost loop, or LOOP_* */
+    int *statement_section;           /* by id: LOOP_* */
     bool *statement_plain;            /* by id: directly in its body, without `when` */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
@@ -280,8 +282,13 @@ peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool 
                              int count);
 /* check.c: the checks, rank by rank; peal_compilation_check() proves by classes where it can. */
 peal_status check_each_rank(peal_compilation *c);
-/* Replays one pass of all ranks: a cycle of waits is reported. */
+/* partners.c: makes the messages of all ranks, if some may not take part in what others need. */
+peal_status check_partners(peal_compilation *c);
+/* deadlock.c: replays one pass of all ranks; a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
+/* Whether no cycle can be, by the directions of the messages of all classes' ranks, which match;
+ * false: perhaps. */
+bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int count);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
                       const message_end **twin);
@@ -304,6 +311,8 @@ peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal
 /* A number that is equal for ranks whose messages of a reduction go equally far, in rank numbers.
  * False: to a rank that is the same for all. */
 bool reduction_role(peal_compilation *c, const peal_statement *s, int rank, uint64_t *out);
+peal_status report_uneven(peal_compilation *c, const peal_statement *s, const peal_reduction *item,
+                          const int rank[2], const int64_t count[2]);
 rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m);
 /* The points of a piece in the receiver's coordinates. */
 peal_box piece_target(const peal_piece *piece);

@@ -3,15 +3,25 @@
 #include "scheduler/channels/channels.h"
 #include "scheduler/lowering.h"
 
-static char *edge_name(lowering *l, const rank_message *m)
+/* The name of a rank's message. */
+static char *edge_name(lowering *l, int rank, const rank_message *m)
 {
     const peal_statement *s = l->c->statement[m->statement];
-    int from = m->outgoing ? l->v->rank : m->peer, to = m->outgoing ? m->peer : l->v->rank;
+    int from = m->outgoing ? rank : m->peer, to = m->outgoing ? m->peer : rank;
     if (m->directed)
         return peal_arena_print(l->c->arena, "%s@%d [%d,%d,%d] %d->%d", s->name, s->source.line,
                                 m->direction[0], m->direction[1], m->direction[2], from, to);
     return peal_arena_print(l->c->arena, "%s@%d%s %d->%d", s->name, s->source.line,
                             m->part ? m->part : "", from, to);
+}
+
+/* The carrier is a message of the receiver's. */
+static const char *credit_reason(lowering *l, const rank_view *receiver, const delivery *d)
+{
+    if (d->carrier < 0)
+        return d->why;
+    return peal_arena_print(l->c->arena, "%s carries it",
+                            edge_name(l, receiver->rank, &receiver->message[d->carrier]));
 }
 
 static int peer_index(const segment_map *map, int rank)
@@ -78,7 +88,7 @@ static peal_status make_channel(lowering *l, int index)
                           .transport = transport->kind,
                           .statement = m->own_statement,
                           .ahead = !m->outgoing && m->own_statement < m->statement,
-                          .edge = edge_name(l, m),
+                          .edge = edge_name(l, l->v->rank, m),
                           .source = l->c->statement[m->own_statement]->source,
                           .slots = d->slots,
                           .quantum = quantum_of(d->slots)};
@@ -88,6 +98,7 @@ static peal_status make_channel(lowering *l, int index)
     out->flag_offset = receiver->flag[at_receiver];
     out->staging_offset = receiver->staging[at_receiver];
     out->credit_offset = d->credit ? sender->credit[at_sender] : -1;
+    out->credit_why = credit_reason(l, m->outgoing ? peer : l->v, d);
     make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
     out->staging_bytes = receiver->slot_bytes[at_receiver];
     if (!m->outgoing &&
@@ -117,6 +128,7 @@ static void make_ready_channels(lowering *l, int first)
                 .slots = 1,
                 .flag_offset = receiver->ready[peer_index(receiver, incoming ? peer : l->v->rank)],
                 .credit_offset = -1,
+                .credit_why = "it is sent once",
                 .quantum = quantum_of(1)};
         }
 }

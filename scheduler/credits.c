@@ -264,6 +264,14 @@ int message_slots(const peal_compilation *c, const rank_message *m)
     return may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
 }
 
+static const char *why_no_carrier(const replay *r, int sender)
+{
+    for (int i = 0; i < r->receiver->message_count; i++)
+        if (r->receiver->message[i].outgoing && r->receiver->message[i].peer == sender)
+            return "what goes back is in another body or under a `when`";
+    return "nothing goes back";
+}
+
 peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
 {
     rank_view *from = view_at(c, sender, 4);
@@ -276,16 +284,28 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
     replay r = {.c = c, .sender = from, .receiver = to, .m = m};
     int twin = twin_of(to, sender, m);
     *out = (delivery){.credit = true, .slots = message_slots(c, m), .carrier = -1};
-    if (c->mode == PEAL_MODE_SERIAL || !find_node(from, NODE_SEND, index, &r.send) || twin < 0 ||
-        !find_node(to, NODE_RECV, twin, &r.recv) || r.send.loop == LOOP_SETUP ||
-        r.send.loop == LOOP_FINISH) {
-        out->credit =
-            c->mode != PEAL_MODE_SERIAL && r.send.loop != LOOP_SETUP && r.send.loop != LOOP_FINISH;
-        return PEAL_STATUS_OK; /* sent once at most: nobody waits */
-    }
-    /* A credit that another message carries would have the sides wait for each other. */
-    if (r.send.in_if || r.recv.in_if || may_be_behind(c, m))
+    if (c->mode == PEAL_MODE_SERIAL) {
+        out->credit = false;
+        out->why = "one event runs at a time";
         return PEAL_STATUS_OK;
+    }
+    if (!find_node(from, NODE_SEND, index, &r.send) || twin < 0 ||
+        !find_node(to, NODE_RECV, twin, &r.recv))
+        return PEAL_STATUS_OK;
+    if (r.send.loop == LOOP_SETUP || r.send.loop == LOOP_FINISH) {
+        out->credit = false;
+        out->why = "it is sent once";
+        return PEAL_STATUS_OK;
+    }
+    if (r.send.in_if || r.recv.in_if) {
+        out->why = "it is sent under a `when`";
+        return PEAL_STATUS_OK;
+    }
+    if (may_be_behind(c, m)) {
+        out->why =
+            "nothing waits for it: one that another message carries would have both sides wait";
+        return PEAL_STATUS_OK;
+    }
     /* In place only in the steps: nothing fences the first message of a loop in setup or finish. */
     if (c->statement[m->statement]->kind == PEAL_STATEMENT_EXCHANGE && !m->application_reads &&
         r.recv.section == LOOP_OUTER)
@@ -296,5 +316,6 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
     if (out->carrier < 0)
         out->carrier = find_carrier(&r, sender, any_carrier);
     out->credit = out->carrier < 0;
+    out->why = why_no_carrier(&r, sender);
     return PEAL_STATUS_OK;
 }

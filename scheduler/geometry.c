@@ -159,7 +159,7 @@ static peal_status buffer_count(peal_compilation *c, rank_view *v, int array, in
             return peal_report(c->diagnostics, PEAL_E900, a->source, NULL, "`%s` has no contents",
                                a->name);
         peal_status status =
-            c->graph->constant(c->graph, array, v->rank, c->machine.ranks, &constant);
+            c->graph->constant(c->graph, array, v->rank, c->machine.ranks, false, &constant);
         *count = constant.count;
         return status;
     }

@@ -266,7 +266,7 @@ static peal_status make_arrays(lowering *l)
         if (c->graph->arrays[i].file || c->graph->arrays[i].values) {
             peal_constant constant;
             peal_status status =
-                c->graph->constant(c->graph, i, l->v->rank, c->machine.ranks, &constant);
+                c->graph->constant(c->graph, i, l->v->rank, c->machine.ranks, true, &constant);
             if (status)
                 return status;
             array[i].constant = constant.data;

@@ -1,6 +1,6 @@
-/* Matching: every send has exactly one receive, of the same size and type, in the same loop; and no
- * cycle of waits. records.c does it for all ranks. */
-#include "scheduler/compilation.h"
+/* Matching: every send has exactly one receive, of the same size and type, in the same loop.
+ * records.c does it for all ranks. */
+#include "scheduler/stories.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,20 +78,28 @@ static const char *describe(const peal_compilation *c, const message_record *r, 
 peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool outgoing, int count)
 {
     char text[200];
-    return peal_report(c->diagnostics, PEAL_E140, c->statement[r->statement]->source,
-                       "give each its own `tag`",
-                       "%s: %d such statements: a match would not be unique",
-                       describe(c, r, outgoing, text, sizeof(text)), count);
+    peal_story story = {0};
+    peal_source source = c->statement[r->statement]->source;
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E140, source))
+        tell_ambiguous(c, r, outgoing, &story);
+    return peal_report_story(c->diagnostics, PEAL_E140, source, "give each its own `tag`", &story,
+                             "%s: %d such statements: a match would not be unique",
+                             describe(c, r, outgoing, text, sizeof(text)), count);
 }
 
 peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing)
 {
     char text[200];
-    return peal_report(c->diagnostics, PEAL_E139, c->statement[r->statement]->source,
-                       outgoing ? "add the recv, or let fewer ranks send"
-                                : "add the send, or let fewer receive",
-                       "%s has no matching %s", describe(c, r, outgoing, text, sizeof(text)),
-                       outgoing ? "recv" : "send");
+    peal_story story = {0};
+    peal_source source = c->statement[r->statement]->source;
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E139, source))
+        tell_unmatched(c, r, outgoing, &story);
+    return peal_report_story(c->diagnostics, PEAL_E139, source,
+                             outgoing ? "add the recv, or let fewer ranks send"
+                                      : "add the send, or let fewer receive",
+                             &story, "%s has no matching %s",
+                             describe(c, r, outgoing, text, sizeof(text)),
+                             outgoing ? "recv" : "send");
 }
 
 static bool same_condition(const peal_statement *send, const peal_statement *recv)
@@ -103,34 +111,49 @@ static bool same_condition(const peal_statement *send, const peal_statement *rec
                                        strcmp(send->when->text, recv->when->text));
 }
 
+static peal_status report_pair(peal_compilation *c, const message_record *from,
+                               const message_record *to, pair_difference how)
+{
+    static const struct {
+        peal_code code;
+        const char *hint;
+    } said[] = {{PEAL_E142, "send and recv elements of one type"},
+                {PEAL_E141, "send as many elements as are received"},
+                {PEAL_E143, "put both into the same loop body"},
+                {PEAL_E144, "give send and recv the same `when`"}};
+    const peal_statement *send = c->statement[from->statement];
+    int sent = send->u.message.points.array,
+        received = c->statement[to->statement]->u.message.points.array;
+    char end[200], what[200];
+    peal_story story = {0};
+    if (peal_diagnostics_want(c->diagnostics, said[how].code, send->source))
+        tell_pair(c, from, to, how, &story);
+    if (how == DIFFERS_IN_TYPE)
+        snprintf(what, sizeof(what), "`%s` is %s, but `%s`, into which it is received, is %s",
+                 array_name(c, sent), peal_type_name(array_type(c, sent)), array_name(c, received),
+                 peal_type_name(array_type(c, received)));
+    else if (how == DIFFERS_IN_SIZE)
+        snprintf(what, sizeof(what), "%lld elements are sent, %lld are received",
+                 (long long)from->count, (long long)to->count);
+    else
+        snprintf(what, sizeof(what), "send and recv %s",
+                 how == DIFFERS_IN_LOOP ? "do not stand in the same loop body"
+                                        : "happen under different conditions");
+    return peal_report_story(c->diagnostics, said[how].code, send->source, said[how].hint, &story,
+                             "%s: %s", describe(c, from, true, end, sizeof(end)), what);
+}
+
 peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to)
 {
     const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement];
-    int sent = send->u.message.points.array, received = recv->u.message.points.array;
-    char text[200];
-    if (array_type(c, sent) != array_type(c, received))
-        return peal_report(c->diagnostics, PEAL_E142, send->source,
-                           "send and recv elements of one type",
-                           "%s: `%s` is %s, but `%s`, into which it is received, is %s",
-                           describe(c, from, true, text, sizeof(text)), array_name(c, sent),
-                           peal_type_name(array_type(c, sent)), array_name(c, received),
-                           peal_type_name(array_type(c, received)));
+    if (array_type(c, send->u.message.points.array) != array_type(c, recv->u.message.points.array))
+        return report_pair(c, from, to, DIFFERS_IN_TYPE);
     if (from->count != to->count)
-        return peal_report(c->diagnostics, PEAL_E141, send->source,
-                           "send as many elements as are received",
-                           "%s: %lld elements are sent, %lld are received",
-                           describe(c, from, true, text, sizeof(text)), (long long)from->count,
-                           (long long)to->count);
+        return report_pair(c, from, to, DIFFERS_IN_SIZE);
     if (c->statement_loop[send->id] != c->statement_loop[recv->id])
-        return peal_report(c->diagnostics, PEAL_E143, send->source,
-                           "put both into the same loop body",
-                           "%s: send and recv do not stand in the same loop body",
-                           describe(c, from, true, text, sizeof(text)));
+        return report_pair(c, from, to, DIFFERS_IN_LOOP);
     if (!same_condition(send, recv))
-        return peal_report(c->diagnostics, PEAL_E144, send->source,
-                           "give send and recv the same `when`",
-                           "%s: send and recv happen under different conditions",
-                           describe(c, from, true, text, sizeof(text)));
+        return report_pair(c, from, to, DIFFERS_IN_CONDITION);
     return PEAL_STATUS_OK;
 }
 
@@ -166,102 +189,4 @@ peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
     *twin = other->sorted_end[found];
     message_record end = record_of(other, *twin);
     return e->outgoing ? check_pair(c, &record, &end) : check_pair(c, &end, &record);
-}
-
-/* Deadlock: each rank runs the events of one pass through its program; a receive needs its send. */
-typedef struct replay {
-    int *at; /* by rank: next message of its view, in program order (sends of a statement first) */
-} replay;
-
-static bool send_has_run(peal_compilation *c, const replay *r, const rank_view *v,
-                         const rank_message *m)
-{
-    const rank_view *sender = c->view[m->peer];
-    for (int i = r->at[m->peer]; i < sender->message_count; i++) {
-        const rank_message *s = &sender->message[sender->program_order[i]];
-        if (s->outgoing && s->peer == v->rank && s->statement == m->statement &&
-            s->phase == m->phase && s->tag == m->tag &&
-            !memcmp(s->direction, m->direction, sizeof(s->direction)))
-            return false;
-    }
-    return true;
-}
-
-static peal_status report_cycle(peal_compilation *c, const replay *r, int start)
-{
-    char text[600];
-    int used = 0, rank = start;
-    /* walk until a rank repeats: that is on the cycle */
-    for (int i = 0; i < c->machine.ranks; i++)
-        rank = c->view[rank]->message[c->view[rank]->program_order[r->at[rank]]].peer;
-    int first = rank;
-    peal_source source = {0};
-    do {
-        const rank_view *v = c->view[rank];
-        const rank_message *m = &v->message[v->program_order[r->at[rank]]];
-        const peal_statement *s = c->statement[m->own_statement];
-        source = s->source;
-        if (used < 500)
-            used += snprintf(text + used, sizeof(text) - (size_t)used,
-                             "%srank %d waits in `%s` (line %d) for rank %d", used ? ", " : "",
-                             rank, s->name, s->source.line, m->peer);
-        rank = m->peer;
-    } while (rank != first);
-    return peal_report(c->diagnostics, PEAL_E145, source, "move the sends above the receives",
-                       "deadlock: %s", text);
-}
-
-static peal_status replay_ranks(peal_compilation *c)
-{
-    replay r = {PEAL_ARENA_ARRAY(c->arena, int, c->machine.ranks)};
-    bool moved = true;
-    while (moved) {
-        moved = false;
-        for (int rank = 0; rank < c->machine.ranks; rank++) {
-            const rank_view *v = c->view[rank];
-            while (r.at[rank] < v->message_count) {
-                const rank_message *m = &v->message[v->program_order[r.at[rank]]];
-                if (!m->outgoing && !send_has_run(c, &r, v, m))
-                    break;
-                r.at[rank]++;
-                moved = true;
-            }
-        }
-    }
-    for (int rank = 0; rank < c->machine.ranks; rank++)
-        if (r.at[rank] < c->view[rank]->message_count)
-            return report_cycle(c, &r, rank);
-    return PEAL_STATUS_OK;
-}
-
-/* Messages in program order: a view has them by statement; here phases, and sends before receives,
- * are sorted out. */
-static void set_program_order(peal_compilation *c, rank_view *v)
-{
-    int count = 0;
-    v->program_order = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
-    for (int first = 0, end; first < v->message_count; first = end) {
-        int phases = 0;
-        for (end = first; end < v->message_count &&
-                          v->message[end].own_statement == v->message[first].own_statement;
-             end++)
-            phases = v->message[end].phase >= phases ? v->message[end].phase + 1 : phases;
-        for (int kind = 0; kind < 2 * phases; kind++)
-            for (int i = first; i < end; i++)
-                if (2 * v->message[i].phase + !v->message[i].outgoing == kind)
-                    v->program_order[count++] = i;
-    }
-}
-
-peal_status find_deadlock(peal_compilation *c)
-{
-    peal_status first = PEAL_STATUS_OK;
-    for (int rank = 0; rank < c->machine.ranks; rank++) {
-        rank_view *v = view_at(c, rank, 3);
-        if (!v && !first)
-            first = c->view[rank]->status;
-        if (v)
-            set_program_order(c, v);
-    }
-    return first ? first : replay_ranks(c);
 }

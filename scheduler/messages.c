@@ -1,6 +1,6 @@
 /* Messages: the ends that send and recv statements name on a rank (stage 2), and what travels
  * between which ranks once ends are matched (stage 3). */
-#include "scheduler/compilation.h"
+#include "scheduler/stories.h"
 
 #include <string.h>
 
@@ -68,7 +68,7 @@ static peal_status open_list(peal_compilation *c, const rank_view *v, int array,
     if (array < 0)
         return PEAL_STATUS_OK;
     out->type = array_type(c, array);
-    return c->graph->constant(c->graph, array, v->rank, c->machine.ranks, &out->values);
+    return c->graph->constant(c->graph, array, v->rank, c->machine.ranks, false, &out->values);
 }
 
 static peal_status constant_at(peal_compilation *c, const rank_view *v, const constant_list *list,
@@ -216,32 +216,34 @@ static peal_status begin_ends(peal_compilation *c, rank_view *v, const peal_stat
     return status;
 }
 
+/* An end is filled where it stays: there may be millions. */
 static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const peal_statement *s)
 {
     const peal_message_statement *m = &s->u.message;
-    message_end end = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
+    message_end all = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
                        .statement = s->id,
                        .array = m->points.array,
                        .directed = m->peers.kind == PEAL_PEER_DIRECTION};
     statement_ends common;
     bool checked = false;
-    peal_status status = begin_ends(c, v, s, &end, &common);
+    peal_status status = begin_ends(c, v, s, &all, &common);
     for (int64_t k = 0; !status && k < common.count; k++) {
         int64_t peer;
-        status = peer_at(c, v, &m->peers, &common.peers, k, &peer, end.direction);
+        message_end *end = &v->end[v->end_count];
+        *end = all;
+        status = peer_at(c, v, &m->peers, &common.peers, k, &peer, end->direction);
         if (status || peer < 0)
             continue;
-        if (!end.outgoing)
+        if (end->directed && !end->outgoing)
             for (int a = 0; a < PEAL_RANK_AXES; a++)
-                end.direction[a] = -end.direction[a];
-        end.peer = (int)peer;
+                end->direction[a] = -end->direction[a];
+        end->peer = (int)peer;
         if (!checked)
             status = check_offsets(c, &common);
         checked = true;
         if (!status)
-            status = piece_of(c, v, &common, k, &end.box);
-        if (!status)
-            v->end[v->end_count++] = end;
+            status = piece_of(c, v, &common, k, &end->box);
+        v->end_count += !status;
     }
     return status;
 }
@@ -312,10 +314,13 @@ peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_vi
 {
     if (is_active(other, s))
         return PEAL_STATUS_OK;
-    return peal_report(c->diagnostics, PEAL_E139, s->source,
-                       "give it a `when` that is the same on all ranks",
-                       "`%s` on rank %d needs rank %d, but rank %d takes no part", s->name, v->rank,
-                       other->rank, other->rank);
+    peal_story story = {0};
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E139, s->source))
+        tell_absent(c, v, other, s, &story);
+    return peal_report_story(c->diagnostics, PEAL_E139, s->source,
+                             "give it a `when` that is the same on all ranks", &story,
+                             "`%s` on rank %d needs rank %d, but rank %d takes no part", s->name,
+                             v->rank, other->rank, other->rank);
 }
 
 peal_status make_messages(peal_compilation *c, rank_view *v)

@@ -3,7 +3,7 @@
  *
  * Why this cannot deadlock: within a body, sends only move up and receives only move down relative
  * to each other and keep their own order, so a receive still comes after every send that precedes
- * it in the program; the graph of waits is a subset of the program's, which match.c has checked.
+ * it in the program; the graph of waits is a subset of the program's, which deadlock.c has checked.
  * Waits for credits reach back to earlier iterations of the body; a loop that sends waits for
  * credits of its own iterations, so it counts as a receive and stays in program order with them. */
 #include "scheduler/compilation.h"

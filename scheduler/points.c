@@ -161,6 +161,15 @@ static peal_status rim_points(peal_compilation *c, rank_view *v, const peal_poin
     return PEAL_STATUS_OK;
 }
 
+/* Axes for which no range is given are taken whole. */
+static void whole_axes(const peal_box *all, peal_box *box)
+{
+    for (; box->axis_count < all->axis_count; box->axis_count++) {
+        box->lo[box->axis_count] = all->lo[box->axis_count];
+        box->hi[box->axis_count] = all->hi[box->axis_count];
+    }
+}
+
 static peal_status range_points(peal_compilation *c, rank_view *v, const peal_points *p,
                                 const field_shape *s, box_list *out)
 {
@@ -175,6 +184,7 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
     }
     const peal_layout *layout = &v->layout[p->array];
     if (c->graph->arrays[p->array].kind == PEAL_ARRAY_BUFFER) {
+        whole_axes(&layout->stored, &box);
         if (!peal_box_contains(&layout->stored, &box))
             return peal_report(c->diagnostics, PEAL_E128, p->source,
                                "stay within the buffer's elements",
@@ -184,16 +194,15 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
         out->box[0] = box;
         return PEAL_STATUS_OK;
     }
-    for (int k = 0; k < s->axis_count; k++) {
-        if (k >= box.axis_count)
-            box.lo[k] = layout->own.lo[k], box.hi[k] = layout->own.hi[k];
-        else if (box.lo[k] < -s->halo[k][0] || box.hi[k] > s->size[k] + s->halo[k][1])
+    int given = box.axis_count;
+    whole_axes(&layout->own, &box);
+    for (int k = 0; k < given; k++)
+        if (box.lo[k] < -s->halo[k][0] || box.hi[k] > s->size[k] + s->halo[k][1])
             return peal_report(
                 c->diagnostics, PEAL_E128, p->source, "stay within the field and its ghost points",
                 "[%lld, %lld) along axis %c is outside `%s`, which has points [%lld, %lld) there",
                 (long long)box.lo[k], (long long)box.hi[k], "xyzw"[k], array_name(c, p->array),
                 (long long)-s->halo[k][0], (long long)(s->size[k] + s->halo[k][1]));
-    }
     out->box[0] = peal_box_intersect(&box, &layout->own);
     return PEAL_STATUS_OK;
 }

@@ -68,7 +68,8 @@ static void print_channels(const peal_schedule *s, FILE *f)
                 c->message_bytes, c->piece_count, c->piece_count == 1 ? "" : "s", c->staged_count);
         if (c->staged_count)
             fprintf(f, ", %d slots", c->slots);
-        fprintf(f, ", %s\n", c->credit_offset >= 0 ? "credit" : "no credit");
+        fprintf(f, ", %s", c->credit_offset >= 0 ? "credit" : "no credit");
+        fprintf(f, c->credit_why ? ": %s\n" : "\n", c->credit_why);
     }
 }
 

@@ -70,8 +70,6 @@ static bool grow_kinds(message_records *r)
 /* The number of a kind; -1: no memory. */
 static int number_kind(message_records *r, const message_kind *kind)
 {
-    if (r->last_kind >= 0 && same_kind(&r->kind[r->last_kind], kind))
-        return r->last_kind;
     if (r->kind_count == r->kind_capacity && !grow_kinds(r))
         return -1;
     size_t at = bucket_of(r, kind);
@@ -84,11 +82,14 @@ static int number_kind(message_records *r, const message_kind *kind)
 
 bool records_make(message_records *r, const message_end *end, end_record *out)
 {
-    message_kind kind = {.tag = end->tag,
-                         .count = peal_box_points(&end->box),
-                         .statement = end->statement,
-                         .direction = end_direction(end)};
-    *out = (end_record){end->peer, number_kind(r, &kind)};
+    int64_t count = peal_box_points(&end->box);
+    int32_t direction = end_direction(end);
+    const message_kind *last = r->last_kind >= 0 ? &r->kind[r->last_kind] : NULL;
+    *out = (end_record){end->peer, r->last_kind};
+    if (last && last->tag == end->tag && last->count == count &&
+        last->statement == end->statement && last->direction == direction)
+        return true; /* as most are, without a look at the table */
+    out->kind = number_kind(r, &(message_kind){end->tag, count, end->statement, direction});
     return out->kind >= 0;
 }
 

@@ -6,7 +6,7 @@
  * first of WIDTH neighbouring members folding for them all, and down again, so that a rank talks
  * with few. WIDTH is a power of two, so these folds are subtrees of the tree of ranks: the order of
  * the fold is always the same. */
-#include "scheduler/compilation.h"
+#include "scheduler/stories.h"
 
 enum {
     TWO_SHOT_BYTES = 8192,
@@ -211,6 +211,19 @@ static peal_piece line_piece(int array, int64_t lo, int64_t hi, int target_array
     return piece;
 }
 
+peal_status report_uneven(peal_compilation *c, const peal_statement *s, const peal_reduction *item,
+                          const int rank[2], const int64_t count[2])
+{
+    peal_story story = {0};
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E135, item->source))
+        tell_uneven(c, s, item, rank, count, &story);
+    return peal_report_story(c->diagnostics, PEAL_E135, item->source,
+                             "give the buffer the same count on all ranks", &story,
+                             "`%s` has %lld elements on rank %d and %lld on rank %d",
+                             array_name(c, item->array), (long long)count[0], rank[0],
+                             (long long)count[1], rank[1]);
+}
+
 /* The view of a member that takes part, with vectors as long as mine. */
 static peal_status view_member(peal_compilation *c, const rank_view *v, const peal_statement *s,
                                int rank)
@@ -224,11 +237,8 @@ static peal_status view_member(peal_compilation *c, const rank_view *v, const pe
         int64_t count = v->layout[item->array].stored.hi[0],
                 theirs = other->layout[item->array].stored.hi[0];
         if (theirs != count)
-            status = peal_report(c->diagnostics, PEAL_E135, item->source,
-                                 "give the buffer the same count on all ranks",
-                                 "`%s` has %lld elements on rank %d and %lld on rank %d",
-                                 array_name(c, item->array), (long long)count, v->rank,
-                                 (long long)theirs, rank);
+            status = report_uneven(c, s, item, (const int[]){v->rank, rank},
+                                   (const int64_t[]){count, theirs});
     }
     return status;
 }

@@ -1,6 +1,6 @@
 /* Stage 2, tasks: every task's boxes, tiles and what a tile touches, on one rank; bounds and
  * collisions are checked. */
-#include "scheduler/compilation.h"
+#include "scheduler/stories.h"
 
 #include <string.h>
 
@@ -154,6 +154,22 @@ bool is_plain_buffer(const peal_compilation *c, int array)
     return a->kind == PEAL_ARRAY_BUFFER && a->points.kind == PEAL_POINTS_ONE;
 }
 
+static peal_status report_reach(peal_compilation *c, const rank_view *v,
+                                const peal_schedule_task *t, const peal_access *a,
+                                const peal_box *visited, const peal_box *range, int k)
+{
+    const peal_box *stored = &v->layout[a->array].stored;
+    peal_story story = {0};
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E130, a->source))
+        tell_reach(c, v, t, a, visited, range, &story);
+    return peal_report_story(
+        c->diagnostics, PEAL_E130, a->source,
+        "give the field a wider halo, or let the task touch or visit less", &story,
+        "task `%s` touches `%s` at [%lld, %lld) along axis %c; rank %d stores [%lld, %lld) there",
+        t->name, array_name(c, a->array), (long long)range->lo[k], (long long)range->hi[k],
+        "xyzw"[k], v -> rank, (long long)stored -> lo[k], (long long)stored -> hi[k]);
+}
+
 static peal_status check_bounds(peal_compilation *c, const rank_view *v,
                                 const peal_schedule_task *t, const peal_access *a,
                                 const peal_reach *reach, int count)
@@ -165,15 +181,7 @@ static peal_status check_bounds(peal_compilation *c, const rank_view *v,
             for (int k = 0; k < PEAL_AXES; k++)
                 if (!peal_box_is_empty(&range) &&
                     (range.lo[k] < stored->lo[k] || range.hi[k] > stored->hi[k]))
-                    return peal_report(
-                        c->diagnostics, PEAL_E130, a->source,
-                        "give the field a wider halo, or let the task touch or visit less",
-                        "task `%s` touches `%s` at [%lld, %lld) along axis %c; rank %d stores "
-                        "[%lld, "
-                        "%lld) there",
-                        t->name, array_name(c, a->array), (long long)range.lo[k],
-                        (long long)range.hi[k], "xyzw"[k], v -> rank, (long long)stored -> lo[k],
-                        (long long)stored -> hi[k]);
+                    return report_reach(c, v, t, a, &t->tiling[i].box, &range, k);
         }
     return PEAL_STATUS_OK;
 }
@@ -221,12 +229,15 @@ static peal_status check_collisions(peal_compilation *c, const rank_view *v,
             collides |= collides_along(a, reach, count, &t->tiling[i], t->tiling[i].extent[k], k);
     if (!collides)
         return PEAL_STATUS_OK;
-    return peal_report(c->diagnostics, PEAL_E131, a->source,
-                       "write `tile: whole` to make it one tile, or `independent: true` if the "
-                       "tiles never meet in "
-                       "one element",
-                       "tiles of task `%s` touch what other tiles of it write in `%s`", t->name,
-                       array_name(c, a->array));
+    peal_story story = {0};
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E131, a->source))
+        tell_collision(c, v, t, a, reach, count, &story);
+    return peal_report_story(c->diagnostics, PEAL_E131, a->source,
+                             "write `tile: whole` to make it one tile, or `independent: true` if "
+                             "the tiles never meet in one element",
+                             &story,
+                             "tiles of task `%s` touch what other tiles of it write in `%s`",
+                             t->name, array_name(c, a->array));
 }
 
 static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task_statement *task,

@@ -67,7 +67,9 @@ static void print_result(const peal_options *options, peal_status status, const 
         if (spec->data)
             json_object_set_new(object, "hash", json_string(text_hash(spec->data->hash).s));
         json_print(object);
-    } else if (status == PEAL_STATUS_OK && !options->quiet) {
+    } else if (options->format == FORMAT_DOT)
+        peal_diagnostics_print_dot(diagnostics, stdout);
+    else if (status == PEAL_STATUS_OK && !options->quiet) {
         printf("%s: fine on %d rank%s (%d x %d x %d), %d statement%s, %d warning%s\n",
                spec->data->name, machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1],
                dims[2], spec->data->statement_count, spec->data->statement_count == 1 ? "" : "s",
@@ -94,13 +96,15 @@ const peal_command check_command = {
     "\n"
     "Reports every problem of a spec, over all ranks, without running it. SPEC is a YAML\n"
     "file, a folder that holds one, or - for standard input. Exit code 3: errors found.\n"
+    "What concerns several statements or ranks is told as a counterexample, event by event.\n"
     "\n"
     "  -n, --ranks N      check for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
     "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
     "      --allow-outside  kernel files may lie outside the spec's folder\n"
-    "      --json         messages as JSON (schema peal.check/1)\n"
+    "      --json         messages as JSON (schema peal.check/1), with their counterexamples\n"
+    "      --format dot   the counterexamples as a Graphviz digraph: ranks, events, lines\n"
     "      --print-json   only print the document as peal reads it, as JSON\n"
     "  -q, --quiet        say nothing if all is fine\n"
     "  -h, --help         this text\n"

@@ -45,6 +45,34 @@ json_t *json_box(const peal_box *box)
     return axes;
 }
 
+/* Numbers of events count from 0 here. */
+static json_t *json_story(const peal_story *story)
+{
+    json_t *events = json_array(), *links = json_array();
+    for (int i = 0; i < story->event_count; i++) {
+        const peal_story_event *e = &story->event[i];
+        json_t *item = json_pack("{s:i,s:s}", "rank", e->rank, "section",
+                                 e->step >= 0                  ? "step"
+                                 : e->step == PEAL_STORY_SETUP ? "setup"
+                                                               : "finish");
+        if (e->step >= 0)
+            json_object_set_new(item, "step", json_integer(e->step));
+        if (e->source.file)
+            json_object_set_new(item, "file", json_string(e->source.file));
+        if (e->source.line > 0)
+            json_object_set_new(item, "line", json_integer(e->source.line));
+        if (e->source.column > 0)
+            json_object_set_new(item, "column", json_integer(e->source.column));
+        json_object_set_new(item, "event", json_string(e->text));
+        json_array_append_new(events, item);
+    }
+    for (int i = 0; i < story->link_count; i++)
+        json_array_append_new(links, json_pack("{s:i,s:s,s:i}", "from", story->link[i].from, "why",
+                                               story->link[i].why, "to", story->link[i].to));
+    return json_pack("{s:o,s:o,s:i}", "events", events, "links", links, "left_out",
+                     story->left_out);
+}
+
 json_t *json_diagnostics(const peal_diagnostics *diagnostics)
 {
     static const char *const severities[] = {"note", "warning", "error"};
@@ -63,6 +91,8 @@ json_t *json_diagnostics(const peal_diagnostics *diagnostics)
         json_object_set_new(item, "message", json_string(d->message ? d->message : ""));
         if (d->hint)
             json_object_set_new(item, "hint", json_string(d->hint));
+        if (d->story)
+            json_object_set_new(item, "story", json_story(d->story));
         json_array_append_new(list, item);
     }
     return list;

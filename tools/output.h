@@ -26,7 +26,9 @@ json_t *json_begin(const char *schema);
 void json_print(json_t *object);
 json_t *json_value(const peal_value *value);
 json_t *json_box(const peal_box *box);
-/* Messages as {"code", "severity", "file", "line", "column", "message", "hint"}. */
+/* Messages as {"code", "severity", "file", "line", "column", "message", "hint", "story"}; a story
+ * as
+ * {"events", "links", "left_out"}. */
 json_t *json_diagnostics(const peal_diagnostics *diagnostics);
 
 /* The table of a spec's `print` rows: a header when the columns change. */

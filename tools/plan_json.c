@@ -79,6 +79,7 @@ static json_t *channel_of(const peal_schedule *schedule, const peal_channel *cha
     set_number(object, "slots", channel->slots);
     set_number(object, "staging_bytes", channel->staging_bytes);
     json_object_set_new(object, "credit", json_boolean(channel->credit_offset >= 0));
+    set_text(object, "credit_why", channel->credit_why);
     for (int i = 0; i < channel->piece_count; i++) {
         const peal_piece *piece = &channel->piece[i];
         json_t *item = json_object();

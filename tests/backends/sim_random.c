@@ -230,13 +230,10 @@ static void count_instances(const unrolled *u, int *instance)
 
 static void compare(const job *j)
 {
-    unrolled u = {.schedule = (const peal_schedule **)j->schedule,
-                  .ranks = j->machine.ranks,
-                  .lost_rank = -1,
-                  .lost_wait = -1};
-    u.event = calloc(UNROLL_EVENTS, sizeof(*u.event));
-    for (int rank = 0; rank < u.ranks; rank++)
-        unroll_rank(&u, rank);
+    unrolled u;
+
+    unroll_begin(&u, (const peal_schedule *const *)j->schedule, j->machine.ranks, UNROLL_STEPS,
+                 no_loss);
     unroll_connect_flags(&u);
     int *instance = calloc((size_t)u.event_count + 1, sizeof(*instance));
     count_instances(&u, instance);
@@ -253,9 +250,7 @@ static void compare(const job *j)
                      from->end_s);
         }
     }
-    free(u.event);
-    free(u.access);
-    free(u.edge);
+    unroll_end(&u);
     free(instance);
 }
 

@@ -1,7 +1,7 @@
 /* Prints what the language says of itself, for tests and for the files that are generated:
  *
- *     describe schema | describe reference | describe json SPEC | describe read SPEC [name=value
- * ...] */
+ *     describe schema | describe reference | describe diagnostics | describe json SPEC |
+ *     describe read SPEC [name=value ...] */
 #include "dsl/dsl.h"
 
 #include <inttypes.h>
@@ -23,6 +23,20 @@ static int read_spec(int count, char **argument, peal_diagnostics *diagnostics)
     return (int)status;
 }
 
+/* The pages of `peal explain`, in the order of numbers. */
+static void print_diagnostics(void)
+{
+    puts("# Diagnostics\n\n"
+         "What `peal explain E0nn` prints, of every number. This page is generated from\n"
+         "`base/diagnostics/*.def`; numbers are permanent.");
+    for (int code = 0; code < PEAL_CODE_COUNT; code++) {
+        peal_status status = peal_code_status((peal_code)code);
+        printf("\n## %s: %s\n\n%s\n\nIts status is `%s`, exit code %d.\n",
+               peal_code_name((peal_code)code), peal_code_title((peal_code)code),
+               peal_code_explanation((peal_code)code), peal_status_name(status), (int)status);
+    }
+}
+
 int main(int count, char **argument)
 {
     peal_diagnostics *diagnostics = peal_diagnostics_create();
@@ -32,13 +46,16 @@ int main(int count, char **argument)
     else if (count == 2 && !strcmp(argument[1], "reference")) {
         peal_reference_print(stdout);
         status = 0;
+    } else if (count == 2 && !strcmp(argument[1], "diagnostics")) {
+        print_diagnostics();
+        status = 0;
     } else if (count == 3 && !strcmp(argument[1], "json"))
         status = (int)peal_document_print_json(argument[2], stdout, diagnostics);
     else if (count >= 3 && !strcmp(argument[1], "read"))
         status = read_spec(count - 2, argument + 2, diagnostics);
     else
-        fprintf(stderr,
-                "usage: describe schema | reference | json SPEC | read SPEC [name=value ...]\n");
+        fprintf(stderr, "usage: describe schema | reference | diagnostics | json SPEC | "
+                        "read SPEC [name=value ...]\n");
     peal_diagnostics_print(diagnostics, stderr, 0);
     peal_diagnostics_destroy(diagnostics);
     return status;

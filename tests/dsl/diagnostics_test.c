@@ -302,14 +302,25 @@ static void test_constants(void **state)
     peal_graph_add_buffer(g, .name = "v", .type = "i32", .values = "[rank, 1 / (rank - 1), 7]");
     peal_graph_add_buffer(g, .name = "w", .type = "u8", .values = "[100 * ranks]");
     assert_int_equal(peal_graph_resolve(g, list, &data), PEAL_STATUS_OK);
-    assert_int_equal(data->constant(data, 1, 2, 4, &constant), PEAL_STATUS_OK);
+    assert_int_equal(data->constant(data, 1, 2, 4, true, &constant), PEAL_STATUS_OK);
     assert_int_equal(constant.count, 3);
     assert_int_equal(((const int32_t *)constant.data)[0], 2);
     assert_int_equal(((const int32_t *)constant.data)[2], 7);
-    assert_int_equal(data->constant(data, 1, 1, 4, &constant), PEAL_STATUS_SPEC);
+    assert_int_equal(data->constant(data, 1, 1, 4, true, &constant), PEAL_STATUS_SPEC);
     assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E044);
-    assert_int_equal(data->constant(data, 2, 0, 4, &constant), PEAL_STATUS_SPEC);
+    assert_int_equal(data->constant(data, 2, 0, 4, true, &constant), PEAL_STATUS_SPEC);
     assert_int_equal(peal_diagnostics_at(list, 1)->code, PEAL_E047);
+    /* those that are not kept: the last ones stay as they are, whatever failed in between */
+    peal_constant brief[2], kept = constant;
+    for (int rank = 3; rank < 40; rank++) {
+        assert_int_equal(data->constant(data, 1, rank, 99, false, &brief[rank % 2]), 0);
+        assert_int_equal(((const int32_t *)brief[rank % 2].data)[0], rank);
+        if (rank > 3)
+            assert_int_equal(((const int32_t *)brief[(rank + 1) % 2].data)[0], rank - 1);
+        assert_int_equal(data->constant(data, 1, 1, 99, false, &kept), PEAL_STATUS_SPEC);
+    }
+    assert_int_equal(data->constant(data, 1, 39, 99, true, &kept), PEAL_STATUS_OK);
+    assert_int_equal(((const int32_t *)kept.data)[0], 39);
     note_codes(list);
     peal_graph_destroy(g);
     peal_diagnostics_destroy(list);

@@ -1,9 +1,10 @@
-"""docs/spec-reference.md is what the key table says. reference_test.py DESCRIBE PAGE [--update]"""
+"""docs/spec-reference.md is what the key table says, docs/diagnostics.md what the lists of diagnostics say.
+reference_test.py DESCRIBE reference|diagnostics PAGE [--update]"""
 import subprocess
 import sys
 
-describe, page = sys.argv[1:3]
-now = subprocess.run([describe, "reference"], check=True, capture_output=True).stdout
+describe, what, page = sys.argv[1:4]
+now = subprocess.run([describe, what], check=True, capture_output=True).stdout
 if "--update" in sys.argv:
     with open(page, "wb") as file:
         file.write(now)

@@ -1,6 +1,6 @@
 /* Makes a random valid graph: a topology, fields with uneven halos, and a step of tasks, exchanges,
  * messages, swaps, reductions, loops and conditions. */
-#include "tests/property/random_internal.h"
+#include "tests/property/random_fault.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -260,8 +260,10 @@ static void add_statement(random_graph *g)
 
 static void add_statements(random_graph *g, int count)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        random_plant_somewhere(g, false);
         add_statement(g);
+    }
 }
 
 static void add_setup(random_graph *g)
@@ -292,6 +294,7 @@ static void add_step(random_graph *g)
         random_use(g, F_UNTIL);
     }
     add_statements(g, 3 + random_below(&g->state, 7));
+    random_plant_somewhere(g, true);
     peal_graph_end(g->graph);
     g->last_label[0] = 0;
     random_say(g, "until %s every %s lag %s\n", stops ? "s > 0.3" : "-", every, lag);
@@ -304,7 +307,7 @@ random_graph *random_graph_create(uint64_t seed)
     return random_graph_create_in(seed, NULL);
 }
 
-random_graph *random_graph_create_in(uint64_t seed, const char *folder)
+static random_graph *new_graph(uint64_t seed, const char *folder)
 {
     random_graph *g = calloc(1, sizeof(*g));
     if (!g || peal_graph_create("random", &g->graph))
@@ -312,6 +315,11 @@ random_graph *random_graph_create_in(uint64_t seed, const char *folder)
     g->folder = folder;
     g->state = seed * 0x2545f4914f6cdd1du + 1;
     choose_ranks(g);
+    return g;
+}
+
+static void fill_graph(random_graph *g, uint64_t seed)
+{
     g->steps = 2 + random_below(&g->state, 6);
     random_say(g, "# seed %llu, %d ranks, %d steps\n", (unsigned long long)seed, g->ranks,
                g->steps);
@@ -320,6 +328,8 @@ random_graph *random_graph_create_in(uint64_t seed, const char *folder)
     for (int i = 0; i < g->field_count; i++)
         add_field(g, i);
     random_add_buffers(g);
+    if (g->plant.fault)
+        random_plant_declare(g);
     add_setup(g);
     add_step(g);
     peal_graph_begin(g->graph, PEAL_FINISH);
@@ -328,9 +338,31 @@ random_graph *random_graph_create_in(uint64_t seed, const char *folder)
     if (random_chance(g, 40))
         random_add_task(g, NULL);
     peal_graph_end(g->graph);
-    if (folder)
+    if (g->folder)
         random_write_kernels(g, seed);
+}
+
+random_graph *random_graph_create_in(uint64_t seed, const char *folder)
+{
+    random_graph *g = new_graph(seed, folder);
+    fill_graph(g, seed);
     return g;
+}
+
+random_graph *random_graph_create_planted(uint64_t seed, const random_fault *fault, bool sound)
+{
+    random_graph *g = new_graph(seed, NULL);
+    if (!random_plant_choose(g, seed, fault, sound)) {
+        random_graph_destroy(g);
+        return NULL;
+    }
+    fill_graph(g, seed);
+    return g;
+}
+
+int random_graph_planted_rank(const random_graph *graph)
+{
+    return graph->plant.rank;
 }
 
 void random_graph_destroy(random_graph *g)

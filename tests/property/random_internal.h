@@ -75,6 +75,20 @@ typedef struct random_field {
     int twin; /* field it may be swapped with; -1 */
 } random_field;
 
+/* A fault in the making (random_fault.c); random numbers are its own, so that a seed's graph stays
+ * what it is. */
+typedef struct random_fault random_fault;
+typedef struct random_plant {
+    const random_fault *fault; /* NULL: none */
+    bool sound, done;
+    uint64_t state;
+    int rank, axis;
+    char up[48], down[48]; /* whom planted messages go to and come from */
+    int before;            /* the rank that sends to `rank` */
+    bool plain;            /* no lists of ranks anywhere: ranks can be told apart by place alone */
+    const char *when;
+} random_plant;
+
 struct random_graph {
     uint64_t state, features;
     peal_graph *graph;
@@ -94,6 +108,7 @@ struct random_graph {
     char last_label[16]; /* of the statement before, in the same body; empty: none */
     char text[TEXT];
     size_t used;
+    random_plant plant;
 };
 
 /* random_graph.c */
@@ -113,6 +128,13 @@ peal_function random_function(const random_graph *g);
 const char *random_kernel_name(const random_graph *g, const mix_task *t, char text[KERNEL_NAME]);
 /* Writes the kernels of all tasks and adds the file to the graph. */
 void random_write_kernels(random_graph *g, uint64_t seed);
+
+/* random_fault.c */
+/* False: the fault does not fit the graph's ranks. */
+bool random_plant_choose(random_graph *g, uint64_t seed, const random_fault *fault, bool sound);
+void random_plant_declare(random_graph *g);
+/* Perhaps here; certainly, if this is the last place. */
+void random_plant_somewhere(random_graph *g, bool last);
 
 /* random_task.c */
 mix_task *random_new_task(random_graph *g); /* NULL: there are enough */

@@ -24,10 +24,12 @@ void random_add_buffers(random_graph *g)
     char to[80], from[80];
     sprintf(to, ring ? "[%s, %s]" : "[%s]", up, down);
     sprintf(from, ring ? "[%s, %s]" : "[%s]", down, up);
-    peal_graph_add_buffer(g->graph, .name = "to", .type = "i32", .values = to);
-    peal_graph_add_buffer(g->graph, .name = "from", .type = "i32", .values = from);
-    peal_graph_add_buffer(g->graph, .name = "at", .type = "i64",
-                          .values = ring ? "[0, 4, 6]" : "[1, 6]");
+    if (!g->plant.plain) {
+        peal_graph_add_buffer(g->graph, .name = "to", .type = "i32", .values = to);
+        peal_graph_add_buffer(g->graph, .name = "from", .type = "i32", .values = from);
+        peal_graph_add_buffer(g->graph, .name = "at", .type = "i64",
+                              .values = ring ? "[0, 4, 6]" : "[1, 6]");
+    }
     g->box_axis = random_below(&g->state, g->axis_count);
     g->box_side = random_chance(g, 50) ? 1 : -1;
     way[g->box_axis] = g->box_side;
@@ -145,6 +147,8 @@ void random_add_packed_message(random_graph *g, const char *when)
 void random_add_vector_message(random_graph *g, const char *when)
 {
     char tag[16];
+    if (g->plant.plain)
+        return;
     next_tag(g, tag);
     peal_message_desc send = {.size_bytes = sizeof(send),
                               .source = PEAL_HERE,

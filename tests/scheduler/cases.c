@@ -171,6 +171,19 @@ const valid_case valid_cases[] = {
      "- {recv: {u: {halo: [1, 0]}}, from: [1, 0]}\n"
      "- {recv: {u: {halo: [-1, 0]}}, from: [-1, 0]}\n",
      2},
+    {"chains of messages that cross, but never in the same step",
+     HEAD "topology: {dims: auto}\nbuffers: {a: {}, b: {}}\nrepeat: 4\nstep:\n"
+          "- {recv: b, from: [1], tag: 1, when: step % 2 == 0}\n"
+          "- {recv: b, from: [-1], tag: 2, when: (3 * step - 1) % 2 == 0}\n"
+          "- {send: a, to: [1], tag: 2, when: (3 * step - 1) % 2 == 0}\n"
+          "- {send: a, to: [-1], tag: 1, when: step % 2 == 0}\n",
+     3},
+    {"ranges of fewer axes than the field has: the others are whole, and cut into tiles",
+     HEAD "topology: {dims: [auto, 1, 1]}\nfields: {u: {size: [14, 12, 8]}}\n"
+
+          "step:\n- {task: t, box: {u: [[0, 14]]}, write: u}\n"
+          "- {task: r, box: {u: [[0, 2], [1, 12]]}, tile: 1, update: u}\n",
+     2},
     {"periodic in both axes, two ranks on one of them",
      HEAD "topology: {dims: [2, 1], periodic: true}\n"
           "fields: {u: {size: [5, 2], halo: 2}, v: {like: u}}\nstep:\n- {exchange: u}\n"

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Events in an order that respects the edges; false: a cycle. */
-static bool sort_events(const unrolled *u, int *order)
+bool unroll_sort(const unrolled *u, int *order)
 {
     int n = u->event_count, done = 0, *incoming = calloc((size_t)n, sizeof(int));
     int *head = malloc((size_t)n * sizeof(int)),
@@ -93,7 +92,7 @@ static int by_memory(const void *left, const void *right)
 static int count_races(unrolled *u, char *text, size_t bytes)
 {
     int *order = malloc((size_t)u->event_count * sizeof(int)), races = 0;
-    if (!sort_events(u, order)) {
+    if (!unroll_sort(u, order)) {
         snprintf(text, bytes, "the events of the schedule form a cycle");
         free(order);
         return 1;
@@ -137,21 +136,16 @@ static bool one_worker_ends(unrolled *u)
     for (int e = 1; e < u->event_count; e++)
         if (u->event[e].rank == u->event[e - 1].rank)
             unroll_add_edge(u, e - 1, e);
-    bool ends = sort_events(u, order);
+    bool ends = unroll_sort(u, order);
     free(order);
     return ends;
 }
 
-int unroll_races(const peal_schedule **schedules, int ranks, int lost_rank, int lost_wait,
-                 char *text, size_t bytes, bool *overflow)
+int unroll_races(const peal_schedule *const *schedules, int ranks, unroll_loss loss, char *text,
+                 size_t bytes, bool *overflow)
 {
-    unrolled u = {.schedule = schedules,
-                  .ranks = ranks,
-                  .lost_rank = lost_rank,
-                  .lost_wait = lost_wait};
-    u.event = calloc(UNROLL_EVENTS, sizeof(*u.event));
-    for (int rank = 0; rank < ranks; rank++)
-        unroll_rank(&u, rank);
+    unrolled u;
+    unroll_begin(&u, schedules, ranks, UNROLL_STEPS, loss);
     unroll_connect_flags(&u);
     *overflow = u.overflow;
     int races = u.overflow ? 0 : count_races(&u, text, bytes);
@@ -163,8 +157,6 @@ int unroll_races(const peal_schedule **schedules, int ranks, int lost_rank, int 
         snprintf(text, bytes, "%d waits are not released by one write", u.unmatched_waits);
         races = u.unmatched_waits;
     }
-    free(u.event);
-    free(u.access);
-    free(u.edge);
+    unroll_end(&u);
     return races;
 }

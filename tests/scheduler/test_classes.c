@@ -163,7 +163,8 @@ typedef struct verdict {
     peal_status status;
     int64_t analysed;
     bool classed;
-    char *text; /* of all reports */
+    bool proved; /* no rank but those of classes was looked at */
+    char *text;  /* of all reports */
 } verdict;
 
 /* False: the graph is refused before its ranks are looked at. */
@@ -182,6 +183,7 @@ static bool judge(const sample *s, const peal_graph_data *data, bool each, verdi
         out->status = each ? check_each_rank(c) : peal_compilation_check(c);
         out->analysed = c->analysed_count;
         out->classed = find_classes(c, true, &classes);
+        out->proved = out->classed && out->analysed == class_count(&classes);
         FILE *stream = open_memstream(&out->text, &bytes);
         peal_diagnostics_print(diagnostics, stream, 1000);
         fclose(stream);
@@ -216,7 +218,7 @@ static void check_seed(uint64_t seed, tally *count)
         count->bad += each.status != 0;
         count->classed += by_class.classed;
         if (!each.status && by_class.classed && by_class.analysed <= s.ranks) {
-            count->proved++; /* else a receive stands above its send: all ranks are replayed */
+            count->proved++; /* else a receive may be in a cycle: all ranks are replayed */
             if (s.same_cut && by_class.analysed > most)
                 fail_msg("%s: %lld of %d ranks analysed", s.about, (long long)by_class.analysed,
                          s.ranks);
@@ -240,6 +242,144 @@ static void test_verdicts_agree(void **state)
                   count.bad, count.classed, count.proved);
     assert_true(graph_count < GRAPHS ||
                 (count.good > 300 && count.bad > 300 && count.classed > 600 && count.proved > 200));
+}
+
+/* ---- Cycles of waits ---- */
+
+enum { PAIRS = 5, PROGRAMS = 1500 };
+
+/* Which statements of a program there are: all, without conditions; all, some with conditions;
+ * those that happen in even or in odd steps, without. */
+typedef enum program_part { PLAIN, CONDITIONAL, EVEN_STEPS, ODD_STEPS } program_part;
+
+/* Pairs of messages in some direction, their ends in any order; something that all ranks do
+ * between. */
+static void add_random_program(peal_graph *g, uint64_t *state, int axes, program_part part)
+{
+    static const char *const whens[] = {NULL, "step % 2 == 0", "(step + 3) % 4 % 2 == 0"};
+    int pairs = 1 + random_below(state, PAIRS), ends[2 * PAIRS], count = 0, way[PAIRS][3];
+    int steps[PAIRS]; /* 0: all, 1: even, 2: odd */
+    char to[48], from[48], tag[16];
+    for (int i = 0; i < pairs; i++) {
+        bool moves = false;
+        for (int k = 0; k < axes; k++) {
+            way[i][k] = random_below(state, 3) - 1;
+            moves |= way[i][k] != 0;
+        }
+        way[i][0] = moves ? way[i][0] : 1;
+        steps[i] = random_below(state, 3);
+        ends[count++] = 2 * i;
+        ends[count++] = 2 * i + 1;
+    }
+    for (int left = count; left > 0; left--) {
+        int at = random_below(state, left), pair = ends[at] / 2, back[3];
+        for (int k = 0; k < axes; k++)
+            back[k] = -way[pair][k];
+        list(to, axes, way[pair]);
+        list(from, axes, back);
+        sprintf(tag, "%d", pair);
+        const char *when = part == CONDITIONAL ? whens[steps[pair]] : NULL;
+        bool absent =
+            (part == EVEN_STEPS && steps[pair] == 2) || (part == ODD_STEPS && steps[pair] == 1);
+        if (ends[at] % 2 && !absent)
+            peal_graph_add_send(g, .send = {.name = "out"}, .to = to, .tag = tag, .when = when);
+        else if (!absent)
+            peal_graph_add_recv(g, .recv = {.name = "in"}, .from = from, .tag = tag, .when = when);
+        ends[at] = ends[left - 1];
+        if (!random_below(state, 12))
+            peal_graph_add_exchange(g, .exchange = {{.name = "u"}});
+        if (!random_below(state, 25))
+            peal_graph_add_allreduce(g, .reduce = {{"out", "sum"}});
+    }
+}
+
+static void begin_program(sample *s, uint64_t seed, program_part part)
+{
+    uint64_t state = seed * 0x2545f4914f6cdd1du;
+    int dims[3], size[3];
+    char text[2][48], periodic[48];
+    *s = (sample){.ranks = 1, .axes = 1 + random_below(&state, 3)};
+    int used = sprintf(periodic, "[");
+    for (int k = 0; k < s->axes; k++) {
+        dims[k] = 1 + random_below(&state, s->axes == 1 ? 9 : 4);
+        size[k] = 2 * dims[k];
+        s->ranks *= dims[k];
+        used += sprintf(periodic + used, "%s%s", k ? ", " : "",
+                        random_below(&state, 4) ? "false" : "true");
+    }
+    sprintf(periodic + used, "]");
+    assert_int_equal(peal_graph_create("cycles", &s->graph), 0);
+    snprintf(s->about, sizeof(s->about), "program %llu: dims %s, periodic %s",
+             (unsigned long long)seed, list(text[0], s->axes, dims), periodic);
+    peal_graph_set_topology(s->graph, .dims = text[0], .periodic = periodic);
+    peal_graph_add_field(s->graph, .name = "u", .size = list(text[1], s->axes, size), .halo = "1");
+    peal_graph_add_buffer(s->graph, .name = "out");
+    peal_graph_add_buffer(s->graph, .name = "in");
+    peal_graph_begin(s->graph, PEAL_STEP);
+    add_random_program(s->graph, &state, s->axes, part);
+    peal_graph_end(s->graph);
+}
+
+/* What directions show, replaying all ranks shows as well; and they show it of most. */
+static void test_cycles_agree(void **state)
+{
+    int good = 0, bad = 0, shown = 0;
+    (void)state;
+    for (int i = 0; i < (graph_count == GRAPHS ? PROGRAMS : graph_count); i++) {
+        sample s;
+        const peal_graph_data *data;
+        verdict by_class = {0}, each = {0};
+        peal_diagnostics *diagnostics = peal_diagnostics_create();
+        begin_program(&s, first_seed + (uint64_t)i, PLAIN);
+        assert_int_equal(peal_graph_resolve(s.graph, diagnostics, &data), 0);
+        assert_true(judge(&s, data, false, &by_class) && judge(&s, data, true, &each));
+        if (by_class.status != each.status || strcmp(by_class.text, each.text))
+            fail_msg("%s\nby class: %s\neach: %s", s.about, by_class.text, each.text);
+        good += !each.status;
+        bad += each.status != 0;
+        shown += !each.status && by_class.proved;
+        free(by_class.text);
+        free(each.text);
+        peal_diagnostics_destroy(diagnostics);
+        peal_graph_destroy(s.graph);
+    }
+    print_message("%d without a cycle, %d of them shown by directions, %d with one\n", good, shown,
+                  bad);
+    assert_true(graph_count < GRAPHS || (good > 300 && bad > 300 && 4 * shown > 3 * good));
+}
+
+static bool has_cycle(uint64_t seed, program_part part)
+{
+    sample s;
+    const peal_graph_data *data;
+    verdict v = {0};
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    begin_program(&s, seed, part);
+    assert_int_equal(peal_graph_resolve(s.graph, diagnostics, &data), 0);
+    assert_true(judge(&s, data, false, &v));
+    free(v.text);
+    peal_diagnostics_destroy(diagnostics);
+    peal_graph_destroy(s.graph);
+    return v.status != 0;
+}
+
+/* Statements under conditions are in a cycle if those of the even or of the odd steps are. */
+static void test_cycles_of_steps(void **state)
+{
+    int good = 0, only_apart = 0;
+    (void)state;
+    for (int i = 0; i < (graph_count == GRAPHS ? PROGRAMS : graph_count); i++) {
+        uint64_t seed = first_seed + (uint64_t)i;
+        bool cycle = has_cycle(seed, EVEN_STEPS) || has_cycle(seed, ODD_STEPS);
+        if (has_cycle(seed, CONDITIONAL) != cycle)
+            fail_msg("program %llu: %s cycle is seen", (unsigned long long)seed,
+                     cycle ? "no" : "a");
+        good += !cycle;
+        only_apart += !cycle && has_cycle(seed, PLAIN);
+    }
+    print_message("%d without a cycle in any step, %d of them only since steps differ\n", good,
+                  only_apart);
+    assert_true(graph_count < GRAPHS || only_apart > 5);
 }
 
 /* Analyses of a stencil with a reduction on so many ranks. */
@@ -271,6 +411,32 @@ static int64_t analyses(const char *dims, const char *size, int ranks, const cha
     return v.analysed;
 }
 
+/* A sweep from one corner of a grid to the other. */
+static void test_a_pipeline_of_a_million_ranks(void **state)
+{
+    (void)state;
+    const peal_graph_data *data;
+    sample s = {.ranks = 1000000};
+    verdict v;
+    assert_int_equal(peal_graph_create("sweep", &s.graph), 0);
+    peal_graph_set_topology(s.graph, .dims = "[1000, 1000]");
+    peal_graph_add_buffer(s.graph, .name = "x");
+    peal_graph_begin(s.graph, PEAL_STEP);
+    peal_graph_add_recv(s.graph, .recv = {.name = "x"}, .from = "[-1, 0]");
+    peal_graph_add_recv(s.graph, .recv = {.name = "x"}, .from = "[0, -1]");
+    peal_graph_add_send(s.graph, .send = {.name = "x"}, .to = "[1, 0]");
+    peal_graph_add_send(s.graph, .send = {.name = "x"}, .to = "[0, 1]");
+    peal_graph_end(s.graph);
+    peal_diagnostics *diagnostics = peal_diagnostics_create();
+    assert_int_equal(peal_graph_resolve(s.graph, diagnostics, &data), 0);
+    assert_true(judge(&s, data, false, &v));
+    assert_int_equal(v.status, 0);
+    assert_int_equal(v.analysed, 9);
+    free(v.text);
+    peal_diagnostics_destroy(diagnostics);
+    peal_graph_destroy(s.graph);
+}
+
 static void test_few_are_analysed(void **state)
 {
     (void)state;
@@ -289,7 +455,10 @@ int main(int argc, char **argv)
         graph_count = atoi(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdicts_agree),
+        cmocka_unit_test(test_cycles_agree),
+        cmocka_unit_test(test_cycles_of_steps),
         cmocka_unit_test(test_few_are_analysed),
+        cmocka_unit_test(test_a_pipeline_of_a_million_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

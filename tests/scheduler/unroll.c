@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { STEPS = 5 };
+const unroll_loss no_loss = {-1, -1, false};
 
 /* One rank's walk. */
 typedef struct walk {
@@ -27,18 +27,6 @@ typedef struct walk {
     int last_decision;    /* event of the latest DECIDE, ordered before what it decides; -1 */
     int key[KEY];
 } walk;
-
-typedef struct flag_event {
-    int rank;
-    int64_t offset; /* in the receiver's (credit: the sender's) segment of rank */
-    uint64_t message;
-    int event;
-    bool write, credit;
-    int slots;
-} flag_event;
-
-static flag_event *flags;
-static int flag_count, flag_capacity;
 
 static void *grow(void *list, int count, int *capacity, size_t size)
 {
@@ -57,12 +45,13 @@ void unroll_add_edge(unrolled *u, int from, int to)
     u->edge[u->edge_count++][1] = to;
 }
 
-static void add_access(walk *w, int of_event, const int key[KEY], int rank, int storage,
-                       int64_t slot, peal_box box, bool write)
+static access *add_access(walk *w, int of_event, const int key[KEY], int rank, int storage,
+                          int64_t slot, peal_box box, bool write)
 {
+    static access nobody;
     unrolled *u = w->u;
     if (peal_box_is_empty(&box))
-        return;
+        return &nobody;
     u->access = grow(u->access, u->access_count, &u->access_capacity, sizeof(*u->access));
     access *a = &u->access[u->access_count++];
     *a = (access){.event = of_event,
@@ -72,6 +61,14 @@ static void add_access(walk *w, int of_event, const int key[KEY], int rank, int 
                   .box = box,
                   .write = write};
     memcpy(a->key, key, sizeof(a->key));
+    return a;
+}
+
+static void add_transfer(walk *w, int of_event, place_of_copy from, place_of_copy to)
+{
+    unrolled *u = w->u;
+    u->transfer = grow(u->transfer, u->transfer_count, &u->transfer_capacity, sizeof(*u->transfer));
+    u->transfer[u->transfer_count++] = (transfer){of_event, from, to};
 }
 
 static int add_event(walk *w, int op, int64_t tile)
@@ -210,8 +207,9 @@ static void kernel_accesses(walk *w, const peal_schedule_task *t, const peal_til
             peal_box box = reach_box(&a->reach[j], &tile);
             if (a->per_tile)
                 box.lo[0] = number * a->per_tile, box.hi[0] = box.lo[0] + a->per_tile;
-            add_access(w, e, w->key, rank, w->binding[a->array], 0, box,
-                       a->mode != PEAL_READ_ACCESS);
+            access *made = add_access(w, e, w->key, rank, w->binding[a->array], 0, box,
+                                      a->mode != PEAL_READ_ACCESS);
+            made->update = a->mode == PEAL_UPDATE_ACCESS;
         }
     for (int i = 0; i < t->reduction_count; i++)
         add_access(w, e, w->key, rank, w->binding[t->reduction[i].partials], 0,
@@ -220,15 +218,25 @@ static void kernel_accesses(walk *w, const peal_schedule_task *t, const peal_til
         peal_expr_elements(t->argument[i], read_element, &reads);
 }
 
+static const peal_box one_cell = {.hi = {1, 1, 1, 1}};
+
 static void builtin_accesses(walk *w, const peal_schedule_task *t, int e)
 {
     element_reads reads = {w, e};
+    bool tells = t->kind == PEAL_TASK_PRINT || t->kind == PEAL_TASK_SAVE;
     peal_expr_elements(t->value, read_element, &reads);
+    for (int i = 0; i < t->item_count; i++)
+        peal_expr_elements(t->item[i].value, read_element, &reads);
     if (t->gather >= 0)
         add_access(w, e, w->key, w->s->rank, w->binding[t->gather], 0, stored_of(w, t->gather),
                    false);
     if (t->array >= 0)
-        add_access(w, e, w->key, w->s->rank, w->binding[t->array], 0, stored_of(w, t->array), true);
+        add_access(w, e, w->key, w->s->rank, w->binding[t->array], 0, stored_of(w, t->array),
+                   t->kind != PEAL_TASK_SAVE);
+    if (tells)
+        add_access(w, e, w->key, w->s->rank, CONSOLE, 0, one_cell, true)->update = true;
+    if (t->kind == PEAL_TASK_DECIDE)
+        add_access(w, e, w->key, w->s->rank, DECISIONS + t->decision, 0, one_cell, true);
 }
 
 static void unroll_launch(walk *w, int index, int *events)
@@ -280,6 +288,7 @@ static void receive_key(const walk *w, int key[KEY])
     key[2 + 2 * w->depth]++;
 }
 
+/* A slot is written and read message by message; the receive may be written above the send. */
 static void copy_accesses(walk *w, const peal_op *op, int e)
 {
     const peal_channel *c = op->channel >= 0 ? &w->s->channel[op->channel] : NULL;
@@ -287,19 +296,30 @@ static void copy_accesses(walk *w, const peal_op *op, int e)
     int count = c ? c->piece_count : op->piece_count, rank = w->s->rank;
     int receiver = c && c->outgoing ? c->peer : rank;
     int64_t slot = c ? (int64_t)(w->messages[op->channel] % (uint64_t)c->slots) : 0;
+    int message_key[KEY] = {c ? (int)w->messages[op->channel] : 0, op->copy != PEAL_COPY_SEND};
     for (int i = 0; i < count; i++) {
         const peal_piece *p = &piece[i];
-        int staging = c ? 1000000 + (int)c->flag_offset : 0, key[KEY];
-        peal_box one = {.hi = {1, 1, 1, 1}};
+        int staging = c ? STAGING + (int)c->flag_offset : 0, key[KEY];
+        bool staged = op->copy != PEAL_COPY_LOCAL && !p->direct;
+        peal_box linear = {.lo = {p->staging},
+                           .hi = {p->staging + peal_box_points(&p->source), 1, 1, 1}};
+        place_of_copy at_sender = {rank, w->binding[p->array], 0, p->source};
+        place_of_copy at_receiver = {receiver, w->binding[p->target_array], 0, piece_target(p)};
+        place_of_copy between = {receiver, staging, slot, linear};
         memcpy(key, w->key, sizeof(key));
         if (op->copy != PEAL_COPY_UNPACK)
             add_access(w, e, w->key, rank, w->binding[p->array], 0, p->source, false);
         if (op->copy == PEAL_COPY_SEND && p->direct)
             receive_key(w, key);
-        if (op->copy == PEAL_COPY_LOCAL || (op->copy == PEAL_COPY_SEND ? p->direct : !p->direct))
+        if (op->copy == PEAL_COPY_LOCAL || (op->copy == PEAL_COPY_SEND ? p->direct : !p->direct)) {
             add_access(w, e, key, receiver, w->binding[p->target_array], 0, piece_target(p), true);
-        if (op->copy != PEAL_COPY_LOCAL && !p->direct)
-            add_access(w, e, w->key, receiver, staging, slot, one, op->copy == PEAL_COPY_SEND);
+            add_transfer(w, e, staged ? between : at_sender, at_receiver);
+        }
+        if (staged)
+            add_access(w, e, message_key, receiver, staging, slot, one_cell,
+                       op->copy == PEAL_COPY_SEND);
+        if (staged && op->copy == PEAL_COPY_SEND)
+            add_transfer(w, e, at_sender, between);
     }
 }
 
@@ -309,14 +329,14 @@ static void note_flag(walk *w, const peal_op *op, int e)
     bool at_peer = op->credit ? !c->outgoing
                               : c->outgoing; /* flags lie at the receiver, credits at the sender */
     int64_t offset = op->credit ? c->credit_offset : c->flag_offset;
-    flags = grow(flags, flag_count, &flag_capacity, sizeof(*flags));
-    flags[flag_count++] = (flag_event){.rank = at_peer ? c->peer : w->s->rank,
-                                       .offset = offset,
-                                       .message = w->messages[op->channel],
-                                       .event = e,
-                                       .write = op->kind == PEAL_OP_WRITE,
-                                       .credit = op->credit,
-                                       .slots = c->slots};
+    w->u->flag = grow(w->u->flag, w->u->flag_count, &w->u->flag_capacity, sizeof(*w->u->flag));
+    w->u->flag[w->u->flag_count++] = (flag_event){.rank = at_peer ? c->peer : w->s->rank,
+                                                  .offset = offset,
+                                                  .message = w->messages[op->channel],
+                                                  .event = e,
+                                                  .write = op->kind == PEAL_OP_WRITE,
+                                                  .credit = op->credit,
+                                                  .slots = c->slots};
 }
 
 static bool begins_message(const peal_schedule *s, int index)
@@ -325,6 +345,11 @@ static bool begins_message(const peal_schedule *s, int index)
     if (op->channel < 0)
         return false;
     return index == 0 || s->op[index - 1].channel != op->channel;
+}
+
+static bool is_lost(const walk *w, int index)
+{
+    return w->u->loss.rank == w->s->rank && w->u->loss.op == index;
 }
 
 static void unroll_op(walk *w, int index)
@@ -338,7 +363,10 @@ static void unroll_op(walk *w, int index)
         events[i] = -1;
     if (begins_message(w->s, index))
         w->messages[op->channel]++;
-    if (op->kind == PEAL_OP_LAUNCH)
+    bool lost = is_lost(w, index);
+    if (lost && !w->u->loss.wait_only)
+        ; /* nobody waits for what is not there */
+    else if (op->kind == PEAL_OP_LAUNCH)
         unroll_launch(w, index, events);
     else {
         int e = events[0] = add_event(w, index, 0);
@@ -349,7 +377,6 @@ static void unroll_op(walk *w, int index)
         if (op->channel >= 0) {
             unroll_add_edge(w->u, w->last_of_channel[op->channel], e);
             w->last_of_channel[op->channel] = e;
-            bool lost = w->u->lost_rank == w->s->rank && w->u->lost_wait == index;
             if (op->kind != PEAL_OP_COPY && !lost)
                 note_flag(w, op, e);
         }
@@ -407,6 +434,8 @@ static void unroll_section(walk *w, int first, int end, int depth)
     for (int i = first; i < end; i++) {
         const peal_op *op = &w->s->op[i];
         w->key[2 + 2 * depth] = ends_loop(w->s, op) ? INT32_MAX : op->event;
+        if (op->kind == PEAL_OP_SWAP && is_lost(w, i))
+            continue;
         if (op->kind == PEAL_OP_SWAP) {
             int held = w->binding[op->first];
             w->binding[op->first] = w->binding[op->second];
@@ -419,7 +448,7 @@ static void unroll_section(walk *w, int first, int end, int depth)
     }
 }
 
-void unroll_rank(unrolled *u, int rank)
+static void unroll_rank(unrolled *u, int rank)
 {
     const peal_schedule *s = u->schedule[rank];
     walk w = {.u = u, .s = s, .last_decision = -1};
@@ -434,32 +463,52 @@ void unroll_rank(unrolled *u, int rank)
         w.last_of_channel[i] = -1;
     unroll_section(&w, s->setup.first, s->setup.end, 0);
     w.key[0] = 1;
-    for (int step = 0; step < STEPS; step++) {
+    for (int step = 0; step < u->steps; step++) {
         w.key[1] = step;
         w.counter[0] = step;
         unroll_section(&w, s->step.first, s->step.end, 0);
     }
     w.key[0] = 2;
-    w.counter[0] = STEPS;
+    w.counter[0] = u->steps;
     unroll_section(&w, s->finish.first, s->finish.end, 0);
     for (int i = 0; i < s->op_count; i++)
         free(w.first_event[i]);
     free(w.passed);
     free(w.first_event);
-    free(w.binding);
+    u->binding[rank] = w.binding;
     free(w.last_of_channel);
     free(w.messages);
 }
 
+void unroll_begin(unrolled *u, const peal_schedule *const *schedules, int ranks, int steps,
+                  unroll_loss loss)
+{
+    *u = (unrolled){.schedule = schedules, .ranks = ranks, .steps = steps, .loss = loss};
+    u->event = calloc(UNROLL_EVENTS, sizeof(*u->event));
+    for (int rank = 0; rank < ranks; rank++)
+        unroll_rank(u, rank);
+}
+
+void unroll_end(unrolled *u)
+{
+    for (int rank = 0; rank < u->ranks; rank++)
+        free(u->binding[rank]);
+    free(u->event);
+    free(u->access);
+    free(u->transfer);
+    free(u->flag);
+    free(u->edge);
+}
+
 void unroll_connect_flags(unrolled *u)
 {
-    for (int k = 0; k < flag_count; k++) {
-        const flag_event *wait = &flags[k];
+    for (int k = 0; k < u->flag_count; k++) {
+        const flag_event *wait = &u->flag[k];
         uint64_t wanted = wait->credit ? wait->message - (uint64_t)wait->slots : wait->message;
         bool free_slot = wait->credit && wait->message <= (uint64_t)wait->slots;
         int found = 0;
-        for (int i = 0; i < flag_count && !wait->write; i++) {
-            const flag_event *write = &flags[i];
+        for (int i = 0; i < u->flag_count && !wait->write; i++) {
+            const flag_event *write = &u->flag[i];
             if (!write->write || write->rank != wait->rank || write->offset != wait->offset ||
                 write->credit != wait->credit || write->message != wanted)
                 continue;
@@ -468,7 +517,4 @@ void unroll_connect_flags(unrolled *u)
         }
         u->unmatched_waits += !wait->write && !free_slot && found != 1 && !u->overflow;
     }
-    free(flags);
-    flags = NULL;
-    flag_count = flag_capacity = 0;
 }

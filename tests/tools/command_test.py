@@ -181,6 +181,48 @@ class Json(unittest.TestCase):
         self.assertEqual(message["severity"], "error")
         self.assertGreater(message["line"], 0)
 
+    def test_counterexamples(self):
+        """A deadlock is told as the circle that it is: in words, as JSON and as a picture."""
+        path = os.path.join(SPECS, "broken", "deadlock.yaml")
+        code, data, _ = peal_json("check", path, "-n", "2", "--json")
+        self.assertEqual(code, 3)
+        events, links = (data["messages"][0]["story"][key] for key in ("events", "links"))
+        self.assertEqual([(e["rank"], e["step"], e["line"]) for e in events],
+                         [(0, 0, 14), (1, 0, 15), (1, 0, 14), (0, 0, 15)])
+        self.assertEqual([(k["from"], k["why"], k["to"]) for k in links],
+                         [(0, "waits for", 1), (1, "stands below", 2), (2, "waits for", 3), (3, "stands below", 0)])
+        _, _, err = peal("check", path, "-n", "2")
+        for number, event in enumerate(events):
+            self.assertIn(f"    {number + 1}. rank {event['rank']}, step 0, line {event['line']}: {event['event']}", err)
+        code, dot, _ = peal("check", path, "-n", "2", "--format", "dot")
+        self.assertEqual(code, 3)
+        self.assertEqual(re.findall(r"e0_(\d) -> e0_(\d)", dot), [("1", "2"), ("2", "3"), ("3", "4"), ("4", "1")])
+        self.assertEqual(re.findall(r'label="rank (\d)"', dot), ["0", "1"])
+        self.assertEqual(dot.count("{"), dot.count("}"))
+        self.assertEqual(peal("check", HEAT, "--format", "dot")[:2], (0, dot[:dot.index("  subgraph")] + "}\n"))
+
+    def test_a_circle_has_a_step(self):
+        """Of statements that do not happen in each step, the first in which they do together."""
+        spec = """peal: 1
+buffers: {a: {}, b: {}, c: {}}
+repeat: 20
+step:
+  - {recv: b, from: 1 - rank, when: step % 2 == 1}
+  - {send: a, to: 1 - rank, when: step % 2 == 1}
+"""
+        for text, step in [(spec, 1), (spec.replace("step % 2 == 1", "(step + 2) % 3 == 1"), 2)]:
+            code, data, err = peal_json("check", "-", "-n", "2", "--json", stdin=text)
+            self.assertEqual(code, 3, err)
+            self.assertEqual({e["step"] for e in data["messages"][0]["story"]["events"]}, {step})
+
+    def test_a_circle_of_many_ranks_is_told_in_short(self):
+        path = os.path.join(SPECS, "broken", "deadlock.yaml")
+        _, data, _ = peal_json("check", path, "-n", "100", "--json")
+        story = data["messages"][0]["story"]
+        self.assertEqual(len(story["events"]) + story["left_out"], 200)
+        self.assertLess(len(story["events"]), 20)
+        self.assertIn(f"... and {story['left_out']} more like these", peal("check", path, "-n", "100")[2])
+
     def test_print_json_is_the_document(self):
         code, data, _ = peal_json("check", HEAT, "--print-json")
         self.assertEqual(code, 0)
@@ -199,6 +241,40 @@ class Plan(unittest.TestCase):
                     self.assertEqual(first[0], 0, first[2])
                     self.assertGreater(len(first[1]), 100)
                     self.assertEqual(first, peal(*words))
+
+    def test_credits_have_reasons(self):
+        spec = """peal: 1
+kernels: kernels.c
+fields: {a: {size: [8, 8], halo: 1}, b: {like: a}}
+buffers: {x: {keep: true}, y: {keep: true}}
+step:
+  - {exchange: a}
+  - {task: relax, box: a, read: {a: {star: 1}}, write: b}
+  - {send: x, to: 1, when: rank == 0}
+  - {recv: y, from: 0, when: rank == 1}
+  - repeat: 2
+    step: [{send: x, to: 1 - rank, tag: 1, when: step > 0}, {recv: y, from: 1 - rank, tag: 1, when: step > 0}]
+"""
+        words = ["plan", "-", "-n", "2", "--rank", "0", "--mode", "fused"]
+        code, text, err = peal(*words, stdin=spec)
+        self.assertEqual(code, 0, err)
+        _, data, _ = peal_json(*words, "--json", stdin=spec)
+        reasons = {}
+        for channel in data["schedules"][0]["channels"]:
+            said = ("" if channel["credit"] else "no ") + "credit: " + channel["credit_why"]
+            reasons[channel["edge"]] = said
+            self.assertRegex(text, rf"(?m)^  \d+ +(in|out) +{re.escape(channel['edge'])} .*, {re.escape(said)}$")
+        self.assertEqual(reasons["exchange a@6 0->1"], "no credit: exchange a@6 1->0 carries it")
+        self.assertEqual(reasons["send x@8 0->1"], "no credit: exchange a@6 1->0 carries it")
+        self.assertEqual(reasons["send x@11 0->1"], "credit: it is sent under a `when`")
+        self.assertEqual(reasons["setup done 0->1"], "no credit: it is sent once")
+        for name, why in [("sync", "credit: it is sent under a `when`"), ("serial", "no credit: one event runs at a time")]:
+            self.assertIn(why, peal(*words[:-1], name, stdin=spec)[1])
+        alone = spec[:spec.index("  - {exchange")] + "  - {send: x, to: 1, when: rank == 0}\n" \
+            "  - {recv: y, from: 0, when: rank == 1}\n"
+        self.assertIn(", credit: nothing goes back\n", peal(*words, stdin=alone)[1])
+        apart = alone + "  - {repeat: 2, step: [{exchange: a}]}\n"
+        self.assertIn(", credit: what goes back is in another body or under a `when`\n", peal(*words, stdin=apart)[1])
 
     def test_a_machine_from_a_file(self):
         with tempfile.TemporaryDirectory() as folder:

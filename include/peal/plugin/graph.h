@@ -369,10 +369,11 @@ typedef struct peal_graph_data {
     peal_body finish;
     int statement_count; /* ids are below this */
     uint64_t hash;       /* of everything above that has meaning; equal graphs have equal hashes */
-    /* Contents of a constant array (file or values) on a rank, kept until the graph is destroyed.
+    /* Contents of a constant array (file or values) on a rank, kept until the graph is destroyed,
+     * or at least until two other ones have been asked for: where all ranks' are looked at.
      * PEAL_STATUS_SPEC after a diagnostic when the file is missing or wrong. */
     peal_status (*constant)(const struct peal_graph_data *graph, int array, int rank, int ranks,
-                            peal_constant *out);
+                            bool keep, peal_constant *out);
     void *owner; /* dsl's own */
 } peal_graph_data;
 

@@ -183,6 +183,7 @@ typedef struct peal_channel {
     int slots;              /* message m uses slot m % slots */
     int64_t flag_offset;    /* in the receiver's segment */
     int64_t credit_offset;  /* in the sender's segment; -1: no credit is needed */
+    const char *credit_why; /* it is needed, or not: for people */
     int64_t message_bytes;
     uint64_t quantum; /* 2^64 / P */
 } peal_channel;
