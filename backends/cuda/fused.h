@@ -4,8 +4,8 @@
  * fused.c notes launches as records and lays them out in device memory, fused_start.c starts the
  * kernel; fused_touch.c says what the blocks of a record read and write, fused_share.c gives each
  * block its share of a record, and fused_order.c finds the blocks whose earlier records it has to
- * wait for; fused_scratch.c lets folds be behind the steps; fused_tickets.c lists shares that blocks
- * take as they come; fused_shapes.c prints what the compiler may know of the launches. */
+ * wait for; fused_scratch.c lets folds be behind the steps; fused_tickets.c lists shares that
+ * blocks take as they come; fused_shapes.c prints what the compiler may know of the launches. */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
 
