@@ -91,7 +91,7 @@ static bool take_waits(cuda_rank *rank, int index)
  * receives that one, and what comes between depends on earlier messages only. */
 bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
 {
-    cuda_group *group = &lane->group, held = lane->held;
+    cuda_group *group = &lane->group;
 
     for (int i = 0; i < group->op_count; i++) {
         const peal_op *op = rank->op[group->op[i]].source;
@@ -102,8 +102,9 @@ bool cuda_hold(cuda_rank *rank, cuda_lane *lane)
     }
     if (!cuda_flush_group(rank, lane, &lane->held))
         return false;
+    const cuda_group empty = lane->held;
     lane->held = *group;
-    *group = held;
+    *group = empty;
     for (int i = 0; i < lane->held.op_count; i++)
         rank->place[lane->held.op[i]] = CUDA_HELD;
     return true;

@@ -62,6 +62,8 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->plain_points = number;
     else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)
         out->blocks = (int)number;
+    else if (is_word(text, key, "jitter") && number >= 0 && number <= 1000000)
+        out->jitter_ns = (int)number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
         out->steps = (int)number;
     else

@@ -192,12 +192,11 @@ static void print_plain_unit(cuda_source *source)
 /* ---- the unit of mode fused ---- */
 
 /* Words that are not understood are told when the plan is made. */
-static bool has_tickets(const cuda_source *source)
+static cuda_lowering lowering_of(const cuda_source *source)
 {
-    cuda_lowering lowering = {.order = CUDA_ORDER_TILES};
+    cuda_lowering lowering = {.order = CUDA_ORDER_TILES}, none = lowering;
 
-    return cuda_lowering_apply(source->desc->lowering, &lowering) &&
-           cuda_has_tickets(lowering.order);
+    return cuda_lowering_apply(source->desc->lowering, &lowering) ? lowering : none;
 }
 
 /* Of the first rank's process: who only looks at kernels may have all ranks. */
@@ -221,9 +220,12 @@ static void print_fused_unit(cuda_source *source)
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = cuda_text_open(&text, &bytes);
+    cuda_lowering lowering = lowering_of(source);
 
-    fprintf(out, "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n%s%s", ranks_of_kernel(source),
-            has_tickets(source) ? "#define PEAL_FUSED_TICKETS 1\n" : "",
+    fprintf(out,
+            "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n#define PEAL_FUSED_JITTER %d\n%s%s",
+            ranks_of_kernel(source), lowering.jitter_ns,
+            cuda_has_tickets(lowering.order) ? "#define PEAL_FUSED_TICKETS 1\n" : "",
             source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,

@@ -16,6 +16,7 @@ import tempfile
 MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "send=last,later=0"), ("graph", "plain=64"),
          ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=period"), ("fused", "blocks=2,steps=6")]
+JITTER = [("fused", "blocks=4,steps=6,jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets,jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
@@ -31,7 +32,7 @@ SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": 
          "around": (4,), "slices": (2,)}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
-                      ("graph", "steps=28,send=last,later=0")],
+                      ("graph", "steps=28,send=last,later=0"), *JITTER],
              "unaligned": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
              **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams

@@ -378,6 +378,23 @@ static __device__ __noinline__ void peal_fused_store_flags_()
     __syncwarp();
 }
 
+/* To find what is not ordered: a pause, mostly short, another one for each warp and record. */
+static __device__ __forceinline__ void peal_fused_pause_(unsigned epoch)
+{
+#if PEAL_FUSED_JITTER > 0
+    unsigned number = (unsigned)peal_clock_() + epoch * 2654435761u +
+                      (blockIdx.x * PEAL_FUSED_THREADS + peal_thread_()) / 32 * 40503u;
+
+    number ^= number >> 15;
+    number *= 2246822519u;
+    number ^= number >> 13;
+    __nanosleep(number / 16 % (number % 16 == 0 ? PEAL_FUSED_JITTER : PEAL_FUSED_JITTER / 64 + 1));
+    __syncwarp();
+#else
+    (void)epoch;
+#endif
+}
+
 /* Two warps, behind a barrier: flags, then the epoch, which comes behind them: who adds to a flag
  * for a later message waits for it. Flags pair with the loads in peal_wait_one_ of the receiver,
  * the epoch with those in peal_fused_reached_. alone: nobody else adds, so neither comes first. */
@@ -393,6 +410,7 @@ static __device__ __forceinline__ void peal_fused_tell_(const peal_fused_add *ad
         if (peal_fused_arrival_.count > 0)
             peal_fused_store_flags_();
     }
+    peal_fused_pause_(epoch);
     if (thread == (alone ? 32 : 0))
         peal_release_gpu_(word, epoch);
     __syncwarp(); /* before lanes wait for others, who may wait for this */
@@ -477,7 +495,9 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         peal_fused_go_on_(fused, kept, &now);
         if (goes_on && begins && peal_fused_ends_(fused))
             return;
+        peal_fused_pause_(now.epoch);
         goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
+        peal_fused_pause_(now.epoch);
         /* Behind the barrier others may fetch into the slot. */
         const peal_fused_add *adds = peal_fused_slot_at_(now.run)->adds;
         const unsigned add_count = peal_fused_slot_at_(now.run)->share.add_count;

@@ -221,7 +221,9 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         goes_on = begins ? peal_ticket_begin_(fused, ticket)
                          : peal_ticket_await_(fused, &own, ticket); /* with a barrier, both */
         peal_ticket_go_on_(&own);
+        peal_fused_pause_(own.round);
         goes_on = goes_on && (begins || peal_fused_run_(peal_ticket_at_(own.run)->slot));
+        peal_fused_pause_(own.round);
         /* Behind the barrier others may fetch into the slot. */
         const peal_ticket_ *done = peal_ticket_at_(own.run);
         const peal_fused_add *adds = (const peal_fused_add *)fused.adds + done->slot.share.adds;

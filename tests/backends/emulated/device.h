@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define __device__
 #define __global__
@@ -106,6 +107,8 @@ static inline int __clz(int value)
 static inline void __nanosleep(unsigned ns)
 {
     device.clock += ns;
+    if (ns >= 1000) /* a pause for its own sake */
+        usleep(ns / 1000);
     sched_yield(); /* what is awaited is another process' or block's */
     hold(FIBER_RUNS);
 }
