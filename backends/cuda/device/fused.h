@@ -2,10 +2,9 @@
  * their shares, each as soon as the blocks that it depends on have come so far. What a share does
  * is what a block of a grid of its own would do (run.h, send.h), with its launch in shared memory.
  *
- * Records whose shape the compiler knows have functions of their own (shaped.h): the dispatcher
- * waits for what all of a share's tiles need, they are run in a loop, and the share adds to a flag
- * once. Any other record is run a block after the other by the function that its kernel of its own
- * would be.
+ * Of records whose shape the compiler knows (shaped.h) the dispatcher waits for what all of a
+ * share's tiles need, runs them in a loop, and adds to a flag once. Others are run a block after
+ * the other.
  *
  * Order of memory. A block's epoch grows by st.release.gpu, behind a barrier, after all that the
  * block has stored for its share; whoever waits loads it by ld.acquire.gpu, in front of a barrier.
@@ -16,6 +15,7 @@
 #define PEAL_DEVICE_FUSED_H
 
 #include "peal/fused_launch.h"
+#include "peal/jitter.h"
 #include "peal/shaped.h"
 
 /* Printed behind the user's kernels: switches over the functions, of a block of any launch, and of
@@ -60,7 +60,7 @@ static __device__ __forceinline__ unsigned peal_fused_grid_(const peal_fused &fu
     return PEAL_FUSED_RANKS == 1 ? gridDim.x : fused.grid;
 }
 
-/* What a block has at hand for a record. */
+/* At hand for a record: */
 struct peal_fused_slot_ {
     peal_launch launch;
     peal_fused_head head;
@@ -328,9 +328,9 @@ static __device__ __noinline__ bool peal_fused_blocks_of_(const peal_fused_slot_
  * where a function waits itself, none. */
 static __device__ __forceinline__ unsigned peal_fused_waits_(const peal_fused_slot_ &slot)
 {
-    const bool knows = slot.head.function >= PEAL_FUSED_SHAPES || slot.head.alone;
-
-    return knows && !slot.launch.stop ? slot.share.waits : 0;
+    return (slot.head.function >= PEAL_FUSED_SHAPES || slot.head.alone) && !slot.launch.stop
+               ? slot.share.waits
+               : 0;
 }
 
 /* All threads: the block's share of a record. False: this block of the kernel is to end. */
@@ -376,23 +376,6 @@ static __device__ __noinline__ void peal_fused_store_flags_()
     if (peal_fused_is_last_() && flag.word)
         peal_store_(flag.word, flag.value);
     __syncwarp();
-}
-
-/* To find what is not ordered: a pause, mostly short, another one for each warp and record. */
-static __device__ __forceinline__ void peal_fused_pause_(unsigned epoch)
-{
-#if PEAL_FUSED_JITTER > 0
-    unsigned number = (unsigned)peal_clock_() + epoch * 2654435761u +
-                      (blockIdx.x * PEAL_FUSED_THREADS + peal_thread_()) / 32 * 40503u;
-
-    number ^= number >> 15;
-    number *= 2246822519u;
-    number ^= number >> 13;
-    __nanosleep(number / 16 % (number % 16 == 0 ? PEAL_FUSED_JITTER : PEAL_FUSED_JITTER / 64 + 1));
-    __syncwarp();
-#else
-    (void)epoch;
-#endif
 }
 
 /* Two warps, behind a barrier: flags, then the epoch, which comes behind them: who adds to a flag
