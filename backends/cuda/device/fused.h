@@ -436,7 +436,6 @@ peal_fused_go_on_(const peal_fused &fused, const peal_fused_shares_ &kept, peal_
 #ifdef PEAL_FUSED_TICKETS
 #include "peal/tickets.h"
 #else
-
 /* All blocks: the records, round after round. A slot is filled while the record before is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
@@ -482,9 +481,10 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         goes_on = goes_on && peal_fused_run_(*peal_fused_slot_at_(now.run));
         peal_fused_pause_(now.epoch);
         /* Behind the barrier others may fetch into the slot. */
-        const peal_fused_add *adds = peal_fused_slot_at_(now.run)->adds;
-        const unsigned add_count = peal_fused_slot_at_(now.run)->share.add_count;
-        const bool alone = peal_fused_slot_at_(now.run)->head.alone != 0;
+        const peal_fused_slot_ &done = *peal_fused_slot_at_(now.run);
+        const peal_fused_add *adds = done.adds;
+        const unsigned add_count = done.share.add_count;
+        const bool alone = done.head.alone != 0;
         peal_fetched_();
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
@@ -496,6 +496,5 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
     if (peal_fused_failed_.kind)
         peal_fused_rest_(peal_fused_slot_at_(now.run)->launch);
 }
-
 #endif
 #endif
