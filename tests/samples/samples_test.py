@@ -35,6 +35,7 @@ SMALL = {
     "cg/cg": ["n=60"],
     "vcycle/vcycle": ["n=36", "cycles=4", "coarse=20"],
     "mesh/mesh": ["steps=30", "report=10"],
+    "particles/particles": ["each=40", "steps=60", "report=20"],
     "hdiff/hdiff": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "hdiff/pair": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "jacobi_until/jacobi_until": ["nx=40", "ny=37", "tol=0.1"],
