@@ -380,6 +380,22 @@ def under_mpirun(processes):
     return ["mpirun", "--oversubscribe", "-n", str(processes)]
 
 
+def counts(case):
+    """A count that is out of range ends the run in each mode, and the run says whose it was."""
+    faults = (
+        ("out=2", "`send left", "elements, of at most 4"),
+        ("room=51", "`move` has", "points, of at most 51"),
+    )
+    spec = case.folder("particles") / "particles.yaml"
+    for mode in MODES:
+        for setting, *said in faults:
+            command = [case.peal, "run", spec, "-n", "4", "--mode", mode, "--set", setting]
+            done = subprocess.run(command, capture_output=True, text=True)
+            expect(done.returncode == 3, f"{mode}, {setting}: exit code {done.returncode}")
+            for words in ["E370"] + said:
+                expect(words in done.stderr, f"{mode}, {setting}: {done.stderr}")
+
+
 def embed(case):
     for ranks in RANKS:
         for mode in MODES:
@@ -432,6 +448,7 @@ CASES = {
     "mesh-files": mesh_files,
     "diffusion": diffusion,
     "stops": stops,
+    "counts": counts,
     "embed": embed,
     "exchange": exchange,
 }
