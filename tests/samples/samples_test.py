@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from loops import diffused, relaxed
+from loops import diffused, relaxed, searched
 
 RANKS = (1, 2, 4, 7)
 MODES = ("serial", "sync", "stream", "fused")
@@ -36,6 +36,7 @@ SMALL = {
     "vcycle/vcycle": ["n=36", "cycles=4", "coarse=20"],
     "mesh/mesh": ["steps=30", "report=10"],
     "particles/particles": ["each=40", "steps=60", "report=20"],
+    "bfs/bfs": ["n=700"],
     "hdiff/hdiff": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "hdiff/pair": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "jacobi_until/jacobi_until": ["nx=40", "ny=37", "tol=0.1"],
@@ -380,6 +381,18 @@ def under_mpirun(processes):
     return ["mpirun", "--oversubscribe", "-n", str(processes)]
 
 
+def search(case):
+    """Level by level what a plain search finds, on any grid of ranks."""
+    n, degree = 900, 2
+    found, reached, levels = searched(n, degree, 5)
+    for ranks, mode in SOME + ((6, "stream"), (7, "serial")):
+        how = f"{mode} on {ranks} ranks"
+        sets = [f"n={n}", f"degree={degree}", "root=5"]
+        rows = rows_of(case.run("bfs/bfs", ranks, "--mode", mode, sets=sets))
+        expect([row["found"] for row in rows[:-1]] == found, f"{how}: {rows}")
+        expect([rows[-1]["reached"], rows[-1]["levels"]] == [reached, levels], f"{how}: {rows[-1]}")
+
+
 def counts(case):
     """A count that is out of range ends the run in each mode, and the run says whose it was."""
     faults = (
@@ -448,6 +461,7 @@ CASES = {
     "mesh-files": mesh_files,
     "diffusion": diffusion,
     "stops": stops,
+    "search": search,
     "counts": counts,
     "embed": embed,
     "exchange": exchange,
