@@ -168,7 +168,12 @@ def readmes(case):
         sample = spec.split("/")[0]
         text = (case.samples / sample / "README.md").read_text().split("Expected:")[1]
         block = [line.split() for line in text.splitlines() if line.startswith("        ")]
-        table = [dict(zip(block[0], map(float, line))) for line in block[1:]]
+        table, heads = [], []
+        for line in block:
+            if line[0] == "step":
+                heads = line
+            else:
+                table.append(dict(zip(heads, map(float, line))))
         rows = rows_of(case.run(spec, 4, sets=sets.get(sample, [])))
         expect(len(rows) == len(table), f"{sample}: {len(rows)} rows, {len(table)} in README.md")
         for row, promised in zip(rows, table):
