@@ -23,8 +23,6 @@ peal_status cuda_call_check(const cuda_rank *rank, const peal_schedule_task *sou
     for (int i = 0; i < source->argument_count; i++)
         if (task->argument[i].expr && peal_expr_uses(task->argument[i].expr) & PEAL_USES_ELEMENT)
             return unfit(rank, source, "an argument reads a buffer");
-    if (source->count)
-        return unfit(rank, source, "how many points it visits only the run knows");
     if (!source->cuda_function)
         return PEAL_STATUS_OK;
     CUresult result =

@@ -23,6 +23,9 @@ const char *peal_path_name(peal_path path);
 bool peal_transport_is_known(const char *name);
 bool peal_transport_allows(const char *name, peal_path path);
 
+/* Most ranks of a process for which a kernel that stays on a device (fused) has room. */
+enum { PEAL_KERNEL_RANKS = 26 };
+
 typedef struct peal_machine {
     int ranks;
     int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */
