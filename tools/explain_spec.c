@@ -141,9 +141,11 @@ static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_da
     json_object_set_new(item, "mode", json_string(peal_mode_name(mode)));
     json_object_set_new(item, "applicable", json_boolean(line.can));
     json_object_set_new(item, "bounded", json_boolean(line.bounded));
-    if (line.refusal || line.count)
+    if (!line.can)
         json_object_set_new(item, "reason",
                             json_string(line.refusal ? line.refusal : line.reason[0].text));
+    else if (line.bounded)
+        json_object_set_new(item, "cost", json_string(line.reason[0].text));
     for (int i = 0; i < line.count; i++) {
         const peal_reason *reason = &line.reason[i];
         json_t *one = json_pack("{s:s,s:b,s:s}", "code", peal_code_name(reason->code), "refuses",
