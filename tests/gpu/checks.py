@@ -30,7 +30,7 @@ TOGETHER = ["signal=fused", "signal=kernel", "signal=memop", "signal=fused,lanes
             "signal=memop,lanes=2"]
 WRAP = str(2**64 - 4)
 # Rounds that are shorter than the runs: else the kernel that stays has no part in them.
-FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=period"]
+FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=period", "steps=6,jitter=20000"]
 
 
 def spec_trial(machine, spec, ranks, mode, lower, sets=None, **more):
