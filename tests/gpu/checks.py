@@ -375,10 +375,10 @@ def sanitizer(machine, report, _options):
            "mesh/mesh": ["steps=6", "report=3"]}
     trials = []
     for spec in specs:
-        for mode in ("serial", "stream", "graph"):
-            trials.append(spec_trial(machine, spec, 2, mode, "steps=3" if mode == "graph" else "", few.get(spec)))
+        for mode in ("serial", "stream", "graph", "fused"):
+            trials.append(spec_trial(machine, spec, 2, mode, "steps=3" if mode in ("graph", "fused") else "", few.get(spec)))
     for tool in ("memcheck", "initcheck"):
-        limit = min(machine.clock.left() - 1, 240 if machine.full else 25)
+        limit = min(machine.clock.left() - 1, 240 if machine.full else 60)
         if limit < 5:
             report.add("skipped", tool, "no time left")
             continue
