@@ -3,7 +3,8 @@
 PEAL_KERNEL(decide)(peal_tile t, PEAL_WRITE(int64_t, n), PEAL_WRITE(int32_t, k), long m, long block,
                     long rank, long ranks, long step)
 {
-    PEAL_ONE(t) {
+    PEAL_ONE(t)
+    {
         n[0] = step % 5 == 0 ? 0 : step % 5 == 1 ? m : (step * 137 + rank * 101) % (m + 1);
         for (long peer = 0; peer < ranks; peer++) {
             k[peer] = (int32_t)((step * 29 + rank * 31 + peer * 17) % (block + 1));
