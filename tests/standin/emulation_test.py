@@ -35,7 +35,8 @@ SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": 
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
                       ("graph", "steps=28,send=last,later=0"), *JITTER],
-             **dict.fromkeys(("particles", "bfs"), [("stream", ""), MODES[0], MODES[-1]]),
+             "particles": [("stream", ""), MODES[0], MODES[-1]], "bfs": [MODES[0], MODES[-1]],
+             "bounded": [("graph", "signal=memop,copy=engine"), MODES[-1]],
              "unaligned": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
              **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
@@ -46,7 +47,7 @@ SHARED_MODES = [("sync", ""), ("stream", "lanes=2"), ("graph", "lanes=2,steps=2"
 # ranks. jacobi_until ends within a round and goes on; every third random graph has so many steps that it may come to one.
 TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), "cg": (1, 3, ["n=30", "limit=11"], ""),
             "jacobi_until": (1, 3, ["nx=40", "ny=36", "tol=0.25", "lag=0"], "40,1,1,1,1,40"),
-            "inner": (1, 2, ["steps=5"], ""), "bounded": (1, 3, ["steps=70"], ""), "chained": (2, 5, ["steps=11"], "")}
+            "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
 TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,order=tickets")]
 TOGETHER_STARTS = "17,-1"
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
