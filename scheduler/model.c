@@ -30,8 +30,7 @@ static void drive(const peal_period *p, int sharers, peal_model *out)
     out->step_s = out->cpu_s;
 }
 
-/* (2), (3): the device goes on by itself. Where each period needs a result of the one before, the
- * CPU begins when the device has ended. */
+/* (2), (3): the device goes on by itself. */
 static void run_ahead(const peal_period *p, int sharers, peal_model *out)
 {
     double alone = greater(p->busy_s, p->chain_s);
@@ -39,7 +38,7 @@ static void run_ahead(const peal_period *p, int sharers, peal_model *out)
     out->cpu_s = p->launch_s + p->post_s;
     out->device_s = greater(alone, sharers * p->busy_s);
     out->overlap_s = sum_of(p) - alone;
-    out->step_s = p->periods > 1 ? greater(out->cpu_s, out->device_s) : out->cpu_s + out->device_s;
+    out->step_s = greater(out->cpu_s, out->device_s);
     out->idle_s = out->step_s - alone;
 }
 
@@ -56,8 +55,7 @@ void peal_conditions_evaluate(const peal_period *period, const peal_model *model
                               peal_conditions *out)
 {
     *out = (peal_conditions){
-        .asynchronous = period->periods > 1 &&
-                        model->cpu_s<model->device_s, .fragmented = period->periods> 0 &&
+        .asynchronous = model->cpu_s<model->device_s, .fragmented = period->periods> 0 &&
                         greater(period->before, period->after) > 0,
         .message_s = model->device_s - sync_period->task_s,
         .sync_idle_s = sync_model->idle_s,

@@ -2,7 +2,7 @@
  * model, and why the modes lose that do. */
 #include "tools/explain_modes.h"
 
-#include <stdlib.h>
+#include <math.h>
 
 /* What the model's time of a step is made of; overlap is taken off. */
 typedef enum step_part {
@@ -38,8 +38,9 @@ static void split(const mode_predictions *p, peal_mode mode, double part[PART_CO
     part[PART_IDLE] = model->step_s;
     for (int i = 0; i < PART_COUNT; i++)
         part[PART_IDLE] -= i != PART_IDLE ? part[i] : 0;
-    if (part[PART_IDLE] < 1e-6 * model->step_s) /* the rounding of sums */
-        part[PART_IDLE] = 0;
+    for (int i = 0; i < PART_COUNT; i++) /* the rounding of sums */
+        if (fabs(part[i]) < 1e-6 * model->step_s)
+            part[i] = 0;
 }
 
 peal_status predict_modes(const peal_options *options, const peal_backend_ops *backend,
@@ -50,7 +51,8 @@ peal_status predict_modes(const peal_options *options, const peal_backend_ops *b
     double step_s[PEAL_MODE_COUNT] = {0};
     peal_status status = PEAL_STATUS_OK;
     bool fits = times->given && times->accelerator == (backend != &peal_backend_host);
-    *out = (mode_predictions){.machine = fits ? options->machine : NULL};
+    *out = (mode_predictions){.machine = fits ? options->machine : NULL,
+                              .accelerator = times->accelerator};
     for (int mode = 0; fits && mode < PEAL_MODE_COUNT && !status; mode++) {
         peal_machine one = *machine;
         if (mode_refusal(backend, graph, (peal_mode)mode) || !times->mode[mode].given)
@@ -102,8 +104,7 @@ static void print_conditions(const mode_predictions *p)
     const peal_prediction *sync = &p->mode[PEAL_MODE_SYNC];
     if (!p->known[PEAL_MODE_SYNC] || p->fastest == PEAL_MODE_COUNT)
         return;
-    printf("\n%-8s %-28s %-31s %s\n", "mode", "C1 CPU before device", "C2 messages within idle",
-           "C3 tasks at messages");
+    printf("\n%-8s %-25s %-27s %s\n", "mode", "C1 asynchrony", "C2 time gain", "C3 fragmentation");
     for (int mode = PEAL_MODE_STREAM; mode < PEAL_MODE_COUNT; mode++) {
         const peal_prediction *m = &p->mode[mode];
         peal_conditions c;
@@ -112,21 +113,20 @@ static void print_conditions(const mode_predictions *p)
             continue;
         peal_conditions_evaluate(&m->period, &m->model, &sync->period, &sync->model, &c);
         double added_s = c.message_s > 0 ? c.message_s : 0;
-        if (m->period.periods > 1)
-            snprintf(text[0], sizeof(text[0]), "%-3s %s %s %s", c.asynchronous ? "yes" : "no",
-                     text_seconds(m->model.cpu_s).s,
-                     c.asynchronous ? "<" : ">=", text_seconds(m->model.device_s).s);
-        else
-            snprintf(text[0], sizeof(text[0]), "no  waits in each step (R=1)");
+        snprintf(text[0], sizeof(text[0]), "%-3s %s %s %s", c.asynchronous ? "yes" : "no",
+                 text_seconds(m->model.cpu_s).s,
+                 c.asynchronous ? "<" : ">=", text_seconds(m->model.device_s).s);
         snprintf(text[1], sizeof(text[1]), "%-3s %s %s %s", c.gains ? "yes" : "no",
                  text_seconds(added_s).s, c.gains ? "<=" : ">", text_seconds(c.sync_idle_s).s);
-        printf("%-8s %-28s %-31s %-3s X=%.3g Y=%.3g Z=%.3g\n", peal_mode_name((peal_mode)mode),
-               text[0], text[1], c.fragmented ? "yes" : "no", m->period.before, m->period.inside,
-               m->period.after);
+        printf("%-8s %-25s %-27s %-3s R=%.6g X=%.3g Y=%.3g Z=%.3g\n",
+               peal_mode_name((peal_mode)mode), text[0], text[1], c.fragmented ? "yes" : "no",
+               m->period.periods, m->period.before, m->period.inside, m->period.after);
     }
-    puts("C1: the CPU puts a step there faster than it is executed. C2: what messages add is at\n"
-         "most what the device idles in sync. C3: X, Y, Z tasks before a send, beside messages,\n"
-         "after a wait.");
+    puts(
+        "C1: the CPU enqueues a step faster than the device executes it. C2: what messages add to\n"
+        "the tasks is at most what the device idles in sync. C3: R steps that can be enqueued "
+        "ahead,\n"
+        "in each X tasks before a send, Y beside messages, Z after a wait.");
 }
 
 /* The causes for which a mode takes longer than another, the greatest first, of some weight. */
@@ -195,7 +195,8 @@ void predictions_print(const mode_predictions *p)
     print_steps(p);
     if (!all_told(p))
         puts("Kernels without times of their own take those of `default` in the file.");
-    print_conditions(p);
+    if (p->accelerator)
+        print_conditions(p);
     print_verdict(p);
 }
 
@@ -246,7 +247,7 @@ void predictions_add_json(const mode_predictions *p, json_t *object)
                       "seconds_per_step", m->step_s, "seconds_without_messages", m->without_s,
                       "steps", (json_int_t)m->steps, "kernels_are_told", m->kernels_are_told);
         json_object_set_new(item, "model", model_json(p, (peal_mode)mode));
-        if (!is_driven((peal_mode)mode) && p->known[PEAL_MODE_SYNC])
+        if (p->accelerator && !is_driven((peal_mode)mode) && p->known[PEAL_MODE_SYNC])
             json_object_set_new(item, "conditions", conditions_json(p, (peal_mode)mode));
         json_array_append_new(list, item);
     }

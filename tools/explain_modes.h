@@ -8,6 +8,7 @@
 
 typedef struct mode_predictions {
     const char *machine; /* the file; NULL: none has times for this, nothing is predicted */
+    bool accelerator; /* else cores do what a CPU and a device would: the conditions say nothing */
     bool known[PEAL_MODE_COUNT];
     peal_prediction mode[PEAL_MODE_COUNT];
     peal_mode fastest; /* PEAL_MODE_COUNT: none */

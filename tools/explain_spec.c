@@ -77,10 +77,11 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
         const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
         const char *cost = drains(backend, graph, (peal_mode)mode);
-        printf("%-9s %-8s %s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
+        printf("%-9s %-8s %s%s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
                reason ? reason
                : cost ? cost
-                      : "");
+                      : "",
+               reason ? " [E355]" : "");
     }
     printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(backend, graph)));
 }
@@ -117,8 +118,10 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
         json_t *item = json_object();
         json_object_set_new(item, "mode", json_string(peal_mode_name((peal_mode)mode)));
         json_object_set_new(item, "applicable", json_boolean(!reason));
-        if (reason)
+        if (reason) {
             json_object_set_new(item, "reason", json_string(reason));
+            json_object_set_new(item, "code", json_string("E355"));
+        }
         const char *cost = drains(backend, graph, (peal_mode)mode);
         if (cost && !reason)
             json_object_set_new(item, "cost", json_string(cost));

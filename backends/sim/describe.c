@@ -8,7 +8,7 @@ static bool cpu_is_lane(const peal_schedule *schedule)
     return schedule->mode == PEAL_MODE_SERIAL || schedule->mode == PEAL_MODE_SYNC;
 }
 
-/* What the CPU does for an instance; of a graph it launches a whole step. */
+/* What the CPU does for an instance. */
 static double cpu_seconds(const peal_mode_times *times, const peal_schedule *schedule,
                           const peal_op *op)
 {
@@ -16,8 +16,6 @@ static double cpu_seconds(const peal_mode_times *times, const peal_schedule *sch
 
     if (cpu_is_lane(schedule))
         return launches ? times->launch_s + times->synchronize_s : 0;
-    if (schedule->mode == PEAL_MODE_GRAPH)
-        return op == &schedule->op[schedule->step.first] ? times->launch_s : 0;
     if (schedule->mode != PEAL_MODE_STREAM)
         return 0;
     return launches ? times->launch_s : times->post_s;
@@ -60,6 +58,16 @@ static sim_op_times times_of(const sim_desc *desc, const sim_places *places,
     return times;
 }
 
+/* The CPU launches a step as a whole: with the first op that it has. */
+static void launch_graph(const peal_schedule *schedule, double launch_s, sim_op_times *list)
+{
+    int i = schedule->step.first;
+    while (i < schedule->step.end && list[i].count <= 0)
+        i++;
+    if (i < schedule->step.end)
+        list[i].cpu_s = launch_s / list[i].count;
+}
+
 peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_description *out)
 {
     const peal_schedule *schedule = desc->schedule[number];
@@ -80,6 +88,8 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     for (int i = 0; !status && i < program.item_count; i++)
         if (program.item[i].step >= 0 && program.item[i].step < steps)
             list[program.item[i].op].count += 1.0 / (double)steps;
+    if (!status && schedule->mode == PEAL_MODE_GRAPH)
+        launch_graph(schedule, desc->times->mode[PEAL_MODE_GRAPH].launch_s, list);
     peal_arena_destroy(arena);
     if (status) {
         free(list);
