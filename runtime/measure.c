@@ -24,12 +24,12 @@ static int ranks_of(peal_session *session, bool accelerator, peal_mode mode, boo
 /* Repetitions of a sample take about so long. */
 static const double sample_s = 1e-3;
 
+/* Whether messages are declared or not, it computes the same. */
 static const char kernels[] = "PEAL_KERNEL(mean)(peal_tile t, PEAL_READ(double, a), "
                               "PEAL_WRITE(double, b))\n{\n"
                               "    PEAL_FOR_2D(t, x, y) {\n"
-                              "        PEAL_AT(b, x, y) = 1 + 0.125 * (PEAL_AT(a, x - 1, y) + "
-                              "PEAL_AT(a, x + 1, y) + PEAL_AT(a, x, y - 1) + "
-                              "PEAL_AT(a, x, y + 1));\n    }\n}\n";
+                              "        PEAL_AT(b, x, y) = 1 + 0.25 * (PEAL_AT(a, x - 1, y) + "
+                              "PEAL_AT(a, x, y) + PEAL_AT(a, x + 1, y));\n    }\n}\n";
 
 typedef struct extent {
     int64_t x, y; /* of a rank */
@@ -63,7 +63,7 @@ static bool has_message(peal_measure_case which)
 peal_measure_size peal_measure_size_of(peal_measure_case which, bool accelerator)
 {
     extent e = extent_of(which, accelerator);
-    int64_t rows = e.x * (e.y + 2), columns = (e.x + 2) * e.y; /* the arms of the star */
+    int64_t rows = has_message(which) ? e.x * (e.y + 2) : 0, columns = (e.x + 2) * e.y;
     int64_t most = rows > columns ? rows : columns;
     return (peal_measure_size){.points = e.x * e.y,
                                .bytes = (most + e.x * e.y) * (int64_t)sizeof(double),
@@ -87,8 +87,9 @@ static void print_spec(FILE *out, peal_measure_case which, bool accelerator, int
             (long long)(e.y * ranks));
     for (int i = 0; i < tasks; i++)
         fprintf(out,
-                "  - {task: mean_%d, kernel: mean, box: a, read: {%s: {star: 1}}, write: %s}\n", i,
-                i % 2 ? "b" : "a", i % 2 ? "a" : "b");
+                "  - {task: mean_%d, kernel: mean, box: a, read: {%s: {star: [1, %d]}}, "
+                "write: %s}\n",
+                i, i % 2 ? "b" : "a", has_message(which), i % 2 ? "a" : "b");
     if (which == PEAL_MEASURE_LOCAL)
         fputs("  - {exchange: {b: {star: [1, 0]}}}\n", out);
     if (has_message(which))

@@ -25,6 +25,7 @@ typedef enum option_id {
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
     OPTION_SAVE_MACHINE,
+    OPTION_ROUNDS,
     OPTION_JITTER,
     OPTION_SEED,
     OPTION_SVG,
@@ -76,6 +77,7 @@ static const option_info table[] = {
     {"machine", 0, true, DESCRIBED | VERB_BENCH, OPTION_MACHINE,
      "a description such as \"node:1 core:2\", or FILE.yaml"},
     {"save-machine", 0, true, VERB_BENCH, OPTION_SAVE_MACHINE, "the name of a file"},
+    {"rounds", 0, true, VERB_BENCH, OPTION_ROUNDS, "a number of rounds, 1 to 100000"},
     {"jitter", 0, true, VERB_SIMULATE, OPTION_JITTER, "a fraction such as 0.1"},
     {"seed", 0, true, VERB_SIMULATE, OPTION_SEED, "a whole number"},
     {"svg", 0, true, VERB_SIMULATE, OPTION_SVG, "a file's name"},
@@ -216,6 +218,8 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_SAVE_MACHINE:
         options->save_machine = value;
         return *value;
+    case OPTION_ROUNDS:
+        return parse_int(value, 1, 100000, &options->rounds);
     case OPTION_JITTER:
         return parse_fraction(value, &options->jitter);
     case OPTION_SEED:

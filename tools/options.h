@@ -58,6 +58,7 @@ typedef struct peal_options {
     int64_t seed;
     const char *svg;          /* file to draw into; NULL: none */
     const char *save_machine; /* bench: file to write; NULL: standard output */
+    int rounds;               /* bench; 0: not given */
     int spec_descriptor;      /* -1; else where a launched process reads the spec's number_text */
 } peal_options;
 
