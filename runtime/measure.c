@@ -173,7 +173,9 @@ static peal_status run_rounds(peal_session *session, case_plan (*plans)[PEAL_MEA
                               int rounds, peal_measure_table *out)
 {
     peal_status status = PEAL_STATUS_OK;
-    for (int round = -1; round < rounds && !status; round++)
+    for (int round = -1; round < rounds && !status; round++) {
+        if (!out->accelerator)
+            keep_least(&out->line_s, peal_measure_line());
         for (int mode = 0; mode < PEAL_MODE_COUNT && !status; mode++)
             for (int i = 0; i < PEAL_MEASURE_CASES && !status; i++) {
                 double step_s, cpu_s;
@@ -187,6 +189,7 @@ static peal_status run_rounds(peal_session *session, case_plan (*plans)[PEAL_MEA
                 keep_least(&out->step_s[mode][i], step_s);
                 keep_least(&out->cpu_s[mode][i], cpu_s);
             }
+    }
     return status;
 }
 
@@ -251,7 +254,5 @@ peal_status peal_measure(peal_session *session, const char *backend, int rounds,
             peal_graph_destroy(plans[mode][i].graph);
         }
     remove_kernels(folder, path);
-    if (!status && !accelerator)
-        out->line_s = peal_measure_line();
     return status;
 }

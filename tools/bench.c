@@ -97,10 +97,10 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
         status = spec_open(options, diagnostics, &spec);
     if (!status && options->subject)
         status = peal_calibrate(session, spec.graph, ranks, &times);
-    if (!status && options->subject && is_object) {
+    if (!status && is_object && backend == &peal_backend_host)
         table.line_s = peal_measure_line();
+    if (!status && options->subject && is_object)
         status = peal_measure_graph(session, spec.graph, backend->name, ranks, step_s);
-    }
     if (backend->describe && peal_session_device(session, NULL))
         backend->describe(peal_session_device(session, NULL), device, sizeof(device));
     origin.device = device;
