@@ -60,8 +60,8 @@ static void fit_rate(fit *f)
     f->bytes_per_s = seconds > 0 ? (double)size.message_bytes / seconds : 1e12;
 }
 
-/* A message is on the path with its copy, the write of its flag, the way and the wait. Of what is
- * left beside copy and way, write and wait have a half each. */
+/* A message is on the path with its copy, the write of its flag, the way and the wait; in serial
+ * mode there is no way. Of what is left beside copy and way, write and wait have a half each. */
 static void fit_message(const fit *f, int mode, double way_s)
 {
     peal_mode_times *times = &f->out->mode[mode];
@@ -71,10 +71,6 @@ static void fit_message(const fit *f, int mode, double way_s)
     times->copy_s = copy_s;
     times->write_s = flags_s / 2;
     times->wait_s = flags_s / 2;
-    if (mode == PEAL_MODE_SERIAL) { /* it also unpacks, one rank after the other */
-        flags_s = at_least_0(message_s - copy_s);
-        times->write_s = times->wait_s = flags_s / 2;
-    }
 }
 
 /* Cores: whoever does an op drives it. The way is a cache line's, unless messages are faster. */
