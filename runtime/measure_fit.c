@@ -37,7 +37,8 @@ static double task_s(const fit *f, int mode)
 static void fit_kernels(fit *f)
 {
     double log_sum = 0;
-    int mode = f->table->given[PEAL_MODE_FUSED] ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
+    int mode = f->table->accelerator && f->table->given[PEAL_MODE_GRAPH] ? PEAL_MODE_GRAPH
+                                                                         : PEAL_MODE_STREAM;
     int64_t few = peal_measure_size_of(PEAL_MEASURE_TASK, f->table->accelerator).bytes;
     for (int i = PEAL_MEASURE_SMALL; i <= PEAL_MEASURE_LARGE; i++) {
         int64_t bytes =
@@ -122,6 +123,10 @@ static void fit_device(fit *f)
         times->apart = mode > PEAL_MODE_SYNC;
     }
     peal_mode_times *mode = f->out->mode;
+    double large_s = more(f, PEAL_MODE_FUSED, PEAL_MEASURE_LARGE, PEAL_MEASURE_TASK);
+    double usual_s = more(f, PEAL_MODE_GRAPH, PEAL_MEASURE_LARGE, PEAL_MEASURE_TASK);
+    if (usual_s > 0 && large_s > usual_s)
+        mode[PEAL_MODE_FUSED].stretch = large_s / usual_s;
     mode[PEAL_MODE_SYNC].launch_s = mode[PEAL_MODE_SERIAL].launch_s = launch_s;
     mode[PEAL_MODE_SYNC].synchronize_s =
         at_least_0(task_s(f, PEAL_MODE_SYNC) - launch_s - kernel_s);
