@@ -14,7 +14,8 @@ enum {
     VERB_SCHEMA = 16,
     VERB_EXPLAIN = 32,
     VERB_VERSION = 64,
-    VERB_SIMULATE = 128
+    VERB_SIMULATE = 128,
+    VERB_BENCH = 256
 };
 
 typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_format;
@@ -55,8 +56,10 @@ typedef struct peal_options {
     const char *machine; /* NULL: this one */
     double jitter;       /* simulate */
     int64_t seed;
-    const char *svg;     /* file to draw into; NULL: none */
-    int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */
+    const char *svg;          /* file to draw into; NULL: none */
+    const char *save_machine; /* bench: file to write; NULL: standard output */
+    int rounds;               /* bench; 0: not given */
+    int spec_descriptor;      /* -1; else where a launched process reads the spec's number_text */
 } peal_options;
 
 /* Reads the words after the verb. Reports all mistakes; PEAL_STATUS_USAGE if there were any. The

@@ -4,6 +4,7 @@
 #include "tools/command.h"
 
 #include "runtime/memory/available.h"
+#include "runtime/predict.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,43 +12,7 @@
 static const peal_source nowhere;
 
 /* What is simulated where --steps doesn't say: some ten seconds of a core. */
-enum { MOST_OPS = 40000000, PATH_BYTES = 512 << 20, FIRST_OF_MANY = 64 };
-
-/* ---- schedules ---- */
-
-/* Numbers of the schedules that differ, and the first rank of each. */
-static int number_schedules(int ranks, int *number, int *first)
-{
-    int count = 0;
-    for (int rank = 0; rank < ranks; rank++) {
-        if (number[rank] == rank)
-            first[count++] = rank;
-        number[rank] = number[rank] == rank ? count - 1 : number[number[rank]];
-    }
-    return count;
-}
-
-/* Each schedule that differs, in *schedule by number. The first ones tell what all will take where
- * each rank has its own. */
-static peal_status compile(peal_compilation *compilation, const int *first, int count, bool alike,
-                           const peal_schedule **schedule, int64_t most_bytes,
-                           peal_diagnostics *diagnostics)
-{
-    peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; i < count && !status; i++) {
-        status = peal_compilation_schedule(compilation, first[i], &schedule[i]);
-        double bytes = (double)peal_compilation_bytes(compilation);
-        if (!alike && i >= FIRST_OF_MANY)
-            bytes *= (double)count / (i + 1);
-        if (!status && bytes > (double)most_bytes)
-            status = peal_report(diagnostics, PEAL_E432, nowhere,
-                                 "ranks that are alike share a schedule: lists of ranks, rooted "
-                                 "reductions and --processes tell them apart",
-                                 "%d different schedules take more than %s, half of the memory",
-                                 count, text_bytes(most_bytes).s);
-    }
-    return status;
-}
+enum { MOST_OPS = 40000000, PATH_BYTES = 512 << 20 };
 
 /* ---- a point ---- */
 
@@ -73,25 +38,18 @@ static peal_status run_both(sim_desc *desc, simulated_point *point)
 static peal_status simulate_ranks(const simulation *s, peal_compilation *compilation,
                                   simulated_point *point, peal_diagnostics *diagnostics)
 {
-    int *number = calloc((size_t)point->ranks, sizeof(*number));
-    int *first = calloc((size_t)point->ranks, sizeof(*first));
-    if (!number || !first)
-        abort();
-    bool alike = peal_compilation_alike(compilation, number);
-    point->schedule_count = number_schedules(point->ranks, number, first);
-    const peal_schedule **schedule = calloc((size_t)point->schedule_count, sizeof(*schedule));
-    if (!schedule)
-        abort();
     char reason[120];
     int64_t most_bytes = peal_memory_available("", reason, sizeof(reason)) / 2;
-    peal_status status = compile(compilation, first, point->schedule_count, alike, schedule,
-                                 most_bytes, diagnostics);
+    peal_schedule_set set;
+    peal_status status =
+        peal_schedule_set_create(compilation, point->ranks, most_bytes, diagnostics, &set);
+    point->schedule_count = set.count;
     point->compiled_bytes = peal_compilation_bytes(compilation);
     sim_desc desc = {.size = sizeof(desc),
                      .ranks = point->ranks,
-                     .number = number,
-                     .schedule = schedule,
-                     .schedule_count = point->schedule_count,
+                     .number = set.number,
+                     .schedule = set.schedule,
+                     .schedule_count = set.count,
                      .times = &s->times,
                      .steps = s->options->steps,
                      .most_ops = MOST_OPS,
@@ -102,9 +60,7 @@ static peal_status simulate_ranks(const simulation *s, peal_compilation *compila
                      .diagnostics = diagnostics};
     if (!status)
         status = run_both(&desc, point);
-    free(schedule);
-    free(number);
-    free(first);
+    peal_schedule_set_release(&set);
     return status;
 }
 

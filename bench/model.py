@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Predicted against measured steps on this machine: every sample and mode.
+
+For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
+rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
+machine file. Points below 5 us a step are listed, not counted."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEAST_S = 5e-6
+# Specs with params that are not their defaults; {n}: the number of ranks.
+CASES = ["cg", "cg n=128", "denoise", "halo", "halo/short.yaml", "hdiff", "hdiff nx=32 ny=32",
+         "hdiff/pair.yaml", "heat3d", "jacobi2d", "jacobi2d nx=256 ny=256", "jacobi_until",
+         "mesh parts=parts-{n}", "vcycle"]
+
+
+def peal(options, *words):
+    result = subprocess.run([options.peal, *words], capture_output=True, text=True, timeout=60, cwd=options.folder)
+    if result.returncode:
+        sys.exit(f"peal {' '.join(words)}: {result.stderr}")
+    return result.stdout
+
+
+def latency(path):
+    return float(re.search(r"host: {latency_s: ([0-9.e+-]+)", Path(path).read_text(encoding="utf-8")).group(1))
+
+
+def look(options, words, ranks):
+    """Predicted: (simulated, model, with the file's kernels) by mode, and the mode that is fastest; measured by mode; ns a cache line takes."""
+    if options.backend == "cuda":  # kernels by the file alone
+        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", options.machine[0], "--backend", "cuda", "--json"))
+        told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", options.machine[0], "--json"))
+        seen = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items()}
+        return {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], p["seconds_per_step"])
+                for p in told["predictions"]}, told["fastest"], seen, 0
+    with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
+        line_s = json.loads(peal(options, "bench", "--machine", options.machine[0], "--backend", "host", "--json"))["line_seconds"]
+        machine = min(options.machine, key=lambda path: abs(latency(path) - line_s))
+        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", machine,
+                               "--save-machine", file.name, "--json"))
+        measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items()}
+        told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", file.name, "--json"))
+    plain = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", machine, "--json"))
+    plain = {p["mode"]: p["seconds_per_step"] for p in plain["predictions"]}
+    predicted = {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], plain[p["mode"]])
+                 for p in told["predictions"]}
+    return predicted, told["fastest"], measured, 1e9 * seen["line_seconds"]
+
+
+def report(points, winners, lines):
+    counted = sorted(abs(p["error"]) for p in points if p["measured"] >= LEAST_S)
+    print(f"\n{len(counted)} points of at least 5 us: median error {100 * statistics.median(counted):.0f} %, "
+          f"worst {100 * counted[-1]:.0f} %; targets 15 % and 40 %")
+    plain = sorted(abs(p["plain"]) for p in points if p["measured"] >= LEAST_S)
+    print(f"with the machine file's `default` for all kernels: median error {100 * statistics.median(plain):.0f} %, "
+          f"worst {100 * plain[-1]:.0f} %")
+    print(f"mode predicted fastest: within 10 % of the fastest measured in {sum(w <= 1.1 for w in winners)} of "
+          f"{len(winners)} cases, worst {max(winners):.2f}")
+    print(f"line: a cache line from one core to the other, when the case was measured: {min(lines):.0f} to {max(lines):.0f} ns")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=str(ROOT / "build"))
+    parser.add_argument("--machine", action="append", help="a machine file; of several that one is taken whose latency is "
+                        "nearest to what a cache line takes when a case is measured (default: machines/host2*.yaml)")
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--backend", choices=["host", "cuda"], default="host",
+                        help="cuda: a process a GPU; kernels are not timed, but those of the machine file (give one)")
+    parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
+    options = parser.parse_args()
+    options.machine = options.machine or sorted(str(path) for path in (ROOT / "machines").glob("host2*.yaml"))
+    options.peal = str(Path(options.build) / "tools/peal")
+    print(f"peal: predicted and measured steps, {datetime.date.today()}\ncommand: bench/model.py {' '.join(sys.argv[1:])}")
+    print(f"machine: {', '.join(Path(path).name for path in options.machine)}; {os.cpu_count()} cores, {platform.system()} "
+          f"{platform.release().split('-')[0]}; load {', '.join(f'{x:.1f}' for x in os.getloadavg())}\n")
+    print(f"{'us a step':28} {'ranks':>5} {'mode':>7} {'measured':>10} {'simulated':>10} {'error':>6} {'model':>10} {'error':>6}  line, ns")
+    points, winners, lines = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        options.folder = folder
+        for case in options.case or CASES:
+            for ranks in options.ranks.split(","):
+                name, *params = case.replace("{n}", ranks).split()
+                words = [str(ROOT / "samples" / name)] + [w for p in params for w in ("--set", p)]
+                predicted, winner, fastest, line_ns = look(options, words, ranks)
+                lines.append(line_ns)
+                winners.append(fastest[winner] / min(s for mode, s in fastest.items() if mode != "serial"))
+                for mode in fastest:
+                    simulated, model, plain = predicted[mode]
+                    point = {"measured": fastest[mode], "error": simulated / fastest[mode] - 1,
+                             "plain": plain / fastest[mode] - 1}
+                    points.append(point)
+                    print(f"{case if mode == 'serial' else '':28} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
+                          f"{simulated * 1e6:10.3f} {100 * point['error']:+5.0f}% {model * 1e6:10.3f} "
+                          f"{100 * (model / fastest[mode] - 1):+5.0f}%{f'  {line_ns:8.0f}' if mode == 'serial' else ''}", flush=True)
+    report(points, winners, lines)
+
+
+if __name__ == "__main__":
+    main()
