@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
     options = parser.parse_args()
     options.machine = options.machine or sorted(str(path) for path in (ROOT / "machines").glob("host2*.yaml"))
-    options.peal = str(Path(options.build) / "tools/peal")
+    options.peal = str(Path(options.build).resolve() / "tools/peal")
     print(f"peal: predicted and measured steps, {datetime.date.today()}\ncommand: bench/model.py {' '.join(sys.argv[1:])}")
     print(f"machine: {', '.join(Path(path).name for path in options.machine)}; {os.cpu_count()} cores, {platform.system()} "
           f"{platform.release().split('-')[0]}; load {', '.join(f'{x:.1f}' for x in os.getloadavg())}\n")
