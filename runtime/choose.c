@@ -304,6 +304,7 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.ranks = options->ranks ? options->ranks : processes;
     plan->machine.processes = plan->mode == PEAL_MODE_SERIAL ? 1 : processes;
     plan->machine.cache_bytes = cache_bytes();
+    plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
     /* threads of the process for now: compare.c takes the fewest of all processes */
     plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);

@@ -253,6 +253,8 @@ peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_bo
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES],
                    peal_tiling *tiling);
+/* Whether nothing but speed depends on the tiles of a task. */
+bool tiles_are_free(const peal_task_statement *task);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
 /* Whether what a reduction over ranks gives is printed at most: the loop need not wait for it. */

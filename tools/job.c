@@ -261,6 +261,7 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
                           .path = path_described(options, accelerator && processes > 1),
+                          .tile_points = peal_lowering_tile(options->lowering),
                           .cache_bytes = given.cache ? given.cache : MIB};
     *times = machine.times;
     return PEAL_STATUS_OK;
