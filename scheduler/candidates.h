@@ -13,7 +13,7 @@
 
 enum {
     PEAL_LOWERING_BYTES = 128,
-    PEAL_REASON_BYTES = 160,
+    PEAL_DROPPED_BYTES = 160,
     PEAL_LABEL_BYTES = 192,
     PEAL_MOST_CANDIDATES = 64
 };
@@ -23,7 +23,7 @@ typedef struct peal_candidate {
     int threads;                        /* of a process; 0: as many as there are */
     char lowering[PEAL_LOWERING_BYTES]; /* words of `--lower`; "": none is forced */
     double predicted_s;                 /* a step; 0: nobody knows */
-    char dropped[PEAL_REASON_BYTES];    /* why it is not looked at any further; "": it is */
+    char dropped[PEAL_DROPPED_BYTES];    /* why it is not looked at any further; "": it is */
 } peal_candidate;
 
 typedef struct peal_candidates {

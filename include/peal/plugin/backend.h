@@ -27,6 +27,7 @@ typedef struct peal_device_request {
 typedef struct peal_device_identity {
     char model[96];  /* "NVIDIA H200, sm_90"; equal models run the same kernels */
     char unique[48]; /* of the very device, on this host */
+    char driver[16]; /* its version */
 } peal_device_identity;
 
 /* A segment in a backend's memory. */
