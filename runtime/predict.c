@@ -1,5 +1,5 @@
 /* Predictions: compiles a graph for all its ranks, of which those that are alike share a schedule,
- * and simulates some steps. */
+ * simulates some steps, and evaluates the model. */
 #include "runtime/predict.h"
 #include "runtime/memory/available.h"
 
@@ -88,10 +88,70 @@ static bool are_told(const peal_machine_times *times, const peal_schedule *sched
     return true;
 }
 
+/* Steps that can be enqueued before one must have ended. */
+static double periods_of(const peal_prediction_desc *desc, int64_t all_steps)
+{
+    bool drains = desc->machine->accelerator && peal_graph_drains(desc->graph, desc->mode);
+    return drains && all_steps > 0 ? 1 : (double)all_steps;
+}
+
+static peal_op_times *op_times(const sim_description *told, int count)
+{
+    peal_op_times *times = calloc((size_t)count + 1, sizeof(*times));
+    for (int i = 0; times && i < count; i++) {
+        const sim_op_times *t = &told->op[i];
+        times[i] = (peal_op_times){t->count, t->lane, t->cpu_s, t->lane_s, t->device_s, t->way_s};
+    }
+    return times;
+}
+
+/* The slowest of the ranks that differ. In serial mode one lane does what all of them do. */
+static peal_status evaluate(const peal_prediction_desc *desc, const sim_desc *sim,
+                            int64_t all_steps, peal_prediction *out)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; i < sim->schedule_count && !status; i++) {
+        const peal_schedule *schedule = sim->schedule[i];
+        sim_description told;
+        peal_period period;
+        peal_model model;
+        status = sim_describe(sim, i, sim->steps, &told);
+        if (status)
+            break;
+        peal_op_times *times = op_times(&told, schedule->op_count);
+        status = times ? peal_period_init(&period, schedule, times, told.lanes)
+                       : PEAL_STATUS_ENVIRONMENT;
+        period.periods = periods_of(desc, all_steps);
+        if (!status)
+            peal_model_evaluate(&period, desc->mode, told.sharers, &model);
+        if (!status && model.step_s >= out->model.step_s) {
+            out->period = period;
+            out->model = model;
+        }
+        free(times);
+        free(told.op);
+    }
+    return status;
+}
+
+/* Without messages, for a difference: what they add. */
+static peal_status simulate_free(sim_desc *sim, peal_prediction *out)
+{
+    sim_result result;
+    sim->free_messages = true;
+    peal_status status = sim_run(sim, &result);
+    sim->free_messages = false;
+    if (status)
+        return status;
+    out->without_s = result.step_s;
+    sim_result_release(&result);
+    return PEAL_STATUS_OK;
+}
+
 static peal_status simulate(const peal_prediction_desc *desc, const peal_schedule_set *set,
                             int64_t most_bytes, peal_prediction *out)
 {
-    sim_result sent, free_of_messages;
+    sim_result sent;
     sim_desc sim = {.size = sizeof(sim),
                     .ranks = set->ranks,
                     .number = set->number,
@@ -109,15 +169,12 @@ static peal_status simulate(const peal_prediction_desc *desc, const peal_schedul
                              .kernel_s = sent.kernel_s,
                              .steps = sent.steps,
                              .kernels_are_told = are_told(desc->times, set->schedule[0])};
+    sim.steps = sent.steps;
+    status = simulate_free(&sim, out);
+    if (!status)
+        status = evaluate(desc, &sim, sent.all_steps, out);
     sim_result_release(&sent);
-    sim.free_messages = true;
-    sim.steps = out->steps;
-    status = sim_run(&sim, &free_of_messages);
-    if (status)
-        return status;
-    out->without_s = free_of_messages.step_s;
-    sim_result_release(&free_of_messages);
-    return PEAL_STATUS_OK;
+    return status;
 }
 
 peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
@@ -138,4 +195,17 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
     peal_schedule_set_release(&set);
     peal_compilation_destroy(compilation);
     return status;
+}
+
+peal_mode peal_prediction_fastest(const double step_s[PEAL_MODE_COUNT])
+{
+    const double tie = 1.02;
+    double least = 0;
+    for (int m = PEAL_MODE_SYNC; m < PEAL_MODE_COUNT; m++)
+        if (step_s[m] > 0 && (least <= 0 || step_s[m] < least))
+            least = step_s[m];
+    for (int m = PEAL_MODE_SYNC; m < PEAL_MODE_COUNT; m++)
+        if (step_s[m] > 0 && step_s[m] <= tie * least)
+            return (peal_mode)m; /* they are listed from the simplest on */
+    return PEAL_MODE_COUNT;
 }

@@ -1,9 +1,10 @@
-/* What a step of a graph will take in a mode, on a machine whose times are known: predicted by the
- * `sim` backend, nothing is run. */
+/* What a step of a graph will take in a mode, on a machine whose times are known: by the `sim`
+ * backend, and by the equations of scheduler/model.h from the same numbers. Nothing is run. */
 #ifndef PEAL_RUNTIME_PREDICT_H
 #define PEAL_RUNTIME_PREDICT_H
 
 #include "backends/sim/sim.h"
+#include "scheduler/model.h"
 #include "scheduler/scheduler.h"
 
 #include <peal/plugin/times.h>
@@ -41,10 +42,16 @@ typedef struct peal_prediction {
     int64_t steps;         /* simulated */
     bool kernels_are_told; /* every task has times of its own in `times`: its name, or its kernel's;
                               else `default` stands for some */
+    peal_period period;    /* of the rank for which the model says the most */
+    peal_model model;      /* what the equations say; step_s is the simulation's */
 } peal_prediction;
 
 /* The same input gives the same bits, in every process. PEAL_STATUS_SPEC: the ranks don't fit, or
  * times->mode[mode] (or a link, or kernels) are not given, E430. */
 peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out);
+
+/* Of steps in seconds by mode (0: no prediction), the simplest mode that is within 2 % of the
+ * fastest; serial never. PEAL_MODE_COUNT: none. */
+peal_mode peal_prediction_fastest(const double step_s[PEAL_MODE_COUNT]);
 
 #endif

@@ -1,7 +1,6 @@
-/* `peal explain SPEC`: the applicability table (which modes can run it, and why not), and the paths
- * that messages take. */
-#include "tools/job.h"
-#include "tools/output.h"
+/* `peal explain SPEC`: the applicability table (which modes can run it, and why not), the paths
+ * that messages take, and what is predicted of each mode. */
+#include "tools/explain_modes.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -78,10 +77,11 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
         const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
         const char *cost = drains(backend, graph, (peal_mode)mode);
-        printf("%-9s %-8s %s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
+        printf("%-9s %-8s %s%s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
                reason ? reason
                : cost ? cost
-                      : "");
+                      : "",
+               reason ? " [E355]" : "");
     }
     printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(backend, graph)));
 }
@@ -110,7 +110,7 @@ static void print_paths(const message_paths *paths, int ranks)
 
 static void print_json(const peal_backend_ops *backend, const peal_graph_data *graph,
                        const peal_machine *machine, const int dims[PEAL_RANK_AXES],
-                       const message_paths *paths)
+                       const message_paths *paths, const mode_predictions *predictions)
 {
     json_t *object = json_begin("peal.explain/1"), *modes = json_array(), *list = json_array();
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
@@ -118,8 +118,10 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
         json_t *item = json_object();
         json_object_set_new(item, "mode", json_string(peal_mode_name((peal_mode)mode)));
         json_object_set_new(item, "applicable", json_boolean(!reason));
-        if (reason)
+        if (reason) {
             json_object_set_new(item, "reason", json_string(reason));
+            json_object_set_new(item, "code", json_string("E355"));
+        }
         const char *cost = drains(backend, graph, (peal_mode)mode);
         if (cost && !reason)
             json_object_set_new(item, "cost", json_string(cost));
@@ -142,12 +144,14 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
     json_object_set_new(object, "auto",
                         json_string(peal_mode_name(mode_automatic(backend, graph))));
     json_object_set_new(object, "paths", list);
+    predictions_add_json(predictions, object);
     json_print(object);
 }
 
 static peal_status explain(const peal_options *options, const peal_backend_ops *backend,
                            const peal_graph_data *graph, const peal_machine *machine,
-                           message_paths *paths, peal_diagnostics *diagnostics)
+                           const mode_predictions *predictions, message_paths *paths,
+                           peal_diagnostics *diagnostics)
 {
     peal_compilation *compilation = NULL;
     int dims[PEAL_RANK_AXES];
@@ -165,32 +169,45 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
     if (status == PEAL_STATUS_OK) {
         peal_compilation_dims(compilation, dims);
         if (options->format == FORMAT_JSON) {
-            print_json(backend, graph, machine, dims, paths);
+            print_json(backend, graph, machine, dims, paths, predictions);
         } else {
             printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name,
                    machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
                    machine->processes, machine->processes == 1 ? "" : "es");
             print_modes(backend, graph);
             print_paths(paths, machine->ranks);
+            predictions_print(predictions);
         }
     }
     peal_compilation_destroy(compilation);
     return status;
 }
 
-peal_status explain_spec(const peal_options *options, peal_diagnostics *diagnostics)
+peal_status explain_spec(const peal_options *given, peal_diagnostics *diagnostics)
 {
+    peal_options options = *given;
     peal_spec spec = {0};
     peal_machine machine;
+    peal_machine_times times;
     message_paths paths = {.count = 0};
-    const peal_backend_ops *backend = backend_described(options, diagnostics);
+    mode_predictions predictions;
+    peal_status status = machine_and_times_of(&options, diagnostics, &machine, &times);
+    if (status)
+        return status;
+    if (times.given && times.accelerator && !options.backend) {
+        options.backend = "cuda"; /* that is whose file it is */
+        status = machine_of(&options, diagnostics, &machine);
+    }
+    const peal_backend_ops *backend = backend_described(&options, diagnostics);
     if (!backend)
         return PEAL_STATUS_ENVIRONMENT;
-    peal_status status = machine_of(options, diagnostics, &machine);
-    if (status == PEAL_STATUS_OK)
-        status = spec_open(options, diagnostics, &spec);
-    if (status == PEAL_STATUS_OK)
-        status = explain(options, backend, spec.data, &machine, &paths, diagnostics);
+    if (!status)
+        status = spec_open(&options, diagnostics, &spec);
+    if (!status)
+        status = predict_modes(&options, backend, spec.data, &machine, &times, diagnostics,
+                               &predictions);
+    if (!status)
+        status = explain(&options, backend, spec.data, &machine, &predictions, &paths, diagnostics);
     spec_close(&spec);
     return status;
 }

@@ -48,6 +48,7 @@ typedef struct sim_channel {
 typedef struct sim_program {
     const peal_schedule *schedule;
     int lanes;
+    int apart; /* the last of them: one a channel */
     const sim_item *item;
     int item_count;
     int32_t *first; /* by lane */

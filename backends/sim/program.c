@@ -21,7 +21,6 @@ typedef struct unrolling {
     peal_arena *scratch, *kept;
     peal_walk walk;
     sim_program *out;
-    int apart; /* of its lanes: one a channel; 0: none */
     sim_item *item;
     int item_count, item_capacity;
     sim_need *need;
@@ -65,9 +64,9 @@ static int count_apart(const sim_desc *desc, const peal_schedule *schedule)
 
 static int lane_of(const unrolling *u, const peal_op *op)
 {
-    if (u->apart && sim_is_of_message(op))
-        return u->out->lanes - u->apart + op->channel;
-    return op->lane > 0 ? op->lane % (u->out->lanes - u->apart) : 0;
+    if (u->out->apart && sim_is_of_message(op))
+        return u->out->lanes - u->out->apart + op->channel;
+    return op->lane > 0 ? op->lane % (u->out->lanes - u->out->apart) : 0;
 }
 
 /* ---- items ---- */
@@ -338,8 +337,10 @@ peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
     unrolling u = {.desc = desc, .schedule = schedule, .kept = arena, .out = out, .step = -1};
     sim_cost *cost;
 
-    u.apart = count_apart(desc, schedule);
-    *out = (sim_program){.schedule = schedule, .lanes = count_lanes(desc, schedule) + u.apart};
+    int apart = count_apart(desc, schedule);
+    *out = (sim_program){.schedule = schedule,
+                         .lanes = count_lanes(desc, schedule) + apart,
+                         .apart = apart};
     u.scratch = peal_arena_create();
     if (!u.scratch)
         return PEAL_STATUS_ENVIRONMENT;

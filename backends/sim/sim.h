@@ -87,4 +87,24 @@ typedef struct sim_result {
 peal_status sim_run(const sim_desc *desc, sim_result *out);
 void sim_result_release(sim_result *result);
 
+/* What an op takes, as simulations reckon with it. */
+typedef struct sim_op_times {
+    double count;    /* in a step, on average */
+    int lane;        /* of those that do one thing after the other; -1: one of its own */
+    double cpu_s;    /* of the CPU: it launches the kernel and learns of its end, or posts the op */
+    double lane_s;   /* of its lane, beside cpu_s where the CPU is the lane */
+    double device_s; /* before that, of the device or core, which does one thing at a time */
+    double way_s;    /* WRITE: until the word is there, behind bytes that a network still carries */
+} sim_op_times;
+
+typedef struct sim_description {
+    int sharers; /* ranks that a device or core has */
+    int lanes;
+    sim_op_times *op; /* by op of the schedule */
+} sim_description;
+
+/* Those of schedule `number` on the first rank that has it, in so many steps. *out is released by
+ * free(out->op). */
+peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_description *out);
+
 #endif

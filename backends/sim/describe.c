@@ -1,0 +1,103 @@
+/* What the ops of a schedule take, told to those who reckon in another way than by events. */
+#include "backends/sim/internal.h"
+
+#include <stdlib.h>
+
+static bool cpu_is_lane(const peal_schedule *schedule)
+{
+    return schedule->mode == PEAL_MODE_SERIAL || schedule->mode == PEAL_MODE_SYNC;
+}
+
+/* What the CPU does for an instance. */
+static double cpu_seconds(const peal_mode_times *times, const peal_schedule *schedule,
+                          const peal_op *op)
+{
+    bool launches = op->kind == PEAL_OP_LAUNCH;
+
+    if (cpu_is_lane(schedule))
+        return launches ? times->launch_s + times->synchronize_s : 0;
+    if (schedule->mode != PEAL_MODE_STREAM)
+        return 0;
+    return launches ? times->launch_s : times->post_s;
+}
+
+/* From the end of a WRITE to the arrival of its word. */
+static double way_seconds(const sim_places *places, const sim_program *program, const peal_op *op)
+{
+    const sim_channel *channel = &program->channel[op->channel];
+    int rank = program->schedule->rank;
+    peal_link_class link = sim_link_between(places, rank, rank + (int)channel->offset);
+    bool carries = link == PEAL_LINK_NETWORK && !op->credit;
+
+    return places->times->link[link].latency_s +
+           (carries ? sim_link_seconds(places, link, channel->bytes) : 0);
+}
+
+static sim_op_times times_of(const sim_desc *desc, const sim_places *places,
+                             const sim_program *program, int index)
+{
+    const peal_schedule *schedule = program->schedule;
+    const peal_op *op = &schedule->op[index];
+    const sim_cost *cost = &program->cost[index];
+    sim_op_times times = {.lane = op->lane > 0 ? op->lane : 0,
+                          .cpu_s = cpu_seconds(&desc->times->mode[schedule->mode], schedule, op),
+                          .lane_s = cost->lane_s,
+                          .device_s = cost->device_s};
+    bool on_core = !desc->times->accelerator || places->one;
+
+    if (cpu_is_lane(schedule) && times.cpu_s > 0)
+        *(on_core ? &times.device_s : &times.lane_s) -= times.cpu_s;
+    if (op->kind == PEAL_OP_COPY && op->copy == PEAL_COPY_SEND && cost->bytes > 0) {
+        int to = schedule->rank + (int)program->channel[op->channel].offset;
+        peal_link_class link = sim_link_between(places, schedule->rank, to);
+        if (link != PEAL_LINK_NETWORK)
+            times.lane_s += sim_link_seconds(places, link, cost->bytes);
+    }
+    if (op->kind == PEAL_OP_WRITE)
+        times.way_s = way_seconds(places, program, op);
+    return times;
+}
+
+/* The CPU launches a step as a whole: with the first op that it has. */
+static void launch_graph(const peal_schedule *schedule, double launch_s, sim_op_times *list)
+{
+    int i = schedule->step.first;
+    while (i < schedule->step.end && list[i].count <= 0)
+        i++;
+    if (i < schedule->step.end)
+        list[i].cpu_s = launch_s / list[i].count;
+}
+
+peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_description *out)
+{
+    const peal_schedule *schedule = desc->schedule[number];
+    peal_arena *arena = peal_arena_create();
+    sim_op_times *list = calloc((size_t)schedule->op_count + 1, sizeof(*list));
+    sim_places places;
+    sim_program program;
+    peal_status status = PEAL_STATUS_ENVIRONMENT;
+
+    sim_places_init(&places, desc);
+    if (arena && list)
+        status = sim_program_create(desc, &places, schedule, steps, arena, &program);
+    for (int i = 0; !status && i < schedule->op_count; i++) {
+        bool apart = program.apart && sim_is_of_message(&schedule->op[i]);
+        list[i] = times_of(desc, &places, &program, i);
+        list[i].lane = apart ? NO_LANE : list[i].lane % (program.lanes - program.apart);
+    }
+    for (int i = 0; !status && i < program.item_count; i++)
+        if (program.item[i].step >= 0 && program.item[i].step < steps)
+            list[program.item[i].op].count += 1.0 / (double)steps;
+    if (!status && schedule->mode == PEAL_MODE_GRAPH)
+        launch_graph(schedule, desc->times->mode[PEAL_MODE_GRAPH].launch_s, list);
+    peal_arena_destroy(arena);
+    if (status) {
+        free(list);
+        return status;
+    }
+    int devices = places.nodes * places.devices, used = desc->ranks * places.cores;
+    int sharers = places.one ? desc->ranks : (used + devices - 1) / devices;
+    *out =
+        (sim_description){.sharers = sharers, .lanes = program.lanes - program.apart, .op = list};
+    return PEAL_STATUS_OK;
+}
