@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static const peal_command *const commands[] = {&run_command,      &check_command,  &plan_command,
-                                               &simulate_command, &doctor_command, &schema_command,
-                                               &explain_command,  &version_command};
+static const peal_command *const commands[] = {&run_command,    &check_command,
+                                               &plan_command,   &simulate_command,
+                                               &tune_command,   &doctor_command,
+                                               &schema_command, &explain_command,
+                                               &version_command};
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
 static const char usage[] =
@@ -24,6 +26,7 @@ static const char usage[] =
     "  check    report every problem of a spec\n"
     "  plan     print the schedule: text, JSON or Graphviz\n"
     "  simulate run the schedules of many ranks in virtual time\n"
+    "  tune     measure which mode is the fastest, for --mode auto\n"
     "  explain  a diagnostic (E021), or which modes can run a spec and why\n"
     "  doctor   what this machine offers, and a verified transfer over every path\n"
     "  schema   the JSON Schema of the spec format\n"

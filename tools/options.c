@@ -36,7 +36,10 @@ typedef enum option_id {
     OPTION_PRINT_JSON,
     OPTION_QUIET,
     OPTION_HELP,
-    OPTION_SPEC_DESCRIPTOR
+    OPTION_SPEC_DESCRIPTOR,
+    OPTION_ROUNDS,
+    OPTION_FORGET,
+    OPTION_NO_TUNING
 } option_id;
 
 typedef struct option_info {
@@ -50,29 +53,30 @@ typedef struct option_info {
 
 enum {
     DESCRIBED = VERB_CHECK | VERB_PLAN | VERB_EXPLAIN | VERB_SIMULATE,
-    ON_A_SPEC = VERB_RUN | DESCRIBED,
-    ANYWHERE = 255
+    ON_A_SPEC = VERB_RUN | VERB_TUNE | DESCRIBED,
+    ANYWHERE = 1023
 };
 
 static const option_info table[] = {
     {"set", 0, true, ON_A_SPEC, OPTION_SET, "NAME=VALUE"},
     {"ranks", 'n', true, ON_A_SPEC, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
-    {"processes", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_PROCESSES,
+    {"processes", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_PROCESSES,
      "a number of processes, 1 to 65536"},
-    {"threads", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
+    {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
      "a number of threads, 1 to 4096"},
-    {"steps", 0, true, VERB_RUN | VERB_SIMULATE, OPTION_STEPS, "a number of steps"},
-    {"deadline", 0, true, VERB_RUN, OPTION_DEADLINE, "a time such as 30s or 500ms"},
-    {"mode", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
+    {"steps", 0, true, VERB_RUN | VERB_TUNE | VERB_SIMULATE, OPTION_STEPS, "a number of steps"},
+    {"deadline", 0, true, VERB_RUN | VERB_TUNE, OPTION_DEADLINE, "a time such as 30s or 500ms"},
+    {"mode", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
-    {"lower", 0, true, VERB_RUN | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
+    {"lower", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
-    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
-    {"machine", 0, true, DESCRIBED, OPTION_MACHINE,
+    {"allow-outside", 0, false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE,
+     NULL},
+    {"machine", 0, true, ON_A_SPEC, OPTION_MACHINE,
      "a description such as \"node:1 core:2\", or FILE.yaml"},
     {"jitter", 0, true, VERB_SIMULATE, OPTION_JITTER, "a fraction such as 0.1"},
     {"seed", 0, true, VERB_SIMULATE, OPTION_SEED, "a whole number"},
@@ -84,10 +88,15 @@ static const option_info table[] = {
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
-    {"quiet", 'q', false, VERB_RUN | VERB_CHECK | VERB_DOCTOR, OPTION_QUIET, NULL},
+    {"quiet", 'q', false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_DOCTOR, OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
-    {"launched-spec-descriptor", 0, true, VERB_RUN, OPTION_SPEC_DESCRIPTOR, "a file descriptor"},
+    {"rounds", 0, true, VERB_TUNE, OPTION_ROUNDS, "a number of rounds, 9 to 1000"},
+    {"forget", 0, false, VERB_TUNE, OPTION_FORGET, NULL},
+    {"no-tuning", 0, false, VERB_RUN, OPTION_NO_TUNING, NULL},
+    {"launched-spec-descriptor", 0, true, VERB_RUN | VERB_TUNE, OPTION_SPEC_DESCRIPTOR,
+     "a file descriptor"},
 };
+enum { LEAST_ROUNDS = 9 };
 enum { OPTION_COUNT = sizeof(table) / sizeof(*table) };
 
 static const peal_source nowhere;
@@ -208,6 +217,13 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return parse_format(value, &options->format);
     case OPTION_SPEC_DESCRIPTOR:
         return parse_int(value, 3, 1 << 20, &options->spec_descriptor);
+    case OPTION_ROUNDS:
+        options->rounds_given = true;
+        return parse_int(value, LEAST_ROUNDS, 1000, &options->rounds);
+    case OPTION_FORGET:
+        return options->forget = true;
+    case OPTION_NO_TUNING:
+        return options->no_tuning = true;
     case OPTION_MACHINE:
         options->machine = value;
         return true;
@@ -257,9 +273,9 @@ static const option_info *find_letter(char letter)
 
 static const char *verb_of(unsigned verbs)
 {
-    static const char *const names[] = {"run",    "check",   "plan",    "doctor",
-                                        "schema", "explain", "version", "simulate"};
-    for (int i = 0; i < 8; i++)
+    static const char *const names[] = {"run",     "check",   "plan",     "doctor", "schema",
+                                        "explain", "version", "simulate", "bench",  "tune"};
+    for (int i = 0; i < 10; i++)
         if (verbs & (1u << i))
             return names[i];
     return "run";
@@ -329,6 +345,7 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
                           .steps = -1,
                           .deadline_ns = INT64_C(30000000000),
                           .mode = MODE_AUTO,
+                          .rounds = LEAST_ROUNDS,
                           .spec_descriptor = -1};
     bool only_names = false;
     for (int i = 0; i < argc;) {

@@ -14,7 +14,8 @@ enum {
     VERB_SCHEMA = 16,
     VERB_EXPLAIN = 32,
     VERB_VERSION = 64,
-    VERB_SIMULATE = 128
+    VERB_SIMULATE = 128,
+    VERB_TUNE = 512
 };
 
 typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_format;
@@ -52,6 +53,10 @@ typedef struct peal_options {
     bool resources;
     int architecture; /* of --arch: 90 for sm_90; 0: not given */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
+    bool forget; /* tune */
+    int rounds;  /* tune */
+    bool rounds_given;
+    bool no_tuning;      /* mode auto leaves out what tune has found */
     const char *machine; /* NULL: this one */
     double jitter;       /* simulate */
     int64_t seed;

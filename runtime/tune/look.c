@@ -1,97 +1,133 @@
-/* The first look: each candidate alone, one after the other. */
+/* The first look: some rounds with all candidates, after which those that are far behind, wrong or
+ * cannot be made ready are dropped. What gained alone is combined, and is looked at as well. */
 #include "runtime/tune/internal.h"
 
-#include <string.h>
+/* Rounds of a look, fewer where a round takes long; candidates that are left at most. */
+enum { LOOKS = 5, LONG_LOOKS = 2, MOST_FINALISTS = 8 };
 
-/* Measurements of each; what gained so much alone is combined with others. */
-enum { LOOKS = 3 };
-static const double combine_gain = 0.02;
+/* The shortest of a candidate's times counts, since what disturbs only adds to them: what took so
+ * many times the best is dropped, if it was clearly behind in each round. What gained so much alone
+ * is combined. */
+static const double look_factor = 1.3, round_factor = 1.1, combine_gain = 0.02, long_s = 0.2;
 
-/* Runs what serial has run, and compares. */
-static peal_status check(tuner *t, int c, peal_plan *plan, double *step_s)
+typedef struct looks {
+    double seconds[PEAL_MOST_CANDIDATES * LOOKS];
+    int count;
+} looks;
+
+static void keep_shortest(tuner *t, const looks *l, int round)
 {
-    uint64_t digest;
-    peal_status status = tuner_run(t, plan, t->check_steps, step_s);
-    if (!status)
-        status = peal_plan_digest(plan, NULL, &digest);
-    if (status)
-        return status;
-    if (!t->has_reference) {
-        t->has_reference = true;
-        t->reference = digest;
+    for (int c = 0; c < t->out->set.count; c++) {
+        double *shortest = &t->out->item[c].first_s, seconds = l->seconds[c * LOOKS + round];
+        if (tuner_is_in(t, c) && seconds > 0 && (*shortest <= 0 || seconds < *shortest))
+            *shortest = seconds;
     }
-    if (digest != t->reference)
-        tuner_report_wrong(t, c, t->check_steps);
-    return PEAL_STATUS_OK;
 }
 
-static peal_status time_first(const tuner *t, peal_plan *plan, double step_s, double *best)
+static bool takes_long(const tuner *t)
+{
+    double longest = 0;
+    for (int c = 0; c < t->out->set.count; c++)
+        if (tuner_is_in(t, c) && t->out->item[c].first_s > longest)
+            longest = t->out->item[c].first_s;
+    return longest * (double)t->out->piece_steps > long_s;
+}
+
+/* Rounds with those that take part. */
+static peal_status look(tuner *t, looks *l)
 {
     peal_status status = PEAL_STATUS_OK;
-    *best = step_s;
-    for (int i = 0; i < LOOKS && !status && !t->whole; i++) {
-        int64_t piece = tuner_piece(step_s);
-        status = tuner_run(t, plan, piece, &step_s);
-        if (i == 0 || step_s < *best)
-            *best = step_s;
+    l->count = l->count ? l->count : LOOKS;
+    for (int round = 0; round < l->count && !status; round++) {
+        tuner_progress(t, "look", round, l->count);
+        status = tuner_round(t, round, l->seconds + round, LOOKS);
+        if (!status)
+            keep_shortest(t, l, round);
+        if (round == 0 && takes_long(t))
+            l->count = LONG_LOOKS;
     }
     return status;
 }
 
-/* Status of the job only: a candidate that cannot be made ready is dropped. */
-static peal_status look(tuner *t, int c)
+static void tell_looks(const tuner *t, int first)
 {
-    peal_plan *plan = NULL;
-    peal_candidate *candidate = &t->out->set.item[c];
-    int from = tuner_mark(t);
-    double step_s = 0;
-    peal_status status = tuner_open(t, c, &plan);
-    if (status && !peal_session_status(t->session)) {
-        const char *why = peal_session_first_message(t->session, from);
-        snprintf(candidate->dropped, sizeof(candidate->dropped), "cannot run: %.140s",
-                 why ? why : peal_status_name(status));
-        peal_diagnostics_take_back(t->session->diagnostics, from);
-        return PEAL_STATUS_OK;
-    }
-    if (!status)
-        status = check(t, c, plan, &step_s);
-    if (!status && !t->out->item[c].wrong)
-        status = time_first(t, plan, step_s, &t->out->item[c].first_s);
-    peal_plan_destroy(plan);
-    return status;
-}
-
-peal_status tuner_look(tuner *t, int first, int end)
-{
-    char label[PEAL_LABEL_BYTES];
-    peal_status status = PEAL_STATUS_OK;
-    int todo = 0, done = 0;
-    for (int c = first; c < end; c++)
-        todo += !t->out->set.item[c].dropped[0];
-    for (int c = first; c < end && !status; c++) {
+    for (int c = first; c < t->out->set.count; c++) {
         const peal_candidate *candidate = &t->out->set.item[c];
-        if (candidate->dropped[0])
-            continue;
-        tuner_progress(t, "look", done++, todo);
-        status = look(t, c);
+        char label[PEAL_LABEL_BYTES];
         peal_candidate_label(candidate, label, sizeof(label));
         if (candidate->dropped[0])
             tuner_tell(t, "%s: %s", label, candidate->dropped);
-        else if (!status)
+        else
             tuner_tell(t, "%s: %.3f us a step", label, t->out->item[c].first_s * 1e6);
     }
-    return status;
 }
 
-/* Combines what gained alone, and looks at that. */
-peal_status tuner_combine(tuner *t)
+/* Combines what gained alone, and looks at that, while the others rest. */
+static peal_status combine(tuner *t, looks *l)
 {
     double seconds[PEAL_MOST_CANDIDATES] = {0};
     peal_candidates *set = &t->out->set;
     int count = set->count;
     for (int c = 0; c < count; c++)
-        seconds[c] = set->item[c].dropped[0] ? 0 : t->out->item[c].first_s;
+        seconds[c] = tuner_is_in(t, c) ? t->out->item[c].first_s : 0;
     if (!peal_candidates_combine(set, seconds, combine_gain))
         return PEAL_STATUS_OK;
-    return tuner_look(t, count, set->count);
+    t->resting = count;
+    peal_status status = look(t, l);
+    t->resting = 0;
+    if (!status)
+        tell_looks(t, count);
+    return status;
+}
+
+static bool is_behind(const tuner *t, const looks *l, int c, int best)
+{
+    bool always = t->out->item[c].first_s > look_factor * t->out->item[best].first_s;
+    for (int r = 0; r < l->count; r++)
+        always &= l->seconds[c * LOOKS + r] > round_factor * l->seconds[best * LOOKS + r];
+    return always;
+}
+
+/* How many are faster. */
+static int place_of(const tuner *t, int c)
+{
+    double mine = t->out->item[c].first_s;
+    int before = 0;
+    for (int d = 0; d < t->out->set.count; d++) {
+        double other = t->out->item[d].first_s;
+        before += tuner_is_in(t, d) && (other < mine || (d < c && other <= mine));
+    }
+    return before;
+}
+
+static void drop(tuner *t, const looks *l)
+{
+    peal_candidates *set = &t->out->set;
+    int best = -1;
+    for (int c = 0; c < set->count; c++)
+        if (tuner_is_in(t, c) && place_of(t, c) == 0)
+            best = c;
+    for (int c = 0; c < set->count && best >= 0; c++)
+        if (tuner_is_in(t, c) && is_behind(t, l, c, best))
+            snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES, "%.1f times the best at first sight",
+                     t->out->item[c].first_s / t->out->item[best].first_s);
+    for (int c = set->count - 1; c >= 0; c--) /* of equal ones the simpler stays */
+        if (tuner_is_in(t, c) && place_of(t, c) >= MOST_FINALISTS)
+            snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES,
+                     "not among the %d fastest at first sight", MOST_FINALISTS);
+    if (!t->whole && best >= 0)
+        t->out->piece_steps = tuner_piece(t->out->item[best].first_s);
+}
+
+peal_status tuner_look(tuner *t)
+{
+    looks l = {.count = 0};
+    peal_status status = look(t, &l);
+    if (!status) {
+        tell_looks(t, 0);
+        status = combine(t, &l);
+    }
+    if (!status)
+        drop(t, &l);
+    return status;
 }

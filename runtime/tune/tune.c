@@ -13,7 +13,7 @@
 /* How long a measurement takes, about; how long serial may compute what the others are compared
  * with. What is predicted to take more than so many times the best is not measured. */
 static const double piece_s = 0.02, serial_s = 0.3, prune_factor = 2;
-enum { MOST_PIECE = 1 << 20 };
+enum { MOST_PIECE = 1 << 20, FEW_STEPS = 64 };
 
 void tuner_tell(const tuner *t, const char *format, ...)
 {
@@ -30,11 +30,6 @@ void tuner_progress(const tuner *t, const char *what, int64_t done, int64_t all)
 {
     if (t->desc->progress)
         t->desc->progress(t->desc->user, what, done, all);
-}
-
-int tuner_mark(const tuner *t)
-{
-    return peal_diagnostics_count(t->session->diagnostics);
 }
 
 /* ---- plans ---- */
@@ -59,26 +54,34 @@ peal_status tuner_open(const tuner *t, int c, peal_plan **plan)
     return tuner_open_mode(t, peal_mode_name(candidate->mode), candidate, plan);
 }
 
+/* What a process has seen of a piece. */
+typedef struct observation {
+    double seconds;
+    int64_t steps; /* 0 where no rank is hosted */
+    int64_t stopped;
+} observation;
+
 /* The slowest process counts: messages hold the others to its pace. */
-static peal_status slowest(const tuner *t, double *seconds)
+static peal_status share(const tuner *t, observation *own)
 {
     int processes = t->session->identity.processes;
     if (processes == 1)
         return PEAL_STATUS_OK;
-    double *all = calloc((size_t)processes, sizeof(*all));
+    observation *all = calloc((size_t)processes, sizeof(*all));
     if (!all)
         return peal_report(t->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
                            "no memory for %d times", processes);
-    peal_status status =
-        peal_control_allgather(t->session->control, seconds, sizeof(*seconds), all);
-    for (int p = 0; !status && p < processes; p++)
-        *seconds = all[p] > *seconds ? all[p] : *seconds;
+    peal_status status = peal_control_allgather(t->session->control, own, sizeof(*own), all);
+    for (int p = 0; !status && p < processes; p++) {
+        own->seconds = all[p].seconds > own->seconds ? all[p].seconds : own->seconds;
+        own->steps = all[p].steps > own->steps ? all[p].steps : own->steps;
+        own->stopped |= all[p].stopped;
+    }
     free(all);
     return status;
 }
 
-/* Runs steps of a plan; what one of them took. Where `until` ends them at once: 0. */
-peal_status tuner_run(const tuner *t, peal_plan *plan, int64_t steps, double *step_s)
+peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s)
 {
     peal_plan_statistics before, after;
     peal_plan_statistics_get(plan, &before);
@@ -88,10 +91,12 @@ peal_status tuner_run(const tuner *t, peal_plan *plan, int64_t steps, double *st
     if (status)
         return status;
     peal_plan_statistics_get(plan, &after);
-    double seconds = after.seconds - before.seconds;
-    status = slowest(t, &seconds);
-    int64_t done = after.steps_done - before.steps_done;
-    *step_s = done > 0 ? seconds / (double)done : 0;
+    observation done = {.seconds = after.seconds - before.seconds,
+                        .steps = after.steps_done - before.steps_done,
+                        .stopped = after.stopped};
+    status = share(t, &done);
+    t->stopped = done.stopped;
+    *step_s = done.steps > 0 ? done.seconds / (double)done.steps : 0;
     return status;
 }
 
@@ -150,7 +155,7 @@ static peal_status survey(tuner *t)
     if (status)
         return status;
     describe_machine(plan, out);
-    t->whole = plan->data->step.until != NULL;
+    t->stops = plan->data->step.until != NULL;
     t->repeat = plan->repeat;
     status = peal_plan_candidates(plan, false, &out->set, out->from);
     peal_plan_destroy(plan);
@@ -171,46 +176,63 @@ peal_status peal_tune_survey(const peal_tune_desc *desc, peal_tuned *out)
 
 /* ---- what serial computes ---- */
 
-/* As many steps as serial does in its time; a loop that may stop, to its end. */
+static int64_t most_steps(const tuner *t)
+{
+    int64_t given = t->desc->steps;
+    return given >= 0 && given < t->repeat ? given : t->repeat;
+}
+
+/* As many steps as serial does in its time; of a loop that stops within it, all. */
 static peal_status run_serial(tuner *t, peal_plan *plan)
 {
-    int64_t given = t->desc->steps, most = given >= 0 && given < t->repeat ? given : t->repeat;
-    int64_t done = 0, piece = t->whole ? most : 1;
+    int64_t most = most_steps(t), done = 0, piece = 1;
     double step_s = 0, total = 0;
     peal_status status = PEAL_STATUS_OK;
-    while (!status && done < most && (done == 0 || total < serial_s)) {
-        if (piece > most - done)
-            piece = most - done;
+    while (!status && done < most && (done == 0 || total < serial_s) && !t->stopped) {
+        piece = piece < most - done ? piece : most - done;
         status = tuner_run(t, plan, piece, &step_s);
         total += step_s * (double)piece;
         done += piece;
         piece = done;
     }
     t->check_steps = done;
-    if (!status)
-        status = peal_plan_digest(plan, NULL, &t->reference);
+    t->whole = t->stops && (t->stopped || done == most);
     return status;
+}
+
+/* The same in one start, as candidates do it. */
+static peal_status run_whole(tuner *t, peal_plan **plan)
+{
+    double ignored;
+    peal_plan_destroy(*plan);
+    *plan = NULL;
+    peal_status status = tuner_open_mode(t, "serial", NULL, plan);
+    return status ? status : tuner_run(t, *plan, t->check_steps, &ignored);
 }
 
 /* Where serial cannot run (memory, `require`), candidates are compared with the first of them. */
 static peal_status refer(tuner *t)
 {
     peal_plan *plan = NULL;
-    int from = tuner_mark(t);
+    int from = peal_diagnostics_count(t->session->diagnostics);
     peal_status status = tuner_open_mode(t, "serial", NULL, &plan);
     if (status == PEAL_STATUS_ENVIRONMENT && !peal_session_status(t->session)) {
         const char *why = peal_session_first_message(t->session, from);
         tuner_tell(t, "serial cannot run: %s; candidates are compared with each other",
                    why ? why : "");
         peal_diagnostics_take_back(t->session->diagnostics, from);
-        int64_t most = t->whole || t->repeat < 64 ? t->repeat : 64;
-        t->check_steps = t->desc->steps >= 0 && t->desc->steps < most ? t->desc->steps : most;
+        t->check_steps = most_steps(t) < FEW_STEPS ? most_steps(t) : FEW_STEPS;
+        t->whole = t->stops;
         return PEAL_STATUS_OK;
     }
     if (!status) {
         snprintf(t->out->under_way, sizeof(t->out->under_way), "serial");
         status = run_serial(t, plan);
     }
+    if (!status && t->whole)
+        status = run_whole(t, &plan);
+    if (!status)
+        status = peal_plan_digest(plan, NULL, &t->reference);
     peal_plan_destroy(plan);
     t->has_reference = t->out->by_serial = !status;
     if (!status)
@@ -245,7 +267,7 @@ static peal_status none_left(const tuner *t)
 
 peal_status peal_tune(const peal_tune_desc *desc, peal_tuned *out)
 {
-    tuner t = {.desc = desc, .out = out, .session = desc->session};
+    tuner t = {.desc = desc, .out = out, .session = desc->session, .keeps = true};
     clear(out);
     peal_status status = survey(&t);
     if (status)
@@ -258,13 +280,13 @@ peal_status peal_tune(const peal_tune_desc *desc, peal_tuned *out)
                    out->pruned, out->set.count, prune_factor);
     status = refer(&t);
     if (!status)
-        status = tuner_look(&t, 0, out->set.count);
-    if (!status)
-        status = tuner_combine(&t);
+        status = tuner_look(&t);
     if (!status && !left(&t))
         return none_left(&t);
     if (!status)
         status = tuner_rounds(&t);
+    for (int c = 0; c < out->set.count; c++)
+        peal_plan_destroy(t.plan[c]);
     if (status)
         return status;
     out->checked_steps = t.check_steps;
