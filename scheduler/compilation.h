@@ -257,7 +257,9 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
 bool tiles_are_free(const peal_task_statement *task);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
-/* Whether what a reduction over ranks gives is printed at most: the loop need not wait for it. */
+/* Whether the loop does nothing with an array but reduce it over ranks and print it: then it need
+ * not wait for it; and whether all that a reduction over ranks gives is so. */
+bool array_is_reported(const peal_compilation *c, int array);
 bool reduction_is_reported(const peal_compilation *c, const peal_statement *s);
 /* Calls visit for each array whose value a statement reads in an expression (args, set,
  * until, when, print) */

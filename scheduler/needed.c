@@ -114,23 +114,21 @@ static const peal_expr never = {.kind = PEAL_EXPR_CONSTANT,
                                 .value = {.kind = PEAL_BOOLEAN},
                                 .text = "false"};
 
-/* Whether the loop acts on an array: some statement but a print, or the statement itself, reads it.
- */
-static bool loop_acts_on(const peal_compilation *c, int array, int statement)
+bool array_is_reported(const peal_compilation *c, int array)
 {
-    element_search until = {array, false};
+    element_search acts = {array, c->swap_group[array] >= 0};
 
-    peal_expr_elements(c->graph->step.until, match_element, &until);
-    for (int i = 0; i < c->graph->statement_count && !until.found; i++) {
+    peal_expr_elements(c->graph->step.until, match_element, &acts);
+    for (int i = 0; i < c->graph->statement_count && !acts.found; i++) {
         const peal_statement *s = c->statement[i];
-        if (!s || i == statement || c->statement_loop[i] == LOOP_FINISH)
+        if (!s || c->statement_loop[i] == LOOP_FINISH)
             continue;
-        if (s->kind == PEAL_STATEMENT_PRINT)
-            peal_expr_elements(s->when, match_element, &until);
+        if (s->kind == PEAL_STATEMENT_PRINT || s->kind == PEAL_STATEMENT_REDUCE)
+            peal_expr_elements(s->when, match_element, &acts);
         else
-            until.found = reads(s, array);
+            acts.found = reads(s, array);
     }
-    return until.found || c->swap_group[array] >= 0;
+    return !acts.found;
 }
 
 bool reduction_is_reported(const peal_compilation *c, const peal_statement *s)
@@ -138,7 +136,7 @@ bool reduction_is_reported(const peal_compilation *c, const peal_statement *s)
     if (s->kind != PEAL_STATEMENT_REDUCE || c->statement_loop[s->id] != LOOP_OUTER)
         return false;
     for (int i = 0; i < s->u.reduce.item_count; i++)
-        if (loop_acts_on(c, s->u.reduce.item[i].array, s->id))
+        if (!array_is_reported(c, s->u.reduce.item[i].array))
             return false;
     return true;
 }

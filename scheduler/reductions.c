@@ -183,6 +183,7 @@ static void add_combine(peal_compilation *c, rank_view *v, const peal_statement 
     t->hi = folds ? slice_end(&plan, count, plan.me) : t->lo;
     t->contributions = plan.levels ? contributors(&plan, level) : plan.member_count;
     t->combine = item->combine;
+    t->reported = array_is_reported(c, item->array);
 }
 
 peal_status make_reduction(peal_compilation *c, rank_view *v, const peal_statement *s)

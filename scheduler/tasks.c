@@ -348,6 +348,7 @@ static peal_status add_reductions(peal_compilation *c, rank_view *v, const peal_
         v->task[fold].contributions = v->task[index].tile_count;
         v->task[fold].combine = reduction[i].combine;
         v->task[fold].needed = needed;
+        v->task[fold].reported = array_is_reported(c, array);
     }
     v->task[index].reduction = reduction;
     v->task[index].reduction_count = task->reduction_count;

@@ -24,6 +24,8 @@ void cuda_group_join(cuda_rank *rank, cuda_group *group, int index, unsigned bit
 bool cuda_await_lanes(cuda_rank *rank, int index);
 /* WAIT `index` for the value of its word; the group has room for it. */
 void cuda_group_wait(cuda_rank *rank, cuda_group *group, int index, uint64_t value);
+/* Whether an op has joined the group before place `end`. */
+bool cuda_group_has(const cuda_group *group, int op, int end);
 /* Which ops of the lane's own group an op depends on: false if on one of a kind that it cannot
  * follow within the group. */
 bool cuda_depends_within(const cuda_rank *rank, const cuda_group *group, int index, unsigned *waits,

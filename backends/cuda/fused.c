@@ -90,7 +90,8 @@ static void add_receive(cuda_rank *rank, const peal_launch *launch)
     keep_touches(rank->plan, record);
 }
 
-/* So many chunks a block folds one after the other, while others go on. */
+/* So many chunks a block folds one after the other, while others go on (16384^2 on 2 H200: 32 of
+ * them 441 us a step, 403 by many blocks). */
 enum { MOST_CHUNKS = 4 };
 
 /* Folds, and rows, for which no task waits can be behind: which of the schedule's tasks it is; -1.
@@ -139,7 +140,8 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->schedule = rank->schedule;
     record->serves = serves(rank, group);
     if (group && group->kind == CUDA_GROUP_TASK && cuda_fused_sends_fold(rank, group))
-        record->launch.view[0] = record->launch.view[1]; /* which is read before */
+        record->launch.view[0] =
+            record->launch.view[1]; /* among the partials, which are read then */
     if (group && group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
         group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         record->task = group->task;

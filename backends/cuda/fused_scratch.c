@@ -38,33 +38,6 @@ int cuda_scratch_at(const cuda_rank *rank, CUdeviceptr address)
 
 /* ---- which arrays ---- */
 
-static bool reads(const cuda_op *op, int array)
-{
-    const peal_schedule_task *task = op->task;
-
-    for (int i = 0; i < task->access_count; i++)
-        if (task->access[i].array == array)
-            return true;
-    for (int i = 0; op->kernel && i < op->kernel->element_count; i++)
-        if (op->kernel->element[i] == array)
-            return true;
-    return false;
-}
-
-/* Whether a task of the loop, or the loop itself, acts on what is in an array. */
-static bool is_needed(const cuda_rank *rank, int array)
-{
-    const peal_schedule *schedule = rank->schedule;
-
-    for (int i = schedule->step.first; i < schedule->step.end; i++) {
-        const cuda_op *op = &rank->op[i];
-        if (schedule->op[i].kind == PEAL_OP_LAUNCH && op->task->kind != PEAL_TASK_PRINT &&
-            reads(op, array))
-            return true;
-    }
-    return false;
-}
-
 /* Whether a FOLD or COMBINE has what is gathered from ops of its own step alone. */
 static bool gathers_here(const cuda_rank *rank, int index)
 {
@@ -89,7 +62,7 @@ static bool wants_scratch(const cuda_rank *rank, int index)
 
     return rank->schedule->op[index].kind == PEAL_OP_LAUNCH && op->region < 0 &&
            (op->task->kind == PEAL_TASK_FOLD || op->task->kind == PEAL_TASK_COMBINE) &&
-           rank->schedule->array[op->task->gather].hidden && !is_needed(rank, op->task->array) &&
+           rank->schedule->array[op->task->gather].hidden && op->task->reported &&
            gathers_here(rank, index);
 }
 
@@ -125,14 +98,6 @@ peal_status cuda_fused_scratch(cuda_plan *plan)
     return status;
 }
 
-static bool is_in(const cuda_group *group, int op)
-{
-    for (int i = 0; i < group->op_count; i++)
-        if (group->op[i] == op)
-            return true;
-    return false;
-}
-
 /* A COMBINE in the same step writes the array then, and nothing has read it before. */
 bool cuda_fused_sends_fold(const cuda_rank *rank, const cuda_group *group)
 {
@@ -152,7 +117,7 @@ bool cuda_fused_sends_fold(const cuda_rank *rank, const cuda_group *group)
             return is_sent;
         for (int k = 0; k < op->dependence_count; k++)
             follows |= op->dependence[k].op == fold && op->dependence[k].lag == 0;
-        if (follows && (op->kind != PEAL_OP_COPY || !is_in(group, i)))
+        if (follows && (op->kind != PEAL_OP_COPY || !cuda_group_has(group, i, group->op_count)))
             return false;
         is_sent |= follows;
     }

@@ -40,6 +40,11 @@ static void add_address(const cuda_rank *rank, cuda_record *record, CUdeviceptr 
 
 /* ---- tasks ---- */
 
+static bool is_kernel(const cuda_group *group)
+{
+    return group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL;
+}
+
 static void touch_kernel(const cuda_rank *rank, cuda_record *record, const cuda_group *group)
 {
     const peal_schedule_task *task = group->task;
@@ -101,11 +106,6 @@ static void touch_elements(const cuda_rank *rank, cuda_record *record, const cud
 }
 
 /* ---- messages ---- */
-
-static bool is_kernel(const cuda_group *group)
-{
-    return group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL;
-}
 
 static unsigned senders_of(const peal_launch *launch)
 {
@@ -211,15 +211,6 @@ static void touch_waits(const cuda_rank *rank, cuda_record *record)
     }
 }
 
-/* Whether an op has joined the group before place `end`. */
-static bool is_in(const cuda_group *group, int op, int end)
-{
-    for (int i = 0; i < end; i++)
-        if (group->op[i] == op)
-            return true;
-    return false;
-}
-
 /* Whether what a record touches says that op `index` of it comes after an instance of another: of a
  * task, if it is the one before the latest; or, where one block folds, of a fold, or a copy to the
  * rank's own memory, in an older step. But what is sent may say that a message has been unpacked,
@@ -253,7 +244,8 @@ static bool follows_others(const cuda_rank *rank, const cuda_group *group)
             bool works =
                 before == PEAL_OP_LAUNCH || before == PEAL_OP_COPY || before == PEAL_OP_WAIT;
             if (works && d->op >= rank->schedule->step.first &&
-                (d->lag > 0 || !is_in(group, d->op, i)) && !is_known(rank, group, group->op[i], d))
+                (d->lag > 0 || !cuda_group_has(group, d->op, i)) &&
+                !is_known(rank, group, group->op[i], d))
                 return true;
         }
     }

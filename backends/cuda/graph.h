@@ -41,9 +41,9 @@ struct cuda_graphs {
 /* period.c */
 /* From where the walks are (graphs->begin): a multiple of the period, not too short to hide the
  * launch of a replay; one that divides the whole run, if there is one. 0: the reason says why. */
+int64_t cuda_choose_steps(cuda_plan *plan, const char **reason);
 /* Whether the steps that were walked to find them, one period, have room in mode fused. */
 bool cuda_has_records(const cuda_plan *plan);
-int64_t cuda_choose_steps(cuda_plan *plan, const char **reason);
 /* One iteration of the walk alone, verdicts false. */
 bool cuda_dry_step(cuda_rank *rank);
 /* After `steps` iterations from `begin`, everything that nodes hold as constants is as before. */

@@ -234,6 +234,14 @@ void cuda_group_wait(cuda_rank *rank, cuda_group *group, int index, uint64_t val
 
 /* ---- dependences ---- */
 
+bool cuda_group_has(const cuda_group *group, int op, int end)
+{
+    for (int i = 0; i < end; i++)
+        if (group->op[i] == op)
+            return true;
+    return false;
+}
+
 static bool does_work(const peal_op *op)
 {
     return op->kind == PEAL_OP_LAUNCH || op->kind == PEAL_OP_COPY || op->kind == PEAL_OP_WRITE ||

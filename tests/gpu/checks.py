@@ -30,7 +30,7 @@ TOGETHER = ["signal=fused", "signal=kernel", "signal=memop", "signal=fused,lanes
             "signal=memop,lanes=2"]
 WRAP = str(2**64 - 4)
 # Rounds that are shorter than the runs: else the kernel that stays has no part in them.
-FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=period"]
+FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=period", "steps=6,jitter=20000"]
 
 
 def spec_trial(machine, spec, ranks, mode, lower, sets=None, **more):
@@ -375,10 +375,10 @@ def sanitizer(machine, report, _options):
            "mesh/mesh": ["steps=6", "report=3"]}
     trials = []
     for spec in specs:
-        for mode in ("serial", "stream", "graph"):
-            trials.append(spec_trial(machine, spec, 2, mode, "steps=3" if mode == "graph" else "", few.get(spec)))
+        for mode in ("serial", "stream", "graph", "fused"):
+            trials.append(spec_trial(machine, spec, 2, mode, "steps=3" if mode in ("graph", "fused") else "", few.get(spec)))
     for tool in ("memcheck", "initcheck"):
-        limit = min(machine.clock.left() - 1, 240 if machine.full else 25)
+        limit = min(machine.clock.left() - 1, 240 if machine.full else 60)
         if limit < 5:
             report.add("skipped", tool, "no time left")
             continue

@@ -130,6 +130,7 @@ typedef struct peal_schedule_task {
     int gather;            /* FOLD: partials; COMBINE: row k holds [lo, hi) of contributor k */
     int64_t lo, hi;        /* COMBINE */
     int64_t contributions; /* FOLD, COMBINE */
+    bool reported;         /* FOLD, COMBINE: the loop does nothing with the result but print it */
     peal_combine combine;
     const peal_expr *value;      /* SET, DECIDE */
     int decision;                /* DECIDE: decision slot */
