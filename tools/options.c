@@ -24,6 +24,7 @@ typedef enum option_id {
     OPTION_EXPOSED,
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
+    OPTION_SAVE_MACHINE,
     OPTION_JITTER,
     OPTION_SEED,
     OPTION_SVG,
@@ -58,8 +59,8 @@ enum {
 };
 
 static const option_info table[] = {
-    {"set", 0, true, ON_A_SPEC, OPTION_SET, "NAME=VALUE"},
-    {"ranks", 'n', true, ON_A_SPEC, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
+    {"set", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_SET, "NAME=VALUE"},
+    {"ranks", 'n', true, ON_A_SPEC | VERB_BENCH, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
     {"processes", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_PROCESSES,
      "a number of processes, 1 to 65536"},
     {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
@@ -68,7 +69,7 @@ static const option_info table[] = {
     {"deadline", 0, true, VERB_RUN | VERB_TUNE, OPTION_DEADLINE, "a time such as 30s or 500ms"},
     {"mode", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
-    {"backend", 0, true, ON_A_SPEC, OPTION_BACKEND, "auto, host or cuda"},
+    {"backend", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_BACKEND, "auto, host or cuda"},
     {"lower", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
@@ -76,8 +77,9 @@ static const option_info table[] = {
     {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE,
      NULL},
-    {"machine", 0, true, ON_A_SPEC, OPTION_MACHINE,
+    {"machine", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_MACHINE,
      "a description such as \"node:1 core:2\", or FILE.yaml"},
+    {"save-machine", 0, true, VERB_BENCH, OPTION_SAVE_MACHINE, "the name of a file"},
     {"jitter", 0, true, VERB_SIMULATE, OPTION_JITTER, "a fraction such as 0.1"},
     {"seed", 0, true, VERB_SIMULATE, OPTION_SEED, "a whole number"},
     {"svg", 0, true, VERB_SIMULATE, OPTION_SVG, "a file's name"},
@@ -88,7 +90,8 @@ static const option_info table[] = {
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
-    {"quiet", 'q', false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_DOCTOR, OPTION_QUIET, NULL},
+    {"quiet", 'q', false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_DOCTOR | VERB_BENCH,
+     OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
     {"rounds", 0, true, VERB_TUNE, OPTION_ROUNDS, "a number of rounds, 9 to 1000"},
     {"forget", 0, false, VERB_TUNE, OPTION_FORGET, NULL},
@@ -227,6 +230,9 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_MACHINE:
         options->machine = value;
         return true;
+    case OPTION_SAVE_MACHINE:
+        options->save_machine = value;
+        return *value;
     case OPTION_JITTER:
         return parse_fraction(value, &options->jitter);
     case OPTION_SEED:

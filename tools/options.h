@@ -15,6 +15,7 @@ enum {
     VERB_EXPLAIN = 32,
     VERB_VERSION = 64,
     VERB_SIMULATE = 128,
+    VERB_BENCH = 256,
     VERB_TUNE = 512
 };
 
@@ -60,8 +61,9 @@ typedef struct peal_options {
     const char *machine; /* NULL: this one */
     double jitter;       /* simulate */
     int64_t seed;
-    const char *svg;     /* file to draw into; NULL: none */
-    int spec_descriptor; /* -1; else where a launched process reads the spec's number_text */
+    const char *svg;          /* file to draw into; NULL: none */
+    const char *save_machine; /* bench: file to write; NULL: standard output */
+    int spec_descriptor;      /* -1; else where a launched process reads the spec's number_text */
 } peal_options;
 
 /* Reads the words after the verb. Reports all mistakes; PEAL_STATUS_USAGE if there were any. The

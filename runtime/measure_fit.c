@@ -1,0 +1,155 @@
+/* Times of a machine from those of the cases: differences of two cases are what one more op takes.
+ * The simulation's critical path through each case says which ops these are. */
+#include "runtime/measure.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct fit {
+    const peal_measure_table *table;
+    peal_machine_times *out;
+    double per_byte_s, bytes_per_s;
+} fit;
+
+static double at_least_0(double value)
+{
+    return value > 0 ? value : 0;
+}
+
+/* What a case takes beyond another, in a mode; serial mode does what all ranks do in turn. */
+static double more(const fit *f, int mode, peal_measure_case a, peal_measure_case b)
+{
+    double ranks = mode == PEAL_MODE_SERIAL ? 2 : 1;
+    return at_least_0(f->table->step_s[mode][a] - f->table->step_s[mode][b]) / ranks;
+}
+
+static double cpu_more(const fit *f, int mode, peal_measure_case a, peal_measure_case b)
+{
+    return at_least_0(f->table->cpu_s[mode][a] - f->table->cpu_s[mode][b]);
+}
+
+static double task_s(const fit *f, int mode)
+{
+    return more(f, mode, PEAL_MEASURE_TASKS, PEAL_MEASURE_TASK) / (PEAL_MEASURE_CHAIN - 1);
+}
+
+/* Between one size and the other lie the speeds of the sizes between. */
+static void fit_kernels(fit *f)
+{
+    double log_sum = 0;
+    int mode = f->table->given[PEAL_MODE_FUSED] ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
+    for (int i = PEAL_MEASURE_SMALL; i <= PEAL_MEASURE_LARGE; i++) {
+        peal_measure_size size = peal_measure_size_of((peal_measure_case)i, f->table->accelerator);
+        double seconds = f->table->step_s[mode][i] - task_s(f, mode);
+        log_sum += log(seconds > 0 ? seconds / (double)size.bytes : 1e-12);
+    }
+    f->per_byte_s = exp(log_sum / 2);
+    f->out->kernel[0] = (peal_kernel_times){.task = "default", .per_byte_s = f->per_byte_s};
+    f->out->kernel_count = 1;
+}
+
+static void fit_rate(fit *f)
+{
+    int mode = f->table->given[PEAL_MODE_FUSED] ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
+    double wide = more(f, mode, PEAL_MEASURE_WIDE_MESSAGE, PEAL_MEASURE_WIDE);
+    double narrow = more(f, mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK);
+    peal_measure_size size = peal_measure_size_of(PEAL_MEASURE_WIDE_MESSAGE, f->table->accelerator);
+    double seconds = wide - narrow;
+    f->bytes_per_s = seconds > 0 ? (double)size.message_bytes / seconds : 1e12;
+}
+
+/* A message is on the path with its copy, the write of its flag, the way and the wait. Of what is
+ * left beside copy and way, write and wait have a half each. */
+static void fit_message(const fit *f, int mode, double way_s)
+{
+    peal_mode_times *times = &f->out->mode[mode];
+    double copy_s = more(f, mode, PEAL_MEASURE_LOCAL, PEAL_MEASURE_TASK);
+    double message_s = more(f, mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK);
+    double flags_s = at_least_0(message_s - copy_s - (mode == PEAL_MODE_SERIAL ? 0 : way_s));
+    times->copy_s = copy_s;
+    times->write_s = flags_s / 2;
+    times->wait_s = flags_s / 2;
+    if (mode == PEAL_MODE_SERIAL) { /* it also unpacks, one rank after the other */
+        flags_s = at_least_0(message_s - copy_s);
+        times->write_s = times->wait_s = flags_s / 2;
+    }
+}
+
+/* Cores: whoever does an op drives it. The way is a cache line's, unless messages are faster. */
+static void fit_cores(fit *f)
+{
+    peal_measure_size size = peal_measure_size_of(PEAL_MEASURE_TASK, false);
+    double way_s = f->table->line_s;
+    for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++) {
+        double most = more(f, mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK) -
+                      more(f, mode, PEAL_MEASURE_LOCAL, PEAL_MEASURE_TASK);
+        if (f->table->given[mode] && way_s > most)
+            way_s = at_least_0(most);
+    }
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+        if (!f->table->given[mode])
+            continue;
+        f->out->mode[mode].given = true;
+        f->out->mode[mode].kernel_s =
+            at_least_0(task_s(f, mode) - (double)size.bytes * f->per_byte_s);
+        fit_message(f, mode, way_s);
+    }
+    f->out->link[PEAL_LINK_HOST] =
+        (peal_link_times){.given = true, .latency_s = way_s, .bytes_per_s = f->bytes_per_s};
+}
+
+/* A GPU: the CPU's part is told apart by its own time. Of a flag in `fused` the way between two
+ * GPUs is taken to be 0.6, as in the primitives of bench/results (1.4 us of 2.3). */
+static void fit_device(fit *f)
+{
+    const double share = 0.6;
+    bool fused = f->table->given[PEAL_MODE_FUSED];
+    double launch_s = cpu_more(f, PEAL_MODE_STREAM, PEAL_MEASURE_TASKS, PEAL_MEASURE_TASK) /
+                      (PEAL_MEASURE_CHAIN - 1);
+    double kernel_s =
+        task_s(f, f->table->given[PEAL_MODE_GRAPH] ? PEAL_MODE_GRAPH : PEAL_MODE_STREAM);
+    int flag_mode = fused ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
+    double way_s =
+        f->table->apart
+            ? share * at_least_0(more(f, flag_mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK) -
+                                 more(f, flag_mode, PEAL_MEASURE_LOCAL, PEAL_MEASURE_TASK))
+            : 0;
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+        peal_mode_times *times = &f->out->mode[mode];
+        if (!f->table->given[mode])
+            continue;
+        fit_message(f, mode, way_s);
+        times->given = true;
+        times->kernel_s = mode == PEAL_MODE_FUSED ? task_s(f, mode) : kernel_s;
+        times->apart = mode > PEAL_MODE_SYNC;
+    }
+    peal_mode_times *mode = f->out->mode;
+    mode[PEAL_MODE_SYNC].launch_s = mode[PEAL_MODE_SERIAL].launch_s = launch_s;
+    mode[PEAL_MODE_SYNC].synchronize_s =
+        at_least_0(task_s(f, PEAL_MODE_SYNC) - launch_s - kernel_s);
+    mode[PEAL_MODE_SERIAL].synchronize_s =
+        at_least_0(task_s(f, PEAL_MODE_SERIAL) - launch_s - kernel_s);
+    mode[PEAL_MODE_STREAM].launch_s = launch_s;
+    mode[PEAL_MODE_STREAM].post_s =
+        cpu_more(f, PEAL_MODE_STREAM, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK) / 3;
+    mode[PEAL_MODE_GRAPH].launch_s = f->table->cpu_s[PEAL_MODE_GRAPH][PEAL_MEASURE_TASK];
+    f->out->link[PEAL_LINK_DEVICE] =
+        (peal_link_times){.given = true, .bytes_per_s = 1 / (2 * f->per_byte_s)};
+    if (f->table->apart)
+        f->out->link[PEAL_LINK_P2P] = (peal_link_times){.given = true,
+                                                        .latency_s = way_s,
+                                                        .bytes_per_s = f->bytes_per_s,
+                                                        .shared = PEAL_SHARE_DEVICE};
+}
+
+void peal_measure_fit(const peal_measure_table *table, peal_machine_times *out)
+{
+    fit f = {.table = table, .out = out};
+    *out = (peal_machine_times){.given = true, .accelerator = table->accelerator, .devices = 1};
+    fit_kernels(&f);
+    fit_rate(&f);
+    if (table->accelerator)
+        fit_device(&f);
+    else
+        fit_cores(&f);
+}

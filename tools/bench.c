@@ -1,0 +1,155 @@
+/* `peal bench`: measures what a machine file contains, and what the kernels of a spec take. */
+#include "tools/bench.h"
+#include "tools/command.h"
+#include "tools/output.h"
+#include "tools/run.h"
+
+#include "runtime/calibrate.h"
+#include "runtime/device.h"
+#include "runtime/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 100 };
+
+static const peal_source nowhere;
+
+/* What was measured, as it was. */
+static void print_table(const peal_measure_table *table)
+{
+    static const char *const names[PEAL_MEASURE_CASES] = {"task",    "tasks", "local",
+                                                          "message", "wide",  "wide_message",
+                                                          "small",   "large"};
+    json_t *object = json_begin("peal.bench/1"), *modes = json_object();
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+        if (!table->given[mode])
+            continue;
+        json_t *cases = json_object();
+        for (int i = 0; i < PEAL_MEASURE_CASES; i++)
+            json_object_set_new(cases, names[i], json_real(table->step_s[mode][i]));
+        json_object_set_new(modes, peal_mode_name((peal_mode)mode), cases);
+    }
+    json_object_set_new(object, "seconds_per_step", modes);
+    json_object_set_new(object, "line_seconds", json_real(table->line_s));
+    json_print(object);
+}
+
+static peal_status save(const peal_machine_times *times, const bench_origin *origin,
+                        peal_diagnostics *diagnostics)
+{
+    const char *path = origin->options->save_machine;
+    bool is_object = origin->options->format == FORMAT_JSON;
+    if (!path && is_object && origin->rounds)
+        return PEAL_STATUS_OK;
+    FILE *file = path ? fopen(path, "w") : stdout;
+    if (file)
+        bench_print_machine(file, times, origin);
+    bool written = file && !ferror(file) && (!path || !fclose(file));
+    if (!written)
+        return peal_report(diagnostics, PEAL_E410, nowhere, NULL, "cannot write %s: %s",
+                           path ? path : "the machine file", strerror(errno));
+    if (path && !origin->options->quiet && !is_object)
+        printf("written to %s\n", path);
+    return PEAL_STATUS_OK;
+}
+
+/* The times of --machine, else measured ones. */
+static peal_status take_times(const peal_options *options, peal_session *session,
+                              const peal_backend_ops *backend, bench_origin *origin,
+                              peal_machine_times *times)
+{
+    peal_diagnostics *diagnostics = peal_session_diagnostics(session);
+    peal_measure_table table;
+    peal_machine machine;
+    if (options->machine) {
+        peal_status status = machine_and_times_of(options, diagnostics, &machine, times);
+        return status || times->given ? status
+                                      : peal_report(diagnostics, PEAL_E430, nowhere, NULL,
+                                                    "%s has no times", options->machine);
+    }
+    origin->rounds = ROUNDS;
+    peal_status status = peal_measure(session, backend->name, ROUNDS, &table);
+    if (status)
+        return status;
+    peal_measure_fit(&table, times);
+    if (options->format == FORMAT_JSON && peal_session_process(session) == 0)
+        print_table(&table);
+    const char *reason;
+    times->devices = backend->count ? peal_device_count(&reason) : machine_cores();
+    return PEAL_STATUS_OK;
+}
+
+/* One process of the measurement, mostly the only one. */
+static peal_status measure(const peal_options *options, const peal_backend_ops *backend,
+                           peal_session *session)
+{
+    peal_diagnostics *diagnostics = peal_session_diagnostics(session);
+    bench_origin origin = {.options = options};
+    peal_machine_times times = {0};
+    peal_spec spec = {0};
+    char device[200] = "";
+    peal_status status = take_times(options, session, backend, &origin, &times);
+    if (!status && options->subject)
+        status = spec_open(options, diagnostics, &spec);
+    if (!status && options->subject)
+        status = peal_calibrate(session, spec.graph, options->ranks ? options->ranks : 1, &times);
+    if (backend->describe && peal_session_device(session, NULL))
+        backend->describe(peal_session_device(session, NULL), device, sizeof(device));
+    origin.device = device;
+    if (!status && peal_session_process(session) == 0)
+        status = save(&times, &origin, diagnostics);
+    spec_close(&spec);
+    return status;
+}
+
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    const peal_backend_ops *backend =
+        options->subject ? &peal_backend_host : backend_expected(options);
+    const char *reason;
+    bool is_launched = getenv("PMIX_NAMESPACE") != NULL;
+    bool cuda = options->backend && !strcmp(options->backend, "cuda");
+    if (options->subject && cuda)
+        return peal_report(diagnostics, PEAL_E404, nowhere, "without a spec it measures GPUs",
+                           "the kernels of a spec are timed on cores, not by --backend cuda");
+    if (cuda && (backend == &peal_backend_host || peal_device_count(&reason) == 0))
+        return peal_report(diagnostics, PEAL_E381, nowhere, NULL,
+                           "--backend cuda: there is no GPU");
+    if (!is_launched && backend->count && peal_device_count(&reason) > 1)
+        return launch_command(2, options->words, options->word_count, diagnostics);
+    peal_session *session = NULL;
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
+                              .log_level = environment_log_level(),
+                              .log = stderr};
+    peal_status status = peal_session_create(&desc, &session);
+    if (status)
+        return status;
+    status = measure(options, backend, session);
+    if (status)
+        peal_session_print_diagnostics(session, stderr, 20);
+    peal_session_destroy(session);
+    return status;
+}
+
+const peal_command bench_command = {
+    "bench", VERB_BENCH,
+    "usage: peal bench [SPEC] [--save-machine FILE.yaml] [options]\n"
+    "\n"
+    "Measures what launches, copies, flags, messages and memory take here, by small specs\n"
+    "of its own, and prints a machine file: for `simulate` and `explain --machine FILE`.\n"
+    "With a SPEC it also times that spec's kernels (on the CPU), at the sizes that they have\n"
+    "on N ranks. Other work on the machine disturbs it: the fastest of many rounds counts.\n"
+    "\n"
+    "      --save-machine FILE.yaml  write it there\n"
+    "      --machine FILE.yaml  take all but the kernels of SPEC from this file\n"
+    "  -n, --ranks N      for the kernels of SPEC (default 1)\n"
+    "      --set K=V      override a param of SPEC\n"
+    "      --backend B    host, cuda, or auto (default): GPUs if there are any\n"
+    "      --json         what was measured, as JSON (schema peal.bench/1)\n"
+    "  -q, --quiet        don't say where it was written\n"
+    "  -h, --help         this text\n"
+    "\n"
+    "example: peal bench samples/jacobi2d -n 2 --save-machine here.yaml\n",
+    run};
