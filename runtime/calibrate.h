@@ -1,5 +1,5 @@
 /* Measures what the kernels of a graph take on this machine's cores, in the place and at the sizes
- * that they have in a run: a machine file's `kernels`. */
+ * that they have in a run: a machine file's `kernels`; and what its steps take. */
 #ifndef PEAL_RUNTIME_CALIBRATE_H
 #define PEAL_RUNTIME_CALIBRATE_H
 
@@ -12,5 +12,10 @@
  * are added to `times`, or take the place of those of their names; the rest stays. */
 peal_status peal_calibrate(peal_session *session, peal_graph *graph, int ranks,
                            peal_machine_times *times);
+
+/* Collective. What a step takes in each mode that can run the graph, one worker a rank: the least
+ * of some samples of some plans, of all modes in turns; 0: the mode cannot. */
+peal_status peal_measure_graph(peal_session *session, peal_graph *graph, const char *backend,
+                               int ranks, double step_s[PEAL_MODE_COUNT]);
 
 #endif

@@ -16,23 +16,24 @@ enum { ROUNDS = 100 };
 
 static const peal_source nowhere;
 
-/* What was measured, as it was. */
-static void print_table(const peal_measure_table *table)
+/* What was measured of the machine and of the spec, as it was. */
+static void print_json(const peal_measure_table *table, const double step_s[PEAL_MODE_COUNT])
 {
     static const char *const names[PEAL_MEASURE_CASES] = {"task",    "tasks", "local",
                                                           "message", "wide",  "wide_message",
                                                           "small",   "large"};
     json_t *object = json_begin("peal.bench/1"), *modes = json_object();
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        if (!table->given[mode])
-            continue;
         json_t *cases = json_object();
-        for (int i = 0; i < PEAL_MEASURE_CASES; i++)
+        if (step_s[mode] > 0)
+            json_object_set_new(cases, "spec", json_real(step_s[mode]));
+        for (int i = 0; table->given[mode] && i < PEAL_MEASURE_CASES; i++)
             json_object_set_new(cases, names[i], json_real(table->step_s[mode][i]));
         json_object_set_new(modes, peal_mode_name((peal_mode)mode), cases);
     }
     json_object_set_new(object, "seconds_per_step", modes);
-    json_object_set_new(object, "line_seconds", json_real(table->line_s));
+    if (table->line_s > 0)
+        json_object_set_new(object, "line_seconds", json_real(table->line_s));
     json_print(object);
 }
 
@@ -41,7 +42,7 @@ static peal_status save(const peal_machine_times *times, const bench_origin *ori
 {
     const char *path = origin->options->save_machine;
     bool is_object = origin->options->format == FORMAT_JSON;
-    if (!path && is_object && origin->rounds)
+    if (!path && is_object)
         return PEAL_STATUS_OK;
     FILE *file = path ? fopen(path, "w") : stdout;
     if (file)
@@ -58,10 +59,9 @@ static peal_status save(const peal_machine_times *times, const bench_origin *ori
 /* The times of --machine, else measured ones. */
 static peal_status take_times(const peal_options *options, peal_session *session,
                               const peal_backend_ops *backend, bench_origin *origin,
-                              peal_machine_times *times)
+                              peal_measure_table *table, peal_machine_times *times)
 {
     peal_diagnostics *diagnostics = peal_session_diagnostics(session);
-    peal_measure_table table;
     peal_machine machine;
     if (options->machine) {
         peal_status status = machine_and_times_of(options, diagnostics, &machine, times);
@@ -70,12 +70,10 @@ static peal_status take_times(const peal_options *options, peal_session *session
                                                     "%s has no times", options->machine);
     }
     origin->rounds = ROUNDS;
-    peal_status status = peal_measure(session, backend->name, ROUNDS, &table);
+    peal_status status = peal_measure(session, backend->name, ROUNDS, table);
     if (status)
         return status;
-    peal_measure_fit(&table, times);
-    if (options->format == FORMAT_JSON && peal_session_process(session) == 0)
-        print_table(&table);
+    peal_measure_fit(table, times);
     const char *reason;
     times->devices = backend->count ? peal_device_count(&reason) : machine_cores();
     return PEAL_STATUS_OK;
@@ -88,17 +86,27 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
     peal_diagnostics *diagnostics = peal_session_diagnostics(session);
     bench_origin origin = {.options = options};
     peal_machine_times times = {0};
+    peal_measure_table table = {0};
+    double step_s[PEAL_MODE_COUNT] = {0};
     peal_spec spec = {0};
     char device[200] = "";
-    peal_status status = take_times(options, session, backend, &origin, &times);
+    int ranks = options->ranks ? options->ranks : 1;
+    bool leads = peal_session_process(session) == 0, is_object = options->format == FORMAT_JSON;
+    peal_status status = take_times(options, session, backend, &origin, &table, &times);
     if (!status && options->subject)
         status = spec_open(options, diagnostics, &spec);
     if (!status && options->subject)
-        status = peal_calibrate(session, spec.graph, options->ranks ? options->ranks : 1, &times);
+        status = peal_calibrate(session, spec.graph, ranks, &times);
+    if (!status && options->subject && is_object) {
+        table.line_s = peal_measure_line();
+        status = peal_measure_graph(session, spec.graph, backend->name, ranks, step_s);
+    }
     if (backend->describe && peal_session_device(session, NULL))
         backend->describe(peal_session_device(session, NULL), device, sizeof(device));
     origin.device = device;
-    if (!status && peal_session_process(session) == 0)
+    if (!status && leads && is_object)
+        print_json(&table, step_s);
+    if (!status && leads)
         status = save(&times, &origin, diagnostics);
     spec_close(&spec);
     return status;
@@ -147,7 +155,8 @@ const peal_command bench_command = {
     "  -n, --ranks N      for the kernels of SPEC (default 1)\n"
     "      --set K=V      override a param of SPEC\n"
     "      --backend B    host, cuda, or auto (default): GPUs if there are any\n"
-    "      --json         what was measured, as JSON (schema peal.bench/1)\n"
+    "      --json         what was measured, as JSON (schema peal.bench/1); with a SPEC also\n"
+    "                     what a step takes in each mode, one worker a rank\n"
     "  -q, --quiet        don't say where it was written\n"
     "  -h, --help         this text\n"
     "\n"

@@ -29,6 +29,8 @@ static double way_seconds(const sim_places *places, const sim_program *program, 
     peal_link_class link = sim_link_between(places, rank, rank + (int)channel->offset);
     bool carries = link == PEAL_LINK_NETWORK && !op->credit;
 
+    if (places->one)
+        return 0;
     return places->times->link[link].latency_s +
            (carries ? sim_link_seconds(places, link, channel->bytes) : 0);
 }

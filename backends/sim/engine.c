@@ -225,12 +225,14 @@ static void begin_item(sim_state *s, int rank, int lane, cause by)
         push(s, end, rank, lane * EVENTS + ITEM_ENDS);
 }
 
-/* A word goes to the other end of its channel; it arrives after the link's latency. */
+/* A word goes to the other end of its channel; it arrives after the link's latency, unless one and
+ * the same does all in turn. */
 static void send_word(sim_state *s, int rank, const sim_program *p, int channel, double begin)
 {
     int to = rank + (int)p->channel[channel].offset;
     peal_link_class link = sim_link_between(&s->places, rank, to);
-    double latency = jittered(s, s->places.times->link[link].latency_s, rank, -1 - channel);
+    double way_s = s->places.one ? 0 : s->places.times->link[link].latency_s;
+    double latency = jittered(s, way_s, rank, -1 - channel);
     int end = sim_network_peer(s->network, s->desc->number[rank], channel, s->desc->number[to]);
 
     push(s, begin + latency, to, end * EVENTS + WORD_ARRIVES);

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Predicted against measured steps: every sample, mode and number of ranks of this machine's cores.
+
+For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
+rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
+machine file. Points below 5 us a step are listed, not counted."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LEAST_S = 5e-6
+MODES = ["serial", "sync", "stream", "fused"]
+# Specs with params that are not their defaults; {n}: the number of ranks.
+CASES = ["cg", "cg n=128", "denoise", "halo", "halo/short.yaml", "hdiff", "hdiff nx=32 ny=32",
+         "hdiff/pair.yaml", "heat3d", "jacobi2d", "jacobi2d nx=256 ny=256", "jacobi_until",
+         "mesh parts=parts-{n}", "vcycle"]
+
+
+def peal(options, *words):
+    result = subprocess.run([options.peal, *words], capture_output=True, text=True, timeout=60, cwd=options.folder)
+    if result.returncode:
+        sys.exit(f"peal {' '.join(words)}: {result.stderr}")
+    return result.stdout
+
+
+def look(options, words, ranks):
+    """Predicted: (simulated, model, with the file's kernels) by mode, and the mode that is fastest; measured by mode; ns a cache line takes."""
+    with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
+        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", options.machine,
+                               "--save-machine", file.name, "--json"))
+        measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items() if cases}
+        told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", file.name, "--json"))
+    plain = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", options.machine, "--json"))
+    plain = {p["mode"]: p["seconds_per_step"] for p in plain["predictions"]}
+    predicted = {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], plain[p["mode"]])
+                 for p in told["predictions"]}
+    return predicted, told["fastest"], measured, 1e9 * seen["line_seconds"]
+
+
+def report(points, winners, lines):
+    counted = sorted(abs(p["error"]) for p in points if p["measured"] >= LEAST_S)
+    print(f"\n{len(counted)} points of at least 5 us: median error {100 * statistics.median(counted):.0f} %, "
+          f"worst {100 * counted[-1]:.0f} %; targets 15 % and 40 %")
+    plain = sorted(abs(p["plain"]) for p in points if p["measured"] >= LEAST_S)
+    print(f"with the machine file's `default` for all kernels: median error {100 * statistics.median(plain):.0f} %, "
+          f"worst {100 * plain[-1]:.0f} %")
+    print(f"mode predicted fastest: within 10 % of the fastest measured in {sum(w <= 1.1 for w in winners)} of "
+          f"{len(winners)} cases, worst {max(winners):.2f}")
+    print(f"a cache line one way, at each case: {min(lines):.0f} to {max(lines):.0f} ns")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default=str(ROOT / "build"))
+    parser.add_argument("--machine", default=str(ROOT / "machines/host2.yaml"))
+    parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
+    options = parser.parse_args()
+    options.peal = str(Path(options.build) / "tools/peal")
+    print(f"peal: predicted and measured steps, {datetime.date.today()}\ncommand: bench/model.py {' '.join(sys.argv[1:])}")
+    print(f"machine: {options.machine and Path(options.machine).name}; {os.cpu_count()} cores, {platform.system()} "
+          f"{platform.release().split('-')[0]}; load {', '.join(f'{x:.1f}' for x in os.getloadavg())}\n")
+    print(f"{'us a step':28} {'ranks':>5} {'mode':>7} {'measured':>10} {'simulated':>10} {'error':>6} {'model':>10} {'error':>6}")
+    points, winners, lines = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        options.folder = folder
+        for case in options.case or CASES:
+            for ranks in options.ranks.split(","):
+                name, *params = case.replace("{n}", ranks).split()
+                words = [str(ROOT / "samples" / name)] + [w for p in params for w in ("--set", p)]
+                predicted, winner, fastest, line_ns = look(options, words, ranks)
+                lines.append(line_ns)
+                winners.append(fastest[winner] / min(fastest[m] for m in MODES[1:]))
+                for mode in MODES:
+                    simulated, model, plain = predicted[mode]
+                    point = {"measured": fastest[mode], "error": simulated / fastest[mode] - 1,
+                             "plain": plain / fastest[mode] - 1}
+                    points.append(point)
+                    print(f"{case if mode == MODES[0] else '':28} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
+                          f"{simulated * 1e6:10.3f} {100 * point['error']:+5.0f}% {model * 1e6:10.3f} "
+                          f"{100 * (model / fastest[mode] - 1):+5.0f}%", flush=True)
+    report(points, winners, lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+/* What a step of a graph takes in each mode: many short samples, of which the fastest counts. Each
+ * plan is run for some only, since a loop ends. */
+#include "runtime/calibrate.h"
+#include "runtime/device.h"
+
+#include "dsl/dsl.h"
+
+#include <string.h>
+
+enum { PLANS = 12, SAMPLES = 8 };
+
+static const double sample_s = 2e-3;
+
+/* Some steps that are not counted, then samples while there are steps left. */
+static peal_status take_samples(peal_plan *plan, double *least)
+{
+    peal_plan_statistics before = {0}, after;
+    peal_status status = PEAL_STATUS_OK;
+    int64_t steps = 2;
+    for (int i = 0; i <= SAMPLES && !status && !before.stopped; i++) {
+        if (steps > peal_plan_steps_left(plan))
+            break;
+        status = peal_plan_start(plan, steps, NULL);
+        if (!status)
+            status = peal_plan_wait(plan);
+        peal_plan_statistics_get(plan, &after);
+        double step_s = (after.seconds - before.seconds) / (double)steps;
+        if (i > 0 && !after.stopped && (*least <= 0 || step_s < *least))
+            *least = step_s;
+        steps = step_s * 2 < sample_s ? (int64_t)(sample_s / step_s) : 2;
+        before = after;
+    }
+    return status;
+}
+
+static bool can_run(const peal_backend_ops *backend, const peal_graph_data *data, peal_mode mode)
+{
+    return !backend->refuses(mode) && !peal_graph_refuses(data, mode, backend->open != NULL);
+}
+
+peal_status peal_measure_graph(peal_session *session, peal_graph *graph, const char *backend,
+                               int ranks, double step_s[PEAL_MODE_COUNT])
+{
+    const peal_graph_data *data;
+    peal_status status = peal_graph_resolve(graph, session->diagnostics, &data);
+    memset(step_s, 0, PEAL_MODE_COUNT * sizeof(*step_s));
+    for (int i = 0; i < PLANS * PEAL_MODE_COUNT && !status; i++) {
+        int mode = i % PEAL_MODE_COUNT;
+        peal_plan *plan = NULL;
+        peal_plan_options options = {.size_bytes = sizeof(options),
+                                     .mode = peal_mode_name((peal_mode)mode),
+                                     .ranks = ranks,
+                                     .threads = ranks,
+                                     .backend = backend};
+        if (!can_run(peal_backend_named(backend), data, (peal_mode)mode))
+            continue;
+        status = peal_graph_compile(graph, session, &options, &plan);
+        if (!status)
+            status = take_samples(plan, &step_s[mode]);
+        peal_plan_destroy(plan);
+    }
+    return status;
+}
