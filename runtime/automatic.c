@@ -12,10 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A prediction simulates as many ops: some ten milliseconds. What is predicted to take up to so
- * much longer than the best (a fraction) is a tie. */
+/* A prediction simulates as many ops: some ten milliseconds. */
 enum { MOST_OPS = 50000 };
-static const double tie = 0.01;
 
 /* What process 0 tells the others. */
 typedef struct decision {
@@ -127,17 +125,16 @@ static const char *microseconds(double seconds, char text[24])
     return text;
 }
 
-static void write_prediction(const peal_candidates *set, int best, const char *from, char *text)
+static void write_prediction(const peal_candidates *set, peal_mode taken, double step_s,
+                             const char *from, char *text)
 {
-    const peal_candidate *taken = &set->item[best];
     char number[24];
-    size_t used =
-        (size_t)snprintf(text, PEAL_CHOICE_BYTES, "%s, predicted %s us a step",
-                         peal_mode_name(taken->mode), microseconds(taken->predicted_s, number));
+    size_t used = (size_t)snprintf(text, PEAL_CHOICE_BYTES, "%s, predicted %s us a step",
+                                   peal_mode_name(taken), microseconds(step_s, number));
     const char *before = " (";
     for (int i = set->count - 1; i >= 0 && used < PEAL_CHOICE_BYTES; i--) {
         const peal_candidate *c = &set->item[i];
-        if (i == best)
+        if (c->mode == taken)
             continue;
         used +=
             (size_t)snprintf(text + used, PEAL_CHOICE_BYTES - used, "%s%s %s", before,
@@ -182,10 +179,13 @@ static peal_status predict_best(peal_plan *plan, decision *out)
         return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
                            "no memory for candidates");
     peal_status status = peal_plan_candidates(plan, true, set, from);
-    int best = status || set->count < 2 ? -1 : peal_candidates_best(set, tie);
-    if (best >= 0) {
-        out->mode = set->item[best].mode;
-        write_prediction(set, best, from, out->choice);
+    double step_s[PEAL_MODE_COUNT] = {0};
+    for (int i = 0; i < set->count; i++)
+        step_s[set->item[i].mode] = set->item[i].predicted_s;
+    peal_mode fastest = peal_prediction_fastest(step_s);
+    if (!status && set->count > 1 && fastest != PEAL_MODE_COUNT) {
+        out->mode = (int32_t)fastest;
+        write_prediction(set, fastest, step_s[fastest], from, out->choice);
     } else if (!status) {
         take_first(plan, set, out);
     }

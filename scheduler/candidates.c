@@ -197,20 +197,6 @@ int peal_candidates_prune(peal_candidates *set, double factor)
     return dropped;
 }
 
-int peal_candidates_best(const peal_candidates *set, double tie)
-{
-    double best = shortest(set);
-    int found = -1;
-    for (int i = 0; i < set->count; i++) {
-        const peal_candidate *c = &set->item[i];
-        bool first_of_mode = found < 0 || set->item[found].mode != c->mode;
-        if (!c->dropped[0] && c->predicted_s > 0 && c->predicted_s <= best * (1 + tie) &&
-            (first_of_mode || c->predicted_s < set->item[found].predicted_s))
-            found = i;
-    }
-    return found;
-}
-
 /* The item that forces nothing beside what all have; -1: there is none. */
 static int plain_of(const peal_candidates *set, peal_mode mode)
 {

@@ -23,7 +23,7 @@ typedef struct peal_candidate {
     int threads;                        /* of a process; 0: as many as there are */
     char lowering[PEAL_LOWERING_BYTES]; /* words of `--lower`; "": none is forced */
     double predicted_s;                 /* a step; 0: nobody knows */
-    char dropped[PEAL_DROPPED_BYTES];    /* why it is not looked at any further; "": it is */
+    char dropped[PEAL_DROPPED_BYTES];   /* why it is not looked at any further; "": it is */
 } peal_candidate;
 
 typedef struct peal_candidates {
@@ -47,11 +47,6 @@ void peal_candidates_list(const peal_candidates_desc *desc, peal_candidates *out
 /* Drops those that are predicted to take more than `factor` times the shortest prediction. Returns
  * how many; those without a prediction stay. */
 int peal_candidates_prune(peal_candidates *set, double factor);
-
-/* The one with the shortest prediction among those that are not dropped; -1: there is no
- * prediction. The last one whose prediction is at most `tie` (as a fraction) longer: simulations
- * leave out what the less simple modes gain by tiles that don't wait for each other. */
-int peal_candidates_best(const peal_candidates *set, double tie);
 
 /* What was measured alone, by item (0: was not): for each mode of which two forced choices gained
  * at least `gain` (as a fraction) over none, adds what forces all of these at once, of several

@@ -71,7 +71,8 @@ static const char *drains(const peal_backend_ops *backend, const peal_graph_data
     return backend == &peal_backend_host ? NULL : peal_graph_drains(graph, mode);
 }
 
-static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph)
+static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph,
+                        const mode_predictions *predictions)
 {
     puts("mode      can run  why not, or what it costs");
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
@@ -83,7 +84,14 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
                       : "",
                reason ? " [E355]" : "");
     }
-    printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(backend, graph)));
+    if (predictions->fastest != PEAL_MODE_COUNT)
+        printf(
+            "auto      yes      takes %s by these times; what `peal tune` has found goes before\n",
+            peal_mode_name(predictions->fastest));
+    else
+        puts("auto      yes      takes what `peal tune` has found, or predicts (--machine "
+             "FILE.yaml: "
+             "how)");
 }
 
 static void print_paths(const message_paths *paths, int ranks)
@@ -141,8 +149,9 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
     json_object_set_new(object, "ranks", json_integer(machine->ranks));
     json_object_set_new(object, "dims", json_pack("[i,i,i]", dims[0], dims[1], dims[2]));
     json_object_set_new(object, "modes", modes);
-    json_object_set_new(object, "auto",
-                        json_string(peal_mode_name(mode_automatic(backend, graph))));
+    peal_mode automatic = predictions->fastest != PEAL_MODE_COUNT ? predictions->fastest
+                                                                  : mode_automatic(backend, graph);
+    json_object_set_new(object, "auto", json_string(peal_mode_name(automatic)));
     json_object_set_new(object, "paths", list);
     predictions_add_json(predictions, object);
     json_print(object);
@@ -174,7 +183,7 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
             printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name,
                    machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
                    machine->processes, machine->processes == 1 ? "" : "es");
-            print_modes(backend, graph);
+            print_modes(backend, graph, predictions);
             print_paths(paths, machine->ranks);
             predictions_print(predictions);
         }
