@@ -58,13 +58,8 @@ void tune_print_table(const peal_tuned *tuned, const char *before, FILE *out)
             print_dropped(tuned, c, width, before, out);
 }
 
-static void print_outcome(const tuning *t)
+static void print_method(const peal_tuned *tuned)
 {
-    const peal_tuned *tuned = &t->tuned;
-    char label[PEAL_LABEL_BYTES];
-    if (tuned->chosen < 0)
-        return;
-    peal_candidate_label(&tuned->set.item[tuned->chosen], label, sizeof(label));
     printf("\n%d rounds of %lld step%s each, one candidate after the other; %lld step%s compared "
            "%s, bit for bit.\n",
            tuned->rounds, (long long)tuned->piece_steps, tuned->piece_steps == 1 ? "" : "s",
@@ -74,6 +69,12 @@ static void print_outcome(const tuning *t)
          "1 %,\nor within 3 % and not to be told apart: then the simpler one is taken.");
     if (tuned->from[0])
         printf("Predictions: times of %s.\n", tuned->from);
+}
+
+static void print_result(const peal_tuned *tuned)
+{
+    char label[PEAL_LABEL_BYTES];
+    peal_candidate_label(&tuned->set.item[tuned->chosen], label, sizeof(label));
     printf("Result: %s%s.\n", label,
            tuned->chosen == tuned->best ? "" : ", the simplest of those that tie");
 }
@@ -91,8 +92,10 @@ void tune_print_text(const peal_run *run, peal_status status)
                tuned->workers, tuned->workers == 1 ? "" : "s");
         tune_print_table(tuned, "", stdout);
     }
-    if (t->measured)
-        print_outcome(t);
+    if (!run->options->quiet && tuned->chosen >= 0)
+        print_method(tuned);
+    if (tuned->chosen >= 0)
+        print_result(tuned);
     if (t->kept)
         printf("Kept in %s: `--mode auto` takes it.\n", t->path);
     if (t->unkept)

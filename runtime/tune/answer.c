@@ -142,7 +142,7 @@ static const char *read_answer(const char *text, const char *key, peal_answer *o
     if (!last || !find_value(last, "sum", value, sizeof(value)))
         return "its end is missing";
     sum_of(text, (size_t)(last - text), sum);
-    if (strcmp(sum, value) != 0)
+    if (strcmp(sum, value) != 0 || strlen(last) != sizeof(sum_key) - 1 + strlen(sum) + 1)
         return "it has been changed";
     if (!find_value(text, "key", value, sizeof(value)) || strcmp(value, key) != 0)
         return "it answers another question";

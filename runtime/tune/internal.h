@@ -33,7 +33,7 @@ peal_status tuner_open(const tuner *t, int c, peal_plan **plan);
  * before: 0. */
 peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s);
 /* Steps of a measurement. */
-int64_t tuner_piece(double step_s);
+int64_t tuner_piece(const tuner *t, double step_s);
 /* A candidate that is not dropped. */
 bool tuner_is_in(const tuner *t, int c);
 /* Drops it. */

@@ -97,3 +97,13 @@ int peal_judge(const double *seconds, int stride, const bool *takes_part, int co
     free(work);
     return best;
 }
+
+int peal_judge_choose(const peal_candidates *set, const peal_judged *judged, int best)
+{
+    int chosen = best;
+    for (int c = 0; c < set->count && best >= 0; c++)
+        if (judged[c].verdict == PEAL_VERDICT_TIE &&
+            peal_candidate_is_simpler(&set->item[c], &set->item[chosen]))
+            chosen = c;
+    return chosen;
+}

@@ -4,7 +4,7 @@
 #ifndef PEAL_RUNTIME_TUNE_JUDGE_H
 #define PEAL_RUNTIME_TUNE_JUDGE_H
 
-#include <stdbool.h>
+#include "scheduler/candidates.h"
 
 typedef enum peal_verdict {
     PEAL_VERDICT_NONE,      /* was not measured */
@@ -28,5 +28,8 @@ typedef struct peal_judged {
  * 6, or nothing can be told apart. Returns the best; -1: nobody takes part. */
 int peal_judge(const double *seconds, int stride, const bool *takes_part, int count, int rounds,
                peal_judged *out);
+
+/* The simplest of the best and those that tie with it; best: what peal_judge has returned. */
+int peal_judge_choose(const peal_candidates *set, const peal_judged *judged, int best);
 
 #endif

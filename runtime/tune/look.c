@@ -116,7 +116,7 @@ static void drop(tuner *t, const looks *l)
             snprintf(set->item[c].dropped, PEAL_DROPPED_BYTES,
                      "not among the %d fastest at first sight", MOST_FINALISTS);
     if (!t->whole && best >= 0)
-        t->out->piece_steps = tuner_piece(t->out->item[best].first_s);
+        t->out->piece_steps = tuner_piece(t, t->out->item[best].first_s);
 }
 
 peal_status tuner_look(tuner *t)

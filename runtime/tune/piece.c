@@ -85,7 +85,7 @@ static peal_status measure(tuner *t, int c, double *step_s)
         if (!status && t->plan[c])
             status = run_first(t, c, &first_s);
         if (!status && !t->out->piece_steps)
-            t->out->piece_steps = t->whole ? t->check_steps : tuner_piece(first_s);
+            t->out->piece_steps = t->whole ? t->check_steps : tuner_piece(t, first_s);
         *step_s = first_s;
     }
     peal_candidate_label(&t->out->set.item[c], t->out->under_way, sizeof(t->out->under_way));

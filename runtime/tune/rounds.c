@@ -18,13 +18,9 @@ static void judge(tuner *t, const double *seconds, int most_rounds, int rounds)
         takes_part[c] = tuner_is_in(t, c);
     out->rounds = rounds;
     out->best = peal_judge(seconds, most_rounds, takes_part, count, rounds, judged);
-    out->chosen = out->best;
-    for (int c = 0; c < count && out->best >= 0; c++) {
+    out->chosen = peal_judge_choose(&out->set, judged, out->best);
+    for (int c = 0; c < count; c++)
         out->item[c].judged = judged[c];
-        if (judged[c].verdict == PEAL_VERDICT_TIE &&
-            peal_candidate_is_simpler(&out->set.item[c], &out->set.item[out->chosen]))
-            out->chosen = c;
-    }
 }
 
 static bool is_open(const tuner *t)

@@ -12,7 +12,7 @@
 
 /* How long a measurement takes, about; how long serial may compute what the others are compared
  * with. What is predicted to take more than so many times the best is not measured. */
-static const double piece_s = 0.02, serial_s = 0.3, prune_factor = 2;
+static const double usual_piece_s = 0.02, serial_s = 0.3, prune_factor = 2;
 enum { MOST_PIECE = 1 << 20, FEW_STEPS = 64 };
 
 void tuner_tell(const tuner *t, const char *format, ...)
@@ -100,9 +100,10 @@ peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s)
     return status;
 }
 
-int64_t tuner_piece(double step_s)
+int64_t tuner_piece(const tuner *t, double step_s)
 {
-    double steps = step_s > 0 ? piece_s / step_s : 1;
+    double wanted_s = t->desc->piece_s > 0 ? t->desc->piece_s : usual_piece_s;
+    double steps = step_s > 0 ? wanted_s / step_s : 1;
     return steps < 1 ? 1 : steps > MOST_PIECE ? MOST_PIECE : (int64_t)steps;
 }
 

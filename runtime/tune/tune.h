@@ -15,9 +15,10 @@ typedef struct peal_tune_desc {
     peal_session *session;
     /* As for the run that is tuned. mode: NULL: all; lowering: what all candidates have. */
     peal_plan_options options;
-    int64_t steps; /* that are compared with serial, at most; -1: as the graph says */
-    int rounds;    /* of the last candidates, PEAL_LEAST_ROUNDS or more; up to three times as many
-                      where noise hides differences that matter */
+    int64_t steps;  /* that are compared with serial, at most; -1: as the graph says */
+    int rounds;     /* of the last candidates, PEAL_LEAST_ROUNDS or more; up to three times as many
+                       where noise hides differences that matter */
+    double piece_s; /* how long a measurement takes, about; 0: 20 ms */
     /* Called in all processes; each may be NULL. */
     void (*tell)(void *user, const char *line);
     void (*progress)(void *user, const char *what, int64_t done, int64_t all);
