@@ -88,6 +88,13 @@ static void keep(const peal_run *run, tuning *t)
                   t->path);
 }
 
+/* Tests judge no times: theirs are short. */
+static double piece_seconds(void)
+{
+    const char *given = getenv("PEAL_TEST_PIECE_S");
+    return given ? atof(given) : 0;
+}
+
 static peal_status tune(peal_run *run)
 {
     const peal_options *options = run->options;
@@ -111,6 +118,7 @@ static peal_status tune(peal_run *run)
                                              .machine = options->machine},
                                  .steps = options->steps,
                                  .rounds = options->rounds,
+        .piece_s = piece_seconds(),
                                  .tell = tell,
                                  .progress = progress,
                                  .user = run};

@@ -37,7 +37,7 @@ class Tune(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cache = tempfile.mkdtemp()
-        cls.env = environment(PEAL_CACHE=cls.cache, PEAL_MACHINE=None)
+        cls.env = environment(PEAL_CACHE=cls.cache, PEAL_TEST_PIECE_S="1e-4")
 
     @classmethod
     def tearDownClass(cls):
