@@ -177,6 +177,37 @@ static bool add_setting(peal_options *options, const char *text)
     return true;
 }
 
+static bool apply_flag(peal_options *options, option_id id)
+{
+    switch (id) {
+    case OPTION_RESOURCES:
+        return options->resources = true;
+    case OPTION_VERIFY:
+        return options->verify = true;
+    case OPTION_CHECK_FOOTPRINTS:
+        return options->check_footprints = true;
+    case OPTION_EXPOSED:
+        return options->exposed = true;
+    case OPTION_ALLOW_OUTSIDE:
+        return options->allow_outside = true;
+    case OPTION_PRINT_JSON:
+        return options->print_json = true;
+    case OPTION_QUIET:
+        return options->quiet = true;
+    case OPTION_HELP:
+        return options->help = true;
+    case OPTION_FORGET:
+        return options->forget = true;
+    case OPTION_NO_TUNING:
+        return options->no_tuning = true;
+    case OPTION_JSON:
+        options->format = FORMAT_JSON;
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* False: the value is not what the option takes. */
 static bool apply(peal_options *options, option_id id, const char *value)
 {
@@ -212,8 +243,6 @@ static bool apply(peal_options *options, option_id id, const char *value)
                         : !strcmp(value, "host") ? EMIT_HOST
                                                  : EMIT_NONE;
         return options->emit != EMIT_NONE;
-    case OPTION_RESOURCES:
-        return options->resources = true;
     case OPTION_ARCH:
         return !strncmp(value, "sm_", 3) && parse_int(value + 3, 50, 999, &options->architecture);
     case OPTION_FORMAT:
@@ -223,10 +252,6 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_ROUNDS:
         options->rounds_given = true;
         return parse_int(value, LEAST_ROUNDS, 1000, &options->rounds);
-    case OPTION_FORGET:
-        return options->forget = true;
-    case OPTION_NO_TUNING:
-        return options->no_tuning = true;
     case OPTION_MACHINE:
         options->machine = value;
         return true;
@@ -240,25 +265,9 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_SVG:
         options->svg = value;
         return *value;
-    case OPTION_VERIFY:
-        return options->verify = true;
-    case OPTION_CHECK_FOOTPRINTS:
-        return options->check_footprints = true;
-    case OPTION_EXPOSED:
-        return options->exposed = true;
-    case OPTION_ALLOW_OUTSIDE:
-        return options->allow_outside = true;
-    case OPTION_PRINT_JSON:
-        return options->print_json = true;
-    case OPTION_QUIET:
-        return options->quiet = true;
-    case OPTION_HELP:
-        return options->help = true;
-    case OPTION_JSON:
-        options->format = FORMAT_JSON;
-        return true;
+    default:
+        return apply_flag(options, id);
     }
-    return false;
 }
 
 static const option_info *find_long(const char *name, size_t length)
