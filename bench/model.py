@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Predicted against measured steps: every sample, mode and number of ranks of this machine's cores.
+"""Predicted against measured steps on the cores of this machine: every sample and mode.
 
 For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
 rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -32,14 +33,20 @@ def peal(options, *words):
     return result.stdout
 
 
+def latency(path):
+    return float(re.search(r"host: {latency_s: ([0-9.e+-]+)", Path(path).read_text(encoding="utf-8")).group(1))
+
+
 def look(options, words, ranks):
     """Predicted: (simulated, model, with the file's kernels) by mode, and the mode that is fastest; measured by mode; ns a cache line takes."""
     with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
-        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", options.machine,
+        line_s = json.loads(peal(options, "bench", "--machine", options.machine[0], "--backend", "host", "--json"))["line_seconds"]
+        machine = min(options.machine, key=lambda path: abs(latency(path) - line_s))
+        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", machine,
                                "--save-machine", file.name, "--json"))
         measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items() if cases}
         told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", file.name, "--json"))
-    plain = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", options.machine, "--json"))
+    plain = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", machine, "--json"))
     plain = {p["mode"]: p["seconds_per_step"] for p in plain["predictions"]}
     predicted = {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], plain[p["mode"]])
                  for p in told["predictions"]}
@@ -55,21 +62,23 @@ def report(points, winners, lines):
           f"worst {100 * plain[-1]:.0f} %")
     print(f"mode predicted fastest: within 10 % of the fastest measured in {sum(w <= 1.1 for w in winners)} of "
           f"{len(winners)} cases, worst {max(winners):.2f}")
-    print(f"a cache line one way, at each case: {min(lines):.0f} to {max(lines):.0f} ns")
+    print(f"line: a cache line from one core to the other, when the case was measured: {min(lines):.0f} to {max(lines):.0f} ns")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default=str(ROOT / "build"))
-    parser.add_argument("--machine", default=str(ROOT / "machines/host2.yaml"))
+    parser.add_argument("--machine", action="append", help="a machine file; of several that one is taken whose latency is "
+                        "nearest to what a cache line takes when a case is measured (default: machines/host2*.yaml)")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
     options = parser.parse_args()
+    options.machine = options.machine or sorted(str(path) for path in (ROOT / "machines").glob("host2*.yaml"))
     options.peal = str(Path(options.build) / "tools/peal")
     print(f"peal: predicted and measured steps, {datetime.date.today()}\ncommand: bench/model.py {' '.join(sys.argv[1:])}")
-    print(f"machine: {options.machine and Path(options.machine).name}; {os.cpu_count()} cores, {platform.system()} "
+    print(f"machine: {', '.join(Path(path).name for path in options.machine)}; {os.cpu_count()} cores, {platform.system()} "
           f"{platform.release().split('-')[0]}; load {', '.join(f'{x:.1f}' for x in os.getloadavg())}\n")
-    print(f"{'us a step':28} {'ranks':>5} {'mode':>7} {'measured':>10} {'simulated':>10} {'error':>6} {'model':>10} {'error':>6}")
+    print(f"{'us a step':28} {'ranks':>5} {'mode':>7} {'measured':>10} {'simulated':>10} {'error':>6} {'model':>10} {'error':>6}  line, ns")
     points, winners, lines = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         options.folder = folder
@@ -87,7 +96,7 @@ def main():
                     points.append(point)
                     print(f"{case if mode == MODES[0] else '':28} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
                           f"{simulated * 1e6:10.3f} {100 * point['error']:+5.0f}% {model * 1e6:10.3f} "
-                          f"{100 * (model / fastest[mode] - 1):+5.0f}%", flush=True)
+                          f"{100 * (model / fastest[mode] - 1):+5.0f}%{f'  {line_ns:8.0f}' if mode == MODES[0] else ''}", flush=True)
     report(points, winners, lines)
 
 

@@ -38,10 +38,12 @@ static void fit_kernels(fit *f)
 {
     double log_sum = 0;
     int mode = f->table->given[PEAL_MODE_FUSED] ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
+    int64_t few = peal_measure_size_of(PEAL_MEASURE_TASK, f->table->accelerator).bytes;
     for (int i = PEAL_MEASURE_SMALL; i <= PEAL_MEASURE_LARGE; i++) {
-        peal_measure_size size = peal_measure_size_of((peal_measure_case)i, f->table->accelerator);
-        double seconds = f->table->step_s[mode][i] - task_s(f, mode);
-        log_sum += log(seconds > 0 ? seconds / (double)size.bytes : 1e-12);
+        int64_t bytes =
+            peal_measure_size_of((peal_measure_case)i, f->table->accelerator).bytes - few;
+        double seconds = more(f, mode, (peal_measure_case)i, PEAL_MEASURE_TASK);
+        log_sum += log(seconds > 0 ? seconds / (double)bytes : 1e-12);
     }
     f->per_byte_s = exp(log_sum / 2);
     f->out->kernel[0] = (peal_kernel_times){.task = "default", .per_byte_s = f->per_byte_s};

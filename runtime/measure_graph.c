@@ -18,8 +18,10 @@ static peal_status take_samples(peal_plan *plan, double *least)
     peal_status status = PEAL_STATUS_OK;
     int64_t steps = 2;
     for (int i = 0; i <= SAMPLES && !status && !before.stopped; i++) {
-        if (steps > peal_plan_steps_left(plan))
+        int64_t left = peal_plan_steps_left(plan);
+        if (left == 0)
             break;
+        steps = steps < left ? steps : left;
         status = peal_plan_start(plan, steps, NULL);
         if (!status)
             status = peal_plan_wait(plan);

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-enum { PING_PONGS = 2000, PARTS = 20 };
+enum { PING_PONGS = 2000, PARTS = 4 };
 
 typedef struct ping_pong {
     _Alignas(128) _Atomic int64_t ping;

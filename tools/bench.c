@@ -69,8 +69,8 @@ static peal_status take_times(const peal_options *options, peal_session *session
                                       : peal_report(diagnostics, PEAL_E430, nowhere, NULL,
                                                     "%s has no times", options->machine);
     }
-    origin->rounds = ROUNDS;
-    peal_status status = peal_measure(session, backend->name, ROUNDS, table);
+    origin->rounds = options->rounds ? options->rounds : ROUNDS;
+    peal_status status = peal_measure(session, backend->name, origin->rounds, table);
     if (status)
         return status;
     peal_measure_fit(table, times);
@@ -97,10 +97,10 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
         status = spec_open(options, diagnostics, &spec);
     if (!status && options->subject)
         status = peal_calibrate(session, spec.graph, ranks, &times);
-    if (!status && options->subject && is_object) {
+    if (!status && is_object && backend == &peal_backend_host)
         table.line_s = peal_measure_line();
+    if (!status && options->subject && is_object)
         status = peal_measure_graph(session, spec.graph, backend->name, ranks, step_s);
-    }
     if (backend->describe && peal_session_device(session, NULL))
         backend->describe(peal_session_device(session, NULL), device, sizeof(device));
     origin.device = device;
@@ -154,6 +154,7 @@ const peal_command bench_command = {
     "      --machine FILE.yaml  take all but the kernels of SPEC from this file\n"
     "  -n, --ranks N      for the kernels of SPEC (default 1)\n"
     "      --set K=V      override a param of SPEC\n"
+    "      --rounds N     of which the fastest counts (default 100)\n"
     "      --backend B    host, cuda, or auto (default): GPUs if there are any\n"
     "      --json         what was measured, as JSON (schema peal.bench/1); with a SPEC also\n"
     "                     what a step takes in each mode, one worker a rank\n"

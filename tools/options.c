@@ -80,6 +80,7 @@ static const option_info table[] = {
     {"machine", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_MACHINE,
      "a description such as \"node:1 core:2\", or FILE.yaml"},
     {"save-machine", 0, true, VERB_BENCH, OPTION_SAVE_MACHINE, "the name of a file"},
+    {"rounds", 0, true, VERB_BENCH | VERB_TUNE, OPTION_ROUNDS, "a number of rounds, 1 to 100000"},
     {"jitter", 0, true, VERB_SIMULATE, OPTION_JITTER, "a fraction such as 0.1"},
     {"seed", 0, true, VERB_SIMULATE, OPTION_SEED, "a whole number"},
     {"svg", 0, true, VERB_SIMULATE, OPTION_SVG, "a file's name"},
@@ -93,13 +94,11 @@ static const option_info table[] = {
     {"quiet", 'q', false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_DOCTOR | VERB_BENCH,
      OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
-    {"rounds", 0, true, VERB_TUNE, OPTION_ROUNDS, "a number of rounds, 9 to 1000"},
     {"forget", 0, false, VERB_TUNE, OPTION_FORGET, NULL},
     {"no-tuning", 0, false, VERB_RUN, OPTION_NO_TUNING, NULL},
     {"launched-spec-descriptor", 0, true, VERB_RUN | VERB_TUNE, OPTION_SPEC_DESCRIPTOR,
      "a file descriptor"},
 };
-enum { LEAST_ROUNDS = 9 };
 enum { OPTION_COUNT = sizeof(table) / sizeof(*table) };
 
 static const peal_source nowhere;
@@ -249,15 +248,14 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return parse_format(value, &options->format);
     case OPTION_SPEC_DESCRIPTOR:
         return parse_int(value, 3, 1 << 20, &options->spec_descriptor);
-    case OPTION_ROUNDS:
-        options->rounds_given = true;
-        return parse_int(value, LEAST_ROUNDS, 1000, &options->rounds);
     case OPTION_MACHINE:
         options->machine = value;
         return true;
     case OPTION_SAVE_MACHINE:
         options->save_machine = value;
         return *value;
+    case OPTION_ROUNDS:
+        return parse_int(value, 1, 100000, &options->rounds);
     case OPTION_JITTER:
         return parse_fraction(value, &options->jitter);
     case OPTION_SEED:
@@ -360,7 +358,6 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
                           .steps = -1,
                           .deadline_ns = INT64_C(30000000000),
                           .mode = MODE_AUTO,
-                          .rounds = LEAST_ROUNDS,
                           .spec_descriptor = -1};
     bool only_names = false;
     for (int i = 0; i < argc;) {

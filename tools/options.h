@@ -54,15 +54,14 @@ typedef struct peal_options {
     bool resources;
     int architecture; /* of --arch: 90 for sm_90; 0: not given */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
-    bool forget; /* tune */
-    int rounds;  /* tune */
-    bool rounds_given;
+    bool forget;         /* tune */
     bool no_tuning;      /* mode auto leaves out what tune has found */
     const char *machine; /* NULL: this one */
     double jitter;       /* simulate */
     int64_t seed;
     const char *svg;          /* file to draw into; NULL: none */
     const char *save_machine; /* bench: file to write; NULL: standard output */
+    int rounds;               /* bench, tune; 0: not given */
     int spec_descriptor;      /* -1; else where a launched process reads the spec's number_text */
 } peal_options;
 

@@ -117,8 +117,8 @@ static peal_status tune(peal_run *run)
                                              .transport = options->transport,
                                              .machine = options->machine},
                                  .steps = options->steps,
-                                 .rounds = options->rounds,
-        .piece_s = piece_seconds(),
+                                 .rounds = options->rounds ? options->rounds : PEAL_LEAST_ROUNDS,
+                                 .piece_s = piece_seconds(),
                                  .tell = tell,
                                  .progress = progress,
                                  .user = run};
@@ -163,10 +163,15 @@ static peal_status run_verb(const peal_options *options, peal_diagnostics *diagn
 {
     static const job_body body = {tune, report};
     bool measures =
-        options->mode_given || options->lowering || options->steps >= 0 || options->rounds_given;
+        options->mode_given || options->lowering || options->steps >= 0 || options->rounds;
     if (options->format == FORMAT_DOT)
         return peal_report(diagnostics, PEAL_E402, nowhere, NULL,
                            "`peal tune` prints text or json");
+    if (options->rounds &&
+        (options->rounds < PEAL_LEAST_ROUNDS || options->rounds > PEAL_MOST_ROUNDS))
+        return peal_report(diagnostics, PEAL_E402, nowhere, "fewer tell nothing apart",
+                           "`peal tune` takes %d to %d rounds", PEAL_LEAST_ROUNDS,
+                           PEAL_MOST_ROUNDS);
     if (options->forget && measures)
         return peal_report(diagnostics, PEAL_E452, nowhere, "it measures nothing",
                            "--forget goes with no --mode, --lower, --steps or --rounds");

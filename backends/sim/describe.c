@@ -89,7 +89,9 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     }
     for (int i = 0; !status && i < program.item_count; i++)
         if (program.item[i].step >= 0 && program.item[i].step < steps)
-            list[program.item[i].op].count += 1.0 / (double)steps;
+            list[program.item[i].op].count++;
+    for (int i = 0; !status && i < schedule->op_count && steps > 0; i++)
+        list[i].count /= (double)steps;
     if (!status && schedule->mode == PEAL_MODE_GRAPH)
         launch_graph(schedule, desc->times->mode[PEAL_MODE_GRAPH].launch_s, list);
     peal_arena_destroy(arena);

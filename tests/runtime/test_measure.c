@@ -1,0 +1,102 @@
+/* The fit of a machine's times: cases that take what known times say give these times back. */
+#include "runtime/measure.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const double kernel_s = 2e-6, copy_s = 3e-6, flag_s = 0.5e-6, way_s = 1e-6;
+static const double per_byte_s = 1e-11, bytes_per_s = 2e10, launch_s = 1.5e-6, step_s = 0.3e-6;
+
+static double task(peal_measure_case which, bool accelerator)
+{
+    return kernel_s + (double)peal_measure_size_of(which, accelerator).bytes * per_byte_s;
+}
+
+static void fill_mode(peal_measure_table *t, peal_mode mode)
+{
+    double message = copy_s + 2 * flag_s + way_s, drives = mode == PEAL_MODE_SYNC ? 4e-6 : 0;
+    double *step = t->step_s[mode], *cpu = t->cpu_s[mode];
+    if (!t->accelerator)
+        drives = 0;
+    t->given[mode] = true;
+    for (int i = 0; i < PEAL_MEASURE_CASES; i++) {
+        peal_measure_size size = peal_measure_size_of((peal_measure_case)i, t->accelerator);
+        step[i] = step_s + task((peal_measure_case)i, t->accelerator) + drives;
+        if (size.message_bytes)
+            step[i] = step_s + drives + message +
+                      task(i == PEAL_MEASURE_MESSAGE ? PEAL_MEASURE_TASK : PEAL_MEASURE_WIDE,
+                           t->accelerator);
+        cpu[i] = launch_s;
+    }
+    step[PEAL_MEASURE_WIDE_MESSAGE] +=
+        (double)peal_measure_size_of(PEAL_MEASURE_WIDE_MESSAGE, t->accelerator).message_bytes /
+        bytes_per_s;
+    step[PEAL_MEASURE_TASKS] =
+        step_s + PEAL_MEASURE_CHAIN * (task(PEAL_MEASURE_TASK, t->accelerator) + drives);
+    cpu[PEAL_MEASURE_TASKS] = PEAL_MEASURE_CHAIN * launch_s;
+    step[PEAL_MEASURE_LOCAL] += copy_s;
+}
+
+static void assert_near(double is, double should)
+{
+    if (fabs(is - should) > 0.02 * should)
+        fail_msg("%g instead of %g", is, should);
+}
+
+static void test_cores(void **state)
+{
+    (void)state;
+    peal_measure_table table = {.line_s = way_s};
+    peal_machine_times times;
+    for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++)
+        if (mode != PEAL_MODE_GRAPH)
+            fill_mode(&table, (peal_mode)mode);
+    peal_measure_fit(&table, &times);
+    assert_true(times.given && !times.accelerator && !times.mode[PEAL_MODE_GRAPH].given);
+    for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++) {
+        const peal_mode_times *m = &times.mode[mode];
+        if (mode == PEAL_MODE_GRAPH)
+            continue;
+        assert_near(m->kernel_s, kernel_s);
+        assert_near(m->copy_s, copy_s);
+        assert_near(m->write_s, flag_s);
+        assert_near(m->wait_s, flag_s);
+        assert_true(m->launch_s == 0 && !m->apart);
+    }
+    assert_near(times.link[PEAL_LINK_HOST].latency_s, way_s);
+    assert_near(times.link[PEAL_LINK_HOST].bytes_per_s, bytes_per_s);
+    assert_near(times.kernel[0].per_byte_s, per_byte_s);
+}
+
+static void test_devices(void **state)
+{
+    (void)state;
+    peal_measure_table table = {.accelerator = true, .apart = true};
+    peal_machine_times times;
+    for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++)
+        fill_mode(&table, (peal_mode)mode);
+    peal_measure_fit(&table, &times);
+    const peal_mode_times *m = times.mode;
+    assert_near(m[PEAL_MODE_STREAM].launch_s, launch_s);
+    assert_near(m[PEAL_MODE_GRAPH].launch_s, launch_s);
+    assert_near(m[PEAL_MODE_GRAPH].kernel_s, kernel_s);
+    assert_near(m[PEAL_MODE_SYNC].synchronize_s, 4e-6 - launch_s);
+    assert_true(m[PEAL_MODE_FUSED].apart && !m[PEAL_MODE_SYNC].apart);
+    assert_near(m[PEAL_MODE_FUSED].write_s + m[PEAL_MODE_FUSED].wait_s +
+                    times.link[PEAL_LINK_P2P].latency_s,
+                2 * flag_s + way_s);
+    assert_near(times.link[PEAL_LINK_P2P].bytes_per_s, bytes_per_s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

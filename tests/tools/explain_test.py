@@ -1,0 +1,134 @@
+# `peal explain SPEC --machine FILE`, which predicts every mode, and `peal bench`, which measures such files.
+import os
+import shutil
+import tempfile
+import unittest
+
+from common import ROOT, main, peal, peal_json
+
+SPEC = """peal: 1
+name: line
+params: {n: 8, steps: 10}
+topology: {dims: [auto]}
+fields: {u: {size: [n * ranks], halo: 1}, v: {like: u}}
+kernels: line.c
+repeat: steps
+step:
+  - {task: relax, box: u, read: {u: {star: 1}}, write: v}
+  - {exchange: v}
+  - {swap: [u, v]}
+"""
+KERNELS = """PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v))
+{
+    PEAL_FOR_1D(t, x) {
+        PEAL_AT(v, x) = 1 + 0.25 * (PEAL_AT(u, x - 1) + PEAL_AT(u, x + 1));
+    }
+}
+"""
+MACHINE = """machine: 1
+%sdevices: 2
+modes:
+  sync: {kernel_s: 1, launch_s: 0.25, synchronize_s: 0.5, copy_s: 0.5, write_s: 0.25, wait_s: 0.125}
+  stream: {kernel_s: 1, launch_s: 0.25, copy_s: 0.5, write_s: 0.25, wait_s: 0.125}
+  fused: {kernel_s: 0.5, copy_s: 0.5, write_s: 0.25, wait_s: 0.125}
+kernels: {default: {per_point_s: 0.125}}
+links: {%s: {latency_s: 2, bytes_per_s: 4}}
+"""
+
+
+class Explain(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        for name, text in [("line.yaml", SPEC), ("line.c", KERNELS), ("cores.yaml", MACHINE % ("", "host")),
+                           ("gpus.yaml", MACHINE % ("accelerator: true\n", "p2p"))]:
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as out:
+                out.write(text)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def peal(self, *words):
+        return peal(*words, cwd=self.folder)
+
+    def explain(self, machine, *words):
+        code, data, err = peal_json("explain", "line.yaml", "-n", "2", "--machine", machine, "--json", *words, cwd=self.folder)
+        if "E381" in err:
+            self.skipTest("this build has no CUDA")
+        self.assertEqual((code, err, data["schema"]), (0, "", "peal.explain/1"))
+        return data
+
+    def check(self, machine):
+        data = self.explain(machine)
+        by_mode = {p["mode"]: p for p in data["predictions"]}
+        _, simulated, _ = peal_json("simulate", "line.yaml", "-n", "2", "--machine", machine, "--mode", "all", "--json", cwd=self.folder)
+        for point in simulated["points"]:
+            self.assertEqual(by_mode[point["mode"]]["seconds_per_step"], point["seconds_per_step"])
+        for prediction in by_mode.values():
+            model = prediction["model"]
+            parts = dict(model["parts"])
+            self.assertAlmostEqual(sum(parts.values()) - 2 * parts["overlap"], model["seconds"])
+            self.assertLess(abs(model["seconds"] / prediction["seconds_per_step"] - 1), 0.3)
+            self.assertFalse(prediction["kernels_are_told"])
+        self.assertEqual(data["fastest"], "fused")
+        return by_mode
+
+    def test_cores(self):
+        by_mode = self.check("cores.yaml")
+        self.assertNotIn("conditions", by_mode["fused"])
+        code, out, _ = self.peal("explain", "line.yaml", "-n", "2", "--machine", "cores.yaml")
+        self.assertEqual(code, 0)
+        for words in ("A step on cores.yaml", "fused is predicted fastest", "times as long", "more tasks"):
+            self.assertIn(words, out)
+        self.assertIn("graph     no", out)
+        self.assertIn("[E355]", out)
+
+    def test_devices(self):
+        by_mode = self.check("gpus.yaml")
+        self.assertEqual([by_mode["stream"]["conditions"][c] for c in ("C1", "C2", "C3")], [True, True, True])
+        self.assertEqual(by_mode["stream"]["model"]["period"], {"R": 10.0, "X": 1.0, "Y": 0.0, "Z": 1.0})
+        self.assertAlmostEqual(by_mode["sync"]["model"]["parts"]["launches"], 0.25 + 0.5)
+        self.assertIn("C1 asynchrony", self.peal("explain", "line.yaml", "-n", "2", "--machine", "gpus.yaml")[1])
+
+    def test_nothing_without_times(self):
+        code, out, _ = self.peal("explain", "line.yaml", "-n", "2")
+        self.assertEqual(code, 0)
+        self.assertIn("--machine FILE.yaml", out)
+        self.assertNotIn("predictions", self.explain("process:2"))
+
+    def test_every_sample(self):
+        for name in ("cg", "denoise", "halo", "hdiff", "heat3d", "jacobi2d", "jacobi_until", "mesh", "vcycle"):
+            sample = os.path.join(ROOT, "samples", name)
+            code, data, err = peal_json("explain", sample, "-n", "4", "--machine", os.path.join(ROOT, "machines/host2.yaml"), "--json")
+            self.assertEqual((code, err), (0, ""), name)
+            self.assertEqual([p["mode"] for p in data["predictions"]], ["serial", "sync", "stream", "fused"], name)
+            for prediction in data["predictions"]:
+                ratio = prediction["model"]["seconds"] / prediction["seconds_per_step"]
+                self.assertTrue(0.7 < ratio < 1.5, (name, prediction))
+
+    def test_kernels_of_a_spec(self):
+        words = ["bench", "line.yaml", "-n", "2", "--machine", "cores.yaml", "--save-machine", "here.yaml"]
+        self.assertEqual(self.peal(*words)[:2], (0, "written to here.yaml\n"))
+        self.assertTrue(all(p["kernels_are_told"] for p in self.explain("here.yaml")["predictions"]))
+        code, data, err = peal_json(*words, "--json", cwd=self.folder)
+        self.assertEqual((code, err, data["schema"]), (0, "", "peal.bench/1"))
+        for mode in ("serial", "sync", "stream", "fused"):
+            self.assertGreater(data["seconds_per_step"][mode]["spec"], 0)
+
+    def test_a_machine(self):
+        code, data, err = peal_json("bench", "--backend", "host", "--rounds", "1", "--json", "--save-machine", "here.yaml", cwd=self.folder)
+        self.assertEqual((code, err), (0, ""))
+        for mode in ("serial", "sync", "stream", "fused"):
+            self.assertEqual(len(data["seconds_per_step"][mode]), 8)
+            self.assertTrue(all(seconds > 0 for seconds in data["seconds_per_step"][mode].values()))
+        self.assertEqual(len(self.explain("here.yaml")["predictions"]), 4)
+
+    def test_what_cannot_be(self):
+        for words, number in [(["line.yaml", "--backend", "cuda"], "E404"), (["nowhere.yaml", "--machine", "cores.yaml"], "E411"),
+                              (["--machine", "cores.yaml", "--save-machine", "no/where.yaml"], "E410"), (["--rounds", "0"], "E402")]:
+            code, _, err = self.peal("bench", *words)
+            self.assertNotEqual(code, 0, words)
+            self.assertIn(number, err, words)
+
+
+if __name__ == "__main__":
+    main()
