@@ -132,16 +132,20 @@ def main():
     with tempfile.TemporaryDirectory() as cache:
         environment = dict(os.environ, PEAL=options.peal, PEAL_CACHE=cache)
         environment.pop("PEAL_MACHINE", None)
-        cases = []
+        cases, left_out = [], []
         for name in options.sample or SAMPLES:
             for ranks in map(int, options.ranks.split(",")):
-                case = Case(str(ROOT / "samples" / name), ranks, environment, options.seconds)
+                try:
+                    case = Case(str(ROOT / "samples" / name), ranks, environment, options.seconds)
+                except RuntimeError as error:
+                    left_out.append(f"left out: {name} on {ranks}: {str(error).splitlines()[0].split('error: ')[-1]}")
+                    continue
                 case.tune(options.rounds if options.rounds >= 9 else 9)
                 for number in range(options.rounds):
                     case.round(number)
                 cases.append(case)
                 print(list(table([case]))[1], file=sys.stderr, flush=True)
-    lines += [*table(cases), "", f"load {os.getloadavg()[0]:.1f} at the end", *summary(cases)]
+    lines += [*table(cases), "", f"load {os.getloadavg()[0]:.1f} at the end", *left_out, *summary(cases)]
     print("\n".join(lines))
     if options.output:
         Path(options.output).write_text("\n".join(lines) + "\n", encoding="utf-8")

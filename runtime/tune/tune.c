@@ -1,6 +1,6 @@
 /* Tuning, as a story: survey (who may be the fastest, by predictions), refer (what serial
- * computes), look (each candidate once: is it right, is it far behind), combine what gained alone,
- * and rounds in which those that are left follow each other. All processes see the same numbers,
+ * computes), look (is each candidate right, is it far behind; what gained alone is combined), and
+ * rounds in which those that are left follow each other. All processes see the same numbers,
  * those of the slowest of them, and so decide alike. */
 #include "base/processor.h"
 #include "runtime/device.h"
@@ -71,7 +71,10 @@ static peal_status share(const tuner *t, observation *own)
     if (!all)
         return peal_report(t->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
                            "no memory for %d times", processes);
-    peal_status status = peal_control_allgather(t->session->control, own, sizeof(*own), all);
+    /* In serial the others are here before process 0 is: they wait for it as long as it runs. */
+    peal_status status = peal_session_agree(t->session, PEAL_STATUS_OK, 0);
+    if (!status)
+        status = peal_control_allgather(t->session->control, own, sizeof(*own), all);
     for (int p = 0; !status && p < processes; p++) {
         own->seconds = all[p].seconds > own->seconds ? all[p].seconds : own->seconds;
         own->steps = all[p].steps > own->steps ? all[p].steps : own->steps;
