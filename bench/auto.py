@@ -101,7 +101,7 @@ def table(cases):
 
 def share(cases, ratio, target):
     met = [case for case in cases if ratio(case) <= target]
-    return f"{len(met)} of {len(cases)} ({100 * len(met) / len(cases):.0f} %)"
+    return "none" if not cases else f"{len(met)} of {len(cases)} ({100 * len(met) / len(cases):.0f} %)"
 
 
 def summary(cases):

@@ -60,9 +60,10 @@ const peal_command run_command = {
     "      --exposed         measure what messages add, by a second run without them\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernel files may lie outside the spec's folder\n"
-    "      --json            result as JSON (schema peal.run/1)\n"
+    "      --no-tuning       mode auto leaves out what `peal tune` has found\n"
+    "      --machine F.yaml  and predicts with these times (`peal bench` measures them)\n"
+    "      --json            result as JSON (schema peal.run/1); -h, --help: this text\n"
     "  -q, --quiet           only the verdict and errors\n"
-    "  -h, --help            this text\n"
     "\n"
     "example: peal run samples/heat3d -n 4 --mode all --verify --set steps=50\n",
     run_verb};

@@ -29,7 +29,7 @@ static void tell(void *user, const char *line)
 static void progress(void *user, const char *what, int64_t done, int64_t all)
 {
     if (!is_silent(user))
-        progress_draw(what, done, all, strcmp(what, "round") ? "candidates" : "rounds");
+        progress_draw(what, done, all, "rounds");
 }
 
 /* The answer's file, if it is known what the answer depends on. */
