@@ -302,6 +302,6 @@ peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data 
     for (int i = 0; i < 3; i++)
         if ((order[i] != PEAL_MODE_FUSED || !backend->open) &&
             !mode_refusal(backend, graph, order[i]))
-            return order[i]; /* as runtime/choose.c */
+            return order[i];
     return PEAL_MODE_SYNC;
 }

@@ -60,10 +60,9 @@ const peal_command run_command = {
     "      --exposed         measure what messages add, by a second run without them\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernel files may lie outside the spec's folder\n"
-    "      --no-tuning       mode auto leaves out what `peal tune` has found\n"
-    "      --machine F.yaml  and predicts with these times (`peal bench` measures them)\n"
-    "      --json            result as JSON (schema peal.run/1); -h, --help: this text\n"
-    "  -q, --quiet           only the verdict and errors\n"
+    "      --machine F.yaml  mode auto predicts with these times (see `peal bench`)\n"
+    "      --no-tuning       and leaves out what `peal tune` has found\n"
+    "      --json, -q, -h    JSON (schema peal.run/1), only verdict and errors, this text\n"
     "\n"
     "example: peal run samples/heat3d -n 4 --mode all --verify --set steps=50\n",
     run_verb};
