@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Predicted against measured steps on the cores of this machine: every sample and mode.
+"""Predicted against measured steps on this machine: every sample and mode.
 
 For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
 rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
@@ -19,7 +19,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAST_S = 5e-6
-MODES = ["serial", "sync", "stream", "fused"]
 # Specs with params that are not their defaults; {n}: the number of ranks.
 CASES = ["cg", "cg n=128", "denoise", "halo", "halo/short.yaml", "hdiff", "hdiff nx=32 ny=32",
          "hdiff/pair.yaml", "heat3d", "jacobi2d", "jacobi2d nx=256 ny=256", "jacobi_until",
@@ -39,12 +38,18 @@ def latency(path):
 
 def look(options, words, ranks):
     """Predicted: (simulated, model, with the file's kernels) by mode, and the mode that is fastest; measured by mode; ns a cache line takes."""
+    if options.backend == "cuda":  # kernels by the file alone
+        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", options.machine[0], "--backend", "cuda", "--json"))
+        told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", options.machine[0], "--json"))
+        seen = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items()}
+        return {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], p["seconds_per_step"])
+                for p in told["predictions"]}, told["fastest"], seen, 0
     with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
         line_s = json.loads(peal(options, "bench", "--machine", options.machine[0], "--backend", "host", "--json"))["line_seconds"]
         machine = min(options.machine, key=lambda path: abs(latency(path) - line_s))
         seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", machine,
                                "--save-machine", file.name, "--json"))
-        measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items() if cases}
+        measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items()}
         told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", file.name, "--json"))
     plain = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", machine, "--json"))
     plain = {p["mode"]: p["seconds_per_step"] for p in plain["predictions"]}
@@ -71,6 +76,8 @@ def main():
     parser.add_argument("--machine", action="append", help="a machine file; of several that one is taken whose latency is "
                         "nearest to what a cache line takes when a case is measured (default: machines/host2*.yaml)")
     parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--backend", choices=["host", "cuda"], default="host",
+                        help="cuda: a process a GPU; kernels are not timed, but those of the machine file (give one)")
     parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
     options = parser.parse_args()
     options.machine = options.machine or sorted(str(path) for path in (ROOT / "machines").glob("host2*.yaml"))
@@ -88,15 +95,15 @@ def main():
                 words = [str(ROOT / "samples" / name)] + [w for p in params for w in ("--set", p)]
                 predicted, winner, fastest, line_ns = look(options, words, ranks)
                 lines.append(line_ns)
-                winners.append(fastest[winner] / min(fastest[m] for m in MODES[1:]))
-                for mode in MODES:
+                winners.append(fastest[winner] / min(s for mode, s in fastest.items() if mode != "serial"))
+                for mode in fastest:
                     simulated, model, plain = predicted[mode]
                     point = {"measured": fastest[mode], "error": simulated / fastest[mode] - 1,
                              "plain": plain / fastest[mode] - 1}
                     points.append(point)
-                    print(f"{case if mode == MODES[0] else '':28} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
+                    print(f"{case if mode == 'serial' else '':28} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
                           f"{simulated * 1e6:10.3f} {100 * point['error']:+5.0f}% {model * 1e6:10.3f} "
-                          f"{100 * (model / fastest[mode] - 1):+5.0f}%{f'  {line_ns:8.0f}' if mode == MODES[0] else ''}", flush=True)
+                          f"{100 * (model / fastest[mode] - 1):+5.0f}%{f'  {line_ns:8.0f}' if mode == 'serial' else ''}", flush=True)
     report(points, winners, lines)
 
 

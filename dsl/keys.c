@@ -85,6 +85,9 @@ static const peal_key mode_times_keys[] = {
      "a lane goes on after a wait, once the flag has come; default 0"},
     {"synchronize_s", PEAL_KEY_SECONDS, false, NULL,
      "sync and serial: the CPU knows that a kernel has ended; default 0"},
+    {"stretch", PEAL_KEY_RATE, false, NULL,
+     "what kernels do with points and bytes takes so many times as long as `kernels` say; default "
+     "1"},
     {"apart", PEAL_KEY_BOOLEAN, false, NULL,
      "stream, graph and fused: true: messages are sent and received side by side, as by blocks of "
      "a "

@@ -121,6 +121,7 @@ static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times 
                               .write_s = read_seconds(r, times, "write_s"),
                               .wait_s = read_seconds(r, times, "wait_s"),
                               .synchronize_s = read_seconds(r, times, "synchronize_s"),
+                              .stretch = read_number(r, times, "stretch", 1, 1e6),
                               .apart = read_boolean(r, times, "apart")};
     }
     if (!out->mode[PEAL_MODE_SERIAL].given)

@@ -13,6 +13,9 @@
 
 enum { RANKS = 2, MOST_STEPS = 1 << 17 };
 
+/* The steps of a sample take about so long. */
+static const double sample_s = 1e-3;
+
 /* On cores a case is measured by one rank where that says the same: nothing waits for a second
  * core that other work may have. */
 static int ranks_of(peal_session *session, bool accelerator, peal_mode mode, bool alone)
@@ -20,9 +23,6 @@ static int ranks_of(peal_session *session, bool accelerator, peal_mode mode, boo
     bool both = accelerator || mode == PEAL_MODE_SERIAL || peal_session_processes(session) > 1;
     return both || !alone ? RANKS : 1;
 }
-
-/* Repetitions of a sample take about so long. */
-static const double sample_s = 1e-3;
 
 /* Whether messages are declared or not, it computes the same. */
 static const char kernels[] = "PEAL_KERNEL(mean)(peal_tile t, PEAL_READ(double, a), "

@@ -37,7 +37,8 @@ static double task_s(const fit *f, int mode)
 static void fit_kernels(fit *f)
 {
     double log_sum = 0;
-    int mode = f->table->given[PEAL_MODE_FUSED] ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
+    int mode = f->table->accelerator && f->table->given[PEAL_MODE_GRAPH] ? PEAL_MODE_GRAPH
+                                                                         : PEAL_MODE_STREAM;
     int64_t few = peal_measure_size_of(PEAL_MEASURE_TASK, f->table->accelerator).bytes;
     for (int i = PEAL_MEASURE_SMALL; i <= PEAL_MEASURE_LARGE; i++) {
         int64_t bytes =
@@ -60,8 +61,8 @@ static void fit_rate(fit *f)
     f->bytes_per_s = seconds > 0 ? (double)size.message_bytes / seconds : 1e12;
 }
 
-/* A message is on the path with its copy, the write of its flag, the way and the wait. Of what is
- * left beside copy and way, write and wait have a half each. */
+/* A message is on the path with its copy, the write of its flag, the way and the wait; in serial
+ * mode there is no way. Of what is left beside copy and way, write and wait have a half each. */
 static void fit_message(const fit *f, int mode, double way_s)
 {
     peal_mode_times *times = &f->out->mode[mode];
@@ -71,10 +72,6 @@ static void fit_message(const fit *f, int mode, double way_s)
     times->copy_s = copy_s;
     times->write_s = flags_s / 2;
     times->wait_s = flags_s / 2;
-    if (mode == PEAL_MODE_SERIAL) { /* it also unpacks, one rank after the other */
-        flags_s = at_least_0(message_s - copy_s);
-        times->write_s = times->wait_s = flags_s / 2;
-    }
 }
 
 /* Cores: whoever does an op drives it. The way is a cache line's, unless messages are faster. */
@@ -126,6 +123,10 @@ static void fit_device(fit *f)
         times->apart = mode > PEAL_MODE_SYNC;
     }
     peal_mode_times *mode = f->out->mode;
+    double large_s = more(f, PEAL_MODE_FUSED, PEAL_MEASURE_LARGE, PEAL_MEASURE_TASK);
+    double usual_s = more(f, PEAL_MODE_GRAPH, PEAL_MEASURE_LARGE, PEAL_MEASURE_TASK);
+    if (usual_s > 0 && large_s > usual_s)
+        mode[PEAL_MODE_FUSED].stretch = large_s / usual_s;
     mode[PEAL_MODE_SYNC].launch_s = mode[PEAL_MODE_SERIAL].launch_s = launch_s;
     mode[PEAL_MODE_SYNC].synchronize_s =
         at_least_0(task_s(f, PEAL_MODE_SYNC) - launch_s - kernel_s);

@@ -7,29 +7,39 @@
 
 #include <string.h>
 
-enum { PLANS = 12, SAMPLES = 8 };
+enum { PLANS = 12, SAMPLES = 8, MOST_STEPS = 1 << 17 };
 
 static const double sample_s = 2e-3;
 
+/* As many as make a sample, all processes alike. */
+static peal_status choose_steps(peal_session *session, double step_s, int64_t left, int64_t *steps)
+{
+    double enough = step_s > 0 ? sample_s / step_s : 1;
+    *steps = enough < 2 ? 2 : enough > MOST_STEPS ? MOST_STEPS : (int64_t)enough;
+    *steps = *steps < left ? *steps : left;
+    return peal_session_processes(session) > 1
+               ? peal_control_broadcast(session->control, 0, steps, sizeof(*steps))
+               : PEAL_STATUS_OK;
+}
+
 /* Some steps that are not counted, then samples while there are steps left. */
-static peal_status take_samples(peal_plan *plan, double *least)
+static peal_status take_samples(peal_session *session, peal_plan *plan, double *least)
 {
     peal_plan_statistics before = {0}, after;
     peal_status status = PEAL_STATUS_OK;
-    int64_t steps = 2;
+    double step_s = sample_s;
     for (int i = 0; i <= SAMPLES && !status && !before.stopped; i++) {
-        int64_t left = peal_plan_steps_left(plan);
-        if (left == 0)
+        int64_t steps;
+        status = choose_steps(session, step_s, peal_plan_steps_left(plan), &steps);
+        if (status || steps == 0)
             break;
-        steps = steps < left ? steps : left;
         status = peal_plan_start(plan, steps, NULL);
         if (!status)
             status = peal_plan_wait(plan);
         peal_plan_statistics_get(plan, &after);
-        double step_s = (after.seconds - before.seconds) / (double)steps;
-        if (i > 0 && !after.stopped && (*least <= 0 || step_s < *least))
+        step_s = (after.seconds - before.seconds) / (double)steps;
+        if (i > 0 && !after.stopped && step_s > 0 && (*least <= 0 || step_s < *least))
             *least = step_s;
-        steps = step_s * 2 < sample_s ? (int64_t)(sample_s / step_s) : 2;
         before = after;
     }
     return status;
@@ -58,7 +68,7 @@ peal_status peal_measure_graph(peal_session *session, peal_graph *graph, const c
             continue;
         status = peal_graph_compile(graph, session, &options, &plan);
         if (!status)
-            status = take_samples(plan, &step_s[mode]);
+            status = take_samples(session, plan, &step_s[mode]);
         peal_plan_destroy(plan);
     }
     return status;

@@ -29,7 +29,10 @@ static void print_json(const peal_measure_table *table, const double step_s[PEAL
             json_object_set_new(cases, "spec", json_real(step_s[mode]));
         for (int i = 0; table->given[mode] && i < PEAL_MEASURE_CASES; i++)
             json_object_set_new(cases, names[i], json_real(table->step_s[mode][i]));
-        json_object_set_new(modes, peal_mode_name((peal_mode)mode), cases);
+        if (json_object_size(cases))
+            json_object_set_new(modes, peal_mode_name((peal_mode)mode), cases);
+        else
+            json_decref(cases);
     }
     json_object_set_new(object, "seconds_per_step", modes);
     if (table->line_s > 0)
@@ -95,9 +98,9 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
     peal_status status = take_times(options, session, backend, &origin, &table, &times);
     if (!status && options->subject)
         status = spec_open(options, diagnostics, &spec);
-    if (!status && options->subject)
+    if (!status && options->subject && backend == &peal_backend_host)
         status = peal_calibrate(session, spec.graph, ranks, &times);
-    if (!status && is_object && backend == &peal_backend_host)
+    if (!status && is_object && backend == &peal_backend_host && table.line_s <= 0)
         table.line_s = peal_measure_line();
     if (!status && options->subject && is_object)
         status = peal_measure_graph(session, spec.graph, backend->name, ranks, step_s);
@@ -112,26 +115,46 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
     return status;
 }
 
-static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+/* The kernels of a spec are timed on cores; GPUs are measured where nothing or they are asked for.
+ */
+static peal_status choose_backend(const peal_options *options, peal_diagnostics *diagnostics,
+                                  const peal_backend_ops **out)
 {
-    const peal_backend_ops *backend =
-        options->subject ? &peal_backend_host : backend_expected(options);
     const char *reason;
-    bool is_launched = getenv("PMIX_NAMESPACE") != NULL;
     bool cuda = options->backend && !strcmp(options->backend, "cuda");
-    if (options->subject && cuda)
-        return peal_report(diagnostics, PEAL_E404, nowhere, "without a spec it measures GPUs",
-                           "the kernels of a spec are timed on cores, not by --backend cuda");
-    if (cuda && (backend == &peal_backend_host || peal_device_count(&reason) == 0))
+    *out = options->subject && !cuda ? &peal_backend_host : backend_expected(options);
+    if (cuda && (*out == &peal_backend_host || peal_device_count(&reason) == 0))
         return peal_report(diagnostics, PEAL_E381, nowhere, NULL,
                            "--backend cuda: there is no GPU");
-    if (!is_launched && backend->count && peal_device_count(&reason) > 1)
-        return launch_command(2, options->words, options->word_count, diagnostics);
+    if (cuda && options->subject && options->format != FORMAT_JSON)
+        return peal_report(diagnostics, PEAL_E404, nowhere, "--json prints what its steps take",
+                           "the kernels of a spec are timed on cores, not by --backend cuda");
+    return PEAL_STATUS_OK;
+}
+
+/* A process a GPU, as many as there are ranks; of a machine two show what is between them. */
+static int count_processes(const peal_options *options, const peal_backend_ops *backend)
+{
+    const char *reason;
+    int devices = backend->count ? peal_device_count(&reason) : 1;
+    int ranks = !options->subject ? 2 : options->ranks ? options->ranks : 1;
+    return ranks < devices ? ranks : devices;
+}
+
+static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
+{
+    const peal_backend_ops *backend;
+    peal_status status = choose_backend(options, diagnostics, &backend);
+    if (status)
+        return status;
+    int processes = count_processes(options, backend);
+    if (processes > 1 && !getenv("PMIX_NAMESPACE"))
+        return launch_command(processes, options->words, options->word_count, diagnostics);
     peal_session *session = NULL;
     peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .log_level = environment_log_level(),
                               .log = stderr};
-    peal_status status = peal_session_create(&desc, &session);
+    status = peal_session_create(&desc, &session);
     if (status)
         return status;
     status = measure(options, backend, session);

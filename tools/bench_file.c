@@ -72,6 +72,7 @@ static void print_mode(FILE *out, peal_mode mode, const peal_mode_times *t)
     before = print_time(out, before, "write_s", t->write_s);
     before = print_time(out, before, "wait_s", t->wait_s);
     before = print_time(out, before, "synchronize_s", t->synchronize_s);
+    before = print_time(out, before, "stretch", t->stretch);
     fprintf(out, "%s}\n", t->apart ? (*before ? ", apart: true" : "apart: true") : "");
 }
 

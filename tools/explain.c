@@ -1,5 +1,5 @@
 /* `peal explain E021`: a diagnostic's page. `peal explain SPEC`: which modes can run it, why not
- * the others, and which paths its messages take. */
+ * the others, which paths its messages take, and what a step takes. */
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/output.h"
@@ -79,7 +79,8 @@ const peal_command explain_command = {
     "       peal explain SPEC [options]\n"
     "\n"
     "Explains the diagnostic with this number; or which modes can run a spec, why the\n"
-    "others cannot, and which paths its messages take.\n"
+    "others cannot, and which paths its messages take. With a machine file that has times\n"
+    "it predicts what a step takes in each mode, from what, and why the others lose.\n"
     "\n"
     "  -n, --ranks N      for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
@@ -87,5 +88,5 @@ const peal_command explain_command = {
     "      --json         as JSON (schema peal.explain/1)\n"
     "  -h, --help         this text\n"
     "\n"
-    "example: peal explain samples/jacobi2d -n 4\n",
+    "example: peal explain samples/jacobi2d -n 4 --machine machines/h200x4.yaml\n",
     run};

@@ -120,6 +120,8 @@ static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
                            "the machine file has no times for task `%s`, and none by default",
                            task->name);
     out->device_s = kernel_seconds(schedule, op, times, &tiles);
+    if (mode->stretch > 0)
+        out->device_s *= mode->stretch;
     if (!tiles) {
         *out = (sim_cost){0};
         return PEAL_STATUS_OK;

@@ -53,6 +53,11 @@ class Simulate(unittest.TestCase):
         self.assertEqual((code, err, data["schema"]), (0, "", "peal.simulate/1"))
         return data["points"]
 
+    def test_stretched_kernels(self):
+        usual = self.points("-n", "2", "--mode", "graph")[0]["seconds_per_step"]
+        self.write("machine.yaml", MACHINE.replace("graph: {", "graph: {stretch: 3, "))
+        self.assertEqual(self.points("-n", "2", "--mode", "graph")[0]["seconds_per_step"], usual + 2)
+
     def test_times_and_messages(self):
         serial, sync, graph = self.points("-n", "2", "--mode", "all")
         self.assertEqual([p["mode"] for p in (serial, sync, graph)], ["serial", "sync", "graph"])

@@ -20,6 +20,8 @@ typedef struct peal_mode_times {
     double write_s;  /* the lane is through with a write */
     double wait_s;   /* a wait lets its lane go on, once the word has come */
     double synchronize_s; /* sync: the CPU knows that a kernel has ended */
+    double stretch;       /* what kernels do with points and bytes takes so many times as long as
+                             peal_kernel_times say; 0: as long */
     bool apart; /* messages don't wait for each other's ops: blocks of a kernel do them side by
                    side; else they stand on the schedule's lanes */
 } peal_mode_times;
