@@ -14,7 +14,7 @@ enum {
     UNSHARED = 16,      /* no process shares a GPU: these wait by memory operations anyway */
     ONE_RANK = 32,      /* in the whole job */
     OF_FREE_TILES = 64, /* a task whose tiles the spec leaves open, and nothing depends on */
-    SKIPS = 128         /* not where `until` ends the loop */
+    NO_UNTIL = 128      /* which a graph could not skip */
 };
 
 typedef struct variant {
@@ -33,9 +33,10 @@ typedef struct variant {
 static const variant device_variants[] = {
     {STREAM | GRAPH, "signal=kernel", OF_MESSAGES | ALONE | UNSHARED},
     {STREAM, "signal=memop", OF_MESSAGES | ALONE | UNSHARED},
-    {GRAPH, "signal=memop", OF_MESSAGES | ALONE | UNSHARED | SKIPS},
+    {GRAPH, "signal=memop", OF_MESSAGES | ALONE | UNSHARED | NO_UNTIL},
     {SYNC, "copy=kernel", OF_MESSAGES},
-    {STREAM | GRAPH, "copy=engine", OF_MESSAGES | SKIPS},
+    {STREAM, "copy=engine", OF_MESSAGES},
+    {GRAPH, "copy=engine", OF_MESSAGES | NO_UNTIL},
     {STREAM | GRAPH, "send=last", OF_MESSAGES | ALONE | UNSHARED},
     {STREAM | GRAPH, "fold=kernel", OF_FOLDS},
     {STREAM | GRAPH, "lanes=1", OF_MESSAGES},
@@ -109,7 +110,7 @@ static unsigned facts_of(const peal_candidates_desc *desc)
         facts |= ALONE;
     if (!machine->shares_device)
         facts |= UNSHARED;
-    return facts | (desc->graph->step.until ? OF_UNTIL : SKIPS);
+    return facts | (desc->graph->step.until ? OF_UNTIL : NO_UNTIL);
 }
 
 /* Whether `words` already say something about the key of `word`, which is "key=value". */

@@ -68,7 +68,8 @@ static void print_method(const peal_tuned *tuned)
     puts("to best: median of the ratios round by round; spread: between the quartiles; tie: within "
          "1 %,\nor within 3 % and not to be told apart: then the simpler one is taken.");
     if (tuned->from[0])
-        printf("Predictions: times of %s.\n", tuned->from);
+        printf("Predictions, by times of %s, have left out %d of %d candidates.\n", tuned->from,
+               tuned->pruned, tuned->set.count);
 }
 
 static void print_result(const peal_tuned *tuned)
@@ -157,6 +158,7 @@ void tune_print_json(const peal_run *run, peal_status status)
         json_object_set_new(object, "steps_compared", json_integer(tuned->checked_steps));
         json_object_set_new(object, "compared_with",
                             json_string(tuned->by_serial ? "serial" : "each other"));
+        json_object_set_new(object, "left_out_by_prediction", json_integer(tuned->pruned));
         json_object_set_new(object, "best", json_integer(tuned->best));
         json_object_set_new(object, "taken", json_integer(tuned->chosen));
         if (tuned->under_way[0])
