@@ -41,6 +41,7 @@ void peal_statement_writes(const peal_statement *statement, void (*visit)(void *
         break;
     case PEAL_STATEMENT_RECV:
         visit(user, statement->u.message.points.array);
+        visit(user, statement->u.message.count);
         break;
     case PEAL_STATEMENT_REDUCE:
         for (int i = 0; i < statement->u.reduce.item_count; i++)

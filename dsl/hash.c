@@ -95,6 +95,8 @@ static void add_points(hash_state *h, const peal_points *points)
     add_direction(h, &points->direction);
     add_integer(h, points->part);
     add_amount(h, &points->part_amount);
+    add_expr(h, points->count);
+    add_expr(h, points->maximum);
 }
 
 static void add_array(hash_state *h, const peal_array *array)
@@ -163,6 +165,7 @@ static void add_message(hash_state *h, const peal_message_statement *message)
     add_expr(h, message->tag);
     add_integer(h, message->offsets);
     add_expr(h, message->offset);
+    add_integer(h, message->count);
 }
 
 static void add_body(hash_state *h, const peal_body *body);

@@ -154,10 +154,10 @@ static const peal_key box_keys[] = {
      "`interior`: of those, the ones at least the halo's width from every neighbouring rank; "
      "`boundary`: the rest; an amount: also my halo points within it"}};
 
-static const peal_key counted_keys[] = {{"count", PEAL_KEY_EXPRESSION, true, NULL,
-                                         "how many points, known at run time"},
-                                        {"max", PEAL_KEY_EXPRESSION, true, NULL,
-                                         "at most that many"}};
+static const peal_key counted_keys[] = {
+    {"count", PEAL_KEY_EXPRESSION, true, NULL,
+     "how many points, known at run time; below 0 or above `max` the run ends with an error"},
+    {"max", PEAL_KEY_EXPRESSION, true, NULL, "at most that many"}};
 
 static const peal_key access_keys[] = {
     {"grow", PEAL_KEY_AMOUNT, false, NULL, "the tile grown, corners included"},
@@ -213,7 +213,8 @@ static const peal_key send_keys[] = {
     {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0"},
     {"offsets", PEAL_KEY_EXPRESSION, false, NULL,
      "a constant list o: peer k gets elements o[k] .. o[k+1]-1; a number m: k*m .."},
-    {"count", PEAL_KEY_NAME, false, NULL, "elements at run time (not built yet)"},
+    {"count", PEAL_KEY_NAME, false, NULL,
+     "an integer buffer n: of its block, peer k gets the first n[k] elements, known at run time"},
     STATEMENT_KEYS};
 
 static const peal_key recv_keys[] = {
@@ -224,7 +225,10 @@ static const peal_key recv_keys[] = {
     {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0"},
     {"offsets", PEAL_KEY_EXPRESSION, false, NULL,
      "a constant list o: peer k's elements go to o[k] .. o[k+1]-1; a number m: k*m .."},
-    {"count", PEAL_KEY_NAME, false, NULL, "elements at run time (not built yet)"},
+    {"count", PEAL_KEY_NAME, false, NULL,
+     "an integer buffer n: n[k] says how many elements have come from peer k; the rest of its "
+     "block "
+     "is left as it was"},
     STATEMENT_KEYS};
 
 static const peal_key allreduce_keys[] = {

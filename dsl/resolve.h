@@ -30,7 +30,8 @@ bool peal_is_one_element(const peal_parser *parser, const peal_array *array);
 bool peal_same_expression(const peal_parser *parser, const peal_expr *a, const peal_expr *b);
 bool peal_same_amount(const peal_parser *parser, const peal_amount *a, const peal_amount *b);
 
-/* Points of a box (of a task or buffer) or of a message. */
+/* Points of a box (of a task or buffer) or of a message. A task's box, for which `allow` has
+ * PEAL_ALLOW_ELEMENTS, may be counted at run time. */
 bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal_source source,
                          unsigned allow, bool message, peal_points *out);
 /* Statements of each kind (resolve_task.c, resolve_message.c, resolve_simple.c). */

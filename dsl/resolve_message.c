@@ -127,13 +127,40 @@ static void resolve_offsets(peal_parser *parser, const peal_message_desc *desc,
     peal_require_integer(parser, out->offset, "offsets");
 }
 
+/* Counts are elements of a buffer, one for each peer. */
+static void resolve_count(peal_parser *parser, const peal_message_desc *desc,
+                          peal_message_statement *out)
+{
+    out->count = -1;
+    if (!desc->count)
+        return;
+    int array = peal_resolve_array_name(parser, desc->count, desc->source, "`count`");
+    if (array < 0 || out->points.array < 0)
+        return;
+    const peal_array *count = &parser->arrays[array], *sent = &parser->arrays[out->points.array];
+    if (count->kind != PEAL_ARRAY_BUFFER || count->points.kind != PEAL_POINTS_ONE ||
+        (count->type != PEAL_I32 && count->type != PEAL_I64))
+        peal_parser_report(parser, PEAL_E063, desc->count, desc->source, "say {type: i32}",
+                           "`%s` is no buffer of integers without `box`: it cannot hold counts",
+                           count->name);
+    else if (sent->kind != PEAL_ARRAY_BUFFER || sent->points.kind != PEAL_POINTS_ONE)
+        peal_parser_report(parser, PEAL_E063, desc->count, desc->source,
+                           "send a buffer without `box`",
+                           "`count` counts elements; `%s` has coordinates", sent->name);
+    else if (array == out->points.array)
+        peal_parser_report(parser, PEAL_E052, desc->count, desc->source, NULL,
+                           "`%s` stands twice in a message", count->name);
+    else
+        out->count = array;
+}
+
 void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, peal_statement *out)
 {
     bool is_send = out->kind == PEAL_STATEMENT_SEND;
     peal_message_statement *message = &out->u.message;
     const peal_points_desc *points = is_send ? &desc->send : &desc->recv;
     const char *wrong = is_send ? desc->from : desc->to;
-    message->count = -1;
+    message->points.array = -1;
     if (!points->name)
         peal_parser_report(parser, PEAL_E061, points->box, desc->source, NULL,
                            "a %s names no field or buffer", is_send ? "send" : "recv");
@@ -149,10 +176,7 @@ void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, pe
     message->tag = peal_parse_expression(parser, desc->tag, desc->source, PEAL_ALLOW_STATIC);
     peal_require_integer(parser, message->tag, "a tag");
     resolve_offsets(parser, desc, message);
-    if (desc->count)
-        peal_parser_report(parser, PEAL_E068, desc->count, desc->source,
-                           "until then send the whole buffer and its count in a second message",
-                           "messages whose count only the run knows are not built yet");
+    resolve_count(parser, desc, message);
     if (!out->name)
         out->name = peal_arena_print(parser->graph->arena, "%s %s", is_send ? "send" : "recv",
                                      points->name ? points->name : "");

@@ -100,6 +100,27 @@ static bool resolve_local(peal_parser *parser, const peal_points_desc *desc, pea
     return peal_parse_ranges(parser, desc->box, source, allow, PEAL_AXES, &out->ranges);
 }
 
+/* {count: n, max: m}: points 0 .. m - 1 here, of which the run visits the first n. */
+static bool resolve_counted(peal_parser *parser, const peal_points_desc *desc, peal_source source,
+                            unsigned allow, peal_points *out)
+{
+    if (desc->name || desc->part)
+        return contradiction(parser, desc->name ? desc->name : desc->part, source, NULL,
+                             "points that are counted at run time belong to no field");
+    if (!desc->count || !desc->max) {
+        peal_parser_report(parser, PEAL_E061, NULL, source,
+                           "{count: n, max: m}: memory and tiles are those of `max` points",
+                           "a box with `%s` alone", desc->count ? "count" : "max");
+        return false;
+    }
+    out->kind = PEAL_POINTS_COUNT;
+    out->source = peal_graph_place(parser->graph, desc->count, source);
+    out->count = peal_parse_expression(parser, desc->count, source, allow | PEAL_ALLOW_ELEMENTS);
+    out->maximum = peal_parse_expression(parser, desc->max, source, allow);
+    return out->count && out->maximum && peal_require_integer(parser, out->count, "a count") &&
+           peal_require_integer(parser, out->maximum, "`max`");
+}
+
 bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal_source source,
                          unsigned allow, bool message, peal_points *out)
 {
@@ -107,16 +128,17 @@ bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal
     if (desc->source.line > 0)
         source = desc->source;
     out->source = peal_graph_place(parser->graph, desc->name, source);
-    if (desc->count || desc->max) {
-        peal_parser_report(parser, PEAL_E068, desc->count ? desc->count : desc->max, source,
-                           "until then let the task visit all of [[0, max]] and look at the count "
-                           "itself",
-                           "boxes whose number of points only the run knows are not built yet");
-        return false;
-    }
+    bool of_task = allow & PEAL_ALLOW_ELEMENTS;
+    allow &= ~(unsigned)PEAL_ALLOW_ELEMENTS;
     if (count_forms(desc) > 1)
         return contradiction(parser, desc->name, source, NULL,
-                             "a box is one of grow, rim, box, border, halo");
+                             "a box is one of grow, rim, box, border, halo, count");
+    if (desc->count || desc->max)
+        return of_task
+                   ? resolve_counted(parser, desc, source, allow, out)
+                   : contradiction(parser, desc->count ? desc->count : desc->max, source,
+                                   "a buffer has the largest `count` that it needs",
+                                   "only tasks have a box whose points are counted at run time");
     if (!desc->name)
         return desc->box ? resolve_local(parser, desc, source, allow, out) : true;
     if (message && (desc->grow || desc->rim || desc->part))

@@ -212,7 +212,7 @@ void peal_resolve_task(peal_parser *parser, const peal_task_desc *desc, peal_sta
     if (!desc->name || !*desc->name)
         peal_parser_report(parser, PEAL_E061, desc->name, t.source, NULL, "a task without a name");
     resolve_kernel(&t, task);
-    peal_resolve_points(parser, &desc->box, t.source, PEAL_ALLOW_STATIC, false, &task->box);
+    peal_resolve_points(parser, &desc->box, t.source, PEAL_ALLOW_ALL, false, &task->box);
     resolve_tile(&t, task);
     resolve_accesses(&t);
     resolve_reductions(&t, task);

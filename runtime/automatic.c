@@ -23,10 +23,15 @@ typedef struct decision {
     char note[PEAL_NOTE_BYTES];
 } decision;
 
-/* What speaks against a mode, which a user who forces it may try all the same. */
+/* What speaks against a mode on this machine, which a user who forces it may try all the same. In
+ * words, good until the thread asks again. */
 static const char *objection(const peal_plan *plan, peal_mode mode)
 {
+    static _Thread_local peal_reason reason[PEAL_REASONS];
     bool shares = plan->machine.shares_device;
+    if (peal_graph_reasons(plan->data, &plan->machine, mode, plan->machine.accelerator, reason) &&
+        reason[0].refuses)
+        return reason[0].text;
     if (mode == PEAL_MODE_GRAPH && shares && plan->data->step.until)
         return "processes share a GPU, whose waits `until` cannot skip";
     if (mode == PEAL_MODE_FUSED && shares)

@@ -74,33 +74,11 @@ static const peal_statement *find_function(const peal_graph_data *data, is_funct
     return found ? found : find_in(&data->finish, wanted);
 }
 
-/* What the application puts into a graph is replayed as it is, and cannot be skipped. */
-static bool changes(const peal_task_statement *task)
-{
-    bool found = false;
-    for (int i = 0; is_of_device(task) && i < task->argument_count; i++)
-        found |= (peal_expr_uses(task->argument[i]) & PEAL_USES_COUNTER) != 0;
-    return found;
-}
-
-static const char *graph_refusal(const peal_graph_data *data)
-{
-    if (find_in(&data->step.body, changes))
-        return "an argument of the application's CUDA function changes";
-    if (data->step.until && find_in(&data->step.body, is_of_device))
-        return "with `until` the application's CUDA functions cannot be skipped";
-    return NULL;
-}
-
 const char *peal_plan_refuses(const peal_plan *plan, peal_mode mode)
 {
     if (is_excluded(plan->data, mode))
         return "the spec requires another mode";
-    if (mode == PEAL_MODE_FUSED && plan->backend->open && find_function(plan->data, is_of_device))
-        return "one kernel cannot call the application's CUDA functions and what it enqueues";
     const char *reason = plan->backend->refuses(mode);
-    if (!reason && mode == PEAL_MODE_GRAPH)
-        reason = graph_refusal(plan->data);
     return reason ? reason : peal_graph_refuses(plan->data, mode, plan->backend->open != NULL);
 }
 

@@ -182,14 +182,20 @@ _Atomic int *peal_session_abort_word(peal_session *session)
     return &session->abort_word;
 }
 
-const char *peal_session_first_message(const peal_session *session, int from)
+static const peal_diagnostic *first_error(const peal_session *session, int from)
 {
     for (int i = from; i < peal_diagnostics_count(session->diagnostics); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(session->diagnostics, i);
         if (d->severity == PEAL_ERROR && d->message)
-            return d->message;
+            return d;
     }
     return NULL;
+}
+
+const char *peal_session_first_message(const peal_session *session, int from)
+{
+    const peal_diagnostic *error = first_error(session, from);
+    return error ? error->message : NULL;
 }
 
 peal_status peal_session_cause(peal_session *session)
@@ -212,9 +218,13 @@ peal_status peal_session_fail(peal_session *session, peal_status status, int fro
     /* A backend sets the abort word itself: that alone tells no other process. What has become the
      * cause before stays it. */
     peal_status first = peal_session_status(session);
-    const char *message = peal_session_first_message(session, from);
-    peal_control_abort(session->control, first ? first : status,
-                       message ? message : peal_status_name(status));
+    const peal_diagnostic *error = first_error(session, from);
+    char message[MESSAGE_BYTES]; /* what others print: with the number to ask `explain` about */
+    if (error)
+        snprintf(message, sizeof(message), "%s [%s]", error->message, peal_code_name(error->code));
+    else
+        snprintf(message, sizeof(message), "%s", peal_status_name(status));
+    peal_control_abort(session->control, first ? first : status, message);
     return peal_session_cause(session);
 }
 

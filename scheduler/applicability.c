@@ -1,9 +1,55 @@
-/* Whether a graph can run in a mode, and if not why: the table of `peal explain`. What
- * depends on ranks or on the backend is found later. */
+/* Whether a graph can run in a mode, with what bound, and if not why: the rules of the table of
+ * `peal explain`. Peers and addresses are known before every run. What depends on the machine at
+ * hand (memory that devices and transports reach, blocks that fit at a time, queues) is looked at
+ * when a run starts. */
 #include "base/expression.h"
 #include "scheduler/scheduler.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+/* What is asked: a mode, where. */
+typedef struct mode_question {
+    const peal_graph_data *graph;
+    const peal_machine *machine;
+    peal_mode mode;
+    bool accelerated;
+    bool repeats; /* iterations are recorded once, and repeated as they are */
+    peal_reason *reason;
+    int count;
+    int sized; /* statements whose size only the run knows */
+} mode_question;
+
+/* A rule adds at most one reason that refuses and one that binds: NULL, it has. */
+static peal_reason *add_reason(mode_question *q, peal_code code, bool refuses,
+                               const peal_statement *s, const char *change, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+static peal_reason *add_reason(mode_question *q, peal_code code, bool refuses,
+                               const peal_statement *s, const char *change, const char *format, ...)
+{
+    va_list list;
+    size_t used = 0;
+
+    for (int i = 0; i < q->count; i++)
+        if (q->reason[i].code == code && q->reason[i].refuses == refuses)
+            return NULL;
+    if (q->count == PEAL_REASONS)
+        return NULL;
+    peal_reason *out = &q->reason[q->count++];
+    *out = (peal_reason){.code = code, .refuses = refuses, .change = change};
+    if (s) {
+        out->source = s->source;
+        used = (size_t)snprintf(out->text, sizeof(out->text),
+                                s->source.line > 0 ? "`%.60s` in line %d " : "`%.60s` ", s->name,
+                                s->source.line);
+    }
+    va_start(list, format);
+    vsnprintf(out->text + used, sizeof(out->text) - used, format, list);
+    va_end(list);
+    return out;
+}
 
 /* Whether the outermost counter stands anywhere but in a remainder: such a value has no period. */
 static bool is_aperiodic(const peal_expr *expr)
@@ -39,53 +85,6 @@ static bool ends_amid_swaps(const peal_loop *loop)
     return loop->until && always && swaps % 2 != 0;
 }
 
-/* Why a graph of launches cannot hold a statement of the loop; NULL: it can. skipped: a condition
- * of the run may skip it. */
-static const char *graph_obstacle(const peal_statement *s, bool skipped)
-{
-    if (s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE)
-        return "reads or writes a file, which only the host can do";
-    if (is_aperiodic(s->when))
-        return "has a `when` without a period: only `step % n` repeats itself in a graph";
-    if (s->kind == PEAL_STATEMENT_REPEAT && is_aperiodic(s->u.loop.repeat))
-        return "is repeated a number of times that depends on the step";
-    if (s->kind == PEAL_STATEMENT_SWAP && skipped)
-        return "swaps under a `when` that reads a buffer";
-    if (s->kind == PEAL_STATEMENT_REPEAT && ends_amid_swaps(&s->u.loop))
-        return "may end where its `swap` has not come round: give it `every: 2`";
-    return NULL;
-}
-
-/* The first statement of the loop that a graph cannot hold, in words; NULL: there is none. The text
- * is good until the thread's next question. */
-static const char *first_obstacle(const peal_body *body, bool skipped)
-{
-    static _Thread_local char text[200];
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        bool here = skipped || is_decided_late(s->when);
-        const char *why = graph_obstacle(s, here), *inner = NULL;
-        if (why && s->source.line > 0)
-            snprintf(text, sizeof(text), "`%s` in line %d %s", s->name, s->source.line, why);
-        else if (why)
-            snprintf(text, sizeof(text), "`%s` %s", s->name, why);
-        if (why)
-            return text;
-        if (s->kind == PEAL_STATEMENT_REPEAT)
-            inner = first_obstacle(&s->u.loop.body, here);
-        if (inner)
-            return inner;
-    }
-    return NULL;
-}
-
-const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated)
-{
-    /* What an accelerator has recorded it repeats as it is. */
-    bool repeats = mode == PEAL_MODE_GRAPH || (mode == PEAL_MODE_FUSED && accelerated);
-    return repeats ? first_obstacle(&graph->step.body, false) : NULL;
-}
-
 static bool acts_late(const peal_graph_data *graph, const peal_expr *lag)
 {
     const peal_value *value = lag && lag->kind == PEAL_EXPR_CONSTANT ? &lag->value
@@ -95,35 +94,218 @@ static bool acts_late(const peal_graph_data *graph, const peal_expr *lag)
     return lag && !(value && value->kind == PEAL_INTEGER && value->u.integer == 0);
 }
 
-/* The first thing in the loop that the host must know before it goes on; NULL: nothing. */
-static const char *first_drain(const peal_graph_data *graph, const peal_body *body)
-{
-    static _Thread_local char text[120];
+/* ---- E450: iterations ---- */
 
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        bool loops = s->kind == PEAL_STATEMENT_REPEAT;
-        const char *what = is_decided_late(s->when) ? "`when`"
-                           : loops && s->u.loop.until && !acts_late(graph, s->u.loop.lag)
-                               ? "`until`"
-                               : NULL;
-        if (what) {
-            snprintf(text, sizeof(text), "waits for the GPU at each look at the %s of line %d",
-                     what, s->source.line);
-            return text;
-        }
-        const char *inner = loops ? first_drain(graph, &s->u.loop.body) : NULL;
-        if (inner)
-            return inner;
-    }
-    return NULL;
+/* The host looks at a verdict before it goes on. */
+static void ask_of_draining(mode_question *q, const peal_loop *loop)
+{
+    if (q->mode != PEAL_MODE_STREAM || !q->accelerated)
+        return;
+    peal_reason *found = add_reason(q, PEAL_E450, false, NULL, "`lag: 1` would not",
+                                    "waits for the GPU at each look at the `until` of line %d",
+                                    loop->until->source.line);
+    if (found)
+        found->source = loop->until->source;
 }
 
-const char *peal_graph_drains(const peal_graph_data *graph, peal_mode mode)
+static void ask_of_loop(mode_question *q, const peal_statement *s)
 {
-    if (mode != PEAL_MODE_STREAM)
+    const peal_loop *loop = &s->u.loop;
+    bool late = acts_late(q->graph, loop->lag);
+
+    if (q->repeats && is_aperiodic(loop->repeat))
+        add_reason(q, PEAL_E450, true, s, "let it depend on params alone",
+                   "is repeated a number of times that depends on the step");
+    else if (q->repeats && ends_amid_swaps(loop))
+        add_reason(q, PEAL_E450, true, s, "give it `every: 2`",
+                   "may end where its `swap` has not come round");
+    else if (q->repeats && loop->until)
+        add_reason(q, PEAL_E450, false, s, "keep `repeat` near what is needed",
+                   "is recorded for all of its `repeat`: what is behind `until` is launched, and "
+                   "does nothing");
+    else if (loop->until && !late)
+        ask_of_draining(q, loop);
+}
+
+/* In the last steps of a graph that ends amid them nothing is done. */
+static void ask_of_outermost(mode_question *q)
+{
+    const peal_loop *loop = &q->graph->step;
+
+    if (!loop->until)
+        return;
+    if (q->mode == PEAL_MODE_GRAPH && q->accelerated)
+        add_reason(
+            q, PEAL_E450, false, NULL, NULL,
+            "`until` in line %d ends amid the steps of a graph: the others are launched, and "
+            "do nothing",
+            loop->until->source.line)
+            ->source = loop->until->source; /* it is the first */
+    else if (!acts_late(q->graph, loop->lag))
+        ask_of_draining(q, loop);
+}
+
+/* ---- E451: conditions ---- */
+
+/* skipped: a condition of the run may skip it. */
+static void ask_of_condition(mode_question *q, const peal_statement *s, bool skipped)
+{
+    if (q->repeats && is_aperiodic(s->when))
+        add_reason(q, PEAL_E451, true, s, "`when: step % n == r` has a period",
+                   "has a `when` without a period: only `step %% n` repeats itself in a graph");
+    else if (q->repeats && s->kind == PEAL_STATEMENT_SWAP && skipped)
+        add_reason(q, PEAL_E451, true, s, "let a task copy instead, or use stream",
+                   "swaps under a `when` that reads a buffer");
+    else if (q->mode == PEAL_MODE_STREAM && q->accelerated && is_decided_late(s->when))
+        add_reason(q, PEAL_E451, false, NULL, "use graph, where the GPU decides",
+                   "waits for the GPU at each look at the `when` of line %d", s->source.line);
+}
+
+/* ---- E452: sizes ---- */
+
+static void ask_of_size(mode_question *q, const peal_statement *s)
+{
+    bool box = s->kind == PEAL_STATEMENT_TASK && s->u.task.box.kind == PEAL_POINTS_COUNT;
+    bool message = (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV) &&
+                   s->u.message.count >= 0;
+
+    if ((!box && !message) || q->mode == PEAL_MODE_SERIAL)
+        return;
+    if (q->sized++ == 0)
+        add_reason(q, PEAL_E452, false, s, "keep bounds near what is needed",
+                   box ? "has tiles for all points of its `max`, however few there are"
+                       : "is laid out for all elements of its block, however few are sent");
+}
+
+/* ---- E453, E454: what the device does not do ---- */
+
+static void ask_of_host_work(mode_question *q, const peal_statement *s)
+{
+    if (q->repeats && (s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE))
+        add_reason(q, PEAL_E453, true, s, "move it to setup or finish, or use stream",
+                   "reads or writes a file, which only the host can do");
+}
+
+static void ask_of_function(mode_question *q, const peal_statement *s, bool loops)
+{
+    const peal_task_statement *task = &s->u.task;
+    bool changes = false;
+
+    if (!q->accelerated || s->kind != PEAL_STATEMENT_TASK ||
+        !(task->cuda_function || task->enqueue))
+        return;
+    for (int i = 0; i < task->argument_count; i++)
+        changes |= (peal_expr_uses(task->argument[i]) & PEAL_USES_COUNTER) != 0;
+    if (q->mode == PEAL_MODE_FUSED)
+        add_reason(q, PEAL_E454, true, NULL, "use graph, or name a PEAL_KERNEL",
+                   "one kernel cannot call the application's CUDA functions and what it enqueues");
+    else if (task->box.kind == PEAL_POINTS_COUNT && q->mode != PEAL_MODE_SERIAL)
+        add_reason(q, PEAL_E454, true, s, "name a PEAL_KERNEL",
+                   "is a CUDA function of the application, which cannot be told a `count`");
+    else if (q->mode == PEAL_MODE_GRAPH && loops && changes)
+        add_reason(q, PEAL_E454, true, NULL, "use stream",
+                   "an argument of the application's CUDA function changes");
+    else if (q->mode == PEAL_MODE_GRAPH && loops && q->graph->step.until)
+        add_reason(q, PEAL_E454, true, NULL, "use stream",
+                   "with `until` the application's CUDA functions cannot be skipped");
+}
+
+/* ---- E455: room ---- */
+
+static void ask_of_room(mode_question *q)
+{
+    const peal_machine *m = q->machine;
+
+    if (!m || q->mode != PEAL_MODE_FUSED || !q->accelerated)
+        return;
+    int most = (m->ranks + m->processes - 1) / m->processes;
+    if (m->shares_device)
+        add_reason(q, PEAL_E455, true, NULL, "use graph, or host all ranks in one process",
+                   "processes share a GPU, and a kernel that stays keeps the others' off it");
+    else if (most > PEAL_KERNEL_RANKS)
+        add_reason(q, PEAL_E455, true, NULL, "use more processes and GPUs, or graph",
+                   "%d ranks of a process share a kernel, which has room for %d", most,
+                   PEAL_KERNEL_RANKS);
+}
+
+/* ---- all of them ---- */
+
+static void ask_of_body(mode_question *q, const peal_body *body, bool loops, bool skipped)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        bool here = skipped || is_decided_late(s->when);
+        ask_of_function(q, s, loops);
+        ask_of_size(q, s);
+        if (loops) {
+            ask_of_host_work(q, s);
+            ask_of_condition(q, s, here);
+        }
+        if (s->kind != PEAL_STATEMENT_REPEAT)
+            continue;
+        if (loops)
+            ask_of_loop(q, s);
+        ask_of_body(q, &s->u.loop.body, loops, here);
+    }
+}
+
+static void count_others(mode_question *q)
+{
+    for (int i = 0; i < q->count && q->sized > 1; i++) {
+        char *text = q->reason[i].text;
+        size_t used = strlen(text);
+        if (q->reason[i].code == PEAL_E452)
+            snprintf(text + used, sizeof(q->reason[i].text) - used, "; %d more like it",
+                     q->sized - 1);
+    }
+}
+
+/* By numbers, those that refuse first. */
+static void sort_reasons(mode_question *q)
+{
+    for (int i = 1; i < q->count; i++) {
+        peal_reason held = q->reason[i];
+        int at = i;
+        for (; at > 0; at--) {
+            const peal_reason *before = &q->reason[at - 1];
+            if (before->refuses != held.refuses ? before->refuses : before->code <= held.code)
+                break;
+            q->reason[at] = *before;
+        }
+        q->reason[at] = held;
+    }
+}
+
+int peal_graph_reasons(const peal_graph_data *graph, const peal_machine *machine, peal_mode mode,
+                       bool accelerated, peal_reason out[PEAL_REASONS])
+{
+    /* What an accelerator has recorded it repeats as it is. */
+    bool repeats = mode == PEAL_MODE_GRAPH || (mode == PEAL_MODE_FUSED && accelerated);
+    mode_question q = {.graph = graph,
+                       .machine = machine,
+                       .mode = mode,
+                       .accelerated = accelerated,
+                       .repeats = repeats,
+                       .reason = out};
+
+    ask_of_outermost(&q);
+    ask_of_body(&q, &graph->setup, false, false);
+    ask_of_body(&q, &graph->step.body, true, false);
+    ask_of_body(&q, &graph->finish, false, false);
+    ask_of_room(&q);
+    count_others(&q);
+    sort_reasons(&q);
+    return q.count;
+}
+
+const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated)
+{
+    static _Thread_local char text[280];
+    peal_reason reason[PEAL_REASONS];
+    int count = peal_graph_reasons(graph, NULL, mode, accelerated, reason);
+
+    if (count == 0 || !reason[0].refuses)
         return NULL;
-    if (graph->step.until && !acts_late(graph, graph->step.lag))
-        return "waits for the GPU at each look at `until`; `lag: 1` would not";
-    return first_drain(graph, &graph->step.body);
+    snprintf(text, sizeof(text), "%s [%s]", reason[0].text, peal_code_name(reason[0].code));
+    return text;
 }

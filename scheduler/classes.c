@@ -148,7 +148,7 @@ static void note_points(class_search *f, const peal_points *p)
     note_ranges(f, &p->ranges);
     for (int k = 0; k < p->direction.axis_count; k++)
         note(f, p->direction.step[k]);
-    f->alike &= p->kind != PEAL_POINTS_COUNT;
+    note(f, p->maximum);
     for (int k = 0; field >= 0 && f->alike && k < PEAL_RANK_AXES; k++) {
         const field_shape *s = &f->shape[field];
         if (k >= s->axis_count)
@@ -203,7 +203,7 @@ static void note_message(class_search *f, const peal_message_statement *m)
         note(f, m->peers.direction.step[k]);
     note(f, m->tag);
     note(f, m->offset);
-    f->alike &= m->peers.kind == PEAL_PEER_DIRECTION && m->count < 0;
+    f->alike &= m->peers.kind == PEAL_PEER_DIRECTION;
 }
 
 static void note_statement(class_search *f, const peal_statement *s)

@@ -30,6 +30,7 @@ typedef struct message_end {
     int direction[PEAL_RANK_AXES]; /* the sender's */
     int array;
     peal_box box;
+    int64_t peer_index; /* which of the statement's peers: of its run-time counts */
 } message_end;
 
 /* One end of a channel before it is lowered. */

@@ -111,6 +111,17 @@ static bool same_condition(const peal_statement *send, const peal_statement *rec
                                        strcmp(send->when->text, recv->when->text));
 }
 
+static const char *count_named(const peal_compilation *c, const peal_statement *s, char *text,
+                               size_t bytes)
+{
+    int array = s->u.message.count;
+    if (array < 0)
+        return "no `count`";
+    snprintf(text, bytes, "`count: %s` (%s)", array_name(c, array),
+             peal_type_name(array_type(c, array)));
+    return text;
+}
+
 static peal_status report_pair(peal_compilation *c, const message_record *from,
                                const message_record *to, pair_difference how)
 {
@@ -120,11 +131,12 @@ static peal_status report_pair(peal_compilation *c, const message_record *from,
     } said[] = {{PEAL_E142, "send and recv elements of one type"},
                 {PEAL_E141, "send as many elements as are received"},
                 {PEAL_E143, "put both into the same loop body"},
-                {PEAL_E144, "give send and recv the same `when`"}};
+                {PEAL_E144, "give send and recv the same `when`"},
+                {PEAL_E151, "give both a `count:`, of one type, or neither"}};
     const peal_statement *send = c->statement[from->statement];
     int sent = send->u.message.points.array,
         received = c->statement[to->statement]->u.message.points.array;
-    char end[200], what[200];
+    char end[200], what[200], name[2][80];
     peal_story story = {0};
     if (peal_diagnostics_want(c->diagnostics, said[how].code, send->source))
         tell_pair(c, from, to, how, &story);
@@ -135,12 +147,24 @@ static peal_status report_pair(peal_compilation *c, const message_record *from,
     else if (how == DIFFERS_IN_SIZE)
         snprintf(what, sizeof(what), "%lld elements are sent, %lld are received",
                  (long long)from->count, (long long)to->count);
+    else if (how == DIFFERS_IN_COUNT)
+        snprintf(what, sizeof(what), "send has %s, recv has %s",
+                 count_named(c, send, name[0], sizeof(name[0])),
+                 count_named(c, c->statement[to->statement], name[1], sizeof(name[1])));
     else
         snprintf(what, sizeof(what), "send and recv %s",
                  how == DIFFERS_IN_LOOP ? "do not stand in the same loop body"
                                         : "happen under different conditions");
     return peal_report_story(c->diagnostics, said[how].code, send->source, said[how].hint, &story,
                              "%s: %s", describe(c, from, true, end, sizeof(end)), what);
+}
+
+/* One end counts its elements and the other doesn't, or in another type. */
+static bool counts_differ(const peal_compilation *c, int sent, int received)
+{
+    if (sent < 0 || received < 0)
+        return sent >= 0 || received >= 0;
+    return array_type(c, sent) != array_type(c, received);
 }
 
 peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to)
@@ -150,6 +174,8 @@ peal_status check_pair(peal_compilation *c, const message_record *from, const me
         return report_pair(c, from, to, DIFFERS_IN_TYPE);
     if (from->count != to->count)
         return report_pair(c, from, to, DIFFERS_IN_SIZE);
+    if (counts_differ(c, send->u.message.count, recv->u.message.count))
+        return report_pair(c, from, to, DIFFERS_IN_COUNT);
     if (c->statement_loop[send->id] != c->statement_loop[recv->id])
         return report_pair(c, from, to, DIFFERS_IN_LOOP);
     if (!same_condition(send, recv))

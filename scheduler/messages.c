@@ -162,6 +162,18 @@ static peal_status check_offsets(peal_compilation *c, const statement_ends *e)
     return PEAL_STATUS_OK;
 }
 
+/* Where a run counts elements there is one count for each peer. */
+static peal_status check_counts(peal_compilation *c, const rank_view *v, const statement_ends *e)
+{
+    int array = e->s->u.message.count;
+    int64_t have = array >= 0 ? v->layout[array].stored.hi[0] : e->count;
+    if (have >= e->count)
+        return PEAL_STATUS_OK;
+    return peal_report(c->diagnostics, PEAL_E151, e->s->source, "give it an element for each peer",
+                       "`%s` has %lld elements on rank %d, but there are %lld peers",
+                       array_name(c, array), (long long)have, v->rank, (long long)e->count);
+}
+
 /* Which elements of the statement's array go to (or come from) peer k. */
 static peal_status piece_of(peal_compilation *c, const rank_view *v, const statement_ends *e,
                             int64_t k, peal_box *out)
@@ -185,6 +197,11 @@ static peal_status piece_of(peal_compilation *c, const rank_view *v, const state
             "elements [%lld, %lld) of peer %lld are outside `%s`, which has %lld on rank %d",
             (long long)lo, (long long)hi, (long long)k, array_name(c, m->points.array),
             (long long)v->layout[m->points.array].stored.hi[0], v->rank);
+    if (!status && lo == hi && m->count >= 0)
+        status = peal_report(c->diagnostics, PEAL_E151, e->s->source,
+                             "leave room for one element at least",
+                             "of `%s`, whose elements a run counts, peer %lld has none on rank %d",
+                             array_name(c, m->points.array), (long long)k, v->rank);
     out->lo[0] = lo;
     out->hi[0] = hi;
     return status;
@@ -238,8 +255,11 @@ static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const 
             for (int a = 0; a < PEAL_RANK_AXES; a++)
                 end->direction[a] = -end->direction[a];
         end->peer = (int)peer;
+        end->peer_index = k;
         if (!checked)
             status = check_offsets(c, &common);
+        if (!status && !checked)
+            status = check_counts(c, v, &common);
         checked = true;
         if (!status)
             status = piece_of(c, v, &common, k, &end->box);
@@ -264,6 +284,23 @@ peal_status make_ends(peal_compilation *c, rank_view *v)
     return first;
 }
 
+/* The count of a message goes before its elements. False: it has none. */
+static bool add_header(peal_compilation *c, rank_message *m, const message_end *from,
+                       const message_end *to)
+{
+    int array = c->statement[from->statement]->u.message.count;
+    if (array < 0)
+        return false;
+    int64_t at = from->peer_index;
+    add_piece(c, m,
+              (peal_piece){.array = array,
+                           .target_array = c->statement[to->statement]->u.message.count,
+                           .source = {.axis_count = 1, .lo = {at}, .hi = {at + 1, 1, 1, 1}},
+                           .target = {to->peer_index},
+                           .target_extent = {1, 1, 1, 1}});
+    return true;
+}
+
 static peal_status add_explicit(peal_compilation *c, rank_view *v, const message_end *end)
 {
     const message_end *twin;
@@ -285,6 +322,7 @@ static peal_status add_explicit(peal_compilation *c, rank_view *v, const message
         piece.target[k] = to->box.lo[k];
         piece.target_extent[k] = to->box.hi[k] - to->box.lo[k];
     }
+    piece.counted = add_header(c, &m, from, to);
     add_piece(c, &m, piece);
     add_message(c, v, m);
     return PEAL_STATUS_OK;

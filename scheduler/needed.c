@@ -21,6 +21,7 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
     peal_expr_elements(s->when, visit, user);
     switch (s->kind) {
     case PEAL_STATEMENT_TASK:
+        peal_expr_elements(s->u.task.box.count, visit, user);
         for (int i = 0; i < s->u.task.argument_count; i++)
             peal_expr_elements(s->u.task.argument[i], visit, user);
         break;
@@ -53,7 +54,7 @@ static bool reads(const peal_statement *s, int array)
                 return true;
         return false;
     case PEAL_STATEMENT_SEND:
-        return s->u.message.points.array == array;
+        return s->u.message.points.array == array || s->u.message.count == array;
     case PEAL_STATEMENT_REDUCE:
         for (int i = 0; i < s->u.reduce.item_count; i++)
             if (s->u.reduce.item[i].array == array)

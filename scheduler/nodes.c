@@ -89,6 +89,7 @@ static void touch_kernel(peal_compilation *c, rank_view *v, node *n)
     for (int i = 0; i < t->access_count; i++)
         for (int r = 0; r < n->range_count; r++)
             touch_access(c, v, n, &t->access[i], r);
+    peal_expr_elements(t->count, touch_element, &elements);
     for (int i = 0; i < t->argument_count; i++)
         peal_expr_elements(t->argument[i], touch_element, &elements);
     for (int i = 0; i < t->reduction_count; i++) {

@@ -379,6 +379,23 @@ static peal_status points_of_array(peal_compilation *c, rank_view *v, const peal
     return status || !is_field ? status : take_part(c, v, p, &s, out);
 }
 
+/* What may be visited. */
+static peal_status counted_points(peal_compilation *c, const rank_view *v, const peal_points *p,
+                                  box_list *out)
+{
+    int64_t most;
+    peal_status status = peal_expr_integer(p->maximum, &v->scope, 0, &most, c->diagnostics);
+    if (status)
+        return status;
+    if (most < 1 || most >= INT32_MAX)
+        return peal_report(c->diagnostics, PEAL_E120, p->maximum->source,
+                           "give 1 or more, and fewer than 2^31 points",
+                           "a box of at most %lld points on rank %d", (long long)most, v->rank);
+    out->box[0] = (peal_box){.axis_count = 1, .hi = {most, 1, 1, 1}};
+    out->count = 1;
+    return PEAL_STATUS_OK;
+}
+
 peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *points, box_list *out)
 {
     peal_status status = PEAL_STATUS_OK;
@@ -386,7 +403,9 @@ peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *poin
     if (points->kind == PEAL_POINTS_ONE) {
         out->box[0] = (peal_box){.axis_count = 0, .hi = {1, 1, 1, 1}};
         out->count = 1;
-    } else if (points->array >= 0)
+    } else if (points->kind == PEAL_POINTS_COUNT)
+        status = counted_points(c, v, points, out);
+    else if (points->array >= 0)
         status = points_of_array(c, v, points, out);
     else
         status = range_points(c, v, points, NULL, out);

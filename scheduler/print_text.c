@@ -54,8 +54,20 @@ static void print_tasks(const peal_schedule *s, FILE *f)
             for (int a = 0; a < (g->box.axis_count ? g->box.axis_count : 1); a++)
                 fprintf(f, "%s%" PRId64, a ? "x" : " ", g->extent[a]);
         }
+        if (t->count)
+            fprintf(f, ", of which a run visits the first `%s`",
+                    t->count->text ? t->count->text : "count");
         fputc('\n', f);
     }
+}
+
+/* Whether a run says how many elements the message has. */
+static bool is_counted(const peal_channel *c)
+{
+    bool counted = false;
+    for (int i = 0; i < c->piece_count; i++)
+        counted |= c->piece[i].counted;
+    return counted;
 }
 
 static void print_channels(const peal_schedule *s, FILE *f)
@@ -63,9 +75,10 @@ static void print_channels(const peal_schedule *s, FILE *f)
     fprintf(f, "channels:\n");
     for (int i = 0; i < s->channel_count; i++) {
         const peal_channel *c = &s->channel[i];
-        fprintf(f, "  %-3d %s %-28s %s, %" PRId64 " bytes in %d piece%s (%d staged)", i,
+        fprintf(f, "  %-3d %s %-28s %s, %" PRId64 " bytes%s in %d piece%s (%d staged)", i,
                 c->outgoing ? "out" : "in ", c->edge, peal_channel_transport(s->machine, c),
-                c->message_bytes, c->piece_count, c->piece_count == 1 ? "" : "s", c->staged_count);
+                c->message_bytes, is_counted(c) ? " at most" : "", c->piece_count,
+                c->piece_count == 1 ? "" : "s", c->staged_count);
         if (c->staged_count)
             fprintf(f, ", %d slots", c->slots);
         fprintf(f, ", %s", c->credit_offset >= 0 ? "credit" : "no credit");

@@ -36,13 +36,25 @@ bool peal_compilation_alike(peal_compilation *compilation, int *like);
 /* How the graph's ranks are laid out: dims along x, y, z. */
 void peal_compilation_dims(const peal_compilation *compilation, int dims[PEAL_RANK_AXES]);
 
-/* Whether the graph can run in a mode, on accelerators or the host: NULL, or the reason why not, in
- * words, good until this thread asks again. */
-const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated);
+/* What bears on whether a graph can run in a mode, by one rule of the applicability table. */
+typedef struct peal_reason {
+    peal_code code;     /* the rule: E450 to E455 */
+    bool refuses;       /* it cannot; else it can, with a bound or at a cost */
+    peal_source source; /* the first statement that it is about; {0}: none */
+    char text[240];
+    const char *change; /* what would help; NULL: nothing need be done */
+} peal_reason;
 
-/* What makes the host wait until the device is idle, step after step, in a mode that else runs
- * ahead: in words, good until this thread asks again; NULL: nothing. */
-const char *peal_graph_drains(const peal_graph_data *graph, peal_mode mode);
+enum { PEAL_REASONS = 8 };
+
+/* The reasons of a mode, in the order of the rules, at most one of each kind; what refuses it comes
+ * before what binds it. Returns how many. machine NULL: not known yet. */
+int peal_graph_reasons(const peal_graph_data *graph, const peal_machine *machine, peal_mode mode,
+                       bool accelerated, peal_reason out[PEAL_REASONS]);
+
+/* Whether the graph can run in a mode, on accelerators or the host: NULL, or the first reason why
+ * not, in words and with its number, good until this thread asks again. */
+const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated);
 
 /* Bytes that a compilation has used so far. */
 size_t peal_compilation_bytes(const peal_compilation *compilation);

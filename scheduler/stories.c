@@ -180,7 +180,8 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
         add_end(c, recv, false, out);
     }
     static const char *const why[] = {"has another type than", "has another size than",
-                                      "does not happen as often as", "does not happen whenever"};
+                                      "does not happen as often as", "does not happen whenever",
+                                      "is not counted as"};
     peal_story_connect(out, 0, why[how], 1);
 }
 

@@ -12,12 +12,13 @@ int64_t story_step(const peal_compilation *c, const peal_statement *s);
 void tell_unmatched(peal_compilation *c, const message_record *r, bool outgoing, peal_story *out);
 /* Ends that could be matched with the same one. */
 void tell_ambiguous(peal_compilation *c, const message_record *r, bool outgoing, peal_story *out);
-/* Send and receive, and what differs: "type", "size", "loop" or "condition". */
+/* Send and receive, and what differs: "type", "size", "loop", "condition" or "count". */
 typedef enum pair_difference {
     DIFFERS_IN_TYPE,
     DIFFERS_IN_SIZE,
     DIFFERS_IN_LOOP,
-    DIFFERS_IN_CONDITION
+    DIFFERS_IN_CONDITION,
+    DIFFERS_IN_COUNT
 } pair_difference;
 void tell_pair(const peal_compilation *c, const message_record *send, const message_record *recv,
                pair_difference how, peal_story *out);

@@ -370,21 +370,22 @@ static bool is_divisible(const peal_task_statement *task, const peal_schedule_ta
     return true;
 }
 
-/* Arguments are read when a tile starts, in which order nobody says: tiles that may write the same
- * element would change each other's. */
+/* Arguments and counts are read when a tile starts, in which order nobody says: tiles that may
+ * write the same element would change each other's. */
 static peal_status check_arguments(peal_compilation *c, const peal_task_statement *task,
                                    const char *name)
 {
     peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; i < task->argument_count && task->independent; i++)
+    for (int i = -1; i < task->argument_count && task->independent; i++)
         for (int k = 0; k < task->access_count; k++) {
             const peal_access *a = &task->access[k];
-            if (a->mode != PEAL_READ_ACCESS && peal_expr_reads(task->argument[i], a->array))
-                status = peal_report(c->diagnostics, PEAL_E150, task->argument[i]->source,
+            const peal_expr *read = i < 0 ? task->box.count : task->argument[i];
+            if (a->mode != PEAL_READ_ACCESS && read && peal_expr_reads(read, a->array))
+                status = peal_report(c->diagnostics, PEAL_E150, read->source,
                                      "copy it to another buffer first: {set: old, value: ...}",
-                                     "`args` of the independent task `%s` reads `%s`, which the "
+                                     "%s of the independent task `%s` reads `%s`, which the "
                                      "task writes",
-                                     name, array_name(c, a->array));
+                                     i < 0 ? "`count`" : "`args`", name, array_name(c, a->array));
         }
     return status;
 }
@@ -405,6 +406,7 @@ static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const pea
     t->cuda_threads = task->cuda_threads;
     t->enqueue = task->enqueue;
     t->user = task->user;
+    t->count = task->box.count;
     t->argument = task->argument;
     t->argument_count = task->argument_count;
     t->argument_is_real = PEAL_ARENA_ARRAY(c->arena, bool, task->argument_count);

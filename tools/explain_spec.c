@@ -64,25 +64,46 @@ static int name_length(const char *edge)
     return end ? (int)(end - edge) : (int)strlen(edge);
 }
 
-/* The host backend has nothing to drain. */
-static const char *drains(const peal_backend_ops *backend, const peal_graph_data *graph,
-                          peal_mode mode)
+/* A mode's line of the table. */
+typedef struct mode_line {
+    const char *refusal; /* by the backend, which has no such mode; NULL */
+    peal_reason reason[PEAL_REASONS];
+    int count;
+    bool can, bounded;
+} mode_line;
+
+static mode_line look_at_mode(const peal_backend_ops *backend, const peal_graph_data *graph,
+                              const peal_machine *machine, peal_mode mode)
 {
-    return backend == &peal_backend_host ? NULL : peal_graph_drains(graph, mode);
+    mode_line line = {.refusal = backend->refuses(mode)};
+    if (!line.refusal)
+        line.count = peal_graph_reasons(graph, machine, mode, backend->open != NULL, line.reason);
+    line.can = !line.refusal && !(line.count && line.reason[0].refuses);
+    line.bounded = line.can && line.count;
+    return line;
 }
 
+/* Where a mode is refused, what else binds it does not matter. */
 static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph,
-                        const mode_predictions *predictions)
+                        const peal_machine *machine, const mode_predictions *predictions)
 {
-    puts("mode      can run  why not, or what it costs");
+    puts("mode      can run  why not, or with what bound");
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
-        const char *cost = drains(backend, graph, (peal_mode)mode);
-        printf("%-9s %-8s %s%s\n", peal_mode_name((peal_mode)mode), reason ? "no" : "yes",
-               reason ? reason
-               : cost ? cost
-                      : "",
-               reason ? " [E355]" : "");
+        mode_line line = look_at_mode(backend, graph, machine, (peal_mode)mode);
+        printf("%-9s %-8s", peal_mode_name((peal_mode)mode),
+               line.bounded ? "bounded"
+               : line.can   ? "yes"
+                            : "no");
+        if (!line.count)
+            printf(" %s\n", line.refusal ? line.refusal : "");
+        for (int i = 0; i < line.count; i++) {
+            const peal_reason *reason = &line.reason[i];
+            if (i > 0 && line.reason[0].refuses && !reason->refuses)
+                break;
+            printf("%*s %s [%s]\n", i ? 18 : 0, "", reason->text, peal_code_name(reason->code));
+            if (reason->change)
+                printf("%*s     %s\n", 18, "", reason->change);
+        }
     }
     if (predictions->fastest != PEAL_MODE_COUNT)
         printf(
@@ -92,6 +113,8 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
         puts("auto      yes      takes what `peal tune` has found, or predicts (--machine "
              "FILE.yaml: "
              "how)");
+    puts("Peers and addresses are known before the run. A start looks at what memory is in reach"
+         "\n(E388) and, for graph and fused, whether all fits the device (E664).");
 }
 
 static void print_paths(const message_paths *paths, int ranks)
@@ -116,25 +139,40 @@ static void print_paths(const message_paths *paths, int ranks)
          "credits: messages whose sender waits until the previous one was consumed.");
 }
 
+static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_data *graph,
+                            const peal_machine *machine, peal_mode mode)
+{
+    mode_line line = look_at_mode(backend, graph, machine, mode);
+    json_t *item = json_object(), *reasons = json_array();
+    json_object_set_new(item, "mode", json_string(peal_mode_name(mode)));
+    json_object_set_new(item, "applicable", json_boolean(line.can));
+    json_object_set_new(item, "bounded", json_boolean(line.bounded));
+    if (!line.can)
+        json_object_set_new(item, "reason",
+                            json_string(line.refusal ? line.refusal : line.reason[0].text));
+    else if (line.bounded)
+        json_object_set_new(item, "cost", json_string(line.reason[0].text));
+    for (int i = 0; i < line.count; i++) {
+        const peal_reason *reason = &line.reason[i];
+        json_t *one = json_pack("{s:s,s:b,s:s}", "code", peal_code_name(reason->code), "refuses",
+                                (int)reason->refuses, "text", reason->text);
+        if (reason->source.line > 0)
+            json_object_set_new(one, "line", json_integer(reason->source.line));
+        if (reason->change)
+            json_object_set_new(one, "change", json_string(reason->change));
+        json_array_append_new(reasons, one);
+    }
+    json_object_set_new(item, "reasons", reasons);
+    return item;
+}
+
 static void print_json(const peal_backend_ops *backend, const peal_graph_data *graph,
                        const peal_machine *machine, const int dims[PEAL_RANK_AXES],
                        const message_paths *paths, const mode_predictions *predictions)
 {
     json_t *object = json_begin("peal.explain/1"), *modes = json_array(), *list = json_array();
-    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
-        json_t *item = json_object();
-        json_object_set_new(item, "mode", json_string(peal_mode_name((peal_mode)mode)));
-        json_object_set_new(item, "applicable", json_boolean(!reason));
-        if (reason) {
-            json_object_set_new(item, "reason", json_string(reason));
-            json_object_set_new(item, "code", json_string("E355"));
-        }
-        const char *cost = drains(backend, graph, (peal_mode)mode);
-        if (cost && !reason)
-            json_object_set_new(item, "cost", json_string(cost));
-        json_array_append_new(modes, item);
-    }
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++)
+        json_array_append_new(modes, json_of_mode(backend, graph, machine, (peal_mode)mode));
     for (int i = 0; i < paths->count; i++) {
         const message_path *p = &paths->item[i];
         json_array_append_new(list,
@@ -183,7 +221,7 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
             printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name,
                    machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
                    machine->processes, machine->processes == 1 ? "" : "es");
-            print_modes(backend, graph, predictions);
+            print_modes(backend, graph, machine, predictions);
             print_paths(paths, machine->ranks);
             predictions_print(predictions);
         }

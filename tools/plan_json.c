@@ -55,6 +55,8 @@ static json_t *task_of(const peal_schedule_task *task)
     set_text(object, "kernel", task->kernel);
     set_number(object, "line", task->source.line);
     set_number(object, "tiles", task->tile_count);
+    if (task->count)
+        set_text(object, "count", task->count->text);
     for (int i = 0; i < task->tiling_count; i++) {
         const peal_tiling *tiling = &task->tiling[i];
         json_t *item = json_object();
@@ -86,6 +88,8 @@ static json_t *channel_of(const peal_schedule *schedule, const peal_channel *cha
         set_text(item, "array", schedule->array[piece->array].name);
         json_object_set_new(item, "box", json_box(&piece->source));
         json_object_set_new(item, "direct", json_boolean(piece->direct));
+        if (piece->counted)
+            json_object_set_new(item, "counted", json_true());
         set_number(item, "bytes", piece->bytes);
         json_array_append_new(pieces, item);
     }

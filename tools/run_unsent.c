@@ -27,6 +27,8 @@ static const char *obstacle_in(const peal_body *body)
             why = "the loop reads or writes files";
         else if (peal_expr_uses(s->when) & PEAL_USES_ELEMENT)
             why = "a `when` in the loop depends on what messages bring";
+        else if (s->kind == PEAL_STATEMENT_TASK && s->u.task.box.count)
+            why = "a box in the loop has as many points as messages bring";
         else if (is_loop && s->u.loop.until)
             why = "an inner `until` depends on what messages bring";
         else if (is_loop)

@@ -80,7 +80,7 @@ static void keep(const peal_run *run, tuning *t)
         free(comment);
     }
     if (!t->kept)
-        peal_warn(peal_session_diagnostics(run->session), PEAL_E453, nowhere, NULL,
+        peal_warn(peal_session_diagnostics(run->session), PEAL_E473, nowhere, NULL,
                   t->path[0]       ? "the answer is not kept: %s cannot be written"
                   : tuned->has_key ? "the answer is not kept: there is no cache folder%s"
                                    : "the answer is not kept: an #include in a kernel file is "
@@ -173,7 +173,7 @@ static peal_status run_verb(const peal_options *options, peal_diagnostics *diagn
                            "`peal tune` takes %d to %d rounds", PEAL_LEAST_ROUNDS,
                            PEAL_MOST_ROUNDS);
     if (options->forget && measures)
-        return peal_report(diagnostics, PEAL_E452, nowhere, "it measures nothing",
+        return peal_report(diagnostics, PEAL_E472, nowhere, "it measures nothing",
                            "--forget goes with no --mode, --lower, --steps or --rounds");
     if (options->forget && !options->subject)
         return forget_all(options, diagnostics);

@@ -270,12 +270,34 @@ static void print_whole(const peal_schedule *schedule, const peal_schedule_task 
     fprintf(out, "    } else");
 }
 
+/* The points of a tile below peal_end_; messages are of whole tiles all the same. */
+static void print_counted(const peal_schedule *schedule, const peal_schedule_task *task,
+                          cuda_trampoline kind, bool linked, FILE *out)
+{
+    fprintf(out, "    if (peal_tile_.lo[0] >= peal_end_) {\n");
+    for (int i = 0; i < task->reduction_count && cuda_trampoline_has_partials(kind); i++)
+        fprintf(out,
+                "        peal_no_points_(peal_partial_of_<%s>(peal_launch_, %d, %d, "
+                "peal_tile_));\n",
+                type_of(schedule, task->reduction[i].array), i, (int)task->reduction[i].combine);
+    fprintf(out, "    } else {\n"
+                 "        peal_tile peal_counted_ = peal_tile_;\n"
+                 "        if (peal_counted_.hi[0] > peal_end_)\n"
+                 "            peal_counted_.hi[0] = (int)peal_end_;\n        ");
+    print_call(schedule, task, kind, "peal_counted_", linked, out);
+    fprintf(out, "    }\n");
+}
+
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                      cuda_trampoline kind, bool linked, FILE *out)
 {
     int axes = linked ? 0 : cuda_task_axes(task);
     bool partials = cuda_trampoline_has_partials(kind) && task->reduction_count > 0;
 
+    if (task->count) {
+        print_counted(schedule, task, kind, linked, out);
+        return;
+    }
     if ((partials || cuda_trampoline_moves(kind)) && (axes == 2 || axes == 3))
         print_whole(schedule, task, kind, 0, out);
     /* Free tiles begin where pairs do. */

@@ -308,6 +308,15 @@ static bool copy_by_engine(cuda_rank *rank, cuda_op *op, const peal_walk_frame *
            cuda_publish(rank, lane, (int)(op - rank->op));
 }
 
+static bool unpacks_counted(const cuda_op *op)
+{
+    bool counted = false;
+
+    for (int i = 0; i < op->pieces.count; i++)
+        counted |= op->pieces.piece[i].counted != 0;
+    return counted && op->source->copy == PEAL_COPY_UNPACK;
+}
+
 bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
     cuda_op *op = &rank->op[index];
@@ -319,7 +328,8 @@ bool cuda_emit_copy(cuda_rank *rank, int index, const peal_walk_frame *frame)
         return false;
     if (op->pieces.count == 0)
         return cuda_publish(rank, lane, index);
-    if (rank->plan->lowering.copy == CUDA_COPY_ENGINE)
+    /* The engine sends as much as there can be; what is not meant stays behind here. */
+    if (rank->plan->lowering.copy == CUDA_COPY_ENGINE && !unpacks_counted(op))
         return copy_by_engine(rank, op, frame);
     if (joins_task(rank, group, op) &&
         (cuda_mirror_join(rank, group, index, frame) || join_task(rank, group, index, frame)))

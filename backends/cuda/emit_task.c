@@ -13,7 +13,7 @@ static bool fill_arguments(cuda_rank *rank, const cuda_op *op, const peal_walk_f
     cuda_plan *plan = rank->plan;
     const cuda_task *task = &rank->task[op->source->task];
 
-    launch->evaluate = 0;
+    launch->evaluate = op->task->count ? 1u << PEAL_LAUNCH_ARGUMENTS : 0;
     for (int i = 0; i < op->task->argument_count; i++) {
         const peal_walk_value *argument = &task->argument[i];
         peal_value value;

@@ -82,8 +82,9 @@ static bool prepare_mirror(const cuda_rank *rank, const cuda_op *op, const peal_
         if (!fits(source->lo[k]) || !fits(source->hi[k]))
             return false;
     }
-    return bytes <= 8 && out->points <= INT_MAX && source->hi[3] - source->lo[3] == 1 &&
-           source->lo[3] == 0 && (!staged || (piece->staging | slot) % bytes == 0);
+    return bytes <= 8 && !piece->counted && out->points <= INT_MAX &&
+           source->hi[3] - source->lo[3] == 1 && source->lo[3] == 0 &&
+           (!staged || (piece->staging | slot) % bytes == 0);
 }
 
 void cuda_mirrors_prepare(cuda_rank *rank, cuda_op *op)

@@ -167,6 +167,37 @@ static bool describe(cuda_rank *rank, cuda_op *out, const peal_piece *piece, cud
     return true;
 }
 
+/* The count of a piece is where the box before comes from. Elements are units: no more are copied.
+ */
+static void count_box(const cuda_rank *rank, const cuda_op *op, const peal_piece *piece,
+                      const cuda_copied_box *count, cuda_copied_box *box)
+{
+    bool unpacks = op->source->copy == PEAL_COPY_UNPACK;
+    const peal_schedule_array *array = rank->schedule->array;
+
+    box->counted =
+        (int)peal_type_bytes(array[unpacks ? piece[-1].target_array : piece[-1].array].type);
+    box->count_base = count->source_base;
+    box->count_offset = count->source_offset;
+    box->alignment |=
+        (int64_t)peal_type_bytes(array[unpacks ? piece->target_array : piece->array].type);
+}
+
+static void count_pieces(const cuda_rank *rank, const cuda_op *op, const cuda_copied_box *box,
+                         peal_device_piece *piece, int count)
+{
+    int64_t before = 0, most = bytes_of(box) / piece->unit;
+
+    for (int i = 0; box->counted && i < count; before += piece[i++].units) {
+        piece[i].counted = (unsigned)box->counted;
+        piece[i].source_step[PEAL_COUNT_OFFSET] = box->count_offset;
+        piece[i].source_step[PEAL_COUNT_BEFORE] = before;
+        piece[i].source_step[PEAL_COUNT_MOST] = most;
+        piece[i].target_step[PEAL_COUNT_BASE] = box->count_base;
+        piece[i].target_step[PEAL_COUNT_OP] = op - rank->op;
+    }
+}
+
 void cuda_pieces_prepare(cuda_rank *rank, cuda_op *out)
 {
     const peal_op *op = out->source;
@@ -182,12 +213,18 @@ void cuda_pieces_prepare(cuda_rank *rank, cuda_op *out)
     pieces->base = PEAL_ARENA_ARRAY(arena, cuda_base, 2 * count + 1);
     for (int i = 0; i < count; i++)
         if ((op->copy != PEAL_COPY_UNPACK || !piece[i].direct) &&
-            describe(rank, out, &piece[i], &box[boxes]))
+            describe(rank, out, &piece[i], &box[boxes])) {
+            if (piece[i].counted)
+                count_box(rank, out, &piece[i], &box[boxes - 1], &box[boxes]);
             all += cuda_box_cut_up(&box[boxes++], CUDA_PIECE_UNITS, NULL);
+        }
     pieces->piece = PEAL_ARENA_ARRAY(arena, peal_device_piece, all + 1);
     for (int i = 0; i < boxes; i++) {
+        peal_device_piece *first = &pieces->piece[pieces->count];
+        int made = cuda_box_cut_up(&box[i], CUDA_PIECE_UNITS, first);
+        count_pieces(rank, out, &box[i], first, made);
         pieces->bytes += bytes_of(&box[i]);
-        pieces->count += cuda_box_cut_up(&box[i], CUDA_PIECE_UNITS, &pieces->piece[pieces->count]);
+        pieces->count += made;
     }
     for (int i = 0; i < pieces->count; i++) {
         pieces->piece[i].begin = pieces->units;

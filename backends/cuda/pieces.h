@@ -15,6 +15,9 @@ typedef struct cuda_copied_box {
     int64_t source_offset, target_offset;
     int64_t alignment;            /* the bases are multiples of its lowest bit */
     int source_base, target_base; /* of the pieces */
+    int counted;                  /* bytes of the integer that says how many elements; 0: all */
+    int count_base;
+    int64_t count_offset;
 } cuda_copied_box;
 
 /* Axes of more than one point; neighbours that are contiguous on both sides become one. Strides are

@@ -38,6 +38,7 @@ static bool has_long_tasks(const cuda_plan *plan)
  * of two processes take turns on a GPU. */
 static peal_status settle_fused(cuda_plan *plan)
 {
+    _Static_assert((int)PEAL_KERNEL_RANKS == (int)PEAL_FUSED_RANKS_MOST, "what `explain` says");
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
     bool shares = schedule->machine && schedule->machine->shares_device;
 

@@ -85,23 +85,51 @@ static peal_status add_expression(const task_printer *p, const peal_expr *expr, 
 
 /* Kernels of the user. */
 
-/* Whether a tile writes what its own arguments read; then there is one tile (E131, E150). */
+/* Whether a tile writes what its own arguments or its count read; then there is one tile (E131,
+ * E150). */
 static bool changes_arguments(const peal_schedule_task *task)
 {
-    for (int i = 0; i < task->argument_count; i++)
-        for (int k = 0; k < task->access_count; k++)
-            if (task->access[k].mode != PEAL_READ_ACCESS &&
-                peal_expr_reads(task->argument[i], task->access[k].array))
+    for (int i = -1; i < task->argument_count; i++)
+        for (int k = 0; k < task->access_count; k++) {
+            const peal_expr *read = i < 0 ? task->count : task->argument[i];
+            if (read && task->access[k].mode != PEAL_READ_ACCESS &&
+                peal_expr_reads(read, task->access[k].array))
                 return true;
+        }
     return false;
+}
+
+/* peal_end_: points of the box from there on are not visited. */
+static peal_status print_count(const task_printer *p, FILE *out)
+{
+    const peal_schedule_task *task = p->task;
+    long long most = task->tiling_count ? task->tiling[0].box.hi[0] : 0;
+    int number = 0;
+    peal_value_kind kind;
+    peal_status status = add_expression(p, task->count, &number, &kind);
+
+    fprintf(out,
+            "    long long peal_end_ = %lld;\n"
+            "    if (peal_launch_.evaluate >> %d & 1)\n"
+            "        peal_end_ = peal_expression_%d_(&peal_launch_, &peal_bad_);\n"
+            "    if (!peal_bad_ && peal_miscounts_(peal_launch_, peal_end_, %lld))\n"
+            "        return;\n",
+            most, PEAL_LAUNCH_ARGUMENTS, number, most);
+    return status;
 }
 
 /* Arguments that counters or buffers change: as given, or computed here if the launch says so. */
 static peal_status print_evaluation(const task_printer *p, FILE *out)
 {
     const peal_schedule_task *task = p->task;
-    bool any = false;
+    bool any = task->count != NULL;
 
+    if (any) {
+        fprintf(out, "    int peal_bad_ = 0;\n");
+        peal_status status = print_count(p, out);
+        if (status)
+            return status;
+    }
     for (int i = 0; i < task->argument_count; i++) {
         unsigned uses = peal_expr_uses(task->argument[i]);
         bool real = task->argument_is_real[i];
@@ -399,6 +427,9 @@ static peal_status add_rank(cuda_source *source, int rank)
 
     cuda_scope_fill(schedule, layout, &scope);
     source->is_wide |= cuda_offsets_are_wide(schedule);
+    for (int i = 0; i < schedule->channel_count; i++)
+        for (int k = 0; k < schedule->channel[i].piece_count; k++)
+            source->is_counted |= schedule->channel[i].piece[k].counted;
     source->task[rank] = PEAL_ARENA_ARRAY(source->arena, cuda_task_entry, schedule->task_count + 1);
     for (int t = 0; t < schedule->task_count; t++) {
         cuda_task_entry *entry = &source->task[rank][t];

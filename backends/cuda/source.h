@@ -44,6 +44,7 @@ typedef struct cuda_source {
     const char *text;       /* the translation unit */
     const char *plain;      /* that of the plain kernels; NULL: there are none */
     const char *fused; /* that of mode fused, but what cuda_units_close ends it with; or NULL */
+    bool is_counted;   /* messages carry as many elements as a run says */
     bool is_wide;      /* offsets of an array with two or three axes need 64 bits */
 } cuda_source;
 

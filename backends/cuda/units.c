@@ -124,10 +124,11 @@ static void print_all_linked(const cuda_source *source, FILE *out)
 static void print_unit(const cuda_source *source, bool fused, FILE *out)
 {
     fprintf(out,
-            "#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
+            "%s#include <peal/kernel.h>\n#include <peal/launch.h>\n#include <peal/run.h>\n"
             "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
             "#include <peal/reduce.h>\n%s"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
+            source->is_counted ? "#define PEAL_COUNTED 1\n" : "",
             fused ? "#include <peal/shaped.h>\n#include <peal/staged.h>\n" : "",
             sizeof(peal_launch));
     print_expressions(source, out);

@@ -1,6 +1,7 @@
 /* Polling without ever hanging: every wait of the host looks at the abort word, at what the device
  * has recorded, and at how long nothing has moved. */
 #include "backends/cuda/plan.h"
+#include "base/count.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,10 @@ static bool report_record(cuda_plan *plan, const cuda_rank *rank)
                     rank->schedule->rank, (long long)control->step, label_of(rank, index));
         return cuda_fail(plan, PEAL_STATUS_SPEC);
     }
+    if (control->kind == 3)
+        return cuda_fail(plan,
+                         peal_count_report(plan->late, rank->schedule, op, control->step,
+                                           (int64_t)control->seen, (int64_t)control->expected));
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
     uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
     peal_report(plan->late, PEAL_E661, op->source,

@@ -3,6 +3,7 @@
 
 #include "backends/host/fold.h"
 #include "backends/host/walk.h"
+#include "base/count.h"
 #include "base/prefetch.h"
 
 #include <string.h>
@@ -24,7 +25,27 @@ void host_launch_init(host_launch *launch, host_context *context, const host_op 
 {
     *launch = (host_launch){
         .context = context, .op = op, .frame = frame, .share = share, .partials = true};
+    launch->end = INT64_MAX;
     launch->call = &context->call[op->task - context->rank->task];
+}
+
+bool host_count_fits(host_rank *rank, const peal_op *op, int64_t step, int64_t count, int64_t most)
+{
+    if (count >= 0 && count <= most)
+        return true;
+    return host_fail(rank->plan,
+                     peal_count_report(rank->plan->late, rank->schedule, op, step, count, most));
+}
+
+/* How many points of its box a task visits. */
+static bool count_points(host_launch *launch)
+{
+    host_rank *rank = launch->context->rank;
+    const host_task *task = launch->op->task;
+
+    return host_evaluate_integer(rank, &task->count, launch->frame, 0, &launch->end) &&
+           host_count_fits(rank, launch->op->source, launch->frame->counter[0], launch->end,
+                           task->source->tiling[0].box.hi[0]);
 }
 
 /* Bases follow swaps; arguments may read buffers, so this runs after the first tile's waits. */
@@ -46,6 +67,8 @@ static bool prepare_call(host_launch *launch)
     }
     for (int i = 0; i < task->source->access_count; i++)
         launch->call->view[i].base = rank->origin[frame->binding[task->source->access[i].array]];
+    if (task->count.expr && !count_points(launch))
+        return false;
     if (task->has_constant_arguments)
         return true;
     for (int i = 0; i < task->source->argument_count; i++) {
@@ -87,6 +110,29 @@ static void shift_call(const host_launch *launch)
     }
 }
 
+/* A tile that begins beyond the points of the run adds nothing to its task's results. */
+static void clear_partials(const host_launch *launch)
+{
+    const host_rank *rank = launch->context->rank;
+    const peal_schedule_task *task = launch->op->task->source;
+
+    for (int i = 0; launch->partials && i < task->reduction_count; i++)
+        host_fold(rank->schedule->array[task->reduction[i].partials].type,
+                  task->reduction[i].combine, NULL, 0, 1, launch->call->partial[i]);
+}
+
+static inline void call_tile(const host_launch *launch)
+{
+    peal_call *call = launch->call;
+
+    if (call->tile.hi[0] > launch->end)
+        call->tile.hi[0] = (int)launch->end;
+    if (call->tile.lo[0] < launch->end)
+        launch->function(call);
+    else
+        clear_partials(launch);
+}
+
 static inline void enter_run(peal_call *call, const host_run *run, int64_t offset)
 {
     memcpy(call->tile.lo, run->lo, sizeof(call->tile.lo));
@@ -113,7 +159,7 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
             call->tile.hi[0] = (int)(hi < run->box_hi ? hi : run->box_hi);
             if (shift)
                 shift_call(launch);
-            launch->function(call);
+            call_tile(launch);
             if (done)
                 /* Pairs with the acquire load of a worker whose tile waits for this one. */
                 host_word_store(done, ++base);
@@ -142,7 +188,7 @@ bool host_launch_all(host_launch *launch)
         return host_launch_tiles(launch, share->tiles, NULL, 0);
     for (int i = 0; i < share->merged_count; i++) {
         enter_run(call, &share->merged[i], 0);
-        launch->function(call);
+        call_tile(launch);
     }
     return true;
 }
@@ -300,7 +346,33 @@ static bool run_task(host_context *context, const host_op *op, const peal_walk_f
 
 /* Copies and words. */
 
-static void copy_pieces(const host_rank *rank, const host_op *op, const peal_walk_frame *frame)
+int64_t host_count_at(peal_type type, const unsigned char *at)
+{
+    int32_t narrow;
+    int64_t wide;
+
+    if (type == PEAL_I64) {
+        memcpy(&wide, at, sizeof(wide));
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof(narrow));
+    return narrow;
+}
+
+static bool copy_counted(host_rank *rank, const host_op *op, const peal_walk_frame *frame,
+                         const host_piece *piece, const unsigned char *count, unsigned char *to,
+                         const unsigned char *from)
+{
+    int64_t elements = host_count_at(piece->count_type, count + piece->count_offset);
+
+    if (!host_count_fits(rank, op->source, frame->counter[0], elements, piece->most))
+        return false;
+    if (elements > 0)
+        memcpy(to, from, (size_t)(elements * piece->element_bytes));
+    return true;
+}
+
+static bool copy_pieces(host_rank *rank, const host_op *op, const peal_walk_frame *frame)
 {
     const peal_channel *channel = op->channel;
     unsigned char *slot = op->staging;
@@ -317,8 +389,18 @@ static void copy_pieces(const host_rank *rank, const host_op *op, const peal_wal
             piece->source_array < 0 ? slot : rank->first[frame->binding[piece->source_array]];
         unsigned char *to =
             piece->target_array < 0 ? slot : op->target[frame->binding[piece->target_array]];
-        peal_copy_run(&piece->copy, to + piece->target_offset, from + piece->source_offset);
+        to += piece->target_offset;
+        from += piece->source_offset;
+        if (!piece->counted)
+            peal_copy_run(&piece->copy, to, from);
+        else if (!copy_counted(rank, op, frame, piece,
+                               piece->count_array < 0
+                                   ? slot
+                                   : rank->first[frame->binding[piece->count_array]],
+                               to, from))
+            return false;
     }
+    return true;
 }
 
 bool host_execute(host_context *context, const host_op *op, const peal_walk_frame *frame)
@@ -332,8 +414,7 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
         run_plain(context, op, frame, &op->share[0]);
         return true;
     case PEAL_OP_COPY:
-        copy_pieces(context->rank, op, frame);
-        return true;
+        return copy_pieces(context->rank, op, frame);
     case PEAL_OP_WRITE:
         /* Pairs with the acquire load of the peer's WAIT (host_message_wait): the message's bytes,
          * or this rank's last reads of a consumed one, come before it. Who wrote them on other

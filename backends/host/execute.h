@@ -24,6 +24,7 @@ typedef struct host_launch {
     peal_function function;
     bool partials; /* are wanted */
     bool prepared; /* arguments may be read only once the first tile may run */
+    int64_t end;   /* points at and beyond are not visited: those of a counted box */
     int run;       /* where it is */
     int64_t offset;
 } host_launch;
@@ -42,6 +43,11 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
 /* WAIT: whether it holds now; and until it does. */
 bool host_message_ready(const host_op *op, const peal_walk_frame *frame);
 bool host_message_wait(host_context *context, const host_op *op, const peal_walk_frame *frame);
+
+/* An integer of a buffer of counts, and whether a count is in [0, most]; if not, that is reported
+ * and the plan has failed. */
+int64_t host_count_at(peal_type type, const unsigned char *at);
+bool host_count_fits(host_rank *rank, const peal_op *op, int64_t step, int64_t count, int64_t most);
 
 /* file.c: `load` and `save` tasks. */
 bool host_file_load(host_context *context, const host_task *task, const peal_walk_frame *frame);

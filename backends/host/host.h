@@ -27,6 +27,7 @@ typedef struct host_task {
     peal_function full, bare; /* bare: without partials; the same for pointers of the caller */
     peal_walk_value needed;
     peal_walk_value *argument;
+    peal_walk_value count; /* of its points; expr NULL: all */
     peal_walk_value value; /* SET, DECIDE */
     peal_walk_value *item; /* PRINT */
     const char **name;     /* PRINT */
@@ -73,6 +74,13 @@ typedef struct host_piece {
     peal_copy copy;
     int source_array, target_array; /* -1: the staging slot */
     int64_t source_offset, target_offset;
+    /* of a counted piece: where its count is, relative to its source; most: elements of the block
+     */
+    bool counted;
+    peal_type count_type;
+    int count_array;
+    int64_t count_offset, most;
+    int64_t element_bytes;
 } host_piece;
 
 typedef struct host_op {

@@ -93,6 +93,8 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
                 value->kind == PEAL_BOOLEAN ? value->u.boolean : value->u.integer;
     }
     if (!status)
+        status = prepare_value(rank, source->count, &task->count);
+    if (!status)
         status = prepare_value(rank, source->value, &task->value);
     task->item = PEAL_ARENA_ARRAY(arena, peal_walk_value, source->item_count + 1);
     task->name = PEAL_ARENA_ARRAY(arena, const char *, source->item_count + 1);
@@ -113,7 +115,7 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
         memcpy(task->call.view[i].stride, array->layout.stride, sizeof(task->call.view[i].stride));
     }
     task->plain = source->kind == PEAL_TASK_KERNEL && !task->shifts &&
-                  task->has_constant_arguments && source->reduction_count == 0;
+                  task->has_constant_arguments && source->reduction_count == 0 && !source->count;
     if (status || source->kind != PEAL_TASK_KERNEL)
         return status;
     if (!bind_kernel(rank, source, task))
@@ -155,6 +157,21 @@ static void prepare_piece(host_rank *rank, const peal_op *op, const peal_channel
                       to_staging ? dense : target->stride);
 }
 
+/* The count of a piece is the one before it in the message. */
+static void prepare_count(const host_rank *rank, const host_piece *count, const peal_piece *piece,
+                          bool unpacks, host_piece *out)
+{
+    int mine = unpacks ? piece->target_array : piece->array;
+    int counts = unpacks ? piece[-1].target_array : piece[-1].array;
+
+    out->counted = true;
+    out->count_array = count->source_array;
+    out->count_offset = count->source_offset;
+    out->count_type = rank->schedule->array[counts].type;
+    out->most = unpacks ? piece->target_extent[0] : piece->source.hi[0] - piece->source.lo[0];
+    out->element_bytes = (int64_t)peal_type_bytes(rank->schedule->array[mine].type);
+}
+
 /* Pieces are independent of each other: those at the two ends of x run as one. */
 static void add_piece(host_op *out, const host_piece *piece)
 {
@@ -186,9 +203,14 @@ static void prepare_copy(host_rank *rank, const peal_op *op, host_op *out)
     for (int i = 0; i < count; i++) {
         if (op->copy == PEAL_COPY_UNPACK && piece[i].direct)
             continue;
-        host_piece prepared;
+        host_piece prepared = {0};
         prepare_piece(rank, op, channel, &piece[i], &prepared);
-        add_piece(out, &prepared);
+        if (piece[i].counted) {
+            prepare_count(rank, &out->piece[out->piece_count - 1], &piece[i],
+                          op->copy == PEAL_COPY_UNPACK, &prepared);
+            out->piece[out->piece_count++] = prepared;
+        } else
+            add_piece(out, &prepared);
     }
 }
 

@@ -65,6 +65,18 @@ static unsigned char *address(const host_rank *rank, const peal_walk_frame *fram
     return rank->first[frame->binding[array]] + elements * (int64_t)peal_type_bytes(a->type);
 }
 
+/* Of a counted piece so many points are copied as the one before, of the array `counts`, says. */
+static bool take_count(host_rank *rank, const peal_op *op, const peal_walk_frame *frame,
+                       const peal_piece *piece, const unsigned char *count, int counts,
+                       int64_t extent[PEAL_AXES])
+{
+    if (!piece->counted)
+        return true;
+    int64_t most = extent[0];
+    extent[0] = host_count_at(rank->schedule->array[counts].type, count);
+    return host_count_fits(rank, op, frame->counter[0], extent[0], most);
+}
+
 static bool send_message(serial_state *state, host_rank *rank, const host_op *op,
                          const peal_walk_frame *frame)
 {
@@ -82,12 +94,18 @@ static bool send_message(serial_state *state, host_rank *rank, const host_op *op
     if (!message)
         return host_fail(rank->plan, PEAL_STATUS_ENVIRONMENT);
     *message = (serial_message){.data = (unsigned char *)(message + 1)};
-    unsigned char *at = message->data;
+    unsigned char *at = message->data, *count = NULL;
     for (int i = 0; i < channel->piece_count; i++) {
         const peal_piece *piece = &channel->piece[i];
         const peal_schedule_array *array = &rank->schedule->array[piece->array];
         peal_copy copy;
         int64_t size = piece_bytes(rank, piece, false, extent, dense);
+        if (!take_count(rank, op->source, frame, piece, count, piece[-piece->counted].array,
+                        extent)) {
+            free(message);
+            return false;
+        }
+        count = at;
         peal_copy_prepare(&copy, peal_type_bytes(array->type), extent, array->layout.stride, dense);
         peal_copy_run(&copy, at, address(rank, frame, piece->array, piece->source.lo));
         at += size;
@@ -101,16 +119,21 @@ static bool send_message(serial_state *state, host_rank *rank, const host_op *op
 }
 
 /* Stores the pieces of a kind: direct ones at the WAIT, staged ones at the UNPACK. */
-static void store_pieces(host_rank *rank, const peal_channel *channel, const peal_walk_frame *frame,
+static bool store_pieces(host_rank *rank, const host_op *op, const peal_walk_frame *frame,
                          const serial_message *message, bool direct, bool staged)
 {
-    const unsigned char *at = message->data;
+    const unsigned char *at = message->data, *count = NULL;
+    const peal_channel *channel = op->channel;
 
     for (int i = 0; i < channel->piece_count; i++) {
         const peal_piece *piece = &channel->piece[i];
         const peal_schedule_array *array = &rank->schedule->array[piece->target_array];
         int64_t extent[PEAL_AXES], dense[PEAL_AXES];
         int64_t size = piece_bytes(rank, piece, true, extent, dense);
+        if (!take_count(rank, op->source, frame, piece, count, piece[-piece->counted].target_array,
+                        extent))
+            return false;
+        count = at;
         if (piece->direct ? direct : staged) {
             peal_copy copy;
             peal_copy_prepare(&copy, peal_type_bytes(array->type), extent, dense,
@@ -119,9 +142,10 @@ static void store_pieces(host_rank *rank, const peal_channel *channel, const pea
         }
         at += size;
     }
+    return true;
 }
 
-static void take_message(serial_rank *me, const host_op *op, const peal_walk_frame *frame)
+static bool take_message(serial_rank *me, const host_op *op, const peal_walk_frame *frame)
 {
     serial_queue *queue = &me->queue[op->source->channel];
     serial_message *message = queue->head;
@@ -130,9 +154,9 @@ static void take_message(serial_rank *me, const host_op *op, const peal_walk_fra
     if (!queue->head)
         queue->tail = NULL;
     bool unpacks = queue->waits > 1;
-    store_pieces(me->walk.rank, op->channel, frame, message, true, !unpacks);
     free(queue->taken);
     queue->taken = message;
+    return store_pieces(me->walk.rank, op, frame, message, true, !unpacks);
 }
 
 static bool run_op(serial_state *state, serial_rank *me)
@@ -146,10 +170,10 @@ static bool run_op(serial_state *state, serial_rank *me)
     if (op->kind == PEAL_OP_COPY && op->channel->outgoing)
         return send_message(state, walk->rank, op, &frame);
     if (op->kind == PEAL_OP_WAIT && !op->source->credit && !op->skipped)
-        take_message(me, op, &frame);
+        return take_message(me, op, &frame);
     if (op->kind == PEAL_OP_COPY && !op->skipped && me->queue[op->source->channel].taken)
-        store_pieces(walk->rank, op->channel, &frame, me->queue[op->source->channel].taken, false,
-                     true);
+        return store_pieces(walk->rank, op, &frame, me->queue[op->source->channel].taken, false,
+                            true);
     return true;
 }
 

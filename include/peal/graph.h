@@ -71,7 +71,7 @@ typedef struct peal_points_desc {
     const char *border; /* direction: "[0, -1]" */
     const char *halo;   /* direction */
     const char *part;   /* "interior", "boundary", or an amount */
-    const char *count;  /* run-time count, with max */
+    const char *count;  /* of a task, with max: the first so many of max points, at run time */
     const char *max;
     peal_source source; /* of this part; {0}: the descriptor's */
 } peal_points_desc;
@@ -197,7 +197,7 @@ typedef struct peal_message_desc {
     const char *along; /* instead of to or from: all ranks of my row along "x", "y" or "z" */
     const char *tag;
     const char *offsets; /* name of a constant list, or a number */
-    const char *count;   /* name of a buffer of run-time counts */
+    const char *count;   /* name of a buffer: elements at run time, of each peer's block */
     const char *name;
     const char *when;
     const char *after[PEAL_GRAPH_AFTER];

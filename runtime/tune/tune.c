@@ -122,7 +122,7 @@ void tuner_report_wrong(tuner *t, int c, int64_t steps)
     peal_candidate_label(candidate, label, sizeof(label));
     t->out->item[c].wrong = true;
     snprintf(candidate->dropped, sizeof(candidate->dropped), "computes other bits than serial");
-    peal_report(t->session->diagnostics, PEAL_E450, PEAL_NO_SOURCE,
+    peal_report(t->session->diagnostics, PEAL_E470, PEAL_NO_SOURCE,
                 "peal run --verify with these options names the first difference",
                 "%s computed other bits than serial in %lld step%s", label, (long long)steps,
                 steps == 1 ? "" : "s");
@@ -264,7 +264,7 @@ static peal_status none_left(const tuner *t)
         why = t->out->set.item[c].dropped;
     }
     return wrong ? PEAL_STATUS_WRONG_RESULT
-                 : peal_report(t->session->diagnostics, PEAL_E451, PEAL_NO_SOURCE,
+                 : peal_report(t->session->diagnostics, PEAL_E471, PEAL_NO_SOURCE,
                                "`peal explain` tells which modes can run it", "nothing to tune: %s",
                                why);
 }

@@ -16,10 +16,16 @@
 static const char *root; /* of the sources */
 static char folder[400];
 
-static const char *const specs[] = {
-    "cg/cg.yaml",         "denoise/denoise.yaml", "halo/halo.yaml",         "halo/short.yaml",
-    "heat3d/heat3d.yaml", "hdiff/hdiff.yaml",     "jacobi2d/jacobi2d.yaml", "mesh/mesh.yaml",
-    "vcycle/vcycle.yaml"};
+static const char *const specs[] = {"cg/cg.yaml",
+                                    "denoise/denoise.yaml",
+                                    "halo/halo.yaml",
+                                    "halo/short.yaml",
+                                    "heat3d/heat3d.yaml",
+                                    "hdiff/hdiff.yaml",
+                                    "particles/particles.yaml",
+                                    "jacobi2d/jacobi2d.yaml",
+                                    "mesh/mesh.yaml",
+                                    "vcycle/vcycle.yaml"};
 
 typedef struct outcome {
     peal_status status;

@@ -21,6 +21,7 @@ static const sample samples[] = {
     {"halo/short.yaml", {"nx=60", "ny=50", "report=5"}, 3, 20},
     {"cg/cg.yaml", {"n=40"}, 1, 0},
     {"vcycle/vcycle.yaml", {"n=32", "coarse=20", "cycles=10"}, 3, 0},
+    {"particles/particles.yaml", {"each=700", "room=2000", "out=200"}, 3, 30},
     {"hdiff/pair.yaml", {"nx=30", "ny=23", "levels=4", "report=5"}, 4, 11},
     {"jacobi_until/jacobi_until.yaml", {"nx=30", "ny=23", "tol=0.1"}, 3, 0},
 };

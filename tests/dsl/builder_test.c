@@ -290,6 +290,44 @@ static void test_statements(void **state)
 }
 
 /* A norm that is known in every 10th step only, and looked at just then. */
+/* Counts: what the run reads, what is written, and that they are part of the meaning. */
+static uint64_t hash_of_counted(const char *count, const char *max, const char *sent)
+{
+    peal_graph *g = NULL;
+    assert_int_equal(peal_graph_create("counted", &g), PEAL_STATUS_OK);
+    peal_graph_add_kernels(g, "k.c", PEAL_HERE);
+    peal_graph_add_buffer(g, .name = "b", .count = "8");
+    peal_graph_add_buffer(g, .name = "n", .type = "i32", .values = "[3]");
+    peal_graph_add_buffer(g, .name = "m", .type = "i32");
+    peal_graph_begin(g, PEAL_STEP);
+    peal_graph_add_task(g, .name = "t", .box = {.count = count, .max = max},
+                        .update = {{.name = "b", .tile = true}});
+    peal_graph_add_send(g, .send = {.name = "b"}, .to = "rank", .count = sent);
+    peal_graph_add_recv(g, .recv = {.name = "b"}, .from = "rank", .count = sent ? "m" : NULL);
+    peal_graph_end(g);
+    const peal_graph_data *data = resolve(g);
+    const peal_points *box = &data->step.body.statement[0]->u.task.box;
+    assert_int_equal(box->kind, PEAL_POINTS_COUNT);
+    assert_string_equal(box->count->text, count);
+    assert_string_equal(box->maximum->text, max);
+    assert_int_equal(data->step.body.statement[1]->u.message.count, sent ? 1 : -1);
+    assert_int_equal(data->step.body.statement[2]->u.message.count, sent ? 2 : -1);
+    assert_true(data->arrays[1].is_constant); /* sent from, not received into */
+    uint64_t hash = data->hash;
+    peal_graph_destroy(g);
+    return hash;
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    uint64_t hash = hash_of_counted("m + 1", "8", "n");
+    assert_true(hash == hash_of_counted("m + 1", "8", "n"));
+    assert_true(hash != hash_of_counted("m", "8", "n"));
+    assert_true(hash != hash_of_counted("m + 1", "7", "n"));
+    assert_true(hash != hash_of_counted("m + 1", "8", NULL));
+}
+
 static void test_until_and_when(void **state)
 {
     (void)state;
@@ -319,7 +357,8 @@ int main(void)
         cmocka_unit_test(test_equals_yaml),      cmocka_unit_test(test_contents),
         cmocka_unit_test(test_overrides),        cmocka_unit_test(test_hash),
         cmocka_unit_test(test_short_descriptor), cmocka_unit_test(test_texts_and_memory),
-        cmocka_unit_test(test_statements),       cmocka_unit_test(test_until_and_when),
+        cmocka_unit_test(test_statements),       cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_until_and_when),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #define HEAD "peal: 1\nkernels: k.c\nparams: {n: 8, tol: 1e-3, flag: true, word: abc}\n"
 #define FIELDS                                                                                     \
     HEAD "fields: {u: {size: [n, n], halo: 1}, v: {like: u}}\nbuffers: {s: {}, r: {}, b: {count: " \
-         "n}}\n"
+         "n}, c: {type: i32}}\n"
 #define STEP FIELDS "step:\n- "
 
 const spec_case spec_cases[] = {
@@ -155,8 +155,12 @@ const spec_case spec_cases[] = {
     {STEP "{repeat: -1, step: [{exchange: u}]}\n", PEAL_E047, 7, 12, NULL, NULL},
     {FIELDS "until: s < tol\nevery: 0\nstep: [{set: s, value: 1}]\n", PEAL_E047, 7, 8, NULL, NULL},
     {FIELDS "until: s < tol\nlag: -2\nstep: [{set: s, value: 1}]\n", PEAL_E047, 7, 6, NULL, NULL},
-    {STEP "{task: t, box: {count: s, max: 8}}\n", PEAL_E068, 7, 26, NULL, NULL},
-    {STEP "{send: b, to: [1], count: s}\n", PEAL_E068, 7, 29, NULL, NULL},
+    {STEP "{task: t, box: {count: s, max: 8}}\n", PEAL_E045, 7, 26, NULL, NULL},
+    {STEP "{task: t, box: {count: n, max: s}}\n", PEAL_E042, 7, 34, NULL, NULL},
+    {STEP "{send: b, to: [1], count: s}\n", PEAL_E063, 7, 29, "type: i32", NULL},
+    {STEP "{send: {u: {border: [1]}}, to: [1], count: c}\n", PEAL_E063, 7, 46, "without", NULL},
+    {STEP "{send: c, to: [1], count: c}\n", PEAL_E052, 7, 29, NULL, NULL},
+    {STEP "{send: b, to: [1], count: q}\n", PEAL_E041, 7, 29, NULL, NULL},
     {STEP "{send: b, to: [2]}\n", PEAL_E073, 7, 18, NULL, NULL},
     {STEP "{send: b, to: [0, 0]}\n", PEAL_E073, 7, 17, NULL, NULL},
     {"peal: 1\nstep:\n"

@@ -20,6 +20,7 @@ CASES = {
     "halo-serial": "samples/halo -n 2 --mode serial --rank 0 --set nx=24 --set ny=20",
     "cg-fused": "samples/cg -n 4 --mode fused --rank 0 --set n=16",
     "vcycle-fused": "samples/vcycle -n 2 --mode fused --rank 1 --set n=16",
+    "particles-graph": "samples/particles -n 2 --mode graph --backend cuda --rank 1",
     "mesh-fused": "samples/mesh -n 4 --mode fused --rank 2",
     "hdiff-graph": "samples/hdiff -n 4 --mode graph --backend cuda --rank 1 --set nx=32 --set ny=24 --set levels=2",
     "jacobi_until-graph": "samples/jacobi_until -n 2 --mode graph --backend cuda --rank 1 --set nx=64 --set ny=34",

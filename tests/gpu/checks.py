@@ -21,6 +21,8 @@ SMALL = {
     "hdiff/hdiff": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "hdiff/pair": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "jacobi_until/jacobi_until": ["nx=40", "ny=37", "tol=0.1"],
+    "particles/particles": ["each=40", "steps=60", "report=20"],
+    "bfs/bfs": ["n=700"],
 }
 RANKS = (1, 2, 4, 7)
 # In one process waits are the streams' own events: what differs is lanes, copies and K.

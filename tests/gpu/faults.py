@@ -130,6 +130,20 @@ def failing_expressions(machine, report, _options):
     is_usable(machine, report, 1, "an expression that failed")
 
 
+def miscounted(machine, report, _options):
+    """More elements of a message than its block has, more points of a box than its bound."""
+    spec = machine.samples / "particles" / "particles.yaml"
+    for setting, said in (("out=2", r"`send (left|right).* has \d+ elements, of at most 4"), ("room=51", r"`move` has 5\d points, of at most 51")):
+        for mode in ("sync", "stream", "graph", "fused") if machine.backend == "cuda" else ("stream", "fused"):
+            words = [machine.peal, "run", spec, "--backend", machine.backend, "--mode", mode, "-n", "2", "--set", setting]
+            outcome = jobs.execute(words, machine.env, min(40, machine.clock.left()))
+            wrong = ended_well(machine, outcome, 20, [said + r".*\[E370\]"])
+            if outcome.code != 3 and not wrong:
+                wrong = f"exit code {outcome.code}, not 3"
+            report.check(not wrong, f"a count out of range, {setting}, {mode}", wrong or outcome.err.splitlines()[0][:200])
+    is_usable(machine, report, 1, "a count out of range")
+
+
 def endless_kernel(machine, report, _options):
     """A task's kernel never ends."""
     if machine.backend != "cuda":

@@ -128,6 +128,7 @@ GROUPS = {
     "mutants": faults.mutants,
     "signals": faults.missing_signals,
     "expressions": faults.failing_expressions,
+    "counts": faults.miscounted,
     "spin": faults.endless_kernel,
     "killed": faults.killed_rank,
     "litmus": litmus.litmus,

@@ -131,6 +131,26 @@ static void plant_other_type(random_graph *g, bool sound)
     add_recv(g, SECOND, sound ? "pb" : "whole_numbers");
 }
 
+/* What one end counts in 32 bits the other counts in 64. */
+static void plant_other_count(random_graph *g, bool sound)
+{
+    peal_message_desc d = {.size_bytes = sizeof(d),
+                           .source = at(FIRST),
+                           .send = {.name = "pa"},
+                           .to = g->plant.up,
+                           .tag = "9000",
+                           .count = "narrow",
+                           .when = g->plant.when};
+    random_say(g, "- send pa to %s, counted # planted\n", d.to);
+    peal_graph_add_send_desc(g->graph, &d);
+    d.send.name = d.to = NULL;
+    d.source = at(SECOND);
+    d.recv.name = "pb";
+    d.from = g->plant.down;
+    d.count = sound ? "narrow_too" : "counts64";
+    peal_graph_add_recv_desc(g->graph, &d);
+}
+
 static void plant_other_loop(random_graph *g, bool sound)
 {
     add_message(g, true, FIRST, "pa", g->plant.up, 0, NULL);
@@ -408,6 +428,7 @@ const random_fault random_faults[] = {
     {"two recvs with one tag", PEAL_E140, {FIRST, SECOND}, fits_any, NULL, plant_two_recvs},
     {"sizes that differ", PEAL_E141, {FIRST}, fits_any, NULL, plant_other_size},
     {"types that differ", PEAL_E142, {FIRST}, fits_any, NULL, plant_other_type},
+    {"counts that differ", PEAL_E151, {FIRST}, fits_any, NULL, plant_other_count},
     {"send and recv in two loops", PEAL_E143, {FIRST}, fits_any, NULL, plant_other_loop},
     {"conditions that differ", PEAL_E144, {FIRST}, fits_any, NULL, plant_other_condition},
     {"a circle of ranks that receive first", PEAL_E145, {FIRST}, fits_any, NULL, plant_circle},
@@ -455,6 +476,9 @@ void random_plant_declare(random_graph *g)
     add_buffer(g, "pc", "f64", "ranks + 3");
     add_buffer(g, "longer", "f64", "ranks + 4");
     add_buffer(g, "whole_numbers", "i64", "ranks + 3");
+    add_buffer(g, "narrow", "i32", "1");
+    add_buffer(g, "narrow_too", "i32", "1");
+    add_buffer(g, "counts64", "i64", "1");
     add_buffer(g, "room", "f64", room);
     add_buffer(g, "uneven", "f64", "1 + rank % 2");
     add_buffer(g, "by_rank", "f64", "1 + rx");

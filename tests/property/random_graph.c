@@ -38,6 +38,8 @@ const char *const random_feature_names[] = {
     [F_REDUCE_ROOT] = "reduce to a root",
     [F_VECTOR] = "allreduce of any kind",
     [F_TWO_SHOTS] = "allreduce in two shots",
+    [F_COUNTED_BOX] = "box counted at run time",
+    [F_COUNTED_MESSAGE] = "message counted at run time",
 };
 const int random_feature_count = FEATURES;
 

@@ -38,6 +38,8 @@ typedef enum feature {
     F_REDUCE_ROOT,
     F_VECTOR,
     F_TWO_SHOTS,
+    F_COUNTED_BOX,
+    F_COUNTED_MESSAGE,
     FEATURES
 } feature;
 

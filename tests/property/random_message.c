@@ -5,8 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of no peer more than two elements, which each block has; of the last ones of `all` at most one.
+ */
+static void add_counts(random_graph *g)
+{
+    char two[160], one[160];
+    int twos = sprintf(two, "["), ones = sprintf(one, "[");
+    for (int i = 0; i < (g->ranks > 2 ? g->ranks : 2); i++) {
+        twos += sprintf(two + twos, "%s(rank + %d) %% 3", i ? ", " : "", i);
+        ones += sprintf(one + ones, "%s(rank + %d) %% 2", i ? ", " : "", i);
+    }
+    sprintf(two + twos, "]");
+    sprintf(one + ones, "]");
+    peal_graph_add_buffer(g->graph, .name = "some", .type = "i32", .values = two);
+    peal_graph_add_buffer(g->graph, .name = "few", .type = "i32", .values = one);
+    peal_graph_add_buffer(g->graph, .name = "got", .type = "i32", .count = "ranks + 2",
+                          .keep = true);
+}
+
 /* s: the scalar that decides; r: partial results; v, w: vectors, sent from v into w; pt: an element
- * a tile; next, previous, at, both: constant lists for messages around the ring of ranks. */
+ * a tile; next, previous, at, both: constant lists for messages around the ring of ranks; c: how
+ * many elements of v a task visits; some: how many of them go to each peer; got: have come. */
 void random_add_buffers(random_graph *g)
 {
     char count[16], border[32], halo[32];
@@ -30,6 +49,8 @@ void random_add_buffers(random_graph *g)
         peal_graph_add_buffer(g->graph, .name = "at", .type = "i64",
                               .values = ring ? "[0, 4, 6]" : "[1, 6]");
     }
+    peal_graph_add_buffer(g->graph, .name = "c", .type = "i64", .keep = true);
+    add_counts(g);
     g->box_axis = random_below(&g->state, g->axis_count);
     g->box_side = random_chance(g, 50) ? 1 : -1;
     way[g->box_axis] = g->box_side;
@@ -176,17 +197,34 @@ void random_add_vector_message(random_graph *g, const char *when)
         random_use(g, F_ALL);
         break;
     }
-    random_say(g, "- send v to %s, recv w when %s\n", send.to ? send.to : "along x",
-               when ? when : "-");
+    if (g->tag_count % 3 == 1) { /* the graphs of seeds stay what they are else */
+        send.count = send.to && !strcmp(send.to, "all") ? "few" : "some";
+        recv.count = "got";
+        random_use(g, F_COUNTED_MESSAGE);
+    }
+    random_say(g, "- send v to %s, recv w count %s when %s\n", send.to ? send.to : "along x",
+               send.count ? send.count : "-", when ? when : "-");
     peal_graph_add_send_desc(g->graph, &send);
     if (random_chance(g, 30))
         random_add_task(g, NULL);
     peal_graph_add_recv_desc(g->graph, &recv);
 }
 
+/* The first of v's elements, as many as c says, which another number follows each time. */
+static peal_points_desc count_points(random_graph *g, char maximum[16])
+{
+    char value[64];
+    sprintf(maximum, "%d", g->vector_count);
+    sprintf(value, "(c * 5 + rank + 3) %% %d", g->vector_count + 2);
+    random_say(g, "- set c %s\n", value);
+    peal_graph_add_set(g->graph, .set = "c", .value = value);
+    random_use(g, F_COUNTED_BOX);
+    return (peal_points_desc){.count = "max(c - 1, 0)", .max = maximum};
+}
+
 void random_add_vector_task(random_graph *g, const char *when)
 {
-    char box[32], tile[16], name[16], kernel[KERNEL_NAME];
+    char maximum[16], box[32], tile[16], name[16], kernel[KERNEL_NAME];
     mix_task *t = random_new_task(g);
     if (!t)
         return;
@@ -202,12 +240,14 @@ void random_add_vector_task(random_graph *g, const char *when)
         read = (peal_access_desc){.name = "pt", .whole = true};
         t->view[0].kind = VIEW_WHOLE;
     }
-    random_say(g, "- task %s box %s tile %s read %s update v when %s\n", name, box, tile, read.name,
-               when ? when : "-");
+    peal_points_desc points = {.box = box};
+    if (g->task_count % 2)
+        points = count_points(g, maximum);
+    random_say(g, "- task %s box %s count %s tile %s read %s update v when %s\n", name, box,
+               points.count ? points.count : "-", tile, read.name, when ? when : "-");
     peal_graph_add_task(g->graph, .name = name, .kernel = random_kernel_name(g, t, kernel),
-                        .function = random_function(g), .user = t, .box = {.box = box},
-                        .tile = tile, .read = {read}, .update = {{.name = "v", .tile = true}},
-                        .when = when);
+                        .function = random_function(g), .user = t, .box = points, .tile = tile,
+                        .read = {read}, .update = {{.name = "v", .tile = true}}, .when = when);
     strcpy(g->last_label, name);
 }
 

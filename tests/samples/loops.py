@@ -1,4 +1,4 @@
-"""What hdiff and jacobi_until compute, by plain loops."""
+"""What hdiff, jacobi_until and bfs compute, by plain loops."""
 
 import math
 import struct
@@ -64,3 +64,21 @@ def relaxed(nx, ny, tol):
                 new[y][x] = mean
         mesh, steps = new, steps + 1
     return tuple(value for row in mesh for value in row), steps, squares**0.5
+
+
+def searched(n, degree, root):
+    """bfs by a plain search: vertices found level by level, how many in all, the sum of levels."""
+    level, frontier, found = {root: 0}, [root], []
+    while frontier:
+        reached = []
+        for edge in (u * degree + k + 1 for u in frontier for k in range(degree)):
+            draw = edge * 0x9E3779B97F4A7C15 % 2**64
+            draw = (draw ^ draw >> 29) * 0xBF58476D1CE4E5B9 % 2**64
+            draw ^= draw >> 32
+            v = min(draw % 2**32 % n, (draw >> 32) % n)
+            if v not in level:
+                level[v] = len(found) + 1
+                reached.append(v)
+        found.append(len(reached))
+        frontier = reached
+    return found, len(level), sum(level.values())

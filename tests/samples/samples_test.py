@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from loops import diffused, relaxed
+from loops import diffused, relaxed, searched
 
 RANKS = (1, 2, 4, 7)
 MODES = ("serial", "sync", "stream", "fused")
@@ -35,6 +35,8 @@ SMALL = {
     "cg/cg": ["n=60"],
     "vcycle/vcycle": ["n=36", "cycles=4", "coarse=20"],
     "mesh/mesh": ["steps=30", "report=10"],
+    "particles/particles": ["each=40", "steps=60", "report=20"],
+    "bfs/bfs": ["n=700"],
     "hdiff/hdiff": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "hdiff/pair": ["nx=37", "ny=22", "levels=3", "steps=9", "report=4"],
     "jacobi_until/jacobi_until": ["nx=40", "ny=37", "tol=0.1"],
@@ -166,7 +168,12 @@ def readmes(case):
         sample = spec.split("/")[0]
         text = (case.samples / sample / "README.md").read_text().split("Expected:")[1]
         block = [line.split() for line in text.splitlines() if line.startswith("        ")]
-        table = [dict(zip(block[0], map(float, line))) for line in block[1:]]
+        table, heads = [], []
+        for line in block:
+            if line[0] == "step":
+                heads = line
+            else:
+                table.append(dict(zip(heads, map(float, line))))
         rows = rows_of(case.run(spec, 4, sets=sets.get(sample, [])))
         expect(len(rows) == len(table), f"{sample}: {len(rows)} rows, {len(table)} in README.md")
         for row, promised in zip(rows, table):
@@ -379,6 +386,34 @@ def under_mpirun(processes):
     return ["mpirun", "--oversubscribe", "-n", str(processes)]
 
 
+def search(case):
+    """Level by level what a plain search finds, on any grid of ranks."""
+    n, degree = 900, 2
+    found, reached, levels = searched(n, degree, 5)
+    for ranks, mode in SOME + ((6, "stream"), (7, "serial")):
+        how = f"{mode} on {ranks} ranks"
+        sets = [f"n={n}", f"degree={degree}", "root=5"]
+        rows = rows_of(case.run("bfs/bfs", ranks, "--mode", mode, sets=sets))
+        expect([row["found"] for row in rows[:-1]] == found, f"{how}: {rows}")
+        expect([rows[-1]["reached"], rows[-1]["levels"]] == [reached, levels], f"{how}: {rows[-1]}")
+
+
+def counts(case):
+    """A count that is out of range ends the run in each mode, and the run says whose it was."""
+    faults = (
+        ("out=2", "`send left", "elements, of at most 4"),
+        ("room=51", "`move` has", "points, of at most 51"),
+    )
+    spec = case.folder("particles") / "particles.yaml"
+    for mode in MODES:
+        for setting, *said in faults:
+            command = [case.peal, "run", spec, "-n", "4", "--mode", mode, "--set", setting]
+            done = subprocess.run(command, capture_output=True, text=True)
+            expect(done.returncode == 3, f"{mode}, {setting}: exit code {done.returncode}")
+            for words in ["E370"] + said:
+                expect(words in done.stderr, f"{mode}, {setting}: {done.stderr}")
+
+
 def embed(case):
     for ranks in RANKS:
         for mode in MODES:
@@ -431,6 +466,8 @@ CASES = {
     "mesh-files": mesh_files,
     "diffusion": diffusion,
     "stops": stops,
+    "search": search,
+    "counts": counts,
     "embed": embed,
     "exchange": exchange,
 }

@@ -15,11 +15,13 @@
          "i: {type: i64, count: 6}}\n"                                                             \
          "step:\n- "
 #define LISTS                                                                                      \
-    HEAD "topology: {dims: auto}\n"                                                                \
-         "buffers: {b: {count: 6}, c: {count: 6}, two: {type: i32, values: [0, 1]}, one: {type: "  \
-         "i32, values: [0]}, far: {type: i32, values: [0, 7]}, wide: "                             \
-         "{type: i32, values: [0, 3, 9]}, down: {type: i32, values: [0, 3, 2]}}\n"                 \
-         "# nothing\nstep:\n- "
+    HEAD                                                                                           \
+        "topology: {dims: auto}\n"                                                                 \
+        "buffers: {b: {count: 6}, c: {count: 6}, two: {type: i32, values: [0, 1]}, one: {type: "   \
+        "i32, values: [0]}, far: {type: i32, values: [0, 7]}, wide: "                              \
+        "{type: i32, values: [0, 3, 9]}, down: {type: i32, values: [0, 3, 2]}, none: {type: i32, " \
+        "values: [0, 6, 6]}, n: {type: i32}, m: {type: i32, count: 2}}\n"                          \
+        "# nothing\nstep:\n- "
 
 const graph_case graph_cases[] = {
     /* sizes */
@@ -139,6 +141,13 @@ const graph_case graph_cases[] = {
      2, PEAL_E141, 7, 3, "6 elements are sent, 5"},
     {GRID "{send: b, to: 0, when: rank == 1}\n- {recv: i, from: 1, when: rank == 0}\n", 2,
      PEAL_E142, 7, 3, "i64"},
+    {GRID "{send: b, to: 0, when: rank == 1, count: i}\n- {recv: c, from: 1, when: rank == 0}\n", 2,
+     PEAL_E151, 7, 3, "no `count`"},
+    {LISTS
+     "{send: b, to: two, offsets: 3, count: n}\n- {recv: c, from: two, offsets: 3, count: m}\n",
+     2, PEAL_E151, 7, 3, "there are 2 peers"},
+    {LISTS "{send: b, to: all, offsets: none, count: m}\n", 2, PEAL_E151, 7, 3, "peer 1 has none"},
+    {GRID "{task: t, box: {count: 2, max: 0}}\n", 1, PEAL_E120, 7, 34, "at most 0 points"},
     {GRID "{repeat: 2, step: [{send: b, to: 0, when: rank == 1}]}\n- {recv: c, from: 1, when: "
           "rank == 0}\n",
      2, PEAL_E143, 7, 22, NULL},
@@ -220,6 +229,11 @@ const valid_case valid_cases[] = {
      3},
     {"lists and offsets",
      LISTS "{send: b, to: two, offsets: 3}\n- {recv: c, from: two, offsets: 3}\n", 2},
+    {"counts at run time of boxes and of messages",
+     LISTS "{task: t, box: {count: n, max: 6}, write: {b: tile}}\n"
+           "- {send: b, to: two, offsets: 3, count: m}\n"
+           "- {recv: c, from: two, offsets: 3, count: m}\n",
+     2},
     {"a row of one rank", LISTS "{allreduce: {b: sum}, along: x}\n", 1},
 };
 const int valid_case_count = sizeof(valid_cases) / sizeof(valid_cases[0]);

@@ -56,12 +56,13 @@ static bool is_at(const peal_diagnostic *d, const graph_case *c)
 static bool is_about_several(peal_code code)
 {
     return code == PEAL_E130 || code == PEAL_E131 || code == PEAL_E135 ||
-           (code >= PEAL_E139 && code <= PEAL_E145) || code == PEAL_E148;
+           (code >= PEAL_E139 && code <= PEAL_E145) || code == PEAL_E148 || code == PEAL_E151;
 }
 
 /* Events have texts, ranks that there are, lines of the spec, and something between them; one of
- * them stands where the message does. Messages of E130, E135 and E144 that need no second place
- * have none: of per_tile, of a root or a shape, of one statement's own condition. */
+ * them stands where the message does. Messages of E130, E135, E144 and E151 that need no second
+ * place have none: of per_tile, of a root or a shape, of one statement's own condition, of counts
+ * for its own peers. */
 static bool is_told(const peal_diagnostic *d, int ranks)
 {
     const peal_story *story = d->story;
@@ -71,7 +72,8 @@ static bool is_told(const peal_diagnostic *d, int ranks)
     if (!story)
         return strstr(d->message, "per_tile") || strstr(d->message, "there is no rank") ||
                strstr(d->message, "is not a plain buffer") || strstr(d->message, "need more") ||
-               strstr(d->message, "depends on the rank and on what changes");
+               strstr(d->message, "depends on the rank and on what changes") ||
+               strstr(d->message, "there are 2 peers") || strstr(d->message, "peer 1 has none");
     for (int i = 0; i < story->event_count; i++) {
         const peal_story_event *e = &story->event[i];
         good = good && e->text[0] && e->rank >= 0 && e->rank < ranks;

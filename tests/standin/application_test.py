@@ -204,8 +204,8 @@ class Embedded(unittest.TestCase):
             self.assertEqual(found[name], "none, unsuitable environment, calls 0 and 0, wrong 0", name)
         for name in ("blocks", "reads", "threads"):
             self.assertEqual(found[name], "none, error in the spec, calls 0 and 0, wrong 0", name)
-        for message in ("mode graph cannot run: an argument of the application's CUDA function changes [E355]",
-                        "mode graph cannot run: with `until` the application's CUDA functions cannot be skipped [E355]",
+        for message in ("mode graph cannot run: an argument of the application's CUDA function changes [E454] [E355]",
+                        "mode graph cannot run: with `until` the application's CUDA functions cannot be skipped [E454] [E355]",
                         "mode fused cannot run: one kernel cannot call the application's CUDA functions",
                         "the graph would run on the host: the host backend was asked for [E387]",
                         "the graph would run on the host: another task is a function of the host [E387]",

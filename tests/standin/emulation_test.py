@@ -26,13 +26,17 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "vcycle": (["n=36", "cycles=2", "coarse=6"], (2,)),
            "hdiff": (["nx=37", "ny=22", "levels=3", "steps=9", "report=4"], (2,)),
            "hdiff/pair": (["nx=22", "ny=19", "levels=2", "steps=7", "report=3"], (1,)),
+           "particles": (["each=300", "room=5000", "out=80", "steps=41", "report=10"], (2,)),
+           "bfs": (["n=600"], (4,)),
            "jacobi_until": (["nx=40", "ny=36", "tol=0.3", "lag=0"], (2,))}
-ALIKE = {"jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
+ALIKE = {"bfs", "jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
 SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": (2,), "unaligned": (1,), "unequal": (2,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,),
-         "around": (4,), "slices": (2,)}
+         "around": (4,), "slices": (2,), "bounded": (3,)}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
                       ("graph", "steps=28,send=last,later=0"), *JITTER],
+             "particles": [("stream", ""), MODES[0], MODES[-1]], "bfs": [MODES[0], MODES[-1]],
+             "bounded": [("graph", "signal=memop,copy=engine"), MODES[-1]],
              "unaligned": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
              **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
@@ -46,6 +50,7 @@ TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), 
             "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
 TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,order=tickets")]
 TOGETHER_STARTS = "17,-1"
+COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 LIMIT_S = 500
 
 
@@ -184,6 +189,19 @@ def check_launches(options, folder, counts):
             print(f"FAILED {name} {lower}: {launches} launches a step")
 
 
+def check_counts(options, folder, counts):
+    """A count that is out of range ends the run, which says whose it was; nobody waits for ever."""
+    for setting, said in (("out=2", "elements, of at most 4"), ("room=303", "points, of at most 303")):
+        words = ["deadline=5", f"spec={path_of(options, 'particles')}", *(f"set={word}" for word in SAMPLES["particles"][0]), f"set={setting}"]
+        for mode in COUNTED_MODES:
+            line = [line for line in lines_of([("counts", words)], 2, [mode]) if f"|cuda {mode[0]} {mode[1]}\t" in line][-1]
+            result = run(options, folder, 1, [line])[line.split("\t")[0][len("name="):]]
+            good = result["errors"] == ["E370"] and said in result["messages"][0]
+            counts["ok" if good else "failed"] += 1
+            if not good:
+                print(f"FAILED particles {setting} {mode}: {result['errors']} {result['messages']}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     for word in ("standin", "trials", "samples", "specs", "include"):
@@ -195,6 +213,7 @@ def main():
     options = parser.parse_args()
     for modes in (MODES, *FEW_MODES.values()):
         modes[:] = [mode for mode in dict.fromkeys(modes + MODES) if options.mode in " ".join(mode)] if options.mode else modes
+    COUNTED_MODES[:] = [mode for mode in COUNTED_MODES if options.mode in " ".join(mode)]
     TOGETHER_MODES[:] = [mode for mode in TOGETHER_MODES if options.mode in " ".join(mode)]
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
@@ -216,6 +235,8 @@ def main():
         judge(lines, run(options, folder, 2, lines), counts)
         for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
+        if options.only in "counts":
+            check_counts(options, folder, counts)
         if options.only in "norm":
             check_launches(options, folder, counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")

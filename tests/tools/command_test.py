@@ -357,7 +357,7 @@ step:
         def table(*words):
             _, data, err = peal_json("explain", *words, "--json", "--backend", "cuda")
             self.assertIn("modes", data, err)
-            return data["auto"], {m["mode"]: m.get("reason") or m.get("cost") or "" for m in data["modes"]}
+            return data["auto"], {m["mode"]: " ".join(r["text"] + " " + r.get("change", "") for r in m["reasons"]) for m in data["modes"]}
 
         specs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../gpu/specs")
         auto, notes = table(os.path.join(specs, "when.yaml"))

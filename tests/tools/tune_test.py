@@ -142,24 +142,24 @@ class Tune(unittest.TestCase):
             write("k.c", '#define NAME "scale.h"\n#include NAME\n' + KERNEL)
             code, out, err = peal("tune", folder, "--threads", "1", env=self.env)
             self.assertEqual(code, 0, err)
-            self.assertIn("[E453]", err)
+            self.assertIn("[E473]", err)
             self.assertNotIn("Kept", out)
 
     def test_what_differs_from_serial_is_wrong(self):
         code, data, err = peal_json("tune", FICKLE, "--json", env=self.env)
         self.assertEqual((code, data["exit"], data["taken"], data["kept"]), (1, 1, -1, False))
-        self.assertIn("[E450]", err)
+        self.assertIn("[E470]", err)
         self.assertTrue(all(c["equal_to_serial"] is False for c in data["candidates"]))
 
     def test_mistakes(self):
-        for words, number in ((["--forget", "--rounds", "9", HEAT], "E452"), (["--forget", "--mode", "sync"], "E452"),
+        for words, number in ((["--forget", "--rounds", "9", HEAT], "E472"), (["--forget", "--mode", "sync"], "E472"),
                               (["--rounds", "8", HEAT], "E402"), ([], "E403"), (["--format", "dot", HEAT], "E402")):
             code, out, err = peal("tune", *words, env=self.env)
             self.assertEqual((code, out), (2, ""), words)
             self.assertIn(f"[{number}]", err, words)
         code, _, err = peal("tune", HEAT, "--mode", "serial", env=self.env)
         self.assertEqual(code, 4)
-        self.assertIn("[E451]", err)
+        self.assertIn("[E471]", err)
         code, out, err = peal("tune", "--forget", env=self.env)
         self.assertEqual((code, out), (0, "0 answers forgotten.\n"))
 

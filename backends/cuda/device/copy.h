@@ -160,6 +160,28 @@ peal_piece_of_(const peal_device_piece *piece, int count, long long from)
     return piece + low;
 }
 
+#ifdef PEAL_COUNTED
+/* How many units of a piece are copied. A count that is out of range is told, and nothing copied:
+ * the count itself has been sent, so the receiver tells it, too. */
+static __device__ __noinline__ unsigned peal_count_units_(const peal_launch *launch,
+                                                          const unsigned long long *base,
+                                                          const peal_device_piece *piece)
+{
+    const char *at = (const char *)base[piece->target_step[PEAL_COUNT_BASE]] +
+                     piece->source_step[PEAL_COUNT_OFFSET];
+    const long long most = piece->source_step[PEAL_COUNT_MOST];
+    long long count = piece->counted == 8 ? *(const long long *)at : *(const int *)at;
+
+    if (count < 0 || count > most) {
+        peal_record_(launch, 3, (int)piece->target_step[PEAL_COUNT_OP], (unsigned long long)most,
+                     (unsigned long long)count);
+        return 0;
+    }
+    count -= piece->source_step[PEAL_COUNT_BEFORE];
+    return count < 0 ? 0 : (unsigned)(count < piece->units ? count : piece->units);
+}
+#endif
+
 /* Share `warp` of `warps` of all units: contiguous, so that small pieces are copied side by side.
  */
 template <int at_once>
@@ -187,8 +209,15 @@ static __device__ PEAL_PART_ void peal_copy_share_(const peal_launch *launch,
              from < last; piece++) {
             long long begin = first + piece->begin, end = begin + piece->units;
             end = end < last ? end : last;
+            unsigned units = (unsigned)(end - begin);
+#ifdef PEAL_COUNTED
+            if (piece->counted) {
+                unsigned counted = peal_count_units_(launch, launch->base + list.base, piece);
+                units = counted < units ? counted : units;
+            }
+#endif
             peal_copy_piece_<at_once>(launch->base + list.base, piece,
-                                      (unsigned)(from - begin) + lane, (unsigned)(end - begin));
+                                      (unsigned)(from - begin) + lane, units);
             from = end;
         }
     }

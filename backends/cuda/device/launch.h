@@ -84,17 +84,24 @@ typedef struct peal_launch_mirror {
 
 /* A strided box to copy, in device memory. Unit e of run (i0, i1, i2) lies at base[source] +
  * source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one list are numbered through:
- * piece p has units [begin, begin + units), less than 2^31 of them. */
+ * piece p has units [begin, begin + units), less than 2^31 of them. A counted piece is one run,
+ * whose units are elements; its steps say how many of them are copied. */
 typedef struct peal_device_piece {
     int source, target; /* index into launch.base, from the list's `base` on */
     int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */
     unsigned run;       /* units of a contiguous run on both sides */
     unsigned count[3];  /* runs along up to three outer axes */
-    unsigned reserved;
+    unsigned counted;   /* bytes of the integer that says how many; 0: all are copied */
     long long source_offset, target_offset;
     long long source_step[3], target_step[3]; /* bytes */
     long long begin, units;
 } peal_device_piece;
+
+/* Of a counted piece, in source_step: where the integer is, from
+ * base[target_step[PEAL_COUNT_BASE]]; units of its block in pieces before; units of the block. And
+ * the op of the schedule. */
+enum { PEAL_COUNT_OFFSET, PEAL_COUNT_BEFORE, PEAL_COUNT_MOST };
+enum { PEAL_COUNT_BASE, PEAL_COUNT_OP };
 
 /* The pieces of one COPY: peal_device_piece[count] at `piece`. Lists of one launch are numbered
  * through: list l ends at unit `end` of the launch. */
@@ -125,7 +132,8 @@ typedef struct peal_launch_ride {
 typedef struct peal_device_control {
     unsigned abort;  /* written by the host: every wait gives up, nobody writes a flag any more */
     unsigned failed; /* written by the device, once: the record below is valid */
-    int kind;        /* 1: a wait that ran out of clock; 2: an expression failed */
+    int kind;        /* 1: a wait that ran out of clock; 2: an expression failed; 3: a count `seen`
+                        was not in [0, expected] */
     int op;          /* of the schedule */
     int wait;
     unsigned claimed; /* by the device: its thread that fills the record */
@@ -159,7 +167,8 @@ typedef struct peal_launch {
     int box_count, wait_count, write_count, mirror_count;
     int adds;          /* flags are sums; else the last block of the senders stores them */
     unsigned senders;  /* blocks that are counted before the writes (and, in tasks, the pieces) */
-    unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters */
+    unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters;
+                          bit PEAL_LAUNCH_ARGUMENTS: the count of the task's points, too */
     int op;            /* first op of the schedule in this launch, for records */
     int aligned;       /* plain kernels: else none of their tiles is run as a whole one */
     long long tile_count; /* of the task */

@@ -78,7 +78,8 @@ static __device__ __forceinline__ int peal_block_threads_()
     return blockDim.x * blockDim.y * blockDim.z;
 }
 
-/* One thread of the rank fills the record; `failed` says that it is complete. */
+/* One thread of the rank fills the record; `failed` says that it is complete. Of kind 3, `wait` is
+ * the op; -1: the launch's. */
 static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, int kind, int wait,
                                                      unsigned long long expected,
                                                      unsigned long long seen)
@@ -89,7 +90,7 @@ static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, 
     if (!control || atomicCAS(&control->claimed, 0u, 1u) != 0)
         return;
     control->kind = kind;
-    control->op = wait >= 0 ? launch->wait[wait].op : launch->op;
+    control->op = wait < 0 ? launch->op : kind == 3 ? wait : launch->wait[wait].op;
     control->wait = wait;
     control->step = launch->counter[0] + (launch->step ? *(volatile long long *)launch->step : 0);
     control->expected = expected;
@@ -365,6 +366,25 @@ template <class type> static __device__ __forceinline__ peal_partial_<type> peal
     partial.out = 0;
     partial.combine = 0;
     return partial;
+}
+
+/* Of a counted box: a tile that begins beyond its points is none. */
+template <class type>
+static __device__ __forceinline__ void peal_no_points_(const peal_partial_<type> &partial)
+{
+    if (partial.out && peal_thread_() == 0)
+        *partial.out = peal_nothing_<type>(partial.combine);
+}
+
+/* The count of a box is out of range: said once, by one thread. True: the block is to end. */
+static __device__ __forceinline__ bool peal_miscounts_(const peal_launch &launch, long long count,
+                                                       long long most)
+{
+    bool bad = count < 0 || count > most;
+
+    if (bad && peal_thread_() == 0)
+        peal_record_(&launch, 3, -1, (unsigned long long)most, (unsigned long long)count);
+    return bad;
 }
 
 /* An expression had no value: said once, by one thread. True: the block is to end. */

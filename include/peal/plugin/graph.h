@@ -266,7 +266,7 @@ typedef struct peal_message_statement {
     const peal_expr *tag;    /* NULL: 0 */
     int offsets;             /* constant buffer of offsets; -1: none */
     const peal_expr *offset; /* a number m: peer k has k*m ..; NULL: none */
-    int count;               /* run-time counts: buffer; -1: none (later) */
+    int count;               /* run-time counts: buffer, an element a peer; -1: all of the block */
 } peal_message_statement;
 
 /* `allreduce` and `reduce` over ranks. */

@@ -26,6 +26,9 @@ bool peal_transport_allows(const char *name, peal_path path);
 /* What a word "tile=POINTS" among those of `--lower` says; 0: there is none. */
 int64_t peal_lowering_tile(const char *words);
 
+/* Most ranks of a process for which a kernel that stays on a device (fused) has room. */
+enum { PEAL_KERNEL_RANKS = 26 };
+
 typedef struct peal_machine {
     int ranks;
     int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */

@@ -116,6 +116,9 @@ typedef struct peal_schedule_task {
     int64_t tile_count;
     bool mergeable; /* neighbouring tiles may be run by one call where no partials are wanted: the
                        dependency grain and the loop tile are two numbers */
+    const peal_expr *count; /* how many points of the one box [0, m) a run visits: what a tile has
+                               beyond is cut off, and a tile without any has the partials of no
+                               tiles. Below 0 or above m: PEAL_E370. NULL: all */
     const peal_task_access *access; /* kernels: read, update, write in listed order */
     int access_count;
     const peal_task_reduction *reduction;
@@ -152,7 +155,10 @@ typedef struct peal_piece {
     int64_t target_extent[PEAL_AXES]; /* as many points as source has, in the same order (x first);
                                          the same extents unless an explicit send and recv differ in
                                          shape (then staged) */
-    bool direct;                      /* stored straight into the receiver's array; else staged */
+    bool counted; /* of its elements only as many as the piece before, an integer, says: below 0 or
+                     above them all, PEAL_E370. Neither piece is direct. What a SEND copies beyond
+                     does not matter, what lies beyond in an UNPACK's target stays as it is */
+    bool direct;  /* stored straight into the receiver's array; else staged */
     int64_t
         staging; /* offset within the message's staging slot: the source's points, dense, x first */
     int64_t bytes;
