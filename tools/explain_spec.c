@@ -95,7 +95,7 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
                : line.can   ? "yes"
                             : "no");
         if (!line.count)
-            printf(" %s\n", line.refusal ? line.refusal : "");
+            printf(" %s%s\n", line.refusal ? line.refusal : "", line.refusal ? " [E355]" : "");
         for (int i = 0; i < line.count; i++) {
             const peal_reason *reason = &line.reason[i];
             if (i > 0 && line.reason[0].refuses && !reason->refuses)
@@ -147,10 +147,13 @@ static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_da
     json_object_set_new(item, "mode", json_string(peal_mode_name(mode)));
     json_object_set_new(item, "applicable", json_boolean(line.can));
     json_object_set_new(item, "bounded", json_boolean(line.bounded));
-    if (!line.can)
+    if (!line.can) {
         json_object_set_new(item, "reason",
                             json_string(line.refusal ? line.refusal : line.reason[0].text));
-    else if (line.bounded)
+        json_object_set_new(item, "code",
+                            json_string(
+                                peal_code_name(line.refusal ? PEAL_E355 : line.reason[0].code)));
+    } else if (line.bounded)
         json_object_set_new(item, "cost", json_string(line.reason[0].text));
     for (int i = 0; i < line.count; i++) {
         const peal_reason *reason = &line.reason[i];
