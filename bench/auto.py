@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MODES = ["sync", "stream", "fused"]
-SAMPLES = ["cg", "denoise", "halo", "hdiff", "heat3d", "jacobi2d", "jacobi_until", "mesh", "vcycle"]
+SAMPLES = ["bfs", "cg", "denoise", "halo", "hdiff", "heat3d", "jacobi2d", "jacobi_until", "mesh", "particles", "vcycle"]
 AUTO, TUNED, SHARE = 1.10, 1.03, 0.9  # targets: ratios to the best, and how many auto must meet
 SMALL_S = 5e-6  # steps below that are listed, but differences of nanoseconds are no choice that matters
 
