@@ -88,23 +88,17 @@ static bool are_told(const peal_machine_times *times, const peal_schedule *sched
     return true;
 }
 
-/* The host of an accelerator waits for what the run decides (E450, E451). */
-static bool drains(const peal_prediction_desc *desc)
-{
-    peal_reason reason[PEAL_REASONS];
-    int count = desc->machine->accelerator && desc->mode == PEAL_MODE_STREAM
-                    ? peal_graph_reasons(desc->graph, desc->machine, desc->mode, true, reason)
-                    : 0;
-    for (int i = 0; i < count; i++)
-        if (reason[i].code == PEAL_E450 || reason[i].code == PEAL_E451)
-            return true;
-    return false;
-}
-
 /* Steps that can be enqueued before one must have ended. */
 static double periods_of(const peal_prediction_desc *desc, int64_t all_steps)
 {
-    return drains(desc) && all_steps > 0 ? 1 : (double)all_steps;
+    peal_reason reason[PEAL_REASONS];
+    int count = peal_graph_reasons(desc->graph, desc->machine, desc->mode,
+                                   desc->machine->accelerator, reason);
+    bool drains = false;
+
+    for (int i = 0; i < count; i++)
+        drains |= reason[i].drains;
+    return drains && all_steps > 0 ? 1 : (double)all_steps;
 }
 
 static peal_op_times *op_times(const sim_description *told, int count)

@@ -104,8 +104,10 @@ static void ask_of_draining(mode_question *q, const peal_loop *loop)
     peal_reason *found = add_reason(q, PEAL_E450, false, NULL, "`lag: 1` would not",
                                     "waits for the GPU at each look at the `until` of line %d",
                                     loop->until->source.line);
-    if (found)
+    if (found) {
         found->source = loop->until->source;
+        found->drains = true;
+    }
 }
 
 static void ask_of_loop(mode_question *q, const peal_statement *s)
@@ -156,9 +158,13 @@ static void ask_of_condition(mode_question *q, const peal_statement *s, bool ski
     else if (q->repeats && s->kind == PEAL_STATEMENT_SWAP && skipped)
         add_reason(q, PEAL_E451, true, s, "let a task copy instead, or use stream",
                    "swaps under a `when` that reads a buffer");
-    else if (q->mode == PEAL_MODE_STREAM && q->accelerated && is_decided_late(s->when))
-        add_reason(q, PEAL_E451, false, NULL, "use graph, where the GPU decides",
-                   "waits for the GPU at each look at the `when` of line %d", s->source.line);
+    else if (q->mode == PEAL_MODE_STREAM && q->accelerated && is_decided_late(s->when)) {
+        peal_reason *found =
+            add_reason(q, PEAL_E451, false, NULL, "use graph, where the GPU decides",
+                       "waits for the GPU at each look at the `when` of line %d", s->source.line);
+        if (found)
+            found->drains = true;
+    }
 }
 
 /* ---- E452: sizes ---- */

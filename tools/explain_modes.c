@@ -95,8 +95,10 @@ static void print_steps(const mode_predictions *p)
         }
         putchar('\n');
     }
-    puts("model: the sum, less overlap. tasks, copies, signals: of the device; under way: until a\n"
-         "message is there; launches: of a CPU that waits for tasks; idle: of the device.");
+    puts("model: the sum, less overlap. tasks, copies, signals: of the device or core; under way:\n"
+         "until a message is there; launches: of a CPU that waits for tasks; idle: it waits for "
+         "the\n"
+         "CPU, or another rank has its turn.");
 }
 
 static void print_conditions(const mode_predictions *p)

@@ -110,9 +110,8 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
             "auto      yes      takes %s by these times; what `peal tune` has found goes before\n",
             peal_mode_name(predictions->fastest));
     else
-        puts("auto      yes      takes what `peal tune` has found, or predicts (--machine "
-             "FILE.yaml: "
-             "how)");
+        puts(
+            "auto      yes      takes what `peal tune` has found, or what is predicted: --machine");
     puts("Peers and addresses are known before the run. A start looks at what memory is in reach"
          "\n(E388) and, for graph and fused, whether all fits the device (E664).");
 }
@@ -151,8 +150,8 @@ static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_da
         json_object_set_new(item, "reason",
                             json_string(line.refusal ? line.refusal : line.reason[0].text));
         json_object_set_new(item, "code",
-                            json_string(
-                                peal_code_name(line.refusal ? PEAL_E355 : line.reason[0].code)));
+                            json_string(line.refusal ? peal_code_name(PEAL_E355)
+                                                     : peal_code_name(line.reason[0].code)));
     } else if (line.bounded)
         json_object_set_new(item, "cost", json_string(line.reason[0].text));
     for (int i = 0; i < line.count; i++) {
