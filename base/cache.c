@@ -169,7 +169,9 @@ bool peal_cache_store(const char *path, const char *target)
     return stored && rename(path, target) == 0;
 }
 
-bool peal_cache_keep(const void *data, size_t bytes, const char *target)
+/* Writes a file beside `target` and moves it there by `move`. */
+static bool keep_by(bool (*move)(const char *path, const char *target), const void *data,
+                    size_t bytes, const char *target)
 {
     size_t length = strlen(target) + sizeof(".XXXXXX");
     char *path = malloc(length);
@@ -187,12 +189,27 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *target)
             at += put;
             left -= (size_t)put;
         }
-        kept = close(fd) == 0 && left == 0 && peal_cache_store(path, target);
+        kept = close(fd) == 0 && left == 0 && move(path, target);
         if (!kept)
             unlink(path);
     }
     free(path);
     return kept;
+}
+
+static bool move_only(const char *path, const char *target)
+{
+    return rename(path, target) == 0;
+}
+
+bool peal_cache_keep(const void *data, size_t bytes, const char *target)
+{
+    return keep_by(peal_cache_store, data, bytes, target);
+}
+
+bool peal_file_replace(const void *data, size_t bytes, const char *target)
+{
+    return keep_by(move_only, data, bytes, target);
 }
 
 /* One file for all entries, a byte of it for each: locks of open files end with their process. */

@@ -17,6 +17,8 @@ bool peal_cache_store(const char *path, const char *target);
 char *peal_cache_load(const char *path, size_t *bytes);
 /* Keeps these bytes under the name target: whole or not at all, whoever else does the same. */
 bool peal_cache_keep(const void *data, size_t bytes, const char *target);
+/* The same without a trailer: a file that people read. */
+bool peal_file_replace(const void *data, size_t bytes, const char *target);
 /* Waits while another process or thread makes this entry, so that few compile what many need: look
  * for the entry again, and release the claim once it is kept. -1: nobody can tell, or the other one
  * takes more than a minute; the entry may be made all the same. */

@@ -34,16 +34,24 @@ peal_diagnostics *peal_diagnostics_create(void)
     return list;
 }
 
+void peal_diagnostics_take_back(peal_diagnostics *list, int count)
+{
+    pthread_mutex_lock(&list->lock);
+    while (list->count > count) {
+        peal_diagnostic *item = &list->item[--list->count];
+        free((char *)(uintptr_t)item->source.file);
+        free(item->message);
+        free(item->hint);
+        peal_story_destroy(item->story);
+    }
+    pthread_mutex_unlock(&list->lock);
+}
+
 void peal_diagnostics_destroy(peal_diagnostics *list)
 {
     if (!list)
         return;
-    for (int i = 0; i < list->count; i++) {
-        free((char *)(uintptr_t)list->item[i].source.file);
-        free(list->item[i].message);
-        free(list->item[i].hint);
-        peal_story_destroy(list->item[i].story);
-    }
+    peal_diagnostics_take_back(list, 0);
     free(list->item);
     pthread_mutex_destroy(&list->lock);
     free(list);

@@ -58,6 +58,9 @@ void peal_warn_story(peal_diagnostics *list, peal_code code, peal_source source,
  * place, where it would only be counted. */
 bool peal_diagnostics_want(peal_diagnostics *list, peal_code code, peal_source source);
 
+/* Takes back all but the first `count`: of an attempt that may fail. */
+void peal_diagnostics_take_back(peal_diagnostics *list, int count);
+
 int peal_diagnostics_count(const peal_diagnostics *list);
 int peal_diagnostics_errors(const peal_diagnostics *list);
 const peal_diagnostic *peal_diagnostics_at(const peal_diagnostics *list, int index);

@@ -4,6 +4,7 @@
 #include <peal/status.h>
 #include <peal/types.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -71,6 +72,15 @@ bool peal_transport_allows(const char *name, peal_path path)
     size_t length = name ? strlen(name) : 0;
     return !name || !strcmp(name, "auto") ||
            (!strncmp(name, own, length) && (own[length] == ':' || own[length] == 0));
+}
+
+int64_t peal_lowering_tile(const char *words)
+{
+    static const char key[] = "tile=";
+    for (const char *at = words; at && *at; at += strcspn(at, ","), at += *at == ',')
+        if (!strncmp(at, key, sizeof(key) - 1) && at[sizeof(key) - 1] != '-')
+            return strtoll(at + sizeof(key) - 1, NULL, 10);
+    return 0;
 }
 
 const char *peal_channel_transport(const peal_machine *machine, const peal_channel *channel)

@@ -43,6 +43,10 @@ peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagno
  */
 peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
                               peal_machine_times *times);
+/* The same from memory; name stands for the file in diagnostics. */
+peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t count,
+                                     peal_diagnostics *diagnostics, peal_machine *out,
+                                     peal_machine_times *times);
 
 /* The JSON Schemas (draft 7) of the language and of machine files: `peal schema [machine]`. */
 peal_status peal_schema_print(FILE *stream);

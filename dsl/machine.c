@@ -211,22 +211,20 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
     read_links(r, links, times);
 }
 
-peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
-                              peal_machine_times *times)
+peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t count,
+                                     peal_diagnostics *diagnostics, peal_machine *out,
+                                     peal_machine_times *times)
 {
     peal_arena *arena = peal_arena_create();
     peal_machine machine = {0};
     peal_machine_times read = {0};
-    const char *bytes;
-    size_t count;
     peal_node *root;
     int node_count;
     if (!arena)
         return PEAL_STATUS_ENVIRONMENT;
     peal_reader r = {.arena = arena, .diagnostics = diagnostics};
-    peal_status status = peal_document_load(path, arena, diagnostics, &bytes, &count);
-    if (!status)
-        status = peal_document_parse(path, bytes, count, arena, diagnostics, &root, &node_count);
+    peal_status status =
+        peal_document_parse(name, bytes, count, arena, diagnostics, &root, &node_count);
     if (!status) {
         read_machine(&r, root, &machine, &read);
         status = r.failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
@@ -235,6 +233,21 @@ peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, p
         *out = machine;
         *times = read;
     }
+    peal_arena_destroy(arena);
+    return status;
+}
+
+peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
+                              peal_machine_times *times)
+{
+    peal_arena *arena = peal_arena_create();
+    const char *bytes;
+    size_t count;
+    if (!arena)
+        return PEAL_STATUS_ENVIRONMENT;
+    peal_status status = peal_document_load(path, arena, diagnostics, &bytes, &count);
+    if (!status)
+        status = peal_machine_read_memory(path, bytes, count, diagnostics, out, times);
     peal_arena_destroy(arena);
     return status;
 }

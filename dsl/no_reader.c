@@ -37,6 +37,17 @@ peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, p
     return refuse(path, diagnostics);
 }
 
+peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t count,
+                                     peal_diagnostics *diagnostics, peal_machine *out,
+                                     peal_machine_times *times)
+{
+    (void)bytes;
+    (void)count;
+    (void)out;
+    (void)times;
+    return refuse(name, diagnostics);
+}
+
 peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagnostics *diagnostics)
 {
     (void)stream;

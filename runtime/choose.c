@@ -8,7 +8,8 @@
 #include <sched.h>
 #include <string.h>
 
-/* Until times can be predicted, auto takes the first of these that is applicable. */
+/* What auto looks at; where nothing is known of the times, it takes the first that is applicable.
+ */
 static const peal_mode candidates[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
                                        PEAL_MODE_SYNC};
 enum { CANDIDATES = sizeof(candidates) / sizeof(candidates[0]) };
@@ -73,7 +74,7 @@ static const peal_statement *find_function(const peal_graph_data *data, is_funct
     return found ? found : find_in(&data->finish, wanted);
 }
 
-static const char *refusal(const peal_plan *plan, peal_mode mode)
+const char *peal_plan_refuses(const peal_plan *plan, peal_mode mode)
 {
     if (is_excluded(plan->data, mode))
         return "the spec requires another mode";
@@ -81,39 +82,32 @@ static const char *refusal(const peal_plan *plan, peal_mode mode)
     return reason ? reason : peal_graph_refuses(plan->data, mode, plan->backend->open != NULL);
 }
 
+bool peal_plan_is_automatic(const peal_plan *plan)
+{
+    const char *asked = plan->options.mode;
+    return !plan->options.check_footprints && (!asked || !strcmp(asked, "auto"));
+}
+
+/* The first that can, for now: peal_plan_decide comes once the processes have been compared. */
 static peal_status choose_auto(peal_plan *plan)
 {
     size_t used = 0;
+    bool found = false;
     for (int i = 0; i < CANDIDATES; i++) {
         if (candidates[i] == PEAL_MODE_GRAPH && !plan->backend->open)
             continue; /* nobody expects the CPU to have it */
-        if (candidates[i] == PEAL_MODE_FUSED && plan->backend->open)
-            continue; /* it is slower than graph there so far (bench/results) */
-        const char *reason = refusal(plan, candidates[i]);
-        if (!reason) {
+        const char *reason = peal_plan_refuses(plan, candidates[i]);
+        if (!reason && !found)
             plan->mode = candidates[i];
-            return PEAL_STATUS_OK;
-        }
-        if (used < sizeof(plan->note))
+        found |= !reason;
+        if (reason && used < sizeof(plan->note))
             used += (size_t)snprintf(plan->note + used, sizeof(plan->note) - used, "%snot %s: %s",
                                      used ? "; " : "", peal_mode_name(candidates[i]), reason);
     }
+    if (found)
+        return PEAL_STATUS_OK;
     return peal_report(plan->session->diagnostics, PEAL_E355, PEAL_NO_SOURCE, NULL,
                        "no mode can run this graph: %s", plan->note);
-}
-
-void peal_plan_settle_mode(peal_plan *plan)
-{
-    const char *asked = plan->options.mode;
-    bool is_auto = !asked || !strcmp(asked, "auto");
-    if (!is_auto || plan->mode != PEAL_MODE_GRAPH || !plan->machine.shares_device ||
-        !plan->data->step.until || refusal(plan, PEAL_MODE_STREAM))
-        return;
-    size_t used = strlen(plan->note);
-    plan->mode = PEAL_MODE_STREAM;
-    snprintf(plan->note + used, sizeof(plan->note) - used,
-             "%snot graph: processes share a GPU, whose waits `until` cannot skip",
-             used ? "; " : "");
 }
 
 static peal_status unknown_mode(const peal_plan *plan, const char *name)
@@ -131,22 +125,19 @@ static peal_status unknown_mode(const peal_plan *plan, const char *name)
 
 static peal_status choose_mode(peal_plan *plan)
 {
-    const char *name = plan->options.mode;
-    if (plan->options.check_footprints)
-        name = "serial";
-    if (!name || !strcmp(name, "auto"))
+    const char *name = plan->options.check_footprints ? "serial" : plan->options.mode;
+    if (peal_plan_is_automatic(plan))
         return choose_auto(plan);
     if (!mode_of(name, &plan->mode))
         return unknown_mode(plan, name);
-    const char *reason = refusal(plan, plan->mode);
+    const char *reason = peal_plan_refuses(plan, plan->mode);
     if (!reason)
         return PEAL_STATUS_OK;
     if (is_excluded(plan->data, plan->mode))
         return peal_report(plan->session->diagnostics, PEAL_E357, PEAL_NO_SOURCE, NULL,
                            "mode %s was asked for, but %s", name, reason);
     return peal_report(plan->session->diagnostics, PEAL_E355, PEAL_NO_SOURCE,
-                       "--mode auto takes the first mode that can", "mode %s cannot run: %s", name,
-                       reason);
+                       "--mode auto takes one that can", "mode %s cannot run: %s", name, reason);
 }
 
 static int default_threads(const peal_session *session)
@@ -282,6 +273,7 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.ranks = options->ranks ? options->ranks : processes;
     plan->machine.processes = plan->mode == PEAL_MODE_SERIAL ? 1 : processes;
     plan->machine.cache_bytes = cache_bytes();
+    plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
     /* threads of the process for now: compare.c takes the fewest of all processes */
     plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);

@@ -12,7 +12,7 @@ enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16, LANES = 2 };
 typedef struct claim {
     int32_t status;
     int32_t ranks, threads, next_key;
-    int32_t verify, check_footprints;
+    int32_t verify, check_footprints, no_tuning;
     int32_t accelerated; /* chose a backend with devices, and has one */
     char mode[NAME_BYTES], backend[NAME_BYTES], transport[NAME_BYTES]; /* as asked for */
     peal_device_identity device;
@@ -29,6 +29,7 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
         .next_key = plan->session->next_key,
         .verify = plan->options.verify,
         .check_footprints = plan->options.check_footprints,
+        .no_tuning = plan->options.no_tuning,
         .graph_hash = plan->data ? plan->data->hash : 0,
     };
     const char *mode = plan->options.mode, *backend = plan->options.backend,
@@ -136,6 +137,8 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
             what = "number of ranks";
         else if (all[p].verify != all[0].verify)
             what = "verify";
+        else if (all[p].no_tuning != all[0].no_tuning)
+            what = "no_tuning";
         else if (all[p].check_footprints != all[0].check_footprints)
             what = "check_footprints";
         if (what)
@@ -191,6 +194,14 @@ static peal_status keep_devices(peal_plan *plan, const claim *all, int processes
     return PEAL_STATUS_OK;
 }
 
+int peal_plan_workers_of(const peal_machine *machine, int threads)
+{
+    int ranks = (machine->ranks + machine->processes - 1) / machine->processes;
+    if (machine->accelerator)
+        return LANES; /* they are streams there */
+    return threads / ranks > 0 ? threads / ranks : 1;
+}
+
 /* The fewest threads of all, shared among the ranks of the fullest process. */
 static void settle_workers(peal_plan *plan, const claim *all, int processes)
 {
@@ -198,12 +209,7 @@ static void settle_workers(peal_plan *plan, const claim *all, int processes)
     for (int p = 1; p < processes; p++)
         if (all[p].threads < threads)
             threads = all[p].threads;
-    if (plan->machine.accelerator) {
-        plan->machine.workers = LANES; /* they are streams there */
-        return;
-    }
-    int ranks = (plan->machine.ranks + plan->machine.processes - 1) / plan->machine.processes;
-    plan->machine.workers = threads / ranks > 0 ? threads / ranks : 1;
+    plan->machine.workers = peal_plan_workers_of(&plan->machine, threads);
 }
 
 /* Collective: how messages get from process to process. */
@@ -242,8 +248,6 @@ static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, in
         status = settle_backend(plan, all, processes);
     if (!status)
         status = keep_devices(plan, all, processes);
-    if (!status)
-        peal_plan_settle_mode(plan);
     if (!status)
         settle_workers(plan, all, processes);
     return status;

@@ -169,15 +169,11 @@ static peal_status take_time(peal_plan *plan, peal_status (*step)(peal_plan *pla
     return status;
 }
 
-static peal_status compile(peal_plan *plan)
+/* Once the mode is known. */
+static peal_status prepare(peal_plan *plan)
 {
     int from = mark(plan);
-    peal_status status = resolve(plan);
-    status = peal_plan_compare(plan, status, from);
-    if (status)
-        return status;
-    from = mark(plan);
-    status = peal_session_agree(plan->session, take_time(plan, schedule), from);
+    peal_status status = peal_session_agree(plan->session, take_time(plan, schedule), from);
     if (status)
         return status;
     from = mark(plan);
@@ -185,6 +181,41 @@ static peal_status compile(peal_plan *plan)
     if (!status)
         status = join_bound(plan);
     return status ? status : peal_plan_check_required(plan);
+}
+
+/* What prepare has made. */
+static void release(peal_plan *plan)
+{
+    if (plan->checking)
+        plan->backend->destroy(plan->checking);
+    if (plan->run)
+        plan->backend->destroy(plan->run);
+    peal_footprints_destroy(plan->footprints);
+    peal_oracle_destroy(plan->oracle);
+    peal_binding_release(&plan->binding);
+    peal_compilation_destroy(plan->compilation);
+    plan->checking = plan->run = NULL;
+    plan->footprints = NULL;
+    plan->oracle = NULL;
+    plan->binding = (peal_binding){0};
+    plan->compilation = NULL;
+}
+
+static peal_status compile(peal_plan *plan)
+{
+    int from = mark(plan);
+    peal_status status = resolve(plan);
+    status = peal_plan_compare(plan, status, from);
+    if (status)
+        return status;
+    do {
+        release(plan);
+        from = mark(plan);
+        status = peal_plan_decide(plan);
+        if (!status)
+            status = prepare(plan);
+    } while (status && peal_plan_pass_over(plan, status, from));
+    return status;
 }
 
 peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
@@ -215,6 +246,8 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
         char line[512];
         peal_plan_describe(plan, line, sizeof(line));
         fprintf(session->log, "peal: %s\n", line);
+        if (plan->choice[0])
+            fprintf(session->log, "peal: auto: %s\n", plan->choice);
     }
     *out = plan;
     return PEAL_STATUS_OK;
@@ -368,14 +401,7 @@ void peal_plan_destroy(peal_plan *plan)
         peal_session_abort(plan->session, PEAL_STATUS_USAGE, "a running plan was destroyed");
         complete(plan);
     }
-    if (plan->checking)
-        plan->backend->destroy(plan->checking);
-    if (plan->run)
-        plan->backend->destroy(plan->run);
-    peal_footprints_destroy(plan->footprints);
-    peal_oracle_destroy(plan->oracle);
-    peal_binding_release(&plan->binding);
-    peal_compilation_destroy(plan->compilation);
+    release(plan);
     peal_graph_report_to(plan->graph, NULL);
     free(plan);
 }

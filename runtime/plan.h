@@ -3,10 +3,11 @@
 #define PEAL_RUNTIME_PLAN_H
 
 #include "runtime/binding.h"
+#include "scheduler/candidates.h"
 
 #include <peal/plan.h>
 
-enum { PEAL_NOTE_BYTES = 480 };
+enum { PEAL_NOTE_BYTES = 480, PEAL_CHOICE_BYTES = 360, PEAL_FROM_BYTES = 256 };
 
 typedef enum peal_plan_state {
     PEAL_PLAN_READY,   /* nothing runs */
@@ -26,7 +27,10 @@ struct peal_plan {
     peal_backend_hooks hooks;
     const peal_backend_ops *backend;
     peal_mode mode;
-    char note[PEAL_NOTE_BYTES]; /* what auto passed over, and why */
+    char note[PEAL_NOTE_BYTES];         /* what auto passed over, and why */
+    char choice[PEAL_CHOICE_BYTES];     /* what auto has taken, and why; "": a mode was forced */
+    char lowering[PEAL_LOWERING_BYTES]; /* that goes with it */
+    unsigned passed_over; /* by auto, since they could not be made ready: bit m for mode m */
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
@@ -51,8 +55,22 @@ peal_status peal_plan_choose(peal_plan *plan);
 peal_status peal_plan_check_outputs(const peal_plan *plan);
 /* choose.c: all of that but the backend, which is given. */
 peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend);
-/* choose.c: once it is known who shares a device: what auto has chosen may not do there. */
-void peal_plan_settle_mode(peal_plan *plan);
+/* choose.c: why the graph cannot run in a mode, in words, good until the thread asks again; NULL:
+ * it can. */
+const char *peal_plan_refuses(const peal_plan *plan, peal_mode mode);
+bool peal_plan_is_automatic(const peal_plan *plan);
+/* automatic.c: mode auto, once the processes have been compared: process 0 takes what `peal tune`
+ * has found, or what is predicted to be the fastest, and tells the others. Collective. */
+peal_status peal_plan_decide(peal_plan *plan);
+/* automatic.c: the ways to run the graph with a prediction each, as far as there is one.
+ * modes_only: nothing is forced. *from: where the times are from, at least PEAL_FROM_BYTES. */
+peal_status peal_plan_candidates(peal_plan *plan, bool modes_only, peal_candidates *out,
+                                 char *from);
+/* automatic.c: what auto has chosen could not be made ready: true if there is another mode to try.
+ * What was reported since diagnostic number `from` is taken back then. Equal in all processes. */
+bool peal_plan_pass_over(peal_plan *plan, peal_status status, int from);
+/* Workers of a rank, if its process has so many threads. */
+int peal_plan_workers_of(const peal_machine *machine, int threads);
 /* choose.c: once the transports of all processes are known. */
 peal_status peal_plan_check_required(peal_plan *plan);
 /* compare.c: collective; all processes have the same graph and options. Takes this process's

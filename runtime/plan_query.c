@@ -88,6 +88,11 @@ const char *peal_plan_backend(const peal_plan *plan)
     return plan->backend->name;
 }
 
+const char *peal_plan_choice(const peal_plan *plan)
+{
+    return plan->choice[0] ? plan->choice : NULL;
+}
+
 peal_mode peal_plan_mode(const peal_plan *plan)
 {
     return plan->mode;

@@ -205,13 +205,14 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
 
 peal_mode peal_prediction_fastest(const double step_s[PEAL_MODE_COUNT])
 {
+    const peal_mode order[] = {PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED, PEAL_MODE_SYNC};
     const double tie = 1.02;
     double least = 0;
-    for (int m = PEAL_MODE_SYNC; m < PEAL_MODE_COUNT; m++)
-        if (step_s[m] > 0 && (least <= 0 || step_s[m] < least))
-            least = step_s[m];
-    for (int m = PEAL_MODE_SYNC; m < PEAL_MODE_COUNT; m++)
-        if (step_s[m] > 0 && step_s[m] <= tie * least)
-            return (peal_mode)m; /* they are listed from the simplest on */
+    for (int k = 0; k < 4; k++)
+        if (step_s[order[k]] > 0 && (least <= 0 || step_s[order[k]] < least))
+            least = step_s[order[k]];
+    for (int k = 0; k < 4; k++)
+        if (step_s[order[k]] > 0 && step_s[order[k]] <= tie * least)
+            return order[k];
     return PEAL_MODE_COUNT;
 }

@@ -50,8 +50,9 @@ typedef struct peal_prediction {
  * times->mode[mode] (or a link, or kernels) are not given, E430. */
 peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out);
 
-/* Of steps in seconds by mode (0: no prediction), the simplest mode that is within 2 % of the
- * fastest; serial never. PEAL_MODE_COUNT: none. */
+/* Of steps in seconds by mode (0: no prediction), the simplest that is within 2 % of the fastest:
+ * stream, graph, fused, and sync only where none of them is, since it leaves the caller nothing to
+ * do while steps run; serial never. PEAL_MODE_COUNT: none. */
 peal_mode peal_prediction_fastest(const double step_s[PEAL_MODE_COUNT]);
 
 #endif

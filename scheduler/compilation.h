@@ -254,6 +254,8 @@ peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_bo
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES],
                    peal_tiling *tiling);
+/* Whether nothing but speed depends on the tiles of a task. */
+bool tiles_are_free(const peal_task_statement *task);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
 /* Whether the loop does nothing with an array but reduce it over ranks and print it: then it need

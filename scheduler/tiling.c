@@ -1,7 +1,8 @@
 /* Tiling: how a box is cut into tiles when the spec doesn't say.
  *
  * The rule depends on the box alone (and on whether ranks run on accelerators), never on the mode
- * or the number of workers: tasks with reductions must have the same tiles in every mode. x stays
+ * or the number of workers: tasks with reductions must have the same tiles in every mode. Tiles of
+ * others may be asked to be larger or smaller. x stays
  * whole (but for those on accelerators); rows, then planes, are gathered until a tile has about as
  * many points as a core's cache takes; the last axis is cut so far that border tiles can go first.
  */
@@ -102,12 +103,22 @@ static bool choose_blocks(const peal_compilation *c, const peal_task_statement *
     return true;
 }
 
+bool tiles_are_free(const peal_task_statement *task)
+{
+    bool per_tile = false;
+    for (int i = 0; i < task->access_count; i++)
+        per_tile |= task->access[i].footprint == PEAL_FOOTPRINT_PER_TILE;
+    return task->reduction_count == 0 && !per_tile;
+}
+
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
     int64_t points = 1, most = c->machine.accelerator ? MOST_POINTS_OF_BLOCK : MOST_POINTS;
     int last = last_axis(&t->box);
 
+    if (c->machine.tile_points > 0 && tiles_are_free(task))
+        most = c->machine.tile_points;
     if (choose_blocks(c, task, multiple, t))
         return;
     for (int k = 0; k < PEAL_AXES; k++) {

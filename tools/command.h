@@ -12,6 +12,6 @@ typedef struct peal_command {
 } peal_command;
 
 extern const peal_command run_command, check_command, plan_command, doctor_command, schema_command,
-    explain_command, version_command, simulate_command, bench_command;
+    explain_command, version_command, simulate_command, bench_command, tune_command;
 
 #endif

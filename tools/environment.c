@@ -11,7 +11,9 @@ extern char **environ;
 static const struct {
     const char *name, *use;
 } variables[] = {
-    {"PEAL_CACHE", "folder of compiled kernels (default: XDG_CACHE_HOME/peal or ~/.cache/peal)"},
+    {"PEAL_CACHE", "folder of compiled kernels and tuned answers (default: XDG_CACHE_HOME/peal or "
+                   "~/.cache/peal)"},
+    {"PEAL_MACHINE", "machine file whose times mode auto predicts with (default: peal's own)"},
     {"PEAL_LOG", "quiet, error (default) or info: say on standard error how the job was set up"},
 };
 enum { VARIABLE_COUNT = sizeof(variables) / sizeof(*variables) };

@@ -171,7 +171,10 @@ static void print_verdict(const mode_predictions *p)
             continue;
         if (ratio < 1.02) {
             printf("  %-8s no slower", peal_mode_name((peal_mode)mode));
-            fputs(mode > (int)p->fastest ? ", but less simple" : "", stdout);
+            fputs(mode == PEAL_MODE_SYNC   ? ", but the caller has nothing to do meanwhile"
+                  : mode > (int)p->fastest ? ", but less simple"
+                                           : "",
+                  stdout);
         } else {
             printf("  %-8s %.2f times as long", peal_mode_name((peal_mode)mode), ratio);
             print_causes(p, (peal_mode)mode, p->fastest);

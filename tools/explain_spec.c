@@ -85,7 +85,7 @@ static mode_line look_at_mode(const peal_backend_ops *backend, const peal_graph_
 
 /* Where a mode is refused, what else binds it does not matter. */
 static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph,
-                        const peal_machine *machine)
+                        const peal_machine *machine, const mode_predictions *predictions)
 {
     puts("mode      can run  why not, or with what bound");
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
@@ -105,7 +105,13 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
                 printf("%*s     %s\n", 18, "", reason->change);
         }
     }
-    printf("auto      yes      takes %s\n", peal_mode_name(mode_automatic(backend, graph)));
+    if (predictions->fastest != PEAL_MODE_COUNT)
+        printf(
+            "auto      yes      takes %s by these times; what `peal tune` has found goes before\n",
+            peal_mode_name(predictions->fastest));
+    else
+        puts(
+            "auto      yes      takes what `peal tune` has found, or what is predicted: --machine");
     puts("Peers and addresses are known before the run. A start looks at what memory is in reach"
          "\n(E388) and, for graph and fused, whether all fits the device (E664).");
 }
@@ -183,8 +189,9 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
     json_object_set_new(object, "ranks", json_integer(machine->ranks));
     json_object_set_new(object, "dims", json_pack("[i,i,i]", dims[0], dims[1], dims[2]));
     json_object_set_new(object, "modes", modes);
-    json_object_set_new(object, "auto",
-                        json_string(peal_mode_name(mode_automatic(backend, graph))));
+    peal_mode automatic = predictions->fastest != PEAL_MODE_COUNT ? predictions->fastest
+                                                                  : mode_automatic(backend, graph);
+    json_object_set_new(object, "auto", json_string(peal_mode_name(automatic)));
     json_object_set_new(object, "paths", list);
     predictions_add_json(predictions, object);
     json_print(object);
@@ -216,7 +223,7 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
             printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name,
                    machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
                    machine->processes, machine->processes == 1 ? "" : "es");
-            print_modes(backend, graph, machine);
+            print_modes(backend, graph, machine, predictions);
             print_paths(paths, machine->ranks);
             predictions_print(predictions);
         }

@@ -261,6 +261,7 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
                           .path = path_described(options, accelerator && processes > 1),
+                          .tile_points = peal_lowering_tile(options->lowering),
                           .cache_bytes = given.cache ? given.cache : MIB};
     *times = machine.times;
     return PEAL_STATUS_OK;
@@ -301,6 +302,6 @@ peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data 
     for (int i = 0; i < 3; i++)
         if ((order[i] != PEAL_MODE_FUSED || !backend->open) &&
             !mode_refusal(backend, graph, order[i]))
-            return order[i]; /* as runtime/choose.c */
+            return order[i];
     return PEAL_MODE_SYNC;
 }

@@ -10,10 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const peal_command *const commands[] = {&run_command,     &check_command,
-                                               &plan_command,    &simulate_command,
-                                               &doctor_command,  &schema_command,
-                                               &explain_command, &bench_command,
+static const peal_command *const commands[] = {&run_command,      &check_command,   &plan_command,
+                                               &simulate_command, &tune_command,    &doctor_command,
+                                               &schema_command,   &explain_command, &bench_command,
                                                &version_command};
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 
@@ -26,6 +25,7 @@ static const char usage[] =
     "  check    report every problem of a spec\n"
     "  plan     print the schedule: text, JSON or Graphviz\n"
     "  simulate run the schedules of many ranks in virtual time\n"
+    "  tune     measure which mode is the fastest, for --mode auto\n"
     "  explain  a diagnostic (E021), or which modes can run a spec and why\n"
     "  bench    measure this machine, for simulate and explain\n"
     "  doctor   what this machine offers, and a verified transfer over every path\n"

@@ -25,7 +25,6 @@ typedef enum option_id {
     OPTION_ALLOW_OUTSIDE,
     OPTION_MACHINE,
     OPTION_SAVE_MACHINE,
-    OPTION_ROUNDS,
     OPTION_JITTER,
     OPTION_SEED,
     OPTION_SVG,
@@ -38,7 +37,10 @@ typedef enum option_id {
     OPTION_PRINT_JSON,
     OPTION_QUIET,
     OPTION_HELP,
-    OPTION_SPEC_DESCRIPTOR
+    OPTION_SPEC_DESCRIPTOR,
+    OPTION_ROUNDS,
+    OPTION_FORGET,
+    OPTION_NO_TUNING
 } option_id;
 
 typedef struct option_info {
@@ -52,32 +54,33 @@ typedef struct option_info {
 
 enum {
     DESCRIBED = VERB_CHECK | VERB_PLAN | VERB_EXPLAIN | VERB_SIMULATE,
-    ON_A_SPEC = VERB_RUN | DESCRIBED,
-    ANYWHERE = 511
+    ON_A_SPEC = VERB_RUN | VERB_TUNE | DESCRIBED,
+    ANYWHERE = 1023
 };
 
 static const option_info table[] = {
     {"set", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_SET, "NAME=VALUE"},
     {"ranks", 'n', true, ON_A_SPEC | VERB_BENCH, OPTION_RANKS, "a number of ranks, 1 to 1048576"},
-    {"processes", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_PROCESSES,
+    {"processes", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_PROCESSES,
      "a number of processes, 1 to 65536"},
-    {"threads", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
+    {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
      "a number of threads, 1 to 4096"},
-    {"steps", 0, true, VERB_RUN | VERB_SIMULATE, OPTION_STEPS, "a number of steps"},
-    {"deadline", 0, true, VERB_RUN, OPTION_DEADLINE, "a time such as 30s or 500ms"},
-    {"mode", 0, true, VERB_RUN | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
+    {"steps", 0, true, VERB_RUN | VERB_TUNE | VERB_SIMULATE, OPTION_STEPS, "a number of steps"},
+    {"deadline", 0, true, VERB_RUN | VERB_TUNE, OPTION_DEADLINE, "a time such as 30s or 500ms"},
+    {"mode", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
     {"backend", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_BACKEND, "auto, host or cuda"},
-    {"lower", 0, true, VERB_RUN | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
+    {"lower", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
-    {"allow-outside", 0, false, VERB_RUN | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE, NULL},
-    {"machine", 0, true, DESCRIBED | VERB_BENCH, OPTION_MACHINE,
+    {"allow-outside", 0, false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN, OPTION_ALLOW_OUTSIDE,
+     NULL},
+    {"machine", 0, true, ON_A_SPEC | VERB_BENCH, OPTION_MACHINE,
      "a description such as \"node:1 core:2\", or FILE.yaml"},
     {"save-machine", 0, true, VERB_BENCH, OPTION_SAVE_MACHINE, "the name of a file"},
-    {"rounds", 0, true, VERB_BENCH, OPTION_ROUNDS, "a number of rounds, 1 to 100000"},
+    {"rounds", 0, true, VERB_BENCH | VERB_TUNE, OPTION_ROUNDS, "a number of rounds, 1 to 100000"},
     {"jitter", 0, true, VERB_SIMULATE, OPTION_JITTER, "a fraction such as 0.1"},
     {"seed", 0, true, VERB_SIMULATE, OPTION_SEED, "a whole number"},
     {"svg", 0, true, VERB_SIMULATE, OPTION_SVG, "a file's name"},
@@ -88,9 +91,13 @@ static const option_info table[] = {
     {"format", 0, true, ANYWHERE, OPTION_FORMAT, "text, json or dot"},
     {"json", 0, false, ANYWHERE, OPTION_JSON, NULL},
     {"print-json", 0, false, VERB_CHECK, OPTION_PRINT_JSON, NULL},
-    {"quiet", 'q', false, VERB_RUN | VERB_CHECK | VERB_DOCTOR | VERB_BENCH, OPTION_QUIET, NULL},
+    {"quiet", 'q', false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_DOCTOR | VERB_BENCH,
+     OPTION_QUIET, NULL},
     {"help", 'h', false, ANYWHERE, OPTION_HELP, NULL},
-    {"launched-spec-descriptor", 0, true, VERB_RUN, OPTION_SPEC_DESCRIPTOR, "a file descriptor"},
+    {"forget", 0, false, VERB_TUNE, OPTION_FORGET, NULL},
+    {"no-tuning", 0, false, VERB_RUN, OPTION_NO_TUNING, NULL},
+    {"launched-spec-descriptor", 0, true, VERB_RUN | VERB_TUNE, OPTION_SPEC_DESCRIPTOR,
+     "a file descriptor"},
 };
 enum { OPTION_COUNT = sizeof(table) / sizeof(*table) };
 
@@ -169,6 +176,37 @@ static bool add_setting(peal_options *options, const char *text)
     return true;
 }
 
+static bool apply_flag(peal_options *options, option_id id)
+{
+    switch (id) {
+    case OPTION_RESOURCES:
+        return options->resources = true;
+    case OPTION_VERIFY:
+        return options->verify = true;
+    case OPTION_CHECK_FOOTPRINTS:
+        return options->check_footprints = true;
+    case OPTION_EXPOSED:
+        return options->exposed = true;
+    case OPTION_ALLOW_OUTSIDE:
+        return options->allow_outside = true;
+    case OPTION_PRINT_JSON:
+        return options->print_json = true;
+    case OPTION_QUIET:
+        return options->quiet = true;
+    case OPTION_HELP:
+        return options->help = true;
+    case OPTION_FORGET:
+        return options->forget = true;
+    case OPTION_NO_TUNING:
+        return options->no_tuning = true;
+    case OPTION_JSON:
+        options->format = FORMAT_JSON;
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* False: the value is not what the option takes. */
 static bool apply(peal_options *options, option_id id, const char *value)
 {
@@ -204,8 +242,6 @@ static bool apply(peal_options *options, option_id id, const char *value)
                         : !strcmp(value, "host") ? EMIT_HOST
                                                  : EMIT_NONE;
         return options->emit != EMIT_NONE;
-    case OPTION_RESOURCES:
-        return options->resources = true;
     case OPTION_ARCH:
         return !strncmp(value, "sm_", 3) && parse_int(value + 3, 50, 999, &options->architecture);
     case OPTION_FORMAT:
@@ -227,25 +263,9 @@ static bool apply(peal_options *options, option_id id, const char *value)
     case OPTION_SVG:
         options->svg = value;
         return *value;
-    case OPTION_VERIFY:
-        return options->verify = true;
-    case OPTION_CHECK_FOOTPRINTS:
-        return options->check_footprints = true;
-    case OPTION_EXPOSED:
-        return options->exposed = true;
-    case OPTION_ALLOW_OUTSIDE:
-        return options->allow_outside = true;
-    case OPTION_PRINT_JSON:
-        return options->print_json = true;
-    case OPTION_QUIET:
-        return options->quiet = true;
-    case OPTION_HELP:
-        return options->help = true;
-    case OPTION_JSON:
-        options->format = FORMAT_JSON;
-        return true;
+    default:
+        return apply_flag(options, id);
     }
-    return false;
 }
 
 static const option_info *find_long(const char *name, size_t length)
@@ -267,8 +287,8 @@ static const option_info *find_letter(char letter)
 static const char *verb_of(unsigned verbs)
 {
     static const char *const names[] = {"run",     "check",   "plan",     "doctor", "schema",
-                                        "explain", "version", "simulate", "bench"};
-    for (int i = 0; i < 9; i++)
+                                        "explain", "version", "simulate", "bench",  "tune"};
+    for (int i = 0; i < 10; i++)
         if (verbs & (1u << i))
             return names[i];
     return "run";

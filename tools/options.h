@@ -15,7 +15,8 @@ enum {
     VERB_EXPLAIN = 32,
     VERB_VERSION = 64,
     VERB_SIMULATE = 128,
-    VERB_BENCH = 256
+    VERB_BENCH = 256,
+    VERB_TUNE = 512
 };
 
 typedef enum output_format { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT } output_format;
@@ -53,12 +54,14 @@ typedef struct peal_options {
     bool resources;
     int architecture; /* of --arch: 90 for sm_90; 0: not given */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
+    bool forget;         /* tune */
+    bool no_tuning;      /* mode auto leaves out what tune has found */
     const char *machine; /* NULL: this one */
     double jitter;       /* simulate */
     int64_t seed;
     const char *svg;          /* file to draw into; NULL: none */
     const char *save_machine; /* bench: file to write; NULL: standard output */
-    int rounds;               /* bench; 0: not given */
+    int rounds;               /* bench, tune; 0: not given */
     int spec_descriptor;      /* -1; else where a launched process reads the spec's number_text */
 } peal_options;
 

@@ -117,7 +117,7 @@ enum { BAR = 32 };
 
 static bool bar_is_drawn;
 
-void progress_draw(const char *what, int64_t done, int64_t all)
+void progress_draw(const char *what, int64_t done, int64_t all, const char *unit)
 {
     char bar[BAR + 1];
     if (!isatty(STDERR_FILENO) || all <= 0)
@@ -126,7 +126,7 @@ void progress_draw(const char *what, int64_t done, int64_t all)
     memset(bar, ' ', BAR);
     memset(bar, '#', (size_t)filled);
     bar[BAR] = 0;
-    fprintf(stderr, "\r%-7s [%s] %" PRId64 " of %" PRId64 " steps", what, bar, done, all);
+    fprintf(stderr, "\r%-7s [%s] %" PRId64 " of %" PRId64 " %s", what, bar, done, all, unit);
     fflush(stderr);
     bar_is_drawn = true;
 }

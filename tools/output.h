@@ -43,7 +43,7 @@ void row_table_add(void *user, int64_t step, int count, const char *const *names
                    const peal_value *values);
 
 /* "\r[####    ] 1200 of 5000 steps" on stderr, if that is a terminal. */
-void progress_draw(const char *what, int64_t done, int64_t all);
+void progress_draw(const char *what, int64_t done, int64_t all, const char *unit);
 void progress_clear(void);
 
 #endif

@@ -1,11 +1,11 @@
-/* What the files of `peal run` share. */
+/* What the files of `peal run` share, and of other verbs that run specs. */
 #ifndef PEAL_TOOLS_RUN_H
 #define PEAL_TOOLS_RUN_H
 
 #include "tools/job.h"
 #include "tools/output.h"
 
-#include <peal/plan.h>
+#include "runtime/plan.h"
 
 enum { MAX_SAMPLES = 9, SHOWN_MESSAGES = 20 /* `peal check` shows all */ };
 
@@ -43,8 +43,21 @@ typedef struct peal_run {
     char description[800];
     const char *transport; /* between processes */
     const peal_backend_ops *backend;
-    char device[120]; /* of this process; "" on the host */
+    char device[120];               /* of this process; "" on the host */
+    char choice[PEAL_CHOICE_BYTES]; /* what mode auto has taken, and why; "": a mode was forced */
+    struct tuning *tuning;          /* of `peal tune` */
 } peal_run;
+
+/* What a verb does in each process of a job, once the spec has been read; what process 0 prints at
+ * the end. */
+typedef struct job_body {
+    peal_status (*run)(peal_run *run);
+    void (*report)(const peal_run *run, peal_status status);
+} job_body;
+
+/* member.c: starts the processes of a job, or takes part in it. */
+peal_status run_job(const peal_options *options, const job_body *body,
+                    peal_diagnostics *diagnostics);
 
 /* Runs the graph in one mode (or MODE_AUTO) and fills the next result. Collective. */
 peal_status run_mode(peal_run *run, int mode);

@@ -32,7 +32,7 @@ static void *draw_bar(void *argument)
         nanosleep(&pause, NULL);
         int64_t done = peal_plan_progress(bar->plan);
         if (done < bar->steps && !atomic_load(&bar->stop))
-            progress_draw(bar->mode, done, bar->steps);
+            progress_draw(bar->mode, done, bar->steps, "steps");
     }
     return NULL;
 }
@@ -113,6 +113,8 @@ static void remember_plan(peal_run *run, const peal_plan *plan)
     run->transport = peal_plan_transport(plan);
     peal_plan_dims(plan, run->dims);
     peal_plan_describe(plan, run->description, sizeof(run->description));
+    const char *choice = peal_plan_choice(plan);
+    snprintf(run->choice, sizeof(run->choice), "%s", choice ? choice : "");
     if (run->backend->open)
         run->backend->describe(peal_session_device(run->session, NULL), run->device,
                                sizeof(run->device));
@@ -120,7 +122,8 @@ static void remember_plan(peal_run *run, const peal_plan *plan)
         run->result_count > 1)
         return;
     if (run->options->mode != MODE_ALL)
-        printf("%s: %s\n", run->spec.data->name, run->description);
+        printf("%s: %s\n%s%s%s", run->spec.data->name, run->description,
+               run->choice[0] ? "auto: " : "", run->choice, run->choice[0] ? "\n" : "");
     else
         printf("%s: %d ranks (%d x %d x %d) in %d process%s%s%s, every mode in turn\n",
                run->spec.data->name, run->ranks, run->dims[0], run->dims[1], run->dims[2],
@@ -187,7 +190,9 @@ peal_status run_mode(peal_run *run, int mode)
                                       .row_user = &run->rows,
                                       .backend = options->backend,
                                       .lowering = options->lowering,
-                                      .transport = options->transport};
+                                      .transport = options->transport,
+                                      .no_tuning = options->no_tuning,
+                                      .machine = options->machine};
     mode_result *result = &run->result[run->result_count++];
     *result = (mode_result){.mode = mode == MODE_AUTO ? mode_automatic(run->backend, run->spec.data)
                                                       : (peal_mode)mode};

@@ -187,6 +187,8 @@ void report_json(const peal_run *run, peal_status status)
     json_object_set_new(object, "backend", json_string(run->backend->name));
     if (run->device[0])
         json_object_set_new(object, "device", json_string(run->device));
+    if (run->choice[0])
+        json_object_set_new(object, "auto", json_string(run->choice));
     json_object_set_new(object, "ranks", json_integer(run->ranks));
     json_object_set_new(object, "processes", json_integer(run->processes));
     if (run->transport)

@@ -93,7 +93,7 @@ static void add_text(peal_sha256 *hash, const char *text)
 static void find_entry(compile_job *job)
 {
     const cuda_compile_request *request = job->request;
-    const char *included = cuda_included_text(request->files, request->arena);
+    const char *included = peal_kernel_files_included(request->files, request->arena);
     unsigned char digest[PEAL_SHA256_BYTES];
     char key[PEAL_SHA256_TEXT];
     peal_sha256 hash;

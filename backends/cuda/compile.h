@@ -55,11 +55,7 @@ const char *cuda_link_version(peal_arena *arena);
 peal_status cuda_link(const cuda_compile_request *request, const char *unit, size_t bytes,
                       cuda_compile_result *out);
 
-/* included.c: everything that the files include, and what that includes, as far as it lies in the
- * folders: names and contents, one after the other, in the arena. NULL: an include is computed, so
- * that nobody can tell (nothing may be kept then). */
-const char *cuda_included_text(const peal_kernel_files *files, peal_arena *arena);
-/* included.c: names of all PEAL_KERNEL(name) in a text. */
+/* names.c: names of all PEAL_KERNEL(name) in a text. */
 const char **cuda_kernel_names(const char *text, peal_arena *arena, size_t *count);
 
 #endif

@@ -104,6 +104,8 @@ void cuda_device_identify(const peal_device *device, peal_device_identity *out)
     snprintf(out->model, sizeof(out->model), "%.80s, sm_%d%d", device->name, device->major,
              device->minor);
     snprintf(out->unique, sizeof(out->unique), "%s", device->unique);
+    snprintf(out->driver, sizeof(out->driver), "%d.%d", device->driver->version / 1000,
+             device->driver->version % 1000 / 10);
 }
 
 CUcontext cuda_enter(const peal_device *device)

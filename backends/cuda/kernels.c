@@ -54,7 +54,7 @@ static peal_status report_task(const cuda_source *source, cuda_entry *entry,
     if (!is_missing(error->message))
         return peal_kernel_report_misfit(diagnostics, source->arena, &source->files, entry->task,
                                          entry->signature, error->message);
-    const char *included = cuda_included_text(&source->files, source->arena);
+    const char *included = peal_kernel_files_included(&source->files, source->arena);
     size_t count = 0;
     const char **names = cuda_kernel_names(peal_arena_print(source->arena, "%s%s", source->text,
                                                             included ? included : ""),

@@ -66,6 +66,8 @@ static bool apply(const char *text, size_t length, cuda_lowering *out)
         out->jitter_ns = (int)number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
         out->steps = (int)number;
+    else if (is_word(text, key, "tile") && number >= 1)
+        return true; /* the scheduler has heeded it: peal_lowering_tile */
     else
         return false;
     return true;

@@ -251,7 +251,7 @@ static bool is_linked(const cuda_source *source, const char *kernel)
 {
     if (source->files.code_count == 0)
         return false;
-    const char *included = cuda_included_text(&source->files, source->arena);
+    const char *included = peal_kernel_files_included(&source->files, source->arena);
     size_t count = 0;
     for (int i = -1; i < source->files.count; i++) {
         const char *text = i < 0 ? included : source->files.file[i].text;

@@ -7,6 +7,7 @@
 #include "backends/host/compile.h"
 
 #include "base/cache.h"
+#include "base/processor.h"
 #include "base/sha256.h"
 #include "peal_config.h"
 
@@ -206,23 +207,6 @@ static void read_errors(const compile_job *job, host_compile_result *out)
     out->error = list;
 }
 
-/* What -march=native means depends on the processor; its description names it. */
-static void add_processor(peal_sha256 *hash)
-{
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[8192];
-
-    while (file && fgets(line, sizeof(line), file) && line[0] != '\n') {
-        static const char *const keys[] = {"vendor_id", "cpu family", "model",   "stepping",
-                                           "flags",     "Features",   "CPU part"};
-        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-            if (strncmp(line, keys[i], strlen(keys[i])) == 0)
-                peal_sha256_add(hash, line, strlen(line));
-    }
-    if (file)
-        fclose(file);
-}
-
 static void make_key(const compile_job *job, const char *preprocessed, const char *version,
                      char key[PEAL_SHA256_TEXT])
 {
@@ -237,7 +221,7 @@ static void make_key(const compile_job *job, const char *preprocessed, const cha
     for (int i = 0; flags[i]; i++)
         peal_sha256_add(&hash, flags[i], strlen(flags[i]) + 1);
     peal_sha256_add(&hash, job->request->fma ? "f" : "n", 1);
-    add_processor(&hash);
+    peal_processor_add(&hash); /* -march=native means it */
     peal_sha256_add(&hash, preprocessed, strlen(preprocessed));
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);

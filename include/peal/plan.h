@@ -36,8 +36,12 @@ struct peal_backend_hooks;
  * for row, row_user and cache_folder. */
 typedef struct peal_plan_options {
     size_t size_bytes; /* sizeof(peal_plan_options) */
-    const char *mode;  /* "serial", "sync", "stream", "graph", "fused"; NULL or "auto": the first of
-                          fused, graph, stream, sync that the graph and the backend allow */
+    const char *mode;  /* "serial", "sync", "stream", "graph", "fused"; NULL or "auto": what `peal
+                          tune` has found to be the fastest for this graph on this machine; else
+                          that of sync, stream, graph and fused which is predicted to be; where
+                          nothing is known of the machine's times, the first of fused, graph,
+                          stream, sync that graph and backend allow. Process 0 decides;
+                          peal_plan_choice says what, and why */
     int ranks;         /* how many ranks the job has; 0: one a process. At least the processes */
     int threads;       /* workers a process; 0: the cores it may use / processes of its host */
     double deadline_s; /* longest wait without progress; 0: the session's */
@@ -45,7 +49,7 @@ typedef struct peal_plan_options {
     bool check_footprints;    /* run every tile again with other contents outside its footprint, and
                                  report undeclared accesses; implies serial */
     bool allow_outside;       /* kernel files outside the spec's folder */
-    const char *cache_folder; /* of compiled kernels; NULL: by XDG rules */
+    const char *cache_folder; /* of compiled kernels and tuned answers; NULL: by XDG rules */
     peal_row_function row;    /* NULL: rows are dropped */
     void *row_user;
     const struct peal_backend_hooks *hooks; /* tests and measurements only
@@ -61,6 +65,10 @@ typedef struct peal_plan_options {
     const char *transport; /* between processes on GPUs: "p2p" (device memory: "p2p:vmm" by handles,
                               "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto": the
                               first of these that all processes can use */
+    bool no_tuning;        /* mode auto leaves out what `peal tune` has found */
+    const char *machine;   /* a machine file (YAML) whose times mode auto predicts with; NULL:
+                              $PEAL_MACHINE, else those that come with peal. Only process 0's counts
+                            */
 } peal_plan_options;
 
 /* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
@@ -162,6 +170,9 @@ int64_t peal_plan_progress(const peal_plan *plan);
  * layout of the ranks. */
 peal_mode peal_plan_mode(const peal_plan *plan);
 const char *peal_plan_backend(const peal_plan *plan);
+/* What mode auto has taken, and why: "stream, predicted 12.3 us a step (fused 15.1, sync 20.2)", or
+ * "fused, measured by peal tune on 2026-11-22"; NULL: a mode was forced. */
+const char *peal_plan_choice(const peal_plan *plan);
 int peal_plan_rank_count(const peal_plan *plan);
 int peal_plan_workers(const peal_plan *plan);
 void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES]);

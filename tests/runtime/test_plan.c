@@ -76,7 +76,9 @@ static void states(void **state)
     peal_graph *g = stencil_graph("23", stencil_relax, NULL);
     peal_plan *plan = NULL;
     peal_plan_array a;
-    const peal_plan_options options = {.size_bytes = sizeof(options), .threads = 1};
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = "fused",
+                                       .threads = 1};
     JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
     assert_int_equal(peal_plan_mode(plan), PEAL_MODE_FUSED);
     assert_int_equal(peal_plan_wait(plan), PEAL_STATUS_USAGE);

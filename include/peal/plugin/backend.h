@@ -27,6 +27,7 @@ typedef struct peal_device_request {
 typedef struct peal_device_identity {
     char model[96];  /* "NVIDIA H200, sm_90"; equal models run the same kernels */
     char unique[48]; /* of the very device, on this host */
+    char driver[16]; /* its version */
 } peal_device_identity;
 
 /* A segment in a backend's memory. */
@@ -129,11 +130,12 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
            op < schedule->step.end;
 }
 
-/* How the CUDA backend is driven where it is forced (docs/guide.md says what each word does). */
+/* How the CUDA backend is driven where it is forced (docs/guide.md says what each word does);
+ * `tile` is the scheduler's. */
 #define PEAL_LOWERING_WORDS                                                                        \
     "signal=fused|kernel|memop,copy=kernel|engine,send=each|last,fold=task|kernel,"                \
     "lanes=1|2,early=0|1,later=0|1,until=unroll|while,fuse=BYTES,plain=POINTS,steps=N,"            \
-    "order=tiles|grid|tickets|period,blocks=N,jitter=NANOSECONDS"
+    "order=tiles|grid|tickets|period,blocks=N,tile=POINTS,jitter=NANOSECONDS"
 
 typedef struct peal_backend_desc {
     size_t size; /* sizeof(peal_backend_desc) */

@@ -23,6 +23,9 @@ const char *peal_path_name(peal_path path);
 bool peal_transport_is_known(const char *name);
 bool peal_transport_allows(const char *name, peal_path path);
 
+/* What a word "tile=POINTS" among those of `--lower` says; 0: there is none. */
+int64_t peal_lowering_tile(const char *words);
+
 /* Most ranks of a process for which a kernel that stays on a device (fused) has room. */
 enum { PEAL_KERNEL_RANKS = 26 };
 
@@ -31,6 +34,8 @@ typedef struct peal_machine {
     int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */
     int workers;         /* threads that execute one rank's tiles; at least 1 */
     int64_t cache_bytes; /* of one core: what a tile's data should fit in */
+    int64_t tile_points; /* of a tile whose shape nothing depends on, where the spec gives none; 0:
+                            the scheduler's own */
     bool accelerator;    /* ranks run on GPUs: processes reach each other's device memory */
     bool shares_device;  /* some GPU is used by more than one process */
     peal_path path;      /* between processes that have accelerators */

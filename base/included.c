@@ -1,9 +1,8 @@
 /* Finds what kernel files include, without a preprocessor: conditions are not evaluated, so it may
  * find more than is used, never less. */
 #define _GNU_SOURCE
-#include "backends/cuda/compile.h"
-
 #include "base/cache.h"
+#include "base/kernel_source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +79,7 @@ static void scan(finder *f, const char *path, const char *text)
     }
 }
 
-const char *cuda_included_text(const peal_kernel_files *files, peal_arena *arena)
+const char *peal_kernel_files_included(const peal_kernel_files *files, peal_arena *arena)
 {
     finder *f = PEAL_ARENA_NEW(arena, finder);
     char *all = NULL;
@@ -103,20 +102,4 @@ const char *cuda_included_text(const peal_kernel_files *files, peal_arena *arena
     const char *copy = peal_arena_copy_text(arena, all);
     free(all);
     return copy;
-}
-
-const char **cuda_kernel_names(const char *text, peal_arena *arena, size_t *count)
-{
-    static const char word[] = "PEAL_KERNEL(";
-    size_t most = 0;
-
-    *count = 0;
-    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
-        most++;
-    const char **names = PEAL_ARENA_ARRAY(arena, const char *, most + 1);
-    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
-        const char *name = skip_blanks(at + sizeof(word) - 1);
-        names[(*count)++] = peal_arena_copy_bytes(arena, name, strcspn(name, " \t\n)"));
-    }
-    return names;
 }

@@ -1,0 +1,302 @@
+/* Tuning, as a story: survey (who may be the fastest, by predictions), refer (what serial
+ * computes), look (is each candidate right, is it far behind; what gained alone is combined), and
+ * rounds in which those that are left follow each other. All processes see the same numbers,
+ * those of the slowest of them, and so decide alike. */
+#include "base/processor.h"
+#include "runtime/device.h"
+#include "runtime/tune/answer.h"
+#include "runtime/tune/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How long a measurement takes, about; how long serial may compute what the others are compared
+ * with. What is predicted to take more than so many times the best is not measured. */
+static const double usual_piece_s = 0.02, serial_s = 0.3, prune_factor = 2;
+enum { MOST_PIECE = 1 << 20, FEW_STEPS = 64 };
+
+void tuner_tell(const tuner *t, const char *format, ...)
+{
+    char line[320];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    if (t->desc->tell)
+        t->desc->tell(t->desc->user, line);
+}
+
+void tuner_progress(const tuner *t, const char *what, int64_t done, int64_t all)
+{
+    if (t->desc->progress)
+        t->desc->progress(t->desc->user, what, done, all);
+}
+
+/* ---- plans ---- */
+
+peal_status tuner_open_mode(const tuner *t, const char *mode, const peal_candidate *candidate,
+                            peal_plan **plan)
+{
+    peal_plan_options options = t->desc->options;
+    options.mode = mode;
+    options.lowering = candidate && candidate->lowering[0] ? candidate->lowering : NULL;
+    if (candidate && candidate->threads)
+        options.threads = candidate->threads;
+    options.no_tuning = true;
+    options.row = NULL;
+    return peal_graph_compile(t->desc->graph, t->session, &options, plan);
+}
+
+peal_status tuner_open(const tuner *t, int c, peal_plan **plan)
+{
+    const peal_candidate *candidate = &t->out->set.item[c];
+    peal_candidate_label(candidate, t->out->under_way, sizeof(t->out->under_way));
+    return tuner_open_mode(t, peal_mode_name(candidate->mode), candidate, plan);
+}
+
+/* What a process has seen of a piece. */
+typedef struct observation {
+    double seconds;
+    int64_t steps; /* 0 where no rank is hosted */
+    int64_t stopped;
+} observation;
+
+/* The slowest process counts: messages hold the others to its pace. */
+static peal_status share(const tuner *t, observation *own)
+{
+    int processes = t->session->identity.processes;
+    if (processes == 1)
+        return PEAL_STATUS_OK;
+    observation *all = calloc((size_t)processes, sizeof(*all));
+    if (!all)
+        return peal_report(t->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                           "no memory for %d times", processes);
+    /* In serial the others are here before process 0 is: they wait for it as long as it runs. */
+    peal_status status = peal_session_agree(t->session, PEAL_STATUS_OK, 0);
+    if (!status)
+        status = peal_control_allgather(t->session->control, own, sizeof(*own), all);
+    for (int p = 0; !status && p < processes; p++) {
+        own->seconds = all[p].seconds > own->seconds ? all[p].seconds : own->seconds;
+        own->steps = all[p].steps > own->steps ? all[p].steps : own->steps;
+        own->stopped |= all[p].stopped;
+    }
+    free(all);
+    return status;
+}
+
+peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s)
+{
+    peal_plan_statistics before, after;
+    peal_plan_statistics_get(plan, &before);
+    peal_status status = peal_plan_start(plan, steps, NULL);
+    if (!status)
+        status = peal_plan_wait(plan);
+    if (status)
+        return status;
+    peal_plan_statistics_get(plan, &after);
+    observation done = {.seconds = after.seconds - before.seconds,
+                        .steps = after.steps_done - before.steps_done,
+                        .stopped = after.stopped};
+    status = share(t, &done);
+    t->stopped = done.stopped;
+    *step_s = done.steps > 0 ? done.seconds / (double)done.steps : 0;
+    return status;
+}
+
+int64_t tuner_piece(const tuner *t, double step_s)
+{
+    double wanted_s = t->desc->piece_s > 0 ? t->desc->piece_s : usual_piece_s;
+    double steps = step_s > 0 ? wanted_s / step_s : 1;
+    return steps < 1 ? 1 : steps > MOST_PIECE ? MOST_PIECE : (int64_t)steps;
+}
+
+bool tuner_is_in(const tuner *t, int c)
+{
+    return !t->out->set.item[c].dropped[0];
+}
+
+void tuner_report_wrong(tuner *t, int c, int64_t steps)
+{
+    char label[PEAL_LABEL_BYTES];
+    peal_candidate *candidate = &t->out->set.item[c];
+    peal_candidate_label(candidate, label, sizeof(label));
+    t->out->item[c].wrong = true;
+    snprintf(candidate->dropped, sizeof(candidate->dropped), "computes other bits than serial");
+    peal_report(t->session->diagnostics, PEAL_E470, PEAL_NO_SOURCE,
+                "peal run --verify with these options names the first difference",
+                "%s computed other bits than serial in %lld step%s", label, (long long)steps,
+                steps == 1 ? "" : "s");
+}
+
+/* ---- survey ---- */
+
+static void describe_machine(const peal_plan *plan, peal_tuned *out)
+{
+    out->backend = plan->backend->name;
+    out->ranks = plan->machine.ranks;
+    out->processes = plan->session->identity.processes;
+    out->workers = plan->machine.workers;
+    if (plan->machine.accelerator) {
+        peal_device_identity device;
+        plan->backend->identify(plan->session->device, &device);
+        snprintf(out->machine, sizeof(out->machine), "%.70s, driver %s", device.model,
+                 device.driver);
+    } else {
+        peal_processor_name(out->machine, sizeof(out->machine));
+    }
+    out->has_key = peal_answer_key(plan, out->key);
+}
+
+static peal_status survey(tuner *t)
+{
+    peal_plan *plan = NULL;
+    peal_tuned *out = t->out;
+    const peal_candidate given = {.mode = PEAL_MODE_SYNC};
+    const char *mode = t->desc->options.mode, *lowering = t->desc->options.lowering;
+    peal_candidate words = given;
+    snprintf(words.lowering, sizeof(words.lowering), "%s", lowering ? lowering : "");
+    peal_status status = tuner_open_mode(t, mode, &words, &plan);
+    if (status)
+        return status;
+    describe_machine(plan, out);
+    t->stops = plan->data->step.until != NULL;
+    t->repeat = plan->repeat;
+    status = peal_plan_candidates(plan, false, &out->set, out->from);
+    peal_plan_destroy(plan);
+    return status;
+}
+
+static void clear(peal_tuned *out)
+{
+    *out = (peal_tuned){.best = -1, .chosen = -1};
+}
+
+peal_status peal_tune_survey(const peal_tune_desc *desc, peal_tuned *out)
+{
+    tuner t = {.desc = desc, .out = out, .session = desc->session};
+    clear(out);
+    return survey(&t);
+}
+
+/* ---- what serial computes ---- */
+
+static int64_t most_steps(const tuner *t)
+{
+    int64_t given = t->desc->steps;
+    return given >= 0 && given < t->repeat ? given : t->repeat;
+}
+
+/* As many steps as serial does in its time; of a loop that stops within it, all. */
+static peal_status run_serial(tuner *t, peal_plan *plan)
+{
+    int64_t most = most_steps(t), done = 0, piece = 1;
+    double step_s = 0, total = 0;
+    peal_status status = PEAL_STATUS_OK;
+    while (!status && done < most && (done == 0 || total < serial_s) && !t->stopped) {
+        piece = piece < most - done ? piece : most - done;
+        status = tuner_run(t, plan, piece, &step_s);
+        total += step_s * (double)piece;
+        done += piece;
+        piece = done;
+    }
+    t->check_steps = done;
+    t->whole = t->stops && (t->stopped || done == most);
+    return status;
+}
+
+/* The same in one start, as candidates do it. */
+static peal_status run_whole(tuner *t, peal_plan **plan)
+{
+    double ignored;
+    peal_plan_destroy(*plan);
+    *plan = NULL;
+    peal_status status = tuner_open_mode(t, "serial", NULL, plan);
+    return status ? status : tuner_run(t, *plan, t->check_steps, &ignored);
+}
+
+/* Where serial cannot run (memory, `require`), candidates are compared with the first of them. */
+static peal_status refer(tuner *t)
+{
+    peal_plan *plan = NULL;
+    int from = peal_diagnostics_count(t->session->diagnostics);
+    peal_status status = tuner_open_mode(t, "serial", NULL, &plan);
+    if (status == PEAL_STATUS_ENVIRONMENT && !peal_session_status(t->session)) {
+        const char *why = peal_session_first_message(t->session, from);
+        tuner_tell(t, "serial cannot run: %s; candidates are compared with each other",
+                   why ? why : "");
+        peal_diagnostics_take_back(t->session->diagnostics, from);
+        t->check_steps = most_steps(t) < FEW_STEPS ? most_steps(t) : FEW_STEPS;
+        t->whole = t->stops;
+        return PEAL_STATUS_OK;
+    }
+    if (!status) {
+        snprintf(t->out->under_way, sizeof(t->out->under_way), "serial");
+        status = run_serial(t, plan);
+    }
+    if (!status && t->whole)
+        status = run_whole(t, &plan);
+    if (!status)
+        status = peal_plan_digest(plan, NULL, &t->reference);
+    peal_plan_destroy(plan);
+    t->has_reference = t->out->by_serial = !status;
+    if (!status)
+        tuner_tell(t, "serial: %lld step%s to compare with", (long long)t->check_steps,
+                   t->check_steps == 1 ? "" : "s");
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static int left(const tuner *t)
+{
+    int count = 0;
+    for (int c = 0; c < t->out->set.count; c++)
+        count += tuner_is_in(t, c);
+    return count;
+}
+
+static peal_status none_left(const tuner *t)
+{
+    bool wrong = false;
+    const char *why = "no mode but serial can run it";
+    for (int c = 0; c < t->out->set.count; c++) {
+        wrong |= t->out->item[c].wrong;
+        why = t->out->set.item[c].dropped;
+    }
+    return wrong ? PEAL_STATUS_WRONG_RESULT
+                 : peal_report(t->session->diagnostics, PEAL_E471, PEAL_NO_SOURCE,
+                               "`peal explain` tells which modes can run it", "nothing to tune: %s",
+                               why);
+}
+
+peal_status peal_tune(const peal_tune_desc *desc, peal_tuned *out)
+{
+    tuner t = {.desc = desc, .out = out, .session = desc->session, .keeps = true};
+    clear(out);
+    peal_status status = survey(&t);
+    if (status)
+        return status;
+    if (!out->set.count)
+        return none_left(&t);
+    out->pruned = peal_candidates_prune(&out->set, prune_factor);
+    if (out->pruned)
+        tuner_tell(&t, "%d of %d candidates are predicted to take more than %.0f times the best",
+                   out->pruned, out->set.count, prune_factor);
+    status = refer(&t);
+    if (!status)
+        status = tuner_look(&t);
+    if (!status && !left(&t))
+        return none_left(&t);
+    if (!status)
+        status = tuner_rounds(&t);
+    for (int c = 0; c < out->set.count; c++)
+        peal_plan_destroy(t.plan[c]);
+    if (status)
+        return status;
+    out->checked_steps = t.check_steps;
+    out->under_way[0] = 0;
+    for (int c = 0; c < out->set.count; c++)
+        if (out->item[c].wrong)
+            status = PEAL_STATUS_WRONG_RESULT;
+    return status;
+}

@@ -1,0 +1,207 @@
+/* Verbs that run in all processes of a job: starts the processes, or, as one of them, opens the
+ * session, reads the spec, does the verb's work and tells how it has ended. */
+#define _POSIX_C_SOURCE 200809L
+#include "tools/run.h"
+#include "tools/signals.h"
+
+#include "runtime/session.h"
+
+#include "peal_config.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static const peal_source nowhere;
+
+/* A launcher (ours, mpirun, srun, prun) has started this process. */
+static bool is_launched(void)
+{
+    return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
+}
+
+static int environment_count(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : 0;
+}
+
+/* Launchers that serve no PMIx: they say what they do by these names. */
+static void warn_of_copies(peal_diagnostics *diagnostics)
+{
+    static const struct {
+        const char *count, *rank, *hint;
+    } launchers[] = {{"SLURM_STEP_NUM_TASKS", "SLURM_PROCID",
+                      "say srun --mpi=pmix, or let `peal run -n` start"},
+                     {"PMI_SIZE", "PMI_RANK",
+                      "use a launcher that serves PMIx, or let `peal run -n` start"}};
+    for (int i = 0; i < 2; i++) {
+        int copies = environment_count(launchers[i].count);
+        if (copies < 2)
+            continue;
+        if (!environment_count(launchers[i].rank)) /* once is enough */
+            peal_warn(diagnostics, PEAL_E416, nowhere, launchers[i].hint,
+                      "a launcher has started %d processes, but serves no PMIx: each runs all of "
+                      "it alone",
+                      copies);
+        return;
+    }
+}
+
+static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
+                                peal_run *run)
+{
+    peal_session_desc desc = {.size_bytes = sizeof(desc),
+                              .deadline_s = (double)options->deadline_ns * 1e-9,
+                              .log_level = environment_log_level(),
+                              .log = stderr};
+    peal_status status = peal_session_create(&desc, &run->session);
+    if (status != PEAL_STATUS_OK)
+        return status;
+    signals_watch(run->session);
+    run->processes = peal_session_processes(run->session);
+    run->leads = peal_session_process(run->session) == 0;
+    output_set_follower(!run->leads);
+    if (options->processes && options->processes != run->processes)
+        return peal_report(diagnostics, PEAL_E404, nowhere,
+                           "the launcher decides: drop --processes",
+                           "--processes %d, but the launcher has started %d", options->processes,
+                           run->processes);
+    if (options->ranks && options->ranks < run->processes)
+        return peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
+                           "-n %d, but the launcher has started %d processes", options->ranks,
+                           run->processes);
+    return PEAL_STATUS_OK;
+}
+
+/* All processes read the spec; they agree on whether that went well. */
+static peal_status read_spec(const peal_options *options, peal_run *run)
+{
+    peal_diagnostics *list = peal_session_diagnostics(run->session);
+    int from = peal_diagnostics_count(list);
+    peal_status status = spec_open(options, list, &run->spec);
+    return peal_session_agree(run->session, status, from);
+}
+
+/* Prints what this process has found itself, without what it was told of another's end. */
+static void print_own_messages(const peal_diagnostics *all)
+{
+    peal_diagnostics *own = peal_diagnostics_create();
+    for (int i = 0; i < peal_diagnostics_count(all); i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(all, i);
+        if (d->code == PEAL_E320 || d->code == PEAL_E324)
+            continue;
+        if (d->severity == PEAL_ERROR)
+            peal_report(own, d->code, d->source, d->hint, "%s", d->message);
+        else
+            peal_warn(own, d->code, d->source, d->hint, "%s", d->message);
+    }
+    peal_diagnostics_print(own, stderr, SHOWN_MESSAGES);
+    peal_diagnostics_destroy(own);
+}
+
+/* What all processes find alike, such as a wrong spec, process 0 prints. What ends a job while it
+ * runs is printed by the process that found it: process 0 may be the one that is stuck or dead. */
+static void print_messages(const peal_run *run, peal_status status)
+{
+    if (!run->session)
+        return;
+    int finder = -1;
+    if (status != PEAL_STATUS_OK && status != PEAL_STATUS_SPEC && status != PEAL_STATUS_USAGE)
+        peal_control_cause(run->session->control, &finder, NULL, 0);
+    bool by_signal = status == PEAL_STATUS_INTERRUPT || status == PEAL_STATUS_TERMINATED;
+    bool lost = status == PEAL_STATUS_PEER_LOST || status == PEAL_STATUS_INTERNAL;
+    bool found_here = finder == peal_session_process(run->session);
+    if (finder < 0 || by_signal ? run->leads || (lost && finder < 0) : found_here)
+        peal_session_print_diagnostics(run->session, stderr, SHOWN_MESSAGES);
+    else if (run->leads)
+        print_own_messages(peal_session_diagnostics(run->session));
+    fflush(stderr);
+}
+
+static volatile int member = -1; /* this process's number while a run is under way; else -1 */
+
+/* Runs at exit(): the command itself returns from main only when no run is under way. */
+static void guard_exit(void)
+{
+    if (member < 0)
+        return;
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_report(list, PEAL_E415, nowhere, "kernels return; they don't end the program",
+                "process %d left before the job was finished (a kernel called exit?)", member);
+    fflush(stdout);
+    if (list)
+        peal_diagnostics_print(list, stderr, 0);
+    fflush(stderr);
+    _exit(PEAL_STATUS_PEER_LOST);
+}
+
+/* What a signal has cut off. */
+static void report_signal(const peal_run *run, peal_status status)
+{
+    if (!run->leads || (status != PEAL_STATUS_INTERRUPT && status != PEAL_STATUS_TERMINATED))
+        return;
+    bool by_user = status == PEAL_STATUS_INTERRUPT;
+    const mode_result *last = run->result_count ? &run->result[run->result_count - 1] : NULL;
+    peal_report(peal_session_diagnostics(run->session), by_user ? PEAL_E413 : PEAL_E414, nowhere,
+                NULL, "%s%s%s; all processes have left", by_user ? "interrupted" : "terminated",
+                last ? " in mode " : "", last ? peal_mode_name(last->mode) : "");
+}
+
+/* One process of the job (maybe the only one). */
+static peal_status run_member(const peal_options *options, const job_body *body,
+                              peal_diagnostics *diagnostics)
+{
+    peal_run run = {.options = options,
+                    .rows = {.quiet = options->quiet},
+                    .backend = backend_expected(options)};
+    if (options->format == FORMAT_JSON)
+        run.rows.rows = json_array();
+    signals_catch();
+    peal_status status = open_session(options, diagnostics, &run);
+    if (status == PEAL_STATUS_OK)
+        status = read_spec(options, &run);
+    if (status == PEAL_STATUS_OK) {
+        member = peal_session_process(run.session);
+        atexit(guard_exit);
+        status = body->run(&run);
+        member = -1;
+    }
+    if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
+        status = peal_session_status(run.session); /* the first cause's code, everywhere */
+    report_signal(&run, status);
+    print_messages(&run, status);
+    if (run.leads)
+        body->report(&run, status);
+    spec_close(&run.spec);
+    signals_watch(NULL);
+    peal_session_destroy(run.session);
+    json_decref(run.rows.rows);
+    free(run.tuning);
+    return status;
+}
+
+/* A process a rank; on GPUs at most a process a GPU. */
+static int default_processes(const peal_options *options, int ranks)
+{
+    const peal_backend_ops *backend = backend_expected(options);
+    const char *reason;
+    int devices = backend->count ? backend->count(&reason) : 0;
+    return devices > 0 && devices < ranks ? devices : ranks;
+}
+
+peal_status run_job(const peal_options *options, const job_body *body,
+                    peal_diagnostics *diagnostics)
+{
+    if (is_launched())
+        return run_member(options, body, diagnostics);
+    warn_of_copies(diagnostics);
+    int ranks = options->ranks ? options->ranks : 1;
+    int processes = options->processes ? options->processes : default_processes(options, ranks);
+    if (processes == 1)
+        return run_member(options, body, diagnostics);
+    if (!PEAL_HAVE_PMIX)
+        return peal_report(diagnostics, PEAL_E409, nowhere,
+                           "--processes 1 hosts all ranks in one process",
+                           "this build has no libpmix: it cannot start %d processes", processes);
+    return run_launch(options, processes, diagnostics);
+}
