@@ -160,7 +160,10 @@ static peal_status choose_steps(peal_session *session, case_plan *c)
         if (enough)
             break;
     }
-    return status;
+    int64_t before = 0;
+    if (!status)
+        status = peal_plan_whole_steps(c->plan, c->steps, &before, &c->steps);
+    return status || before == 0 ? status : sample(c, before, &step_s, &cpu_s);
 }
 
 static void keep_least(double *least, double value)

@@ -22,6 +22,12 @@ static peal_status choose_steps(peal_session *session, double step_s, int64_t le
                : PEAL_STATUS_OK;
 }
 
+static peal_status run(peal_plan *plan, int64_t steps)
+{
+    peal_status status = peal_plan_start(plan, steps, NULL);
+    return status ? status : peal_plan_wait(plan);
+}
+
 /* Some steps that are not counted, then samples while there are steps left. */
 static peal_status take_samples(peal_session *session, peal_plan *plan, double *least)
 {
@@ -29,13 +35,16 @@ static peal_status take_samples(peal_session *session, peal_plan *plan, double *
     peal_status status = PEAL_STATUS_OK;
     double step_s = sample_s;
     for (int i = 0; i <= SAMPLES && !status && !before.stopped; i++) {
-        int64_t steps;
+        int64_t before_them, steps;
         status = choose_steps(session, step_s, peal_plan_steps_left(plan), &steps);
         if (status || steps == 0)
             break;
-        status = peal_plan_start(plan, steps, NULL);
+        status = peal_plan_whole_steps(plan, steps, &before_them, &steps);
+        if (!status && before_them > 0)
+            status = run(plan, before_them);
+        peal_plan_statistics_get(plan, &before);
         if (!status)
-            status = peal_plan_wait(plan);
+            status = run(plan, steps);
         peal_plan_statistics_get(plan, &after);
         step_s = (after.seconds - before.seconds) / (double)steps;
         if (i > 0 && !after.stopped && step_s > 0 && (*least <= 0 || step_s < *least))

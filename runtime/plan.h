@@ -77,6 +77,11 @@ peal_status peal_plan_check_required(peal_plan *plan);
  * status so far (`from`: its diagnostics began there), returns that of all. */
 peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from);
 
+/* For measurements: at least so many steps that the backend repeats as they are, and how many come
+ * before, to get there. As they are, where too few are left. Collective. */
+peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t *before,
+                                  int64_t *steps);
+
 /* A backend plan for a binding with this plan's options. */
 peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, peal_mode mode,
                           peal_backend_plan **out);

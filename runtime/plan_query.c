@@ -132,6 +132,30 @@ int64_t peal_plan_steps_left(const peal_plan *plan)
                                                               : plan->repeat - plan->steps_asked;
 }
 
+peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t *before,
+                                  int64_t *steps)
+{
+    peal_session *session = plan->session;
+    int64_t first = 0, each = 1, count[2] = {0, least};
+    const peal_backend_plan *run = peal_plan_runner(plan);
+    peal_status status = PEAL_STATUS_OK;
+
+    if (run && plan->backend->repeats)
+        each = plan->backend->repeats(run, &first);
+    int64_t into = plan->steps_asked - first;
+    int64_t whole = (least + each - 1) / each * each;
+    int64_t gap = into < 0 ? -into : (each - into % each) % each;
+    if (gap + whole <= peal_plan_steps_left(plan)) {
+        count[0] = gap;
+        count[1] = whole;
+    }
+    if (peal_session_processes(session) > 1)
+        status = peal_control_broadcast(session->control, 0, count, sizeof(count));
+    *before = count[0];
+    *steps = count[1];
+    return status;
+}
+
 void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
 {
     int dims[PEAL_RANK_AXES];

@@ -93,6 +93,11 @@ static int storage(const peal_backend_plan *plan, int index, int array)
                         : cuda_plan_storage(plan->plan, index, array);
 }
 
+static int64_t repeats(const peal_backend_plan *plan, int64_t *first)
+{
+    return plan->serial ? 1 : cuda_plan_repeats(plan->plan, first);
+}
+
 static int64_t progress(const peal_backend_plan *plan)
 {
     return plan->serial ? cuda_serial_progress(plan->serial) : cuda_plan_progress(plan->plan);
@@ -114,6 +119,7 @@ const peal_backend_ops peal_backend_cuda = {
     .storage = storage,
     .progress = progress,
     .destroy = destroy,
+    .repeats = repeats,
     .function = function,
     .count = cuda_device_count,
     .open = cuda_device_open,

@@ -66,6 +66,7 @@ peal_status cuda_plan_enqueue(struct cuda_plan *plan, void *stream, peal_backend
 peal_status cuda_plan_settle(struct cuda_plan *plan);
 int cuda_plan_storage(const struct cuda_plan *plan, int index, int array);
 int64_t cuda_plan_progress(const struct cuda_plan *plan);
+int64_t cuda_plan_repeats(const struct cuda_plan *plan, int64_t *first);
 void cuda_plan_destroy(struct cuda_plan *plan);
 
 /* serial.c: the host's executor of serial, whose tiles run on the device. */

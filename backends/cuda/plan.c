@@ -1,6 +1,7 @@
 /* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
  * is a thread that walks. */
 #include "backends/cuda/fused.h"
+#include "backends/cuda/graph.h"
 #include "backends/cuda/predicate.h"
 #include "backends/cuda/run.h"
 
@@ -352,6 +353,12 @@ peal_status cuda_plan_wait(cuda_plan *plan, peal_backend_result *result)
 int cuda_plan_storage(const cuda_plan *plan, int index, int array)
 {
     return plan->rank[index].final_binding[array];
+}
+
+int64_t cuda_plan_repeats(const cuda_plan *plan, int64_t *first)
+{
+    *first = plan->graphs ? plan->graphs->begin[0].counter[0] : 0;
+    return plan->graphs ? plan->graphs->steps : 1;
 }
 
 int64_t cuda_plan_progress(const cuda_plan *plan)

@@ -74,6 +74,15 @@ static bool is_used_up(const tuner *t, int c)
            peal_plan_steps_left(t->plan[c]) < piece;
 }
 
+static peal_status run_piece(tuner *t, peal_plan *plan, double *step_s)
+{
+    int64_t before, steps;
+    peal_status status = peal_plan_whole_steps(plan, t->out->piece_steps, &before, &steps);
+    if (!status && before > 0)
+        status = tuner_run(t, plan, before, step_s);
+    return status ? status : tuner_run(t, plan, steps, step_s);
+}
+
 static peal_status measure(tuner *t, int c, double *step_s)
 {
     double first_s = 0;
@@ -90,7 +99,7 @@ static peal_status measure(tuner *t, int c, double *step_s)
     }
     peal_candidate_label(&t->out->set.item[c], t->out->under_way, sizeof(t->out->under_way));
     if (!status && tuner_is_in(t, c) && !t->whole)
-        status = tuner_run(t, t->plan[c], t->out->piece_steps, step_s);
+        status = run_piece(t, t->plan[c], step_s);
     if (!status && *step_s <= 0)
         *step_s = first_s; /* `until` has ended the loop before the piece */
     if (!status && (t->whole || !t->keeps || !tuner_is_in(t, c)))

@@ -137,7 +137,7 @@ def miscounted(machine, report, _options):
         for mode in ("sync", "stream", "graph", "fused") if machine.backend == "cuda" else ("stream", "fused"):
             words = [machine.peal, "run", spec, "--backend", machine.backend, "--mode", mode, "-n", "2", "--set", setting]
             outcome = jobs.execute(words, machine.env, min(40, machine.clock.left()))
-            wrong = ended_well(machine, outcome, 20, [said + r".*\[E370\]"])
+            wrong = ended_well(machine, outcome, 40, [said + r".*\[E370\]"])
             if outcome.code != 3 and not wrong:
                 wrong = f"exit code {outcome.code}, not 3"
             report.check(not wrong, f"a count out of range, {setting}, {mode}", wrong or outcome.err.splitlines()[0][:200])

@@ -192,6 +192,9 @@ typedef struct peal_backend_ops {
     /* Steps done since create, for a progress bar; any thread. */
     int64_t (*progress)(const peal_backend_plan *plan);
     void (*destroy)(peal_backend_plan *plan);
+    /* Iterations that it repeats as one, from iteration *first on; steps that do not fill such a
+     * stretch are put onto the device one by one. NULL: it repeats none. */
+    int64_t (*repeats)(const peal_backend_plan *plan, int64_t *first);
     /* What runs the tiles of kernel task `task` of hosted rank `index`, with partials or without.
      * *user is what its calls are given. Valid until destroy. For --check-footprints; optional:
      * NULL where the host cannot call it. */
