@@ -207,7 +207,7 @@ static peal_status unroll_steps(unrolling *u, int64_t steps)
 
     if (peal_walk_enter(&u->walk) != PEAL_WALK_OP)
         return PEAL_STATUS_SPEC;
-    u->out->all_steps = outer->repeat;
+    u->out->all_steps = outer->repeat > 0 ? outer->repeat : 0; /* else a run reports it */
     for (u->step = 0; u->step < steps && !status; u->step++) {
         status = unroll_section(u, &u->schedule->step);
         if (u->step == 0)
