@@ -227,7 +227,25 @@ static bool prove_by_classes(peal_compilation *c)
     return good;
 }
 
+/* The outermost loop goes round equally often on all ranks; a run reads it anew. */
+static peal_status check_repeat(peal_compilation *c)
+{
+    const rank_view *v = view_at(c, 0, 1);
+    const peal_expr *repeat = c->graph->step.repeat;
+    int64_t count = 0;
+
+    if (!v)
+        return PEAL_STATUS_OK; /* said by what looks at the rank */
+    peal_status status = peal_expr_integer(repeat, &v->scope, 1, &count, c->diagnostics);
+    if (!status && count < 0)
+        status = peal_report(c->diagnostics, PEAL_E047, repeat->source, NULL,
+                             "`repeat` is %lld on %d ranks", (long long)count, c->machine.ranks);
+    return status;
+}
+
 peal_status peal_compilation_check(peal_compilation *c)
 {
-    return prove_by_classes(c) ? PEAL_STATUS_OK : check_each_rank(c);
+    peal_status status = prove_by_classes(c) ? PEAL_STATUS_OK : check_each_rank(c);
+    peal_status repeat = check_repeat(c);
+    return status ? status : repeat;
 }

@@ -198,6 +198,9 @@ class Surroundings(unittest.TestCase):
         code, _, err = self.run_good("-n", "2")
         self.assertEqual(code, 3, err)
         self.assertRegex(err, r"good.yaml:8:\d+: error: `repeat` is -1 on 2 ranks \[E047\]")
+        code, _, err = peal("check", self.spec, "-n", "2")
+        self.assertEqual(code, 3, err)
+        self.assertIn("`repeat` is -1 on 2 ranks [E047]", err)
         self.assertEqual(self.run_good("-n", "3")[0], 0)
 
     def test_a_compiler_that_dies(self):
