@@ -32,10 +32,10 @@ static peal_status run(peal_plan *plan, int64_t steps)
 /* Some steps that are not counted, then samples while there are steps left. */
 static peal_status take_samples(peal_session *session, peal_plan *plan, double *least)
 {
-    peal_plan_statistics before = {0}, after;
+    peal_plan_statistics before, after = {0};
     peal_status status = PEAL_STATUS_OK;
     double step_s = sample_s;
-    for (int i = 0; i <= SAMPLES && !status && !before.stopped; i++) {
+    for (int i = 0; i <= SAMPLES && !status && !after.stopped; i++) {
         int64_t before_them, steps;
         status = choose_steps(session, step_s, peal_plan_steps_left(plan), &steps);
         if (status || steps == 0)
@@ -50,7 +50,6 @@ static peal_status take_samples(peal_session *session, peal_plan *plan, double *
         step_s = (after.seconds - before.seconds) / (double)steps;
         if (i > 0 && !after.stopped && step_s > 0 && (*least <= 0 || step_s < *least))
             *least = step_s;
-        before = after;
     }
     return status;
 }

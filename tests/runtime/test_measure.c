@@ -1,5 +1,8 @@
-/* The fit of a machine's times: cases that take what known times say give these times back. */
+/* The fit of a machine's times: cases that take what known times say give these times back. And
+ * which steps are measured where a backend repeats several as one. */
 #include "runtime/measure.h"
+#include "runtime/plan.h"
+#include "runtime/session.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -92,11 +95,48 @@ static void test_devices(void **state)
     assert_near(times.link[PEAL_LINK_P2P].bytes_per_s, bytes_per_s);
 }
 
+static int64_t repeats_eight(const peal_backend_plan *plan, int64_t *first)
+{
+    (void)plan;
+    *first = 3;
+    return 8;
+}
+
+static void expect_steps(peal_plan *plan, int64_t done, int64_t before, int64_t steps)
+{
+    int64_t is_before, is_steps;
+    plan->steps_asked = done;
+    assert_int_equal(peal_plan_whole_steps(plan, 10, &is_before, &is_steps), PEAL_STATUS_OK);
+    assert_int_equal(is_before, before);
+    assert_int_equal(is_steps, steps);
+}
+
+static void test_whole_steps(void **state)
+{
+    (void)state;
+    static char runs;
+    peal_backend_ops once = {.size = sizeof(once)};
+    peal_backend_ops eight = {.size = sizeof(eight), .repeats = repeats_eight};
+    peal_session session = {.identity = {.processes = 1}};
+    peal_plan plan = {.session = &session,
+                      .backend = &eight,
+                      .run = (peal_backend_plan *)&runs,
+                      .repeat = 1000};
+    expect_steps(&plan, 0, 3, 16);
+    expect_steps(&plan, 3, 0, 16);
+    expect_steps(&plan, 5, 6, 16);
+    expect_steps(&plan, 978, 1, 16);
+    expect_steps(&plan, 980, 0, 10); /* 7 and 16 are not left */
+    plan.backend = &once;
+    expect_steps(&plan, 5, 0, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_whole_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
