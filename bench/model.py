@@ -3,7 +3,8 @@
 
 For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
 rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
-machine file. Points below 5 us a step are listed, not counted."""
+machine file. Points below 5 us a step are listed, not counted. On GPUs all cases' kernels are compiled
+first, side by side."""
 
 import argparse
 import datetime
@@ -15,6 +16,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,39 +26,62 @@ LEAST_S = 5e-6
 CASES = ["cg", "cg n=128", "denoise", "halo", "halo/short.yaml", "hdiff", "hdiff nx=32 ny=32",
          "hdiff/pair.yaml", "heat3d", "jacobi2d", "jacobi2d nx=256 ny=256", "jacobi_until",
          "mesh parts=parts-{n}", "vcycle"]
+# Loops long enough for some samples of whole graphs.
+GPU_CASES = ["cg", "cg n=4096", "denoise steps=20000", "halo steps=20000", "halo/short.yaml steps=50000", "hdiff steps=10000",
+             "hdiff nx=512 ny=512 steps=4000", "hdiff/pair.yaml steps=10000", "heat3d steps=50000",
+             "jacobi2d nx=256 ny=256 steps=200000", "jacobi2d nx=1024 ny=1024 steps=100000", "jacobi2d steps=20000",
+             "jacobi2d nx=16384 ny=16384 steps=4000", "jacobi_until", "mesh parts=parts-{n} steps=20000", "particles steps=20000",
+             "vcycle"]
 
 
 def peal(options, *words):
-    result = subprocess.run([options.peal, *words], capture_output=True, text=True, timeout=60, cwd=options.folder)
+    limit = 60 if options.backend == "host" else 300
+    result = subprocess.run([options.peal, *words], capture_output=True, text=True, timeout=limit, cwd=options.folder)
     if result.returncode:
-        sys.exit(f"peal {' '.join(words)}: {result.stderr}")
+        raise RuntimeError(f"peal {' '.join(words)}: {result.stderr}")
     return result.stdout
 
 
+def words_of(case, ranks):
+    name, *params = case.replace("{n}", ranks).split()
+    return [str(ROOT / "samples" / name)] + [w for p in params for w in ("--set", p)]
+
+
 def latency(path):
-    return float(re.search(r"host: {latency_s: ([0-9.e+-]+)", Path(path).read_text(encoding="utf-8")).group(1))
+    found = re.search(r"host: {latency_s: ([0-9.e+-]+)", Path(path).read_text(encoding="utf-8"))
+    return float(found.group(1)) if found else 0
+
+
+def warm(options, cases):
+    """Compiles kernels for what is measured later, of many cases at a time."""
+    def once(case_and_ranks):
+        case, ranks = case_and_ranks
+        try:
+            peal(options, "bench", *words_of(case, ranks), "-n", ranks, "--machine", options.machine[0], "--backend", "cuda")
+        except (RuntimeError, subprocess.TimeoutExpired):
+            pass  # it is said when it is measured
+    with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 3)) as pool:
+        list(pool.map(once, [(case, ranks) for case in cases for ranks in options.ranks.split(",")]))
 
 
 def look(options, words, ranks):
     """Predicted: (simulated, model, with the file's kernels) by mode, and the mode that is fastest; measured by mode; ns a cache line takes."""
-    if options.backend == "cuda":  # kernels by the file alone
-        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", options.machine[0], "--backend", "cuda", "--json"))
-        told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", options.machine[0], "--json"))
-        seen = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items()}
-        return {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], p["seconds_per_step"])
-                for p in told["predictions"]}, told["fastest"], seen, 0
-    with tempfile.NamedTemporaryFile(suffix=".yaml") as file:
-        line_s = json.loads(peal(options, "bench", "--machine", options.machine[0], "--backend", "host", "--json"))["line_seconds"]
-        machine = min(options.machine, key=lambda path: abs(latency(path) - line_s))
-        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", machine,
+    machine, backend = options.machine[0], ("--backend", options.backend)
+    name = "-".join(Path(word).stem for word in words if word != "--set").replace("=", "")
+    with open(Path(options.folder) / f"{name}-{ranks}.yaml", "w", encoding="utf-8") as file:
+        if options.backend == "host":
+            line_s = json.loads(peal(options, "bench", "--machine", machine, *backend, "--json"))["line_seconds"]
+            machine = min(options.machine, key=lambda path: abs(latency(path) - line_s))
+        seen = json.loads(peal(options, "bench", *words, "-n", ranks, "--machine", machine, *backend,
                                "--save-machine", file.name, "--json"))
-        measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items()}
+        measured = {mode: cases["spec"] for mode, cases in seen["seconds_per_step"].items() if "spec" in cases}
         told = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", file.name, "--json"))
     plain = json.loads(peal(options, "explain", *words, "-n", ranks, "--machine", machine, "--json"))
     plain = {p["mode"]: p["seconds_per_step"] for p in plain["predictions"]}
     predicted = {p["mode"]: (p["seconds_per_step"], p["model"]["seconds"], plain[p["mode"]])
                  for p in told["predictions"]}
-    return predicted, told["fastest"], measured, 1e9 * seen["line_seconds"]
+    measured = {mode: seconds for mode, seconds in measured.items() if mode in predicted}
+    return predicted, told["fastest"], measured, 1e9 * seen.get("line_seconds", 0)
 
 
 def report(points, winners, lines):
@@ -67,7 +93,8 @@ def report(points, winners, lines):
           f"worst {100 * plain[-1]:.0f} %")
     print(f"mode predicted fastest: within 10 % of the fastest measured in {sum(w <= 1.1 for w in winners)} of "
           f"{len(winners)} cases, worst {max(winners):.2f}")
-    print(f"line: a cache line from one core to the other, when the case was measured: {min(lines):.0f} to {max(lines):.0f} ns")
+    if max(lines) > 0:
+        print(f"line: a cache line from one core to the other, when the case was measured: {min(lines):.0f} to {max(lines):.0f} ns")
 
 
 def main():
@@ -77,34 +104,47 @@ def main():
                         "nearest to what a cache line takes when a case is measured (default: machines/host2*.yaml)")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--backend", choices=["host", "cuda"], default="host",
-                        help="cuda: a process a GPU; kernels are not timed, but those of the machine file (give one)")
+                        help="cuda: a process a GPU (give a machine file)")
+    parser.add_argument("--limit", type=float, default=1e9, help="seconds: cases that do not begin in time are left out, and named")
+    parser.add_argument("--keep", help="a folder: the machine files with the kernels' times stay there, one a case")
     parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
     options = parser.parse_args()
     options.machine = options.machine or sorted(str(path) for path in (ROOT / "machines").glob("host2*.yaml"))
+    begin = time.monotonic()
+    cases = options.case or (CASES if options.backend == "host" else GPU_CASES)
     options.peal = str(Path(options.build).resolve() / "tools/peal")
     print(f"peal: predicted and measured steps, {datetime.date.today()}\ncommand: bench/model.py {' '.join(sys.argv[1:])}")
     print(f"machine: {', '.join(Path(path).name for path in options.machine)}; {os.cpu_count()} cores, {platform.system()} "
           f"{platform.release().split('-')[0]}; load {', '.join(f'{x:.1f}' for x in os.getloadavg())}\n")
-    print(f"{'us a step':28} {'ranks':>5} {'mode':>7} {'measured':>10} {'simulated':>10} {'error':>6} {'model':>10} {'error':>6}  line, ns")
+    print(f"{'us a step':36} {'ranks':>5} {'mode':>7} {'measured':>10} {'simulated':>10} {'error':>6} {'model':>10} {'error':>6}  line, ns")
     points, winners, lines = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        options.folder = folder
-        for case in options.case or CASES:
+        options.folder = options.keep or folder
+        if options.backend == "cuda":
+            warm(options, cases)
+            print(f"kernels compiled: {time.monotonic() - begin:.0f} s", flush=True)
+        for case in cases:
             for ranks in options.ranks.split(","):
-                name, *params = case.replace("{n}", ranks).split()
-                words = [str(ROOT / "samples" / name)] + [w for p in params for w in ("--set", p)]
-                predicted, winner, fastest, line_ns = look(options, words, ranks)
+                if time.monotonic() - begin > options.limit:
+                    print(f"{case:36} {ranks:>5} left out: no time left")
+                    continue
+                try:
+                    predicted, winner, fastest, line_ns = look(options, words_of(case, ranks), ranks)
+                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    print(f"{case:36} {ranks:>5} FAILED: {str(error).splitlines()[0]}", flush=True)
+                    continue
                 lines.append(line_ns)
                 if winner in fastest:  # a device may have no room for it
                     winners.append(fastest[winner] / min(s for mode, s in fastest.items() if mode != "serial"))
                 for mode in fastest:
+                    first = mode == next(iter(fastest))
                     simulated, model, plain = predicted[mode]
                     point = {"measured": fastest[mode], "error": simulated / fastest[mode] - 1,
                              "plain": plain / fastest[mode] - 1}
                     points.append(point)
-                    print(f"{case if mode == 'serial' else '':28} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
+                    print(f"{case if first else '':36} {ranks:>5} {mode:>7} {fastest[mode] * 1e6:10.3f} "
                           f"{simulated * 1e6:10.3f} {100 * point['error']:+5.0f}% {model * 1e6:10.3f} "
-                          f"{100 * (model / fastest[mode] - 1):+5.0f}%{f'  {line_ns:8.0f}' if mode == 'serial' else ''}", flush=True)
+                          f"{100 * (model / fastest[mode] - 1):+5.0f}%{f'  {line_ns:8.0f}' if first and line_ns > 0 else ''}", flush=True)
     report(points, winners, lines)
 
 

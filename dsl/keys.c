@@ -91,13 +91,18 @@ static const peal_key mode_times_keys[] = {
     {"apart", PEAL_KEY_BOOLEAN, false, NULL,
      "stream, graph and fused: true: messages are sent and received side by side, as by blocks of "
      "a "
-     "kernel; default false: on the schedule's lanes, one after the other"}};
+     "kernel; default false: on the schedule's lanes, one after the other"},
+    {"kernels", PEAL_KEY_KERNELS, false, NULL,
+     "what launches take in this mode, by name of the task or of its kernel, all in all: nothing "
+     "is added; before those of the machine file's own `kernels`"}};
 
 static const peal_key kernel_times_keys[] = {
     {"fixed_s", PEAL_KEY_SECONDS, false, NULL, "a launch, however small; default 0"},
     {"per_point_s", PEAL_KEY_SECONDS, false, NULL, "a point of the task's box; default 0"},
     {"per_byte_s", PEAL_KEY_SECONDS, false, NULL,
-     "a byte of the elements that the accesses touch (twice for `update`); default 0"}};
+     "a byte of the elements that the accesses touch (twice for `update`); default 0"},
+    {"launch_s", PEAL_KEY_SECONDS, false, NULL,
+     "among the kernels of mode stream: the CPU puts it onto a lane; default 0"}};
 
 static const peal_key link_times_keys[] = {
     {"latency_s", PEAL_KEY_SECONDS, false, NULL,
@@ -287,8 +292,8 @@ static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
      "{launch_s: 2e-6, kernel_s: 1e-6}", KEYS(mode_times_keys)},
     {"kernel_times", "times of a kernel",
      "fixed_s + points * per_point_s + bytes * per_byte_s with all of a GPU, or with one core; of "
-     "a "
-     "machine file's `kernels`.",
+     "a machine file's `kernels`, or of a mode's. A mode can also have times of copies, with the "
+     "flags beside them: `send exchange u`, `unpack ...`, `local ...`.",
      "{fixed_s: 1e-6, per_byte_s: 2.5e-13}", KEYS(kernel_times_keys)},
     {"link_times", "a link", "What lies between two ranks, of a machine file's `links`.",
      "{latency_s: 1.4e-6, bytes_per_s: 360e9}", KEYS(link_times_keys)},

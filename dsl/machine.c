@@ -102,6 +102,34 @@ static bool read_boolean(peal_reader *r, const peal_node *root, const char *key)
     return node && peal_reader_boolean(r, node);
 }
 
+/* mode: those of a mode; NULL: of all. */
+static void read_kernels(peal_reader *r, const peal_node *map, const peal_mode *mode,
+                         peal_machine_times *out)
+{
+    for (int i = 0; map && i < map->count; i++) {
+        const peal_pair *pair = &map->pair[i];
+        const peal_node *times = read_times(r, pair, PEAL_CONTEXT_KERNEL_TIMES);
+        if (out->kernel_count >= PEAL_KERNEL_TIMES ||
+            strlen(pair->key->text) >= PEAL_TASK_NAME_BYTES) {
+            peal_reader_report(r, PEAL_E020, pair->key->at,
+                               "`default` is for the tasks that are not listed",
+                               "`kernels` has at most %d tasks, with names of less than %d bytes",
+                               PEAL_KERNEL_TIMES, PEAL_TASK_NAME_BYTES);
+            return;
+        }
+        if (!times)
+            continue;
+        peal_kernel_times *kernel = &out->kernel[out->kernel_count++];
+        strcpy(kernel->task, pair->key->text);
+        kernel->of_mode = mode != NULL;
+        kernel->mode = mode ? *mode : PEAL_MODE_SERIAL;
+        kernel->fixed_s = read_seconds(r, times, "fixed_s");
+        kernel->per_point_s = read_seconds(r, times, "per_point_s");
+        kernel->per_byte_s = read_seconds(r, times, "per_byte_s");
+        kernel->launch_s = read_seconds(r, times, "launch_s");
+    }
+}
+
 static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times *out)
 {
     const char *names[PEAL_MODE_COUNT];
@@ -112,6 +140,8 @@ static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times 
         const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_MODE_TIMES);
         if (mode < 0 || !times)
             continue;
+        peal_mode of = (peal_mode)mode;
+        read_kernels(r, read_map(r, times, "kernels"), &of, out);
         out->mode[mode] =
             (peal_mode_times){.given = true,
                               .launch_s = read_seconds(r, times, "launch_s"),
@@ -126,28 +156,6 @@ static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times 
     }
     if (!out->mode[PEAL_MODE_SERIAL].given)
         out->mode[PEAL_MODE_SERIAL] = out->mode[PEAL_MODE_SYNC];
-}
-
-static void read_kernels(peal_reader *r, const peal_node *map, peal_machine_times *out)
-{
-    for (int i = 0; map && i < map->count; i++) {
-        const peal_pair *pair = &map->pair[i];
-        const peal_node *times = read_times(r, pair, PEAL_CONTEXT_KERNEL_TIMES);
-        if (i >= PEAL_KERNEL_TIMES || strlen(pair->key->text) >= PEAL_TASK_NAME_BYTES) {
-            peal_reader_report(r, PEAL_E020, pair->key->at,
-                               "`default` is for the tasks that are not listed",
-                               "`kernels` has at most %d tasks, with names of less than %d bytes",
-                               PEAL_KERNEL_TIMES, PEAL_TASK_NAME_BYTES);
-            return;
-        }
-        if (!times)
-            continue;
-        peal_kernel_times *kernel = &out->kernel[out->kernel_count++];
-        strcpy(kernel->task, pair->key->text);
-        kernel->fixed_s = read_seconds(r, times, "fixed_s");
-        kernel->per_point_s = read_seconds(r, times, "per_point_s");
-        kernel->per_byte_s = read_seconds(r, times, "per_byte_s");
-    }
 }
 
 static peal_link_share read_share(peal_reader *r, const peal_node *node)
@@ -207,7 +215,7 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
     const peal_node *modes = read_map(r, root, "modes"), *links = read_map(r, root, "links");
     times->given = modes || links;
     read_modes(r, modes, times);
-    read_kernels(r, read_map(r, root, "kernels"), times);
+    read_kernels(r, read_map(r, root, "kernels"), NULL, times);
     read_links(r, links, times);
 }
 

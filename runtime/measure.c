@@ -40,13 +40,13 @@ static extent extent_of(peal_measure_case which, bool accelerator)
     switch (which) {
     case PEAL_MEASURE_WIDE:
     case PEAL_MEASURE_WIDE_MESSAGE:
-        return (extent){accelerator ? 1 << 20 : 1 << 15, 1};
+        return (extent){accelerator ? 1 << 23 : 1 << 15, 1};
     case PEAL_MEASURE_SMALL:
-        return (extent){256, 128};
+        return accelerator ? (extent){1024, 512} : (extent){256, 128};
     case PEAL_MEASURE_LARGE:
-        return accelerator ? (extent){4096, 4096} : (extent){2048, 1024};
+        return accelerator ? (extent){8192, 4096} : (extent){2048, 1024};
     default:
-        return (extent){8, 1};
+        return accelerator ? (extent){512, 64} : (extent){8, 1};
     }
 }
 
@@ -57,7 +57,8 @@ static bool is_alone(peal_measure_case which)
 
 static bool has_message(peal_measure_case which)
 {
-    return which == PEAL_MEASURE_MESSAGE || which == PEAL_MEASURE_WIDE_MESSAGE;
+    return which == PEAL_MEASURE_MESSAGE || which == PEAL_MEASURE_WIDE_MESSAGE ||
+           which == PEAL_MEASURE_UNAWAITED;
 }
 
 peal_measure_size peal_measure_size_of(peal_measure_case which, bool accelerator)
@@ -107,6 +108,7 @@ typedef struct case_plan {
 static peal_status make_plan(peal_session *session, const char *folder, const char *backend,
                              peal_mode mode, peal_measure_case which, case_plan *out)
 {
+    const peal_backend_hooks hooks = {.unawaited = which == PEAL_MEASURE_UNAWAITED};
     bool accelerator = strcmp(backend, "host") != 0;
     int ranks = ranks_of(session, accelerator, mode, is_alone(which));
     char name[4096], *text = NULL;
@@ -123,7 +125,8 @@ static peal_status make_plan(peal_session *session, const char *folder, const ch
                                  .mode = peal_mode_name(mode),
                                  .ranks = ranks,
                                  .threads = ranks / peal_session_processes(session),
-                                 .backend = backend};
+                                 .backend = backend,
+                                 .hooks = &hooks};
     if (!status)
         status = peal_graph_compile(out->graph, session, &options, &out->plan);
     free(text);
@@ -205,8 +208,9 @@ static peal_status make_plans(peal_session *session, const char *folder, const c
             continue;
         out->given[mode] = true;
         for (int i = 0; i < PEAL_MEASURE_CASES && !status; i++)
-            status = make_plan(session, folder, backend, (peal_mode)mode, (peal_measure_case)i,
-                               &plans[mode][i]);
+            if (i != PEAL_MEASURE_UNAWAITED || out->accelerator)
+                status = make_plan(session, folder, backend, (peal_mode)mode, (peal_measure_case)i,
+                                   &plans[mode][i]);
     }
     return status;
 }

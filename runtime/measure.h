@@ -16,6 +16,7 @@ typedef enum peal_measure_case {
     PEAL_MEASURE_WIDE_MESSAGE, /* one of a long row, and a message of that row each way */
     PEAL_MEASURE_SMALL,        /* one, whose arrays fit a cache */
     PEAL_MEASURE_LARGE,        /* one, whose arrays fit none */
+    PEAL_MEASURE_UNAWAITED,    /* of a device: as MESSAGE, but nobody waits for it */
     PEAL_MEASURE_CASES
 } peal_measure_case;
 

@@ -28,26 +28,40 @@ static double cpu_more(const fit *f, int mode, peal_measure_case a, peal_measure
     return at_least_0(f->table->cpu_s[mode][a] - f->table->cpu_s[mode][b]);
 }
 
+/* One more task beside what it does with its bytes. */
 static double task_s(const fit *f, int mode)
 {
-    return more(f, mode, PEAL_MEASURE_TASKS, PEAL_MEASURE_TASK) / (PEAL_MEASURE_CHAIN - 1);
+    peal_measure_size size = peal_measure_size_of(PEAL_MEASURE_TASK, f->table->accelerator);
+    double each = more(f, mode, PEAL_MEASURE_TASKS, PEAL_MEASURE_TASK) / (PEAL_MEASURE_CHAIN - 1);
+    return at_least_0(each - (double)size.bytes * f->per_byte_s);
 }
 
-/* Between one size and the other lie the speeds of the sizes between. */
+/* What a size takes beyond a task of few points, and for how many bytes. */
+static double larger(const fit *f, int mode, peal_measure_case which, double *bytes)
+{
+    bool accelerator = f->table->accelerator;
+    *bytes = (double)(peal_measure_size_of(which, accelerator).bytes -
+                      peal_measure_size_of(PEAL_MEASURE_TASK, accelerator).bytes);
+    return more(f, mode, which, PEAL_MEASURE_TASK);
+}
+
+/* Cores: between one size and the other lie the speeds of the sizes between. GPUs: the large one
+ * says what bytes take, and the small one what else there is. */
 static void fit_kernels(fit *f)
 {
-    double log_sum = 0;
     int mode = f->table->accelerator && f->table->given[PEAL_MODE_GRAPH] ? PEAL_MODE_GRAPH
                                                                          : PEAL_MODE_STREAM;
-    int64_t few = peal_measure_size_of(PEAL_MEASURE_TASK, f->table->accelerator).bytes;
-    for (int i = PEAL_MEASURE_SMALL; i <= PEAL_MEASURE_LARGE; i++) {
-        int64_t bytes =
-            peal_measure_size_of((peal_measure_case)i, f->table->accelerator).bytes - few;
-        double seconds = more(f, mode, (peal_measure_case)i, PEAL_MEASURE_TASK);
-        log_sum += log(seconds > 0 ? seconds / (double)bytes : 1e-12);
-    }
-    f->per_byte_s = exp(log_sum / 2);
-    f->out->kernel[0] = (peal_kernel_times){.task = "default", .per_byte_s = f->per_byte_s};
+    double small_bytes, large_bytes, fixed_s = 0;
+    double small_s = larger(f, mode, PEAL_MEASURE_SMALL, &small_bytes);
+    double large_s = larger(f, mode, PEAL_MEASURE_LARGE, &large_bytes);
+    if (f->table->accelerator) {
+        f->per_byte_s = large_s > 0 ? large_s / large_bytes : 1e-12;
+        fixed_s = at_least_0(small_s - small_bytes * f->per_byte_s);
+    } else
+        f->per_byte_s = sqrt((small_s > 0 ? small_s / small_bytes : 1e-12) *
+                             (large_s > 0 ? large_s / large_bytes : 1e-12));
+    f->out->kernel[0] =
+        (peal_kernel_times){.task = "default", .fixed_s = fixed_s, .per_byte_s = f->per_byte_s};
     f->out->kernel_count = 1;
 }
 
@@ -77,7 +91,6 @@ static void fit_message(const fit *f, int mode, double way_s)
 /* Cores: whoever does an op drives it. The way is a cache line's, unless messages are faster. */
 static void fit_cores(fit *f)
 {
-    peal_measure_size size = peal_measure_size_of(PEAL_MEASURE_TASK, false);
     double way_s = f->table->line_s;
     for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++) {
         double most = more(f, mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK) -
@@ -89,38 +102,48 @@ static void fit_cores(fit *f)
         if (!f->table->given[mode])
             continue;
         f->out->mode[mode].given = true;
-        f->out->mode[mode].kernel_s =
-            at_least_0(task_s(f, mode) - (double)size.bytes * f->per_byte_s);
+        f->out->mode[mode].kernel_s = task_s(f, mode);
         fit_message(f, mode, way_s);
     }
     f->out->link[PEAL_LINK_HOST] =
         (peal_link_times){.given = true, .latency_s = way_s, .bytes_per_s = f->bytes_per_s};
 }
 
-/* A GPU: the CPU's part is told apart by its own time. Of a flag in `fused` the way between two
- * GPUs is taken to be 0.6, as in the primitives of bench/results (1.4 us of 2.3). */
+/* What a message takes beside what is done for it: from the write to the end of the wait. */
+static double awaited_s(const fit *f, int mode)
+{
+    return more(f, mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_UNAWAITED);
+}
+
+/* The way is the shortest of all modes; what others take longer is their waiting. */
+static double way_between_devices(const fit *f)
+{
+    double way_s = -1;
+    for (int mode = PEAL_MODE_STREAM; mode < PEAL_MODE_COUNT && f->table->apart; mode++)
+        if (f->table->given[mode] && (way_s < 0 || awaited_s(f, mode) < way_s))
+            way_s = awaited_s(f, mode);
+    return at_least_0(way_s);
+}
+
+/* A GPU: the CPU's part is told apart by its own time. */
 static void fit_device(fit *f)
 {
-    const double share = 0.6;
-    bool fused = f->table->given[PEAL_MODE_FUSED];
     double launch_s = cpu_more(f, PEAL_MODE_STREAM, PEAL_MEASURE_TASKS, PEAL_MEASURE_TASK) /
                       (PEAL_MEASURE_CHAIN - 1);
     double kernel_s =
         task_s(f, f->table->given[PEAL_MODE_GRAPH] ? PEAL_MODE_GRAPH : PEAL_MODE_STREAM);
-    int flag_mode = fused ? PEAL_MODE_FUSED : PEAL_MODE_STREAM;
-    double way_s =
-        f->table->apart
-            ? share * at_least_0(more(f, flag_mode, PEAL_MEASURE_MESSAGE, PEAL_MEASURE_TASK) -
-                                 more(f, flag_mode, PEAL_MEASURE_LOCAL, PEAL_MEASURE_TASK))
-            : 0;
+    double way_s = way_between_devices(f);
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
         peal_mode_times *times = &f->out->mode[mode];
         if (!f->table->given[mode])
             continue;
-        fit_message(f, mode, way_s);
         times->given = true;
         times->kernel_s = mode == PEAL_MODE_FUSED ? task_s(f, mode) : kernel_s;
         times->apart = mode > PEAL_MODE_SYNC;
+        times->copy_s = more(f, mode, PEAL_MEASURE_LOCAL, PEAL_MEASURE_TASK);
+        times->write_s =
+            at_least_0(more(f, mode, PEAL_MEASURE_UNAWAITED, PEAL_MEASURE_TASK) - times->copy_s);
+        times->wait_s = at_least_0(awaited_s(f, mode) - (mode == PEAL_MODE_SERIAL ? 0 : way_s));
     }
     peal_mode_times *mode = f->out->mode;
     double large_s = more(f, PEAL_MODE_FUSED, PEAL_MEASURE_LARGE, PEAL_MEASURE_TASK);

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-/* On devices plans take long to make, and samples differ less. */
-enum { PLANS = 12, DEVICE_PLANS = 4, SAMPLES = 8, MOST_STEPS = 1 << 17 };
+/* On devices plans take long to make, and samples differ less; `serial` is there for its results,
+ * and takes longest. */
+enum { PLANS = 12, DEVICE_PLANS = 3, SAMPLES = 8, MOST_STEPS = 1 << 17 };
 
 static const double sample_s = 2e-3;
 
@@ -59,31 +60,44 @@ static bool can_run(const peal_backend_ops *backend, const peal_graph_data *data
     return !backend->refuses(mode) && !peal_graph_refuses(data, mode, backend->open != NULL);
 }
 
-peal_status peal_measure_graph(peal_session *session, peal_graph *graph, const char *backend,
-                               int ranks, double step_s[PEAL_MODE_COUNT])
+peal_status peal_measure_plan(peal_session *session, peal_graph *graph, const char *backend,
+                              peal_mode mode, int ranks, peal_plan **out)
 {
     const peal_graph_data *data;
     peal_status status = peal_graph_resolve(graph, session->diagnostics, &data);
+    peal_plan_options options = {.size_bytes = sizeof(options),
+                                 .mode = peal_mode_name(mode),
+                                 .ranks = ranks,
+                                 .threads = ranks,
+                                 .backend = backend};
+    *out = NULL;
+    if (status || !can_run(peal_backend_named(backend), data, mode))
+        return status;
+    int from = peal_diagnostics_count(session->diagnostics);
+    status = peal_graph_compile(graph, session, &options, out);
+    if (status != PEAL_STATUS_ENVIRONMENT || peal_session_status(session))
+        return status;
+    peal_diagnostics_take_back(session->diagnostics, from); /* the mode has no room */
+    peal_plan_destroy(*out);
+    *out = NULL;
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_measure_graph(peal_session *session, peal_graph *graph, const char *backend,
+                               int ranks, double step_s[PEAL_MODE_COUNT])
+{
+    peal_status status = PEAL_STATUS_OK;
+    bool device = peal_backend_named(backend)->open != NULL;
+    int plans = device ? DEVICE_PLANS : PLANS;
     memset(step_s, 0, PEAL_MODE_COUNT * sizeof(*step_s));
-    int plans = peal_backend_named(backend)->open ? DEVICE_PLANS : PLANS;
     for (int i = 0; i < plans * PEAL_MODE_COUNT && !status; i++) {
         int mode = i % PEAL_MODE_COUNT;
         peal_plan *plan = NULL;
-        peal_plan_options options = {.size_bytes = sizeof(options),
-                                     .mode = peal_mode_name((peal_mode)mode),
-                                     .ranks = ranks,
-                                     .threads = ranks,
-                                     .backend = backend};
-        if (!can_run(peal_backend_named(backend), data, (peal_mode)mode))
+        if (device && mode == PEAL_MODE_SERIAL)
             continue;
-        int from = peal_diagnostics_count(session->diagnostics);
-        status = peal_graph_compile(graph, session, &options, &plan);
-        if (!status)
+        status = peal_measure_plan(session, graph, backend, (peal_mode)mode, ranks, &plan);
+        if (!status && plan)
             status = take_samples(session, plan, &step_s[mode]);
-        else if (status == PEAL_STATUS_ENVIRONMENT && !peal_session_status(session)) {
-            peal_diagnostics_take_back(session->diagnostics, from); /* a mode that has no room */
-            status = PEAL_STATUS_OK;
-        }
         peal_plan_destroy(plan);
     }
     return status;

@@ -79,9 +79,12 @@ static bool are_told(const peal_machine_times *times, const peal_schedule *sched
     for (int i = 0; i < schedule->task_count; i++) {
         const peal_schedule_task *task = &schedule->task[i];
         bool found = task->kind != PEAL_TASK_KERNEL;
-        for (int k = 0; k < times->kernel_count && !found; k++)
-            found = !strcmp(times->kernel[k].task, task->name) ||
-                    (task->kernel && !strcmp(times->kernel[k].task, task->kernel));
+        for (int k = 0; k < times->kernel_count && !found; k++) {
+            const peal_kernel_times *kernel = &times->kernel[k];
+            found = (!kernel->of_mode || kernel->mode == schedule->mode) &&
+                    (!strcmp(kernel->task, task->name) ||
+                     (task->kernel && !strcmp(kernel->task, task->kernel)));
+        }
         if (!found)
             return false;
     }

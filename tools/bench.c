@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 100 };
+/* On GPUs a round takes longer, and rounds differ less. */
+enum { ROUNDS = 100, DEVICE_ROUNDS = 20 };
 
 static const peal_source nowhere;
 
@@ -21,14 +22,15 @@ static void print_json(const peal_measure_table *table, const double step_s[PEAL
 {
     static const char *const names[PEAL_MEASURE_CASES] = {"task",    "tasks", "local",
                                                           "message", "wide",  "wide_message",
-                                                          "small",   "large"};
+                                                          "small",   "large", "unawaited"};
     json_t *object = json_begin("peal.bench/1"), *modes = json_object();
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
         json_t *cases = json_object();
         if (step_s[mode] > 0)
             json_object_set_new(cases, "spec", json_real(step_s[mode]));
         for (int i = 0; table->given[mode] && i < PEAL_MEASURE_CASES; i++)
-            json_object_set_new(cases, names[i], json_real(table->step_s[mode][i]));
+            if (table->step_s[mode][i] > 0)
+                json_object_set_new(cases, names[i], json_real(table->step_s[mode][i]));
         if (json_object_size(cases))
             json_object_set_new(modes, peal_mode_name((peal_mode)mode), cases);
         else
@@ -68,11 +70,16 @@ static peal_status take_times(const peal_options *options, peal_session *session
     peal_machine machine;
     if (options->machine) {
         peal_status status = machine_and_times_of(options, diagnostics, &machine, times);
-        return status || times->given ? status
-                                      : peal_report(diagnostics, PEAL_E430, nowhere, NULL,
-                                                    "%s has no times", options->machine);
+        if (status)
+            return status;
+        if (times->given && times->accelerator == (backend->open != NULL))
+            return PEAL_STATUS_OK;
+        return peal_report(diagnostics, PEAL_E430, nowhere,
+                           "name a machine file of what is measured, or --backend",
+                           "%s has no times of %s", options->machine,
+                           backend->open ? "GPUs" : "cores");
     }
-    origin->rounds = options->rounds ? options->rounds : ROUNDS;
+    origin->rounds = options->rounds ? options->rounds : backend->open ? DEVICE_ROUNDS : ROUNDS;
     peal_status status = peal_measure(session, backend->name, origin->rounds, table);
     if (status)
         return status;
@@ -98,8 +105,10 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
     peal_status status = take_times(options, session, backend, &origin, &table, &times);
     if (!status && options->subject)
         status = spec_open(options, diagnostics, &spec);
-    if (!status && options->subject && backend == &peal_backend_host)
-        status = peal_calibrate(session, spec.graph, ranks, &times);
+    if (!status && options->subject)
+        status = backend == &peal_backend_host
+                     ? peal_calibrate(session, spec.graph, ranks, &times)
+                     : peal_calibrate_device(session, spec.graph, backend->name, ranks, &times);
     if (!status && is_object && backend == &peal_backend_host && table.line_s <= 0)
         table.line_s = peal_measure_line();
     if (!status && options->subject && is_object)
@@ -115,20 +124,15 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
     return status;
 }
 
-/* The kernels of a spec are timed on cores; GPUs are measured where nothing or they are asked for.
- */
 static peal_status choose_backend(const peal_options *options, peal_diagnostics *diagnostics,
                                   const peal_backend_ops **out)
 {
     const char *reason;
     bool cuda = options->backend && !strcmp(options->backend, "cuda");
-    *out = options->subject && !cuda ? &peal_backend_host : backend_expected(options);
+    *out = backend_expected(options);
     if (cuda && (*out == &peal_backend_host || peal_device_count(&reason) == 0))
         return peal_report(diagnostics, PEAL_E381, nowhere, NULL,
                            "--backend cuda: there is no GPU");
-    if (cuda && options->subject && options->format != FORMAT_JSON)
-        return peal_report(diagnostics, PEAL_E404, nowhere, "--json prints what its steps take",
-                           "the kernels of a spec are timed on cores, not by --backend cuda");
     return PEAL_STATUS_OK;
 }
 
@@ -170,14 +174,14 @@ const peal_command bench_command = {
     "\n"
     "Measures what launches, copies, flags, messages and memory take here, by small specs\n"
     "of its own, and prints a machine file: for `simulate` and `explain --machine FILE`.\n"
-    "With a SPEC it also times that spec's kernels (on the CPU), at the sizes that they have\n"
-    "on N ranks. Other work on the machine disturbs it: the fastest of many rounds counts.\n"
+    "With a SPEC it also times that spec's kernels, at the sizes that they have on N\n"
+    "ranks. Other work on the machine disturbs it: the fastest of many rounds counts.\n"
     "\n"
     "      --save-machine FILE.yaml  write it there\n"
     "      --machine FILE.yaml  take all but the kernels of SPEC from this file\n"
     "  -n, --ranks N      for the kernels of SPEC (default 1)\n"
     "      --set K=V      override a param of SPEC\n"
-    "      --rounds N     of which the fastest counts (default 100)\n"
+    "      --rounds N     of which the fastest counts (default 100; on GPUs 20)\n"
     "      --backend B    host, cuda, or auto (default): GPUs if there are any\n"
     "      --json         what was measured, as JSON (schema peal.bench/1); with a SPEC also\n"
     "                     what a step takes in each mode, one worker a rank\n"

@@ -61,8 +61,38 @@ static const char *print_time(FILE *out, const char *before, const char *name, d
     return ", ";
 }
 
-static void print_mode(FILE *out, peal_mode mode, const peal_mode_times *t)
+static void print_kernel(FILE *out, const peal_kernel_times *k)
 {
+    const char *before = "";
+    fprintf(out, "%s: {", k->task);
+    before = print_time(out, before, "fixed_s", k->fixed_s);
+    before = print_time(out, before, "per_point_s", k->per_point_s);
+    before = print_time(out, before, "per_byte_s", k->per_byte_s);
+    print_time(out, before, "launch_s", k->launch_s);
+    fputs("}", out);
+}
+
+/* Those of a mode, a line each. */
+static void print_kernels_of(FILE *out, const char *before, peal_mode mode,
+                             const peal_machine_times *times)
+{
+    bool any = false;
+    for (int i = 0; i < times->kernel_count; i++) {
+        if (!times->kernel[i].of_mode || times->kernel[i].mode != mode)
+            continue;
+        if (any)
+            fputs(",\n              ", out);
+        else
+            fprintf(out, "%s%skernels: {", before, *before ? "\n    " : "");
+        print_kernel(out, &times->kernel[i]);
+        any = true;
+    }
+    fputs(any ? "}" : "", out);
+}
+
+static void print_mode(FILE *out, peal_mode mode, const peal_machine_times *times)
+{
+    const peal_mode_times *t = &times->mode[mode];
     const char *before = "";
     fprintf(out, "  %s: {", peal_mode_name(mode));
     before = print_time(out, before, "launch_s", t->launch_s);
@@ -73,7 +103,10 @@ static void print_mode(FILE *out, peal_mode mode, const peal_mode_times *t)
     before = print_time(out, before, "wait_s", t->wait_s);
     before = print_time(out, before, "synchronize_s", t->synchronize_s);
     before = print_time(out, before, "stretch", t->stretch);
-    fprintf(out, "%s}\n", t->apart ? (*before ? ", apart: true" : "apart: true") : "");
+    if (t->apart)
+        fprintf(out, "%sapart: true", before);
+    print_kernels_of(out, t->apart ? ", " : before, mode, times);
+    fputs("}\n", out);
 }
 
 void bench_print_machine(FILE *out, const peal_machine_times *times, const bench_origin *origin)
@@ -84,15 +117,14 @@ void bench_print_machine(FILE *out, const peal_machine_times *times, const bench
     fputs("modes:\n", out);
     for (int i = 0; i < PEAL_MODE_COUNT; i++)
         if (times->mode[i].given)
-            print_mode(out, (peal_mode)i, &times->mode[i]);
+            print_mode(out, (peal_mode)i, times);
     fputs("kernels:\n", out);
     for (int i = 0; i < times->kernel_count; i++) {
-        const peal_kernel_times *k = &times->kernel[i];
-        fprintf(out, "  %s: {", k->task);
-        before = print_time(out, "", "fixed_s", k->fixed_s);
-        before = print_time(out, before, "per_point_s", k->per_point_s);
-        print_time(out, before, "per_byte_s", k->per_byte_s);
-        fputs("}\n", out);
+        if (times->kernel[i].of_mode)
+            continue;
+        fputs("  ", out);
+        print_kernel(out, &times->kernel[i]);
+        fputs("\n", out);
     }
     fputs("links:\n", out);
     for (int i = 0; i < PEAL_LINK_COUNT; i++) {

@@ -4,6 +4,7 @@
 #include "base/box.h"
 #include "base/checked.h"
 
+#include <stdio.h>
 #include <string.h>
 
 double sim_link_seconds(const sim_places *places, peal_link_class link, int64_t bytes)
@@ -11,12 +12,79 @@ double sim_link_seconds(const sim_places *places, peal_link_class link, int64_t 
     return (double)bytes / places->times->link[link].bytes_per_s;
 }
 
-static const peal_kernel_times *find_times(const peal_machine_times *times, const char *task)
+static const peal_kernel_times *find_named(const peal_machine_times *times, const char *task,
+                                           bool of_mode, peal_mode mode)
 {
-    for (int i = 0; task && i < times->kernel_count; i++)
-        if (!strcmp(times->kernel[i].task, task))
-            return &times->kernel[i];
+    for (int i = 0; task && i < times->kernel_count; i++) {
+        const peal_kernel_times *t = &times->kernel[i];
+        if (t->of_mode == of_mode && (!of_mode || t->mode == mode) && !strcmp(t->task, task))
+            return t;
+    }
     return NULL;
+}
+
+void sim_times_name(const peal_schedule *schedule, const peal_op *op,
+                    char name[PEAL_TASK_NAME_BYTES])
+{
+    static const char *const copies[] = {"send", "unpack", "local"};
+    peal_copy_kind copy = op->kind == PEAL_OP_COPY ? op->copy
+                          : op->credit             ? PEAL_COPY_UNPACK
+                                                   : PEAL_COPY_SEND;
+
+    *name = 0;
+    if (op->kind == PEAL_OP_LAUNCH)
+        snprintf(name, PEAL_TASK_NAME_BYTES, "%s", schedule->task[op->task].name);
+    else if (op->kind == PEAL_OP_COPY || op->kind == PEAL_OP_WRITE)
+        snprintf(name, PEAL_TASK_NAME_BYTES, "%s %s", copies[copy], op->label);
+}
+
+/* By name of the task or of its kernel, those of the mode first; `default` for kernels alone. */
+static const peal_kernel_times *find_times(const peal_machine_times *times, peal_mode mode,
+                                           const peal_schedule_task *task)
+{
+    const peal_kernel_times *found = find_named(times, task->name, true, mode);
+
+    if (!found)
+        found = find_named(times, task->name, false, mode);
+    if (!found && task->kind == PEAL_TASK_KERNEL)
+        found = find_named(times, task->kernel, true, mode);
+    if (!found && task->kind == PEAL_TASK_KERNEL)
+        found = find_named(times, task->kernel, false, mode);
+    if (!found && task->kind == PEAL_TASK_KERNEL)
+        found = find_named(times, "default", false, mode);
+    return found;
+}
+
+/* Times of the mode for a copy, and the writes beside it; NULL: there are none, or it is neither.
+ */
+static const peal_kernel_times *find_copy(const peal_machine_times *times,
+                                          const peal_schedule *schedule, const peal_op *op)
+{
+    char name[PEAL_TASK_NAME_BYTES];
+
+    if (op->kind != PEAL_OP_COPY && op->kind != PEAL_OP_WRITE)
+        return NULL;
+    sim_times_name(schedule, op, name);
+    return find_named(times, name, true, schedule->mode);
+}
+
+bool sim_is_timed_copy(const peal_machine_times *times, const peal_schedule *schedule,
+                       const peal_op *op)
+{
+    return find_copy(times, schedule, op) != NULL;
+}
+
+double sim_post_seconds(const peal_machine_times *times, const peal_schedule *schedule,
+                        const peal_op *op)
+{
+    const peal_mode_times *mode = &times->mode[schedule->mode];
+    const peal_kernel_times *found =
+        op->kind == PEAL_OP_LAUNCH ? find_times(times, schedule->mode, &schedule->task[op->task])
+                                   : find_copy(times, schedule, op);
+
+    if (found && found->of_mode)
+        return op->kind == PEAL_OP_WRITE ? 0 : found->launch_s;
+    return op->kind == PEAL_OP_LAUNCH ? mode->launch_s : mode->post_s;
 }
 
 /* The points that a launch's tiles cover. */
@@ -59,6 +127,17 @@ static double access_bytes(const peal_schedule *schedule, const peal_task_access
     if (access->per_tile > 0)
         most = tiles * (double)access->per_tile;
     return times * most * (double)peal_type_bytes(schedule->array[access->array].type);
+}
+
+double sim_launch_points(const peal_schedule *schedule, const peal_op *op)
+{
+    double points = 0;
+
+    for (int i = 0; i < op->range_count; i++) {
+        peal_box box = range_box(&schedule->task[op->task], &op->range[i]);
+        points += (double)peal_box_points(&box);
+    }
+    return points;
 }
 
 static int64_t tile_count(const peal_tile_range *range)
@@ -104,23 +183,21 @@ static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
     const peal_mode_times *mode = &desc->times->mode[schedule->mode];
     const peal_schedule_task *task = &schedule->task[op->task];
     bool drives = schedule->mode == PEAL_MODE_SYNC || schedule->mode == PEAL_MODE_SERIAL;
-    const peal_kernel_times *times = find_times(desc->times, task->name);
+    const peal_kernel_times *times = find_times(desc->times, schedule->mode, task);
     int64_t tiles = 1;
 
     out->lane_s = mode->kernel_s + (drives ? mode->launch_s + mode->synchronize_s : 0);
     if (task->kind != PEAL_TASK_KERNEL && !times)
         return PEAL_STATUS_OK; /* no more than beginning and ending */
     if (!times)
-        times = find_times(desc->times, task->kernel);
-    if (!times)
-        times = find_times(desc->times, "default");
-    if (!times)
         return peal_report(desc->diagnostics, PEAL_E430, task->source,
                            "add `kernels: {default: {per_byte_s: ...}}` to the machine file",
                            "the machine file has no times for task `%s`, and none by default",
                            task->name);
     out->device_s = kernel_seconds(schedule, op, times, &tiles);
-    if (mode->stretch > 0)
+    if (times->of_mode)
+        out->lane_s = 0;
+    else if (mode->stretch > 0)
         out->device_s *= mode->stretch;
     if (!tiles) {
         *out = (sim_cost){0};
@@ -160,7 +237,8 @@ static peal_status op_cost(const sim_desc *desc, const sim_places *places,
 
     if (desc->free_messages && sim_is_of_message(op))
         return PEAL_STATUS_OK;
-    switch (op->kind) {
+    const peal_kernel_times *copy = find_copy(desc->times, schedule, op);
+    switch (copy ? PEAL_OP_FENCE : op->kind) {
     case PEAL_OP_LAUNCH:
         status = launch_cost(desc, places, schedule, op, out);
         break;
@@ -180,6 +258,8 @@ static peal_status op_cost(const sim_desc *desc, const sim_places *places,
     default:
         break;
     }
+    if (copy && op->kind == PEAL_OP_COPY)
+        out->lane_s = copy->fixed_s;
     if (!places->times->accelerator || places->one) { /* a core does it, one thing at a time */
         out->device_s += out->lane_s;
         out->lane_s = 0;

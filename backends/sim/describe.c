@@ -9,16 +9,14 @@ static bool cpu_is_lane(const peal_schedule *schedule)
 }
 
 /* What the CPU does for an instance. */
-static double cpu_seconds(const peal_mode_times *times, const peal_schedule *schedule,
+static double cpu_seconds(const peal_machine_times *times, const peal_schedule *schedule,
                           const peal_op *op)
 {
-    bool launches = op->kind == PEAL_OP_LAUNCH;
+    const peal_mode_times *mode = &times->mode[schedule->mode];
 
     if (cpu_is_lane(schedule))
-        return launches ? times->launch_s + times->synchronize_s : 0;
-    if (schedule->mode != PEAL_MODE_STREAM)
-        return 0;
-    return launches ? times->launch_s : times->post_s;
+        return op->kind == PEAL_OP_LAUNCH ? mode->launch_s + mode->synchronize_s : 0;
+    return schedule->mode == PEAL_MODE_STREAM ? sim_post_seconds(times, schedule, op) : 0;
 }
 
 /* From the end of a WRITE to the arrival of its word. */
@@ -42,13 +40,16 @@ static sim_op_times times_of(const sim_desc *desc, const sim_places *places,
     const peal_op *op = &schedule->op[index];
     const sim_cost *cost = &program->cost[index];
     sim_op_times times = {.lane = op->lane > 0 ? op->lane : 0,
-                          .cpu_s = cpu_seconds(&desc->times->mode[schedule->mode], schedule, op),
+                          .cpu_s = cpu_seconds(desc->times, schedule, op),
                           .lane_s = cost->lane_s,
                           .device_s = cost->device_s};
     bool on_core = !desc->times->accelerator || places->one;
 
-    if (cpu_is_lane(schedule) && times.cpu_s > 0)
-        *(on_core ? &times.device_s : &times.lane_s) -= times.cpu_s;
+    if (cpu_is_lane(schedule) && times.cpu_s > 0) {
+        double *has_it = on_core ? &times.device_s : &times.lane_s;
+        times.cpu_s = times.cpu_s < *has_it ? times.cpu_s : *has_it;
+        *has_it -= times.cpu_s;
+    }
     if (op->kind == PEAL_OP_COPY && op->copy == PEAL_COPY_SEND && cost->bytes > 0) {
         int to = schedule->rank + (int)program->channel[op->channel].offset;
         peal_link_class link = sim_link_between(places, schedule->rank, to);
@@ -83,9 +84,10 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     if (arena && list)
         status = sim_program_create(desc, &places, schedule, steps, arena, &program);
     for (int i = 0; !status && i < schedule->op_count; i++) {
-        bool apart = program.apart && sim_is_of_message(&schedule->op[i]);
+        bool timed = sim_is_timed_copy(desc->times, schedule, &schedule->op[i]);
+        bool apart = program.apart && !timed && sim_is_of_message(&schedule->op[i]);
         list[i] = times_of(desc, &places, &program, i);
-        list[i].lane = apart ? NO_LANE : list[i].lane % (program.lanes - program.apart);
+        list[i].lane = timed ? 0 : apart ? NO_LANE : list[i].lane % (program.lanes - program.apart);
     }
     for (int i = 0; !status && i < program.item_count; i++)
         if (program.item[i].step >= 0 && program.item[i].step < steps)

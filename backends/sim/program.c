@@ -64,6 +64,8 @@ static int count_apart(const sim_desc *desc, const peal_schedule *schedule)
 
 static int lane_of(const unrolling *u, const peal_op *op)
 {
+    if (sim_is_timed_copy(u->desc->times, u->schedule, op))
+        return 0;
     if (u->out->apart && sim_is_of_message(op))
         return u->out->lanes - u->out->apart + op->channel;
     return op->lane > 0 ? op->lane % (u->out->lanes - u->out->apart) : 0;
@@ -126,9 +128,9 @@ static double post_seconds(const unrolling *u, const peal_op *op)
     bool first = u->item_count == 0 || u->item[u->item_count - 1].step != u->step;
     switch (u->schedule->mode) {
     case PEAL_MODE_STREAM:
-        if (op->kind == PEAL_OP_LAUNCH)
-            return times->launch_s;
-        return u->desc->free_messages && sim_is_of_message(op) ? 0 : times->post_s;
+        return u->desc->free_messages && sim_is_of_message(op)
+                   ? 0
+                   : sim_post_seconds(u->desc->times, u->schedule, op);
     case PEAL_MODE_GRAPH:
         return first ? times->launch_s : 0;
     case PEAL_MODE_FUSED:

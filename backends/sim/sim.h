@@ -87,6 +87,13 @@ typedef struct sim_result {
 peal_status sim_run(const sim_desc *desc, sim_result *out);
 void sim_result_release(sim_result *result);
 
+/* The points that the tiles of a LAUNCH cover. */
+double sim_launch_points(const peal_schedule *schedule, const peal_op *op);
+/* The name by which times of a mode have what an op takes: of its task, or "send exchange u",
+ * "unpack ..." and "local ...", with the writes that belong to it. "": it has none. */
+void sim_times_name(const peal_schedule *schedule, const peal_op *op,
+                    char name[PEAL_TASK_NAME_BYTES]);
+
 /* What an op takes, as simulations reckon with it. */
 typedef struct sim_op_times {
     double count;    /* in a step, on average */

@@ -121,6 +121,47 @@ static void emptied_messages_are_neither_sent_nor_awaited(void **state)
     }
 }
 
+/* Wrong, but with all that is done in a step, or in its first ops. */
+static void nobody_waits_where_told_so(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 6; m++) {
+        ring_options options = two_ranks(threaded[m % 3]);
+        ring_job job;
+        ring_init(&job, &options);
+        job.options.hooks.unawaited = true;
+        job.options.hooks.end_of_step = m < 3 ? 0 : ring_op(&job, 1, "ring");
+        job.options.hooks.drop_op = ring_op(&job, 1, "ring") + 1;
+        job.options.hooks.drop_rank = 1;
+        assert_int_equal(ring_create(&job), PEAL_STATUS_OK);
+        assert_int_equal(ring_run(&job, true, 10, true), PEAL_STATUS_OK);
+        assert_int_equal(job.result.steps_done, 10);
+        ring_close(&job);
+    }
+}
+
+/* What a step that ends early leaves out is not done: here all of it. */
+static void a_step_can_end_before_its_first_op(void **state)
+{
+    (void)state;
+    for (int m = 0; m < 3; m++) {
+        ring_options options = two_ranks(threaded[m]);
+        ring_job job, none;
+        ring_init(&job, &options);
+        ring_init(&none, &options);
+        job.options.hooks.unawaited = true;
+        job.options.hooks.end_of_step = job.schedule[0].step.first;
+        assert_int_equal(ring_create(&job), PEAL_STATUS_OK);
+        assert_int_equal(ring_create(&none), PEAL_STATUS_OK);
+        assert_int_equal(ring_run(&job, true, 10, false), PEAL_STATUS_OK);
+        assert_int_equal(ring_run(&none, true, 0, false), PEAL_STATUS_OK);
+        for (int x = 0; x < 24; x++)
+            assert_true(ring_point(&job, x) == ring_point(&none, x));
+        ring_close(&job);
+        ring_close(&none);
+    }
+}
+
 static void abort_ends_every_wait(void **state)
 {
     (void)state;
@@ -204,6 +245,8 @@ int main(void)
         cmocka_unit_test(credit_that_never_comes),
         cmocka_unit_test(dropped_copies_are_seen),
         cmocka_unit_test(emptied_messages_are_neither_sent_nor_awaited),
+        cmocka_unit_test(nobody_waits_where_told_so),
+        cmocka_unit_test(a_step_can_end_before_its_first_op),
         cmocka_unit_test(abort_ends_every_wait),
         cmocka_unit_test(a_plan_can_be_destroyed_before_it_is_started),
         cmocka_unit_test(deadlock_is_printed_as_its_cycle),

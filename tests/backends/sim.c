@@ -157,6 +157,41 @@ static void test_a_step_of_two_ranks(void **state)
     expect(s, 5 * 2.5);
 }
 
+static void add_times(simulated *s, peal_mode mode, const char *name, double fixed_s)
+{
+    peal_kernel_times times = {.of_mode = true, .mode = mode, .fixed_s = fixed_s, .launch_s = 3};
+    strcpy(times.task, name);
+    s->times.kernel[s->times.kernel_count++] = times;
+}
+
+/* Nothing is added to times of a mode. */
+static void test_times_of_a_mode(void **state)
+{
+    (void)state;
+    simulated s = {.spec = LINE("2", "false"), .ranks = 2, .times = gpus(2)};
+    const double copy_and_write_s = 0.5 + 2 + 0.25;
+    add_times(&s, PEAL_MODE_FUSED, "relax", 4);
+    s.mode = PEAL_MODE_FUSED;
+    expect(s, 4 + message_s);
+    s.mode = PEAL_MODE_GRAPH;
+    expect(s, 1 + 1 + message_s);
+    add_times(&s, PEAL_MODE_FUSED, "send exchange v", 5);
+    s.mode = PEAL_MODE_FUSED;
+    expect(s, 4 + 5 + message_s - copy_and_write_s);
+    s.free_messages = true;
+    expect(s, 4);
+    s.free_messages = false;
+    s.mode =
+        PEAL_MODE_STREAM; /* the CPU puts three there, and waits and unpacking take it 3 s each */
+    s.times.mode[PEAL_MODE_STREAM].post_s = 3;
+    add_times(&s, PEAL_MODE_STREAM, "relax", 0);
+    add_times(&s, PEAL_MODE_STREAM, "send exchange v", 0);
+    expect(s, 4 * 3);
+    s.mode = PEAL_MODE_SYNC; /* all in all */
+    add_times(&s, PEAL_MODE_SYNC, "relax", 0.5);
+    expect(s, 0.5 + message_s);
+}
+
 static double seconds_of_one_step(simulated s)
 {
     s.steps = 1;
@@ -412,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_of_two_ranks),
+        cmocka_unit_test(test_times_of_a_mode),
         cmocka_unit_test(test_messages_side_by_side),
         cmocka_unit_test(test_a_network),
         cmocka_unit_test(test_a_shared_device),

@@ -31,7 +31,7 @@ static void fill_mode(peal_measure_table *t, peal_mode mode)
         step[i] = step_s + task((peal_measure_case)i, t->accelerator) + drives;
         if (size.message_bytes)
             step[i] = step_s + drives + message +
-                      task(i == PEAL_MEASURE_MESSAGE ? PEAL_MEASURE_TASK : PEAL_MEASURE_WIDE,
+                      task(i == PEAL_MEASURE_WIDE_MESSAGE ? PEAL_MEASURE_WIDE : PEAL_MEASURE_TASK,
                            t->accelerator);
         cpu[i] = launch_s;
     }
@@ -42,6 +42,7 @@ static void fill_mode(peal_measure_table *t, peal_mode mode)
         step_s + PEAL_MEASURE_CHAIN * (task(PEAL_MEASURE_TASK, t->accelerator) + drives);
     cpu[PEAL_MEASURE_TASKS] = PEAL_MEASURE_CHAIN * launch_s;
     step[PEAL_MEASURE_LOCAL] += copy_s;
+    step[PEAL_MEASURE_UNAWAITED] -= flag_s + way_s;
 }
 
 static void assert_near(double is, double should)

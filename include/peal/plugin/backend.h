@@ -114,20 +114,32 @@ typedef struct peal_backend_hooks {
     uint64_t first_message; /* messages count on from here, to pass the wrap of flags; 0: from 0 */
     bool empty_messages; /* in the step section nothing of any message is done: what is computed is
                             wrong, but takes the time of a step without communication */
+    bool unawaited; /* nobody waits for a message or a credit: wrong as well, but takes what is done
+                       in a step */
+    int end_of_step; /* from this op on the step section does nothing but decide; 0: it does all */
 } peal_backend_hooks;
 
 /* Whether the hooks leave out an op. */
 static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_schedule *schedule,
-                                   int op)
+                                   int index)
 {
-    peal_op_kind kind = schedule->op[op].kind;
-    bool of_message = kind == PEAL_OP_WAIT || kind == PEAL_OP_WRITE ||
-                      (kind == PEAL_OP_COPY && schedule->op[op].copy != PEAL_COPY_LOCAL);
+    const peal_op *op = &schedule->op[index];
+    bool of_step = index >= schedule->step.first && index < schedule->step.end;
+    bool waits = op->kind == PEAL_OP_WAIT, writes = op->kind == PEAL_OP_WRITE;
+    bool copies = op->kind == PEAL_OP_COPY, launches = op->kind == PEAL_OP_LAUNCH;
+    bool decides = launches && schedule->task[op->task].kind == PEAL_TASK_DECIDE;
+    bool of_message = waits || writes || (copies && op->copy != PEAL_COPY_LOCAL);
 
-    if (hooks->drop_op == op + 1 && hooks->drop_rank == schedule->rank)
+    if (hooks->drop_op == index + 1 && hooks->drop_rank == schedule->rank)
         return true;
-    return hooks->empty_messages && of_message && op >= schedule->step.first &&
-           op < schedule->step.end;
+    if (hooks->unawaited && waits)
+        return true;
+    if (!of_step)
+        return false;
+    if (hooks->empty_messages && of_message)
+        return true;
+    return hooks->end_of_step && index >= hooks->end_of_step &&
+           (of_message || copies || (launches && !decides));
 }
 
 /* How the CUDA backend is driven where it is forced (docs/guide.md says what each word does);

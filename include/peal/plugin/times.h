@@ -8,7 +8,7 @@
 
 #include <peal/types.h>
 
-enum { PEAL_KERNEL_TIMES = 64, PEAL_TASK_NAME_BYTES = 64 };
+enum { PEAL_KERNEL_TIMES = 256, PEAL_TASK_NAME_BYTES = 64 };
 
 /* What an op of a schedule takes in a mode beside the points and bytes that it works on. */
 typedef struct peal_mode_times {
@@ -27,10 +27,14 @@ typedef struct peal_mode_times {
 } peal_mode_times;
 
 /* A kernel takes fixed_s + points * per_point_s + bytes * per_byte_s, with all of a device. Its
- * bytes are those of the elements that its accesses touch, twice for `update`. */
+ * bytes are those of the elements that its accesses touch, twice for `update`. Times of a mode are
+ * all that a launch takes there: neither its beginning and ending nor `stretch` is added. */
 typedef struct peal_kernel_times {
     char task[PEAL_TASK_NAME_BYTES]; /* "default": those of tasks that have none of their own */
+    bool of_mode;                    /* in `mode` alone, before those of all modes */
+    peal_mode mode;
     double fixed_s, per_point_s, per_byte_s;
+    double launch_s; /* of_mode, stream: the CPU puts it onto a lane, in place of the mode's */
 } peal_kernel_times;
 
 /* What lies between two ranks. */

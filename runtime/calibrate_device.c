@@ -1,0 +1,370 @@
+/* What launches and copies take on a device, mode by mode: steps that end after one op more each
+ * time, and in which nobody waits for a message. What they take longer than those before is the
+ * op's, among its like: launches that follow each other closely, folds and messages that go with a
+ * task, caches as they are in a step. */
+#include "runtime/calibrate.h"
+
+#include "backends/sim/sim.h"
+#include "base/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_STEPS = 8, SAMPLES = 6, MOST_STEPS = 1 << 16, COUNTED_STEPS = 256 };
+
+static const double sample_s = 2e-3;
+/* What is passed more rarely, in steps on average, is left to other times. */
+static const double least_count = 0.1;
+
+/* Of a step, or what an op adds to it. */
+typedef struct cost {
+    double step_s, cpu_s; /* cpu_s: of the CPU that drives the device */
+} cost;
+
+/* A schedule whose outermost loop ends for no verdict: these are of contents that mean nothing. */
+typedef struct endless {
+    peal_schedule schedule;
+    peal_op *op;
+} endless;
+
+typedef struct device_times {
+    peal_plan *plan;
+    endless *rank;                 /* by hosted rank */
+    const peal_schedule *schedule; /* of the first rank here */
+    double *count, *points;        /* by op of it: passed in a step, on average */
+    peal_backend_plan *run;
+} device_times;
+
+static double greater(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- how often ops are passed ---- */
+
+/* Conditions hold, loops go on to their end: as in simulations. */
+static peal_walk_result verdict(void *user, int slot, uint64_t instance, bool *out)
+{
+    const peal_walk *walk = user;
+    const peal_walk_program *program = walk->program;
+    int op = program->decision_op[slot];
+    (void)instance;
+    *out = op < 0 || program->op[op].decision_loop < 0;
+    return PEAL_WALK_OP;
+}
+
+static peal_walk_result count_step(const device_times *d, peal_walk *walk)
+{
+    for (;;) {
+        peal_walk_result result = peal_walk_next(walk, &d->schedule->step);
+        if (result != PEAL_WALK_OP)
+            return result;
+        const peal_op *op = &d->schedule->op[walk->position];
+        d->count[walk->position]++;
+        if (op->kind == PEAL_OP_LAUNCH)
+            d->points[walk->position] += sim_launch_points(d->schedule, op);
+        peal_walk_pass(walk);
+    }
+}
+
+static peal_status count_ops(const device_times *d)
+{
+    peal_diagnostics *diagnostics = d->plan->session->diagnostics;
+    peal_arena *arena = peal_arena_create();
+    peal_walk_program *program = NULL;
+    peal_walk walk;
+    int steps = 0, most = d->plan->repeat < COUNTED_STEPS ? (int)d->plan->repeat : COUNTED_STEPS;
+    bool stop = false;
+    peal_status status =
+        arena ? peal_walk_program_create(d->schedule, arena, diagnostics, &program)
+              : peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory for a walk");
+    if (!status) {
+        peal_walk_init(&walk, program, arena, 0);
+        walk.hooks = (peal_walk_hooks){&walk, verdict, diagnostics};
+        walk.position = d->schedule->step.first;
+        if (peal_walk_enter(&walk) != PEAL_WALK_OP)
+            status = PEAL_STATUS_SPEC;
+    }
+    for (; !status && steps < most; steps++) {
+        if (count_step(d, &walk) != PEAL_WALK_END ||
+            peal_walk_step_done(&walk, &stop) != PEAL_WALK_OP)
+            status = PEAL_STATUS_SPEC;
+        walk.position = d->schedule->step.first;
+    }
+    for (int i = 0; i < d->schedule->op_count && steps > 0; i++) {
+        d->count[i] /= steps;
+        d->points[i] /= steps;
+    }
+    peal_arena_destroy(arena);
+    return status;
+}
+
+/* ---- steps ---- */
+
+/* setup: what is repeated on a device begins where messages have been counted that set-up has. */
+static peal_status run_steps(const device_times *d, bool setup, int64_t steps, cost *each)
+{
+    peal_backend_result result = {0};
+    peal_session_running(d->plan->session, true);
+    peal_status status = d->plan->backend->start(d->run, setup, steps, false);
+    if (!status)
+        status = d->plan->backend->wait(d->run, &result);
+    peal_session_running(d->plan->session, false);
+    double done = result.steps_done > 0 ? (double)result.steps_done : 1;
+    *each = (cost){result.seconds / done, result.cpu_seconds / done};
+    return status;
+}
+
+/* Whole stretches of what the device repeats, behind single steps up to the first of them. */
+static peal_status take_samples(const device_times *d, cost *least)
+{
+    const peal_backend_ops *backend = d->plan->backend;
+    int64_t first = 0, period = backend->repeats ? backend->repeats(d->run, &first) : 1;
+    int64_t left = d->plan->repeat, steps;
+    cost each;
+
+    period = period > 0 ? period : 1;
+    first = first > 0 ? first : period;
+    first = first < left ? first : left;
+    peal_status status = run_steps(d, true, first, &each);
+    left -= first;
+    for (int i = 0; i <= SAMPLES && !status; i++, left -= steps) {
+        double enough = i > 0 && each.step_s > 0 ? sample_s / each.step_s : 1;
+        steps = enough < 1 ? 1 : enough > MOST_STEPS ? MOST_STEPS : (int64_t)enough;
+        steps = (steps + period - 1) / period * period;
+        if (steps > left)
+            break;
+        status = run_steps(d, false, steps, &each);
+        if (i > 0 && each.step_s > 0 && (least->step_s <= 0 || each.step_s < least->step_s))
+            *least = each;
+    }
+    if (least->step_s <= 0)
+        *least = each; /* a short loop */
+    return status;
+}
+
+static peal_status time_steps_until(device_times *d, int op, cost *step)
+{
+    peal_plan *plan = d->plan;
+    const peal_backend_hooks before = plan->hooks;
+
+    plan->hooks = (peal_backend_hooks){.unawaited = true, .end_of_step = op + 1};
+    peal_status status = peal_plan_arm(plan, &plan->binding, plan->mode, &d->run);
+    plan->hooks = before;
+    *step = (cost){0};
+    if (!status)
+        status = take_samples(d, step);
+    if (d->run)
+        plan->backend->destroy(d->run);
+    d->run = NULL;
+    return status;
+}
+
+/* ---- times ---- */
+
+static const peal_kernel_times *default_times(const peal_machine_times *times)
+{
+    for (int i = 0; i < times->kernel_count; i++)
+        if (!times->kernel[i].of_mode && !strcmp(times->kernel[i].task, "default"))
+            return &times->kernel[i];
+    return NULL;
+}
+
+/* Of a launch's time what it takes for being one goes to fixed_s; ranks that share a device
+ * have been timed together, and all of it is what the device does. */
+static void add(const device_times *d, const char *name, bool kernel, double count, double points,
+                const cost *sum, peal_machine_times *times)
+{
+    const peal_kernel_times *usual = default_times(times);
+    peal_mode mode = d->plan->mode;
+    const peal_mode_times *m = &times->mode[mode];
+    int ranks = d->plan->binding.count;
+    double least = m->kernel_s + (usual ? usual->fixed_s : 0);
+    double each = sum->step_s / ranks / count;
+    int at = 0;
+
+    while (at < times->kernel_count &&
+           (!times->kernel[at].of_mode || times->kernel[at].mode != mode ||
+            strcmp(times->kernel[at].task, name) != 0))
+        at++;
+    if (at == PEAL_KERNEL_TIMES)
+        return;
+    if (mode == PEAL_MODE_SYNC)
+        least += m->launch_s + m->synchronize_s;
+    if (!kernel || points <= 0 || each < least)
+        least = each;
+    if (ranks > 1 && points > 0)
+        least = 0;
+    peal_kernel_times *out = &times->kernel[at];
+    times->kernel_count += at == times->kernel_count;
+    *out = (peal_kernel_times){.of_mode = true, .mode = mode, .fixed_s = least};
+    if (mode == PEAL_MODE_STREAM)
+        out->launch_s = sum->cpu_s / ranks / count;
+    if (points > 0)
+        out->per_point_s = (each - least) * count / points;
+    strcpy(out->task, name);
+}
+
+/* Ops of a name together. */
+static void add_name(const device_times *d, const char *name, const cost *adds,
+                     peal_machine_times *times)
+{
+    const peal_schedule *schedule = d->schedule;
+    char other[PEAL_TASK_NAME_BYTES];
+    double count = 0, points = 0;
+    cost sum = {0};
+    bool kernel = false;
+
+    for (int i = schedule->step.first; i < schedule->step.end; i++) {
+        const peal_op *op = &schedule->op[i];
+        sim_times_name(schedule, op, other);
+        if (strcmp(name, other) != 0)
+            continue;
+        bool launches = op->kind == PEAL_OP_LAUNCH;
+        kernel |= launches && schedule->task[op->task].kind == PEAL_TASK_KERNEL;
+        count += (launches ? op->range_count > 0 : op->kind == PEAL_OP_COPY) ? d->count[i] : 0;
+        points += d->points[i];
+        sum.step_s += greater(adds[i].step_s, 0);
+        sum.cpu_s += greater(adds[i].cpu_s, 0);
+    }
+    if (count >= least_count)
+        add(d, name, kernel, count, points, &sum, times);
+}
+
+static void add_all(const device_times *d, const cost *adds, peal_machine_times *times)
+{
+    char name[PEAL_TASK_NAME_BYTES], other[PEAL_TASK_NAME_BYTES];
+
+    for (int i = d->schedule->step.first; i < d->schedule->step.end; i++) {
+        bool known = false;
+        sim_times_name(d->schedule, &d->schedule->op[i], name);
+        for (int k = d->schedule->step.first; k < i && !known; k++) {
+            sim_times_name(d->schedule, &d->schedule->op[k], other);
+            known = !strcmp(name, other);
+        }
+        if (*name && !known)
+            add_name(d, name, adds, times);
+    }
+}
+
+/* The last of those of its name that follow each other. */
+static bool is_timed(const device_times *d, int op)
+{
+    char name[PEAL_TASK_NAME_BYTES], next[PEAL_TASK_NAME_BYTES] = "";
+
+    sim_times_name(d->schedule, &d->schedule->op[op], name);
+    for (int i = op + 1; i < d->schedule->step.end && !*next; i++)
+        if (d->count[i] >= least_count)
+            sim_times_name(d->schedule, &d->schedule->op[i], next);
+    return *name && d->count[op] >= least_count && strcmp(name, next) != 0;
+}
+
+static peal_status time_ops(device_times *d, cost *adds)
+{
+    peal_status status = PEAL_STATUS_OK;
+    cost before = {0}, step;
+
+    for (int i = d->schedule->step.first; i < d->schedule->step.end && !status; i++) {
+        if (!is_timed(d, i))
+            continue;
+        status = time_steps_until(d, i, &step);
+        adds[i] = (cost){step.step_s - before.step_s, step.cpu_s - before.cpu_s};
+        before = (cost){greater(step.step_s, before.step_s), greater(step.cpu_s, before.cpu_s)};
+    }
+    return status;
+}
+
+static bool make_endless(const peal_schedule *schedule, endless *out)
+{
+    size_t ops = (size_t)schedule->op_count;
+
+    out->schedule = *schedule;
+    out->op = calloc(ops + 1, sizeof(*out->op));
+    if (!out->op)
+        return false;
+    memcpy(out->op, schedule->op, ops * sizeof(*out->op));
+    for (size_t i = 0; i < ops && schedule->outer.until; i++) {
+        const peal_schedule_task *task = &schedule->task[out->op[i].task];
+        if (out->op[i].kind == PEAL_OP_LAUNCH && task->kind == PEAL_TASK_DECIDE &&
+            task->decision == schedule->outer.decision)
+            out->op[i].kind = PEAL_OP_FENCE;
+    }
+    out->schedule.op = out->op;
+    out->schedule.outer.until = false;
+    return true;
+}
+
+/* The binding has endless schedules then, until d is released. */
+static bool bind_endless(device_times *d)
+{
+    peal_binding *binding = &d->plan->binding;
+
+    d->rank = calloc((size_t)binding->count, sizeof(*d->rank));
+    if (!d->rank)
+        return false;
+    for (int r = 0; r < binding->count; r++) {
+        if (!make_endless(binding->rank[r].schedule, &d->rank[r]))
+            return false;
+        binding->backend_rank[r].schedule = &d->rank[r].schedule;
+    }
+    d->schedule = &d->rank[0].schedule;
+    return true;
+}
+
+static void release(const device_times *d)
+{
+    peal_binding *binding = &d->plan->binding;
+
+    for (int r = 0; d->rank && r < binding->count; r++) {
+        binding->backend_rank[r].schedule = binding->rank[r].schedule;
+        free(d->rank[r].op);
+    }
+    free(d->rank);
+    free(d->count);
+}
+
+static peal_status calibrate(peal_plan *plan, peal_machine_times *times)
+{
+    device_times d = {.plan = plan};
+    size_t ops = (size_t)plan->binding.rank[0].schedule->op_count + 1;
+    cost *adds = calloc(ops, sizeof(*adds));
+    d.count = calloc(2 * ops, sizeof(*d.count));
+    d.points = d.count ? d.count + ops : NULL;
+    peal_status status = adds && d.count && bind_endless(&d)
+                             ? count_ops(&d)
+                             : peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE,
+                                           NULL, "no memory to time kernels");
+    if (!status)
+        status = time_ops(&d, adds);
+    if (!status)
+        add_all(&d, adds, times);
+    free(adds);
+    release(&d);
+    return status;
+}
+
+/* Steps as they are: what is decided by data then has some. */
+static peal_status run_first_steps(peal_plan *plan)
+{
+    int64_t left = peal_plan_steps_left(plan), first = left < FIRST_STEPS ? left : FIRST_STEPS;
+    peal_status status = peal_plan_start(plan, first, NULL);
+    return status ? status : peal_plan_wait(plan);
+}
+
+peal_status peal_calibrate_device(peal_session *session, peal_graph *graph, const char *backend,
+                                  int ranks, peal_machine_times *times)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT && !status; mode++) {
+        peal_plan *plan = NULL;
+        if (!times->mode[mode].given)
+            continue;
+        status = peal_measure_plan(session, graph, backend, (peal_mode)mode, ranks, &plan);
+        if (!status && plan)
+            status = run_first_steps(plan);
+        if (!status && plan && plan->binding.count > 0)
+            status = calibrate(plan, times);
+        peal_plan_destroy(plan);
+    }
+    return status;
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# `peal bench` for GPUs, on the stand-in whose kernels run on the CPU: what is timed in which mode, and that predictions take
+# it. What it takes is noise here.
+#
+#   bench_test.py STANDIN INCLUDE: folder of the emulating driver and compiler; folder of the emulated device
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+STANDIN, INCLUDE = sys.argv[1:3]
+del sys.argv[1:3]
+PEAL, ROOT = os.environ["PEAL"], os.environ.pop("PEAL_ROOT")
+SMALL = [word for size in ("nx=24", "ny=24", "steps=400") for word in ("--set", size)]
+LIMIT_S = 240
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
+        self.addCleanup(self.folder.cleanup)
+
+    def peal(self, *words, expected=0):
+        units = os.environ.get("PEAL_TEST_CACHE") or self.folder.name
+        env = {**os.environ, "LD_LIBRARY_PATH": STANDIN, "STANDIN_DEVICES": "2", "STANDIN_SMS": "3", "STANDIN_RECORD": os.devnull,
+               "EMULATE_INCLUDE": INCLUDE, "EMULATE_UNITS": units, "XDG_CACHE_HOME": self.folder.name}
+        done = subprocess.run([PEAL, *words], env=env, cwd=self.folder.name, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, expected, done.stderr)
+        return done.stdout if expected == 0 else done.stderr
+
+    def times_of(self, path):
+        """By mode: the names that have times of it."""
+        with open(os.path.join(self.folder.name, path), encoding="utf-8") as file:
+            modes = re.findall(r"^  (\w+): \{(.*?)\}$", file.read().split("kernels:\n")[0], re.DOTALL | re.MULTILINE)
+        return {mode: set(re.findall(r"([\w ]+): \{", text.split("kernels: {")[1])) for mode, text in modes if "kernels: {" in text}
+
+    def test_kernels_of_a_spec(self):
+        sample, machine = os.path.join(ROOT, "samples/jacobi2d"), os.path.join(ROOT, "machines/h200x4.yaml")
+        self.peal("bench", sample, *SMALL, "-n", "2", "--backend", "cuda", "--machine", machine, "--save-machine", "here.yaml", "-q")
+        times = self.times_of("here.yaml")
+        self.assertEqual(set(times), {"sync", "stream", "graph", "fused"})
+        for mode, names in times.items():
+            self.assertLessEqual({"relax", "send exchange an"}, {name.strip() for name in names}, mode)
+        words = ("explain", sample, *SMALL, "-n", "2", "--json", "--machine")
+        told, usual = ({p["mode"]: p["seconds_per_step"] for p in json.loads(self.peal(*words, path))["predictions"]}
+                       for path in ("here.yaml", machine))
+        for mode in times:
+            self.assertNotEqual(told[mode], usual[mode], mode)
+
+    def test_a_file_of_something_else(self):
+        machine = os.path.join(ROOT, "machines/host2.yaml")
+        said = self.peal("bench", os.path.join(ROOT, "samples/jacobi2d"), *SMALL, "--backend", "cuda", "--machine", machine, expected=3)
+        self.assertIn("host2.yaml has no times of GPUs [E430]", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
