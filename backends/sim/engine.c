@@ -136,12 +136,27 @@ static bool needs_are_met(sim_state *s, int rank, const sim_program *p, const si
     return true;
 }
 
-/* Whether the CPU has put the item there; else it will be tried again then. */
+static void begin_epoch(sim_cpu *cpu, const sim_program *p, int32_t epoch, double known_s)
+{
+    double put_s = cpu->epoch_s + p->epoch_post[cpu->epoch];
+
+    cpu->before_s = cpu->epoch_s;
+    cpu->epoch_s = later(known_s, put_s);
+    cpu->epoch = epoch;
+}
+
+/* Whether the CPU has put the item there; else it will be tried again then. Items two epochs behind
+ * were put there before the epoch after theirs began. */
 static bool is_posted(sim_state *s, int rank, const sim_program *p, int32_t head)
 {
-    if (!p->posted || s->epoch[rank] > p->item[head].epoch)
+    const sim_cpu *cpu = &s->cpu[rank];
+    int32_t behind = cpu->epoch - p->item[head].epoch;
+
+    if (!p->posted)
         return true;
-    double posted = s->epoch_s[rank] + p->posted[head];
+    double posted = behind > 1    ? cpu->before_s
+                    : behind == 1 ? cpu->before_s + p->posted[head]
+                                  : cpu->epoch_s + p->posted[head];
     if (posted <= s->queue.now_s)
         return true;
     push(s, posted, rank, p->item[head].lane * EVENTS + ITEM_POSTED);
@@ -319,10 +334,8 @@ static void end_item(sim_state *s, int rank, int lane)
         observe(s, rank, p, item);
     if (p->schedule->op[item->op].kind == PEAL_OP_WRITE)
         end_write(s, rank, p, item);
-    if (p->is_verdict[head] && p->posted) {
-        s->epoch[rank] = p->is_verdict[head];
-        s->epoch_s[rank] = s->queue.now_s;
-    }
+    if (p->is_verdict[head] && p->posted)
+        begin_epoch(&s->cpu[rank], p, p->is_verdict[head], s->queue.now_s);
     if (item->step < 0)
         s->setup_end = s->queue.now_s;
     else if (item->step < s->steps && --s->left[item->step] == 0)

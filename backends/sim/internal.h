@@ -59,6 +59,7 @@ typedef struct sim_program {
     const sim_channel *channel;
     const int32_t *write_item; /* WRITEs by channel: of flags if it is outgoing, else of credits */
     const int32_t *is_verdict; /* by item: the epoch that begins with it; 0: none */
+    const double *epoch_post;  /* by epoch: what the CPU puts onto lanes in it takes */
     int step_ops;              /* of the first step */
     int64_t all_steps;
 } sim_program;
@@ -156,6 +157,13 @@ typedef struct sim_device {
     int32_t rank, item;
 } sim_device;
 
+/* How far the CPU is that puts a rank's items onto lanes. An epoch begins once its verdict is known
+ * and what came before has been put there. */
+typedef struct sim_cpu {
+    double epoch_s, before_s; /* the latest epoch that has begun, and the one before */
+    int32_t epoch;
+} sim_cpu;
+
 typedef struct sim_state {
     const sim_desc *desc;
     const sim_program *program; /* by number */
@@ -171,10 +179,9 @@ typedef struct sim_state {
     sim_device *device;
     double *leaves_s[PEAL_LINK_COUNT]; /* by device or node: it is free to send from then on */
     double *enters_s[PEAL_LINK_COUNT]; /* to receive */
-    double *epoch_s;                   /* by rank: the CPU knows the latest verdict */
-    int32_t *epoch;
-    int64_t *left;    /* by step: items */
-    double *step_end; /* by step */
+    sim_cpu *cpu;                      /* by rank */
+    int64_t *left;                     /* by step: items */
+    double *step_end;                  /* by step */
     double setup_end;
     double device_s; /* of the steps */
     int64_t executed;

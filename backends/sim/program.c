@@ -35,6 +35,8 @@ typedef struct unrolling {
     int32_t verdict;     /* item that all later ones wait for */
     int32_t *is_verdict; /* by item */
     int is_verdict_capacity;
+    double *epoch_post; /* by epoch */
+    int epoch_capacity;
     int32_t epoch;
     int32_t step;
 } unrolling;
@@ -85,6 +87,8 @@ static peal_walk_result verdict(void *user, int slot, uint64_t instance, bool *o
         return PEAL_WALK_OP;
     int32_t item = known->item[instance - 1];
     if (item > u->verdict) {
+        PEAL_ARENA_ROOM(u->scratch, u->epoch_post, u->epoch, u->epoch_capacity);
+        u->epoch_post[u->epoch] = u->post_s;
         u->verdict = item;
         u->is_verdict[item] = ++u->epoch;
         u->post_s = 0;
@@ -330,6 +334,7 @@ static void keep_lists(unrolling *u, peal_arena *arena)
     if (times->launch_s > 0 || times->post_s > 0)
         out->posted = keep(arena, u->posted, u->item_count, sizeof(*u->posted));
     out->is_verdict = keep(arena, u->is_verdict, u->item_count, sizeof(*u->is_verdict));
+    out->epoch_post = keep(arena, u->epoch_post, u->epoch, sizeof(*u->epoch_post));
 }
 
 peal_status sim_program_create(const sim_desc *desc, const sim_places *places,

@@ -113,9 +113,8 @@ static void make_ranks(sim_state *s, size_t *total)
 
     s->lane_base = allocate(total, ranks + 1, sizeof(*s->lane_base));
     s->mail_base = allocate(total, ranks + 1, sizeof(*s->mail_base));
-    s->epoch = allocate(total, ranks, sizeof(*s->epoch));
-    s->epoch_s = allocate(total, ranks, sizeof(*s->epoch_s));
-    s->no_memory |= !s->lane_base || !s->mail_base || !s->epoch || !s->epoch_s;
+    s->cpu = allocate(total, ranks, sizeof(*s->cpu));
+    s->no_memory |= !s->lane_base || !s->mail_base || !s->cpu;
     for (int rank = 0; !s->no_memory && rank < s->desc->ranks; rank++) {
         const sim_program *p = sim_program_of(s, rank);
         s->lane_base[rank + 1] = s->lane_base[rank] + (size_t)p->lanes;
@@ -191,8 +190,7 @@ static void release_state(sim_state *s)
     sim_queue_release(&s->queue);
     free(s->lane_base);
     free(s->mail_base);
-    free(s->epoch);
-    free(s->epoch_s);
+    free(s->cpu);
     free(s->lane);
     free(s->mail);
     free(s->sent_s);

@@ -192,6 +192,27 @@ static void test_times_of_a_mode(void **state)
     expect(s, 0.5 + message_s);
 }
 
+/* The verdict is there long before the step is: the CPU goes on from where it is, not from there.
+ */
+static void test_a_verdict_early_in_the_step(void **state)
+{
+    (void)state;
+    simulated s = {.spec = "peal: 1\nname: early\ntopology: {dims: [2]}\nkernels: k.c\n"
+                           "fields: {u: {size: 16, halo: 1}, v: {like: u}}\nbuffers: {d: "
+                           "{}}\nrepeat: 10\nuntil: d < 0\n"
+                           "step:\n  - {task: first, box: u, update: u, reduce: {d: max}}\n"
+                           "  - {allreduce: {d: max}}\n"
+                           "  - {repeat: 20, step: [{exchange: u}, {task: more, box: u, read: {u: "
+                           "{star: 1}}, write: v}, {swap: [u, v]}]}\n",
+                   .mode = PEAL_MODE_STREAM,
+                   .ranks = 2,
+                   .times = gpus(2)};
+    s.times.mode[PEAL_MODE_STREAM].launch_s = 50;
+    assert_int_equal(simulate(&s), PEAL_STATUS_OK);
+    assert_true(s.result.step_s >= 20 * 50);
+    forget(&s);
+}
+
 static double seconds_of_one_step(simulated s)
 {
     s.steps = 1;
@@ -448,6 +469,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_of_two_ranks),
         cmocka_unit_test(test_times_of_a_mode),
+        cmocka_unit_test(test_a_verdict_early_in_the_step),
         cmocka_unit_test(test_messages_side_by_side),
         cmocka_unit_test(test_a_network),
         cmocka_unit_test(test_a_shared_device),
