@@ -23,9 +23,9 @@ class Bench(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()  # pylint: disable=consider-using-with
         self.addCleanup(self.folder.cleanup)
 
-    def peal(self, *words, expected=0):
+    def peal(self, *words, expected=0, devices=2):
         units = os.environ.get("PEAL_TEST_CACHE") or self.folder.name
-        env = {**os.environ, "LD_LIBRARY_PATH": STANDIN, "STANDIN_DEVICES": "2", "STANDIN_SMS": "3", "STANDIN_RECORD": os.devnull,
+        env = {**os.environ, "LD_LIBRARY_PATH": STANDIN, "STANDIN_DEVICES": str(devices), "STANDIN_SMS": "3", "STANDIN_RECORD": os.devnull,
                "EMULATE_INCLUDE": INCLUDE, "EMULATE_UNITS": units, "XDG_CACHE_HOME": self.folder.name}
         done = subprocess.run([PEAL, *words], env=env, cwd=self.folder.name, capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.assertEqual(done.returncode, expected, done.stderr)
@@ -49,6 +49,13 @@ class Bench(unittest.TestCase):
                        for path in ("here.yaml", machine))
         for mode in times:
             self.assertNotEqual(told[mode], usual[mode], mode)
+
+    def test_a_mode_that_the_device_has_no_room_for(self):
+        """27 ranks in one kernel (E664): measured without that mode."""
+        machine = os.path.join(ROOT, "machines/h200x4.yaml")
+        spec = [os.path.join(ROOT, "samples/jacobi2d"), "--set", "nx=8", "--set", "ny=56", "--set", "steps=20", "-n", "27"]
+        self.peal("bench", *spec, "--backend", "cuda", "--machine", machine, "--save-machine", "here.yaml", "-q", devices=1)
+        self.assertEqual(set(self.times_of("here.yaml")), {"sync", "stream", "graph"})
 
     def test_a_file_of_something_else(self):
         machine = os.path.join(ROOT, "machines/host2.yaml")
