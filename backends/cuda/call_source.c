@@ -160,27 +160,38 @@ void cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_t
     /* Threads may still look at what tiles of a box before have staged. */
     fprintf(out, "    if (peal_box_::staged && peal_all_.begin < peal_box_::first)\n"
                  "        __syncthreads();\n");
-    print_fetches(schedule, task, "peal_blocks_.begin", "0", out);
+    fprintf(out,
+            "#pragma unroll\n"
+            "    for (int peal_k_ = 0; peal_k_ < (peal_box_::staged ? peal_turns_now_.COUNT : 0); "
+            "peal_k_++) {\n"
+            "    if (peal_turns_now_.number(peal_k_) != PEAL_NO_BLOCK_) {\n");
+    print_fetches(schedule, task, "peal_turns_now_.number(peal_k_)", "peal_k_", out);
+    fprintf(out, "    }\n    peal_fetch_close_();\n    }\n");
 }
 
-/* What this tile reads is there, behind a barrier, and what the next one reads on its way, unless
- * there is one buffer only. */
+/* What this tile reads is there, behind a barrier; then what the last one reads that there is a
+ * buffer for is put on its way, unless there is one buffer only. */
 void cuda_stage_print_turn(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
 {
-    fprintf(out, "    if (peal_box_::staged) {\n        peal_fetched_();\n"
+    fprintf(out, "    if (peal_box_::staged) {\n"
+                 "        peal_fetched_but_<peal_turns_now_.COUNT - 1>();\n"
+                 "        peal_turns_now_.ask(peal_launch_);\n"
                  "        __syncthreads();\n    }\n"
-                 "    if (peal_box_::buffers > 1 && peal_at_ + peal_blocks_.stride < "
-                 "peal_blocks_.end) {\n");
-    print_fetches(schedule, task, "peal_at_ + peal_blocks_.stride", "1 - peal_turn_", out);
-    fprintf(out, "    }\n");
+                 "    const unsigned peal_ahead_ = peal_turns_now_.find(peal_launch_);\n"
+                 "    if (peal_box_::buffers > 1) {\n"
+                 "    if (peal_ahead_ != PEAL_NO_BLOCK_) {\n");
+    print_fetches(schedule, task, "peal_ahead_",
+                  "(peal_turn_ ? peal_turn_ : peal_box_::buffers) - 1", out);
+    fprintf(out, "    }\n    peal_fetch_close_();\n    }\n");
 }
 
 void cuda_stage_print_end(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out)
 {
-    fprintf(out, "    if (peal_box_::buffers == 1 && peal_at_ + peal_blocks_.stride < "
-                 "peal_blocks_.end) {\n        __syncthreads();\n");
-    print_fetches(schedule, task, "peal_at_ + peal_blocks_.stride", "0", out);
-    fprintf(out, "    }\n    peal_turn_ = peal_box_::buffers > 1 ? 1 - peal_turn_ : 0;\n");
+    fprintf(out, "    if (peal_box_::buffers == 1 && peal_ahead_ != PEAL_NO_BLOCK_) {\n"
+                 "        __syncthreads();\n");
+    print_fetches(schedule, task, "peal_ahead_", "0", out);
+    fprintf(out, "    peal_fetch_close_();\n    }\n"
+                 "    peal_turn_ = peal_turn_ + 1 < peal_box_::buffers ? peal_turn_ + 1 : 0;\n");
 }
 
 static void print_view(const peal_schedule *schedule, const peal_schedule_task *task, int view,

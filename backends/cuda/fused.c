@@ -270,7 +270,7 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
     at.adds = place(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
     at.places = place(&at.bytes, words * sizeof(unsigned short));
     at.epochs = place(&at.bytes, grid * f->epoch_words * sizeof(unsigned));
-    at.arrived = place(&at.bytes, records * sizeof(unsigned));
+    at.arrived = place(&at.bytes, records * PEAL_FUSED_COUNTERS * sizeof(unsigned));
     at.records = place(&at.bytes, records * words * 8);
     if (fused->tickets)
         place_tickets(fused, tickets, &at);
@@ -285,8 +285,10 @@ static peal_status upload(const cuda_rank *rank, cuda_fused *fused, const cuda_o
         unsigned function = record->shape < 0 ? (unsigned)record->number
                                               : PEAL_FUSED_SHAPES + (unsigned)record->shape;
         ((peal_fused_head *)(image + at.heads))[r] =
-            (peal_fused_head){function, (unsigned)record->kind, record->blocks, record->alone};
-        record->launch.arrived = fused->memory + at.arrived + (size_t)r * sizeof(unsigned);
+            (peal_fused_head){function, (unsigned)record->kind, record->blocks, record->alone,
+                              record->back};
+        record->launch.arrived =
+            fused->memory + at.arrived + (size_t)r * PEAL_FUSED_COUNTERS * sizeof(unsigned);
         if (record->alone)
             record->launch.box[0].waits = record->launch.write_count = 0;
     }
@@ -375,19 +377,6 @@ static void share_blocks(cuda_fused_kernel *kernel, const demand *of, int rank_c
     }
 }
 
-/* With as many blocks as the compiler leaves registers for: whether they are spread is compiled in.
- */
-static void choose_spread(const cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
-{
-    unsigned on_sm = plan->lowering.blocks > 0 && plan->lowering.blocks < PEAL_FUSED_BLOCKS
-                         ? (unsigned)plan->lowering.blocks
-                         : PEAL_FUSED_BLOCKS;
-
-    share_blocks(kernel, of, plan->rank_count, on_sm * (unsigned)plan->device->sm_count);
-    for (int r = 0; r < plan->rank_count; r++)
-        cuda_fused_spread(&kernel->rank[r], kernel->rank[r].blocks);
-}
-
 /* Blocks of an SM get in each other's way where each has a tile or two: fences wait for what others
  * have stored (5-point relaxation on 2 H200: 4.1 us a step with one block against 4.8 with three
  * where an SM has 2 tiles, 9.5 against 6.5 where it has 8). Those with partials come one after the
@@ -400,20 +389,31 @@ static int wanted_on_sm(const cuda_plan *plan, const demand *of)
 
     for (int r = 0; r < plan->rank_count; r++)
         tiles += of[r].folds ? LEAST_TILES * of[r].most : of[r].most;
+    if (plan->lowering.blocks > 0)
+        return plan->lowering.blocks;
     return tiles < 2 * each ? 1 : (int)(tiles / each);
+}
+
+/* With as many blocks as the compiler leaves registers for: how their shares are laid out is
+ * compiled in. */
+static void choose_spread(const cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
+{
+    int wanted = wanted_on_sm(plan, of);
+    unsigned on_sm = wanted < PEAL_FUSED_BLOCKS ? (unsigned)wanted : PEAL_FUSED_BLOCKS;
+
+    share_blocks(kernel, of, plan->rank_count, on_sm * (unsigned)plan->device->sm_count);
+    for (int r = 0; r < plan->rank_count; r++)
+        cuda_fused_spread(&kernel->rank[r], kernel->rank[r].blocks);
 }
 
 /* As many blocks as are resident together, and no more than there is work for. */
 static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel, const demand *of)
 {
-    int resident = 0;
-    CUresult result =
-        plan->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(&resident, kernel->function,
-                                                                   PEAL_FUSED_THREADS, 0);
+    int resident = cuda_fused_resident(plan, kernel);
 
-    if (result || resident < 1)
+    if (resident < 1)
         return refuse(plan, "its kernel does not fit on the device");
-    int wanted = plan->lowering.blocks > 0 ? plan->lowering.blocks : wanted_on_sm(plan, of);
+    int wanted = wanted_on_sm(plan, of);
     resident = wanted < resident ? wanted : resident;
     unsigned all = (unsigned)resident * (unsigned)plan->device->sm_count;
     if (all < (unsigned)plan->rank_count)
@@ -471,7 +471,7 @@ peal_status cuda_fused_build(cuda_plan *plan, int half)
     if (status)
         return status;
     choose_spread(plan, kernel, of);
-    const char *shapes = cuda_fused_shape(kernel, plan->rank_count, plan->arena);
+    const char *shapes = cuda_fused_shape(kernel, plan->rank_count, plan->device, plan->arena);
     status = cuda_kernels_fused(plan->kernels, half, shapes, kernel->shapes, &kernel->function);
     if (!status)
         status = choose_grid(plan, kernel, of);

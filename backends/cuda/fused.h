@@ -35,7 +35,10 @@ typedef struct cuda_record {
     int number; /* of its function in the dispatcher */
     unsigned blocks;
     bool after_all; /* its blocks wait for all blocks */
-    bool spread;    /* neighbouring blocks are run at a time, by neighbours (fused_order.c) */
+    unsigned each;  /* so many a share has of them, about */
+    bool spread;    /* neighbouring blocks are run at a time, by neighbours (fused_share.c), */
+    bool taken;     /* and by whoever comes next where they neither wait for messages nor send */
+    bool back;      /* shares are run from their end */
     bool overflows; /* more is touched than can be noted */
     cuda_touch *touch;
     int touch_count;
@@ -80,6 +83,8 @@ typedef struct cuda_fused_kernel {
     cuda_fused *rank;      /* by rank */
     peal_fused *parameter; /* by rank */
     int shapes;
+    const struct cuda_sm *sm; /* NULL: not known */
+    int stage_bytes;          /* shared memory that a launch gives it, for staging */
     CUfunction function;
     unsigned blocks; /* of all ranks */
 } cuda_fused_kernel;
@@ -92,6 +97,8 @@ void cuda_fused_begin(cuda_plan *plan, int half);
 peal_status cuda_fused_build(cuda_plan *plan, int half);
 /* That one launch may have: epochs come round. */
 int64_t cuda_fused_most_rounds(const cuda_plan *plan);
+/* Blocks of it that an SM holds; 0: none. */
+int cuda_fused_resident(const cuda_plan *plan, const cuda_fused_kernel *kernel);
 /* rounds of the half's records, on the origin. */
 CUresult cuda_fused_start(cuda_plan *plan, int half, int64_t rounds);
 void cuda_fused_destroy(cuda_plan *plan);
@@ -113,7 +120,8 @@ void cuda_fused_touch(cuda_rank *rank, cuda_record *record, const cuda_group *gr
 void cuda_fused_touch_waits(const cuda_rank *rank, cuda_record *record);
 
 /* fused_shapes.c: says which shapes records have; the shapes' text, in the arena. */
-const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena);
+const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, const peal_device *device,
+                             peal_arena *arena);
 
 /* fused_share.c: says which records are spread, where so many blocks of the kernel stay at least.
  */

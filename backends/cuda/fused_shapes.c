@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "backends/cuda/call_source.h"
 #include "backends/cuda/fused.h"
+#include "backends/cuda/resources.h"
 #include "backends/cuda/source.h"
 
 #include <string.h>
@@ -11,8 +12,27 @@
 /* A function each: more would cost the compiler long, and their records have the general one. */
 enum { MOST_SHAPES = 24, MOST_BOXES = 4 };
 
-/* Shared memory for what tiles read; the dispatcher has the rest of 48 KiB. */
-enum { STAGE_BYTES = 19584 };
+/* What a tile reads, in shared memory: up to MOST_BUFFERS tiles, one that is run and others on
+ * their way. Those of two axes have as much as blocks have beside the dispatcher; those of three,
+ * whose other boxes may be too large for that, leave it to the SM's cache. */
+enum { TILE_BYTES = 19584, MOST_BUFFERS = 4, DISPATCHER_BYTES = 28 * 1024 };
+
+static int64_t room_of(const cuda_sm *sm, const cuda_record *record)
+{
+    int room = 0;
+
+    if (sm && cuda_task_axes(record->task) == 2)
+        room = sm->shared_bytes / PEAL_FUSED_BLOCKS - sm->shared_block - DISPATCHER_BYTES;
+    return room > TILE_BYTES ? room : TILE_BYTES;
+}
+
+/* Tiles that a share has, as far as they count. */
+static int most_of(const cuda_record *record)
+{
+    return record->each < 2 ? 2 : record->each > MOST_BUFFERS ? MOST_BUFFERS : (int)record->each;
+}
+
+_Static_assert((int)MOST_BOXES < (int)PEAL_FUSED_COUNTERS, "a counter a box, behind one for all");
 
 static bool can_shape(const cuda_record *record)
 {
@@ -36,7 +56,7 @@ static bool is_same_box(const peal_launch_box *a, const peal_launch_box *b)
             a->count[k] != b->count[k] || a->tile_step[k] != b->tile_step[k])
             return false;
     return a->first == b->first && a->blocks == b->blocks && a->bit == b->bit &&
-           !a->sends == !b->sends && a->lead == b->lead;
+           !a->sends == !b->sends && !a->waits == !b->waits && a->lead == b->lead;
 }
 
 /* The same from where the first boxes begin. */
@@ -59,7 +79,8 @@ static bool is_same(const cuda_record *a, const cuda_record *b)
     const peal_launch *x = &a->launch, *y = &b->launch;
 
     if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
-        x->mirror_count != y->mirror_count || a->spread != b->spread || x->adds != y->adds ||
+        x->mirror_count != y->mirror_count || a->spread != b->spread || a->taken != b->taken ||
+        most_of(a) != most_of(b) || x->adds != y->adds ||
         memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
         return false;
     for (int i = 0; i < x->box_count; i++)
@@ -122,16 +143,29 @@ static int64_t lay_out_stage(const cuda_record *record, const peal_launch_box *b
         bytes += pitch * (box->extent[1] + high[1] - low[1]) * (box->extent[2] + high[2] - low[2]) *
                  size;
     }
-    return points > CUDA_TASK_THREADS && bytes <= STAGE_BYTES ? bytes : 0;
+    return points > CUDA_TASK_THREADS && bytes <= TILE_BYTES ? bytes : 0;
 }
 
-static void print_stage(const cuda_record *record, const peal_launch_box *box, FILE *out)
+/* How many buffers of so many bytes. */
+static int buffers_of(const cuda_fused_kernel *kernel, const cuda_record *record, int64_t bytes)
+{
+    int64_t buffers = bytes > 0 ? room_of(kernel->sm, record) / bytes : 0;
+
+    return buffers > most_of(record) ? most_of(record) : (int)buffers;
+}
+
+static void print_stage(cuda_fused_kernel *kernel, const cuda_record *record,
+                        const peal_launch_box *box, FILE *out)
 {
     long long place[PEAL_LAUNCH_VIEWS] = {0};
     int64_t bytes = lay_out_stage(record, box, place);
-    int buffers = bytes == 0 ? 0 : 2 * bytes <= STAGE_BYTES ? 2 : 1;
+    int buffers = buffers_of(kernel, record, bytes);
+    bool taken = record->taken && buffers > 1 && !box->sends && !box->waits;
 
-    fprintf(out, "    enum : int { staged = %d, buffers = %d };\n", bytes > 0, buffers);
+    if (buffers * bytes > kernel->stage_bytes)
+        kernel->stage_bytes = (int)(buffers * bytes);
+    fprintf(out, "    enum : int { staged = %d, buffers = %d, taken = %d };\n", bytes > 0, buffers,
+            taken);
     fprintf(out,
             "    static __device__ __forceinline__ unsigned char *stage(unsigned turn)\n    {\n"
             "        return (unsigned char *)peal_stage_ + turn * %lld;\n    }\n",
@@ -139,7 +173,8 @@ static void print_stage(const cuda_record *record, const peal_launch_box *box, F
     print_constants("int", "place", place, record->task->access_count, out);
 }
 
-static void print_box(const cuda_record *record, int shape, int index, FILE *out)
+static void print_box(cuda_fused_kernel *kernel, const cuda_record *record, int shape, int index,
+                      FILE *out)
 {
     const peal_launch_box *box = &record->launch.box[index];
     long long length[PEAL_AXES], extent[PEAL_AXES], count[PEAL_AXES], step[PEAL_AXES];
@@ -163,7 +198,7 @@ static void print_box(const cuda_record *record, int shape, int index, FILE *out
     print_constants("unsigned", "count", count, PEAL_AXES, out);
     print_constants("unsigned", "step", step, PEAL_AXES, out);
     print_strides(record, out);
-    print_stage(record, box, out);
+    print_stage(kernel, record, box, out);
     fprintf(out,
             "    static __device__ constexpr int aligned(const peal_launch &)\n    {\n"
             "        return %d;\n    }\n};\n",
@@ -242,14 +277,14 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     fprintf(out, "    }\n");
 }
 
-static void print_shape(const cuda_record *record, int shape, FILE *out)
+static void print_shape(cuda_fused_kernel *kernel, const cuda_record *record, int shape, FILE *out)
 {
     const peal_launch *launch = &record->launch;
     int entry = (record->number - CUDA_BUILTIN_COUNT) / CUDA_FUSED_VARIANTS;
     bool bare = record->number == cuda_fused_number(entry, CUDA_FUSED_BARE);
 
     for (int b = 0; b < launch->box_count; b++)
-        print_box(record, shape, b, out);
+        print_box(kernel, record, shape, b, out);
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->mirror_count; m++)
             if (is_sent_by(launch, b, m))
@@ -279,12 +314,13 @@ static int shape_of(cuda_fused_kernel *kernel, const cuda_record *record, const 
         return -1;
     if (s == kernel->shapes) {
         known[kernel->shapes++] = record;
-        print_shape(record, s, out);
+        print_shape(kernel, record, s, out);
     }
     return s;
 }
 
-const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_arena *arena)
+const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, const peal_device *device,
+                             peal_arena *arena)
 {
     const cuda_record *known[MOST_SHAPES];
     char *text = NULL;
@@ -292,10 +328,13 @@ const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, peal_are
     FILE *out = cuda_text_open(&text, &bytes);
 
     kernel->shapes = 0;
-    fprintf(out, "__shared__ uint4 peal_stage_[%d];\n\n", STAGE_BYTES / 16);
+    kernel->stage_bytes = 0;
+    kernel->sm = cuda_sm_find(10 * device->major + device->minor);
     for (int r = 0; r < rank_count; r++)
         for (int i = 0; i < kernel->rank[r].count; i++)
             kernel->rank[r].record[i].shape =
                 shape_of(kernel, &kernel->rank[r].record[i], known, out);
-    return cuda_text_close(arena, out, &text);
+    const char *shapes = cuda_text_close(arena, out, &text);
+    return peal_arena_print(arena, "PEAL_SHARED_ROOM_(peal_stage_, %d);\n\n%s", kernel->stage_bytes,
+                            shapes);
 }

@@ -10,8 +10,16 @@ enum { SPREAD_FROM = 16 };
 
 void cuda_fused_spread(cuda_fused *fused, unsigned blocks)
 {
-    for (int r = 0; r < fused->count; r++)
-        fused->record[r].spread = fused->record[r].blocks > SPREAD_FROM * blocks;
+    bool back = false;
+
+    for (int r = 0; r < fused->count; r++) {
+        cuda_record *record = &fused->record[r];
+        record->spread = record->blocks > SPREAD_FROM * blocks;
+        record->taken = record->spread && !fused->tickets;
+        record->each = blocks > 0 ? (record->blocks + blocks - 1) / blocks : record->blocks;
+        record->back = back;
+        back ^= record->task && record->blocks > 1;
+    }
 }
 
 /* Folds that others go on beside wait for what is not there yet, most of the time: each task's have
@@ -50,10 +58,10 @@ peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *re
         share.count = block == fused->grid - 1 - (unsigned)record->service ? blocks : 0;
     } else if (block >= workers) {
         share.count = 0;
-    } else if (record->spread && blocks > workers) {
+    } else if (record->taken || (record->spread && blocks > workers)) {
         share.first = block;
         share.stride = workers;
-        share.count = (blocks - block + workers - 1) / workers;
+        share.count = block < blocks ? (blocks - block + workers - 1) / workers : 0;
     } else if (blocks <= workers) {
         share.first = block;
         share.count = block < blocks;

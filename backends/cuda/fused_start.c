@@ -20,6 +20,21 @@ int64_t cuda_fused_most_rounds(const cuda_plan *plan)
     return most > 1 ? most : 1;
 }
 
+int cuda_fused_resident(const cuda_plan *plan, const cuda_fused_kernel *kernel)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    int resident = 0;
+
+    if (driver->cuFuncSetAttribute_(kernel->function,
+                                    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    kernel->stage_bytes) ||
+        driver->cuOccupancyMaxActiveBlocksPerMultiprocessor_(&resident, kernel->function,
+                                                             PEAL_FUSED_THREADS,
+                                                             (size_t)kernel->stage_bytes))
+        return 0;
+    return resident;
+}
+
 static CUresult launch(cuda_plan *plan, const cuda_fused_kernel *kernel, int64_t rounds)
 {
     void *parameter[] = {kernel->parameter};
@@ -27,8 +42,9 @@ static CUresult launch(cuda_plan *plan, const cuda_fused_kernel *kernel, int64_t
     for (int r = 0; r < plan->rank_count; r++)
         kernel->parameter[r].rounds = rounds;
     return plan->driver->cuLaunchCooperativeKernel_(kernel->function, kernel->blocks, 1, 1,
-                                                    PEAL_FUSED_THREADS, 1, 1, 0, cuda_origin(plan),
-                                                    parameter);
+                                                    PEAL_FUSED_THREADS, 1, 1,
+                                                    (unsigned)kernel->stage_bytes,
+                                                    cuda_origin(plan), parameter);
 }
 
 /* A round of one rank, by several launches (order=period). */

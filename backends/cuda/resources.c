@@ -134,6 +134,15 @@ static void read_messages(resource_list *list, const char *unit, const char *log
     }
 }
 
+/* Shared memory that a launch gives the kernel, which the text says (fused_shapes.c). */
+static int given_to(const char *text)
+{
+    static const char words[] = "\nPEAL_SHARED_ROOM_(peal_stage_, ";
+    const char *found = strstr(text, words);
+
+    return found ? atoi(found + sizeof(words) - 1) : 0;
+}
+
 static peal_status add_unit(resource_list *list, const char *unit, const char *text)
 {
     cuda_compile_result compiled;
@@ -151,6 +160,7 @@ static peal_status add_unit(resource_list *list, const char *unit, const char *t
     for (int i = first; i < list->count; i++) {
         cuda_resource *kernel = &list->kernel[i];
         read_bounds(compiled.image + strlen(compiled.image) + 1, kernel);
+        kernel->shared_bytes += given_to(text);
         kernel->budget = cuda_sm_budget(kernel->threads, kernel->least_blocks);
         kernel->blocks = cuda_sm_blocks(list->sm, kernel, &kernel->limit);
         if (kernel->registers == 0)

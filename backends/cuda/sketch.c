@@ -145,6 +145,12 @@ static CUresult find_global(CUdeviceptr *out, size_t *bytes, CUmodule module, co
     return allocate(out, *bytes);
 }
 
+static CUresult set_function(CUfunction function, CUfunction_attribute which, int value)
+{
+    (void)function, (void)which, (void)value;
+    return CUDA_SUCCESS;
+}
+
 static CUresult describe_function(int *out, CUfunction_attribute which, CUfunction function)
 {
     (void)which, (void)function;
@@ -190,6 +196,7 @@ static const peal_cuda_driver driver = {
     .cuCtxSetCurrent_ = use_context,
     .cuModuleGetFunction_ = find_function,
     .cuModuleGetGlobal_ = find_global,
+    .cuFuncSetAttribute_ = set_function,
     .cuFuncGetAttribute_ = describe_function,
     .cuOccupancyMaxActiveBlocksPerMultiprocessor_ = resident_blocks,
     .cuLaunchKernel_ = launch,

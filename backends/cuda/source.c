@@ -210,11 +210,13 @@ static peal_status print_shaped_kernel(const task_printer *p, cuda_trampoline ki
             "    unsigned peal_turn_ = 0;\n"
             "    if (peal_blocks_.begin >= peal_blocks_.end)\n        return;\n");
     peal_status status = print_evaluation(p, out);
+    fprintf(out, "    peal_turns_<peal_box_> peal_turns_now_(peal_launch_, peal_blocks_);\n");
     cuda_stage_print_begin(p->schedule, p->task, out);
-    fprintf(out, "    for (unsigned peal_at_ = peal_blocks_.begin; peal_at_ < peal_blocks_.end; "
-                 "peal_at_ += peal_blocks_.stride) {\n"
-                 "    peal_tile peal_tile_;\n"
-                 "    peal_shaped_tile_<peal_box_>(peal_launch_, peal_at_, &peal_tile_);\n");
+    fprintf(out,
+            "    for (; peal_turns_now_.number(0) != PEAL_NO_BLOCK_; peal_turns_now_.go_on()) {\n"
+            "    const unsigned peal_at_ = peal_turns_now_.number(0);\n"
+            "    peal_tile peal_tile_;\n"
+            "    peal_shaped_tile_<peal_box_>(peal_launch_, peal_at_, &peal_tile_);\n");
     cuda_stage_print_turn(p->schedule, p->task, out);
     cuda_call_print(p->schedule, p->task, kind, false, out);
     cuda_stage_print_end(p->schedule, p->task, out);

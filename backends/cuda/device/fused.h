@@ -266,7 +266,8 @@ static __device__ __forceinline__ bool peal_fused_run_(const peal_fused_slot_ &s
         return peal_fused_blocks_of_(slot);
     if (!slot.launch.stop || peal_fused_enters_(slot.launch, share.waits))
         peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, slot.launch,
-                          {share.first, share.first + share.count * share.stride, share.stride});
+                          {share.first, share.first + share.count * share.stride, share.stride,
+                           slot.head.back != 0});
     return true; /* what has failed is seen behind the next barrier */
 }
 

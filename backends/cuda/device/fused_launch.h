@@ -23,14 +23,16 @@ enum {
     PEAL_FUSED_ADDS = 32,        /* and so many additions to flags */
     PEAL_FUSED_RANKS_MOST = 26,  /* whose parameters fit: a kernel's are 4 KiB at most */
     PEAL_FUSED_SHAPES = 1 << 16, /* functions from here on are those of launches of known shape */
+    PEAL_FUSED_COUNTERS = 8,     /* of a record: blocks that have arrived, tiles taken by box */
     PEAL_TICKET_BEGIN = 0xffff   /* in the place of a worker: the ticket that begins a round */
 };
 
 /* Which function runs a record, of which kind it is, and how many blocks its grid would have.
  * alone: it has one, and no other block adds to its flags: the dispatcher waits for it, and adds.
- */
+ * back: shares are run from their end. */
 typedef struct peal_fused_head {
-    unsigned function, kind, blocks, alone;
+    unsigned function, kind, blocks;
+    unsigned short alone, back;
 } peal_fused_head;
 
 /* Blocks first, first + stride, ... of the record, `count` of them, which of the record's waits

@@ -126,6 +126,22 @@ static __device__ __forceinline__ void peal_fetched_()
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/* What this thread has on its way belongs together; until all is there but what belongs to the
+ * latest `behind` of those. */
+static __device__ __forceinline__ void peal_fetch_close_()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+template <int behind> static __device__ __forceinline__ void peal_fetched_but_()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(behind) : "memory");
+}
+
+/* Shared memory that the host gives the kernel when it launches it: more than 48 KiB can be had so
+ * only. */
+#define PEAL_SHARED_ROOM_(peal_name_, peal_bytes_) extern __shared__ uint4 peal_name_[]
+
 static __device__ __forceinline__ unsigned long long peal_clock_()
 {
     unsigned long long now;

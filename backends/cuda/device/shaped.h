@@ -21,9 +21,10 @@ struct peal_arrival_ {
 __shared__ peal_arrival_ peal_fused_arrival_;
 static_assert(PEAL_LAUNCH_WRITES <= 32, "a lane a flag");
 
-/* Blocks of a launch: begin, begin + stride, ... below end. */
+/* Blocks of a launch: begin, begin + stride, ... below end; back: the last one first. */
 struct peal_blocks_of_ {
     unsigned begin, end, stride;
+    bool back;
 };
 
 /* Those of the box. Unless shares are spread, the compiler knows the stride. */
@@ -51,6 +52,111 @@ static __device__ __forceinline__ unsigned peal_shaped_count_(const peal_blocks_
 
     return mine.begin < mine.end ? (mine.end - mine.begin - 1) / mine.stride + 1 : 0;
 }
+
+enum : unsigned { PEAL_NO_BLOCK_ = ~0u };
+
+/* Which blocks of a box are run, in turn: those of the share. number(0) is run, those from 1 on
+ * come behind it, and number COUNT is found while it is run: the last one that there is a buffer
+ * for. */
+template <class box, bool taken = box::taken> struct peal_turns_ {
+    enum : int { COUNT = box::buffers > 2 ? box::buffers - 1 : 1 };
+    unsigned at, step, left;
+
+    __device__ __forceinline__ peal_turns_(const peal_launch &, const peal_blocks_of_ &blocks)
+        : at(blocks.begin), step(blocks.stride),
+          left((blocks.end - blocks.begin - 1) / blocks.stride + 1)
+    {
+        if (blocks.back) {
+            at += (left - 1) * step;
+            step = 0 - step;
+        }
+    }
+    __device__ __forceinline__ unsigned number(unsigned ahead) const
+    {
+        return ahead < left ? at + ahead * step : PEAL_NO_BLOCK_;
+    }
+    /* All threads, in front of a barrier, and behind it. */
+    __device__ __forceinline__ void ask(const peal_launch &)
+    {
+    }
+    __device__ __forceinline__ unsigned find(const peal_launch &)
+    {
+        return number(COUNT);
+    }
+    __device__ __forceinline__ void go_on()
+    {
+        at += step;
+        left--;
+    }
+};
+
+/* Those that are *taken*: the first COUNT of a share, then whichever comes next by the box's
+ * counter: equal shares would wait for the SMs that get the least of the memory's bandwidth, and
+ * the others run far ahead of them. Each block of the kernel takes one number that is none any
+ * more, so it is known which is the last: who has it sets the counter back to 0, and all who count
+ * there in the next round come behind that, by the epochs with which a round begins. */
+__shared__ unsigned peal_taken_[2];
+
+template <class box> struct peal_turns_<box, true> {
+    enum : int { COUNT = box::buffers > 2 ? box::buffers - 1 : 1 };
+    unsigned line[COUNT], taken, odd, stride;
+    bool back;
+
+    __device__ __forceinline__ peal_turns_(const peal_launch &launch, const peal_blocks_of_ &blocks)
+        : taken(0), odd(0), stride(blocks.stride), back(blocks.back)
+    {
+        for (int k = 0; k < COUNT; k++)
+            line[k] = nth(blocks.begin - box::first + k * stride);
+        take(launch);
+    }
+    __device__ __forceinline__ unsigned nth(unsigned n) const
+    {
+        if (n >= box::blocks)
+            return PEAL_NO_BLOCK_;
+        return box::first + (back ? box::blocks - 1 - n : n);
+    }
+    static __device__ __forceinline__ unsigned *counter(const peal_launch &launch)
+    {
+        return (unsigned *)launch.arrived + 1 + box::index;
+    }
+    /* The number is on its way until it is asked for. */
+    __device__ __forceinline__ void take(const peal_launch &launch)
+    {
+        if (peal_thread_() == 0)
+            taken = atomicAdd(counter(launch), 1u);
+    }
+    __device__ __forceinline__ unsigned number(unsigned ahead) const
+    {
+        return line[ahead];
+    }
+    __device__ __forceinline__ void ask(const peal_launch &launch)
+    {
+        const unsigned first = COUNT * stride;
+        const unsigned rest = box::blocks > first ? box::blocks - first : 0;
+        const unsigned takers = box::blocks < stride ? box::blocks : stride;
+
+        if (peal_thread_() != 0)
+            return;
+        peal_taken_[odd] = first + taken;
+        if (taken == rest + takers - 1)
+            *counter(launch) = 0;
+    }
+    __device__ __forceinline__ unsigned find(const peal_launch &launch)
+    {
+        const unsigned found = nth(peal_taken_[odd]);
+
+        odd = 1 - odd;
+        if (found != PEAL_NO_BLOCK_)
+            take(launch);
+        for (int k = 0; k + 1 < COUNT; k++)
+            line[k] = line[k + 1];
+        line[COUNT - 1] = found;
+        return found;
+    }
+    __device__ __forceinline__ void go_on()
+    {
+    }
+};
 
 /* The tile of a block, from the begin of the box. */
 template <class box>

@@ -7,6 +7,12 @@
 
 #include "peal/whole.h"
 
+/* The largest power of two that is at most n, and at most `most`. */
+static __device__ constexpr int peal_power_below_(int n, int most)
+{
+    return n < 2 || most < 2 ? 1 : 2 * peal_power_below_(n / 2, most / 2);
+}
+
 /* View `view` of tiles of a box, `low` points below the tile to `high` above along each axis. What
  * the box does not stage is where the launch says. */
 template <class type, class box, int view, int low_x, int high_x, int low_y, int high_y, int low_z,
@@ -35,6 +41,53 @@ struct peal_stage_view_ {
         return (int)((launch.view[view] + sizeof(type) * (tile.lo[0] + low_x)) % 16);
     }
 
+    /* All threads: has a tile copied that has the box's extents. Threads have neighbouring chunks
+     * of a line, as many as are a power of two, which begin where the tile does; then what is left
+     * of the lines. */
+    static __device__ __forceinline__ void
+    fetch_whole(const peal_launch &launch, const unsigned char *from, int bytes, unsigned char *to)
+    {
+        enum : int {
+            CHUNKS = PITCH / EACH,
+            LANES = peal_power_below_(CHUNKS, PEAL_THREADS_),
+            LEFT = CHUNKS - LANES,
+            IN_FRONT = low_x < 0 ? (EACH - 1 - low_x) / EACH : 0,
+            FRONT = IN_FRONT < LEFT ? IN_FRONT : LEFT, /* of what is left */
+            LINES = ROWS * PLANES,
+            STEP = PEAL_THREADS_ / LANES,
+            /* That many bytes there are at least. */
+            LEAST = (box::extent(0) + high_x - low_x) * (int)sizeof(type)
+        };
+        const unsigned thread = peal_thread_();
+        const int chunk = FRONT + thread % LANES, first = thread / LANES;
+
+#pragma unroll
+        for (int i = 0; i < LINES; i += STEP)
+            if ((i + STEP <= LINES || i + first < LINES) &&
+                ((FRONT + LANES) * 16 <= LEAST || chunk * 16 < bytes))
+                fetch_chunk(launch, from, i + first, chunk, to);
+#pragma unroll
+        for (int i = 0; i < LEFT * LINES; i += PEAL_THREADS_) {
+            const unsigned at = i + thread, each = LEFT > 0 ? LEFT : 1;
+            const int line = at / each, left = at % each,
+                      other = left < FRONT ? left : left + LANES;
+            if ((i + PEAL_THREADS_ <= LEFT * LINES || line < LINES) && other * 16 < bytes)
+                fetch_chunk(launch, from, line, other, to);
+        }
+    }
+
+    static __device__ __forceinline__ void fetch_chunk(const peal_launch &launch,
+                                                       const unsigned char *from, int line,
+                                                       int chunk, unsigned char *to)
+    {
+        const int plane = PLANES == 1 ? 0 : line / ROWS, row = line - plane * ROWS;
+
+        peal_fetch_16_to_(to + (line * (PITCH / EACH) + chunk) * 16,
+                          from + chunk * 16 +
+                              (long long)sizeof(type) * (row * box::stride(launch, view, 0) +
+                                                         plane * box::stride(launch, view, 1)));
+    }
+
     /* All threads: has it copied. Rows and planes are whole chunks apart. */
     static __device__ __forceinline__ void fetch(const peal_launch &launch, const peal_tile &tile,
                                                  unsigned char *to)
@@ -49,15 +102,16 @@ struct peal_stage_view_ {
 
         if (!box::staged)
             return;
-#pragma unroll 4
+        if (tile.hi[0] - tile.lo[0] == box::extent(0) && rows == ROWS && planes == PLANES) {
+            fetch_whole(launch, from, bytes, to);
+            return;
+        }
+#pragma unroll 1
         for (int i = peal_thread_(); i < CHUNKS * ROWS * PLANES; i += PEAL_THREADS_) {
             const int line = i / CHUNKS, chunk = i - line * CHUNKS;
             const int plane = PLANES == 1 ? 0 : line / ROWS, row = line - plane * ROWS;
             if (chunk * 16 < bytes && row < rows && plane < planes)
-                peal_fetch_16_to_(to + i * 16, from + chunk * 16 +
-                                                   (long long)sizeof(type) *
-                                                       (row * box::stride(launch, view, 0) +
-                                                        plane * box::stride(launch, view, 1)));
+                fetch_chunk(launch, from, line, chunk, to);
         }
     }
 

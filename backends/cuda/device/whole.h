@@ -77,8 +77,14 @@ template <class type>
 static __device__ __forceinline__ type *peal_moved_(unsigned long long view, const peal_tile &tile)
 {
     const unsigned long long bytes = PEAL_WHOLE_COLUMNS * sizeof(type);
+    const unsigned long long at = tile.peal_whole_ == 2 ? view & ~(bytes - 1) : view;
 
-    return (type *)(tile.peal_whole_ == 2 ? view & ~(bytes - 1) : view);
+#ifdef PEAL_FUSED /* else stores hold up loads from shared memory (staged.h), which they may meet  \
+                   */
+    return (type *)__cvta_global_to_generic(at);
+#else
+    return (type *)at;
+#endif
 }
 
 /* Of such a view: offsets begin at the thread's first point of a whole tile, or at the first one of

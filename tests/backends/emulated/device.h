@@ -206,6 +206,17 @@ PEAL_UNUSED_ static void peal_fetch_16_to_(void *to, const void *from)
 PEAL_UNUSED_ static void peal_fetched_()
 {
 }
+PEAL_UNUSED_ static void peal_fetch_close_()
+{
+}
+template <int behind> PEAL_UNUSED_ static void peal_fetched_but_()
+{
+}
+#define PEAL_SHARED_ROOM_(name, bytes) alignas(16) static thread_local uint4 name[(bytes) / 16 + 1]
+PEAL_UNUSED_ static void *__cvta_global_to_generic(unsigned long long at)
+{
+    return (void *)at;
+}
 static unsigned long long peal_clock_()
 {
     return device.clock;
