@@ -35,7 +35,9 @@ static bool is_in_loop(const cuda_source *source, int index)
 static void print_entry(const cuda_entry *entry, const char *text, const char *bare, int index,
                         FILE *out)
 {
-    const char *threads = entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
+    const char *threads = entry->is_users && entry->task->reduction_count == 0
+                              ? "PEAL_THREADS_, PEAL_FREE_BLOCKS_"
+                          : entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
                                   entry->task->kind == PEAL_TASK_COMBINE
                               ? "PEAL_THREADS_, PEAL_BLOCKS_"
                               : "32";
@@ -290,6 +292,7 @@ void cuda_units_print(cuda_source *source)
     size_t bytes = 0;
     FILE *unit = cuda_text_open(&text, &bytes);
 
+    fprintf(unit, "%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, false, unit);
     source->text = cuda_text_close(source->arena, unit, &text);
     if (source->desc->mode == PEAL_MODE_FUSED)
