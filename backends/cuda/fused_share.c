@@ -39,6 +39,61 @@ void cuda_fused_serve(cuda_fused *fused, unsigned blocks)
     fused->services = fused->services > 0 ? fused->services : 1;
 }
 
+/* Tiles of borders, of a record in which blocks have several tiles, are run by some of the blocks,
+ * which have fewer: who waits for messages, and whose messages others wait for, is through first.
+ */
+unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks)
+{
+    unsigned sending = 0, first = 0, boxes = 0;
+
+    for (int i = 0; i < launch->write_count; i++)
+        boxes |= launch->write[i].boxes;
+    for (int b = 0; b < launch->box_count; b++)
+        sending += boxes >> b & 1 ? launch->box[b].blocks : 0;
+    for (int b = 0; b < launch->box_count; b++)
+        if (boxes >> b & 1 && launch->box[b].first + launch->box[b].blocks <= sending)
+            first += launch->box[b].blocks;
+    return first == sending && sending < blocks ? sending : 0;
+}
+
+/* How many: as few as are through no later than the others, if that can be. */
+static unsigned own_workers(const cuda_record *record, unsigned workers)
+{
+    enum { SENDING = 4 }; /* what waiting and sending take beside a tile */
+    uint64_t first = record->first_blocks, rest = record->blocks - first;
+
+    if (first == 0 || record->blocks <= workers || workers < 8)
+        return 0;
+    for (unsigned own = 1; own < workers / 3 && own < first; own++)
+        if ((first + (uint64_t)SENDING * own) * (workers - own) <= rest * own)
+            return own;
+    return first < workers / 3 ? (unsigned)first : workers / 3;
+}
+
+/* A block's place among all, where those of an SM are side by side: blocks of borders then have SMs
+ * of their own, as far as can be, whose other blocks' stores their fences would wait for. */
+static unsigned place_of(const cuda_fused *fused, unsigned block)
+{
+    unsigned each = fused->sms > 0 ? fused->grid / fused->sms : 0;
+
+    if (each < 2 || fused->grid % fused->sms != 0 || fused->services != 1 || fused->tickets)
+        return block;
+    return block % fused->sms * each + block / fused->sms;
+}
+
+/* Of tiles [begin, begin + count) that so many workers share. */
+static void cut_share(const cuda_record *record, unsigned begin, unsigned count, unsigned worker,
+                      unsigned workers, peal_fused_share *share)
+{
+    share->first = begin + (unsigned)((uint64_t)worker * count / workers);
+    share->count = begin + (unsigned)((uint64_t)(worker + 1) * count / workers) - share->first;
+    if (count <= workers || record->spread) {
+        share->first = begin + worker;
+        share->count = worker < count ? (count - worker + workers - 1) / workers : 0;
+        share->stride = count > workers ? workers : 1;
+    }
+}
+
 peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *record,
                                   unsigned block)
 {
@@ -50,16 +105,15 @@ peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *re
         share.count = block == fused->grid - 1 - (unsigned)record->service ? blocks : 0;
     } else if (block >= workers) {
         share.count = 0;
-    } else if (record->spread && blocks > workers) {
-        share.first = block;
-        share.stride = workers;
-        share.count = (blocks - block + workers - 1) / workers;
-    } else if (blocks <= workers) {
-        share.first = block;
-        share.count = block < blocks;
     } else {
-        share.first = (unsigned)((uint64_t)block * blocks / workers);
-        share.count = (unsigned)((uint64_t)(block + 1) * blocks / workers) - share.first;
+        unsigned first = record->first_blocks, own = own_workers(record, workers);
+        block = own > 0 ? place_of(fused, block) : block;
+        if (own == 0)
+            cut_share(record, 0, blocks, block, workers, &share);
+        else if (block < own)
+            cut_share(record, 0, first, block, own, &share);
+        else
+            cut_share(record, first, blocks - first, block - own, workers - own, &share);
     }
     return share;
 }
