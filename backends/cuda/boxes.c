@@ -93,7 +93,7 @@ static int lead_of(const cuda_rank *rank, const peal_schedule_task *task,
  * so that few will do. */
 static int many_of(const cuda_plan *plan, int whole, int waves)
 {
-    return whole == PEAL_WHOLE_FLAT ? plan->device->sm_count / 2 : waves * plan->device->sm_count;
+    return whole == PEAL_WHOLE_FLAT ? plan->device->sm_count / 4 : waves * plan->device->sm_count;
 }
 
 /* Mode fused: a tile for each SM, and then as large ones as can be. */
