@@ -137,7 +137,6 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     record->step = rank->walk.counter[0];
     record->number = number_of(rank, function, launch, group);
     record->blocks = blocks;
-    record->first_blocks = cuda_fused_first_blocks(launch, blocks);
     record->schedule = rank->schedule;
     record->serves = serves(rank, group);
     if (group && group->kind == CUDA_GROUP_TASK && cuda_fused_sends_fold(rank, group))
@@ -146,6 +145,7 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     if (group && group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
         group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         record->task = group->task;
+        record->first_blocks = cuda_fused_first_blocks(launch, blocks);
         record->partials = group->partials;
     }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)

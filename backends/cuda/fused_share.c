@@ -1,6 +1,8 @@
 /* Shares: which blocks of a record's grid each block of the kernel runs. What is one block's work
  * is one of the last ones'; the others share the rest, each a contiguous part unless it is spread,
  * in the same way for grids of the same size. */
+#include "backends/cuda/call_source.h"
+#include "backends/cuda/device/launch.h"
 #include "backends/cuda/fused.h"
 
 /* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
@@ -39,8 +41,9 @@ void cuda_fused_serve(cuda_fused *fused, unsigned blocks)
     fused->services = fused->services > 0 ? fused->services : 1;
 }
 
-/* Tiles of borders, of a record in which blocks have several tiles, are run by some of the blocks,
- * which have fewer: who waits for messages, and whose messages others wait for, is through first.
+/* Tiles of borders, of a task's record in which blocks have several tiles, are run by some of the
+ * blocks, which have fewer: who waits for messages, and whose messages others wait for, is through
+ * first.
  */
 unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks)
 {
@@ -56,18 +59,29 @@ unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks)
     return first == sending && sending < blocks ? sending : 0;
 }
 
-/* How many: as few as are through no later than the others, if that can be. */
+static uint64_t ceiling(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* How many: as few as make the slowest block's work least, counted in tiles. */
 static unsigned own_workers(const cuda_record *record, unsigned workers)
 {
-    enum { SENDING = 4 }; /* what waiting and sending take beside a tile */
     uint64_t first = record->first_blocks, rest = record->blocks - first;
+    unsigned best = 0;
 
-    if (first == 0 || record->blocks <= workers || workers < 8)
+    if (first == 0 || record->blocks <= workers)
         return 0;
-    for (unsigned own = 1; own < workers / 3 && own < first; own++)
-        if ((first + (uint64_t)SENDING * own) * (workers - own) <= rest * own)
-            return own;
-    return first < workers / 3 ? (unsigned)first : workers / 3;
+    /* What waiting, the flag and its fence take: clock stamps on H200s. */
+    uint64_t sending = cuda_task_whole(record->task) == PEAL_WHOLE_FLAT ? 4 : 2;
+    uint64_t least = ceiling(record->blocks, workers) + sending;
+    for (unsigned own = 1; own <= workers / 3 && own <= first; own++) {
+        uint64_t theirs = ceiling(first, own) + sending, others = ceiling(rest, workers - own);
+        uint64_t most = theirs > others ? theirs : others;
+        best = most < least ? own : best;
+        least = most < least ? most : least;
+    }
+    return best;
 }
 
 /* A block's place among all, where those of an SM are side by side: blocks of borders then have SMs

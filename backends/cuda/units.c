@@ -1,6 +1,7 @@
 /* Translation units of a plan's kernels: that of all modes, that of plain kernels, and that of the
  * kernel that stays in mode fused, from the texts that source.c has made. */
 #define _GNU_SOURCE
+#include "backends/cuda/call_source.h"
 #include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/plan.h"
@@ -35,8 +36,8 @@ static bool is_in_loop(const cuda_source *source, int index)
 static void print_entry(const cuda_entry *entry, const char *text, const char *bare, int index,
                         FILE *out)
 {
-    const char *threads = entry->is_users && entry->task->reduction_count == 0
-                              ? "PEAL_THREADS_, PEAL_FREE_BLOCKS_"
+    const char *threads = entry->is_users && cuda_task_whole(entry->task) == PEAL_WHOLE_FLAT
+                              ? "PEAL_THREADS_, PEAL_FLAT_BLOCKS_"
                           : entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
                                   entry->task->kind == PEAL_TASK_COMBINE
                               ? "PEAL_THREADS_, PEAL_BLOCKS_"

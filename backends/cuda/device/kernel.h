@@ -32,7 +32,7 @@
 #ifdef PEAL_PLAIN
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_LIGHT_BLOCKS_ = 6 };
 #else
-enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3, PEAL_FREE_BLOCKS_ = 4 };
+enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3, PEAL_FLAT_BLOCKS_ = 4 };
 #endif
 
 /* What offsets of two and three axes are computed in. The unit of plain kernels says `int` where
