@@ -224,6 +224,9 @@ peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, fi
 void part_along(const peal_compilation *c, const field_shape *shape, int axis, int position,
                 int ranks, int64_t *lo, int64_t *hi);
 peal_status make_geometry(peal_compilation *c, rank_view *v);
+/* Bytes: what caches move at a time, on CPUs two lines at once. */
+enum { MEMORY_LINE = 128 };
+
 peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
                              peal_type type, peal_source source, const char *name);
 int ranks_along(const peal_compilation *c, int axis);

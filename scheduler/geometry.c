@@ -59,6 +59,9 @@ peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, fi
     return status;
 }
 
+/* Rows of so many lines are padded. */
+enum { SHORTEST_PADDED_LINES = 4 };
+
 int ranks_along(const peal_compilation *c, int axis)
 {
     return axis < PEAL_RANK_AXES && c->dims[axis] > 0 ? c->dims[axis] : 1;
@@ -96,6 +99,33 @@ peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const pea
                            "the memory of `%s` on one rank overflows 62 bits", name);
     layout->stored = *stored;
     return PEAL_STATUS_OK;
+}
+
+static bool is_anything_lent(const peal_graph_data *graph)
+{
+    for (int i = 0; i < graph->array_count; i++)
+        if (graph->arrays[i].data)
+            return true;
+    return false;
+}
+
+/* On accelerators long rows begin at lines of memory: those of the part, not of the halo
+ * (place_arrays). What threads side by side access are whole lines then, and pairs of points lie
+ * alike in all rows. */
+static peal_status pad_rows(peal_compilation *c, peal_layout *layout, const peal_array *a)
+{
+    peal_box padded = layout->stored;
+    const int64_t each = MEMORY_LINE / (int64_t)peal_type_bytes(a->type);
+    const int64_t length = padded.hi[0] - padded.lo[0];
+
+    if (!c->machine.accelerator || a->axis_count < 2 || length < SHORTEST_PADDED_LINES * each ||
+        is_anything_lent(c->graph))
+        return PEAL_STATUS_OK;
+    padded.hi[0] = padded.lo[0] + (length + each - 1) / each * each;
+    peal_box stored = layout->stored;
+    peal_status status = set_dense_layout(c, layout, &padded, a->type, a->source, a->name);
+    layout->stored = stored;
+    return status;
 }
 
 static peal_status check_part(peal_compilation *c, const rank_view *v, const peal_array *a,
@@ -147,7 +177,8 @@ static peal_status place_field(peal_compilation *c, rank_view *v, int array)
         }
     layout->part = part;
     layout->own = own;
-    return set_dense_layout(c, layout, &stored, a->type, a->source, a->name);
+    status = set_dense_layout(c, layout, &stored, a->type, a->source, a->name);
+    return status ? status : pad_rows(c, layout, a);
 }
 
 static peal_status buffer_count(peal_compilation *c, rank_view *v, int array, int64_t *count)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 128, SMALL_SLOT = 24 };
+enum { LINE = MEMORY_LINE, SMALL_SLOT = 24 };
 
 static int64_t reserve(int64_t *used, int64_t bytes)
 {
@@ -17,11 +17,23 @@ static int64_t reserve(int64_t *used, int64_t bytes)
     return at;
 }
 
+/* Where the rows of an array are whole lines apart, those of its part begin at lines. */
+static int64_t reserve_array(int64_t *used, const peal_layout *layout, int64_t element_bytes)
+{
+    int64_t row = layout->stride[1] * element_bytes;
+    int64_t before = (layout->part.lo[0] - layout->stored.lo[0]) * element_bytes % LINE;
+    int64_t shift = layout->stored.axis_count < 2 || row % LINE != 0 ? 0 : (LINE - before) % LINE;
+
+    return reserve(used, shift + layout->bytes) + shift;
+}
+
 static void place_arrays(peal_compilation *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < array_total(c); i++) {
         bool lent = i < c->graph->array_count && c->graph->arrays[i].data;
-        map->array[i] = lent ? -1 : reserve(&map->bytes, v->layout[i].bytes);
+        map->array[i] = lent ? -1
+                             : reserve_array(&map->bytes, &v->layout[i],
+                                             (int64_t)peal_type_bytes(array_type(c, i)));
     }
 }
 

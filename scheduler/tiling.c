@@ -2,7 +2,7 @@
  *
  * The rule depends on the box alone (and on whether ranks run on accelerators), never on the mode
  * or the number of workers: tasks with reductions must have the same tiles in every mode. Tiles of
- * others may be asked to be larger or smaller. x stays
+ * others may be larger or smaller. x stays
  * whole (but for those on accelerators); rows, then planes, are gathered until a tile has about as
  * many points as a core's cache takes; the last axis is cut so far that border tiles can go first.
  */
@@ -17,7 +17,15 @@ enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
  * axes: of large boxes PEAL_WHOLE_2_X and so on (backends/cuda/device/launch.h); else smaller ones,
  * since a thread that may not load ahead waits for memory once a point: one point a thread, and
  * more, along the last axis, where one wave of blocks would not do. */
-enum { MOST_POINTS_OF_BLOCK = 2048, LARGE_BOX = 1 << 19, WAVE_OF_BLOCKS = 200, MOST_ROWS = 8 };
+/* In mode fused free tiles of three axes have as many rows as flat tiles of blocks (launch.h): they
+ * say no more than how thick borders are, whose blocks all others wait for. */
+enum {
+    MOST_POINTS_OF_BLOCK = 2048,
+    FLAT_ROWS = 8,
+    LARGE_BOX = 1 << 19,
+    WAVE_OF_BLOCKS = 200,
+    MOST_ROWS = 8
+};
 static const int64_t tile_of_block[4][PEAL_AXES] = {[2] = {128, 16, 1, 1}, [3] = {64, 4, 8, 1}};
 static const int64_t small_tile[4][PEAL_AXES] = {[2] = {64, 4, 1, 1}, [3] = {64, 4, 1, 1}};
 
@@ -116,7 +124,10 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
 {
     int64_t points = 1, most = c->machine.accelerator ? MOST_POINTS_OF_BLOCK : MOST_POINTS;
     int last = last_axis(&t->box);
+    bool thin = c->machine.accelerator && c->mode == PEAL_MODE_FUSED && t->box.axis_count == 3;
 
+    if (thin && tiles_are_free(task))
+        most = FLAT_ROWS * (t->box.hi[0] - t->box.lo[0]);
     if (c->machine.tile_points > 0 && tiles_are_free(task))
         most = c->machine.tile_points;
     if (choose_blocks(c, task, multiple, t))

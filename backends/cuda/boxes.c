@@ -69,36 +69,67 @@ static int64_t points_of(const peal_launch_box *box)
     return points;
 }
 
-/* Where the points of the task's first field lie in memory: at begin, and whole sectors on, a
- * sector begins. */
-static int begin_of(const cuda_rank *rank, const peal_schedule_task *task)
+/* How many points a box begins behind a line of memory of the task's first field; 0: that depends
+ * on the row. */
+static int lead_of(const cuda_rank *rank, const peal_schedule_task *task,
+                   const peal_launch_box *box)
 {
+    enum { LINE = 128, SECTOR = 32 };
     const peal_schedule *schedule = rank->schedule;
 
     for (int i = 0; i < task->access_count; i++) {
         int array = task->access[i].array;
         if (!cuda_access_is_moved(schedule, &task->access[i]))
             continue;
-        uint64_t bytes = peal_type_bytes(schedule->array[array].type);
-        return -(int)((rank->first[array] + (uint64_t)rank->origin[array]) / bytes % 1024);
+        const peal_layout *layout = &schedule->array[array].layout;
+        int64_t bytes = (int64_t)peal_type_bytes(schedule->array[array].type);
+        uint64_t first = rank->first[array] + (uint64_t)(rank->origin[array] + box->lo[0] * bytes);
+        return layout->stride[1] * bytes % SECTOR ? 0 : (int)(first % LINE / (uint64_t)bytes);
     }
     return 0;
+}
+
+/* Tiles that a launch is to have: in flat ones a thread has all of its loads under way at a time,
+ * so that few will do. */
+static int many_of(const cuda_plan *plan, int whole, int waves)
+{
+    return whole == PEAL_WHOLE_FLAT ? plan->device->sm_count / 4 : waves * plan->device->sm_count;
 }
 
 /* Mode fused: a tile for each SM, and then as large ones as can be. */
 static void cut_together(const cuda_rank *rank, const peal_schedule_task *task, cuda_op *out)
 {
-    int begin = begin_of(rank, task);
+    int whole = cuda_task_whole(task), many = many_of(rank->plan, whole, 1);
 
     for (int rows = CUDA_MOST_ROWS; rows > 0; rows /= 2) {
         int64_t blocks = 0;
         for (int i = 0; i < out->free_count; i++) {
-            cuda_box_cut(0, rows, out->kernel->threads, true, begin, &out->plain[i]);
+            cuda_box_cut(0, rows, out->kernel->threads, whole, lead_of(rank, task, &out->plain[i]),
+                         &out->plain[i]);
             blocks += out->plain[i].blocks;
         }
-        if (blocks >= rank->plan->device->sm_count)
+        if (blocks >= many)
             return;
     }
+}
+
+/* Whole tiles if there are enough of them: their threads have more points each. */
+static void cut_free(const cuda_rank *rank, const peal_schedule_task *task, const cuda_op *op,
+                     peal_launch_box *box)
+{
+    int whole = task->reduction_count == 0 ? cuda_task_whole(task) : 0;
+    int64_t points = 1;
+
+    if (whole)
+        cuda_box_cut(many_of(rank->plan, whole, WAVE), CUDA_MOST_ROWS, op->kernel->threads, whole,
+                     lead_of(rank, task, box), box);
+    for (int k = 0; k < 3; k++) {
+        whole = box->hi[k] - box->lo[k] < box->extent[k] ? 0 : whole;
+        points *= box->extent[k];
+    }
+    if (!whole || points < (whole == PEAL_WHOLE_FLAT ? 1024 : 2048))
+        cuda_box_cut(WAVE * rank->plan->device->sm_count, CUDA_MOST_ROWS, op->kernel->threads, 0, 0,
+                     box);
 }
 
 void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
@@ -106,7 +137,7 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
     const cuda_plan *plan = rank->plan;
     const peal_schedule_task *task = out->task;
     int64_t points = 0;
-    int many = WAVE * plan->device->sm_count;
+    int whole = cuda_task_whole(task);
 
     out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
     out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
@@ -123,16 +154,18 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
         return; /* the application's own work: its grid is its own */
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
-        cuda_box_cut(many, CUDA_MOST_ROWS, out->kernel->threads, false, 0, &out->free[i]);
+        cut_free(rank, task, out, &out->free[i]);
     }
     bool fused = plan->desc.mode == PEAL_MODE_FUSED;
-    if (!fused && (!out->kernel->plain || points < plan->lowering.plain_points))
+    int64_t least =
+        whole == PEAL_WHOLE_FLAT ? plan->lowering.plain_flat_points : plan->lowering.plain_points;
+    if (!fused && (!out->kernel->plain || points < least))
         return;
     out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
     memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
     if (fused)
         cut_together(rank, task, out);
     for (int i = 0; i < out->free_count && !fused; i++)
-        cuda_box_cut(many, CUDA_MOST_ROWS, out->kernel->threads, true, begin_of(rank, task),
-                     &out->plain[i]);
+        cuda_box_cut(many_of(plan, whole, WAVE), CUDA_MOST_ROWS, out->kernel->threads, whole,
+                     lead_of(rank, task, &out->plain[i]), &out->plain[i]);
 }

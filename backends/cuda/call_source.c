@@ -3,11 +3,38 @@
  * points. */
 #include "backends/cuda/call_source.h"
 
+#include "backends/cuda/device/launch.h"
 #include "base/expression.h"
+#include "base/kernel_source.h"
+
+#include <string.h>
 
 int cuda_task_axes(const peal_schedule_task *task)
 {
     return task->tiling_count > 0 ? task->tiling[0].box.axis_count : 1;
+}
+
+/* Nothing beside a point along z: threads that march along it would have nothing to keep. Tasks
+ * with partials have one kind, that of the schedule's tiles. */
+static bool is_flat(const peal_schedule_task *task)
+{
+    for (int i = 0; i < task->access_count; i++)
+        for (int k = 0; k < task->access[i].reach_count; k++) {
+            const peal_reach_axis *axis = &task->access[i].reach[k].axis[2];
+            if (axis->fixed || axis->num != axis->den || axis->low != 0 || axis->high != 0)
+                return false;
+        }
+    return task->reduction_count == 0;
+}
+
+int cuda_task_whole(const peal_schedule_task *task)
+{
+    int axes = cuda_task_axes(task);
+
+    return axes == 2       ? PEAL_WHOLE_2
+           : axes != 3     ? 0
+           : is_flat(task) ? PEAL_WHOLE_FLAT
+                           : PEAL_WHOLE_3;
 }
 
 static bool is_moved_field(const peal_schedule *schedule, int array)
@@ -211,7 +238,7 @@ static void print_view(const peal_schedule *schedule, const peal_schedule_task *
             view, tile, view, view, tile);
         return;
     }
-    if (!linked && cuda_trampoline_moves(kind) && cuda_access_is_moved(schedule, access)) {
+    if (!linked && cuda_trampoline_moves(kind, task) && cuda_access_is_moved(schedule, access)) {
         fprintf(out,
                 ",\n        peal_moved_<%s%s>(peal_launch_.view[%d], %s), "
                 "peal_moved_strides_<%s, %s%s>(peal_launch_, %d, %s)",
@@ -224,7 +251,11 @@ static void print_view(const peal_schedule *schedule, const peal_schedule_task *
     fprintf(out, ",\n        (%s%s *)peal_launch_.view[%d]", constant, type, view);
     if (access->per_tile > 0)
         fprintf(out, " + peal_launch_.shift[%d] * %s.index", view, tile);
-    fprintf(out, ", peal_strides_of_%s(peal_launch_, %d)", shaped ? "<peal_box_>" : "", view);
+    if (!linked && cuda_access_is_moved(schedule, access))
+        fprintf(out, ", peal_begun_strides_%s(peal_launch_, %d, %s)", shaped ? "<peal_box_>" : "",
+                view, tile);
+    else
+        fprintf(out, ", peal_strides_of_%s(peal_launch_, %d)", shaped ? "<peal_box_>" : "", view);
 }
 
 static void print_partials(const peal_schedule *schedule, const peal_schedule_task *task, bool full,
@@ -268,15 +299,16 @@ static void print_call(const peal_schedule *schedule, const peal_schedule_task *
 static void print_whole(const peal_schedule *schedule, const peal_schedule_task *task,
                         cuda_trampoline kind, int odd, FILE *out)
 {
-    int axes = cuda_task_axes(task);
+    int whole = cuda_task_whole(task);
+    bool moves = cuda_trampoline_moves(kind, task);
     const char *box = cuda_trampoline_is_shaped(kind) ? ", peal_box_"
-                      : cuda_trampoline_moves(kind)   ? ""
+                      : moves                         ? ""
                                                       : ", peal_unmoved_box_";
 
     fprintf(out,
             "    if (peal_is_whole_<%d, %d%s>(peal_launch_, peal_tile_)) {\n"
             "        const peal_tile peal_whole_ = peal_whole_of_<%d, %d>(peal_tile_);\n        ",
-            axes, odd, box, axes, odd);
+            whole, odd, box, whole, odd);
     print_call(schedule, task, kind, "peal_whole_", false, out);
     fprintf(out, "    } else");
 }
@@ -299,20 +331,39 @@ static void print_counted(const peal_schedule *schedule, const peal_schedule_tas
     fprintf(out, "    }\n");
 }
 
+void cuda_check_print(const peal_schedule_task *task, const char *signature, FILE *out)
+{
+    const char *text = peal_kernel_parameters(signature);
+
+    fprintf(out, "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_");
+    for (int number = 0; strchr(text, '('); number++) { /* `PEAL_READ(double, in), long n)` */
+        int length = (int)(strchr(strchr(text, '('), ',') - text);
+        fprintf(out, "%.*s, peal_%d_", length, text, number);
+        text += length + strcspn(text + length, ")");
+    }
+    fprintf(out, "%s>(peal_kernel_%s));\n", text, task->kernel);
+}
+
 void cuda_call_print(const peal_schedule *schedule, const peal_schedule_task *task,
                      cuda_trampoline kind, bool linked, FILE *out)
 {
-    int axes = linked ? 0 : cuda_task_axes(task);
+    int whole = linked ? 0 : cuda_task_whole(task);
     bool partials = cuda_trampoline_has_partials(kind) && task->reduction_count > 0;
+    bool moves = cuda_trampoline_moves(kind, task);
+    bool known = cuda_trampoline_is_plain(kind) || cuda_trampoline_is_shaped(kind);
 
     if (task->count) {
         print_counted(schedule, task, kind, linked, out);
         return;
     }
-    if ((partials || cuda_trampoline_moves(kind)) && (axes == 2 || axes == 3))
+    if (!partials && !known && whole && moves) /* mode fused has those of known shape */
+        fprintf(out, "#ifndef PEAL_FUSED\n");
+    if ((partials || moves) && whole)
         print_whole(schedule, task, kind, 0, out);
+    if (!partials && !known && whole && moves)
+        fprintf(out, "\n#endif\n");
     /* Free tiles begin where pairs do. */
-    if (partials && cuda_trampoline_moves(kind) && axes == 2)
+    if (partials && moves && whole == PEAL_WHOLE_2)
         print_whole(schedule, task, kind, 1, out);
     fprintf(out, "    ");
     print_call(schedule, task, kind, "peal_tile_", linked, out);

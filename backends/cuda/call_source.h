@@ -28,10 +28,11 @@ static inline bool cuda_trampoline_is_shaped(cuda_trampoline kind)
     return kind >= CUDA_TRAMPOLINE_SHAPED_FULL;
 }
 
-/* Whether arrays are `restrict`, and views begin at the tile. */
-static inline bool cuda_trampoline_moves(cuda_trampoline kind)
+/* Whether views begin at the tile, and whole tiles are run as such only where they are aligned: not
+ * of kernels that may write partials, whose threads have the same points in all units. */
+static inline bool cuda_trampoline_moves(cuda_trampoline kind, const peal_schedule_task *task)
 {
-    return kind >= CUDA_TRAMPOLINE_PLAIN_FULL;
+    return kind >= CUDA_TRAMPOLINE_PLAIN_FULL || task->reduction_count == 0;
 }
 
 static inline bool cuda_trampoline_has_partials(cuda_trampoline kind)
@@ -41,6 +42,9 @@ static inline bool cuda_trampoline_has_partials(cuda_trampoline kind)
 }
 
 int cuda_task_axes(const peal_schedule_task *task);
+
+/* The kind of whole tiles that a task of two or three axes has (device/launch.h); 0: of others. */
+int cuda_task_whole(const peal_schedule_task *task);
 
 /* True: in plain kernels the view points to the tile's first column, and offsets begin at a point
  * of the tile (device/whole.h). */
@@ -59,6 +63,11 @@ void cuda_stage_print_begin(const peal_schedule *schedule, const peal_schedule_t
 void cuda_stage_print_turn(const peal_schedule *schedule, const peal_schedule_task *task,
                            FILE *out);
 void cuda_stage_print_end(const peal_schedule *schedule, const peal_schedule_task *task, FILE *out);
+
+/* A call alone would convert an integer to a double, or cut a real number: the kernel's type is
+ * compared as well. Arrays are numbered, so that tasks which differ by their names have the same
+ * text, and share their functions. */
+void cuda_check_print(const peal_schedule_task *task, const char *signature, FILE *out);
 
 /* Between what enters the tile and what follows its run. */
 /* linked: the kernel is a function that was compiled elsewhere (device/linked.h): it gets views as

@@ -1,11 +1,8 @@
 /* Device tiles of free shape: a point a thread (of thin boxes, too, such as borders, whose messages
  * few blocks then send), and more rows a thread where one wave of blocks would not do. In plain
- * kernels those of large boxes are whole ones (device/loops.h), and begin at whole sectors of
- * memory where rows do. */
+ * kernels those of large boxes are whole ones (device/loops.h), and begin at lines of memory
+ * where rows do. */
 #include "backends/cuda/cut.h"
-
-/* Points along x. */
-enum { ALIGNMENT = 32 };
 
 static int exponent(int length, int most)
 {
@@ -34,35 +31,44 @@ static void widen(const peal_launch_box *box, const int threads[3], int shape[4]
         shape[k] = 1 << bits[k];
 }
 
-static void shape_of(const peal_launch_box *box, const int threads[3], bool plain, int shape[4],
-                     int *marched)
+/* Rows that a thread has at most in tiles of the kind; in tiles of fewer the shape has one. */
+static int shape_of(const peal_launch_box *box, const int threads[3], int whole, int shape[4],
+                    int *marched)
 {
-    bool flat = threads[1] == 1, deep = threads[2] > 1;
-
     for (int k = 0; k < 3; k++)
         shape[k] = threads[k];
     shape[3] = 1;
-    *marched = 1;
-    if (!plain && !flat)
-        widen(box, threads, shape);
-    if (!plain || flat)
-        return;
-    shape[0] = deep ? PEAL_WHOLE_3_X : PEAL_WHOLE_2_X;
-    shape[1] = deep ? PEAL_WHOLE_3_Y : PEAL_WHOLE_2_Y / CUDA_MOST_ROWS;
-    shape[2] = deep ? PEAL_WHOLE_3_Z / CUDA_MOST_ROWS : 1;
-    *marched = deep ? 2 : 1;
+    *marched = whole == PEAL_WHOLE_2 || whole == 0 ? 1 : 2;
+    switch (whole) {
+    case PEAL_WHOLE_2:
+        shape[0] = PEAL_WHOLE_2_X;
+        shape[1] = PEAL_WHOLE_2_Y / CUDA_MOST_ROWS;
+        return CUDA_MOST_ROWS;
+    case PEAL_WHOLE_3:
+        shape[0] = PEAL_WHOLE_3_X;
+        shape[1] = PEAL_WHOLE_3_Y;
+        shape[2] = PEAL_WHOLE_3_Z / CUDA_MOST_ROWS;
+        return CUDA_MOST_ROWS;
+    case PEAL_WHOLE_FLAT:
+        shape[0] = PEAL_WHOLE_FLAT_X;
+        shape[1] = PEAL_WHOLE_FLAT_Y;
+        shape[2] = 1;
+        return PEAL_WHOLE_FLAT_Z;
+    default:
+        if (threads[1] > 1)
+            widen(box, threads, shape);
+        return CUDA_MOST_ROWS;
+    }
 }
 
-void cuda_box_cut(int many, int most_rows, const int threads[3], bool plain, int begin,
+void cuda_box_cut(int many, int most_rows, const int threads[3], int whole, int lead,
                   peal_launch_box *box)
 {
     int shape[4], marched;
+    int most = shape_of(box, threads, whole, shape, &marched);
 
-    shape_of(box, threads, plain, shape, &marched);
-    box->lead = 0;
-    if (plain && threads[1] > 1)
-        box->lead = (int)(((unsigned)box->lo[0] - (unsigned)begin) % ALIGNMENT);
-    for (int rows = most_rows;; rows /= 2) {
+    box->lead = whole ? lead : 0;
+    for (int rows = most < most_rows ? most : most_rows;; rows /= 2) {
         box->blocks = 1;
         for (int k = 0; k < 4; k++) {
             int length = box->hi[k] - box->lo[k] + (k == 0 ? box->lead : 0);

@@ -11,10 +11,10 @@
 enum { CUDA_MOST_ROWS = 8 };
 
 /* From lo and hi of a box; `threads` is the shape of a task's blocks, whose number of axes beyond
- * 1 says how many the tiles have. plain: for a kernel that waits for nothing (device/kernel.h);
- * memory is as well aligned as can be where x is a multiple of something plus `begin`. A thread
- * marches over as many of `most_rows` rows, a power of two, as leave `many` blocks. */
-void cuda_box_cut(int many, int most_rows, const int threads[3], bool plain, int begin,
+ * 1 says how many the tiles have. whole: the kind of tiles (device/launch.h), 0: any, with a point
+ * a thread; the box then begins `lead` points behind a line of memory. A thread marches over as
+ * many of `most_rows` rows, a power of two, as leave `many` blocks; in whole tiles it has all. */
+void cuda_box_cut(int many, int most_rows, const int threads[3], int whole, int lead,
                   peal_launch_box *box);
 
 #endif

@@ -90,7 +90,8 @@ static int alignment_of(const cuda_rank *rank, const cuda_op *op, const peal_wal
 {
     int found = PEAL_ALIGNED;
 
-    for (int i = 0; i < count && cuda_task_axes(op->task) == 2; i++) {
+    int whole = cuda_task_whole(op->task);
+    for (int i = 0; i < count && (whole == PEAL_WHOLE_2 || whole == PEAL_WHOLE_FLAT); i++) {
         int here = alignment_at(rank, op, frame, (int64_t)box[i].lo[0] - box[i].lead);
         if ((i > 0 && here != found) || (box[i].count[0] > 1 && box[i].extent[0] % 2 != 0))
             return PEAL_UNALIGNED;
@@ -116,7 +117,9 @@ static void choose_launch(const cuda_rank *rank, const cuda_op *op, const cuda_g
 
     out->box = out->partials ? op->exact : plain ? op->plain : op->free;
     out->count = out->partials ? op->exact_count : op->free_count;
-    out->aligned = plain ? alignment_of(rank, op, frame, out->box, out->count) : PEAL_UNALIGNED;
+    out->aligned = plain || op->task->reduction_count == 0
+                       ? alignment_of(rank, op, frame, out->box, out->count)
+                       : PEAL_UNALIGNED;
     /* A partial is of the same points in all launches: those of whole tiles, which a plain kernel
      * runs as such only if they are aligned. */
     out->plain = plain && !fused && (!out->partials || (op->kernel->plain_full && out->aligned));

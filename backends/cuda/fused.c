@@ -145,6 +145,7 @@ void cuda_fused_add(cuda_rank *rank, CUfunction function, unsigned blocks,
     if (group && group->kind == CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
         group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         record->task = group->task;
+        record->first_blocks = cuda_fused_first_blocks(launch, blocks);
         record->partials = group->partials;
     }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
@@ -425,6 +426,7 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel, const
     for (int r = 0; r < plan->rank_count; r++) {
         cuda_fused *fused = &kernel->rank[r];
         fused->grid = fused->tickets ? cuda_fused_workers(fused) : fused->blocks;
+        fused->sms = plan->rank_count == 1 ? (unsigned)plan->device->sm_count : 0;
         cuda_fused_serve(fused, fused->blocks);
         if (fused->grid >= UINT16_MAX)
             return refuse(plan, "the device has too many SMs");

@@ -52,6 +52,7 @@ typedef struct cuda_record {
     int serves; /* the task that it folds for, while others go on; -1 */
     bool alone; /* the dispatcher waits for it, and adds to its flags: */
     uint64_t quantum[PEAL_LAUNCH_WRITES];
+    unsigned first_blocks; /* of boxes that send, and come before all others: blocks of their own */
     int service; /* which block runs it, counted from the last one, if it is one block's work */
 } cuda_record;
 
@@ -71,6 +72,7 @@ typedef struct cuda_fused {
     int *kind_record;       /* by kind: its first record */
     unsigned blocks;        /* the rank's, of the kernel */
     unsigned grid;          /* so many share a record: the blocks, or, with tickets, workers */
+    unsigned sms;           /* that the blocks are dealt out to, in turn; 0: not known */
     int services;           /* so many of these, the last ones, have what is one block's work */
     bool tickets, receives; /* receives are records of their own */
     cuda_launch_part *part; /* with tickets: launches of a round, in a row */
@@ -128,6 +130,7 @@ const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, const pe
 void cuda_fused_spread(cuda_fused *fused, unsigned blocks);
 /* ... and which block serves those that are one block's work, where the kernel has so many. */
 void cuda_fused_serve(cuda_fused *fused, unsigned blocks);
+unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks);
 peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *record,
                                   unsigned block);
 

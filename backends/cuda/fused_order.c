@@ -63,7 +63,8 @@ static bool adds_alike(const cuda_record *a, const cuda_record *b)
 static bool is_alike(const cuda_record *a, const cuda_record *b)
 {
     return adds_alike(a, b) && a->number == b->number && (a->serves < 0) == (b->serves < 0) &&
-           a->blocks == b->blocks && a->after_all == b->after_all && a->receives == b->receives &&
+           a->blocks == b->blocks && a->first_blocks == b->first_blocks &&
+           a->after_all == b->after_all && a->receives == b->receives &&
            a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
            !memcmp(a->launch.box, b->launch.box,
                    (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&

@@ -126,6 +126,8 @@ static int64_t lay_out_stage(const cuda_record *record, const peal_launch_box *b
 {
     int64_t bytes = 0, points = 1;
 
+    if (cuda_task_whole(record->task) == PEAL_WHOLE_FLAT)
+        return 0; /* all loads of a thread are under way at a time */
     for (int k = 0; k < PEAL_AXES; k++)
         points *= box->extent[k];
     for (int i = 0; i < record->task->access_count; i++) {

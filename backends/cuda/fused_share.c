@@ -1,6 +1,8 @@
 /* Shares: which blocks of a record's grid each block of the kernel runs. What is one block's work
  * is one of the last ones'; the others share the rest, each a contiguous part unless it is spread,
  * in the same way for grids of the same size. */
+#include "backends/cuda/call_source.h"
+#include "backends/cuda/device/launch.h"
 #include "backends/cuda/fused.h"
 
 /* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
@@ -47,6 +49,73 @@ void cuda_fused_serve(cuda_fused *fused, unsigned blocks)
     fused->services = fused->services > 0 ? fused->services : 1;
 }
 
+/* Tiles of borders, of a task's record in which blocks have several tiles, are run by some of the
+ * blocks, which have fewer: who waits for messages, and whose messages others wait for, is through
+ * first.
+ */
+unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks)
+{
+    unsigned sending = 0, first = 0, boxes = 0;
+
+    for (int i = 0; i < launch->write_count; i++)
+        boxes |= launch->write[i].boxes;
+    for (int b = 0; b < launch->box_count; b++)
+        sending += boxes >> b & 1 ? launch->box[b].blocks : 0;
+    for (int b = 0; b < launch->box_count; b++)
+        if (boxes >> b & 1 && launch->box[b].first + launch->box[b].blocks <= sending)
+            first += launch->box[b].blocks;
+    return first == sending && sending < blocks ? sending : 0;
+}
+
+static uint64_t ceiling(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* How many: as few as make the slowest block's work least, counted in tiles. */
+static unsigned own_workers(const cuda_record *record, unsigned workers)
+{
+    uint64_t first = record->first_blocks, rest = record->blocks - first;
+    unsigned best = 0;
+
+    if (first == 0 || record->blocks <= workers)
+        return 0;
+    /* What waiting, the flag and its fence take: clock stamps on H200s. */
+    uint64_t sending = cuda_task_whole(record->task) == PEAL_WHOLE_FLAT ? 4 : 2;
+    uint64_t least = ceiling(record->blocks, workers) + sending;
+    for (unsigned own = 1; own <= workers / 3 && own <= first; own++) {
+        uint64_t theirs = ceiling(first, own) + sending, others = ceiling(rest, workers - own);
+        uint64_t most = theirs > others ? theirs : others;
+        best = most < least ? own : best;
+        least = most < least ? most : least;
+    }
+    return best;
+}
+
+/* A block's place among all, where those of an SM are side by side: blocks of borders then have SMs
+ * of their own, as far as can be, whose other blocks' stores their fences would wait for. */
+static unsigned place_of(const cuda_fused *fused, unsigned block)
+{
+    unsigned each = fused->sms > 0 ? fused->grid / fused->sms : 0;
+
+    if (each < 2 || fused->grid % fused->sms != 0 || fused->services != 1 || fused->tickets)
+        return block;
+    return block % fused->sms * each + block / fused->sms;
+}
+
+/* Of tiles [begin, begin + count) that so many workers share. */
+static void cut_share(const cuda_record *record, unsigned begin, unsigned count, unsigned worker,
+                      unsigned workers, peal_fused_share *share)
+{
+    share->first = begin + (unsigned)((uint64_t)worker * count / workers);
+    share->count = begin + (unsigned)((uint64_t)(worker + 1) * count / workers) - share->first;
+    if (count <= workers || record->spread) {
+        share->first = begin + worker;
+        share->count = worker < count ? (count - worker + workers - 1) / workers : 0;
+        share->stride = count > workers ? workers : 1;
+    }
+}
+
 peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *record,
                                   unsigned block)
 {
@@ -58,16 +127,19 @@ peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *re
         share.count = block == fused->grid - 1 - (unsigned)record->service ? blocks : 0;
     } else if (block >= workers) {
         share.count = 0;
-    } else if (record->taken || (record->spread && blocks > workers)) {
+    } else if (record->taken) {
         share.first = block;
         share.stride = workers;
         share.count = block < blocks ? (blocks - block + workers - 1) / workers : 0;
-    } else if (blocks <= workers) {
-        share.first = block;
-        share.count = block < blocks;
     } else {
-        share.first = (unsigned)((uint64_t)block * blocks / workers);
-        share.count = (unsigned)((uint64_t)(block + 1) * blocks / workers) - share.first;
+        unsigned first = record->first_blocks, own = own_workers(record, workers);
+        block = own > 0 ? place_of(fused, block) : block;
+        if (own == 0)
+            cut_share(record, 0, blocks, block, workers, &share);
+        else if (block < own)
+            cut_share(record, 0, first, block, own, &share);
+        else
+            cut_share(record, first, blocks - first, block - own, workers - own, &share);
     }
     return share;
 }

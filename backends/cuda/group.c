@@ -61,19 +61,57 @@ static void cover_waits(cuda_group *group)
     launch->box[0].waits |= all & ~asked;
 }
 
+/* Blocks are begun in the order of their numbers. Those of the smallest boxes come first: these are
+ * borders, which wait for messages and send some, and what they send is on its way while the others
+ * run. */
+static void order_boxes(cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+    unsigned numbered = 0;
+
+    group->blocks = 0;
+    for (int i = 0; i < launch->box_count; i++) {
+        int next = -1;
+        for (int b = 0; b < launch->box_count; b++)
+            if (!(numbered >> b & 1) &&
+                (next < 0 || launch->box[b].blocks < launch->box[next].blocks))
+                next = b;
+        launch->box[next].first = group->blocks;
+        group->blocks += launch->box[next].blocks;
+        numbered |= 1u << next;
+    }
+}
+
+/* Boxes whose blocks flags wait for. Where no copies are left to the last block, the others have
+ * images of the rank's own points at most, of which the end of the kernel tells. */
+static unsigned counted_boxes(const cuda_group *group, bool in_shares)
+{
+    const peal_launch *launch = &group->launch;
+    unsigned boxes = 0;
+
+    if (in_shares || launch->list_count > 0 || launch->fold_bit || launch->ride.bit ||
+        group->task->kind != PEAL_TASK_KERNEL)
+        return ~0u;
+    for (int i = 0; i < launch->write_count; i++)
+        boxes |= launch->write[i].boxes;
+    return boxes;
+}
+
 static void number_blocks(cuda_group *group, bool in_shares)
 {
     peal_launch *launch = &group->launch;
+    unsigned counted = counted_boxes(group, in_shares);
 
-    group->blocks = 0;
+    order_boxes(group);
     launch->senders = 0;
     for (int b = 0; b < launch->box_count; b++) {
-        launch->box[b].first = group->blocks;
-        group->blocks += launch->box[b].blocks;
-        launch->box[b].bit = 1u << b;
-        launch->senders += launch->box[b].sends ? launch->box[b].blocks : 0;
-        if (launch->box[b].bit == launch->fold_bit)
-            launch->fold_waits = launch->box[b].waits;
+        peal_launch_box *box = &launch->box[b];
+        box->bit = 1u << b;
+        if (box->sends)
+            box->sends = counted & box->bit ? PEAL_SENDS_COUNTED : PEAL_SENDS_IMAGES;
+        launch->senders += box->sends == PEAL_SENDS_COUNTED ? box->blocks : 0;
+        if (box->bit == launch->fold_bit)
+            launch->fold_waits = box->waits;
     }
     cuda_mirror_flags(group, in_shares);
 }

@@ -52,6 +52,12 @@ static bool takes_waits(const cuda_rank *rank, const cuda_group *group, int inde
         return false;
     if (group->kind == CUDA_GROUP_COPY)
         return op->kind == PEAL_OP_COPY && group->event == op->event;
+    /* Tiles of the same task that have sent nothing yet: none of them needs the wait. */
+    if (group->kind == CUDA_GROUP_TASK)
+        return op->kind == PEAL_OP_LAUNCH && !group->closed &&
+               group->task == rank->op[index].task && group->instance == rank->walk.passed[index] &&
+               group->launch.write_count == 0 && group->launch.mirror_count == 0 &&
+               group->launch.list_count == 0;
     return group->kind == CUDA_GROUP_NONE ||
            (group->kind == CUDA_GROUP_WAITS && group->launch.write_count == 0);
 }

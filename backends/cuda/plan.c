@@ -107,9 +107,14 @@ static peal_status choose_lowering(cuda_plan *plan)
                            plan->desc.lowering);
     /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
      * (H200, 2026-11-21: 1024 x 1024 on one GPU 9.6 us a step plain, 13.4 not; on two 13.7
-     * and 10.6). */
-    if (plan->lowering.plain_points < 0)
+     * and 10.6). Flat tiles run as fast in the other kernels, but for the images that they store
+     * (2026-11-22, horizontal diffusion on two: 2^20 points 55 us a step plain, 43 not; 2^22 points
+     * 137 and 144, 2^24 points 398 and 515). */
+    plan->lowering.plain_flat_points = plan->lowering.plain_points;
+    if (plan->lowering.plain_points < 0) {
         plan->lowering.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
+        plan->lowering.plain_flat_points = schedule->peer_count > 0 ? 1 << 21 : 1 << 17;
+    }
     if (plan->lowering.lanes == 0)
         plan->lowering.lanes =
             plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) &&

@@ -83,6 +83,7 @@ typedef struct cuda_lowering {
     int jitter_ns;        /* mode fused: blocks pause for up to so long */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
+    int64_t plain_flat_points; /* the same of flat tiles (device/launch.h) */
 } cuda_lowering;
 
 /* What an address of a piece is relative to. */

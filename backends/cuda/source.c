@@ -159,8 +159,7 @@ static peal_status print_evaluation(const task_printer *p, FILE *out)
     return PEAL_STATUS_OK;
 }
 
-/* Everything behind the kernel's name. A call alone would convert an integer to a double, or cut a
- * real number, so the kernel's type is compared as well. */
+/* Everything behind the kernel's name. */
 static peal_status print_user_kernel(const task_printer *p, const cuda_entry *entry,
                                      cuda_trampoline kind, const char **out_text)
 {
@@ -180,9 +179,7 @@ static peal_status print_user_kernel(const task_printer *p, const cuda_entry *en
     if (rides)
         cuda_rider_print(p->schedule, p->task, out);
     peal_status status = print_evaluation(p, out);
-    fprintf(out,
-            "    (void)sizeof(static_cast<void (*)(peal_tile peal_first_%s>(peal_kernel_%s));\n",
-            peal_kernel_parameters(entry->signature), p->task->kernel);
+    cuda_check_print(p->task, entry->signature, out);
     cuda_call_print(p->schedule, p->task, kind, entry->is_linked, out);
     if (rides)
         fprintf(out, "    }\n");

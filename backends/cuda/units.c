@@ -1,6 +1,7 @@
 /* Translation units of a plan's kernels: that of all modes, that of plain kernels, and that of the
  * kernel that stays in mode fused, from the texts that source.c has made. */
 #define _GNU_SOURCE
+#include "backends/cuda/call_source.h"
 #include "backends/cuda/device/fused_launch.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/plan.h"
@@ -35,7 +36,9 @@ static bool is_in_loop(const cuda_source *source, int index)
 static void print_entry(const cuda_entry *entry, const char *text, const char *bare, int index,
                         FILE *out)
 {
-    const char *threads = entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
+    const char *threads = entry->is_users && cuda_task_whole(entry->task) == PEAL_WHOLE_FLAT
+                              ? "PEAL_THREADS_, PEAL_FLAT_BLOCKS_"
+                          : entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
                                   entry->task->kind == PEAL_TASK_COMBINE
                               ? "PEAL_THREADS_, PEAL_BLOCKS_"
                               : "32";
@@ -290,6 +293,7 @@ void cuda_units_print(cuda_source *source)
     size_t bytes = 0;
     FILE *unit = cuda_text_open(&text, &bytes);
 
+    fprintf(unit, "%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, false, unit);
     source->text = cuda_text_close(source->arena, unit, &text);
     if (source->desc->mode == PEAL_MODE_FUSED)

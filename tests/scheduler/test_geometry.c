@@ -328,6 +328,61 @@ static void test_automatic_dims(void **state)
     }
 }
 
+/* ---- rows ---- */
+
+/* Whether rows of the array's part begin at lines of memory. */
+static bool begins_at_lines(const peal_schedule_array *array)
+{
+    const peal_layout *layout = &array->layout;
+    int64_t bytes = (int64_t)peal_type_bytes(array->type);
+    int64_t before = (layout->part.lo[0] - layout->stored.lo[0]) * bytes;
+
+    return layout->stride[1] * bytes % 128 == 0 && (layout->offset + before) % 128 == 0;
+}
+
+static bool is_dense(const peal_schedule_array *array)
+{
+    const peal_layout *layout = &array->layout;
+    return layout->stride[1] == layout->stored.hi[0] - layout->stored.lo[0];
+}
+
+static void test_rows(void **state)
+{
+    static const char text[] =
+        "peal: 1\nkernels: k.c\nfields:\n  a: {type: f32, size: [600, 5], halo: [1, 1]}\n"
+        "  b: {size: [301, 4, 3], halo: [[0, 2], 0, 0]}\n  c: {size: [40, 5], halo: 1}\n"
+        "  d: {size: [500]}\nsetup:\n  - {task: t, box: a, write: a}\n";
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_graph *graph = NULL;
+    const peal_graph_data *data = NULL;
+
+    (void)state;
+    assert_int_equal(peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list, &graph),
+                     0);
+    assert_int_equal(peal_graph_resolve(graph, list, &data), 0);
+    for (int accelerator = 0; accelerator < 2; accelerator++) {
+        peal_machine machine = {.ranks = 2,
+                                .processes = 2,
+                                .workers = 1,
+                                .accelerator = accelerator};
+        peal_compilation *c = NULL;
+        assert_int_equal(peal_compilation_create(data, &machine, PEAL_MODE_SYNC, list, &c), 0);
+        for (int rank = 0; rank < 2; rank++) {
+            const peal_schedule *schedule = NULL;
+            assert_int_equal(peal_compilation_schedule(c, rank, &schedule), 0);
+            for (int i = 0; i < 2; i++) {
+                assert_int_equal(begins_at_lines(&schedule->array[i]), accelerator);
+                assert_int_equal(is_dense(&schedule->array[i]), !accelerator);
+            }
+            assert_true(is_dense(&schedule->array[2])); /* rows that are short */
+            assert_int_equal(schedule->array[3].layout.bytes % 8, 0);
+        }
+        peal_compilation_destroy(c);
+    }
+    peal_graph_destroy(graph);
+    peal_diagnostics_destroy(list);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -336,6 +391,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_automatic_dims),
+        cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests_name("geometry", tests, NULL, NULL);
 }

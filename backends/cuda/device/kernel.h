@@ -1,13 +1,13 @@
 /* What the kernels of a spec are written with, on a GPU: the words of include/peal/kernel.h for
  * CUDA C++.
  *
- * A tile is run by one block of PEAL_THREADS_ threads (loops.h). Nothing is `restrict` and no load
- * is non-coherent: a kernel may have waited for memory that another GPU has just written.
+ * A tile is run by one block of PEAL_THREADS_ threads (loops.h). The arrays of a call are
+ * `restrict`, so that the compiler may start the loads of neighbouring rows together and keep them
+ * in registers; but no load is non-coherent: a kernel may have waited for memory that another GPU
+ * has just written.
  *
  * With PEAL_PLAIN the same words make kernels that wait for nothing and send nothing: what they
- * read was complete before they began and nobody writes it while they run. There the arrays of a
- * call are `restrict`, so that the compiler may start the loads of neighbouring rows together and
- * keep them in registers.
+ * read was complete before they began and nobody writes it while they run.
  */
 #ifndef PEAL_KERNEL_H
 #define PEAL_KERNEL_H
@@ -19,18 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef PEAL_PLAIN
 #define PEAL_RESTRICT __restrict__
 #define restrict __restrict__
-#elif defined(PEAL_FUSED) /* no kernel's own parameters, so no load becomes non-coherent */
-#define PEAL_RESTRICT __restrict__
-#define restrict __restrict__
-#define __ldg(peal_address_) (*(peal_address_))
-#else
-#define PEAL_RESTRICT
-#define restrict
-#define __restrict__
-#define __restrict
+#ifndef PEAL_PLAIN /* no kernel's own parameters, so no load becomes non-coherent */
 #define __ldg(peal_address_) (*(peal_address_))
 #endif
 
@@ -41,7 +32,7 @@
 #ifdef PEAL_PLAIN
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_LIGHT_BLOCKS_ = 6 };
 #else
-enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3 };
+enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3, PEAL_FLAT_BLOCKS_ = 4 };
 #endif
 
 /* What offsets of two and three axes are computed in. The unit of plain kernels says `int` where
@@ -58,7 +49,7 @@ typedef struct peal_tile {
     int hi[PEAL_AXES];
     int64_t index;
     int64_t count;
-    int peal_whole_; /* number of axes of a whole tile (loops.h); 0: it is none */
+    int peal_whole_; /* the kind of a whole tile (launch.h); 0: it is none */
     int peal_odd_;   /* its first column is the second one of a pair in memory */
     int peal_at_[3]; /* the first point of this thread in it */
     int peal_lo_[3]; /* lo: a kernel may change a copy, which is no whole tile then */

@@ -25,14 +25,19 @@ enum {
     PEAL_LAUNCH_BASES = 60
 };
 
-/* Extents of whole tiles of two and three axes (loops.h), and how many neighbouring columns a
- * thread has in those of two. */
+/* Extents of whole tiles of two and three axes (loops.h), of *flat* ones of three, of tasks that
+ * read nothing beside a point along z, and how many neighbouring columns a thread has in those of
+ * two axes and flat ones. The kinds: */
+enum { PEAL_WHOLE_2 = 2, PEAL_WHOLE_3 = 3, PEAL_WHOLE_FLAT = 4 };
 enum {
     PEAL_WHOLE_2_X = 128,
     PEAL_WHOLE_2_Y = 16,
     PEAL_WHOLE_3_X = 64,
     PEAL_WHOLE_3_Y = 4,
     PEAL_WHOLE_3_Z = 8,
+    PEAL_WHOLE_FLAT_X = 64,
+    PEAL_WHOLE_FLAT_Y = 8,
+    PEAL_WHOLE_FLAT_Z = 2,
     PEAL_WHOLE_COLUMNS = 2
 };
 
@@ -42,7 +47,7 @@ enum { PEAL_UNALIGNED, PEAL_ALIGNED, PEAL_ALIGNED_ODD };
 
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
  * [lo + i * extent, ...), cut at hi. If `exact`, a device tile is a tile of the schedule and its
- * number is tile + sum(i[k] * tile_step[k]). In plain kernels the first tiles along x are narrower
+ * number is tile + sum(i[k] * tile_step[k]). The first tiles along x are narrower
  * by `lead` points (less than an extent), so that the others begin aligned. */
 typedef struct peal_launch_box {
     int lo[4], hi[4], extent[4];
@@ -50,11 +55,15 @@ typedef struct peal_launch_box {
     unsigned first, blocks; /* [first, first + blocks) of the grid */
     unsigned bit;           /* 1 << its index */
     unsigned waits;         /* bit i: needs wait[i] */
-    unsigned sends;         /* its blocks have a part in messages: they copy it, or are counted */
+    unsigned sends;         /* its blocks have a part in messages or images: see below; 0: none */
     long long tile;
     unsigned tile_step[4];
     int lead;
 } peal_launch_box;
+
+/* What blocks of a box have to send: a part of a message, or only images of the rank's own points,
+ * for which no flag waits. */
+enum { PEAL_SENDS_COUNTED = 1, PEAL_SENDS_IMAGES = 2 };
 
 typedef struct peal_launch_wait {
     unsigned long long word, value; /* cyclic >= */

@@ -2,10 +2,10 @@
  *
  * A thread marches down neighbouring rows (or planes). In a *whole* tile, one with the extents that
  * launch.h says, everything but the tile's place is a constant: a thread has two neighbouring
- * columns (two axes only) of a few rows, nothing is guarded, and where `restrict` lets it
- * (kernel.h) the compiler keeps rows in registers and makes one access of both columns. Which
- * thread has which points, and in which order, follows from the tile's extents alone, so a partial
- * has the same bits in every mode and grid.
+ * columns (of three axes in flat tiles only) of a few rows, nothing is guarded, and where
+ * `restrict` lets it (kernel.h) the compiler keeps rows in registers and makes one access of both
+ * columns. Which thread has which points, and in which order, follows from the tile's extents
+ * alone, so a partial has the same bits in every mode and grid.
  *
  * Shapes are the best of 954 that a harness tried (H200, CUDA 13.0, 2026-11-21; bench/results):
  * 5-point relaxation of 16384^2 floats takes 523 us, 592 in tiles of other extents, and a copy 526.
@@ -21,6 +21,8 @@ enum {
     PEAL_WHOLE_ACROSS_2_ = 6,
     PEAL_WHOLE_ACROSS_3_ = 6,
     PEAL_WHOLE_DOWN_3_ = 2,
+    PEAL_WHOLE_ACROSS_FLAT_ = 5,
+    PEAL_WHOLE_DOWN_FLAT_ = 3,
     /* Rows of a thread, and how many of them are under way together. */
     PEAL_WHOLE_ROWS_2_ = PEAL_WHOLE_2_Y >> (8 - PEAL_WHOLE_ACROSS_2_),
     PEAL_WHOLE_ROWS_3_ = PEAL_WHOLE_3_Z,
@@ -30,6 +32,26 @@ static_assert(PEAL_THREADS_ == 1 << 8, "threads");
 static_assert(PEAL_WHOLE_COLUMNS << PEAL_WHOLE_ACROSS_2_ == PEAL_WHOLE_2_X, "tile");
 static_assert(1 << PEAL_WHOLE_ACROSS_3_ == PEAL_WHOLE_3_X, "tile");
 static_assert(1 << PEAL_WHOLE_DOWN_3_ == PEAL_WHOLE_3_Y, "tile");
+static_assert(PEAL_WHOLE_COLUMNS << PEAL_WHOLE_ACROSS_FLAT_ == PEAL_WHOLE_FLAT_X, "tile");
+static_assert(1 << PEAL_WHOLE_DOWN_FLAT_ == PEAL_WHOLE_FLAT_Y, "tile");
+
+/* Of whole tiles of a kind: points along an axis; neighbouring columns of a thread. */
+static __device__ constexpr int peal_whole_extent_(int kind, int axis)
+{
+    return axis == 0              ? kind == PEAL_WHOLE_2   ? PEAL_WHOLE_2_X
+                                    : kind == PEAL_WHOLE_3 ? PEAL_WHOLE_3_X
+                                                           : PEAL_WHOLE_FLAT_X
+           : axis == 1            ? kind == PEAL_WHOLE_2   ? PEAL_WHOLE_2_Y
+                                    : kind == PEAL_WHOLE_3 ? PEAL_WHOLE_3_Y
+                                                           : PEAL_WHOLE_FLAT_Y
+           : kind == PEAL_WHOLE_2 ? 1
+           : kind == PEAL_WHOLE_3 ? PEAL_WHOLE_3_Z
+                                  : PEAL_WHOLE_FLAT_Z;
+}
+static __device__ constexpr int peal_whole_columns_(int kind)
+{
+    return kind == PEAL_WHOLE_2 || kind == PEAL_WHOLE_FLAT ? PEAL_WHOLE_COLUMNS : 1;
+}
 
 /* The smallest power of two that is at least n, as an exponent; at most `most`. */
 static __device__ __forceinline__ int peal_exponent_(int n, int most)
@@ -38,15 +60,19 @@ static __device__ __forceinline__ int peal_exponent_(int n, int most)
     return bits < most ? bits : most;
 }
 
-/* Whether the tile is a whole one of so many axes, as it came to the kernel. All of this is known
- * to the compiler unless the kernel has changed the tile. */
-static __device__ __forceinline__ bool peal_runs_whole_(const peal_tile &tile, int axes)
+/* Of which kind of so many axes the tile is a whole one, as it came to the kernel; 0: of none. All
+ * of this is known to the compiler unless the kernel has changed the tile. */
+static __device__ __forceinline__ int peal_runs_whole_(const peal_tile &tile, int axes)
 {
-    return tile.peal_whole_ == axes && tile.lo[0] == tile.peal_lo_[0] &&
-           tile.lo[1] == tile.peal_lo_[1] && tile.lo[2] == tile.peal_lo_[2] &&
-           tile.hi[0] - tile.lo[0] == (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) &&
-           tile.hi[1] - tile.lo[1] == (axes == 2 ? PEAL_WHOLE_2_Y : PEAL_WHOLE_3_Y) &&
-           tile.hi[2] - tile.lo[2] == (axes == 2 ? 1 : PEAL_WHOLE_3_Z);
+    const int kind = tile.peal_whole_;
+    const bool whole = kind != 0 && (kind == PEAL_WHOLE_2) == (axes == 2) &&
+                       tile.lo[0] == tile.peal_lo_[0] && tile.lo[1] == tile.peal_lo_[1] &&
+                       tile.lo[2] == tile.peal_lo_[2] &&
+                       tile.hi[0] - tile.lo[0] == peal_whole_extent_(kind, 0) &&
+                       tile.hi[1] - tile.lo[1] == peal_whole_extent_(kind, 1) &&
+                       tile.hi[2] - tile.lo[2] == peal_whole_extent_(kind, 2);
+
+    return whole ? kind : 0;
 }
 
 /* Exponents of the threads along x: 128 for a wide tile of two axes, 64 for three, and what fits
@@ -62,16 +88,18 @@ static __device__ __forceinline__ int peal_across_2_(const peal_tile &tile)
 
 static __device__ __forceinline__ int peal_across_3_(const peal_tile &tile)
 {
-    if (peal_runs_whole_(tile, 3))
-        return PEAL_WHOLE_ACROSS_3_;
+    const int kind = peal_runs_whole_(tile, 3);
+    if (kind)
+        return kind == PEAL_WHOLE_FLAT ? PEAL_WHOLE_ACROSS_FLAT_ : PEAL_WHOLE_ACROSS_3_;
     return peal_exponent_(tile.hi[0] - tile.lo[0], 6);
 }
 
 /* What is left of the threads goes along y, as far as it can; z is marched along. */
 static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int across)
 {
-    if (peal_runs_whole_(tile, 3))
-        return PEAL_WHOLE_DOWN_3_;
+    const int kind = peal_runs_whole_(tile, 3);
+    if (kind)
+        return kind == PEAL_WHOLE_FLAT ? PEAL_WHOLE_DOWN_FLAT_ : PEAL_WHOLE_DOWN_3_;
     return peal_exponent_(tile.hi[1] - tile.lo[1], 8 - across);
 }
 
@@ -80,13 +108,8 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
     return a < b ? a : b;
 }
 
-#if defined(PEAL_PLAIN) || defined(PEAL_FUSED)
 #define PEAL_UNROLL_4_ _Pragma("unroll 4")
 #define PEAL_UNROLL_1_ _Pragma("unroll 1")
-#else
-#define PEAL_UNROLL_4_
-#define PEAL_UNROLL_1_
-#endif
 
 /* Thread `peal_part_` of `1 << bits` along an axis steps over [lo, hi); in a whole tile it has one
  * place there. */
@@ -136,7 +159,8 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
 #define PEAL_FOR_3D(peal_tile_, peal_x_, peal_y_, peal_z_)                                         \
     for (int peal_z_##_whole_ = peal_runs_whole_(peal_tile_, 3),                                   \
              peal_z_##_bits_ = peal_across_3_(peal_tile_),                                         \
-             peal_z_##_down_ = peal_down_3_(peal_tile_, peal_z_##_bits_), peal_z_##_once_ = 1;     \
+             peal_z_##_down_ = peal_down_3_(peal_tile_, peal_z_##_bits_),                          \
+             peal_x_##_columns_ = peal_whole_columns_(peal_z_##_whole_), peal_z_##_once_ = 1;      \
          peal_z_##_once_; peal_z_##_once_ = 0)                                                     \
         PEAL_ACROSS_(peal_tile_, 1, peal_y_, peal_z_##_whole_,                                     \
                      (peal_thread_() >> peal_z_##_bits_) & ((1 << peal_z_##_down_) - 1),           \
@@ -145,9 +169,13 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
     PEAL_ACROSS_(peal_tile_, 0, peal_x_, peal_z_##_whole_,                                         \
                  peal_thread_() & ((1 << peal_z_##_bits_) - 1), peal_z_##_bits_)                   \
     PEAL_UNROLL_1_                                                                                 \
-    PEAL_MARCH_(peal_tile_, 2, peal_z_, peal_z_##_whole_, PEAL_WHOLE_ROWS_3_, PEAL_WHOLE_ONCE_3_,  \
+    PEAL_MARCH_(peal_tile_, 2, peal_z_, peal_z_##_whole_,                                          \
+                peal_z_##_whole_ == PEAL_WHOLE_FLAT ? PEAL_WHOLE_FLAT_Z : PEAL_WHOLE_ROWS_3_,      \
+                peal_z_##_whole_ == PEAL_WHOLE_FLAT ? PEAL_WHOLE_FLAT_Z : PEAL_WHOLE_ONCE_3_,      \
                 peal_thread_() >> (peal_z_##_bits_ + peal_z_##_down_),                             \
                 8 - peal_z_##_bits_ - peal_z_##_down_)                                             \
-    PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_z_##_whole_, 0)
+    _Pragma("unroll") for (int peal_x_##_column_ = 0; peal_x_##_column_ < peal_x_##_columns_;      \
+                           peal_x_##_column_++)                                                    \
+        PEAL_PLACE_(peal_tile_, 0, peal_x_, peal_z_##_whole_, peal_x_##_column_)
 
 #endif

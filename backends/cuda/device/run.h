@@ -308,12 +308,8 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
         }
         int lo = box.lo[k] + (int)place * box.extent[k];
         int hi = box.hi[k];
-#if defined(PEAL_PLAIN) || defined(PEAL_FUSED)
         lo -= k == 0 ? box.lead : 0;
         tile->lo[k] = k == 0 && lo < box.lo[k] ? box.lo[k] : lo;
-#else
-        tile->lo[k] = lo;
-#endif
         tile->hi[k] = hi - lo > box.extent[k] ? lo + box.extent[k] : hi;
         tile->index += place * box.tile_step[k];
     }

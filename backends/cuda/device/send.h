@@ -11,14 +11,15 @@ struct peal_mirror_way_ {
     long long stride[2], step[2];
 };
 
-/* The points of [lo, lo + n), by all threads of the block. */
+/* The points of [lo, lo + n), by so many threads, of which this is number `thread`. */
 template <class type>
 static __device__ __forceinline__ void peal_mirror_points_(const peal_mirror_way_ &way,
-                                                           const int *lo, const int *n)
+                                                           const int *lo, const int *n, int thread,
+                                                           int threads)
 {
     const int across = n[0], down = n[1], points = across * down * n[2];
 
-    for (int i = peal_thread_(); i < points; i += peal_block_threads_()) {
+    for (int i = thread; i < points; i += threads) {
         /* Most are a row: a division is as long as the copy. */
         const int row = points == across ? 0 : i / across, z = row < down ? 0 : row / down;
         const long long at_x = lo[0] + i - row * across, at_y = lo[1] + row - z * down;
@@ -46,6 +47,8 @@ static __device__ __forceinline__ bool peal_mirror_axis_(int inner_lo, int inner
 static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, unsigned bit,
                                                     const int *tile_lo, const int *tile_hi)
 {
+    const int thread = peal_thread_(), threads = peal_block_threads_();
+
 #pragma unroll 1
     for (int m = 0; m < launch.mirror_count; m++) {
         const peal_launch_mirror &mirror = launch.mirror[m];
@@ -68,16 +71,16 @@ static __device__ __forceinline__ void peal_mirror_(const peal_launch &launch, u
             continue;
         switch (mirror.bytes) {
         case 8:
-            peal_mirror_points_<unsigned long long>(way, lo, n);
+            peal_mirror_points_<unsigned long long>(way, lo, n, thread, threads);
             break;
         case 4:
-            peal_mirror_points_<unsigned>(way, lo, n);
+            peal_mirror_points_<unsigned>(way, lo, n, thread, threads);
             break;
         case 2:
-            peal_mirror_points_<unsigned short>(way, lo, n);
+            peal_mirror_points_<unsigned short>(way, lo, n, thread, threads);
             break;
         default:
-            peal_mirror_points_<unsigned char>(way, lo, n);
+            peal_mirror_points_<unsigned char>(way, lo, n, thread, threads);
         }
     }
 }
@@ -128,6 +131,8 @@ static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch
         return;
     }
 #endif
+    if (box->sends == PEAL_SENDS_IMAGES)
+        return;
     if (!launch.adds)
         peal_send_last_(&launch);
     else if (!given_up)

@@ -201,11 +201,29 @@ static __device__ __forceinline__ void peal_shaped_tile_(const peal_launch &laun
     }
 }
 
-/* All threads, behind a barrier: points of the tiles into a message (peal_mirror_, send.h). */
+/* How many points of a tile a mirror has at most; those around the tiles are not bounded. */
+template <class box, class mirror> static __device__ constexpr int peal_shaped_most_()
+{
+    int points = 1;
+
+    for (int k = 0; k < 3; k++) {
+        const int length = mirror::hi(k) - mirror::lo(k);
+        if (mirror::lo(k) != mirror::inner_lo(k) || mirror::hi(k) != mirror::inner_hi(k))
+            return 0x7fffffff;
+        points *= length < box::extent(k) ? length : box::extent(k);
+    }
+    return points;
+}
+
+/* All threads, behind a barrier: points of the tiles into a message (peal_mirror_, send.h). Where
+ * tiles have few, each warp has tiles of its own: each is a trip to memory and back. */
 template <class box, class mirror>
 static __device__ __forceinline__ void peal_shaped_mirror_(const peal_launch &launch,
                                                            const peal_blocks_of_ &blocks)
 {
+    const bool few = peal_shaped_most_<box, mirror>() <= 32;
+    const unsigned first = few ? peal_thread_() / 32 : 0, step = few ? PEAL_THREADS_ / 32 : 1;
+    const int thread = few ? peal_thread_() % 32 : peal_thread_();
     const peal_blocks_of_ mine = peal_shaped_blocks_<box>(blocks);
     const peal_mirror_way_ way = {launch.view[mirror::view],
                                   launch.mirror[mirror::index].target,
@@ -213,7 +231,8 @@ static __device__ __forceinline__ void peal_shaped_mirror_(const peal_launch &la
                                   {mirror::step(0), mirror::step(1)}};
 
 #pragma unroll 1
-    for (unsigned block = mine.begin; block < mine.end; block += mine.stride) {
+    for (unsigned block = mine.begin + first * mine.stride; block < mine.end;
+         block += step * mine.stride) {
         int lo[PEAL_AXES], hi[PEAL_AXES], n[3];
         unsigned place[PEAL_AXES];
         bool any = true;
@@ -226,7 +245,8 @@ static __device__ __forceinline__ void peal_shaped_mirror_(const peal_launch &la
             lo[k] += launch.box[box::index].lo[k];
         }
         if (any)
-            peal_mirror_points_<typename mirror::type>(way, lo, n);
+            peal_mirror_points_<typename mirror::type>(way, lo, n, thread,
+                                                       few ? 32 : PEAL_THREADS_);
     }
 }
 

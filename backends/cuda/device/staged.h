@@ -127,7 +127,7 @@ struct peal_stage_view_ {
     {
         if (!box::staged)
             return peal_moved_strides_<type, false, box>(launch, view, tile);
-        const int mask = tile.peal_whole_ == 2 ? ~(PEAL_WHOLE_COLUMNS - 1) : ~0;
+        const int mask = peal_has_pairs_(tile) ? ~(PEAL_WHOLE_COLUMNS - 1) : ~0;
         peal_strides_ strides = {};
         strides.peal_y_ = PITCH;
         strides.peal_z_ = PITCH * ROWS;

@@ -18,58 +18,79 @@ struct peal_unmoved_box_ {
     }
 };
 
-/* True: the tile is a whole one of so many axes, and its pairs are where `odd` says. */
-template <int axes, int odd, class box = peal_any_box_>
+/* True: the tile is a whole one of the kind, and its pairs are where `odd` says. */
+template <int kind, int odd, class box = peal_any_box_>
 static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
                                                       const peal_tile &tile)
 {
-    if (box::extent(0) < (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) ||
-        box::extent(1) < (axes == 2 ? PEAL_WHOLE_2_Y : PEAL_WHOLE_3_Y) ||
-        box::extent(2) < (axes == 2 ? 1 : PEAL_WHOLE_3_Z))
+    if (box::extent(0) < peal_whole_extent_(kind, 0) ||
+        box::extent(1) < peal_whole_extent_(kind, 1) ||
+        box::extent(2) < peal_whole_extent_(kind, 2))
         return false;
     if (box::aligned(launch) != (odd ? PEAL_ALIGNED_ODD : PEAL_ALIGNED))
         return false;
-    return tile.hi[0] - tile.lo[0] == (axes == 2 ? PEAL_WHOLE_2_X : PEAL_WHOLE_3_X) &&
-           tile.hi[1] - tile.lo[1] == (axes == 2 ? PEAL_WHOLE_2_Y : PEAL_WHOLE_3_Y) &&
-           tile.hi[2] - tile.lo[2] == (axes == 2 ? 1 : PEAL_WHOLE_3_Z);
+    return tile.hi[0] - tile.lo[0] == peal_whole_extent_(kind, 0) &&
+           tile.hi[1] - tile.lo[1] == peal_whole_extent_(kind, 1) &&
+           tile.hi[2] - tile.lo[2] == peal_whole_extent_(kind, 2);
 }
 
 /* The same tile with constant extents, and this thread's place in it. */
-template <int axes, int odd>
+template <int kind, int odd>
 static __device__ __forceinline__ peal_tile peal_whole_of_(const peal_tile &tile)
 {
-    const int thread = peal_thread_(), rest = thread >> PEAL_WHOLE_ACROSS_3_;
+    const int across = kind == PEAL_WHOLE_2   ? PEAL_WHOLE_ACROSS_2_
+                       : kind == PEAL_WHOLE_3 ? PEAL_WHOLE_ACROSS_3_
+                                              : PEAL_WHOLE_ACROSS_FLAT_;
+    const int down = kind == PEAL_WHOLE_3 ? PEAL_WHOLE_DOWN_3_ : PEAL_WHOLE_DOWN_FLAT_;
+    const int thread = peal_thread_(), rest = thread >> across;
     peal_tile whole = tile;
 
-    whole.peal_whole_ = axes;
+    whole.peal_whole_ = kind;
     whole.peal_odd_ = odd;
 #pragma unroll
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 3; k++) {
         whole.peal_lo_[k] = tile.lo[k];
-    if (axes == 2) {
-        whole.hi[0] = tile.lo[0] + PEAL_WHOLE_2_X;
-        whole.hi[1] = tile.lo[1] + PEAL_WHOLE_2_Y;
-        whole.hi[2] = tile.lo[2] + 1;
-        whole.peal_at_[0] =
-            tile.lo[0] + PEAL_WHOLE_COLUMNS * (thread & ((1 << PEAL_WHOLE_ACROSS_2_) - 1));
-        whole.peal_at_[1] = tile.lo[1] + PEAL_WHOLE_ROWS_2_ * (thread >> PEAL_WHOLE_ACROSS_2_);
+        whole.hi[k] = tile.lo[k] + peal_whole_extent_(kind, k);
+    }
+    whole.peal_at_[0] = tile.lo[0] + peal_whole_columns_(kind) * (thread & ((1 << across) - 1));
+    if (kind == PEAL_WHOLE_2) {
+        whole.peal_at_[1] = tile.lo[1] + PEAL_WHOLE_ROWS_2_ * rest;
         whole.peal_at_[2] = tile.lo[2];
-    } else {
-        whole.hi[0] = tile.lo[0] + PEAL_WHOLE_3_X;
-        whole.hi[1] = tile.lo[1] + PEAL_WHOLE_3_Y;
-        whole.hi[2] = tile.lo[2] + PEAL_WHOLE_3_Z;
-        whole.peal_at_[0] = tile.lo[0] + (thread & ((1 << PEAL_WHOLE_ACROSS_3_) - 1));
-        whole.peal_at_[1] = tile.lo[1] + (rest & ((1 << PEAL_WHOLE_DOWN_3_) - 1));
-        whole.peal_at_[2] = tile.lo[2] + PEAL_WHOLE_ROWS_3_ * (rest >> PEAL_WHOLE_DOWN_3_);
+    } else { /* all of a thread's planes: no threads are left along z */
+        static_assert(PEAL_WHOLE_ACROSS_3_ + PEAL_WHOLE_DOWN_3_ == 8, "threads");
+        static_assert(PEAL_WHOLE_ACROSS_FLAT_ + PEAL_WHOLE_DOWN_FLAT_ == 8, "threads");
+        whole.peal_at_[1] = tile.lo[1] + (rest & ((1 << down) - 1));
+        whole.peal_at_[2] = tile.lo[2];
     }
     return whole;
+}
+
+/* Whether a thread of the tile has pairs of columns. */
+static __device__ __forceinline__ bool peal_has_pairs_(const peal_tile &tile)
+{
+    return tile.peal_whole_ != 0 && peal_whole_columns_(tile.peal_whole_) > 1;
+}
+
+/* Of a view as it is: offsets begin at the tile. */
+template <class box = peal_any_box_>
+static __device__ __forceinline__ peal_strides_ peal_begun_strides_(const peal_launch &launch,
+                                                                    int view, const peal_tile &tile)
+{
+    peal_strides_ strides = peal_strides_of_<box>(launch, view);
+
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+        strides.peal_at_[k] = tile.lo[k];
+    strides.peal_row_ = tile.lo[0] + tile.lo[1] * strides.peal_y_;
+    strides.peal_plane_ = tile.lo[2] * strides.peal_z_;
+    return strides;
 }
 
 /* How many points beyond the begin of a pair the view points to. */
 template <class type>
 static __device__ __forceinline__ int peal_beyond_(unsigned long long view, const peal_tile &tile)
 {
-    return tile.peal_whole_ == 2 ? (int)(view / sizeof(type) % PEAL_WHOLE_COLUMNS) : 0;
+    return peal_has_pairs_(tile) ? (int)(view / sizeof(type) % PEAL_WHOLE_COLUMNS) : 0;
 }
 
 /* The view, in whole tiles moved to the begin of a pair. */
@@ -77,7 +98,7 @@ template <class type>
 static __device__ __forceinline__ type *peal_moved_(unsigned long long view, const peal_tile &tile)
 {
     const unsigned long long bytes = PEAL_WHOLE_COLUMNS * sizeof(type);
-    const unsigned long long at = tile.peal_whole_ == 2 ? view & ~(bytes - 1) : view;
+    const unsigned long long at = peal_has_pairs_(tile) ? view & ~(bytes - 1) : view;
 
 #ifdef PEAL_FUSED /* else stores hold up loads from shared memory (staged.h), which they may meet  \
                    */
@@ -93,7 +114,7 @@ template <class type, bool fetch, class box = peal_any_box_>
 static __device__ __forceinline__ peal_strides_ peal_moved_strides_(const peal_launch &launch,
                                                                     int view, const peal_tile &tile)
 {
-    const long long mask = tile.peal_whole_ == 2 ? ~(PEAL_WHOLE_COLUMNS - 1ll) : ~0ll;
+    const long long mask = peal_has_pairs_(tile) ? ~(PEAL_WHOLE_COLUMNS - 1ll) : ~0ll;
     const int beyond = peal_beyond_<type>(launch.view[view], tile);
     peal_strides_ strides = peal_strides_of_<box>(launch, view);
 

@@ -8,7 +8,7 @@
 
 #include "partials.h"
 
-extern "C" void cuda_box_cut(int many, int most_rows, const int threads[3], bool plain, int begin,
+extern "C" void cuda_box_cut(int many, int most_rows, const int threads[3], int whole, int lead,
                              peal_launch_box *box);
 
 enum { HALO = 2, MOST_BOXES = 3 };
@@ -31,7 +31,10 @@ static int length()
     return 1 + (int)pick(most[pick(4)]);
 }
 
-/* Boxes lie side by side along one axis; their tiles begin at begin plus multiples. */
+/* The kinds of whole tiles that the kernels have. */
+static const int kinds[4] = {0, 0, PEAL_WHOLE_2, PEAL_WHOLE_FLAT};
+
+/* Boxes lie side by side along one axis; lines of memory begin at begin plus multiples. */
 static int make_boxes(int axes, int sm_count, int begin, peal_launch *launch, room *out)
 {
     static const int threads[4][3] = {{}, {256, 1, 1}, {64, 4, 1}, {32, 4, 2}};
@@ -52,7 +55,8 @@ static int make_boxes(int axes, int sm_count, int begin, peal_launch *launch, ro
         }
         memcpy(box->lo, lo, sizeof(lo));
         memcpy(box->hi, hi, sizeof(hi));
-        cuda_box_cut(3 * sm_count, 8, threads[axes], true, begin, box);
+        cuda_box_cut(3 * sm_count, 8, threads[axes], kinds[axes],
+                     (int)((unsigned)(lo[0] - begin) % 32), box);
         box->first = blocks;
         blocks += box->blocks;
     }
@@ -89,28 +93,26 @@ static bool is_aligned(const peal_launch &launch)
     long long begin = launch.box[0].lo[0] - launch.box[0].lead;
 
     return (launch.view[0] + begin * (long long)sizeof(double)) % bytes == 0 &&
-           launch.stride[0][0] % PEAL_WHOLE_COLUMNS == 0;
+           launch.stride[0][0] % PEAL_WHOLE_COLUMNS == 0 &&
+           launch.stride[0][1] % PEAL_WHOLE_COLUMNS == 0;
 }
 
 /* Points in whole tiles. */
 static long long points_of_whole(const peal_launch &launch, int axes)
 {
-    static const int extent[4][3] = {{},
-                                     {-1, -1, -1},
-                                     {PEAL_WHOLE_2_X, PEAL_WHOLE_2_Y, 1},
-                                     {PEAL_WHOLE_3_X, PEAL_WHOLE_3_Y, PEAL_WHOLE_3_Z}};
     long long points = 0;
 
-    for (int i = 0; i < launch.box_count && launch.aligned; i++) {
+    for (int i = 0; i < launch.box_count && launch.aligned && kinds[axes]; i++) {
         const peal_launch_box *box = &launch.box[i];
         long long here = 1;
         for (int k = 0; k < 3; k++) {
             int first = box->lo[k], length = box->hi[k] - first;
             if (k == 0 && box->lead)
                 length -= box->extent[0] - box->lead;
-            if (box->extent[k] != extent[axes][k])
+            int extent = peal_whole_extent_(kinds[axes], k);
+            if (box->extent[k] != extent)
                 length = 0;
-            here *= length > 0 ? length / extent[axes][k] * extent[axes][k] : 0;
+            here *= length > 0 ? length / extent * extent : 0;
         }
         points += here;
     }
@@ -134,7 +136,7 @@ static long long check_boxes(kernel_function *kernel, int axes)
     for (int k = 0; k < 3; k++)
         launch.stride[0][k] = r.stride[k];
     launch.argument[0].real = 1;
-    launch.aligned = axes == 3 || is_aligned(launch) ? PEAL_ALIGNED : PEAL_UNALIGNED;
+    launch.aligned = is_aligned(launch) ? PEAL_ALIGNED : PEAL_UNALIGNED;
     start(kernel, (unsigned)blocks, 256, launch);
     for (long long i = 0; i < r.points; i++) {
         int point[3] = {r.lo[0] + (int)(i % r.n[0]), r.lo[1] + (int)(i / r.n[0] % r.n[1]),
@@ -148,17 +150,17 @@ static long long check_boxes(kernel_function *kernel, int axes)
 /* Kernels may run other points than those of their tile: a copy of a whole one, made wider. */
 static long long visited;
 
-template <int axes> static void wider_kernel(const peal_launch launch)
+template <int kind> static void wider_kernel(const peal_launch launch)
 {
     peal_tile tile;
     if (!peal_enter_tile_(launch, &tile))
         return;
-    peal_tile wide = peal_whole_of_<axes, 0>(tile);
-    for (int k = 0; k < axes; k++) {
+    peal_tile wide = peal_whole_of_<kind, 0>(tile);
+    for (int k = 0; k < (kind == PEAL_WHOLE_2 ? 2 : 3); k++) {
         wide.lo[k]--;
         wide.hi[k]++;
     }
-    if (axes == 2) {
+    if (kind == PEAL_WHOLE_2) {
         PEAL_FOR_2D(wide, x, y)
         {
             visited += x >= wide.lo[0] && x < wide.hi[0] && y >= wide.lo[1] && y < wide.hi[1];
@@ -171,22 +173,25 @@ template <int axes> static void wider_kernel(const peal_launch launch)
     }
 }
 
-template <int axes> static void check_wider(const int *extent)
+template <int kind> static void check_wider()
 {
     peal_launch launch = {};
     peal_launch_box *box = &launch.box[0];
+    long long points = 1;
 
     launch.box_count = 1;
     box->blocks = 1;
     for (int k = 0; k < 4; k++) {
-        box->lo[k] = k < axes ? 7 : 0;
-        box->extent[k] = k < axes ? extent[k] : 1;
+        bool has = k < (kind == PEAL_WHOLE_2 ? 2 : 3);
+        box->lo[k] = has ? 7 : 0;
+        box->extent[k] = has ? peal_whole_extent_(kind, k) : 1;
         box->hi[k] = box->lo[k] + box->extent[k];
         box->count[k] = 1;
+        points *= box->extent[k] + 2 * has;
     }
     visited = 0;
-    start(wider_kernel<axes>, 1, 256, launch);
-    CHECK(visited == (extent[0] + 2ll) * (extent[1] + 2ll) * (axes == 3 ? extent[2] + 2ll : 1));
+    start(wider_kernel<kind>, 1, 256, launch);
+    CHECK(visited == points);
 }
 
 int main(int argc, char **argv)
@@ -196,11 +201,10 @@ int main(int argc, char **argv)
         print_all_partials(peal_plain_full_3, peal_plain_full_5);
         return 0;
     }
-    static const int whole_2[] = {PEAL_WHOLE_2_X, PEAL_WHOLE_2_Y};
-    static const int whole_3[] = {PEAL_WHOLE_3_X, PEAL_WHOLE_3_Y, PEAL_WHOLE_3_Z};
     long long whole[4] = {};
-    check_wider<2>(whole_2);
-    check_wider<3>(whole_3);
+    check_wider<PEAL_WHOLE_2>();
+    check_wider<PEAL_WHOLE_3>();
+    check_wider<PEAL_WHOLE_FLAT>();
 
     for (int i = 0; i < 40; i++) {
         check_boxes(peal_plain_0, 1);
