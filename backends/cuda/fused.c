@@ -426,7 +426,6 @@ static peal_status choose_grid(cuda_plan *plan, cuda_fused_kernel *kernel, const
     for (int r = 0; r < plan->rank_count; r++) {
         cuda_fused *fused = &kernel->rank[r];
         fused->grid = fused->tickets ? cuda_fused_workers(fused) : fused->blocks;
-        fused->sms = plan->rank_count == 1 ? (unsigned)plan->device->sm_count : 0;
         cuda_fused_serve(fused, fused->blocks);
         if (fused->grid >= UINT16_MAX)
             return refuse(plan, "the device has too many SMs");

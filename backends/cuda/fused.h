@@ -72,7 +72,6 @@ typedef struct cuda_fused {
     int *kind_record;       /* by kind: its first record */
     unsigned blocks;        /* the rank's, of the kernel */
     unsigned grid;          /* so many share a record: the blocks, or, with tickets, workers */
-    unsigned sms;           /* that the blocks are dealt out to, in turn; 0: not known */
     int services;           /* so many of these, the last ones, have what is one block's work */
     bool tickets, receives; /* receives are records of their own */
     cuda_launch_part *part; /* with tickets: launches of a round, in a row */
