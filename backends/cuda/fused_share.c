@@ -1,6 +1,8 @@
 /* Shares: which blocks of a record's grid each block of the kernel runs. What is one block's work
  * is one of the last ones'; the others share the rest, each a contiguous part unless it is spread,
  * in the same way for grids of the same size. */
+#include "backends/cuda/call_source.h"
+#include "backends/cuda/device/launch.h"
 #include "backends/cuda/fused.h"
 
 /* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
@@ -65,17 +67,29 @@ unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks)
     return first == sending && sending < blocks ? sending : 0;
 }
 
-/* A border's tile counts as three: its block waits for messages, stores its part of others, and a
- * flag behind a fence. */
+static uint64_t ceiling(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* How many: as few as make the slowest block's work least, counted in tiles. */
 static unsigned own_workers(const cuda_record *record, unsigned workers)
 {
-    enum { WEIGHT = 3 };
     uint64_t first = record->first_blocks, rest = record->blocks - first;
+    unsigned best = 0;
 
     if (first == 0 || record->blocks <= workers)
         return 0;
-    uint64_t own = WEIGHT * first * workers / (WEIGHT * first + rest);
-    return (unsigned)(own < first ? own : first);
+    /* What waiting, the flag and its fence take: clock stamps on H200s. */
+    uint64_t sending = cuda_task_whole(record->task) == PEAL_WHOLE_FLAT ? 4 : 2;
+    uint64_t least = ceiling(record->blocks, workers) + sending;
+    for (unsigned own = 1; own <= workers / 3 && own <= first; own++) {
+        uint64_t theirs = ceiling(first, own) + sending, others = ceiling(rest, workers - own);
+        uint64_t most = theirs > others ? theirs : others;
+        best = most < least ? own : best;
+        least = most < least ? most : least;
+    }
+    return best;
 }
 
 /* Of tiles [begin, begin + count) that so many workers share. */
