@@ -71,10 +71,11 @@ static void order_boxes(cuda_group *group)
 
     group->blocks = 0;
     for (int i = 0; i < launch->box_count; i++) {
-        int next = -1;
-        for (int b = 0; b < launch->box_count; b++)
-            if (!(numbered >> b & 1) &&
-                (next < 0 || launch->box[b].blocks < launch->box[next].blocks))
+        int next = 0;
+        while (numbered >> next & 1)
+            next++;
+        for (int b = next + 1; b < launch->box_count; b++)
+            if (!(numbered >> b & 1) && launch->box[b].blocks < launch->box[next].blocks)
                 next = b;
         launch->box[next].first = group->blocks;
         group->blocks += launch->box[next].blocks;
