@@ -5,7 +5,6 @@
 #include "runtime/calibrate.h"
 
 #include "backends/sim/sim.h"
-#include "base/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ typedef struct device_times {
     peal_plan *plan;
     endless *rank;                 /* by hosted rank */
     const peal_schedule *schedule; /* of the first rank here */
-    double *count, *points;        /* by op of it: passed in a step, on average */
+    double *count;                 /* by op of it: passed in a step, on average */
     peal_backend_plan *run;
 } device_times;
 
@@ -40,63 +39,25 @@ static double greater(double a, double b)
     return a > b ? a : b;
 }
 
-/* ---- how often ops are passed ---- */
-
-/* Conditions hold, loops go on to their end: as in simulations. */
-static peal_walk_result verdict(void *user, int slot, uint64_t instance, bool *out)
+/* How often ops are passed, as simulations have it: conditions hold, loops go on to their end. */
+static peal_status count_ops(const device_times *d, const peal_machine_times *times)
 {
-    const peal_walk *walk = user;
-    const peal_walk_program *program = walk->program;
-    int op = program->decision_op[slot];
-    (void)instance;
-    *out = op < 0 || program->op[op].decision_loop < 0;
-    return PEAL_WALK_OP;
-}
-
-static peal_walk_result count_step(const device_times *d, peal_walk *walk)
-{
-    for (;;) {
-        peal_walk_result result = peal_walk_next(walk, &d->schedule->step);
-        if (result != PEAL_WALK_OP)
-            return result;
-        const peal_op *op = &d->schedule->op[walk->position];
-        d->count[walk->position]++;
-        if (op->kind == PEAL_OP_LAUNCH)
-            d->points[walk->position] += sim_launch_points(d->schedule, op);
-        peal_walk_pass(walk);
-    }
-}
-
-static peal_status count_ops(const device_times *d)
-{
-    peal_diagnostics *diagnostics = d->plan->session->diagnostics;
-    peal_arena *arena = peal_arena_create();
-    peal_walk_program *program = NULL;
-    peal_walk walk;
-    int steps = 0, most = d->plan->repeat < COUNTED_STEPS ? (int)d->plan->repeat : COUNTED_STEPS;
-    bool stop = false;
-    peal_status status =
-        arena ? peal_walk_program_create(d->schedule, arena, diagnostics, &program)
-              : peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory for a walk");
-    if (!status) {
-        peal_walk_init(&walk, program, arena, 0);
-        walk.hooks = (peal_walk_hooks){&walk, verdict, diagnostics};
-        walk.position = d->schedule->step.first;
-        if (peal_walk_enter(&walk) != PEAL_WALK_OP)
-            status = PEAL_STATUS_SPEC;
-    }
-    for (; !status && steps < most; steps++) {
-        if (count_step(d, &walk) != PEAL_WALK_END ||
-            peal_walk_step_done(&walk, &stop) != PEAL_WALK_OP)
-            status = PEAL_STATUS_SPEC;
-        walk.position = d->schedule->step.first;
-    }
-    for (int i = 0; i < d->schedule->op_count && steps > 0; i++) {
-        d->count[i] /= steps;
-        d->points[i] /= steps;
-    }
-    peal_arena_destroy(arena);
-    return status;
+    const peal_plan *plan = d->plan;
+    int64_t steps = plan->repeat < COUNTED_STEPS ? plan->repeat : COUNTED_STEPS;
+    sim_description told;
+    sim_desc desc = {.size = sizeof(desc),
+                     .ranks = plan->machine.ranks,
+                     .schedule = &d->schedule,
+                     .schedule_count = 1,
+                     .times = times,
+                     .diagnostics = plan->session->diagnostics};
+    peal_status status = sim_describe(&desc, 0, steps, &told);
+    if (status)
+        return status;
+    for (int i = 0; i < d->schedule->op_count; i++)
+        d->count[i] = told.op[i].count;
+    free(told.op);
+    return PEAL_STATUS_OK;
 }
 
 /* ---- steps ---- */
@@ -223,7 +184,7 @@ static void add_name(const device_times *d, const char *name, const cost *adds,
         bool launches = op->kind == PEAL_OP_LAUNCH;
         kernel |= launches && schedule->task[op->task].kind == PEAL_TASK_KERNEL;
         count += (launches ? op->range_count > 0 : op->kind == PEAL_OP_COPY) ? d->count[i] : 0;
-        points += d->points[i];
+        points += launches ? d->count[i] * sim_launch_points(schedule, op) : 0;
         sum.step_s += greater(adds[i].step_s, 0);
         sum.cpu_s += greater(adds[i].cpu_s, 0);
     }
@@ -328,10 +289,9 @@ static peal_status calibrate(peal_plan *plan, peal_machine_times *times)
     device_times d = {.plan = plan};
     size_t ops = (size_t)plan->binding.rank[0].schedule->op_count + 1;
     cost *adds = calloc(ops, sizeof(*adds));
-    d.count = calloc(2 * ops, sizeof(*d.count));
-    d.points = d.count ? d.count + ops : NULL;
+    d.count = calloc(ops, sizeof(*d.count));
     peal_status status = adds && d.count && bind_endless(&d)
-                             ? count_ops(&d)
+                             ? count_ops(&d, times)
                              : peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE,
                                            NULL, "no memory to time kernels");
     if (!status)

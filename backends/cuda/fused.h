@@ -129,6 +129,7 @@ const char *cuda_fused_shape(cuda_fused_kernel *kernel, int rank_count, const pe
 void cuda_fused_spread(cuda_fused *fused, unsigned blocks);
 /* ... and which block serves those that are one block's work, where the kernel has so many. */
 void cuda_fused_serve(cuda_fused *fused, unsigned blocks);
+/* ... how many of a launch's blocks send, if they are its first ones, and others follow; else 0. */
 unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks);
 peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *record,
                                   unsigned block);

@@ -51,8 +51,7 @@ void cuda_fused_serve(cuda_fused *fused, unsigned blocks)
 
 /* Tiles of borders, of a task's record in which blocks have several tiles, are run by some of the
  * blocks, which have fewer: who waits for messages, and whose messages others wait for, is through
- * first.
- */
+ * first. */
 unsigned cuda_fused_first_blocks(const peal_launch *launch, unsigned blocks)
 {
     unsigned sending = 0, first = 0, boxes = 0;
@@ -72,13 +71,14 @@ static uint64_t ceiling(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-/* How many: as few as make the slowest block's work least, counted in tiles. */
+/* How many: as few as make the slowest block's work least, counted in tiles. Tiles that are taken
+ * even that out by themselves. */
 static unsigned own_workers(const cuda_record *record, unsigned workers)
 {
     uint64_t first = record->first_blocks, rest = record->blocks - first;
     unsigned best = 0;
 
-    if (first == 0 || record->blocks <= workers)
+    if (first == 0 || record->blocks <= workers || record->taken)
         return 0;
     /* What waiting, the flag and its fence take: clock stamps on H200s. */
     uint64_t sending = cuda_task_whole(record->task) == PEAL_WHOLE_FLAT ? 4 : 2;
@@ -116,10 +116,6 @@ peal_fused_share cuda_fused_share(const cuda_fused *fused, const cuda_record *re
         share.count = block == fused->grid - 1 - (unsigned)record->service ? blocks : 0;
     } else if (block >= workers) {
         share.count = 0;
-    } else if (record->taken) {
-        share.first = block;
-        share.stride = workers;
-        share.count = block < blocks ? (blocks - block + workers - 1) / workers : 0;
     } else {
         unsigned first = record->first_blocks, own = own_workers(record, workers);
         if (own == 0)
