@@ -4,7 +4,7 @@
 For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
 rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
 machine file. Points below 5 us a step are listed, not counted. On GPUs all cases' kernels are compiled
-first, side by side."""
+first, some cases at a time: more take longer, since kernels that stay take turns on a GPU."""
 
 import argparse
 import datetime
@@ -60,7 +60,7 @@ def warm(options, cases):
             peal(options, "bench", *words_of(case, ranks), "-n", ranks, "--machine", options.machine[0], "--backend", "cuda")
         except (RuntimeError, subprocess.TimeoutExpired):
             pass  # it is said when it is measured
-    with ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 3)) as pool:
+    with ThreadPoolExecutor(options.warm) as pool:
         list(pool.map(once, [(case, ranks) for case in cases for ranks in options.ranks.split(",")]))
 
 
@@ -86,6 +86,8 @@ def look(options, words, ranks):
 
 def report(points, winners, lines):
     counted = sorted(abs(p["error"]) for p in points if p["measured"] >= LEAST_S)
+    if not counted:
+        sys.exit("no point of at least 5 us was measured")
     print(f"\n{len(counted)} points of at least 5 us: median error {100 * statistics.median(counted):.0f} %, "
           f"worst {100 * counted[-1]:.0f} %; targets 15 % and 40 %")
     plain = sorted(abs(p["plain"]) for p in points if p["measured"] >= LEAST_S)
@@ -105,11 +107,14 @@ def main():
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--backend", choices=["host", "cuda"], default="host",
                         help="cuda: a process a GPU (give a machine file)")
+    parser.add_argument("--warm", type=int, default=max(2, (os.cpu_count() or 2) // 8),
+                        help="cuda: compile so many cases' kernels at a time first; 0: not")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds: cases that do not begin in time are left out, and named")
     parser.add_argument("--keep", help="a folder: the machine files with the kernels' times stay there, one a case")
     parser.add_argument("--case", action="append", help="one case, e.g. \"cg n=128\"; may be repeated")
     options = parser.parse_args()
-    options.machine = options.machine or sorted(str(path) for path in (ROOT / "machines").glob("host2*.yaml"))
+    files = options.machine or sorted((ROOT / "machines").glob("host2*.yaml"))
+    options.machine = [str(Path(path).resolve()) for path in files]  # peal runs in a folder of its own
     begin = time.monotonic()
     cases = options.case or (CASES if options.backend == "host" else GPU_CASES)
     options.peal = str(Path(options.build).resolve() / "tools/peal")
@@ -120,7 +125,7 @@ def main():
     points, winners, lines = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         options.folder = options.keep or folder
-        if options.backend == "cuda":
+        if options.backend == "cuda" and options.warm > 0:
             warm(options, cases)
             print(f"kernels compiled: {time.monotonic() - begin:.0f} s", flush=True)
         for case in cases:

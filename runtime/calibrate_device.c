@@ -20,11 +20,15 @@ typedef struct cost {
     double step_s, cpu_s; /* cpu_s: of the CPU that drives the device */
 } cost;
 
-/* A schedule whose outermost loop ends for no verdict: these are of contents that mean nothing. */
+/* A schedule whose outermost loop no verdict ends, since contents mean nothing: the loop has no
+ * `until`, or one that never holds. */
 typedef struct endless {
-    peal_schedule schedule;
-    peal_op *op;
+    peal_schedule blind, judged;
+    peal_op *op;              /* of blind */
+    peal_schedule_task *task; /* of judged */
 } endless;
+
+static const peal_expr never = {.kind = PEAL_EXPR_CONSTANT, .value = {.kind = PEAL_BOOLEAN}};
 
 typedef struct device_times {
     peal_plan *plan;
@@ -104,11 +108,25 @@ static peal_status take_samples(const device_times *d, cost *least)
     return status;
 }
 
+/* Of the outermost loop. */
+static bool is_verdict(const peal_schedule *schedule, const peal_op *op)
+{
+    return schedule->outer.until && op->kind == PEAL_OP_LAUNCH &&
+           schedule->task[op->task].kind == PEAL_TASK_DECIDE &&
+           schedule->task[op->task].decision == schedule->outer.decision;
+}
+
+/* What a verdict adds has the looks at it in all launches, and the host's, in it. */
 static peal_status time_steps_until(device_times *d, int op, cost *step)
 {
     peal_plan *plan = d->plan;
     const peal_backend_hooks before = plan->hooks;
+    bool judged = false;
 
+    for (int i = d->schedule->step.first; i <= op; i++)
+        judged |= is_verdict(d->schedule, &d->schedule->op[i]);
+    for (int r = 0; r < plan->binding.count; r++)
+        plan->binding.backend_rank[r].schedule = judged ? &d->rank[r].judged : &d->rank[r].blind;
     plan->hooks = (peal_backend_hooks){.unawaited = true, .end_of_step = op + 1};
     peal_status status = peal_plan_arm(plan, &plan->binding, plan->mode, &d->run);
     plan->hooks = before;
@@ -237,28 +255,27 @@ static peal_status time_ops(device_times *d, cost *adds)
 
 static bool make_endless(const peal_schedule *schedule, endless *out)
 {
-    size_t ops = (size_t)schedule->op_count;
+    size_t ops = (size_t)schedule->op_count, tasks = (size_t)schedule->task_count;
 
-    out->schedule = *schedule;
-    out->op = calloc(ops + 1, sizeof(*out->op));
-    if (!out->op)
+    out->blind = out->judged = *schedule;
+    out->blind.op = out->op = calloc(ops + 1, sizeof(*out->op));
+    out->judged.task = out->task = calloc(tasks + 1, sizeof(*out->task));
+    if (!out->op || !out->task)
         return false;
     memcpy(out->op, schedule->op, ops * sizeof(*out->op));
-    for (size_t i = 0; i < ops && schedule->outer.until; i++) {
-        const peal_schedule_task *task = &schedule->task[out->op[i].task];
-        if (out->op[i].kind == PEAL_OP_LAUNCH && task->kind == PEAL_TASK_DECIDE &&
-            task->decision == schedule->outer.decision)
+    memcpy(out->task, schedule->task, tasks * sizeof(*out->task));
+    for (size_t i = 0; i < ops; i++)
+        if (is_verdict(schedule, &schedule->op[i])) {
             out->op[i].kind = PEAL_OP_FENCE;
-    }
-    out->schedule.op = out->op;
-    out->schedule.outer.until = false;
+            out->task[out->op[i].task].value = &never;
+        }
+    out->blind.outer.until = false;
     return true;
 }
 
-/* The binding has endless schedules then, until d is released. */
-static bool bind_endless(device_times *d)
+static bool make_all_endless(device_times *d)
 {
-    peal_binding *binding = &d->plan->binding;
+    const peal_binding *binding = &d->plan->binding;
 
     d->rank = calloc((size_t)binding->count, sizeof(*d->rank));
     if (!d->rank)
@@ -266,9 +283,8 @@ static bool bind_endless(device_times *d)
     for (int r = 0; r < binding->count; r++) {
         if (!make_endless(binding->rank[r].schedule, &d->rank[r]))
             return false;
-        binding->backend_rank[r].schedule = &d->rank[r].schedule;
     }
-    d->schedule = &d->rank[0].schedule;
+    d->schedule = &d->rank[0].judged;
     return true;
 }
 
@@ -279,6 +295,7 @@ static void release(const device_times *d)
     for (int r = 0; d->rank && r < binding->count; r++) {
         binding->backend_rank[r].schedule = binding->rank[r].schedule;
         free(d->rank[r].op);
+        free(d->rank[r].task);
     }
     free(d->rank);
     free(d->count);
@@ -290,7 +307,7 @@ static peal_status calibrate(peal_plan *plan, peal_machine_times *times)
     size_t ops = (size_t)plan->binding.rank[0].schedule->op_count + 1;
     cost *adds = calloc(ops, sizeof(*adds));
     d.count = calloc(ops, sizeof(*d.count));
-    peal_status status = adds && d.count && bind_endless(&d)
+    peal_status status = adds && d.count && make_all_endless(&d)
                              ? count_ops(&d, times)
                              : peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE,
                                            NULL, "no memory to time kernels");

@@ -157,8 +157,9 @@ void cuda_boxes_prepare(cuda_rank *rank, const peal_op *op, cuda_op *out)
         cut_free(rank, task, out, &out->free[i]);
     }
     bool fused = plan->desc.mode == PEAL_MODE_FUSED;
-    int64_t least =
-        whole == PEAL_WHOLE_FLAT ? plan->lowering.plain_flat_points : plan->lowering.plain_points;
+    int64_t least = whole == PEAL_WHOLE_FLAT ? plan->lowering.plain_flat_points
+                    : out->kernel->light     ? plan->lowering.plain_light_points
+                                             : plan->lowering.plain_points;
     if (!fused && (!out->kernel->plain || points < least))
         return;
     out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);

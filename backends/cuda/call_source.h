@@ -7,11 +7,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* With partials (FULL), or without (BARE); PLAIN: for the unit of plain kernels; SHAPED: of a box
- * that the compiler knows, in mode fused. */
+/* With partials (FULL), or without (BARE); OWN: of launches whose blocks send all that is sent
+ * themselves; PLAIN: for the unit of plain kernels; SHAPED: of a box that the compiler knows, in
+ * mode fused. */
 typedef enum cuda_trampoline {
     CUDA_TRAMPOLINE_FULL,
     CUDA_TRAMPOLINE_BARE,
+    CUDA_TRAMPOLINE_OWN_FULL,
+    CUDA_TRAMPOLINE_OWN_BARE,
     CUDA_TRAMPOLINE_PLAIN_FULL,
     CUDA_TRAMPOLINE_PLAIN_BARE,
     CUDA_TRAMPOLINE_SHAPED_FULL,
@@ -21,6 +24,11 @@ typedef enum cuda_trampoline {
 static inline bool cuda_trampoline_is_plain(cuda_trampoline kind)
 {
     return kind == CUDA_TRAMPOLINE_PLAIN_FULL || kind == CUDA_TRAMPOLINE_PLAIN_BARE;
+}
+
+static inline bool cuda_trampoline_is_own(cuda_trampoline kind)
+{
+    return kind == CUDA_TRAMPOLINE_OWN_FULL || kind == CUDA_TRAMPOLINE_OWN_BARE;
 }
 
 static inline bool cuda_trampoline_is_shaped(cuda_trampoline kind)
@@ -37,8 +45,8 @@ static inline bool cuda_trampoline_moves(cuda_trampoline kind, const peal_schedu
 
 static inline bool cuda_trampoline_has_partials(cuda_trampoline kind)
 {
-    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_PLAIN_FULL ||
-           kind == CUDA_TRAMPOLINE_SHAPED_FULL;
+    return kind == CUDA_TRAMPOLINE_FULL || kind == CUDA_TRAMPOLINE_OWN_FULL ||
+           kind == CUDA_TRAMPOLINE_PLAIN_FULL || kind == CUDA_TRAMPOLINE_SHAPED_FULL;
 }
 
 int cuda_task_axes(const peal_schedule_task *task);

@@ -141,6 +141,10 @@ static bool start_task(cuda_rank *rank, int index, const peal_walk_frame *frame,
         group->function = with->partials ? op->kernel->plain_full : op->kernel->plain;
     else
         group->function = with->partials ? op->kernel->full : op->kernel->bare;
+    if (!with->plain) {
+        group->own = with->partials ? op->kernel->own : op->kernel->own_bare;
+        group->wave = with->partials ? op->kernel->full_blocks : op->kernel->bare_blocks;
+    }
     group->closed = with->plain; /* such a kernel sends nothing */
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
     fill_views(rank, op, frame, with->partials, group);

@@ -216,6 +216,7 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
                              cuda_task_kernel *out)
 {
     peal_arena *arena = kernels->arena;
+    const cuda_entry *source = &kernels->source->entry[entry->entry];
     int threads = entry->threads[0] * entry->threads[1] * entry->threads[2];
 
     memcpy(out->threads, entry->threads, sizeof(out->threads));
@@ -228,18 +229,27 @@ static peal_status bind_task(const cuda_kernels *kernels, const cuda_task_entry 
     out->bare = out->full;
     out->bare_blocks = out->full_blocks;
     out->bare_registers = out->full_registers;
-    if (!status && kernels->source->entry[entry->entry].bare)
+    if (!status && source->bare)
         status = describe_function(kernels, peal_arena_print(arena, "peal_bare_%d", entry->entry),
                                    threads, &out->bare, &out->bare_blocks, &out->bare_registers);
-    if (!status && kernels->plain && kernels->source->entry[entry->entry].plain_full)
+    if (!status && source->own)
+        status = find_function(kernels, kernels->module,
+                               peal_arena_print(arena, "peal_own_%d", entry->entry), &out->own);
+    out->own_bare = out->own;
+    if (!status && out->own && source->own_bare)
+        status = find_function(kernels, kernels->module,
+                               peal_arena_print(arena, "peal_own_bare_%d", entry->entry),
+                               &out->own_bare);
+    if (!status && kernels->plain && source->plain_full)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_full_%d", entry->entry),
                                &out->plain_full);
-    if (!status && kernels->plain && kernels->source->entry[entry->entry].plain)
+    if (!status && kernels->plain && source->plain)
         status = find_function(kernels, kernels->plain,
                                peal_arena_print(arena, "peal_plain_%d", entry->entry), &out->plain);
     out->number = cuda_fused_number(entry->entry, CUDA_FUSED_FULL);
-    out->shapes = kernels->source->entry[entry->entry].shaped != NULL;
+    out->shapes = source->shaped != NULL;
+    out->light = source->is_light;
     return status;
 }
 

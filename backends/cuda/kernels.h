@@ -20,11 +20,15 @@ enum {
 
 /* What one task is run by. */
 typedef struct cuda_task_kernel {
-    CUfunction full;  /* writes partials; the same as bare if the task has no reductions */
-    CUfunction bare;  /* nobody reads the reductions */
+    CUfunction full; /* writes partials; the same as bare if the task has no reductions */
+    CUfunction bare; /* nobody reads the reductions */
+    CUfunction own,
+        own_bare;     /* the same for launches whose blocks send all that is sent
+                         themselves: they have fewer registers; NULL: none (serial, fused) */
     CUfunction plain; /* bare, for launches that wait for nothing and send nothing, with tiles of
                          any shape; NULL: the tiles are given */
     CUfunction plain_full; /* full, for such launches; NULL: none */
+    bool light;            /* few registers' worth of points in a whole tile */
     int threads[3]; /* block shape, x fastest, of launches whose tiles are free; the product is at
                        most 1024. Exact tiles: CUDA_TASK_THREADS in one row of the same shape rule
                      */

@@ -106,14 +106,19 @@ static peal_status choose_lowering(cuda_plan *plan)
                            "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",
                            plan->desc.lowering);
     /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
-     * (H200, 2026-11-21: 1024 x 1024 on one GPU 9.6 us a step plain, 13.4 not; on two 13.7
-     * and 10.6). Flat tiles run as fast in the other kernels, but for the images that they store
-     * (2026-11-22, horizontal diffusion on two: 2^20 points 55 us a step plain, 43 not; 2^22 points
-     * 137 and 144, 2^24 points 398 and 515). */
-    plan->lowering.plain_flat_points = plan->lowering.plain_points;
-    if (plan->lowering.plain_points < 0) {
+     * (H200, 2026-11-22: 27 points of 64^3 on one GPU 10.1 us a step plain, 21.8 not; on two 20.4
+     * both). Flat tiles run as fast in the other kernels, but for the images that they store
+     * (horizontal diffusion on two: 2^20 points 55 us a step plain, 43 not; 2^22 points 137 and
+     * 144, 2^24 points 398 and 515), and light tasks of two axes as well (Jacobi, a step without
+     * and with a norm: 2^20 points on one 7.5 and 12.6 plain, 5.9 and 9.8 not; 2^21 on each of two
+     * 9.2 and 20.4, 9.0 and 17.7; 2^22 on one 12.4 and 22.5, 16.6 and 31.9). */
+    if (plan->lowering.plain_points >= 0) {
+        plan->lowering.plain_flat_points = plan->lowering.plain_points;
+        plan->lowering.plain_light_points = plan->lowering.plain_points;
+    } else {
         plan->lowering.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
         plan->lowering.plain_flat_points = schedule->peer_count > 0 ? 1 << 21 : 1 << 17;
+        plan->lowering.plain_light_points = 3 << 20;
     }
     if (plan->lowering.lanes == 0)
         plan->lowering.lanes =
@@ -223,9 +228,9 @@ static peal_status warm_up(cuda_plan *plan)
             const cuda_task_kernel *kernel = plan->rank[r].op[i].kernel;
             if (!kernel)
                 continue;
-            for (int k = 0; k < 2 && !result; k++)
-                result = driver->cuLaunchKernel_(k ? kernel->bare : kernel->full, 1, 1, 1,
-                                                 (unsigned)kernel->threads[0],
+            const CUfunction all[] = {kernel->full, kernel->bare, kernel->own, kernel->own_bare};
+            for (int k = 0; k < 4 && all[k] && !result; k++)
+                result = driver->cuLaunchKernel_(all[k], 1, 1, 1, (unsigned)kernel->threads[0],
                                                  (unsigned)kernel->threads[1],
                                                  (unsigned)kernel->threads[2], 0, stream, parameter,
                                                  NULL);

@@ -83,7 +83,8 @@ typedef struct cuda_lowering {
     int jitter_ns;        /* mode fused: blocks pause for up to so long */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
-    int64_t plain_flat_points; /* the same of flat tiles (device/launch.h) */
+    int64_t plain_flat_points;  /* the same of flat tiles (device/launch.h) */
+    int64_t plain_light_points; /* ... and of light tasks (kernels.h) */
 } cuda_lowering;
 
 /* What an address of a piece is relative to. */
@@ -160,6 +161,8 @@ typedef struct cuda_group {
     enum { CUDA_GROUP_NONE, CUDA_GROUP_WAITS, CUDA_GROUP_TASK, CUDA_GROUP_COPY } kind;
     peal_launch launch;
     CUfunction function;
+    CUfunction own; /* if its blocks send all that is sent themselves; NULL: the same */
+    int wave;       /* blocks of `function` that an SM holds */
     int threads[3];
     unsigned blocks;
     const peal_schedule_task *task;

@@ -174,8 +174,10 @@ static peal_status print_user_kernel(const task_printer *p, const cuda_entry *en
                  "    const peal_launch_box *const peal_box_ = peal_enter_tile_(peal_launch_, "
                  "&peal_tile_);\n"
                  "    if (!peal_box_)\n        return;\n");
-    if (!cuda_trampoline_is_plain(kind)) /* read early: it is on its way while the tile is run */
-        fprintf(out, "    const bool peal_gone_ = peal_box_->sends && peal_has_given_up_();\n");
+    /* Read early, looked at late: it is on its way while the tile is run. */
+    if (!cuda_trampoline_is_plain(kind))
+        fprintf(out,
+                "    const unsigned peal_gone_ = peal_box_->sends ? peal_has_given_up_() : 0;\n");
     if (rides)
         cuda_rider_print(p->schedule, p->task, out);
     peal_status status = print_evaluation(p, out);
@@ -184,8 +186,10 @@ static peal_status print_user_kernel(const task_printer *p, const cuda_entry *en
     if (rides)
         fprintf(out, "    }\n");
     if (!cuda_trampoline_is_plain(kind))
-        fprintf(out, "    if (peal_box_->sends)\n        peal_send_tile_(peal_launch_, peal_box_, "
-                     "peal_tile_, peal_gone_);\n");
+        fprintf(out,
+                "    if (peal_box_->sends)\n        peal_send_%s_(peal_launch_, peal_box_, "
+                "peal_tile_, peal_gone_);\n",
+                cuda_trampoline_is_own(kind) ? "own" : "tile");
     if (folds)
         cuda_folds_print(p->schedule, p->task, out);
     fprintf(out, "}\n");
@@ -271,6 +275,12 @@ static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry
     peal_status status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_FULL, &entry->text);
     if (!status && p->task->reduction_count > 0)
         status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_BARE, &entry->bare);
+    peal_mode mode = p->source->desc->mode;
+    bool launches = mode != PEAL_MODE_SERIAL && mode != PEAL_MODE_FUSED;
+    if (!status && launches)
+        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_OWN_FULL, &entry->own);
+    if (!status && launches && p->task->reduction_count > 0)
+        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_OWN_BARE, &entry->own_bare);
     if (!status && p->task->mergeable)
         status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_PLAIN_BARE, &entry->plain);
     if (!status && p->task->mergeable && p->task->reduction_count > 0)

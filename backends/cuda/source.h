@@ -10,8 +10,9 @@
 
 /* A distinct kernel: peal_task_N, and peal_bare_N if it has reductions. */
 typedef struct cuda_entry {
-    const char *text;  /* all but its name: equal texts are one kernel */
-    const char *bare;  /* NULL: none */
+    const char *text;           /* all but its name: equal texts are one kernel */
+    const char *bare;           /* NULL: none */
+    const char *own, *own_bare; /* peal_own_N, peal_own_bare_N: blocks send all themselves */
     const char *plain; /* peal_plain_N: tiles of any shape, no waits, nothing sent; NULL: none */
     const char *plain_full;           /* peal_plain_full_N: the same with partials; NULL: none */
     const char *shaped, *shaped_bare; /* mode fused: tiles of a box whose shape is known */

@@ -33,20 +33,35 @@ static bool is_in_loop(const cuda_source *source, int index)
     return false;
 }
 
-static void print_entry(const cuda_entry *entry, const char *text, const char *bare, int index,
-                        FILE *out)
+/* Launch bounds. A linked function has all the registers that the guide promises. */
+static const char *bounds_of(const cuda_entry *entry, bool own)
 {
-    const char *threads = entry->is_users && cuda_task_whole(entry->task) == PEAL_WHOLE_FLAT
-                              ? "PEAL_THREADS_, PEAL_FLAT_BLOCKS_"
-                          : entry->is_users || entry->task->kind == PEAL_TASK_FOLD ||
-                                  entry->task->kind == PEAL_TASK_COMBINE
-                              ? "PEAL_THREADS_, PEAL_BLOCKS_"
-                              : "32";
-    fprintf(out, "\n#line 1 \"<task %d>\"\n%s(%s) peal_task_%d%s", index,
-            entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", threads, index, text);
-    if (bare)
-        fprintf(out, "\n#line 1 \"<task %d>\"\nPEAL_TASK_(%s) peal_bare_%d%s", index, threads,
-                index, bare);
+    if (!entry->is_users && entry->task->kind != PEAL_TASK_FOLD &&
+        entry->task->kind != PEAL_TASK_COMBINE)
+        return "32";
+    if (!entry->is_users || entry->is_linked)
+        return "PEAL_THREADS_, PEAL_BLOCKS_";
+    if (cuda_task_whole(entry->task) == PEAL_WHOLE_FLAT)
+        return "PEAL_THREADS_, PEAL_FLAT_BLOCKS_";
+    return own && entry->is_light ? "PEAL_THREADS_, PEAL_LIGHT_BLOCKS_"
+                                  : "PEAL_THREADS_, PEAL_BLOCKS_";
+}
+
+static void print_kernel(const cuda_entry *entry, bool own, const char *name, const char *text,
+                         int index, FILE *out)
+{
+    if (text)
+        fprintf(out, "\n#line 1 \"<task %d>\"\n%s(%s) %s_%d%s", index,
+                entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", bounds_of(entry, own), name, index,
+                text);
+}
+
+static void print_entry(const cuda_entry *entry, int index, FILE *out)
+{
+    print_kernel(entry, false, "peal_task", entry->text, index, out);
+    print_kernel(entry, false, "peal_bare", entry->bare, index, out);
+    print_kernel(entry, true, "peal_own", entry->own, index, out);
+    print_kernel(entry, true, "peal_own_bare", entry->own_bare, index, out);
 }
 
 static void print_shaped_entry(const cuda_entry *entry, int index, FILE *out)
@@ -137,7 +152,7 @@ static void print_unit(const cuda_source *source, bool fused, FILE *out)
     print_expressions(source, out);
     for (int i = 0; i < source->entry_count; i++)
         if (!source->entry[i].is_users)
-            print_entry(&source->entry[i], source->entry[i].text, NULL, i, out);
+            print_entry(&source->entry[i], i, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
     print_all_linked(source, out);
@@ -145,7 +160,7 @@ static void print_unit(const cuda_source *source, bool fused, FILE *out)
         const cuda_entry *entry = &source->entry[i];
         if (!entry->is_users || (fused && !is_in_loop(source, i)))
             continue;
-        print_entry(entry, entry->text, entry->bare, i, out);
+        print_entry(entry, i, out);
         if (fused)
             print_shaped_entry(entry, i, out);
     }

@@ -50,6 +50,14 @@ class Bench(unittest.TestCase):
         for mode in times:
             self.assertNotEqual(told[mode], usual[mode], mode)
 
+    def test_a_verdict(self):
+        """One that never ends the loop, though what is computed means nothing."""
+        machine = os.path.join(ROOT, "machines/h200x4.yaml")
+        spec = [os.path.join(ROOT, "samples/jacobi_until"), "--set", "nx=16", "--set", "ny=16", "--set", "limit=300", "-n", "2"]
+        self.peal("bench", *spec, "--backend", "cuda", "--machine", machine, "--save-machine", "here.yaml", "-q")
+        for mode, names in self.times_of("here.yaml").items():
+            self.assertIn("until", {name.strip() for name in names}, mode)
+
     def test_a_mode_that_the_device_has_no_room_for(self):
         """27 ranks in one kernel (E664): measured without that mode."""
         machine = os.path.join(ROOT, "machines/h200x4.yaml")

@@ -208,14 +208,26 @@ class Executor(unittest.TestCase):
                 self.check_clean(run)
                 # to the corner, which is staged; along y, in place; along x
                 flags = {line for line in run.record if line.startswith("flags boxes=4")}
-                self.assertEqual(flags, {"flags boxes=4 mirrors=8 writes=3,f,f"})
+                self.assertEqual(flags, {"flags boxes=4 mirrors=8 writes=3,f,f peal_task_1"})
+
+    def test_who_sends(self):
+        """Blocks that send all themselves have a kernel of their own where they are more than one wave."""
+        for rows, lower, kernel in ((16, "", "peal_bare_1"), (400, "", "peal_own_bare_1"), (400, "send=last", "peal_bare_1")):
+            with self.subTest(rows=rows, lower=lower):
+                run = Run(2, spec=os.path.join(common.ROOT, "samples/jacobi2d/jacobi2d.yaml"), lower=lower,
+                          set=["nx=512", f"ny={2 * rows + 2}", "steps=4", "report=100"],
+                          env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2", "STANDIN_SMS": "4"})
+                self.check_clean(run)
+                kernels = {line.split()[-1] for line in run.record if line.startswith("flags")} - {"peal_signal", "peal_copy"}
+                self.assertIn(kernel, kernels)
+                self.assertEqual(any("own" in name for name in kernels), "own" in kernel)
 
     def test_flags_of_slices(self):
         """Tiles that are cut along the fourth axis don't send themselves: they would be taken for each other."""
         run = Run(2, spec=os.path.join(SPECS, "slices.yaml"), set=[], env={"STANDIN_FLAGS": "1", "STANDIN_DEVICES": "2"})
         self.check_clean(run)
         flags = {line for line in run.record if line.startswith("flags")}
-        self.assertIn("flags boxes=2 mirrors=0 writes=0,0", flags)  # one of them for the fold
+        self.assertIn("flags boxes=2 mirrors=0 writes=0,0 peal_task_0", flags)  # one of them for the fold
         self.assertFalse([line for line in flags if "mirrors=0" not in line])
 
     def test_rows_before_replays(self):

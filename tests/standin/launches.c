@@ -3,7 +3,8 @@
  * STANDIN_STUCK=N: the N-th launch (of a kernel or graph, from 1) never ends.
  * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
  * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value.
- * STANDIN_FLAGS=1: a line "flags ..." for each launch of a kernel that stores some. */
+ * STANDIN_FLAGS=1: a line "flags ..." for each launch of a kernel that stores some, with its name.
+ */
 #include "backends/cuda/device/launch.h"
 #include "tests/standin/record.h"
 #include "tests/standin/streams.h"
@@ -15,7 +16,7 @@
 
 /* Of a kernel of peal's that stores flags: how many boxes it has, and which of them have a part in
  * each flag. */
-static void note_flags(const peal_launch *of)
+static void note_flags(CUfunction function, const peal_launch *of)
 {
     char line[512];
     int at;
@@ -27,6 +28,8 @@ static void note_flags(const peal_launch *of)
     for (int i = 0; i < of->write_count && at < (int)sizeof(line) - 16; i++)
         at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%x", i ? "," : "",
                        of->write[i].boxes);
+    if (!emulate_kernel && at < (int)sizeof(line))
+        snprintf(line + at, sizeof(line) - (size_t)at, " %s", (const char *)function);
     standin_note(line);
 }
 
@@ -73,7 +76,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
         standin_bad("cuLaunchKernel", "has no threads");
     LOCKED(launch(handle, kernel_call(function, gx, bx * by * bz, parameter)); if (parameter) {
         fill_record(parameter[0]);
-        note_flags(parameter[0]);
+        note_flags(function, parameter[0]);
     });
     return CUDA_SUCCESS;
 }
@@ -90,7 +93,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
         launch(config->hStream,
                kernel_call(function, config->gridDimX,
                            config->blockDimX * config->blockDimY * config->blockDimZ, parameter));
-        if (parameter) note_flags(parameter[0]));
+        if (parameter) note_flags(function, parameter[0]));
     return CUDA_SUCCESS;
 }
 

@@ -27,12 +27,20 @@
 
 /* Blocks of that many threads that an SM is to hold. Plain kernels run long: more loads are under
  * way with more blocks. The others have waits and copies in them, whose registers cost less than
- * calls. Light ones have partials and up to two floats a point (16384^2: 633 us, 677 with 4
- * blocks). */
+ * calls (but where blocks send all themselves, so that there are no copies: then light ones have 4
+ * blocks; 1024^2 with partials on one GPU 12.6 us with 3, 9.8 with 4, 11.3 with 5). Light ones have
+ * up to two floats a point; plain ones with partials take 633 us with 6 blocks (16384^2), 677
+ * with 4. */
 #ifdef PEAL_PLAIN
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_LIGHT_BLOCKS_ = 6 };
 #else
-enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 3, PEAL_FLAT_BLOCKS_ = 4 };
+enum {
+    PEAL_AXES = 4,
+    PEAL_THREADS_ = 256,
+    PEAL_BLOCKS_ = 3,
+    PEAL_FLAT_BLOCKS_ = 4,
+    PEAL_LIGHT_BLOCKS_ = 4
+};
 #endif
 
 /* What offsets of two and three axes are computed in. The unit of plain kernels says `int` where

@@ -64,12 +64,12 @@ enum {
 
 /* In mode fused a block whose wait was given up ends, and nobody goes on who depends on it: what
  * others have to send is complete. */
-static __device__ __forceinline__ bool peal_has_given_up_()
+static __device__ __forceinline__ unsigned peal_has_given_up_()
 {
 #ifdef PEAL_FUSED
-    return false;
+    return 0;
 #else
-    return *(volatile unsigned *)&peal_given_up != 0;
+    return *(volatile unsigned *)&peal_given_up;
 #endif
 }
 
@@ -271,8 +271,8 @@ static __device__ __forceinline__ bool peal_enter_(const peal_launch &launch)
            peal_await_(launch, launch.box_count > 0 ? launch.box[0].waits : 0);
 }
 
-/* Of tasks: waits for what the block's box needs and says which tile is the block's. The box, or 0:
- * the block is to end. */
+/* Of tasks: says which tile is the block's and waits for what its box needs. The box, or 0: the
+ * block is to end. */
 static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const peal_launch &launch,
                                                                           peal_tile *tile)
 {
@@ -284,12 +284,6 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
            peal_block_() - launch.box[index].first >= launch.box[index].blocks)
         index++;
     const peal_launch_box &box = launch.box[index];
-#ifdef PEAL_PLAIN
-    peal_follow_();
-#else
-    if (!peal_await_(launch, box.waits))
-        return 0;
-#endif
     unsigned rest = peal_block_() - box.first;
     tile->index = box.tile;
     tile->count = launch.tile_count;
@@ -313,6 +307,12 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
         tile->hi[k] = hi - lo > box.extent[k] ? lo + box.extent[k] : hi;
         tile->index += place * box.tile_step[k];
     }
+#ifdef PEAL_PLAIN
+    peal_follow_();
+#else
+    if (!peal_await_(launch, box.waits))
+        return 0;
+#endif
     return &box;
 }
 

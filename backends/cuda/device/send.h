@@ -114,11 +114,25 @@ static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
     peal_write_flags_(launch, launch->fold_bit);
 }
 
-/* The end of a block whose tile has a part in messages. `given_up`: a wait of the module was, when
- * the block began; a block that gives up itself does not come here. */
+/* The end of a block whose tile has a part in messages, none of which is left to the last block.
+ * `given_up`: a wait of the module was, when the block began; a block that gives up itself does not
+ * come here. */
+static __device__ __forceinline__ void peal_send_own_(const peal_launch &launch,
+                                                      const peal_launch_box *box,
+                                                      const peal_tile &tile, unsigned given_up)
+{
+    if (launch.mirror_count > 0) {
+        __syncthreads();
+        peal_mirror_(launch, box->bit, tile.lo, tile.hi);
+    }
+    if (box->sends == PEAL_SENDS_COUNTED && !given_up)
+        peal_add_flags_(launch, box->bit);
+}
+
+/* The same where some may be. */
 static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch,
                                                        const peal_launch_box *box,
-                                                       const peal_tile &tile, bool given_up)
+                                                       const peal_tile &tile, unsigned given_up)
 {
     if (launch.mirror_count > 0) {
         __syncthreads();
