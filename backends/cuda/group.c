@@ -117,9 +117,9 @@ static void number_blocks(cuda_group *group, bool in_shares)
     cuda_mirror_flags(group, in_shares);
 }
 
-/* Whether blocks send all themselves, and it pays. Of kernels that wait for others more blocks are
- * on an SM than of those that do not, of which the ones that begin early wait beside tiles: where
- * one wave of fewer is enough, that is slower. */
+/* Whether blocks send all themselves, and it pays: more of them are on an SM. Where blocks wait for
+ * messages, those of the next kernel, which begin early, then wait beside tiles of this one: that
+ * is slower where one wave of the other kernel is enough. */
 static bool is_own(const cuda_plan *plan, const cuda_group *group)
 {
     const peal_launch *launch = &group->launch;

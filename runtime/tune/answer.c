@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "runtime/tune/answer.h"
 #include "base/cache.h"
+#include "base/expression.h"
 #include "base/kernel_source.h"
 #include "base/processor.h"
 #include "peal_config.h"
@@ -9,6 +10,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { VERSION = 1, NAME_DIGITS = 32 };
@@ -40,6 +42,33 @@ static bool add_kernels(peal_sha256 *hash, const peal_plan *plan, peal_arena *ar
     if (included)
         add_text(hash, included);
     return included != NULL;
+}
+
+/* Contents of a buffer on a rank. Not what is in the file, which may be long, but its size and when
+ * it was changed. */
+static void add_file(peal_sha256 *hash, const peal_graph_data *graph, const peal_array *array,
+                     const peal_scope *scope, peal_arena *arena)
+{
+    const char *name;
+    struct stat about = {0};
+    if (peal_template_expand(array->file, scope, NULL, array->source, arena, &name, NULL))
+        return;
+    if (stat(*name == '/' ? name : peal_arena_print(arena, "%s/%s", graph->folder, name), &about))
+        return; /* its reader will say so */
+    add_number(hash, (uint64_t)about.st_size);
+    add_number(hash, (uint64_t)about.st_mtim.tv_sec);
+    add_number(hash, (uint64_t)about.st_mtim.tv_nsec);
+}
+
+static void add_files(peal_sha256 *hash, const peal_plan *plan)
+{
+    const peal_graph_data *graph = plan->data;
+    peal_arena *arena = peal_arena_create();
+    peal_scope scope = {.graph = graph, .ranks = plan->machine.ranks};
+    for (int a = 0; a < graph->array_count && arena; a++)
+        for (scope.rank = 0; scope.rank < scope.ranks && graph->arrays[a].file; scope.rank++)
+            add_file(hash, graph, &graph->arrays[a], &scope, arena);
+    peal_arena_destroy(arena);
 }
 
 static void add_machine(peal_sha256 *hash, const peal_plan *plan)
@@ -75,6 +104,7 @@ bool peal_answer_key(const peal_plan *plan, char key[PEAL_SHA256_TEXT])
     add_text(&hash, PEAL_VERSION);
     add_number(&hash, plan->data->hash);
     add_machine(&hash, plan);
+    add_files(&hash, plan);
     bool known = add_kernels(&hash, plan, arena);
     peal_arena_destroy(arena);
     peal_sha256_finish(&hash, digest);

@@ -199,6 +199,50 @@ static void keys_tell_questions_apart(void **state)
     peal_session_destroy(session);
 }
 
+/* An .npy file of so many zeros. */
+static void write_zeros(const char *path, int count)
+{
+    char header[128];
+    const double zero = 0;
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    memcpy(header, "\x93NUMPY\1\0\x76\0", 10);
+    snprintf(header + 10, sizeof(header) - 10, "%-117s",
+             count == 2 ? "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }"
+                        : "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }");
+    header[127] = '\n';
+    assert_int_equal(fwrite(header, sizeof(header), 1, file), 1);
+    for (int i = 0; i < count; i++)
+        assert_int_equal(fwrite(&zero, sizeof(zero), 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* ... of one rank: other contents are another question. */
+static void keys_know_files(void **state)
+{
+    (void)state;
+    char path[2][120], name[120], key[2][PEAL_SHA256_TEXT];
+    peal_session *session = job_open_alone();
+    snprintf(name, sizeof(name), "%s/weights-{rank}.npy", folder);
+    for (int rank = 0; rank < 2; rank++) {
+        snprintf(path[rank], sizeof(path[rank]), "%s/weights-%d.npy", folder, rank);
+        write_zeros(path[rank], 2);
+    }
+    for (int i = 0; i < 2; i++) {
+        peal_graph *graph = stencil_graph("23", stencil_relax, NULL);
+        peal_graph_add_buffer(graph, .name = "weights", .file = name);
+        peal_plan *plan = compile(session, graph, usual(2));
+        assert_true(peal_answer_key(plan, key[i]));
+        peal_plan_destroy(plan);
+        peal_graph_destroy(graph);
+        write_zeros(path[1], 3);
+    }
+    assert_string_not_equal(key[0], key[1]);
+    for (int rank = 0; rank < 2; rank++)
+        assert_int_equal(unlink(path[rank]), 0);
+    peal_session_destroy(session);
+}
+
 static void auto_takes_answers(void **state)
 {
     (void)state;
@@ -457,6 +501,7 @@ int main(void)
         cmocka_unit_test(one_that_does_not_take_part_is_not_judged),
         cmocka_unit_test(answers_come_back),
         cmocka_unit_test(keys_tell_questions_apart),
+        cmocka_unit_test(keys_know_files),
         cmocka_unit_test(auto_takes_answers),
         cmocka_unit_test(auto_takes_what_is_predicted),
         cmocka_unit_test(process_0_decides),
