@@ -5,7 +5,10 @@
  * to each other and keep their own order, so a receive still comes after every send that precedes
  * it in the program; the graph of waits is a subset of the program's, which deadlock.c has checked.
  * Waits for credits reach back to earlier iterations of the body; a loop that sends waits for
- * credits of its own iterations, so it counts as a receive and stays in program order with them. */
+ * credits of its own iterations, so it counts as a receive and stays in program order with them.
+ *
+ * In mode fused what an exchange copies within the rank goes before a FOLD, too: on a GPU it goes
+ * with the tiles that have written it, if nothing is between. */
 #include "scheduler/compilation.h"
 
 #include <string.h>
@@ -153,6 +156,25 @@ static int urgency(const node *n)
     return 1;
 }
 
+static bool is_fold(const rank_view *v, const node *n)
+{
+    return n->kind == NODE_LAUNCH && v->task[n->task].kind == PEAL_TASK_FOLD;
+}
+
+/* Of nodes that may come now: the most urgent, then as written. */
+static int next_node(const peal_compilation *c, const rank_view *v, const node_list *body,
+                     const int *waits)
+{
+    int next = -1;
+    for (int i = 0; i < body->count; i++)
+        if (waits[i] == 0 && (next < 0 || urgency(body->item[i]) < urgency(body->item[next])))
+            next = i;
+    for (int i = 0; i < body->count && c->mode == PEAL_MODE_FUSED; i++)
+        if (waits[i] == 0 && is_fold(v, body->item[next]) && body->item[i]->kind == NODE_LOCAL)
+            return i;
+    return next;
+}
+
 void order_body(peal_compilation *c, rank_view *v, node_list *body)
 {
     if (c->mode == PEAL_MODE_SERIAL || c->mode == PEAL_MODE_SYNC)
@@ -170,10 +192,7 @@ void order_body(peal_compilation *c, rank_view *v, node_list *body)
                 waits[b]++;
             }
     while (out.count < count) {
-        int next = -1;
-        for (int i = 0; i < count; i++)
-            if (waits[i] == 0 && (next < 0 || urgency(body->item[i]) < urgency(body->item[next])))
-                next = i;
+        int next = next_node(c, v, body, waits);
         waits[next] = -1;
         for (int b = next + 1; b < count; b++)
             waits[b] -= before[(size_t)next * (size_t)count + (size_t)b];

@@ -2,9 +2,9 @@
  *
  * The rule depends on the box alone (and on whether ranks run on accelerators), never on the mode
  * or the number of workers: tasks with reductions must have the same tiles in every mode. Tiles of
- * others may be larger or smaller: as asked for, or thin in mode fused. x stays whole (but for those
- * on accelerators); rows, then planes, are gathered until a tile has about as many points as a
- * core's cache takes; the last axis is cut so far that border tiles can go first. */
+ * others may be larger or smaller: as asked for, or thin in mode fused. x stays whole (but for
+ * those on accelerators); rows, then planes, are gathered until a tile has about as many points as
+ * a core's cache takes; the last axis is cut so far that border tiles can go first. */
 #include "scheduler/compilation.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "backends/cuda/call_source.h"
 
 #include "backends/cuda/device/launch.h"
+#include "backends/cuda/kernels.h"
 #include "base/expression.h"
 #include "base/kernel_source.h"
 
@@ -35,6 +36,26 @@ int cuda_task_whole(const peal_schedule_task *task)
            : axes != 3     ? 0
            : is_flat(task) ? PEAL_WHOLE_FLAT
                            : PEAL_WHOLE_3;
+}
+
+bool cuda_task_is_light(const peal_schedule *schedule, const peal_schedule_task *task)
+{
+    bool light = cuda_task_axes(task) == 2 && task->access_count <= 2;
+
+    for (int i = 0; i < task->access_count; i++)
+        light &= peal_type_bytes(schedule->array[task->access[i].array].type) <= 4;
+    return light;
+}
+
+void cuda_task_shape(const peal_schedule_task *task, int threads[3])
+{
+    static const int shapes[4][3] = {{CUDA_TASK_THREADS, 1, 1},
+                                     {CUDA_TASK_THREADS, 1, 1},
+                                     {64, 4, 1},
+                                     {32, 4, 2}};
+    int axes = cuda_task_axes(task);
+
+    memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
 }
 
 static bool is_moved_field(const peal_schedule *schedule, int array)

@@ -54,6 +54,13 @@ int cuda_task_axes(const peal_schedule_task *task);
 /* The kind of whole tiles that a task of two or three axes has (device/launch.h); 0: of others. */
 int cuda_task_whole(const peal_schedule_task *task);
 
+/* A thread has few registers' worth of points in a whole tile. */
+bool cuda_task_is_light(const peal_schedule *schedule, const peal_schedule_task *task);
+
+/* A block's shape is a hint for tiles: kernels number the threads of any shape through (PEAL_FOR_nD
+ * in device/kernel.h). */
+void cuda_task_shape(const peal_schedule_task *task, int threads[3]);
+
 /* True: in plain kernels the view points to the tile's first column, and offsets begin at a point
  * of the tile (device/whole.h). */
 bool cuda_access_is_moved(const peal_schedule *schedule, const peal_task_access *access);

@@ -226,29 +226,6 @@ static peal_status print_shaped_kernel(const task_printer *p, cuda_trampoline ki
     return status;
 }
 
-/* A block's shape is a hint for tiles: kernels number the threads of any shape through (PEAL_FOR_nD
- * in device/kernel.h). */
-static void set_shape(const peal_schedule_task *task, int threads[3])
-{
-    static const int shapes[4][3] = {{CUDA_TASK_THREADS, 1, 1},
-                                     {CUDA_TASK_THREADS, 1, 1},
-                                     {64, 4, 1},
-                                     {32, 4, 2}};
-    int axes = cuda_task_axes(task);
-
-    memcpy(threads, shapes[axes < 3 ? axes : 3], sizeof(shapes[0]));
-}
-
-/* A thread has few registers' worth of points in a whole tile. */
-static bool is_light(const task_printer *p)
-{
-    bool light = cuda_task_axes(p->task) == 2 && p->task->access_count <= 2;
-
-    for (int i = 0; i < p->task->access_count; i++)
-        light &= peal_type_bytes(p->schedule->array[p->task->access[i].array].type) <= 4;
-    return light;
-}
-
 /* There is device code, and none of the C files has the kernel. */
 static bool is_linked(const cuda_source *source, const char *kernel)
 {
@@ -268,29 +245,34 @@ static bool is_linked(const cuda_source *source, const char *kernel)
 
 static peal_status describe_user_kernel(const task_printer *p, cuda_entry *entry)
 {
+    peal_mode mode = p->source->desc->mode;
+    bool reduces = p->task->reduction_count > 0, free = p->task->mergeable;
+    bool launches = mode != PEAL_MODE_SERIAL && mode != PEAL_MODE_FUSED;
+    peal_status status = PEAL_STATUS_OK;
+
     entry->is_users = true;
     entry->is_linked = is_linked(p->source, p->task->kernel);
-    entry->is_light = is_light(p);
+    entry->is_light = cuda_task_is_light(p->schedule, p->task);
     entry->signature = peal_kernel_signature(p->source->arena, p->schedule, p->task);
-    peal_status status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_FULL, &entry->text);
-    if (!status && p->task->reduction_count > 0)
-        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_BARE, &entry->bare);
-    peal_mode mode = p->source->desc->mode;
-    bool launches = mode != PEAL_MODE_SERIAL && mode != PEAL_MODE_FUSED;
-    if (!status && launches)
-        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_OWN_FULL, &entry->own);
-    if (!status && launches && p->task->reduction_count > 0)
-        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_OWN_BARE, &entry->own_bare);
-    if (!status && p->task->mergeable)
-        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_PLAIN_BARE, &entry->plain);
-    if (!status && p->task->mergeable && p->task->reduction_count > 0)
-        status = print_user_kernel(p, entry, CUDA_TRAMPOLINE_PLAIN_FULL, &entry->plain_full);
-    if (!status && p->source->desc->mode == PEAL_MODE_FUSED && p->task->mergeable &&
-        !entry->is_linked)
-        status = print_shaped_kernel(p, CUDA_TRAMPOLINE_SHAPED_FULL, &entry->shaped);
-    if (!status && entry->shaped && entry->bare)
-        status = print_shaped_kernel(p, CUDA_TRAMPOLINE_SHAPED_BARE, &entry->shaped_bare);
-    set_shape(p->task, p->entry->threads);
+    bool shapes = mode == PEAL_MODE_FUSED && free && !entry->is_linked;
+    const struct {
+        cuda_trampoline kind;
+        bool wanted;
+        const char **text;
+    } kernel[] = {{CUDA_TRAMPOLINE_FULL, true, &entry->text},
+                  {CUDA_TRAMPOLINE_BARE, reduces, &entry->bare},
+                  {CUDA_TRAMPOLINE_OWN_FULL, launches, &entry->own},
+                  {CUDA_TRAMPOLINE_OWN_BARE, launches && reduces, &entry->own_bare},
+                  {CUDA_TRAMPOLINE_PLAIN_BARE, free, &entry->plain},
+                  {CUDA_TRAMPOLINE_PLAIN_FULL, free && reduces, &entry->plain_full},
+                  {CUDA_TRAMPOLINE_SHAPED_FULL, shapes, &entry->shaped},
+                  {CUDA_TRAMPOLINE_SHAPED_BARE, shapes && reduces, &entry->shaped_bare}};
+    for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]) && !status; i++)
+        if (kernel[i].wanted && cuda_trampoline_is_shaped(kernel[i].kind))
+            status = print_shaped_kernel(p, kernel[i].kind, kernel[i].text);
+        else if (kernel[i].wanted)
+            status = print_user_kernel(p, entry, kernel[i].kind, kernel[i].text);
+    cuda_task_shape(p->task, p->entry->threads);
     return status;
 }
 

@@ -56,15 +56,15 @@ static void forget(unit *out)
     free(out->ptx);
 }
 
-/* Of rank 0 of 2. set: up to MOST_SETS words, or NULL. */
-static unit unit_of(const char *spec, const char *const *set, bool compiles)
+/* Of rank 0. set: up to MOST_SETS words, or NULL. */
+static unit unit_of(const char *spec, int ranks, const char *const *set, bool compiles)
 {
     const char *cache = getenv("PEAL_TEST_CACHE");
     char path[512];
     unit out = {.compiles = compiles};
     local_options options = {.spec = path,
                              .overrides = set,
-                             .ranks = 2,
+                             .ranks = ranks,
                              .workers = 1,
                              .mode = PEAL_MODE_FUSED,
                              .cache = cache && *cache ? cache : NULL};
@@ -88,7 +88,7 @@ static void shapes_load_coherently(void **state)
     if (!nvrtc_is_here())
         skip();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        unit out = unit_of(cases[i].spec, cases[i].set, true);
+        unit out = unit_of(cases[i].spec, 2, cases[i].set, true);
         assert_non_null(strstr(out.text, "peal_shaped_mirror_<"));
         assert_true(!cases[i].staged || strstr(out.text, "{ staged = 1,"));
         assert_non_null(out.ptx);
@@ -105,11 +105,22 @@ static void what_lies_beside_is_staged_alone(void **state)
 {
     static const char *const set[MOST_SETS] = {"n=3000"};
     (void)state;
-    unit out = unit_of("tests/gpu/specs/beside.yaml", set, false);
+    unit out = unit_of("tests/gpu/specs/beside.yaml", 2, set, false);
 
     assert_non_null(strstr(out.text, "peal_stage_view_<float, peal_box_, 0, 0, 0, -3, -1, 0, 0>"));
     assert_null(strstr(out.text, "peal_box_, 0, 0, 0, -3, 0, 0, 0>"));
     assert_non_null(strstr(out.text, "{ staged = 1,"));
+    forget(&out);
+}
+
+/* What is copied within the rank goes with the tiles, though a fold of theirs follows. */
+static void images_are_stored_in_front_of_folds(void **state)
+{
+    static const char *const set[MOST_SETS] = {NULL};
+    (void)state;
+    unit out = unit_of("tests/gpu/specs/norm.yaml", 1, set, false);
+
+    assert_non_null(strstr(out.text, "peal_shaped_mirror_<"));
     forget(&out);
 }
 
@@ -123,7 +134,7 @@ static void what_has_failed_sends_nothing(void **state)
     static const char *const set[MOST_SETS] = {NULL};
     int first = 0;
     (void)state;
-    unit out = unit_of("samples/jacobi2d/jacobi2d.yaml", set, false);
+    unit out = unit_of("samples/jacobi2d/jacobi2d.yaml", 2, set, false);
 
     for (const char *at = out.text; (at = strstr(at, mirror)); at++) {
         if (memcmp(at - strlen(others), others, strlen(others)) == 0)
@@ -141,6 +152,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shapes_load_coherently),
         cmocka_unit_test(what_lies_beside_is_staged_alone),
         cmocka_unit_test(what_has_failed_sends_nothing),
+        cmocka_unit_test(images_are_stored_in_front_of_folds),
     };
     root = argc > 1 ? argv[1] : ".";
     return cmocka_run_group_tests_name("shapes of mode fused", tests, NULL, NULL);
