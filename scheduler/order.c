@@ -169,8 +169,9 @@ static int next_node(const peal_compilation *c, const rank_view *v, const node_l
     for (int i = 0; i < body->count; i++)
         if (waits[i] == 0 && (next < 0 || urgency(body->item[i]) < urgency(body->item[next])))
             next = i;
-    for (int i = 0; i < body->count && c->mode == PEAL_MODE_FUSED; i++)
-        if (waits[i] == 0 && is_fold(v, body->item[next]) && body->item[i]->kind == NODE_LOCAL)
+    bool gives_way = c->mode == PEAL_MODE_FUSED && is_fold(v, body->item[next]);
+    for (int i = 0; i < body->count && gives_way; i++)
+        if (waits[i] == 0 && body->item[i]->kind == NODE_LOCAL)
             return i;
     return next;
 }

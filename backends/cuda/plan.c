@@ -110,8 +110,8 @@ static peal_status choose_lowering(cuda_plan *plan)
      * both). Flat tiles run as fast in the other kernels, but for the images that they store
      * (horizontal diffusion on two: 2^20 points 55 us a step plain, 43 not; 2^22 points 137 and
      * 144, 2^24 points 398 and 515), and light tasks of two axes as well (Jacobi, a step without
-     * and with a norm: 2^20 points on one 7.5 and 12.6 plain, 5.9 and 9.8 not; 2^21 on each of two
-     * 9.2 and 20.4, 9.0 and 17.7; 2^22 on one 12.4 and 22.5, 16.6 and 31.9). */
+     * and with a norm: 2^20 points on one 7.5 and 12.6 plain, 6.0 and 9.8 not; 2^21 on each of two
+     * 9.2 and 20.4, 9.1 and 18.0; 2^22 on one 12.4 and 22.6, 17.6 and 32.5). */
     if (plan->lowering.plain_points >= 0) {
         plan->lowering.plain_flat_points = plan->lowering.plain_points;
         plan->lowering.plain_light_points = plan->lowering.plain_points;

@@ -60,15 +60,13 @@ static void add_file(peal_sha256 *hash, const peal_graph_data *graph, const peal
     add_number(hash, (uint64_t)about.st_mtim.tv_nsec);
 }
 
-static void add_files(peal_sha256 *hash, const peal_plan *plan)
+static void add_files(peal_sha256 *hash, const peal_plan *plan, peal_arena *arena)
 {
     const peal_graph_data *graph = plan->data;
-    peal_arena *arena = peal_arena_create();
     peal_scope scope = {.graph = graph, .ranks = plan->machine.ranks};
-    for (int a = 0; a < graph->array_count && arena; a++)
+    for (int a = 0; a < graph->array_count; a++)
         for (scope.rank = 0; scope.rank < scope.ranks && graph->arrays[a].file; scope.rank++)
             add_file(hash, graph, &graph->arrays[a], &scope, arena);
-    peal_arena_destroy(arena);
 }
 
 static void add_machine(peal_sha256 *hash, const peal_plan *plan)
@@ -104,7 +102,7 @@ bool peal_answer_key(const peal_plan *plan, char key[PEAL_SHA256_TEXT])
     add_text(&hash, PEAL_VERSION);
     add_number(&hash, plan->data->hash);
     add_machine(&hash, plan);
-    add_files(&hash, plan);
+    add_files(&hash, plan, arena);
     bool known = add_kernels(&hash, plan, arena);
     peal_arena_destroy(arena);
     peal_sha256_finish(&hash, digest);

@@ -2,6 +2,7 @@
  * of predictions, in one process and in two; and tuning itself, on a stencil with host functions.
  */
 #define _GNU_SOURCE
+#include "base/npy.h"
 #include "runtime/tune/answer.h"
 #include "runtime/tune/tune.h"
 #include "tests/runtime/job.h"
@@ -199,25 +200,19 @@ static void keys_tell_questions_apart(void **state)
     peal_session_destroy(session);
 }
 
-/* An .npy file of so many zeros. */
-static void write_zeros(const char *path, int count)
+static void write_zeros(const char *path, int64_t count)
 {
-    char header[128];
-    const double zero = 0;
+    const double zeros[4] = {0};
+    char header[PEAL_NPY_HEADER_BYTES];
+    size_t bytes = peal_npy_make_header(PEAL_F64, 1, &count, header);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
-    memcpy(header, "\x93NUMPY\1\0\x76\0", 10);
-    snprintf(header + 10, sizeof(header) - 10, "%-117s",
-             count == 2 ? "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }"
-                        : "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }");
-    header[127] = '\n';
-    assert_int_equal(fwrite(header, sizeof(header), 1, file), 1);
-    for (int i = 0; i < count; i++)
-        assert_int_equal(fwrite(&zero, sizeof(zero), 1, file), 1);
+    assert_int_equal(fwrite(header, bytes, 1, file), 1);
+    assert_int_equal(fwrite(zeros, sizeof(double), (size_t)count, file), (size_t)count);
     assert_int_equal(fclose(file), 0);
 }
 
-/* ... of one rank: other contents are another question. */
+/* Other contents of a buffer, on one rank, are another question. */
 static void keys_know_files(void **state)
 {
     (void)state;
