@@ -51,6 +51,7 @@ TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), 
             "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
 TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,order=tickets")]
 TOGETHER_STARTS = "17,-1"
+LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those of the last of three at least
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 LIMIT_S = 500
 
@@ -76,12 +77,12 @@ def some_of(modes, turn):
     return [mode for k, mode in enumerate(modes) if k in (0, last) or (k + turn) % OFTEN == 0]
 
 
-def run(options, folder, processes, lines, record=os.devnull):
+def run(options, folder, processes, lines, record=os.devnull, **more):
     path = os.path.join(folder, f"list{processes}")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     env = {**os.environ, "LD_LIBRARY_PATH": options.standin, "STANDIN_DEVICES": str(processes), "STANDIN_RECORD": record,
-           "STANDIN_SMS": "3", "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": options.units or folder, "XDG_CACHE_HOME": os.path.join(folder, "cache")}
+           "STANDIN_SMS": "3", "EMULATE_INCLUDE": options.include, "EMULATE_UNITS": options.units or folder, "XDG_CACHE_HOME": os.path.join(folder, "cache"), **more}
     if not lines:
         return {}
     job = subprocess.run([options.trials, str(processes), folder, path], env=env, capture_output=True, text=True, check=False,
@@ -169,6 +170,15 @@ def check_together(options, folder, processes, seeds, counts):
         print(f"FAILED {processes} processes: {launches} launches of kernels that stay, not {expected}")
 
 
+def check_late(options, folder, counts):
+    """A rank that is late sees what others sent it before their `until` ended the run."""
+    name = "jacobi_until late"
+    _, ranks, words, starts = TOGETHER["jacobi_until"]
+    words = [f"spec={path_of(options, 'jacobi_until')}", *(f"set={word}" for word in words), f"starts={starts}"]
+    lines = [line.replace("deadline=30", "deadline=3") for line in lines_of([(name, words)], ranks, TOGETHER_MODES)]
+    judge(lines, run(options, folder, 1, lines, EMULATE_LATE=LATE_FROM), counts)
+
+
 def check_launches(options, folder, counts):
     """A step with an allreduce is one launch, or two where the interior is one of its own; but for the
     steps behind which steps are counted, and those with another allreduce. Of hdiff on one rank, whose
@@ -236,6 +246,8 @@ def main():
         judge(lines, run(options, folder, 2, lines), counts)
         for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
+        if options.only in "jacobi_until late" and TOGETHER_MODES:
+            check_late(options, folder, counts)
         if options.only in "counts":
             check_counts(options, folder, counts)
         if options.only in "norm":

@@ -257,10 +257,13 @@ static __device__ __forceinline__ unsigned peal_fused_waits_(const peal_fused_sl
                : 0;
 }
 
-/* All threads: the block's share of a record. False: this block of the kernel is to end. */
-static __device__ __forceinline__ bool peal_fused_run_(const peal_fused_slot_ &slot)
+/* All threads: the block's share of a record. Of one that is stopped nobody waits for messages, so
+ * flags that went on would go round before a slower peer has looked at what it still waits for.
+ * Each thread that adds has stored itself that nothing is added. False: this block of the kernel is
+ * to end. */
+static __device__ __forceinline__ bool peal_fused_run_(peal_fused_slot_ &slot)
 {
-    const peal_fused_share &share = slot.share;
+    peal_fused_share &share = slot.share;
 
     if (slot.head.function < PEAL_FUSED_SHAPES)
         return peal_fused_blocks_of_(slot);
@@ -268,6 +271,8 @@ static __device__ __forceinline__ bool peal_fused_run_(const peal_fused_slot_ &s
         peal_fused_shape_(slot.head.function - PEAL_FUSED_SHAPES, slot.launch,
                           {share.first, share.first + share.count * share.stride, share.stride,
                            slot.head.back != 0});
+    else
+        share.add_count = 0;
     return true; /* what has failed is seen behind the next barrier */
 }
 

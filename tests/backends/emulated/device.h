@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -38,7 +39,7 @@ struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
 
-enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16 };
+enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16, LATE_US = 10000 };
 enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_WARP, FIBER_DONE };
 
 /* Contexts make fibers, jumps change between them: a change of contexts is a system call. A fiber
@@ -53,6 +54,7 @@ static thread_local struct {
     const void *argument;
     uint64_t shuffled[MOST_FIBERS];
     int any;
+    bool late; /* goes on long after it has told others something */
     unsigned long long clock;
     unsigned long long order;
 } device;
@@ -139,13 +141,20 @@ static unsigned long long peal_acquire_(unsigned long long word)
 {
     return peal_load_(word);
 }
+static void told()
+{
+    if (device.late)
+        usleep(LATE_US);
+}
 static void peal_add_to_(unsigned long long word, unsigned long long value)
 {
     __atomic_fetch_add((unsigned long long *)word, value, __ATOMIC_SEQ_CST);
+    told();
 }
 static void peal_store_(unsigned long long word, unsigned long long value)
 {
     *(volatile unsigned long long *)word = value;
+    told();
 }
 static void peal_fence_()
 {
@@ -303,11 +312,33 @@ static void run_block(unsigned block)
         }
 }
 
+/* Of a thread's fibers: used as far as they are touched, given back when it ends. Apart from
+ * `device`, every access to which would ask whether its destructor is known. */
+struct device_stacks {
+    char *at = NULL;
+    ~device_stacks()
+    {
+        if (at)
+            munmap(at, (size_t)MOST_FIBERS * STACK_BYTES);
+    }
+};
+
+static char *stacks()
+{
+    static thread_local device_stacks own;
+
+    if (!own.at)
+        own.at = (char *)mmap(NULL, (size_t)MOST_FIBERS * STACK_BYTES, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (own.at == MAP_FAILED)
+        abort();
+    return own.at;
+}
+
 static void prepare(unsigned grid, unsigned threads, void (*body)(const void *),
                     const void *argument)
 {
-    if (!device.stack)
-        device.stack = (char *)malloc((size_t)MOST_FIBERS * STACK_BYTES);
+    device.stack = stacks();
     gridDim = {grid, 1, 1};
     blockDim = {threads, 1, 1};
     device.body = body;
@@ -336,9 +367,10 @@ struct together_block {
 static void *run_one(void *user)
 {
     const together_block *b = (const together_block *)user;
+    const char *late = getenv("EMULATE_LATE"); /* from this block on */
+    device.late = late && b->block >= strtoul(late, NULL, 10);
     prepare(b->grid, b->threads, b->body, b->argument);
     run_block(b->block);
-    free(device.stack);
     return NULL;
 }
 
