@@ -4,7 +4,7 @@
 For each sample `peal bench SAMPLE` times its kernels and, in turns, steps of every mode, one worker a
 rank, of which the fastest sample counts; `peal explain` predicts every mode from these kernels and the
 machine file. Points below 5 us a step are listed, not counted. On GPUs all cases' kernels are compiled
-first, some cases at a time: more take longer, since kernels that stay take turns on a GPU."""
+first, many at a time."""
 
 import argparse
 import datetime
@@ -31,7 +31,7 @@ GPU_CASES = ["cg", "cg n=4096", "denoise steps=20000", "halo steps=20000", "halo
              "hdiff nx=512 ny=512 steps=4000", "hdiff/pair.yaml steps=10000", "heat3d steps=50000",
              "jacobi2d nx=256 ny=256 steps=200000", "jacobi2d nx=1024 ny=1024 steps=100000", "jacobi2d steps=20000",
              "jacobi2d nx=16384 ny=16384 steps=4000", "jacobi_until", "mesh parts=parts-{n} steps=20000", "particles steps=20000",
-             "vcycle"]
+             "bfs", "vcycle"]
 
 
 def peal(options, *words):
@@ -53,15 +53,15 @@ def latency(path):
 
 
 def warm(options, cases):
-    """Compiles kernels for what is measured later, of many cases at a time."""
-    def once(case_and_ranks):
-        case, ranks = case_and_ranks
+    """Compiles kernels for what is measured later, of many cases at a time, by a few steps: those of stream are sync's and graph's, too."""
+    def once(case_ranks_mode):
+        case, ranks, mode = case_ranks_mode
         try:
-            peal(options, "bench", *words_of(case, ranks), "-n", ranks, "--machine", options.machine[0], "--backend", "cuda")
+            peal(options, "run", *words_of(case, ranks), "-n", ranks, "--backend", "cuda", "--mode", mode, "--steps", "2")
         except (RuntimeError, subprocess.TimeoutExpired):
             pass  # it is said when it is measured
     with ThreadPoolExecutor(options.warm) as pool:
-        list(pool.map(once, [(case, ranks) for case in cases for ranks in options.ranks.split(",")]))
+        list(pool.map(once, [(case, ranks, mode) for case in cases for ranks in options.ranks.split(",") for mode in ("fused", "stream")]))
 
 
 def look(options, words, ranks):
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--backend", choices=["host", "cuda"], default="host",
                         help="cuda: a process a GPU (give a machine file)")
-    parser.add_argument("--warm", type=int, default=max(2, (os.cpu_count() or 2) // 8),
+    parser.add_argument("--warm", type=int, default=max(2, (os.cpu_count() or 2) // 2),
                         help="cuda: compile so many cases' kernels at a time first; 0: not")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds: cases that do not begin in time are left out, and named")
     parser.add_argument("--keep", help="a folder: the machine files with the kernels' times stay there, one a case")

@@ -293,7 +293,8 @@ static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
     {"kernel_times", "times of a kernel",
      "fixed_s + points * per_point_s + bytes * per_byte_s with all of a GPU, or with one core; of "
      "a machine file's `kernels`, or of a mode's. A mode can also have times of copies, with the "
-     "flags beside them: `send exchange u`, `unpack ...`, `local ...`.",
+     "flags beside them: `send exchange u`, `unpack ...`, `local ...`; in sync, where waits are "
+     "launched, also `wait ...`.",
      "{fixed_s: 1e-6, per_byte_s: 2.5e-13}", KEYS(kernel_times_keys)},
     {"link_times", "a link", "What lies between two ranks, of a machine file's `links`.",
      "{latency_s: 1.4e-6, bytes_per_s: 360e9}", KEYS(link_times_keys)},

@@ -1,7 +1,7 @@
-/* What launches and copies take on a device, mode by mode: steps that end after one op more each
- * time, and in which nobody waits for a message. What they take longer than those before is the
- * op's, among its like: launches that follow each other closely, folds and messages that go with a
- * task, caches as they are in a step. */
+/* What launches, copies, and waits that are launched take on a device, mode by mode: steps that end
+ * after one op more each time, and in which nobody waits for a message. What they take longer than
+ * those before is the op's, among its like: launches that follow each other closely, folds and
+ * messages that go with a task, caches as they are in a step. */
 #include "runtime/calibrate.h"
 
 #include "backends/sim/sim.h"
@@ -149,65 +149,74 @@ static const peal_kernel_times *default_times(const peal_machine_times *times)
     return NULL;
 }
 
+/* Ops of a name together, of a step. */
+typedef struct named {
+    char name[PEAL_TASK_NAME_BYTES];
+    bool kernel, judges; /* judges: the CPU waits for what it says */
+    double count, points;
+    cost sum;
+} named;
+
 /* Of a launch's time what it takes for being one goes to fixed_s; ranks that share a device
  * have been timed together, and all of it is what the device does. */
-static void add(const device_times *d, const char *name, bool kernel, double count, double points,
-                const cost *sum, peal_machine_times *times)
+static void add(const device_times *d, const named *ops, peal_machine_times *times)
 {
     const peal_kernel_times *usual = default_times(times);
     peal_mode mode = d->plan->mode;
     const peal_mode_times *m = &times->mode[mode];
     int ranks = d->plan->binding.count;
     double least = m->kernel_s + (usual ? usual->fixed_s : 0);
-    double each = sum->step_s / ranks / count;
+    double each = ops->sum.step_s / ranks / ops->count, cpu_s = ops->sum.cpu_s / ranks / ops->count;
     int at = 0;
 
     while (at < times->kernel_count &&
            (!times->kernel[at].of_mode || times->kernel[at].mode != mode ||
-            strcmp(times->kernel[at].task, name) != 0))
+            strcmp(times->kernel[at].task, ops->name) != 0))
         at++;
     if (at == PEAL_KERNEL_TIMES)
         return;
     if (mode == PEAL_MODE_SYNC)
         least += m->launch_s + m->synchronize_s;
-    if (!kernel || points <= 0 || each < least)
+    if (!ops->kernel || ops->points <= 0 || each < least)
         least = each;
-    if (ranks > 1 && points > 0)
+    if (ranks > 1 && ops->points > 0)
         least = 0;
     peal_kernel_times *out = &times->kernel[at];
     times->kernel_count += at == times->kernel_count;
     *out = (peal_kernel_times){.of_mode = true, .mode = mode, .fixed_s = least};
-    if (mode == PEAL_MODE_STREAM)
-        out->launch_s = sum->cpu_s / ranks / count;
-    if (points > 0)
-        out->per_point_s = (each - least) * count / points;
-    strcpy(out->task, name);
+    if (ops->points > 0)
+        out->per_point_s = (each - least) * ops->count / ops->points;
+    if (mode == PEAL_MODE_STREAM && ops->judges) {
+        out->launch_s = m->launch_s < least ? m->launch_s : least;
+        out->fixed_s -= out->launch_s;
+    } else if (mode == PEAL_MODE_STREAM)
+        out->launch_s = cpu_s;
+    strcpy(out->task, ops->name);
 }
 
-/* Ops of a name together. */
 static void add_name(const device_times *d, const char *name, const cost *adds,
                      peal_machine_times *times)
 {
     const peal_schedule *schedule = d->schedule;
     char other[PEAL_TASK_NAME_BYTES];
-    double count = 0, points = 0;
-    cost sum = {0};
-    bool kernel = false;
+    named ops = {.kernel = false};
 
+    strcpy(ops.name, name);
     for (int i = schedule->step.first; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
         sim_times_name(schedule, op, other);
         if (strcmp(name, other) != 0)
             continue;
         bool launches = op->kind == PEAL_OP_LAUNCH;
-        kernel |= launches && schedule->task[op->task].kind == PEAL_TASK_KERNEL;
-        count += (launches ? op->range_count > 0 : op->kind == PEAL_OP_COPY) ? d->count[i] : 0;
-        points += launches ? d->count[i] * sim_launch_points(schedule, op) : 0;
-        sum.step_s += greater(adds[i].step_s, 0);
-        sum.cpu_s += greater(adds[i].cpu_s, 0);
+        ops.kernel |= launches && schedule->task[op->task].kind == PEAL_TASK_KERNEL;
+        ops.judges |= is_verdict(schedule, op);
+        ops.count += (launches ? op->range_count > 0 : op->kind != PEAL_OP_WRITE) ? d->count[i] : 0;
+        ops.points += launches ? d->count[i] * sim_launch_points(schedule, op) : 0;
+        ops.sum.step_s += greater(adds[i].step_s, 0);
+        ops.sum.cpu_s += greater(adds[i].cpu_s, 0);
     }
-    if (count >= least_count)
-        add(d, name, kernel, count, points, &sum, times);
+    if (ops.count >= least_count)
+        add(d, &ops, times);
 }
 
 static void add_all(const device_times *d, const cost *adds, peal_machine_times *times)

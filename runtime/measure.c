@@ -13,8 +13,9 @@
 
 enum { RANKS = 2, MOST_STEPS = 1 << 17 };
 
-/* The steps of a sample take about so long. */
-static const double sample_s = 1e-3;
+/* The steps of a sample take about so long. Processes do not begin at once, which the first of
+ * their messages waits for. */
+static const double sample_s = 1e-3, device_sample_s = 8e-3;
 
 /* On cores a case is measured by one rank where that says the same: nothing waits for a second
  * core that other work may have. */
@@ -150,14 +151,15 @@ static peal_status sample(case_plan *c, int64_t steps, double *step_s, double *c
 
 /* The first steps make what is made once, and few are not worth a thread's waking; all processes
  * take as many. */
-static peal_status choose_steps(peal_session *session, case_plan *c)
+static peal_status choose_steps(peal_session *session, bool accelerator, case_plan *c)
 {
+    const double least_s = accelerator ? device_sample_s : sample_s;
     double step_s = 0, cpu_s;
     peal_status status = sample(c, 1, &step_s, &cpu_s);
     for (c->steps = 2; !status && c->steps < MOST_STEPS; c->steps *= 2) {
         int enough;
         status = sample(c, c->steps, &step_s, &cpu_s);
-        enough = step_s * (double)c->steps >= sample_s;
+        enough = step_s * (double)c->steps >= least_s;
         if (!status && peal_session_processes(session) > 1)
             status = peal_control_broadcast(session->control, 0, &enough, sizeof(enough));
         if (enough)
@@ -188,7 +190,7 @@ static peal_status run_rounds(peal_session *session, case_plan (*plans)[PEAL_MEA
                 if (!plans[mode][i].plan)
                     continue;
                 if (round < 0) {
-                    status = choose_steps(session, &plans[mode][i]);
+                    status = choose_steps(session, out->accelerator, &plans[mode][i]);
                     continue;
                 }
                 status = sample(&plans[mode][i], plans[mode][i].steps, &step_s, &cpu_s);

@@ -90,7 +90,7 @@ bool cuda_emit_wait(cuda_rank *rank, int index, const peal_walk_frame *frame)
     cuda_op *op = &rank->op[index];
     cuda_lane *lane = cuda_lane_at(rank, op->lane);
     uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
-    uint64_t value = peal_flag_value(op->channel, frame->message - slots);
+    uint64_t value = op->idles ? 0 : peal_flag_value(op->channel, frame->message - slots);
 
     /* The first messages need no credit. What a graph waits for must hold at every replay: there
      * the value is one that the word has passed from the start. */

@@ -119,6 +119,7 @@ typedef struct cuda_op {
     int lane;
     int region;     /* mode graph: the decision of the device that it hangs on; -1: none */
     bool skipped;   /* by a test hook */
+    bool idles;     /* a wait for nothing, by a hook */
     bool published; /* an op of another lane depends on it */
     bool self;      /* COPY, WRITE, WAIT: between ranks of this process, whose device is the same */
     cuda_rank *peer;

@@ -167,6 +167,18 @@ static bool sends_its_tiles(const peal_schedule *schedule, int index)
     return sends && others;
 }
 
+/* In `sync` a wait is a launch of its own, which takes its time where nobody waits for messages,
+ * too. */
+static bool is_launched_wait(const cuda_plan *plan, const peal_schedule *schedule, int index)
+{
+    peal_backend_hooks hooks = plan->desc.hooks;
+
+    if (!hooks.unawaited || !plan->synchronous || schedule->op[index].kind != PEAL_OP_WAIT)
+        return false;
+    hooks.unawaited = false;
+    return !peal_hooks_skip(&hooks, schedule, index);
+}
+
 static void prepare_op(cuda_rank *rank, int index)
 {
     const cuda_plan *plan = rank->plan;
@@ -177,6 +189,7 @@ static void prepare_op(cuda_rank *rank, int index)
     *out = (cuda_op){.source = op, .twin = -1, .region = -1};
     out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
     out->skipped = peal_hooks_skip(hooks, rank->schedule, index);
+    bool idles = out->skipped && is_launched_wait(plan, rank->schedule, index);
     if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
         out->lane = rank->lanes - 1;
     if (op->kind == PEAL_OP_LAUNCH) {
@@ -193,6 +206,8 @@ static void prepare_op(cuda_rank *rank, int index)
         prepare_words(rank, op, out);
         out->peer = hosted(plan, out->channel->peer);
         out->self = out->peer != NULL;
+        out->idles = idles && !out->self;
+        out->skipped &= !out->idles;
     }
     if (op->kind == PEAL_OP_COPY)
         cuda_pieces_prepare(rank, out);

@@ -36,6 +36,8 @@ void sim_times_name(const peal_schedule *schedule, const peal_op *op,
         snprintf(name, PEAL_TASK_NAME_BYTES, "%s", schedule->task[op->task].name);
     else if (op->kind == PEAL_OP_COPY || op->kind == PEAL_OP_WRITE)
         snprintf(name, PEAL_TASK_NAME_BYTES, "%s %s", copies[copy], op->label);
+    else if (op->kind == PEAL_OP_WAIT && schedule->mode == PEAL_MODE_SYNC)
+        snprintf(name, PEAL_TASK_NAME_BYTES, "wait %s", op->label);
 }
 
 /* By name of the task or of its kernel, those of the mode first; `default` for kernels alone. */
@@ -55,14 +57,14 @@ static const peal_kernel_times *find_times(const peal_machine_times *times, peal
     return found;
 }
 
-/* Times of the mode for a copy, and the writes beside it; NULL: there are none, or it is neither.
- */
+/* Times of the mode for a copy, and the writes beside it, or a wait; NULL: there are none, or it is
+ * none of these. */
 static const peal_kernel_times *find_copy(const peal_machine_times *times,
                                           const peal_schedule *schedule, const peal_op *op)
 {
     char name[PEAL_TASK_NAME_BYTES];
 
-    if (op->kind != PEAL_OP_COPY && op->kind != PEAL_OP_WRITE)
+    if (!sim_is_of_message(op) && op->kind != PEAL_OP_COPY)
         return NULL;
     sim_times_name(schedule, op, name);
     return find_named(times, name, true, schedule->mode);
@@ -258,7 +260,7 @@ static peal_status op_cost(const sim_desc *desc, const sim_places *places,
     default:
         break;
     }
-    if (copy && op->kind == PEAL_OP_COPY)
+    if (copy && op->kind != PEAL_OP_WRITE)
         out->lane_s = copy->fixed_s;
     if (!places->times->accelerator || places->one) { /* a core does it, one thing at a time */
         out->device_s += out->lane_s;

@@ -90,7 +90,8 @@ void sim_result_release(sim_result *result);
 /* The points that the tiles of a LAUNCH cover. */
 double sim_launch_points(const peal_schedule *schedule, const peal_op *op);
 /* The name by which times of a mode have what an op takes: of its task, or "send exchange u",
- * "unpack ..." and "local ...", with the writes that belong to it. "": it has none. */
+ * "unpack ..." and "local ...", with the writes that belong to it; in mode sync, where waits are
+ * launched, "wait ..." as well. "": it has none. */
 void sim_times_name(const peal_schedule *schedule, const peal_op *op,
                     char name[PEAL_TASK_NAME_BYTES]);
 
