@@ -76,17 +76,24 @@ static bool tiles_met(const touch *of_task, const peal_tiling *tiling, const pea
     return true;
 }
 
+/* In the kernel that stays on a device blocks take many tiles as they come, but not those that go
+ * with a message, or into the rank's own halo. */
+enum { MANY_TILES = 1 << 12 };
+
 /* The tiles of a launch that no message of the body meets; false: it cannot be split. */
-static bool interior_tiles(const rank_view *v, const node *launch, const node_list *body,
-                           peal_box *interior)
+static bool interior_tiles(const peal_compilation *c, const rank_view *v, const node *launch,
+                           const node_list *body, peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
+    bool splits_images =
+        c->mode == PEAL_MODE_FUSED && c->machine.accelerator && t->tile_count >= MANY_TILES;
     *interior = (peal_box){.axis_count = PEAL_AXES};
     memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
     bool met = false;
     for (int i = 0; i < body->count; i++) {
         const node *m = body->item[i];
-        if (m->kind != NODE_SEND && m->kind != NODE_RECV)
+        if (m->kind != NODE_SEND && m->kind != NODE_RECV &&
+            !(m->kind == NODE_LOCAL && splits_images))
             continue;
         for (int a = 0; a < launch->touch_count; a++)
             for (int b = 0; b < m->touch_count; b++) {
@@ -131,7 +138,7 @@ void split_body(peal_compilation *c, rank_view *v, node_list *body)
         peal_box interior, all = {.axis_count = PEAL_AXES};
         if (n->kind != NODE_LAUNCH || v->task[n->task].kind != PEAL_TASK_KERNEL ||
             v->task[n->task].tiling_count != 1 || v->task[n->task].tile_count < 2 ||
-            !interior_tiles(v, n, body, &interior)) {
+            !interior_tiles(c, v, n, body, &interior)) {
             add_node(c, &out, n);
             continue;
         }
