@@ -76,24 +76,16 @@ static bool tiles_met(const touch *of_task, const peal_tiling *tiling, const pea
     return true;
 }
 
-/* In the kernel that stays on a device blocks take many tiles as they come, but not those that go
- * with a message, or into the rank's own halo. */
-enum { MANY_TILES = 1 << 12 };
-
-/* The tiles of a launch that no message of the body meets; false: it cannot be split. */
-static bool interior_tiles(const peal_compilation *c, const rank_view *v, const node *launch,
-                           const node_list *body, peal_box *interior)
+/* Takes from `interior` what nodes of the body meet, those of messages or those of copies within
+ * the rank. False: they meet nothing. */
+static bool cut_met(const rank_view *v, const node *launch, const node_list *body, bool messages,
+                    peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
-    bool splits_images =
-        c->mode == PEAL_MODE_FUSED && c->machine.accelerator && t->tile_count >= MANY_TILES;
-    *interior = (peal_box){.axis_count = PEAL_AXES};
-    memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
     bool met = false;
     for (int i = 0; i < body->count; i++) {
         const node *m = body->item[i];
-        if (m->kind != NODE_SEND && m->kind != NODE_RECV &&
-            !(m->kind == NODE_LOCAL && splits_images))
+        if (messages ? m->kind != NODE_SEND && m->kind != NODE_RECV : m->kind != NODE_LOCAL)
             continue;
         for (int a = 0; a < launch->touch_count; a++)
             for (int b = 0; b < m->touch_count; b++) {
@@ -106,6 +98,34 @@ static bool interior_tiles(const peal_compilation *c, const rank_view *v, const 
                 }
             }
     }
+    return met;
+}
+
+/* In the kernel that stays on a device blocks take tiles as they come where there are many, but not
+ * those that go into the rank's own halo. (Of one axis: it takes the shape of a launch of up to
+ * four boxes, backends/cuda/fused_shapes.c.) */
+enum { MANY_TILES = 1 << 12 };
+
+static bool cuts_images(const peal_compilation *c, const peal_schedule_task *t,
+                        const peal_box *interior)
+{
+    int axes = 0;
+    for (int k = 0; k < PEAL_AXES; k++)
+        axes += interior->hi[k] - interior->lo[k] != t->tiling[0].count[k];
+    return axes == 1 && c->mode == PEAL_MODE_FUSED && c->machine.accelerator &&
+           t->tile_count >= MANY_TILES;
+}
+
+/* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
+ * rank; false: it is not split. */
+static bool interior_tiles(const peal_compilation *c, const rank_view *v, const node *launch,
+                           const node_list *body, peal_box *interior)
+{
+    const peal_schedule_task *t = &v->task[launch->task];
+    *interior = (peal_box){.axis_count = PEAL_AXES};
+    memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
+    bool met = cut_met(v, launch, body, true, interior) ||
+               (cut_met(v, launch, body, false, interior) && cuts_images(c, t, interior));
     return met && !peal_box_is_empty(interior);
 }
 

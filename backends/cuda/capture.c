@@ -305,7 +305,7 @@ peal_status cuda_graphs_create(cuda_plan *plan)
         return refuse(plan, "events cannot be created");
     for (int r = 0; r < plan->rank_count; r++) {
         plan->rank[r].dry = true;
-        plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + 8 : 0;
+        plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + CUDA_STOP_AT : 0;
     }
     graphs->halves = 1;
     for (int half = 0; half < graphs->halves && !status; half++) {

@@ -166,7 +166,8 @@ static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
     if (!plan->stopped) {
         /* The last iteration of the last replay may be the one that ended the loop. */
         unsigned word = 0;
-        CUresult result = plan->driver->cuMemcpyDtoH_(&word, plan->rank[0].words + 8, sizeof(word));
+        CUresult result =
+            plan->driver->cuMemcpyDtoH_(&word, plan->rank[0].words + CUDA_STOP_AT, sizeof(word));
         if (result)
             return cuda_broken(plan, result, NULL, "the stop word");
         plan->stopped = word != 0;
@@ -179,7 +180,7 @@ static bool catch_up(cuda_plan *plan, int64_t first, int64_t expected)
                 return cuda_fail(plan, PEAL_STATUS_INTERNAL);
         rank->dry = false;
         rank->walk.position = rank->schedule->step.first;
-        if (!cuda_begin_word(rank, cuda_origin(plan), rank->words + 8, 0, 0, 0))
+        if (!cuda_begin_word(rank, cuda_origin(plan), rank->words + CUDA_STOP_AT, 0, 0, 0))
             return false;
         plan->graphs->word[r] = rank->walk.counter[0];
     }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A rank's words: stop and step, what blocks arrive at by lane, run-time conditions. */
-enum { STOP_AT = 8, ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
+enum { ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
 
 /* Long tasks run beside the messages: the lanes then meet once a step, which costs about a
  * microsecond (H200, 2026-11-21). */
@@ -186,7 +186,7 @@ static peal_status create_lanes(cuda_plan *plan)
             rank->predicates->words = rank->words + CONDITIONS_AT;
         for (int i = 0; i < rank->schedule->op_count; i++)
             if (rank->op[i].idles) /* until the stop word is 0, which only graphs set */
-                rank->op[i].word = rank->words + STOP_AT;
+                rank->op[i].word = rank->words + CUDA_STOP_AT;
         for (int l = 0; l < rank->lanes && !result; l++) {
             cuda_lane *lane = &rank->lane[l];
             lane->arrived = rank->words + ARRIVED_AT + 64 * (uint64_t)l;

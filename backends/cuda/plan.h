@@ -31,7 +31,8 @@ enum {
     CUDA_LANES = 2,
     CUDA_MARKS = 8,
     CUDA_NOTES = 1024,
-    CUDA_ROWS = 256
+    CUDA_ROWS = 256,
+    CUDA_STOP_AT = 8 /* among the words of a rank, which begin with its step */
 };
 
 /* Something that was put onto a lane: what a report of a stall looks through. */
@@ -236,7 +237,7 @@ struct cuda_rank {
     int lanes;
     peal_device_control *control; /* mapped host memory */
     CUdeviceptr control_device;
-    CUdeviceptr words; /* device words: stop, step, arrived by lane */
+    CUdeviceptr words; /* device words: step, stop, arrived by lane */
     unsigned *verdict; /* mapped host memory: by slot and instance */
     CUdeviceptr verdict_device;
     CUdeviceptr stop_word;              /* of graphs whose `until` ends them; 0 */

@@ -59,6 +59,10 @@ class Bench(unittest.TestCase):
         self.peal("bench", *spec, "--backend", "cuda", "--machine", machine, "--save-machine", "here.yaml", "-q")
         for mode, names in self.times_of("here.yaml").items():
             self.assertIn("until", {name.strip() for name in names}, mode)
+        with open(os.path.join(self.folder.name, "here.yaml"), encoding="utf-8") as file:
+            usual, until = re.search(r"  stream: \{launch_s: ([\d.e-]+).*? until: \{([^}]*)\}", file.read(), re.DOTALL).groups()
+        for launch in re.findall(r"launch_s: ([\d.e-]+)", until):
+            self.assertLessEqual(float(launch), float(usual))  # the CPU's waiting for it is none
 
     def test_a_mode_that_the_device_has_no_room_for(self):
         """27 ranks in one kernel (E664): measured without that mode."""

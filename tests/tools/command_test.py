@@ -391,6 +391,23 @@ step:
         self.assertIn("LAUNCH until", last["graph"])
         self.assertIn("LAUNCH accept", last["stream"])
 
+    def test_many_tiles_are_apart_from_those_of_images(self):
+        """On GPUs, in mode fused; but not where that would leave no tile, more than four boxes, or messages' tiles beside others."""
+        if "cuda" not in peal_json("version", "--json")[1]["backends"]:
+            self.skipTest("built without CUDA's headers")
+        spec = ("peal: 1\nname: g\ntopology: {dims: [1, auto], periodic: [%s, true]}\nparams: {n: 8192}\n"
+                "kernels: " + os.path.join(ROOT, "tests/gpu/specs/spread.c") + "\nfields: {a: {type: f32, size: [n, n], halo: 1}, b: {like: a}}\n"
+                "buffers: {sum: {}}\nrepeat: 9\nstep:\n  - {task: relax, box: a, read: {a: {star: 1}}, write: b}\n"
+                "  - {task: change, box: a, read: [a, b], reduce: {sum: sum}}\n  - {exchange: b}\n  - {allreduce: {sum: sum}}\n  - {swap: [a, b]}\n")
+        for x_is_periodic, n, ranks, mode, apart in (("false", 8192, 1, "fused", {"relax"}), ("false", 1024, 1, "fused", set()),
+                                                     ("false", 8192, 1, "graph", set()), ("true", 8192, 1, "fused", set()),
+                                                     ("true", 8192, 2, "fused", {"relax"}), ("false", 8192, 2, "fused", {"relax"})):
+            code, out, err = peal("plan", "-", "-n", str(ranks), "--set", f"n={n}", "--mode", mode, "--backend", "cuda", "--rank", "0",
+                                  stdin=spec % x_is_periodic)
+            self.assertEqual(code, 0, err)
+            split = {line.split("LAUNCH ")[1].split()[0] for line in out.splitlines() if "(border)" in line}
+            self.assertEqual(split, apart, (x_is_periodic, n, ranks, mode))
+
     def test_backends_are_described_without_a_device(self):
         """plan, check and explain show what would run on GPUs, wherever they run."""
         if "cuda" not in peal_json("version", "--json")[1]["backends"]:
