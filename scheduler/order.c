@@ -102,18 +102,22 @@ static bool cut_met(const rank_view *v, const node *launch, const node_list *bod
 }
 
 /* In the kernel that stays on a device blocks take tiles as they come where there are many, but not
- * those that go into the rank's own halo. (Of one axis: it takes the shape of a launch of up to
- * four boxes, backends/cuda/fused_shapes.c.) */
+ * those that go into the rank's own halo. */
 enum { MANY_TILES = 1 << 12 };
 
-static bool cuts_images(const peal_compilation *c, const peal_schedule_task *t,
-                        const peal_box *interior)
+static bool takes_tiles(const peal_compilation *c, const peal_schedule_task *t)
+{
+    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator && t->tile_count >= MANY_TILES;
+}
+
+/* Along one axis a launch has three boxes then; with more than four it would have no shape
+ * (backends/cuda/fused_shapes.c). */
+static bool is_cut_along_one_axis(const peal_schedule_task *t, const peal_box *interior)
 {
     int axes = 0;
     for (int k = 0; k < PEAL_AXES; k++)
         axes += interior->hi[k] - interior->lo[k] != t->tiling[0].count[k];
-    return axes == 1 && c->mode == PEAL_MODE_FUSED && c->machine.accelerator &&
-           t->tile_count >= MANY_TILES;
+    return axes == 1;
 }
 
 /* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
@@ -125,7 +129,8 @@ static bool interior_tiles(const peal_compilation *c, const rank_view *v, const 
     *interior = (peal_box){.axis_count = PEAL_AXES};
     memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
     bool met = cut_met(v, launch, body, true, interior) ||
-               (cut_met(v, launch, body, false, interior) && cuts_images(c, t, interior));
+               (takes_tiles(c, t) && cut_met(v, launch, body, false, interior) &&
+                is_cut_along_one_axis(t, interior));
     return met && !peal_box_is_empty(interior);
 }
 
