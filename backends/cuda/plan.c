@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank's words: stop and step, what blocks arrive at by lane, run-time conditions. */
+/* A rank's words: step and stop (CUDA_STOP_AT), what blocks arrive at by lane, run-time conditions.
+ */
 enum { ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
 
 /* Long tasks run beside the messages: the lanes then meet once a step, which costs about a

@@ -57,10 +57,10 @@ static const peal_kernel_times *find_times(const peal_machine_times *times, peal
     return found;
 }
 
-/* Times of the mode for a copy, and the writes beside it, or a wait; NULL: there are none, or it is
- * none of these. */
-static const peal_kernel_times *find_copy(const peal_machine_times *times,
-                                          const peal_schedule *schedule, const peal_op *op)
+/* Times of the mode for a transfer: a copy, with the writes beside it, or a wait; NULL: there are
+ * none, or it is none of these. */
+static const peal_kernel_times *find_transfer(const peal_machine_times *times,
+                                              const peal_schedule *schedule, const peal_op *op)
 {
     char name[PEAL_TASK_NAME_BYTES];
 
@@ -70,10 +70,10 @@ static const peal_kernel_times *find_copy(const peal_machine_times *times,
     return find_named(times, name, true, schedule->mode);
 }
 
-bool sim_is_timed_copy(const peal_machine_times *times, const peal_schedule *schedule,
-                       const peal_op *op)
+bool sim_is_timed_transfer(const peal_machine_times *times, const peal_schedule *schedule,
+                           const peal_op *op)
 {
-    return find_copy(times, schedule, op) != NULL;
+    return find_transfer(times, schedule, op) != NULL;
 }
 
 double sim_post_seconds(const peal_machine_times *times, const peal_schedule *schedule,
@@ -82,7 +82,7 @@ double sim_post_seconds(const peal_machine_times *times, const peal_schedule *sc
     const peal_mode_times *mode = &times->mode[schedule->mode];
     const peal_kernel_times *found =
         op->kind == PEAL_OP_LAUNCH ? find_times(times, schedule->mode, &schedule->task[op->task])
-                                   : find_copy(times, schedule, op);
+                                   : find_transfer(times, schedule, op);
 
     if (found && found->of_mode)
         return op->kind == PEAL_OP_WRITE ? 0 : found->launch_s;
@@ -239,7 +239,7 @@ static peal_status op_cost(const sim_desc *desc, const sim_places *places,
 
     if (desc->free_messages && sim_is_of_message(op))
         return PEAL_STATUS_OK;
-    const peal_kernel_times *copy = find_copy(desc->times, schedule, op);
+    const peal_kernel_times *copy = find_transfer(desc->times, schedule, op);
     switch (copy ? PEAL_OP_FENCE : op->kind) {
     case PEAL_OP_LAUNCH:
         status = launch_cost(desc, places, schedule, op, out);

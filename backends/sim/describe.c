@@ -84,7 +84,7 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     if (arena && list)
         status = sim_program_create(desc, &places, schedule, steps, arena, &program);
     for (int i = 0; !status && i < schedule->op_count; i++) {
-        bool timed = sim_is_timed_copy(desc->times, schedule, &schedule->op[i]);
+        bool timed = sim_is_timed_transfer(desc->times, schedule, &schedule->op[i]);
         bool apart = program.apart && !timed && sim_is_of_message(&schedule->op[i]);
         list[i] = times_of(desc, &places, &program, i);
         list[i].lane = timed ? 0 : apart ? NO_LANE : list[i].lane % (program.lanes - program.apart);

@@ -119,10 +119,10 @@ peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
 peal_status sim_costs_create(const sim_desc *desc, const sim_places *places,
                              const peal_schedule *schedule, peal_arena *arena, sim_cost **out);
 double sim_link_seconds(const sim_places *places, peal_link_class link, int64_t bytes);
-/* A copy that the mode's times have, or a write beside it: it was timed where it stands, on the
- * lane of launches. */
-bool sim_is_timed_copy(const peal_machine_times *times, const peal_schedule *schedule,
-                       const peal_op *op);
+/* A copy that the mode's times have, a write beside it, or a wait: it was timed where it stands, on
+ * the lane of launches. */
+bool sim_is_timed_transfer(const peal_machine_times *times, const peal_schedule *schedule,
+                           const peal_op *op);
 /* Mode stream: what the CPU takes to put an op onto a lane. */
 double sim_post_seconds(const peal_machine_times *times, const peal_schedule *schedule,
                         const peal_op *op);

@@ -66,7 +66,7 @@ static int count_apart(const sim_desc *desc, const peal_schedule *schedule)
 
 static int lane_of(const unrolling *u, const peal_op *op)
 {
-    if (sim_is_timed_copy(u->desc->times, u->schedule, op))
+    if (sim_is_timed_transfer(u->desc->times, u->schedule, op))
         return 0;
     if (u->out->apart && sim_is_of_message(op))
         return u->out->lanes - u->out->apart + op->channel;
