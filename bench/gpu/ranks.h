@@ -19,6 +19,12 @@
 
 enum { RANKS_MAX = 8, RANKS_BLOB = 1 << 16, RANKS_FAILURES = 8, RANKS_HANG = 3 };
 
+/* What a rank is doing. Compilers make no progress that can be seen, and on a machine that has just
+ * started they read their libraries from a slow disk: one plan's kernels took 16 s there. */
+typedef enum ranks_phase { RANKS_BETWEEN, RANKS_COMPILES, RANKS_STEPS } ranks_phase;
+
+enum { RANKS_COMPILE_PATIENCE = 8 /* times as long */, RANKS_BUSY_S = 1 };
+
 /* Seconds without progress until all are ended: PEAL_BENCH_PATIENCE_S, 16 by default; peal's own
  * waits end after half of it, with more to say. */
 static inline double ranks_patience_s(void)
@@ -37,6 +43,7 @@ typedef struct ranks_shared {
     _Atomic int job;       /* of the case, that is under way */
     _Atomic int idle;      /* everybody waits for a case */
     _Atomic long beat;     /* grows as long as something moves */
+    _Atomic int phase[RANKS_MAX];
     char what[SERVE_NAME]; /* the job, for messages */
     char failed[4096];     /* "case|variant;...": jobs that are left out */
     _Atomic int told;      /* somebody has said why it failed */
@@ -62,6 +69,12 @@ typedef struct ranks_work {
 static inline void ranks_beat(const ranks *r)
 {
     r->shared->beat++;
+}
+
+static inline void ranks_enter(const ranks *r, ranks_phase phase)
+{
+    r->shared->phase[r->rank] = (int)phase;
+    ranks_beat(r);
 }
 
 static inline void ranks_barrier(const ranks *r)
@@ -96,7 +109,8 @@ static inline int ranks_allgather(void *user, const void *mine, size_t bytes, vo
     return 0;
 }
 
-/* Keeps the first error of the session, or the status, as text that JSON takes as it is. */
+/* Keeps the session's first error, or what another process has said of the end, or the status, as
+ * text that JSON takes as it is. */
 static inline void ranks_tell(const ranks *r, peal_status status, const char *what)
 {
     char *text = NULL;
@@ -107,9 +121,10 @@ static inline void ranks_tell(const ranks *r, peal_status status, const char *wh
     }
     peal_session_print_diagnostics(r->session, stream, 0);
     fclose(stream);
-    const char *error = strstr(text, "error: ");
+    const char *cause = strstr(text, "error: ");
+    cause = cause ? cause : strstr(text, "ended the job: ");
     snprintf(r->shared->why, sizeof(r->shared->why), "rank %d, %s: %s: %.*s", r->rank, what,
-             peal_status_name(status), error ? (int)strcspn(error, "\n") : 0, error ? error : "");
+             peal_status_name(status), cause ? (int)strcspn(cause, "\n") : 0, cause ? cause : "");
     for (char *c = r->shared->why; *c; c++) {
         *c = *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? '\'' : *c;
     }
@@ -192,13 +207,45 @@ static inline void ranks_member(ranks *r, const ranks_work *work)
     _exit(0);
 }
 
+/* How long nothing may move now. */
+static inline double ranks_limit_s(const ranks_shared *shared, int size)
+{
+    for (int i = 0; i < size; i++) {
+        if (shared->phase[i] == RANKS_COMPILES) {
+            return RANKS_COMPILE_PATIENCE * ranks_patience_s();
+        }
+    }
+    return ranks_patience_s();
+}
+
+/* Nothing has moved for so long: what each rank is doing is why. */
+static inline void ranks_stuck(ranks_shared *shared, int size, double seconds)
+{
+    static const char *const doing[] = {"waits for the others", "compiles a plan", "runs steps"};
+    int length = snprintf(shared->why, sizeof(shared->why), "nothing moved for %.0f s", seconds);
+    for (int i = 0; i < size && length < (int)sizeof(shared->why); i++) {
+        length += snprintf(shared->why + length, sizeof(shared->why) - (size_t)length,
+                           "%s rank %d %s", i == 0 ? ":" : ",", i, doing[shared->phase[i]]);
+    }
+    fprintf(stderr, "%s\n", shared->why);
+}
+
+/* Says to who reads the rows that a compiler is at work. */
+static inline void ranks_tell_busy(const ranks_shared *shared, double *told_ns)
+{
+    if (bench_now_ns() - *told_ns > RANKS_BUSY_S * 1e9) {
+        *told_ns = bench_now_ns();
+        printf("{\"compiling\": \"%s\"}\n", shared->what);
+        fflush(stdout);
+    }
+}
+
 /* Waits for the children; whoever fails, or stands still, takes all with it. 0, or what the first
  * that failed returned. */
-static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared)
+static inline int ranks_watch(pid_t *child, int size, ranks_shared *shared)
 {
-    const double patience_s = ranks_patience_s();
     long beat = -1;
-    double since = 0;
+    double since = 0, told_ns = bench_now_ns();
     int left = size, result = 0;
     while (left > 0) {
         int status;
@@ -211,10 +258,13 @@ static inline int ranks_watch(pid_t *child, int size, const ranks_shared *shared
             beat = shared->beat;
             since = bench_now_ns();
         }
-        bool failed = one == 0 && bench_now_ns() - since > patience_s * 1e9;
+        const double limit_s = ranks_limit_s(shared, size);
+        bool failed = one == 0 && bench_now_ns() - since > limit_s * 1e9;
         if (failed && result == 0) {
-            fprintf(stderr, "nothing moved for %.0f s\n", patience_s);
+            ranks_stuck(shared, size, limit_s);
             result = (int)PEAL_STATUS_DEADLINE;
+        } else if (limit_s > ranks_patience_s()) {
+            ranks_tell_busy(shared, &told_ns);
         }
         for (int i = 0; i < size && one > 0; i++) {
             child[i] = child[i] == one ? 0 : child[i];
@@ -275,6 +325,9 @@ static inline int ranks_run(int size, const ranks_work *work)
     for (int failures = 0;;) {
         shared->what[0] = shared->why[0] = '\0';
         shared->told = 0;
+        for (int i = 0; i < size; i++) {
+            shared->phase[i] = RANKS_BETWEEN;
+        }
         const int status = ranks_start(shared, size, work);
         if (status == 0) {
             return 0;

@@ -104,18 +104,19 @@ static inline peal_plan *ways_plan(const ranks *r, peal_graph *graph, const way 
         .row_user = row,
     };
     peal_plan *plan = NULL;
-    ranks_beat(r);
+    ranks_enter(r, RANKS_COMPILES);
     const peal_status status = peal_graph_compile(graph, r->session, &options, &plan);
-    ranks_beat(r);
+    ranks_enter(r, RANKS_BETWEEN);
     ranks_require(r, status, "compile");
     return plan;
 }
 
 static inline void ways_steps(const ranks *r, peal_plan *plan, long steps)
 {
+    ranks_enter(r, RANKS_STEPS);
     ranks_require(r, peal_plan_start(plan, steps, NULL), "start");
     ranks_require(r, peal_plan_wait(plan), "wait");
-    ranks_beat(r);
+    ranks_enter(r, RANKS_BETWEEN);
 }
 
 static inline void ways_close(const ranks *r, peal_plan *plan)

@@ -16,7 +16,7 @@ del sys.argv[1:5]
 FOLDER = tempfile.TemporaryDirectory()
 
 
-def run(program, *words, asked="", **more):
+def run(program, *words, asked="", hidden=("trying", "compiling"), **more):
     """Exit code and the JSON lines, but for those that say what is being set up; `asked` goes to stdin."""
     env = {**os.environ, "PEAL_BENCH_BATCH_MS": "0.1", "PEAL_BENCH_PATIENCE_S": "120",
            "XDG_CACHE_HOME": os.environ.get("PEAL_TEST_CACHE") or FOLDER.name,
@@ -24,7 +24,7 @@ def run(program, *words, asked="", **more):
     done = subprocess.run([program, *words], env=env, input=asked, capture_output=True, text=True, check=False,
                           timeout=280)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return done.returncode, [line for line in lines if "trying" not in line], done.stderr
+    return done.returncode, [line for line in lines if not set(hidden) & set(line)], done.stderr
 
 
 def rows(lines):
@@ -115,6 +115,31 @@ class Host(unittest.TestCase):
                               PEAL_BENCH_SKIP="other|x;ring2/64/0|tasks, stream")
         left = {line["variant"] for line in rows(lines) if line["kind"] == "peal"}
         self.assertEqual(ours - left, {"tasks, stream"})
+
+    def compiler(self, does):
+        """A folder whose cc does that first: kernels that are in no cache take as long."""
+        folder = tempfile.mkdtemp(dir=FOLDER.name)
+        path = os.path.join(folder, "cc")
+        with open(path, "w", encoding="utf-8") as script:
+            script.write(f"#!/bin/sh\n{does}\nexec /usr/bin/cc \"$@\"\n")
+        os.chmod(path, 0o755)
+        return {"PATH": f"{folder}:{os.environ['PATH']}", "XDG_CACHE_HOME": folder,
+                "PEAL_BENCH_WAYS": "four tasks, graph, lanes=2"}
+
+    def test_slow_compiler(self):
+        """Compilers may take longer than anything else: nothing is ended meanwhile."""
+        code, lines, error = on_host(HDIFF, "2", "6", hidden=["trying"], PEAL_BENCH_PATIENCE_S="2",
+                                     **self.compiler("sleep 3"))
+        self.assertEqual(code, 0, error)
+        self.assertEqual([line["verified"] for line in rows(lines)], [True], lines)
+        self.assertIn("compiling", {key for line in lines for key in line})
+
+    def test_stuck_compiler(self):
+        """One that never ends is ended, and the row says what all were doing."""
+        _, lines, _ = on_host(HDIFF, "2", "6", PEAL_BENCH_PATIENCE_S="0.25", **self.compiler("sleep 100"))
+        why = [line["why"] for line in lines if "failed" in line]
+        self.assertEqual(len(why), 1, lines)
+        self.assertRegex(why[0], r"nothing moved for 2 s: .*rank [01] compiles a plan")
 
     def test_not_understood(self):
         for words in (("2", "ring 7"), ("2", "cube 7"), ("0", "box 8"), ("1", "ring 64 0")):
