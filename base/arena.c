@@ -1,8 +1,12 @@
 /* The arena: a list of blocks, each twice as large as the last up to 1 MiB; larger requests get
- * their own. */
+ * their own.
+ *
+ * Where memory ends, a guard (setjmp) goes on, so that no caller of the many needs to look: what a
+ * compile has allocated is freed as a whole. A little is held back for what there is to say then.
+ */
 #include "base/arena.h"
 
-#include <stdbool.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +18,16 @@ typedef struct block {
     max_align_t data[];
 } block;
 
+enum { RESERVE_BYTES = 16384 };
+
 struct peal_arena {
     block *blocks;
     size_t next_size;
     size_t total;
+    peal_arena *parent; /* whose guard goes on; NULL: its own */
+    peal_arena_guard *guard;
+    void *reserve;
+    size_t wanted;
 };
 
 peal_arena *peal_arena_create(void)
@@ -25,6 +35,15 @@ peal_arena *peal_arena_create(void)
     peal_arena *arena = calloc(1, sizeof(*arena));
     if (arena)
         arena->next_size = 4096;
+    return arena;
+}
+
+peal_arena *peal_arena_create_within(peal_arena *parent)
+{
+    peal_arena *arena = peal_arena_create();
+    if (!arena)
+        peal_arena_fail(parent, sizeof(*arena));
+    arena->parent = parent;
     return arena;
 }
 
@@ -37,6 +56,7 @@ void peal_arena_destroy(peal_arena *arena)
         free(b);
         b = next;
     }
+    free(arena->reserve);
     free(arena);
 }
 
@@ -56,15 +76,48 @@ void peal_arena_clear(peal_arena *arena)
     arena->total = 0;
 }
 
+void peal_arena_guard_begin(peal_arena_guard *guard, peal_arena *arena)
+{
+    guard->arena = arena;
+    if (!arena)
+        return;
+    guard->outer = arena->guard;
+    arena->guard = guard;
+    if (!arena->reserve)
+        arena->reserve = malloc(RESERVE_BYTES);
+}
+
+void peal_arena_guard_end(peal_arena_guard *guard)
+{
+    if (guard->arena)
+        guard->arena->guard = guard->outer;
+}
+
+void peal_arena_fail(peal_arena *arena, size_t bytes)
+{
+    while (arena->parent)
+        arena = arena->parent;
+    arena->wanted = bytes;
+    free(arena->reserve);
+    arena->reserve = NULL;
+    if (arena->guard)
+        longjmp(arena->guard->jump, 1);
+    fprintf(stderr, "peal: out of memory: %zu bytes more than the %zu in use\n", bytes,
+            arena->total);
+    abort();
+}
+
+size_t peal_arena_wanted(const peal_arena *arena)
+{
+    return arena->wanted;
+}
+
 static block *add_block(peal_arena *arena, size_t bytes)
 {
     size_t size = bytes > arena->next_size ? bytes : arena->next_size;
     block *b = calloc(1, sizeof(*b) + size);
-    if (!b) {
-        fprintf(stderr, "peal: out of memory: %zu bytes more than the %zu in use\n", size,
-                arena->total);
-        abort();
-    }
+    if (!b)
+        peal_arena_fail(arena, size);
     b->size = size;
     b->next = arena->blocks;
     arena->blocks = b;
@@ -103,6 +156,8 @@ void *peal_arena_grow(peal_arena *arena, void *item, int *capacity, size_t size)
 {
     block *b = arena->blocks;
     size_t old = (size_t)*capacity * size, held = round_up(old);
+    if (*capacity > INT_MAX / 2)
+        peal_arena_fail(arena, 2 * old);
     *capacity = *capacity ? 2 * *capacity : 2;
     size_t more = round_up((size_t)*capacity * size) - held;
     bool is_last = b && item && (unsigned char *)item + held == (unsigned char *)b->data + b->used;

@@ -2,19 +2,23 @@
 #ifndef PEAL_BASE_ARENA_H
 #define PEAL_BASE_ARENA_H
 
+#include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct peal_arena peal_arena;
 
 /* NULL when out of memory. */
 peal_arena *peal_arena_create(void);
+/* One whose failures end where those of `parent` end, which lives longer. */
+peal_arena *peal_arena_create_within(peal_arena *parent);
 /* Frees everything that was allocated in it. NULL is fine. */
 void peal_arena_destroy(peal_arena *arena);
 /* Takes back all that was allocated; what the arena has from the system, it mostly keeps. */
 void peal_arena_clear(peal_arena *arena);
-/* Zeroed memory, aligned for any type. Never NULL: an arena that cannot grow prints the size and
- * calls abort(). Sizes that come from input are checked before they get here. */
+/* Zeroed memory, aligned for any type. Never NULL: where an arena cannot grow, its guard goes on;
+ * without one the size is printed and abort() called. */
 void *peal_arena_allocate(peal_arena *arena, size_t bytes);
 /* count * size bytes, the product checked. */
 void *peal_arena_array(peal_arena *arena, size_t count, size_t size);
@@ -27,6 +31,33 @@ char *peal_arena_print(peal_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Bytes handed out so far: what a compile costs. */
 size_t peal_arena_bytes(const peal_arena *arena);
+
+/* What a function that uses an arena does when there is no memory:
+ *
+ *     PEAL_ARENA_GUARD(arena, return out_of_memory(...));
+ *
+ * stands before anything is allocated from it, in a function that holds nothing else that must be
+ * freed and whose variables are not written afterwards. It ends with the function; of guards within
+ * each other the innermost goes on. */
+typedef struct peal_arena_guard peal_arena_guard;
+struct peal_arena_guard {
+    jmp_buf jump;
+    peal_arena *arena;
+    peal_arena_guard *outer;
+};
+void peal_arena_guard_begin(peal_arena_guard *guard, peal_arena *arena);
+void peal_arena_guard_end(peal_arena_guard *guard);
+#define PEAL_ARENA_GUARD(arena, on_failure)                                                        \
+    peal_arena_guard guard_ __attribute__((cleanup(peal_arena_guard_end)));                        \
+    peal_arena_guard_begin(&guard_, (arena));                                                      \
+    if (setjmp(guard_.jump)) {                                                                     \
+        on_failure;                                                                                \
+    }                                                                                              \
+    (void)0
+/* Goes where an allocation of so many bytes would that cannot be met. */
+void peal_arena_fail(peal_arena *arena, size_t bytes) __attribute__((noreturn));
+/* After a failure: the bytes that could not be had. */
+size_t peal_arena_wanted(const peal_arena *arena);
 
 #define PEAL_ARENA_NEW(arena, type) ((type *)peal_arena_allocate((arena), sizeof(type)))
 #define PEAL_ARENA_ARRAY(arena, type, count)                                                       \

@@ -39,6 +39,12 @@ static peal_status failed(const file_job *job, const char *what, int error)
                        "cannot %s `%s`: %s", what, job->path, error ? strerror(error) : "it ended");
 }
 
+static peal_status no_memory(const file_job *job)
+{
+    return peal_report(job->request->diagnostics, PEAL_E146, job->task->source, NULL,
+                       "no memory for the name of a file");
+}
+
 static peal_status open_job(file_job *job, const peal_array_file *request)
 {
     const peal_schedule *schedule = request->schedule;
@@ -52,6 +58,9 @@ static peal_status open_job(file_job *job, const peal_array_file *request)
                       .first = request->first,
                       .arena = peal_arena_create(),
                       .fd = -1};
+    if (!job->arena)
+        return no_memory(job);
+    PEAL_ARENA_GUARD(job->arena, return no_memory(job));
     int depth = schedule->loop_depth > 0 ? schedule->loop_depth : 1;
     const char **counter = PEAL_ARENA_ARRAY(job->arena, const char *, depth + 1);
     for (int i = 0; i < depth; i++)

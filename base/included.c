@@ -95,7 +95,7 @@ const char *peal_kernel_files_included(const peal_kernel_files *files, peal_aren
         return NULL;
     FILE *out = open_memstream(&all, &bytes);
     if (!out)
-        abort();
+        peal_arena_fail(arena, BUFSIZ);
     for (int i = 0; i < f->count; i++)
         fprintf(out, "\n%s\n%s", f->path[i], f->text[i]);
     fclose(out);

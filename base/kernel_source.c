@@ -24,7 +24,7 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
     FILE *out = open_memstream(&text, &bytes);
 
     if (!out)
-        abort();
+        peal_arena_fail(arena, BUFSIZ);
     fprintf(out, "PEAL_KERNEL(%s)(peal_tile t", task->kernel);
     for (int i = 0; i < task->access_count; i++) {
         const peal_schedule_array *array = &schedule->array[task->access[i].array];

@@ -77,6 +77,32 @@ const char *peal_graph_keep_text(peal_graph *graph, const char *text)
     return peal_arena_copy_text(graph->arena, text);
 }
 
+static peal_source keep_source(peal_graph *graph, peal_source source)
+{
+    source.file = peal_graph_keep_text(graph, source.file);
+    return source;
+}
+
+int peal_graph_out_of_memory(peal_graph *graph)
+{
+    graph->out_of_memory = true;
+    return -1;
+}
+
+peal_status peal_graph_no_memory(const peal_graph *graph, peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E146, (peal_source){0}, NULL,
+                       "no memory for the graph: %zu bytes are in use, %zu more are needed",
+                       peal_arena_bytes(graph->arena), peal_arena_wanted(graph->arena));
+}
+
+static bool name_graph(peal_graph *graph, const char *name)
+{
+    PEAL_ARENA_GUARD(graph->arena, return false);
+    graph->name = peal_graph_keep_text(graph, name);
+    return true;
+}
+
 peal_status peal_graph_create(const char *name, peal_graph **out)
 {
     peal_graph *graph = calloc(1, sizeof(*graph));
@@ -84,11 +110,10 @@ peal_status peal_graph_create(const char *name, peal_graph **out)
         return PEAL_STATUS_ENVIRONMENT;
     graph->arena = peal_arena_create();
     graph->mistakes = peal_diagnostics_create();
-    if (!graph->arena || !graph->mistakes) {
+    if (!graph->arena || !graph->mistakes || !name_graph(graph, name ? name : "graph")) {
         peal_graph_destroy(graph);
         return PEAL_STATUS_ENVIRONMENT;
     }
-    graph->name = peal_graph_keep_text(graph, name ? name : "graph");
     graph->folder = ".";
     graph->open_section = -1;
     *out = graph;
@@ -128,12 +153,14 @@ static bool is_closed(peal_graph *graph, peal_source source)
 
 void peal_graph_set_folder(peal_graph *graph, const char *folder)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, peal_graph_out_of_memory(graph); return );
     if (graph && folder)
         graph->folder = peal_graph_keep_text(graph, folder);
 }
 
 void peal_graph_override(peal_graph *graph, const char *assignment)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, peal_graph_out_of_memory(graph); return );
     raw_text text = {NULL, {0}};
     if (is_closed(graph, text.source) || !assignment)
         return;
@@ -141,22 +168,26 @@ void peal_graph_override(peal_graph *graph, const char *assignment)
     PEAL_LIST_ADD(graph->arena, &graph->overrides, text);
 }
 
+static void add_text(peal_graph *graph, raw_texts *list, const char *text, peal_source source)
+{
+    raw_text own = {peal_graph_keep_text(graph, text), keep_source(graph, source)};
+    PEAL_LIST_ADD(graph->arena, list, own);
+}
+
 void peal_graph_add_kernels(peal_graph *graph, const char *file, peal_source source)
 {
     if (is_closed(graph, source) || !file)
         return;
-    source.file = peal_graph_keep_text(graph, source.file);
-    raw_text text = {peal_graph_keep_text(graph, file), source};
-    PEAL_LIST_ADD(graph->arena, &graph->kernels, text);
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
+    add_text(graph, &graph->kernels, file, source);
 }
 
 void peal_graph_add_require(peal_graph *graph, const char *what, peal_source source)
 {
     if (is_closed(graph, source) || !what)
         return;
-    source.file = peal_graph_keep_text(graph, source.file);
-    raw_text text = {peal_graph_keep_text(graph, what), source};
-    PEAL_LIST_ADD(graph->arena, &graph->require, text);
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
+    add_text(graph, &graph->require, what, source);
 }
 
 void peal_graph_set_fma(peal_graph *graph, bool fma)
@@ -167,6 +198,7 @@ void peal_graph_set_fma(peal_graph *graph, bool fma)
 
 int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
     const peal_param_desc *own = peal_desc_copy_param(graph, desc);
@@ -186,6 +218,7 @@ static int add_array(peal_graph *graph, raw_array array)
 
 int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
     raw_array array = {.kind = PEAL_ARRAY_FIELD, .field = peal_desc_copy_field(graph, desc)};
@@ -194,6 +227,7 @@ int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
 
 int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
     raw_array array = {.kind = PEAL_ARRAY_BUFFER, .buffer = peal_desc_copy_buffer(graph, desc)};
@@ -202,6 +236,7 @@ int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
 
 int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *desc)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
     const peal_topology_desc *own = peal_desc_copy_topology(graph, desc);
@@ -215,6 +250,7 @@ int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *de
 
 int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
     const peal_loop_desc *own = peal_desc_copy_loop(graph, desc);
@@ -227,11 +263,9 @@ int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
     return 0;
 }
 
-void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_source source)
+static void begin_section(peal_graph *graph, peal_graph_section section, peal_source source)
 {
-    if (is_closed(graph, source))
-        return;
-    source.file = peal_graph_keep_text(graph, source.file);
+    source = keep_source(graph, source);
     if ((unsigned)section > PEAL_FINISH) {
         peal_report(graph->mistakes, PEAL_E069, source, NULL, "there is no section %d",
                     (int)section);
@@ -251,11 +285,17 @@ void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_sou
     graph->section[section].source = source;
 }
 
-void peal_graph_end_at(peal_graph *graph, peal_source source)
+void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_source source)
 {
     if (is_closed(graph, source))
         return;
-    source.file = peal_graph_keep_text(graph, source.file);
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
+    begin_section(graph, section, source);
+}
+
+static void end_section(peal_graph *graph, peal_source source)
+{
+    source = keep_source(graph, source);
     if (graph->open_section < 0)
         peal_report(graph->mistakes, PEAL_E069, source, NULL, "an end without a begin");
     else if (graph->open_loop)
@@ -266,8 +306,17 @@ void peal_graph_end_at(peal_graph *graph, peal_source source)
     graph->open_depth = 0;
 }
 
+void peal_graph_end_at(peal_graph *graph, peal_source source)
+{
+    if (is_closed(graph, source))
+        return;
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
+    end_section(graph, source);
+}
+
 static int add_statement(peal_graph *graph, raw_statement statement, const void *desc)
 {
+    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc ||
         is_closed(graph, *(const peal_source *)(const void *)((const char *)desc + sizeof(size_t))))
         return -1;
@@ -360,11 +409,9 @@ int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc)
     return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REPEAT}, desc);
 }
 
-void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
+static void end_repeat(peal_graph *graph, peal_source source)
 {
-    if (is_closed(graph, source))
-        return;
-    source.file = peal_graph_keep_text(graph, source.file);
+    source = keep_source(graph, source);
     if (!graph->open_loop) {
         peal_report(graph->mistakes, PEAL_E069, source, NULL,
                     "an end_repeat without a begin_repeat");
@@ -372,4 +419,12 @@ void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
     }
     graph->open_loop = graph->open_loop->parent;
     graph->open_depth--;
+}
+
+void peal_graph_end_repeat_at(peal_graph *graph, peal_source source)
+{
+    if (is_closed(graph, source))
+        return;
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
+    end_repeat(graph, source);
 }

@@ -54,6 +54,8 @@ typedef struct text_piece {
         int count, capacity;                                                                       \
     }
 
+typedef PEAL_LIST(raw_text) raw_texts;
+
 /* Contents of a constant array on a rank that `constant` has handed out. */
 enum { BRIEF_CONSTANTS = 3 };
 
@@ -69,9 +71,7 @@ struct peal_graph {
     const char *name, *file, *folder;
     PEAL_LIST(const peal_param_desc *) params;
     PEAL_LIST(raw_array) arrays;
-    PEAL_LIST(raw_text) overrides;
-    PEAL_LIST(raw_text) kernels;
-    PEAL_LIST(raw_text) require;
+    raw_texts overrides, kernels, require;
     const peal_topology_desc *topology;
     const peal_loop_desc *loop;
     bool fma;
@@ -81,6 +81,7 @@ struct peal_graph {
     raw_statement *open_loop; /* innermost */
     int open_depth;
     int statement_count;
+    bool out_of_memory;
     /* texts lent by a reader: one buffer, pieces in increasing order */
     const char *pool_start, *pool_end;
     PEAL_LIST(text_piece) pieces;
@@ -98,6 +99,11 @@ struct peal_graph {
     size_t brief_bytes[BRIEF_CONSTANTS];
     int brief_next;
 };
+
+/* Where the guard of the graph's arena goes on: what is built is not whole. Gives -1. */
+int peal_graph_out_of_memory(peal_graph *graph);
+/* Says so. */
+peal_status peal_graph_no_memory(const peal_graph *graph, peal_diagnostics *diagnostics);
 
 /* Makes room for one more item of a list in the arena (old room is left behind). */
 void peal_list_grow(peal_arena *arena, void **item, int count, int *capacity, size_t size);

@@ -154,12 +154,10 @@ static void end_iteration(uniform_check *c, size_t count)
 static void run_loop(uniform_check *c, const peal_loop *loop)
 {
     size_t count = (size_t)c->parser->data->array_count;
-    array_state *entry = malloc((count + 1) * sizeof(*entry));
+    array_state *entry = PEAL_ARENA_ARRAY(c->parser->graph->arena, array_state, count + 1);
     const peal_expr *under = c->under;
     bool changed = true;
     peal_value repeat;
-    if (!entry)
-        return;
     end_iteration(c, count);
     while (changed) {
         changed = false;
@@ -178,7 +176,6 @@ static void run_loop(uniform_check *c, const peal_loop *loop)
     bool surely = peal_constant_value(c->parser, loop->repeat, &repeat) && repeat.u.integer > 0;
     for (size_t i = 0; i < count && ((loop->repeat && !surely) || under); i++)
         c->state[i] = entry[i].same ? c->state[i] : never; /* the body may not run at all */
-    free(entry);
 }
 
 /* Only what is known to be different, or may never have been the same: with conditions that cannot
@@ -259,9 +256,7 @@ static void run_conditional(uniform_check *c, const peal_statement *s)
         c->under = NULL;
         return;
     }
-    array_state *before = malloc((count + 1) * sizeof(*before));
-    if (!before)
-        return;
+    array_state *before = PEAL_ARENA_ARRAY(c->parser->graph->arena, array_state, count + 1);
     memcpy(before, c->state, count * sizeof(*before));
     run_statement(c, s);
     c->value = never;
@@ -269,7 +264,6 @@ static void run_conditional(uniform_check *c, const peal_statement *s)
         peal_statement_writes(s, write_value, c);
     for (size_t i = 0; i < count; i++)
         c->state[i] = both(c, c->state[i], before[i]);
-    free(before);
 }
 
 static void run_body(uniform_check *c, const peal_body *body)
@@ -295,15 +289,11 @@ void peal_check_uniform(peal_parser *parser)
 {
     peal_graph_data *data = parser->data;
     uniform_check c = {.parser = parser};
-    c.state = calloc((size_t)data->array_count + 1, sizeof(*c.state));
-    c.warned = calloc((size_t)data->statement_count + 1, sizeof(*c.warned));
-    for (int i = 0; c.state && i < data->array_count; i++)
+    c.state = PEAL_ARENA_ARRAY(parser->graph->arena, array_state, data->array_count + 1);
+    c.warned = PEAL_ARENA_ARRAY(parser->graph->arena, bool, data->statement_count + 1);
+    for (int i = 0; i < data->array_count; i++)
         c.state[i].same = starts_same(&data->arrays[i]);
-    if (c.state && c.warned) {
-        run_body(&c, &data->setup);
-        run_loop(&c, &data->step);
-        run_body(&c, &data->finish);
-    }
-    free(c.warned);
-    free(c.state);
+    run_body(&c, &data->setup);
+    run_loop(&c, &data->step);
+    run_body(&c, &data->finish);
 }

@@ -165,24 +165,30 @@ static peal_status evaluate_values(peal_graph *graph, const peal_array *array,
     return PEAL_STATUS_OK;
 }
 
+static peal_status find_file(const peal_graph *graph, const peal_array *array,
+                             const peal_scope *scope, peal_arena *arena, const char **out)
+{
+    PEAL_ARENA_GUARD(arena, return peal_graph_no_memory(graph, graph->report_to));
+    peal_status status =
+        peal_template_expand(array->file, scope, NULL, array->source, arena, out, graph->report_to);
+    if (!status && **out != '/' && strcmp(graph->folder, ".") != 0)
+        *out = peal_arena_print(arena, "%s/%s", graph->folder, *out);
+    return status;
+}
+
 static peal_status read_file(const peal_graph *graph, const peal_array *array,
                              const peal_scope *scope, peal_constant *out)
 {
     peal_arena *arena = peal_arena_create();
-    const char *name;
+    const char *path;
     void *data = NULL;
     int64_t count = 0;
     if (!arena)
         return peal_report(graph->report_to, PEAL_E900, array->source, NULL, "out of memory");
-    peal_status status = peal_template_expand(array->file, scope, NULL, array->source, arena, &name,
-                                              graph->report_to);
-    if (!status) {
-        const char *path = name[0] == '/' || !strcmp(graph->folder, ".")
-                               ? name
-                               : peal_arena_print(arena, "%s/%s", graph->folder, name);
+    peal_status status = find_file(graph, array, scope, arena, &path);
+    if (!status)
         status =
             peal_npy_read_vector(path, array->source, array->type, &count, &data, graph->report_to);
-    }
     if (!status)
         *out = (peal_constant){count, data};
     peal_arena_destroy(arena);
@@ -269,8 +275,8 @@ static peal_status brief_contents(peal_graph *graph, const peal_array *a, int ar
     return status;
 }
 
-peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
-                                   bool keep, peal_constant *out)
+static peal_status find_contents(const peal_graph_data *data, int array, int rank, int ranks,
+                                 bool keep, peal_constant *out)
 {
     peal_graph *graph = data->owner;
     const peal_array *a = &data->arrays[array];
@@ -283,7 +289,7 @@ peal_status peal_constant_contents(const peal_graph_data *data, int array, int r
     }
     bool differs = differs_by_rank(a);
     if (rank && !differs)
-        return peal_constant_contents(data, array, 0, ranks, keep, out);
+        return find_contents(data, array, 0, ranks, keep, out);
     peal_scope scope = {.graph = data, .rank = rank, .ranks = ranks};
     if (!keep && differs && !a->file)
         return brief_contents(graph, a, array, &scope, out);
@@ -306,4 +312,12 @@ peal_status peal_constant_contents(const peal_graph_data *data, int array, int r
     graph->constant_count++;
     *out = own->value;
     return PEAL_STATUS_OK;
+}
+
+peal_status peal_constant_contents(const peal_graph_data *data, int array, int rank, int ranks,
+                                   bool keep, peal_constant *out)
+{
+    peal_graph *graph = data->owner;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_no_memory(graph, graph->report_to));
+    return find_contents(data, array, rank, ranks, keep, out);
 }

@@ -12,6 +12,8 @@ typedef struct loader {
     size_t count;
     peal_arena *arena;
     peal_diagnostics *diagnostics;
+    yaml_event_t held[PEAL_DOCUMENT_DEPTH + 1]; /* those of the nodes around */
+    int held_count;
     yaml_parser_t parser;
     size_t *line_start;
     size_t line_count;
@@ -242,6 +244,7 @@ static peal_status load_map(loader *l, int depth, peal_node *node)
 /* Takes over the event. */
 static peal_status load_node(loader *l, yaml_event_t *event, int depth, peal_node **out)
 {
+    l->held[l->held_count++] = *event;
     peal_source place = place_of(l, event->start_mark);
     peal_status status = PEAL_STATUS_OK;
     *out = new_node(l, PEAL_NODE_SCALAR, place);
@@ -267,6 +270,7 @@ static peal_status load_node(loader *l, yaml_event_t *event, int depth, peal_nod
         check_properties(l, event->data.mapping_start.anchor, event->data.mapping_start.tag, place);
         status = load_map(l, depth, *out);
     }
+    l->held_count--;
     yaml_event_delete(event);
     return status;
 }
@@ -302,6 +306,28 @@ static peal_status load_stream(loader *l, peal_node **out)
     }
 }
 
+peal_status peal_document_no_memory(const char *file, const peal_arena *arena,
+                                    peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E146, (peal_source){file, 0, 0}, NULL,
+                       "no memory to read it: %zu bytes are in use, %zu more are needed",
+                       peal_arena_bytes(arena), peal_arena_wanted(arena));
+}
+
+static peal_status out_of_memory(loader *l)
+{
+    while (l->held_count)
+        yaml_event_delete(&l->held[--l->held_count]);
+    return peal_document_no_memory(l->file, l->arena, l->diagnostics);
+}
+
+static peal_status try_to_load_stream(loader *l, peal_node **out)
+{
+    PEAL_ARENA_GUARD(l->arena, return out_of_memory(l));
+    find_lines(l);
+    return load_stream(l, out);
+}
+
 peal_status peal_document_parse(const char *file, const char *bytes, size_t count,
                                 peal_arena *arena, peal_diagnostics *diagnostics, peal_node **out,
                                 int *node_count)
@@ -314,12 +340,11 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
         return status;
     l.bytes = bytes;
     l.count = count;
-    find_lines(&l);
     if (!yaml_parser_initialize(&l.parser))
         return peal_report(diagnostics, PEAL_E900, whole, NULL, "out of memory");
     yaml_parser_set_encoding(&l.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&l.parser, (const unsigned char *)bytes, count);
-    status = load_stream(&l, &root);
+    status = try_to_load_stream(&l, &root);
     yaml_parser_delete(&l.parser);
     if (!status && l.failed)
         status = PEAL_STATUS_SPEC;

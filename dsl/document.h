@@ -42,6 +42,10 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
 peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,
                                const char **bytes, size_t *count);
 
+/* E146, where the guard of an arena goes on. */
+peal_status peal_document_no_memory(const char *file, const peal_arena *arena,
+                                    peal_diagnostics *diagnostics);
+
 /* Checks that come before libyaml: size, encoding, NUL, brackets nested too deep. Skips a byte
  * order mark. */
 peal_status peal_document_scan(const char *file, const char **bytes, size_t *count,

@@ -63,12 +63,19 @@ static peal_status print_json(const char *path, peal_arena *arena, FILE *stream,
     return PEAL_STATUS_OK;
 }
 
+static peal_status try_to_print(const char *path, peal_arena *arena, FILE *stream,
+                                peal_diagnostics *diagnostics)
+{
+    PEAL_ARENA_GUARD(arena, return peal_document_no_memory(path, arena, diagnostics));
+    return print_json(path, arena, stream, diagnostics);
+}
+
 peal_status peal_document_print_json(const char *path, FILE *stream, peal_diagnostics *diagnostics)
 {
     peal_arena *arena = peal_arena_create();
     if (!arena)
         return PEAL_STATUS_ENVIRONMENT;
-    peal_status status = print_json(path, arena, stream, diagnostics);
+    peal_status status = try_to_print(path, arena, stream, diagnostics);
     peal_arena_destroy(arena);
     return status;
 }

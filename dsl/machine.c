@@ -219,6 +219,20 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
     read_links(r, links, times);
 }
 
+static peal_status try_to_read(const char *name, const char *bytes, size_t count, peal_reader *r,
+                               peal_machine *machine, peal_machine_times *times)
+{
+    peal_node *root;
+    int node_count;
+    PEAL_ARENA_GUARD(r->arena, return peal_document_no_memory(name, r->arena, r->diagnostics));
+    peal_status status =
+        peal_document_parse(name, bytes, count, r->arena, r->diagnostics, &root, &node_count);
+    if (status)
+        return status;
+    read_machine(r, root, machine, times);
+    return r->failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
+}
+
 peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t count,
                                      peal_diagnostics *diagnostics, peal_machine *out,
                                      peal_machine_times *times)
@@ -226,23 +240,23 @@ peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t
     peal_arena *arena = peal_arena_create();
     peal_machine machine = {0};
     peal_machine_times read = {0};
-    peal_node *root;
-    int node_count;
     if (!arena)
         return PEAL_STATUS_ENVIRONMENT;
     peal_reader r = {.arena = arena, .diagnostics = diagnostics};
-    peal_status status =
-        peal_document_parse(name, bytes, count, arena, diagnostics, &root, &node_count);
-    if (!status) {
-        read_machine(&r, root, &machine, &read);
-        status = r.failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
-    }
+    peal_status status = try_to_read(name, bytes, count, &r, &machine, &read);
     if (!status) {
         *out = machine;
         *times = read;
     }
     peal_arena_destroy(arena);
     return status;
+}
+
+static peal_status try_to_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,
+                               const char **bytes, size_t *count)
+{
+    PEAL_ARENA_GUARD(arena, return peal_document_no_memory(path, arena, diagnostics));
+    return peal_document_load(path, arena, diagnostics, bytes, count);
 }
 
 peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, peal_machine *out,
@@ -253,7 +267,7 @@ peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, p
     size_t count;
     if (!arena)
         return PEAL_STATUS_ENVIRONMENT;
-    peal_status status = peal_document_load(path, arena, diagnostics, &bytes, &count);
+    peal_status status = try_to_load(path, arena, diagnostics, &bytes, &count);
     if (!status)
         status = peal_machine_read_memory(path, bytes, count, diagnostics, out, times);
     peal_arena_destroy(arena);

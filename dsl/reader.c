@@ -209,6 +209,14 @@ static peal_status read_graph(peal_graph *graph, const char *bytes, size_t count
     return PEAL_STATUS_SPEC;
 }
 
+static peal_status try_to_read(peal_graph *graph, const char *name, const char *bytes, size_t count,
+                               peal_diagnostics *diagnostics)
+{
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_no_memory(graph, diagnostics));
+    name_graph(graph, name);
+    return read_graph(graph, bytes, count, diagnostics);
+}
+
 peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t count,
                                    const char *const *overrides, int override_count,
                                    peal_diagnostics *diagnostics, peal_graph **out)
@@ -216,16 +224,23 @@ peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t c
     peal_graph *graph = NULL;
     peal_status status = peal_graph_create(NULL, &graph);
     if (status)
-        return status;
-    name_graph(graph, name);
+        return peal_report(diagnostics, PEAL_E146, (peal_source){0}, NULL,
+                           "no memory for the graph");
     for (int i = 0; i < override_count; i++)
         peal_graph_override(graph, overrides[i]);
-    status = read_graph(graph, bytes, count, diagnostics);
+    status = try_to_read(graph, name, bytes, count, diagnostics);
     if (status)
         peal_graph_destroy(graph);
     else
         *out = graph;
     return status;
+}
+
+static peal_status try_to_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,
+                               const char **bytes, size_t *count)
+{
+    PEAL_ARENA_GUARD(arena, return peal_document_no_memory(path, arena, diagnostics));
+    return peal_document_load(path, arena, diagnostics, bytes, count);
 }
 
 peal_status peal_graph_read(const char *path, const char *const *overrides, int override_count,
@@ -236,7 +251,7 @@ peal_status peal_graph_read(const char *path, const char *const *overrides, int 
     size_t count;
     if (!arena)
         return PEAL_STATUS_ENVIRONMENT;
-    peal_status status = peal_document_load(path, arena, diagnostics, &bytes, &count);
+    peal_status status = try_to_load(path, arena, diagnostics, &bytes, &count);
     if (!status)
         status = peal_graph_read_memory(strcmp(path, "-") ? path : "<stdin>", bytes, count,
                                         overrides, override_count, diagnostics, out);

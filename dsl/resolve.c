@@ -69,24 +69,37 @@ static void resolve(peal_parser *parser)
         parser->data->hash = peal_hash_graph(parser->data);
 }
 
+static peal_status resolve_graph(peal_graph *graph, peal_diagnostics *diagnostics)
+{
+    peal_graph_data *data = PEAL_ARENA_NEW(graph->arena, peal_graph_data);
+    peal_parser parser = {.graph = graph, .data = data, .diagnostics = diagnostics};
+    data->name = graph->name;
+    data->file = graph->file;
+    data->folder = graph->folder;
+    data->fma = graph->fma;
+    data->constant = peal_constant_contents;
+    data->owner = graph;
+    resolve(&parser);
+    graph->data = data;
+    return parser.failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
+}
+
+static peal_status try_to_resolve(peal_graph *graph, peal_diagnostics *diagnostics)
+{
+    if (graph->out_of_memory)
+        return peal_graph_no_memory(graph, diagnostics);
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_no_memory(graph, diagnostics));
+    return resolve_graph(graph, diagnostics);
+}
+
 peal_status peal_graph_resolve(peal_graph *graph, peal_diagnostics *diagnostics,
                                const peal_graph_data **out)
 {
     if (!graph)
         return PEAL_STATUS_USAGE;
     if (!graph->resolved) {
-        peal_graph_data *data = PEAL_ARENA_NEW(graph->arena, peal_graph_data);
-        peal_parser parser = {.graph = graph, .data = data, .diagnostics = diagnostics};
-        data->name = graph->name;
-        data->file = graph->file;
-        data->folder = graph->folder;
-        data->fma = graph->fma;
-        data->constant = peal_constant_contents;
-        data->owner = graph;
-        resolve(&parser);
-        graph->data = data;
+        graph->status = try_to_resolve(graph, diagnostics);
         graph->report_to = diagnostics;
-        graph->status = parser.failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
         graph->resolved = true;
     }
     if (graph->status == PEAL_STATUS_OK)

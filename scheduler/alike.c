@@ -130,25 +130,29 @@ static bool find_first(peal_compilation *c, int *const number[PEAL_RANK_AXES], i
     return good;
 }
 
-bool peal_compilation_alike(peal_compilation *c, int *like)
+static bool find_alike(peal_compilation *c, int *like)
 {
-    peal_arena *kept = c->arena, *scratch = peal_arena_create();
-    peal_diagnostics *diagnostics = c->diagnostics;
     rank_classes classes;
     int *number[PEAL_RANK_AXES] = {NULL};
-    bool good = scratch && places_are_alike(c);
+    PEAL_ARENA_GUARD(c->own_arena, out_of_memory(c); return false);
 
-    c->arena = scratch;
+    begin_scratch(c);
     c->diagnostics = NULL;
-    good = good && find_classes(c, true, &classes);
+    bool good = find_classes(c, true, &classes);
     for (int k = 0; k < PEAL_RANK_AXES && good; k++) {
-        number[k] = PEAL_ARENA_ARRAY(scratch, int, c->dims[k]);
+        number[k] = PEAL_ARENA_ARRAY(c->arena, int, c->dims[k]);
         good = number_positions(c, &classes, k, number[k]);
     }
-    c->arena = kept;
-    c->diagnostics = diagnostics;
+    c->diagnostics = c->own_diagnostics;
+    c->arena = c->own_arena; /* a view is kept */
     good = good && find_first(c, number, like);
-    peal_arena_destroy(scratch);
+    end_scratch(c);
+    return good;
+}
+
+bool peal_compilation_alike(peal_compilation *c, int *like)
+{
+    bool good = !c->exhausted && places_are_alike(c) && find_alike(c, like);
     for (int rank = 0; !good && rank < c->machine.ranks; rank++)
         like[rank] = rank;
     return good;

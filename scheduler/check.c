@@ -6,7 +6,7 @@
  * Else each rank is looked at, which is linear in ranks and messages, and frugal: a rank's view is
  * thrown away once its message ends have been written down as records, which are compared then.
  * Ranks are replayed to find a deadlock only if some receive stands above its send: otherwise every
- * receive waits for an earlier statement (deadlock.c). */
+ * receive waits for an earlier statement. Mostly records show that none is there (progress.c). */
 #include "scheduler/classes.h"
 #include "scheduler/records.h"
 
@@ -14,15 +14,13 @@ enum { KEPT_RANKS = 32 /* views of so many ranks are kept: schedules will want t
 
 typedef struct checker {
     peal_compilation *c;
-    message_records records;
+    message_records *records;
     int64_t *reduced;     /* by hidden array: elements that every rank must have; -1: not seen */
     int *reduced_by;      /* the rank that had them */
     rank_classes classes; /* of ranks with the same tasks */
     bool classed;
     bool *is_good; /* by class: one was analysed and is good */
-    peal_arena *scratch;
     size_t most_bytes;
-    peal_diagnostics *diagnostics; /* what is found by class is reported by rank */
 } checker;
 
 /* Vectors that all ranks reduce have the same count everywhere. (Rows are compared when messages
@@ -83,49 +81,63 @@ static const rank_view *view_rank(checker *k, int rank)
     return c->view[rank];
 }
 
+/* The views of few ranks are kept. */
 static peal_status check_rank(checker *k, int rank)
 {
     peal_compilation *c = k->c;
     bool keep = c->view[rank] || c->machine.ranks <= KEPT_RANKS;
-    peal_arena *kept = c->arena;
-    if (!keep)
-        c->arena = k->scratch;
+    c->arena = keep ? c->own_arena : c->scratch;
     const rank_view *v = view_rank(k, rank);
     peal_status status = v->status;
     if (!status)
-        status = records_add_rank(&k->records, rank, v);
+        status = records_add_rank(k->records, rank, v);
     if (!status)
         status = compare_reductions(k, v);
     if (!status && rank == middle_rank(c))
         warn_of_halos(c, v);
+    c->arena = c->own_arena;
     if (!keep) {
-        size_t bytes = peal_arena_bytes(k->scratch);
+        size_t bytes = peal_arena_bytes(c->scratch);
         k->most_bytes = bytes > k->most_bytes ? bytes : k->most_bytes;
         c->view[rank] = NULL;
-        c->arena = kept;
-        peal_arena_clear(k->scratch);
+        peal_arena_clear(c->scratch);
     }
     return status;
 }
 
+static message_records *begin_records(peal_compilation *c)
+{
+    c->records = PEAL_ARENA_NEW(c->arena, message_records);
+    if (!records_init(c->records, c))
+        peal_arena_fail(c->own_arena, c->records->most_bytes);
+    return c->records;
+}
+
+static void end_records(peal_compilation *c)
+{
+    records_finish(c->records);
+    c->records = NULL;
+}
+
 peal_status check_each_rank(peal_compilation *c)
 {
-    checker k = {.c = c, .scratch = peal_arena_create()};
+    checker k = {.c = c, .records = begin_records(c)};
     bool late_send = false;
-    peal_status first =
-        k.scratch && records_init(&k.records, c) ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
-    int ranks = first ? 0 : c->machine.ranks;
+    peal_status first = PEAL_STATUS_OK;
     begin_reductions(&k);
     begin_classes(&k);
-    for (int rank = 0; rank < ranks; rank++) {
+    begin_scratch(c);
+    for (int rank = 0; rank < c->machine.ranks; rank++) {
         peal_status status = check_rank(&k, rank);
         first = first ? first : status;
     }
+    end_scratch(c);
     if (!first)
-        first = records_match(&k.records, &late_send);
-    c->check_bytes = k.most_bytes + k.records.most_bytes;
-    records_finish(&k.records);
-    peal_arena_destroy(k.scratch);
+        first = records_match(k.records, &late_send);
+    if (!first && late_send)
+        late_send = !records_show_no_cycle(k.records);
+    c->check_bytes = k.most_bytes + k.records->most_bytes;
+    end_records(c);
     if (!first)
         first = check_partners(c);
     return !first && late_send ? find_deadlock(c) : first;
@@ -142,7 +154,7 @@ static int64_t pick_direction(checker *k, const rank_view *v, bool outgoing, int
     for (int i = 0; i < v->end_count; i++) {
         if (v->end[i].outgoing != outgoing || end_direction(&v->end[i]) != direction)
             continue;
-        if (!records_make(&k->records, &v->end[i], &out[count]))
+        if (!records_make(k->records, &v->end[i], &out[count]))
             return -1;
         out[count++].peer = 0;
     }
@@ -171,7 +183,7 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
         int64_t sends = pick_direction(k, sender, true, number, send);
         int64_t recvs = pick_direction(k, receiver, false, number, recv);
         if (sends < 0 || recvs < 0 ||
-            records_merge(&k->records, rank, send, sends, recv, recvs, late_send))
+            records_merge(k->records, rank, send, sends, recv, recvs, late_send))
             return false;
     }
     return true;
@@ -202,7 +214,7 @@ static bool analyse_classes(checker *k, const rank_classes *classes)
     good = good && classes_take_part_alike(c, classes, view);
     if (good && late_send)
         good = directions_show_no_cycle(c, view, count);
-    c->diagnostics = k->diagnostics;
+    c->diagnostics = c->own_diagnostics;
     if (good)
         warn_of_halos(c, view[middle]);
     return good;
@@ -210,20 +222,15 @@ static bool analyse_classes(checker *k, const rank_classes *classes)
 
 static bool prove_by_classes(peal_compilation *c)
 {
-    checker k = {.c = c, .diagnostics = c->diagnostics};
-    peal_arena *kept = c->arena, *scratch = peal_arena_create();
     rank_classes classes;
-    if (!scratch)
-        return false;
-    c->arena = scratch;
-    c->diagnostics = NULL;
-    bool good = find_classes(c, true, &classes) && records_init(&k.records, c) &&
-                analyse_classes(&k, &classes);
-    records_finish(&k.records);
-    c->arena = kept;
-    c->diagnostics = k.diagnostics;
-    c->check_bytes = peal_arena_bytes(scratch);
-    peal_arena_destroy(scratch);
+    begin_scratch(c);
+    c->diagnostics = NULL; /* what is found by class is reported by rank */
+    checker k = {.c = c, .records = begin_records(c)};
+    bool good = find_classes(c, true, &classes) && analyse_classes(&k, &classes);
+    end_records(c);
+    c->diagnostics = c->own_diagnostics;
+    c->check_bytes = peal_arena_bytes(c->scratch);
+    end_scratch(c);
     return good;
 }
 
@@ -245,7 +252,11 @@ static peal_status check_repeat(peal_compilation *c)
 
 peal_status peal_compilation_check(peal_compilation *c)
 {
+    if (c->exhausted)
+        return PEAL_STATUS_ENVIRONMENT;
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
     peal_status status = prove_by_classes(c) ? PEAL_STATUS_OK : check_each_rank(c);
     peal_status repeat = check_repeat(c);
-    return status ? status : repeat;
+    status = status ? status : repeat;
+    return status ? status : check_conditions(c);
 }

@@ -4,7 +4,7 @@
  * message ends, 3 messages (who sends which points to whom), 4 nodes in walk order, 5 the schedule
  * (ops, dependences, memory). A stage of one rank may ask for an earlier stage of the ranks it
  * exchanges messages with. */
-#include "scheduler/compilation.h"
+#include "scheduler/records.h"
 
 #include <string.h>
 
@@ -139,43 +139,104 @@ static void index_graph(peal_compilation *c)
     index_body(c, &g->finish, LOOP_FINISH, LOOP_FINISH);
 }
 
+void begin_scratch(peal_compilation *c)
+{
+    c->arena = c->scratch = peal_arena_create_within(c->own_arena);
+}
+
+void end_scratch(peal_compilation *c)
+{
+    peal_arena_destroy(c->scratch);
+    c->scratch = NULL;
+    c->arena = c->own_arena;
+}
+
+peal_status out_of_memory(peal_compilation *c)
+{
+    size_t used = peal_arena_bytes(c->own_arena), wanted = peal_arena_wanted(c->own_arena);
+    if (c->exhausted)
+        return PEAL_STATUS_ENVIRONMENT;
+    if (c->scratch)
+        used += peal_arena_bytes(c->scratch);
+    if (c->records) {
+        used += c->records->most_bytes;
+        records_finish(c->records);
+    }
+    end_scratch(c);
+    c->records = NULL;
+    c->diagnostics = c->own_diagnostics;
+    c->exhausted = true;
+    return peal_report(c->diagnostics, PEAL_E146, (peal_source){0},
+                       "check fewer ranks, or where there is more memory",
+                       "no memory for the messages and schedules of %d rank%s: %zu bytes are in "
+                       "use, %zu more are needed",
+                       c->machine.ranks, c->machine.ranks == 1 ? "" : "s", used, wanted);
+}
+
+static peal_compilation *new_compilation(peal_arena *arena)
+{
+    PEAL_ARENA_GUARD(arena, return NULL);
+    return PEAL_ARENA_NEW(arena, peal_compilation);
+}
+
+/* What ranks share. */
+static peal_status prepare(peal_compilation *c)
+{
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    index_graph(c);
+    c->view = PEAL_ARENA_ARRAY(c->arena, rank_view *, c->machine.ranks);
+    return choose_dims(c);
+}
+
 peal_status peal_compilation_create(const peal_graph_data *graph, const peal_machine *machine,
                                     peal_mode mode, peal_diagnostics *diagnostics,
                                     peal_compilation **out)
 {
     peal_arena *arena = peal_arena_create();
-    if (!arena)
-        return PEAL_STATUS_ENVIRONMENT;
-    peal_compilation *c = PEAL_ARENA_NEW(arena, peal_compilation);
+    peal_compilation *c = arena ? new_compilation(arena) : NULL;
+    if (!c) {
+        peal_arena_destroy(arena);
+        return peal_report(diagnostics, PEAL_E146, (peal_source){0}, NULL,
+                           "no memory to begin a compilation");
+    }
     *c = (peal_compilation){.graph = graph,
                             .machine = *machine,
                             .mode = mode,
                             .diagnostics = diagnostics,
-                            .arena = arena};
-    index_graph(c);
-    peal_status status = choose_dims(c);
-    if (status) {
+                            .arena = arena,
+                            .own_diagnostics = diagnostics,
+                            .own_arena = arena};
+    peal_status status = prepare(c);
+    if (status)
         peal_arena_destroy(arena);
-        return status;
-    }
-    c->view = PEAL_ARENA_ARRAY(arena, rank_view *, machine->ranks);
-    *out = c;
-    return PEAL_STATUS_OK;
+    else
+        *out = c;
+    return status;
 }
 
 void peal_compilation_destroy(peal_compilation *compilation)
 {
     if (compilation)
-        peal_arena_destroy(compilation->arena);
+        peal_arena_destroy(compilation->own_arena);
 }
 
 peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_schedule **out)
 {
-    rank_view *v = view_at(c, rank, STAGE_COUNT);
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    rank_view *v = c->exhausted ? NULL : view_at(c, rank, STAGE_COUNT);
     if (!v)
-        return c->view[rank]->status;
+        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->view[rank]->status;
     *out = v->schedule;
     return PEAL_STATUS_OK;
+}
+
+peal_status peal_compilation_tasks(peal_compilation *c, int rank, const peal_schedule **out)
+{
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    rank_view *v = c->exhausted ? NULL : view_at(c, rank, 2);
+    if (!v)
+        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->view[rank]->status;
+    return make_outline(c, v, out);
 }
 
 void peal_compilation_dims(const peal_compilation *c, int dims[PEAL_RANK_AXES])
@@ -185,5 +246,5 @@ void peal_compilation_dims(const peal_compilation *c, int dims[PEAL_RANK_AXES])
 
 size_t peal_compilation_bytes(const peal_compilation *c)
 {
-    return peal_arena_bytes(c->arena) + c->check_bytes;
+    return peal_arena_bytes(c->own_arena) + c->check_bytes;
 }

@@ -71,8 +71,8 @@ typedef struct touch {
                          touch equally many never meet there. -1: partials, one a tile */
     int tiling;       /* of the node's task; -1: a fixed box */
     int range;        /* of the node's ranges */
-    peal_reach reach;
-    peal_box box; /* all that is touched by the range's tiles; or the fixed box */
+    const peal_reach *reach; /* the task's; NULL: a fixed box */
+    peal_box box;            /* all that is touched by the range's tiles; or the fixed box */
 } touch;
 
 typedef struct node node;
@@ -113,6 +113,8 @@ struct node {
 };
 
 typedef struct segment_map segment_map;
+typedef struct message_table message_table; /* lookup.c */
+typedef struct place_table place_table;
 
 /* How a channel is lowered; decided by the two ends alike. */
 typedef struct delivery {
@@ -145,7 +147,7 @@ typedef struct rank_view {
     int task_count, task_capacity;
     statement_view *statement;
     message_end *end; /* stage 2: explicit ones and those of reductions */
-    int end_count, end_capacity;
+    int end_count;
     const message_end **sorted_end; /* by what identifies a message; made when asked for */
     rank_message *message; /* stage 3: incoming and outgoing, in the order of statements, peers */
     int message_count, message_capacity;
@@ -158,6 +160,8 @@ typedef struct rank_view {
     int loop_count, loop_capacity;
     int decision_count;
     segment_map *segment;    /* stage 3, on demand */
+    message_table *messages; /* stage 3, on demand */
+    place_table *places;     /* stage 4, on demand */
     peal_schedule *schedule; /* stage 5 */
 } rank_view;
 
@@ -176,8 +180,12 @@ struct peal_compilation {
     const peal_graph_data *graph;
     peal_machine machine;
     peal_mode mode;
-    peal_diagnostics *diagnostics;
-    peal_arena *arena;
+    peal_diagnostics *diagnostics; /* where to report; NULL: nowhere, while something is tried */
+    peal_arena *arena;             /* where to allocate */
+    peal_diagnostics *own_diagnostics;
+    peal_arena *own_arena, *scratch; /* one of these is `arena`; scratch NULL: none */
+    struct message_records *records; /* of a check that goes on; NULL: none */
+    bool exhausted;                  /* there was no memory: views are not whole */
     int dims[PEAL_RANK_AXES];
     bool periodic[PEAL_RANK_AXES];
     const peal_statement **statement; /* by id */
@@ -202,6 +210,12 @@ rank_view *view_of_ends(peal_compilation *c, int rank);
 int array_total(const peal_compilation *c);
 const char *array_name(const peal_compilation *c, int array);
 peal_type array_type(const peal_compilation *c, int array);
+
+/* compilation.c: where the guard of the compilation's arena goes on; reports E146, once. */
+peal_status out_of_memory(peal_compilation *c);
+/* Allocates from an arena of its own until end_scratch. */
+void begin_scratch(peal_compilation *c);
+void end_scratch(peal_compilation *c);
 
 /* topology.c */
 peal_status choose_dims(peal_compilation *c);
@@ -272,6 +286,8 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
 /* messages.c, match.c: stage 2 (ends) and 3 */
 peal_status make_ends(peal_compilation *c, rank_view *v);
 peal_status make_messages(peal_compilation *c, rank_view *v);
+/* Conditions that are not the same on all ranks, or that ranks can't agree on. */
+peal_status check_conditions(peal_compilation *c);
 /* What identifies an explicit message, and what must agree at both ends. */
 typedef struct message_record {
     int64_t tag, count;
@@ -369,8 +385,6 @@ peal_status deliver(peal_compilation *c, int sender, int message_index, delivery
 /* Whether a piece is long enough, where it goes, to be stored in place. */
 bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
                         const peal_piece *piece);
-/* The end of message m of view v at its peer, an index; -1: none. */
-int twin_of(const rank_view *peer_view, int rank, const rank_message *m);
 
 /* memory.c: where everything lies in a rank's segment; needs stage 3. */
 struct segment_map {
@@ -389,6 +403,8 @@ const segment_map *map_segment(peal_compilation *c, rank_view *v);
 
 /* lower.c, dependences.c: stage 5 */
 peal_status make_schedule(peal_compilation *c, rank_view *v);
+/* A schedule of arrays and tasks alone; needs stage 2. */
+peal_status make_outline(peal_compilation *c, rank_view *v, const peal_schedule **out);
 typedef struct lowered_op {
     peal_op op;
     const node *node;

@@ -1,6 +1,7 @@
 /* Stage 5, connecting: messages become channels: their transport, memory, flags, slots and credits.
  * Both ends compute the same from the same views. */
 #include "scheduler/channels/channels.h"
+#include "scheduler/lookup.h"
 #include "scheduler/lowering.h"
 
 /* The name of a rank's message. */
@@ -73,7 +74,7 @@ static peal_status make_channel(lowering *l, int index)
     rank_view *peer = view_at(l->c, m->peer, 4);
     if (!peer)
         return l->c->view[m->peer]->status;
-    int twin = twin_of(peer, l->v->rank, m);
+    int twin = twin_of(l->c, peer, l->v->rank, m);
     const segment_map *theirs = map_segment(l->c, peer);
     delivery *d = &l->delivery[index];
     peal_status status =
@@ -101,11 +102,8 @@ static peal_status make_channel(lowering *l, int index)
     out->credit_why = credit_reason(l, m->outgoing ? peer : l->v, d);
     make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
     out->staging_bytes = receiver->slot_bytes[at_receiver];
-    if (!m->outgoing &&
-        d->carrier >= 0) /* an outgoing message of mine carries the credit of this one */
-        l->carried_by[index] = d->carrier;
     if (m->outgoing && d->carrier >= 0)
-        l->awaits[index] = twin_of(l->v, peer->rank, &peer->message[d->carrier]);
+        l->awaits[index] = twin_of(l->c, l->v, peer->rank, &peer->message[d->carrier]);
     return PEAL_STATUS_OK;
 }
 
@@ -133,20 +131,34 @@ static void make_ready_channels(lowering *l, int first)
         }
 }
 
+/* What each outgoing message carries, ascending. */
+static void list_carried(lowering *l)
+{
+    for (int i = l->v->message_count - 1; i >= 0; i--) {
+        int carrier = l->v->message[i].outgoing ? -1 : l->delivery[i].carrier;
+        if (carrier < 0)
+            continue;
+        l->next_carried[i] = l->carried[carrier];
+        l->carried[carrier] = i;
+    }
+}
+
 peal_status make_channels(lowering *l)
 {
     int count = l->v->message_count;
     l->channel = PEAL_ARENA_ARRAY(l->c->arena, peal_channel, count + 2 * l->map->peer_count);
     l->delivery = PEAL_ARENA_ARRAY(l->c->arena, delivery, count);
-    l->carried_by = PEAL_ARENA_ARRAY(l->c->arena, int, count);
+    l->carried = PEAL_ARENA_ARRAY(l->c->arena, int, count);
+    l->next_carried = PEAL_ARENA_ARRAY(l->c->arena, int, count);
     l->awaits = PEAL_ARENA_ARRAY(l->c->arena, int, count);
     for (int i = 0; i < count; i++)
-        l->carried_by[i] = l->awaits[i] = -1;
+        l->carried[i] = l->next_carried[i] = l->awaits[i] = -1;
     for (int i = 0; i < count; i++) {
         peal_status status = make_channel(l, i);
         if (status)
             return status;
     }
+    list_carried(l);
     make_ready_channels(l, count);
     l->schedule->channel = l->channel;
     l->schedule->channel_count = count + 2 * l->map->peer_count;

@@ -9,49 +9,9 @@
  * place only where a carrier covers all its readers: checked by replaying both walks over enough
  * iterations to see every rotation of the storages. */
 #include "scheduler/channels/channels.h"
-#include "scheduler/compilation.h"
+#include "scheduler/lookup.h"
 
-#include <string.h>
-
-enum { MOST_PERIOD = 12, SLOTS = 2, SLOTS_BEHIND = 4 };
-
-/* A body in which a message's node stands, and where. */
-typedef struct found_node {
-    const node_list *body;
-    int position;
-    int loop;    /* id of the loop statement; LOOP_* */
-    int section; /* LOOP_SETUP, LOOP_OUTER, LOOP_FINISH */
-    bool in_if;
-} found_node;
-
-static bool find_in(const node_list *list, int loop, bool in_if, node_kind kind, int message,
-                    found_node *out)
-{
-    for (int i = 0; i < list->count; i++) {
-        const node *n = list->item[i];
-        if (n->kind == kind && n->message == message) {
-            *out = (found_node){.body = list, .position = i, .loop = loop, .in_if = in_if};
-            return true;
-        }
-        if (n->kind == NODE_IF && find_in(&n->body, loop, true, kind, message, out))
-            return true;
-        if (n->kind == NODE_LOOP && find_in(&n->body, n->statement, false, kind, message, out))
-            return true;
-    }
-    return false;
-}
-
-static bool find_node(const rank_view *v, node_kind kind, int message, found_node *out)
-{
-    const node_list *sections[] = {&v->setup, &v->step, &v->finish};
-    static const int names[] = {LOOP_SETUP, LOOP_OUTER, LOOP_FINISH};
-    for (int i = 0; i < 3; i++)
-        if (find_in(sections[i], names[i], false, kind, message, out)) {
-            out->section = names[i];
-            return true;
-        }
-    return false;
-}
+enum { SLOTS = 2, SLOTS_BEHIND = 4 };
 
 bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
                         const peal_piece *piece)
@@ -72,11 +32,21 @@ bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, in
 
 typedef struct replay {
     peal_compilation *c;
-    const rank_view *sender, *receiver;
-    const rank_message *m, *carrier; /* the sender's; the receiver's */
-    found_node send, recv, carrier_send, carrier_recv;
-    int iterations;
+    rank_view *sender, *receiver;
+    const rank_message *m; /* the sender's */
+    const message_place *send, *recv;
 } replay;
+
+/* An instance of a node in the receiver's walk, counted from the message's own iteration: what uses
+ * the memory that the message writes comes no later, before the message. */
+typedef struct last_use {
+    int iteration, position;
+} last_use;
+
+static bool is_later(const last_use *a, const last_use *b)
+{
+    return a->iteration != b->iteration ? a->iteration > b->iteration : a->position > b->position;
+}
 
 static bool touches_group(const peal_compilation *c, const touch *t, int array, const peal_box *box)
 {
@@ -96,111 +66,97 @@ static bool uses_target(const replay *r, const node *n, const peal_piece *p)
     return false;
 }
 
-/* Only nodes directly in the body may use the halo, and only the body itself may swap the group. */
-static bool only_body_uses(const replay *r, const node_list *list, const peal_piece *p)
+/* Of the steps, only nodes directly in the body may use the halo, and only the body itself may swap
+ * the group; setup is fenced off by a handshake, finish comes after every message. */
+static bool outside_is_quiet(const replay *r, const peal_piece *p)
 {
-    for (int i = 0; i < list->count; i++) {
-        const node *n = list->item[i];
-        bool region = n->kind == NODE_IF || n->kind == NODE_LOOP;
-        if (list == r->recv.body ? region && uses_target(r, n, p) : !region && uses_target(r, n, p))
-            return false;
-        if (list != r->recv.body && region && !only_body_uses(r, &n->body, p))
+    int count;
+    const array_use *use = uses_of(r->c, r->receiver, p->target_array, &count);
+    for (int i = 0; i < count; i++) {
+        bool region = use[i].node->kind == NODE_IF || use[i].node->kind == NODE_LOOP;
+        bool within = use[i].body == r->recv->number;
+        bool around = !within && r->recv->loop == LOOP_OUTER; /* a region of the body has it */
+        if (!around && within == region && uses_target(r, use[i].node, p))
             return false;
     }
     return true;
 }
 
-static bool outside_is_quiet(const replay *r, const peal_piece *p)
+/* Storage that `array` names at a position of an iteration: its name, followed back through the
+ * swaps. */
+static int storage_at(peal_compilation *c, rank_view *v, const message_place *where, int iteration,
+                      int position, int array)
 {
-    /* the step section, down to the body; setup is fenced off by a handshake, finish comes after
-     * every message */
-    return r->recv.loop == LOOP_OUTER
-               ? only_body_uses(r, r->recv.body, p)
-               : only_body_uses(r, &r->receiver->step, p) && only_body_uses(r, r->recv.body, p);
-}
-
-static void apply_swaps(const node_list *body, int from, int to, int *binding)
-{
-    for (int i = from; i < to; i++)
-        if (body->item[i]->kind == NODE_SWAP) {
-            int held = binding[body->item[i]->first];
-            binding[body->item[i]->first] = binding[body->item[i]->second];
-            binding[body->item[i]->second] = held;
+    int count;
+    const array_use *swap = swaps_in(c, v, array, where->number, &count);
+    for (int k = count ? iteration : -1; k >= 0; k--)
+        for (int i = count - 1; i >= 0; i--) {
+            const node *n = swap[i].node;
+            if (k == iteration && swap[i].position >= position)
+                continue;
+            array = array == n->first ? n->second : array == n->second ? n->first : array;
         }
-}
-
-/* Storage that `array` names at a position of an iteration. */
-static int storage_at(const replay *r, const node_list *body, int iteration, int position,
-                      int array, int *binding)
-{
-    for (int i = 0; i < r->c->graph->array_count; i++)
-        binding[i] = i;
-    for (int k = 0; k < iteration; k++)
-        apply_swaps(body, 0, body->count, binding);
-    apply_swaps(body, 0, position, binding);
-    return binding[array];
+    return array;
 }
 
 /* Whether the node at a position of an iteration uses the storage that the piece lands in, under
  * whichever name. */
-static bool uses_storage(const replay *r, const peal_piece *p, int iteration, int position,
-                         int storage, int *binding)
+static bool uses_storage(const replay *r, const peal_piece *p, int iteration, const array_use *use,
+                         int storage)
 {
-    const node *n = r->recv.body->item[position];
+    const node *n = use->node;
     peal_box box = piece_target(p);
     for (int i = 0; i < n->touch_count; i++)
         if (touches_group(r->c, &n->touch[i], p->target_array, &box) &&
-            storage_at(r, r->recv.body, iteration, position, n->touch[i].array, binding) == storage)
+            storage_at(r->c, r->receiver, r->recv, iteration, use->position, n->touch[i].array) ==
+                storage)
             return true;
     return false;
 }
 
-/* Whether every use of the storage that message `k` writes lies, in the receiver's walk, before the
- * carrier that the sender has received when it sends message k. */
-static bool iteration_is_covered(const replay *r, const peal_piece *p, int k, int *binding)
+/* The last use of a storage before message k, an earlier message into it included: its flag comes
+ * before the carrier as well. False: there is none. */
+static bool find_last_use(const replay *r, const peal_piece *p, int k, int storage, last_use *out)
 {
-    int storage = storage_at(r, r->recv.body, k, r->recv.position, p->target_array, binding);
-    if (storage != storage_at(r, r->send.body, k, r->send.position, p->target_array, binding))
-        return false;
-    int carried = r->carrier_recv.position < r->send.position ? k : k - 1;
-    for (int i = 0; i <= k; i++)
-        for (int at = 0; at < r->recv.body->count; at++) {
-            const node *n = r->recv.body->item[at];
-            bool before_recv = i < k || at < r->recv.position;
-            bool before_carrier = i < carried || (i == carried && at < r->carrier_send.position);
-            if (!before_recv || before_carrier || n->kind == NODE_SWAP ||
-                n == r->recv.body->item[r->recv.position])
+    int count, at = r->recv->position;
+    const array_use *use = uses_in(r->c, r->receiver, p->target_array, r->recv->number, &count);
+    for (int i = k; i >= 0; i--)
+        for (int n = count - 1; n >= 0; n--) {
+            bool own = use[n].position == at;
+            if ((i == k && use[n].position >= at) || use[n].node->kind == NODE_SWAP)
                 continue;
-            if (uses_storage(r, p, i, at, storage, binding))
-                return false;
+            if (own ? storage_at(r->c, r->receiver, r->recv, i, at, p->target_array) == storage
+                    : uses_storage(r, p, i, &use[n], storage)) {
+                *out = (last_use){i - k, use[n].position};
+                return true;
+            }
         }
-    /* the receive of an earlier message into the same storage: its flag comes before the carrier as
-     * well */
-    for (int i = carried + (r->recv.position >= r->carrier_send.position ? 0 : 1); i < k; i++)
-        if (i >= 0 &&
-            storage_at(r, r->recv.body, i, r->recv.position, p->target_array, binding) == storage)
+    return false;
+}
+
+/* The last use of what the piece lands in, over enough iterations to see every rotation of the
+ * storages. False: the two ends mean different storages. */
+static bool add_last_use(const replay *r, const peal_piece *p, int period, last_use *last)
+{
+    for (int k = 0; k < 2 * period + 2; k++) {
+        last_use found;
+        int array = p->target_array;
+        int storage = storage_at(r->c, r->receiver, r->recv, k, r->recv->position, array);
+        if (storage != storage_at(r->c, r->sender, r->send, k, r->send->position, array))
             return false;
+        if (find_last_use(r, p, k, storage, &found) && is_later(&found, last))
+            *last = found;
+    }
     return true;
 }
 
-static int rotation_period(const replay *r, int *binding)
+/* Whether some pieces can be stored in place, given a carrier that lies after the last use of their
+ * memory. */
+static bool may_be_direct(const replay *r, last_use *last)
 {
-    for (int period = 1; period <= MOST_PERIOD; period++) {
-        bool identity = true;
-        storage_at(r, r->recv.body, period, 0, 0, binding);
-        for (int i = 0; i < r->c->graph->array_count; i++)
-            identity &= binding[i] == i;
-        if (identity)
-            return period;
-    }
-    return 0;
-}
-
-static bool direct_is_covered(replay *r)
-{
-    int *binding = PEAL_ARENA_ARRAY(r->c->arena, int, r->c->graph->array_count);
-    int period = rotation_period(r, binding);
+    int period = rotation_of(r->c, r->receiver, r->recv->body, r->recv->number);
     bool any = false;
+    *last = (last_use){INT32_MIN, 0};
     if (!period)
         return false;
     for (int i = 0; i < r->m->piece_count; i++) {
@@ -208,45 +164,31 @@ static bool direct_is_covered(replay *r)
         if (!piece_wants_direct(r->c, r->receiver, r->sender->rank, p))
             continue;
         any = true;
-        if (!outside_is_quiet(r, p))
+        if (!outside_is_quiet(r, p) || !add_last_use(r, p, period, last))
             return false;
-        for (int k = 0; k < 2 * period + 2; k++)
-            if (!iteration_is_covered(r, p, k, binding))
-                return false;
     }
     return any;
 }
 
-/* Finds a message of the receiver to the sender, in the same body of both, that can carry credits.
- */
-static int find_carrier(replay *r, int sender, bool (*good)(replay *r))
+/* Finds a message of the receiver to the sender, in the same body of both, that can carry credits:
+ * one that the receiver sends after the last use (NULL: whenever), of a statement (-1: any). */
+static int find_carrier(const replay *r, const last_use *last, int statement)
 {
-    for (int i = 0; i < r->receiver->message_count; i++) {
-        const rank_message *m = &r->receiver->message[i];
-        if (!m->outgoing || m->peer != sender)
+    int count;
+    const int *back = messages_to(r->c, r->receiver, r->sender->rank, &count);
+    for (int i = 0; i < count; i++) {
+        const rank_message *m = &r->receiver->message[back[i]];
+        int twin = twin_of(r->c, r->sender, r->receiver->rank, m);
+        if (twin < 0 || (statement >= 0 && m->statement != statement))
             continue;
-        int twin = twin_of(r->sender, r->receiver->rank, m);
-        if (twin < 0 || !find_node(r->receiver, NODE_SEND, i, &r->carrier_send) ||
-            !find_node(r->sender, NODE_RECV, twin, &r->carrier_recv))
-            continue;
-        r->carrier = m;
-        if (r->carrier_send.body == r->recv.body && r->carrier_recv.body == r->send.body && good(r))
-            return i;
+        const message_place *send = place_of(r->c, r->receiver, back[i]);
+        const message_place *recv = place_of(r->c, r->sender, twin);
+        last_use carried = {recv->position < r->send->position ? 0 : -1, send->position};
+        if (send->body && send->body == r->recv->body && recv->body &&
+            recv->body == r->send->body && !(last && !is_later(&carried, last)))
+            return back[i];
     }
     return -1;
-}
-
-/* A reduction's contributions carry each other's credits: an exchange before them need not wait for
- * what is folded of the step before. */
-static bool same_statement(replay *r)
-{
-    return r->carrier->statement == r->m->statement;
-}
-
-static bool any_carrier(replay *r)
-{
-    (void)r;
-    return true;
 }
 
 /* In the kernel that stays on an accelerator, others go on while contributions are folded. Under a
@@ -264,12 +206,29 @@ int message_slots(const peal_compilation *c, const rank_message *m)
     return may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
 }
 
-static const char *why_no_carrier(const replay *r, int sender)
+static const char *why_no_carrier(const replay *r)
 {
-    for (int i = 0; i < r->receiver->message_count; i++)
-        if (r->receiver->message[i].outgoing && r->receiver->message[i].peer == sender)
-            return "what goes back is in another body or under a `when`";
-    return "nothing goes back";
+    int count;
+    messages_to(r->c, r->receiver, r->sender->rank, &count);
+    return count ? "what goes back is in another body or under a `when`" : "nothing goes back";
+}
+
+/* In place only in the steps: nothing fences the first message of a loop in setup or finish. A
+ * reduction's contributions carry each other's credits: an exchange before them need not wait for
+ * what is folded of the step before. */
+static void choose_carrier(const replay *r, delivery *out)
+{
+    last_use last;
+    if (r->c->statement[r->m->statement]->kind == PEAL_STATEMENT_EXCHANGE &&
+        !r->m->application_reads && r->recv->section == LOOP_OUTER && may_be_direct(r, &last))
+        out->carrier = find_carrier(r, &last, -1);
+    out->direct = out->carrier >= 0;
+    if (!out->direct)
+        out->carrier = find_carrier(r, NULL, r->m->statement);
+    if (out->carrier < 0)
+        out->carrier = find_carrier(r, NULL, -1);
+    out->credit = out->carrier < 0;
+    out->why = why_no_carrier(r);
 }
 
 peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
@@ -281,23 +240,29 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
     rank_view *to = view_at(c, m->peer, 4);
     if (!to)
         return c->view[m->peer]->status;
-    replay r = {.c = c, .sender = from, .receiver = to, .m = m};
-    int twin = twin_of(to, sender, m);
+    int twin = twin_of(c, to, sender, m);
     *out = (delivery){.credit = true, .slots = message_slots(c, m), .carrier = -1};
     if (c->mode == PEAL_MODE_SERIAL) {
         out->credit = false;
         out->why = "one event runs at a time";
         return PEAL_STATUS_OK;
     }
-    if (!find_node(from, NODE_SEND, index, &r.send) || twin < 0 ||
-        !find_node(to, NODE_RECV, twin, &r.recv))
+    if (twin < 0)
         return PEAL_STATUS_OK;
-    if (r.send.loop == LOOP_SETUP || r.send.loop == LOOP_FINISH) {
+    replay r = {.c = c,
+                .sender = from,
+                .receiver = to,
+                .m = m,
+                .send = place_of(c, from, index),
+                .recv = place_of(c, to, twin)};
+    if (!r.send->body || !r.recv->body)
+        return PEAL_STATUS_OK;
+    if (r.send->loop == LOOP_SETUP || r.send->loop == LOOP_FINISH) {
         out->credit = false;
         out->why = "it is sent once";
         return PEAL_STATUS_OK;
     }
-    if (r.send.in_if || r.recv.in_if) {
+    if (r.send->in_if || r.recv->in_if) {
         out->why = "it is sent under a `when`";
         return PEAL_STATUS_OK;
     }
@@ -306,16 +271,6 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
             "nothing waits for it: one that another message carries would have both sides wait";
         return PEAL_STATUS_OK;
     }
-    /* In place only in the steps: nothing fences the first message of a loop in setup or finish. */
-    if (c->statement[m->statement]->kind == PEAL_STATEMENT_EXCHANGE && !m->application_reads &&
-        r.recv.section == LOOP_OUTER)
-        out->carrier = find_carrier(&r, sender, direct_is_covered);
-    out->direct = out->carrier >= 0;
-    if (!out->direct)
-        out->carrier = find_carrier(&r, sender, same_statement);
-    if (out->carrier < 0)
-        out->carrier = find_carrier(&r, sender, any_carrier);
-    out->credit = out->carrier < 0;
-    out->why = why_no_carrier(&r, sender);
+    choose_carrier(&r, out);
     return PEAL_STATUS_OK;
 }

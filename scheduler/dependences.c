@@ -9,6 +9,7 @@
  * in order. */
 #include "scheduler/compilation.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Along one axis: A's tiles i from floor((j * step + low) / divisor) to floor((j * step + high) /
@@ -47,19 +48,20 @@ bool map_tiles(const touch *a, const peal_tiling *at, const peal_tile_range *ar,
     for (int k = 0; k < PEAL_AXES; k++) {
         peal_map_axis *m = &map[k];
         peal_reach_axis fixed_b = {true, 1, 1, b->box.lo[k], b->box.hi[k]};
-        const peal_reach_axis *rb = b->tiling < 0 ? &fixed_b : &b->reach.axis[k];
+        const peal_reach_axis *rb = b->tiling < 0 ? &fixed_b : &b->reach->axis[k];
         *m = (peal_map_axis){.b_axis = rb->fixed ? -1 : k, .divisor = 1};
         m->first = a->tiling < 0 ? 0 : ar->lo[k];
         m->last = a->tiling < 0 ? 0 : ar->hi[k] - 1;
-        if (a->tiling >= 0 && a->reach.axis[k].fixed) { /* every tile of A touches the same here */
-            if (rb->fixed && (rb->low >= a->reach.axis[k].high || rb->high <= a->reach.axis[k].low))
+        if (a->tiling >= 0 && a->reach->axis[k].fixed) { /* every tile of A touches the same here */
+            if (rb->fixed &&
+                (rb->low >= a->reach->axis[k].high || rb->high <= a->reach->axis[k].low))
                 return false;
             m->b_axis = -1;
             m->low = m->first;
             m->high = m->last;
             continue;
         }
-        const peal_reach_axis *ra = a->tiling < 0 ? &identity : &a->reach.axis[k];
+        const peal_reach_axis *ra = a->tiling < 0 ? &identity : &a->reach->axis[k];
         int64_t oa = a->tiling < 0 ? a->box.lo[k] : at->box.lo[k];
         int64_t ta = a->tiling < 0 ? a->box.hi[k] - a->box.lo[k] : at->extent[k];
         if (ta < 1)
@@ -83,14 +85,36 @@ typedef struct walk_place {
     bool in_if; /* in an IF region inside that loop */
 } walk_place;
 
+/* An op that touches an array, or one of the group whose number stands for it. */
+typedef struct op_touch {
+    int array, op;
+} op_touch;
+
+/* What is looked at first of a touch, side by side. */
+typedef struct touch_mark {
+    int array; /* or group */
+    bool write;
+} touch_mark;
+
 typedef struct dependence_pass {
     peal_compilation *c;
     rank_view *v;
     lowered_op *op;
     int count, step_first, step_end;
     walk_place *place;
+    int *outermost;     /* by op: the outermost LOOP op around it; -1 */
+    op_touch *by_array; /* by array, then op */
+    int by_array_count;
+    touch_mark *mark; /* of all touches, by op */
+    int *first_mark;  /* by op */
+    op_touch *swap;   /* of groups, by group, then op */
+    int swap_count;
+    int *seen; /* by op: 1 + the last op that asked for those which touch its arrays */
+    int *candidate;
+    int candidate_count;
     peal_dependence *found;
     int found_count, found_capacity;
+    int found_first; /* of those on the op that is looked at */
 } dependence_pass;
 
 static int group_of(const peal_compilation *c, int array)
@@ -98,12 +122,40 @@ static int group_of(const peal_compilation *c, int array)
     return array >= 0 && array < c->graph->array_count ? c->swap_group[array] : -1;
 }
 
+/* A group's number is one of its arrays'. */
+static int array_or_group(const peal_compilation *c, int array)
+{
+    int group = group_of(c, array);
+    return group >= 0 ? group : array;
+}
+
+static int by_array(const void *left, const void *right)
+{
+    const op_touch *a = left, *b = right;
+    if (a->array != b->array)
+        return a->array < b->array ? -1 : 1;
+    return a->op < b->op ? -1 : a->op > b->op;
+}
+
+/* The first of a sorted list that is not before an op. */
+static int find_touch(const op_touch *list, int count, int array, int op)
+{
+    op_touch key = {array, op};
+    int low = 0, high = count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (by_array(&list[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static bool swap_between(const dependence_pass *p, int group, int first, int end)
 {
-    for (int i = first; i < end; i++)
-        if (p->op[i].op.kind == PEAL_OP_SWAP && p->c->swap_group[p->op[i].op.first] == group)
-            return true;
-    return false;
+    int at = find_touch(p->swap, p->swap_count, group, first);
+    return at < p->swap_count && p->swap[at].array == group && p->swap[at].op < end;
 }
 
 /* Whether a swap of the group may lie on the path from the latest instance of A to B. */
@@ -139,13 +191,14 @@ static bool covers(const peal_dependence *x, const peal_dependence *y)
     return true;
 }
 
+/* Those on one op are found one after the other. */
 static void add_dependence(dependence_pass *p, const peal_dependence *d)
 {
-    int kept = 0;
-    for (int i = 0; i < p->found_count; i++)
+    int kept = p->found_first;
+    for (int i = p->found_first; i < p->found_count; i++)
         if (same_map(&p->found[i], d) && covers(&p->found[i], d))
             return;
-    for (int i = 0; i < p->found_count; i++)
+    for (int i = p->found_first; i < p->found_count; i++)
         if (!(same_map(&p->found[i], d) && covers(d, &p->found[i])))
             p->found[kept++] = p->found[i];
     p->found_count = kept;
@@ -205,26 +258,22 @@ static bool share_loop(const dependence_pass *p, int a, int b)
     int low = a < b ? a : b, high = a < b ? b : a;
     if (low >= p->step_first && high < p->step_end)
         return true;
-    for (int i = 0; i < low; i++)
-        if (p->op[i].op.kind == PEAL_OP_LOOP && high < p->op[i].op.end)
-            return true;
-    return false;
+    return p->outermost[a] >= 0 && p->outermost[a] == p->outermost[b];
 }
 
 static void compare(dependence_pass *p, int a, int b, const touch *tb)
 {
     const lowered_op *oa = &p->op[a];
+    const touch_mark *mark = p->mark + p->first_mark[a];
+    int group = group_of(p->c, tb->array), array = group >= 0 ? group : tb->array;
     for (int i = 0; i < oa->touch_count; i++) {
-        const touch *ta = &oa->touch[i];
-        int group = group_of(p->c, tb->array);
-        bool same = ta->array == tb->array;
-        if ((!ta->write && !tb->write) ||
-            !(same || (group >= 0 && group_of(p->c, ta->array) == group)))
+        if (mark[i].array != array || (!mark[i].write && !tb->write))
             continue;
-        bool both = a < b && share_loop(p, a, b); /* older instances of A exist */
-        if (same || path_may_swap(p, a, b, group))
+        const touch *ta = &oa->touch[i];
+        if (ta->array == tb->array || path_may_swap(p, a, b, group))
             depend(p, a, ta, b, tb, 0);
-        else if (both && swap_between(p, group, 0, p->count))
+        else if (a < b && share_loop(p, a, b) && /* older instances of A exist */
+                 swap_between(p, group, 0, p->count))
             depend(p, a, ta, b, tb, 1);
     }
 }
@@ -240,8 +289,14 @@ static void find_places(dependence_pass *p)
 {
     p->place = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count);
     walk_place *stack = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count + 1);
-    int depth = 0;
+    int depth = 0, outermost = -1;
+    p->outermost = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
     for (int i = 0; i < p->count; i++) {
+        if (outermost >= 0 && p->op[outermost].op.end == i)
+            outermost = -1;
+        p->outermost[i] = outermost;
+        if (outermost < 0 && p->op[i].op.kind == PEAL_OP_LOOP)
+            outermost = i;
         stack[0] =
             (walk_place){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, false};
         if (p->op[i].op.kind == PEAL_OP_END)
@@ -256,20 +311,98 @@ static void find_places(dependence_pass *p)
     }
 }
 
+static void note_touches(dependence_pass *p)
+{
+    int count = 0, swaps = 0, kept = 0;
+    for (int i = 0; i < p->count; i++) {
+        count += p->op[i].touch_count;
+        swaps += p->op[i].op.kind == PEAL_OP_SWAP;
+    }
+    p->by_array = PEAL_ARENA_ARRAY(p->c->arena, op_touch, count + 1);
+    p->swap = PEAL_ARENA_ARRAY(p->c->arena, op_touch, swaps + 1);
+    p->seen = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    p->candidate = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    p->mark = PEAL_ARENA_ARRAY(p->c->arena, touch_mark, count + 1);
+    p->first_mark = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    for (int i = 0, n = 0; i < p->count; i++) {
+        p->first_mark[i] = n;
+        for (int k = 0; k < p->op[i].touch_count; k++, n++) {
+            const touch *t = &p->op[i].touch[k];
+            p->mark[n] = (touch_mark){array_or_group(p->c, t->array), t->write};
+            p->by_array[n] = (op_touch){p->mark[n].array, i};
+        }
+        if (p->op[i].op.kind == PEAL_OP_SWAP)
+            p->swap[p->swap_count++] = (op_touch){p->c->swap_group[p->op[i].op.first], i};
+    }
+    qsort(p->by_array, (size_t)count, sizeof(*p->by_array), by_array);
+    qsort(p->swap, (size_t)swaps, sizeof(*p->swap), by_array);
+    for (int i = 0; i < count; i++)
+        if (!i || by_array(&p->by_array[i - 1], &p->by_array[i]))
+            p->by_array[kept++] = p->by_array[i];
+    p->by_array_count = kept;
+}
+
+/* Adds the ops that touch what a touch of B does. */
+static void add_candidates(dependence_pass *p, int b, const touch *t)
+{
+    int array = array_or_group(p->c, t->array);
+    for (int i = find_touch(p->by_array, p->by_array_count, array, 0);
+         i < p->by_array_count && p->by_array[i].array == array; i++) {
+        int a = p->by_array[i].op;
+        if (p->seen[a] != b + 1)
+            p->candidate[p->candidate_count++] = a;
+        p->seen[a] = b + 1;
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The ops that touch what B does, in their order. */
+static void find_candidates(dependence_pass *p, int b)
+{
+    const lowered_op *ob = &p->op[b];
+    p->candidate_count = 0;
+    for (int i = 0; i < ob->touch_count; i++)
+        if (!i || ob->touch[i].array != ob->touch[i - 1].array)
+            add_candidates(p, b, &ob->touch[i]);
+    for (int i = 0; i < ob->extra_count; i++)
+        if (!i || ob->extra[i].array != ob->extra[i - 1].array)
+            add_candidates(p, b, &ob->extra[i]);
+    if (p->candidate_count < p->count / 16) {
+        qsort(p->candidate, (size_t)p->candidate_count, sizeof(int), ascending);
+        return;
+    }
+    p->candidate_count = 0; /* many: a look at all is faster than to sort them */
+    for (int a = 0; a < p->count; a++)
+        if (p->seen[a] == b + 1)
+            p->candidate[p->candidate_count++] = a;
+}
+
 static void find_for(dependence_pass *p, int b)
 {
     lowered_op *ob = &p->op[b];
-    p->found = NULL;
-    p->found_count = p->found_capacity = 0;
-    for (int a = 0; a < p->count && !ob->waits_for_nothing; a++) {
-        if (!p->op[a].touch_count || !can_precede(p, a, b))
+    p->found_count = 0;
+    if (ob->waits_for_nothing)
+        return;
+    find_candidates(p, b);
+    for (int n = 0; n < p->candidate_count; n++) {
+        int a = p->candidate[n];
+        p->found_first = p->found_count;
+        if (!can_precede(p, a, b))
             continue;
         for (int i = 0; i < ob->touch_count; i++)
             compare(p, a, b, &ob->touch[i]);
         for (int i = 0; i < ob->extra_count; i++)
             compare(p, a, b, &ob->extra[i]);
     }
-    ob->op.dependence = p->found;
+    if (!p->found_count)
+        return;
+    peal_dependence *kept = PEAL_ARENA_ARRAY(p->c->arena, peal_dependence, p->found_count);
+    memcpy(kept, p->found, (size_t)p->found_count * sizeof(*kept));
+    ob->op.dependence = kept;
     ob->op.dependence_count = p->found_count;
 }
 
@@ -279,6 +412,7 @@ void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int cou
     dependence_pass p = {
         .c = c, .v = v, .op = op, .count = count, .step_first = step_first, .step_end = step_end};
     find_places(&p);
+    note_touches(&p);
     for (int b = 0; b < count; b++)
         if (op[b].same_as >= 0) {
             op[b].op.dependence = op[op[b].same_as].op.dependence;

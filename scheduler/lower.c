@@ -55,9 +55,7 @@ static void append_uses(lowering *l, lowered_op *o, int array, const peal_box *b
  * memory here. */
 static void carry_credits(lowering *l, lowered_op *o, int message)
 {
-    for (int i = 0; i < l->v->message_count; i++) {
-        if (l->carried_by[i] != message)
-            continue;
+    for (int i = l->carried[message]; i >= 0; i = l->next_carried[i]) {
         const peal_channel *channel = &l->channel[i];
         for (int k = 0; k < channel->piece_count; k++)
             if (channel->piece[k].direct) {
@@ -259,7 +257,7 @@ static peal_status make_arrays(lowering *l)
                                          .swap_group = hidden ? -1 : c->swap_group[i],
                                          .hidden = hidden,
                                          .defined = !hidden && is_defined(c, i)};
-        array[i].layout.offset = l->map->array[i];
+        array[i].layout.offset = l->map ? l->map->array[i] : -1;
         if (hidden)
             continue;
         array[i].lent = c->graph->arrays[i].data;
@@ -324,37 +322,52 @@ static int deepest(const rank_view *v)
     return depth + 1;
 }
 
-peal_status make_schedule(peal_compilation *c, rank_view *v)
+static peal_schedule *new_schedule(peal_compilation *c, const rank_view *v)
 {
     peal_schedule *s = PEAL_ARENA_NEW(c->arena, peal_schedule);
-    lowering l = {.c = c, .v = v, .map = map_segment(c, v), .schedule = s};
     *s = (peal_schedule){.graph = c->graph,
                          .machine = &c->machine,
                          .mode = c->mode,
                          .rank = v->rank,
                          .workers = c->machine.workers,
-                         .lanes = c->machine.workers < LANES ? c->machine.workers : LANES,
-                         .loop = v->loop,
-                         .loop_count = v->loop_count,
-                         .loop_depth = deepest(v),
-                         .decision_count = v->decision_count,
-                         .outer = v->outer,
-                         .segment_bytes = l.map->bytes,
-                         .mailbox_offset = l.map->mailbox};
+                         .task = v->task,
+                         .task_count = v->task_count};
     memcpy(s->rank_position, v->position, sizeof(v->position));
     memcpy(s->rank_dims, c->dims, sizeof(c->dims));
+    return s;
+}
+
+peal_status make_outline(peal_compilation *c, rank_view *v, const peal_schedule **out)
+{
+    lowering l = {.c = c, .v = v, .schedule = new_schedule(c, v)};
+    peal_status status = make_arrays(&l);
+    if (!status)
+        *out = l.schedule;
+    return status;
+}
+
+peal_status make_schedule(peal_compilation *c, rank_view *v)
+{
+    peal_schedule *s = new_schedule(c, v);
+    lowering l = {.c = c, .v = v, .map = map_segment(c, v), .schedule = s};
+    s->lanes = s->workers < LANES ? s->workers : LANES;
+    s->loop = v->loop;
+    s->loop_count = v->loop_count;
+    s->loop_depth = deepest(v);
+    s->decision_count = v->decision_count;
+    s->outer = v->outer;
+    s->segment_bytes = l.map->bytes;
+    s->mailbox_offset = l.map->mailbox;
     peal_status status = make_channels(&l);
     if (!status)
         status = make_arrays(&l);
     if (status)
         return status;
     make_peers(&l);
-    s->task = v->task;
-    s->task_count = v->task_count;
     make_ops(&l);
     s->hash = c->graph->hash ^ ((uint64_t)c->mode << 56) ^
               ((uint64_t)(unsigned)c->machine.ranks << 32) ^
-              (uint64_t)(unsigned)(c->dims[0] * 65536 + c->dims[1]);
+              ((uint64_t)c->dims[0] * 65536 + (uint64_t)c->dims[1]);
     v->schedule = s;
     return PEAL_STATUS_OK;
 }

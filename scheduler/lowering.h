@@ -11,7 +11,8 @@ typedef struct lowering {
     peal_schedule *schedule;
     peal_channel *channel;
     delivery *delivery; /* by message; of incoming ones as the sender decides */
-    int *carried_by;    /* by message: the outgoing message that carries its credit; -1 */
+    int *carried;       /* by outgoing message: the first whose credit it carries; -1 */
+    int *next_carried;  /* by message: the next that is carried along with it; -1 */
     int *awaits;        /* by outgoing message: the incoming one that brings its credit; -1 */
     lowered_op *op;
     int count, capacity;

@@ -95,15 +95,3 @@ const segment_map *map_segment(peal_compilation *c, rank_view *v)
         map->bytes = LINE;
     return v->segment = map;
 }
-
-int twin_of(const rank_view *peer_view, int rank, const rank_message *m)
-{
-    for (int i = 0; i < peer_view->message_count; i++) {
-        const rank_message *t = &peer_view->message[i];
-        if (t->outgoing != m->outgoing && t->peer == rank && t->statement == m->statement &&
-            t->phase == m->phase && t->tag == m->tag &&
-            !memcmp(t->direction, m->direction, sizeof(t->direction)))
-            return i;
-    }
-    return -1;
-}

@@ -35,18 +35,6 @@ rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
     return &v->message[v->message_count++];
 }
 
-static void reserve_ends(peal_compilation *c, rank_view *v, int64_t more)
-{
-    int64_t capacity = v->end_count + more;
-    if (capacity <= v->end_capacity)
-        return;
-    message_end *grown = PEAL_ARENA_ARRAY(c->arena, message_end, capacity);
-    if (v->end_count)
-        memcpy(grown, v->end, (size_t)v->end_count * sizeof(*grown));
-    v->end = grown;
-    v->end_capacity = (int)capacity;
-}
-
 bool is_active(const rank_view *v, const peal_statement *s)
 {
     bool active = true;
@@ -229,7 +217,6 @@ static peal_status begin_ends(peal_compilation *c, rank_view *v, const peal_stat
         status = open_list(c, v, m->offsets, &out->offsets);
     if (!status && m->offsets < 0)
         status = peal_expr_integer(m->offset, &v->scope, 0, &out->each, c->diagnostics);
-    reserve_ends(c, v, out->count);
     return status;
 }
 
@@ -268,13 +255,31 @@ static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const 
     return status;
 }
 
+static bool has_ends(const rank_view *v, const peal_statement *s)
+{
+    return s && (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV) &&
+           is_active(v, s);
+}
+
+/* All at once: there may be millions. */
+static void reserve_ends(peal_compilation *c, rank_view *v)
+{
+    int64_t count = 0;
+    for (int i = 0; i < c->graph->statement_count; i++)
+        if (has_ends(v, c->statement[i]))
+            count += peer_count(c, v, &c->statement[i]->u.message.peers);
+    if (count > INT32_MAX)
+        peal_arena_fail(c->arena, (size_t)count * sizeof(message_end));
+    v->end = PEAL_ARENA_ARRAY(c->arena, message_end, count);
+}
+
 peal_status make_ends(peal_compilation *c, rank_view *v)
 {
     peal_status first = PEAL_STATUS_OK;
+    reserve_ends(c, v);
     for (int i = 0; i < c->graph->statement_count; i++) {
         const peal_statement *s = c->statement[i];
-        if (!s || (s->kind != PEAL_STATEMENT_SEND && s->kind != PEAL_STATEMENT_RECV) ||
-            !is_active(v, s))
+        if (!has_ends(v, s))
             continue;
         v->statement[i].first_end = v->end_count;
         peal_status status = make_statement_ends(c, v, s);
@@ -347,6 +352,16 @@ static peal_status check_when(peal_compilation *c, const peal_statement *s)
         "the `when` of `%s` depends on the rank and on what changes during the run", s->name);
 }
 
+peal_status check_conditions(peal_compilation *c)
+{
+    peal_status first = PEAL_STATUS_OK;
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        peal_status status = c->statement[i] ? check_when(c, c->statement[i]) : PEAL_STATUS_OK;
+        first = first ? first : status;
+    }
+    return first;
+}
+
 peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_view *other,
                           const peal_statement *s)
 {
@@ -364,6 +379,8 @@ peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_vi
 peal_status make_messages(peal_compilation *c, rank_view *v)
 {
     peal_status first = PEAL_STATUS_OK;
+    v->message = PEAL_ARENA_ARRAY(c->arena, rank_message, v->end_count);
+    v->message_capacity = v->end_count;
     v->local = PEAL_ARENA_ARRAY(c->arena, peal_piece *, c->graph->statement_count);
     v->local_count = PEAL_ARENA_ARRAY(c->arena, int, c->graph->statement_count);
     for (int i = 0; i < c->graph->statement_count; i++) {

@@ -75,7 +75,7 @@ static void touch_access(peal_compilation *c, rank_view *v, node *n, const peal_
                        .per_tile = a->per_tile,
                        .tiling = r->tiling,
                        .range = range,
-                       .reach = a->reach[j]};
+                       .reach = &a->reach[j]};
         found.box = reach_range(&a->reach[j], &box, &v->layout[a->array].stored);
         if (!peal_box_is_empty(&found.box))
             add_touch(c, n, found);

@@ -23,6 +23,8 @@ void records_finish(message_records *r)
     free(r->recvs.start);
     free(r->sends.item);
     free(r->recvs.item);
+    free(r->turned.start);
+    free(r->turned.item);
     free(r->kind);
     free(r->bucket);
 }
@@ -114,8 +116,11 @@ static bool make_room(const message_records *r, end_list *list, int rank, int64_
 
 static peal_status no_memory(const message_records *r, peal_source source)
 {
-    return peal_report(r->c->diagnostics, PEAL_E146, source, "check fewer ranks at a time",
-                       "no memory for %lld messages", (long long)(r->sends.count + r->recvs.count));
+    int64_t ends = r->sends.count + r->recvs.count;
+    return peal_report(r->c->diagnostics, PEAL_E146, source,
+                       "check fewer ranks, or where there is more memory",
+                       "no memory for the %lld ends of messages so far, which need %lld bytes",
+                       (long long)ends, (long long)(3 * ends * (int64_t)sizeof(end_record)));
 }
 
 peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
@@ -268,25 +273,37 @@ static end_record *ends_of(const end_list *list, int rank, int64_t *count)
 
 peal_status records_match(message_records *r, bool *late_send)
 {
-    end_list recvs;
     peal_status first = PEAL_STATUS_OK;
     r->most_bytes +=
         (size_t)(r->sends.capacity + r->recvs.capacity + r->recvs.count) * sizeof(end_record) +
         (size_t)(r->c->machine.ranks + 2) * sizeof(int64_t) +
         (size_t)r->kind_capacity * (sizeof(message_kind) + 2 * sizeof(int));
     int ranks = r->sends.count + r->recvs.count ? r->c->machine.ranks : 0;
-    if (!turn_around(r, &recvs)) {
+    if (!turn_around(r, &r->turned)) {
         first = no_memory(r, (peal_source){0});
         ranks = 0;
     }
     for (int rank = 0; rank < ranks; rank++) {
         int64_t sends, receives;
         end_record *send = ends_of(&r->sends, rank, &sends);
-        end_record *recv = ends_of(&recvs, rank, &receives);
+        end_record *recv = ends_of(&r->turned, rank, &receives);
         peal_status status = records_merge(r, rank, send, sends, recv, receives, late_send);
         first = first ? first : status;
     }
-    free(recvs.start);
-    free(recvs.item);
     return first;
+}
+
+/* The sends of a rank have been sorted. */
+int records_send_of(const message_records *r, int rank, const end_record *recv)
+{
+    end_record key = {rank, recv->kind};
+    int64_t low = r->sends.start[recv->peer], high = r->sends.start[recv->peer + 1];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (order_of(r, &r->sends.item[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return r->kind[r->sends.item[low].kind].statement;
 }

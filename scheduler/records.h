@@ -26,6 +26,7 @@ typedef struct end_list {
 typedef struct message_records {
     peal_compilation *c;
     end_list sends, recvs; /* by the rank whose end it is */
+    end_list turned;       /* receives by their sender, while they are matched */
     message_kind *kind;
     int kind_count, kind_capacity, last_kind;
     int *bucket; /* hash table: 1 + number of a kind, 0: free */
@@ -42,6 +43,11 @@ peal_status records_add_rank(message_records *r, int rank, const rank_view *v);
 /* Compares what each rank sends with what others receive from it; reports what does not match. True
  * in *late_send: some send stands below its receive. */
 peal_status records_match(message_records *r, bool *late_send);
+
+/* After a match without complaint: the statement of the send that a rank's receive waits for. */
+int records_send_of(const message_records *r, int rank, const end_record *recv);
+/* progress.c: after a match without complaint, whether no cycle of waits can be; false: perhaps. */
+bool records_show_no_cycle(const message_records *r);
 
 /* For matches that need no ranks: a record of one end, and a comparison of what somebody sends with
  * what is received from it; both lists get sorted. */

@@ -1,9 +1,12 @@
-/* calloc and realloc as the linker's --wrap gives them: the real ones, but for the chosen call. */
+/* calloc, malloc and realloc as the linker's --wrap gives them: the real ones, but for the chosen
+ * call. */
 #include "tests/starve.h"
 
 #include <stdlib.h>
 
 void *__real_calloc(size_t count, size_t bytes);
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
@@ -38,6 +41,11 @@ static bool is_refused(int function)
 void *__wrap_calloc(size_t count, size_t bytes)
 {
     return is_refused(STARVE_CALLOC) ? NULL : __real_calloc(count, bytes);
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return is_refused(STARVE_MALLOC) ? NULL : __real_malloc(bytes);
 }
 
 void *__wrap_realloc(void *memory, size_t bytes)

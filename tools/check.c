@@ -14,7 +14,7 @@ static peal_status check_kernels(const peal_options *options, peal_compilation *
 {
     const peal_schedule *schedule;
     int before = peal_diagnostics_errors(diagnostics);
-    peal_status status = peal_compilation_schedule(compilation, 0, &schedule);
+    peal_status status = peal_compilation_tasks(compilation, 0, &schedule);
     if (status != PEAL_STATUS_OK)
         return status;
     peal_backend_rank rank = {.schedule = schedule};

@@ -19,6 +19,7 @@ static uint64_t first_seed = 1, last_seed = SEEDS;
 /* One side: a launch's tiles, or a message's box. */
 typedef struct side {
     touch touch;
+    peal_reach reach;
     peal_tiling tiling;
     peal_tile_range range;
     bool plain; /* one point of the array for each point of the box */
@@ -55,10 +56,11 @@ static void random_side(uint64_t *state, int axis_count, bool fixed, side *s)
 {
     *s = (side){.plain = fixed || random_below(state, 2)};
     s->touch.tiling = fixed ? -1 : 0;
+    s->touch.reach = &s->reach;
     for (int k = 0; k < PEAL_AXES; k++) {
         peal_tiling *t = &s->tiling;
         t->box.hi[k] = t->extent[k] = t->count[k] = s->range.hi[k] = s->touch.box.hi[k] = 1;
-        s->touch.reach.axis[k] = (peal_reach_axis){false, 1, 1, 0, 0};
+        s->reach.axis[k] = (peal_reach_axis){false, 1, 1, 0, 0};
         if (k >= axis_count)
             continue;
         t->box.lo[k] = pick(state, -3, 12);
@@ -68,7 +70,7 @@ static void random_side(uint64_t *state, int axis_count, bool fixed, side *s)
         t->count[k] = peal_ceil_divide(t->box.hi[k] - t->box.lo[k], t->extent[k]);
         s->range.lo[k] = random_below(state, (int)t->count[k]);
         s->range.hi[k] = pick(state, (int)s->range.lo[k] + 1, (int)t->count[k]);
-        s->touch.reach.axis[k] = random_reach(state, s->plain);
+        s->reach.axis[k] = random_reach(state, s->plain);
     }
 }
 
@@ -80,7 +82,7 @@ static void touched(const side *s, int k, int64_t i, int64_t *lo, int64_t *hi)
         *hi = s->touch.box.hi[k];
         return;
     }
-    const peal_reach_axis *r = &s->touch.reach.axis[k];
+    const peal_reach_axis *r = &s->reach.axis[k];
     int64_t first = s->tiling.box.lo[k] + i * s->tiling.extent[k];
     int64_t end = first + s->tiling.extent[k];
     end = end < s->tiling.box.hi[k] ? end : s->tiling.box.hi[k];

@@ -3,6 +3,7 @@
  * against the language's definitions point by point.
  *
  * test_pieces [SEED]: one seed only. */
+#include "scheduler/lookup.h"
 #include "tests/scheduler/trial.h"
 
 #include <setjmp.h>
@@ -141,7 +142,7 @@ static void check_twins(trial *t)
         rank_view *v = view_at(t->c, rank, 3);
         for (int i = 0; i < v->message_count; i++) {
             rank_view *peer = view_at(t->c, v->message[i].peer, 3);
-            int twin = twin_of(peer, rank, &v->message[i]);
+            int twin = twin_of(t->c, peer, rank, &v->message[i]);
             EXPECT(t, twin >= 0, "rank %d, message %d has no twin", rank, i);
             const rank_message *a = &v->message[i], *b = &peer->message[twin];
             EXPECT(t, a->piece_count == b->piece_count, "rank %d, message %d", rank, i);
