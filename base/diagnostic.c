@@ -78,7 +78,7 @@ static bool same_place(const peal_source *a, const peal_source *b)
 /* What the scheduler says of one place for many ranks is said once, and counted. */
 static bool is_said_per_rank(peal_code code)
 {
-    return code >= PEAL_E120 && code <= PEAL_E151;
+    return code >= PEAL_E120 && code < PEAL_E200;
 }
 
 static bool is_known(peal_diagnostics *list, const peal_diagnostic *d)

@@ -18,50 +18,6 @@ void peal_body_walk(const peal_body *body, void (*visit)(void *user, const peal_
     }
 }
 
-static void task_writes(const peal_task_statement *task, void (*visit)(void *user, int array),
-                        void *user)
-{
-    for (int i = 0; i < task->access_count; i++)
-        if (task->access[i].mode != PEAL_READ_ACCESS)
-            visit(user, task->access[i].array);
-    for (int i = 0; i < task->reduction_count; i++)
-        visit(user, task->reduction[i].array);
-}
-
-void peal_statement_writes(const peal_statement *statement, void (*visit)(void *user, int array),
-                           void *user)
-{
-    switch (statement->kind) {
-    case PEAL_STATEMENT_TASK:
-        task_writes(&statement->u.task, visit, user);
-        break;
-    case PEAL_STATEMENT_EXCHANGE:
-        for (int i = 0; i < statement->u.exchange.item_count; i++)
-            visit(user, statement->u.exchange.item[i].array);
-        break;
-    case PEAL_STATEMENT_RECV:
-        visit(user, statement->u.message.points.array);
-        visit(user, statement->u.message.count);
-        break;
-    case PEAL_STATEMENT_REDUCE:
-        for (int i = 0; i < statement->u.reduce.item_count; i++)
-            visit(user, statement->u.reduce.item[i].array);
-        break;
-    case PEAL_STATEMENT_SWAP:
-        visit(user, statement->u.swap.first);
-        visit(user, statement->u.swap.second);
-        break;
-    case PEAL_STATEMENT_SET:
-        visit(user, statement->u.set.array);
-        break;
-    case PEAL_STATEMENT_LOAD:
-        visit(user, statement->u.file.array);
-        break;
-    default:
-        break;
-    }
-}
-
 static void mark_written(void *user, int array)
 {
     peal_parser *parser = user;

@@ -274,39 +274,3 @@ uint64_t peal_hash_graph(const peal_graph_data *data)
     add_body(&h, &data->finish);
     return h;
 }
-
-static bool same_tree(const peal_expr *a, const peal_expr *b)
-{
-    if (a->kind != b->kind || a->op != b->op || a->index != b->index || a->axis != b->axis ||
-        a->operand_count != b->operand_count)
-        return false;
-    hash_state x = 0, y = 0;
-    if (a->kind == PEAL_EXPR_CONSTANT) {
-        add_value(&x, &a->value);
-        add_value(&y, &b->value);
-    }
-    for (int i = 0; i < a->operand_count; i++)
-        if (!same_tree(a->operand[i], b->operand[i]))
-            return false;
-    return x == y;
-}
-
-bool peal_same_expression(const peal_parser *parser, const peal_expr *a, const peal_expr *b)
-{
-    peal_value x, y;
-    if (!a || !b)
-        return a == b;
-    if (peal_constant_value(parser, a, &x) && peal_constant_value(parser, b, &y))
-        return x.kind == y.kind &&
-               (x.kind == PEAL_INTEGER ? x.u.integer == y.u.integer : same_tree(a, b));
-    return same_tree(a, b);
-}
-
-bool peal_same_amount(const peal_parser *parser, const peal_amount *a, const peal_amount *b)
-{
-    for (int k = 0; k < PEAL_AXES; k++)
-        if (!peal_same_expression(parser, a->low[k], b->low[k]) ||
-            !peal_same_expression(parser, a->high[k], b->high[k]))
-            return false;
-    return true;
-}

@@ -2,6 +2,7 @@
 #ifndef PEAL_DSL_RESOLVE_H
 #define PEAL_DSL_RESOLVE_H
 
+#include "base/meaning.h"
 #include "dsl/parser.h"
 
 /* Params with their ranges and overrides. */
@@ -26,10 +27,6 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
                             const char *what);
 /* A buffer of one element, which has a value in expressions. */
 bool peal_is_one_element(const peal_parser *parser, const peal_array *array);
-/* Whether two expressions are the same text of meaning, or have the same constant value. */
-bool peal_same_expression(const peal_parser *parser, const peal_expr *a, const peal_expr *b);
-bool peal_same_amount(const peal_parser *parser, const peal_amount *a, const peal_amount *b);
-
 /* Points of a box (of a task or buffer) or of a message. A task's box, for which `allow` has
  * PEAL_ALLOW_ELEMENTS, may be counted at run time. */
 bool peal_resolve_points(peal_parser *parser, const peal_points_desc *desc, peal_source source,
@@ -51,9 +48,6 @@ void peal_check_template(peal_parser *parser, const char *text, peal_source sour
 int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, peal_source source,
                             bool of_task, peal_reduction *out);
 
-/* Calls visit(user, array) for what a statement itself writes (loops: nothing). */
-void peal_statement_writes(const peal_statement *statement, void (*visit)(void *user, int array),
-                           void *user);
 /* Calls visit(user, statement) for every statement of a body, nested ones too, in order. */
 void peal_body_walk(const peal_body *body, void (*visit)(void *user, const peal_statement *),
                     void *user);

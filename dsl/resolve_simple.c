@@ -4,47 +4,65 @@
 
 #include <string.h>
 
-static bool same_axes(const peal_parser *parser, const peal_expr *const *a,
-                      const peal_expr *const *b)
+/* What is left out is `missing`. What depends on the ranks is compared when they are known. */
+static bool differ(const peal_parser *parser, const peal_expr *a, const peal_expr *b,
+                   int64_t missing)
 {
+    peal_value x = {.u.integer = missing}, y = {.u.integer = missing};
+    bool known = (!a || peal_constant_value(parser, a, &x)) &&
+                 (!b || peal_constant_value(parser, b, &y)) && x.kind == PEAL_INTEGER &&
+                 y.kind == PEAL_INTEGER;
+    return known && x.u.integer != y.u.integer;
+}
+
+static bool axes_differ(const peal_parser *parser, const peal_expr *const *a,
+                        const peal_expr *const *b, int64_t missing)
+{
+    bool differs = false;
     for (int k = 0; k < PEAL_AXES; k++)
-        if (!peal_same_expression(parser, a[k], b[k]))
-            return false;
-    return true;
+        differs |= differ(parser, a[k], b[k], missing);
+    return differs;
 }
 
-static bool same_points(const peal_parser *parser, const peal_points *a, const peal_points *b)
+static bool amounts_differ(const peal_parser *parser, const peal_amount *a, const peal_amount *b)
 {
-    bool same = a->kind == b->kind && a->array == b->array && a->part == b->part &&
-                peal_same_amount(parser, &a->amount, &b->amount) &&
-                peal_same_amount(parser, &a->part_amount, &b->part_amount);
-    for (int k = 0; k < PEAL_AXES && same; k++)
-        same = peal_same_expression(parser, a->ranges.low[k], b->ranges.low[k]) &&
-               peal_same_expression(parser, a->ranges.high[k], b->ranges.high[k]);
-    for (int k = 0; k < PEAL_RANK_AXES && same; k++)
-        same = peal_same_expression(parser, a->direction.step[k], b->direction.step[k]);
-    return same;
+    return axes_differ(parser, a->low, b->low, 0) || axes_differ(parser, a->high, b->high, 0);
 }
 
-/* What differs between two arrays that are swapped; NULL: nothing. */
+static bool points_differ(const peal_parser *parser, const peal_points *a, const peal_points *b)
+{
+    if (a->kind != b->kind || a->array != b->array || a->part != b->part ||
+        a->ranges.axis_count != b->ranges.axis_count)
+        return true;
+    bool differs = amounts_differ(parser, &a->amount, &b->amount) ||
+                   amounts_differ(parser, &a->part_amount, &b->part_amount);
+    for (int k = 0; k < a->ranges.axis_count; k++)
+        differs |= differ(parser, a->ranges.low[k], b->ranges.low[k], 0) ||
+                   differ(parser, a->ranges.high[k], b->ranges.high[k], 0);
+    for (int k = 0; k < PEAL_RANK_AXES; k++)
+        differs |= differ(parser, a->direction.step[k], b->direction.step[k], 0);
+    return differs;
+}
+
+/* What differs between two arrays that are swapped, on any number of ranks; NULL: nothing. */
 static const char *difference(const peal_parser *parser, const peal_array *a, const peal_array *b)
 {
     if (a->kind != b->kind)
         return "one is a field, the other a buffer";
     if (a->type != b->type)
         return "their types differ";
-    if (!same_axes(parser, a->size, b->size))
+    if (a->axis_count != b->axis_count || axes_differ(parser, a->size, b->size, 1))
         return "their sizes differ";
-    if (!peal_same_amount(parser, &a->halo, &b->halo))
+    if (amounts_differ(parser, &a->halo, &b->halo))
         return "their halos differ";
-    if (!same_axes(parser, a->align, b->align) || !same_axes(parser, a->stagger, b->stagger) ||
-        !same_axes(parser, a->coarsen, b->coarsen))
+    if (axes_differ(parser, a->align, b->align, 1) ||
+        axes_differ(parser, a->stagger, b->stagger, 0) ||
+        axes_differ(parser, a->coarsen, b->coarsen, 1))
         return "their grids differ (align, stagger, coarsen)";
-    if (!peal_same_expression(parser, a->count, b->count) ||
-        !same_points(parser, &a->points, &b->points))
-        return "their counts differ";
     if (a->file || b->file || a->values || b->values)
         return "constant contents cannot be swapped";
+    if (differ(parser, a->count, b->count, 1) || points_differ(parser, &a->points, &b->points))
+        return "their counts differ";
     return NULL;
 }
 

@@ -8,6 +8,7 @@
  * Ranks are replayed to find a deadlock only if some receive stands above its send: otherwise every
  * receive waits for an earlier statement. Mostly records show that none is there (progress.c). */
 #include "scheduler/classes.h"
+#include "scheduler/conditions.h"
 #include "scheduler/records.h"
 
 enum { KEPT_RANKS = 32 /* views of so many ranks are kept: schedules will want them */ };
@@ -256,7 +257,7 @@ peal_status peal_compilation_check(peal_compilation *c)
         return PEAL_STATUS_ENVIRONMENT;
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
     peal_status status = prove_by_classes(c) ? PEAL_STATUS_OK : check_each_rank(c);
-    peal_status repeat = check_repeat(c);
-    status = status ? status : repeat;
+    peal_status repeat = check_repeat(c), values = check_values(c, !status);
+    status = status ? status : repeat ? repeat : values;
     return status ? status : check_conditions(c);
 }

@@ -114,8 +114,11 @@ static void index_body(peal_compilation *c, const peal_body *body, int loop, int
         if (s->kind == PEAL_STATEMENT_REDUCE)
             for (int k = 0; k < s->u.reduce.item_count; k++)
                 add_hidden(c, s, k, &s->u.reduce.item[k], "gathered");
-        if (s->kind == PEAL_STATEMENT_SWAP)
+        if (s->kind == PEAL_STATEMENT_SWAP) {
+            PEAL_ARENA_ROOM(c->arena, c->swap, c->swap_count, c->swap_capacity);
+            c->swap[c->swap_count++] = s;
             join_swap_groups(c, s->u.swap.first, s->u.swap.second);
+        }
         if (s->kind == PEAL_STATEMENT_REPEAT)
             index_body(c, &s->u.loop.body, s->id, section);
     }

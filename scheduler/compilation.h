@@ -168,6 +168,9 @@ typedef struct rank_view {
 /* Where a statement stands, by the id of its innermost loop's statement or one of these. */
 enum { LOOP_SETUP = -1, LOOP_FINISH = -2, LOOP_OUTER = -3 };
 
+/* conditions.h */
+typedef struct condition_table condition_table;
+
 /* A hidden array that a statement needs on every rank. */
 typedef struct hidden_array {
     char *name;
@@ -194,11 +197,14 @@ struct peal_compilation {
     bool *statement_plain;            /* by id: directly in its body, without `when` */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
-    int *statement_hidden;  /* by id: first hidden array; -1: none */
-    int *swap_group;        /* by array: -1 or a group */
-    rank_view **view;       /* by rank, NULL until asked for */
-    int64_t analysed_count; /* ranks that peal_compilation_check has analysed so far */
-    size_t check_bytes;     /* that peal_compilation_check needed at most beside the arena */
+    int *statement_hidden; /* by id: first hidden array; -1: none */
+    int *swap_group;       /* by array: -1 or a group */
+    const peal_statement **swap;
+    int swap_count, swap_capacity;
+    condition_table *conditions; /* of statements, on demand: conditions.c */
+    rank_view **view;            /* by rank, NULL until asked for */
+    int64_t analysed_count;      /* ranks that peal_compilation_check has analysed so far */
+    size_t check_bytes;          /* that peal_compilation_check needed at most beside the arena */
 };
 
 /* compilation.c: a rank's view, computed up to a stage (1 geometry, 2 tasks, 3 messages, 4 order, 5
@@ -238,6 +244,8 @@ peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, fi
 void part_along(const peal_compilation *c, const field_shape *shape, int axis, int position,
                 int ranks, int64_t *lo, int64_t *hi);
 peal_status make_geometry(peal_compilation *c, rank_view *v);
+/* swaps.c: whether arrays that are swapped are alike on a rank. */
+peal_status check_swaps(peal_compilation *c, const rank_view *v);
 /* Bytes: what caches move at a time, on CPUs two lines at once. */
 enum { MEMORY_LINE = 128 };
 
@@ -308,6 +316,9 @@ peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool 
 peal_status check_each_rank(peal_compilation *c);
 /* partners.c: makes the messages of all ranks, if some may not take part in what others need. */
 peal_status check_partners(peal_compilation *c);
+/* evaluations.c: what expressions make of loop counters and ranks; once for all ranks. */
+/* `try_ranks`: their geometry is known to be good. */
+peal_status check_values(peal_compilation *c, bool try_ranks);
 /* deadlock.c: replays one pass of all ranks; a cycle of waits is reported. */
 peal_status find_deadlock(peal_compilation *c);
 /* Whether no cycle can be, by the directions of the messages of all classes' ranks, which match;

@@ -7,7 +7,10 @@
  * Only receives that stand above their sends can close a cycle. Where ranks are classed, directions
  * may show that none does, whatever the number of ranks: statements that such receives and sends
  * enclose wait along one way, towards a rank that receives from nobody. Else the pass is replayed,
- * rank by rank; step by step, if that shows a cycle of statements that never happen together. */
+ * rank by rank, as if everything happened. A cycle of statements that never happen together
+ * (conditions.c) is none: then the pass is replayed without one of them, and without another, until
+ * no cycle is left. */
+#include "scheduler/conditions.h"
 #include "scheduler/stories.h"
 
 #include <string.h>
@@ -26,17 +29,19 @@ typedef struct wait_edges {
     int count, capacity;
 } wait_edges;
 
-static bool same_key(const message_end *send, const message_end *recv)
+static bool same_key(const peal_compilation *c, const message_end *send, const message_end *recv)
 {
-    return send->tag == recv->tag && end_direction(send) == end_direction(recv);
+    return c->statement_loop[send->statement] == c->statement_loop[recv->statement] &&
+           send->tag == recv->tag && end_direction(send) == end_direction(recv);
 }
 
 /* One edge for each send that may be a receive's; more than there are do no harm. */
-static void add_edges(wait_edges *edges, const message_end *recv, const rank_view *sender)
+static void add_edges(const peal_compilation *c, wait_edges *edges, const message_end *recv,
+                      const rank_view *sender)
 {
     for (int i = 0; i < sender->end_count; i++) {
         const message_end *send = &sender->end[i];
-        bool known = !send->outgoing || !same_key(send, recv);
+        bool known = !send->outgoing || !same_key(c, send, recv);
         for (int k = 0; k < edges->count && !known; k++)
             known = edges->item[k].recv == recv->statement &&
                     edges->item[k].send == send->statement &&
@@ -89,7 +94,7 @@ bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int c
     for (int i = 0; i < count; i++)
         for (int k = 0; k < view[i]->end_count; k++)
             for (int j = 0; j < count && !view[i]->end[k].outgoing; j++)
-                add_edges(&edges, &view[i]->end[k], view[j]);
+                add_edges(c, &edges, &view[i]->end[k], view[j]);
     for (int first = 0, last = 0; first < c->graph->statement_count; first = last + 1) {
         last = first;
         for (bool grows = true; grows;) { /* to the end of each late edge that begins within */
@@ -113,8 +118,8 @@ typedef struct replay {
     peal_compilation *c;
     int *at;       /* by rank: next message of its view, in program order (sends of a statement
                       first) */
-    bool *skipped; /* by statement: it does not happen in this step */
-    int64_t step;  /* -1: any */
+    bool *skipped; /* by statement: it is taken not to happen */
+    int64_t step;  /* in which a cycle was found to be; -1: any */
     int *waiting;  /* ranks to look at again */
     int waiting_count;
     bool *waits; /* by rank: it is among them */
@@ -141,15 +146,22 @@ static const rank_message *stands_at(const replay *r, int rank)
     return &v->message[v->program_order[r->at[rank]]];
 }
 
-static peal_status report_cycle(const replay *r, int start)
+/* A rank on the cycle that one leads to. */
+static int rank_on_cycle(const replay *r, int start)
+{
+    int rank = start;
+    for (int i = 0; i < r->c->machine.ranks; i++) /* one that comes again is on the cycle */
+        rank = stands_at(r, rank)->peer;
+    return rank;
+}
+
+/* `undecided`: conditions may exclude the cycle. */
+static peal_status report_cycle(const replay *r, int first, bool undecided)
 {
     peal_compilation *c = r->c;
     char text[600];
-    int used = 0, rank = start;
+    int used = 0, rank = first;
     peal_story story = {0};
-    for (int i = 0; i < c->machine.ranks; i++) /* one that comes again is on the cycle */
-        rank = stands_at(r, rank)->peer;
-    int first = rank;
     peal_source source = {0};
     do {
         const rank_message *m = stands_at(r, rank);
@@ -163,6 +175,11 @@ static peal_status report_cycle(const replay *r, int start)
         rank = m->peer;
     } while (rank != first);
     tell_cycle(&story);
+    if (undecided)
+        return peal_report_story(
+            c->diagnostics, PEAL_E154, source,
+            "move the sends above the receives, or write conditions that can be decided", &story,
+            "a deadlock, unless conditions that cannot be decided exclude it: %s", text);
     return peal_report_story(c->diagnostics, PEAL_E145, source, "move the sends above the receives",
                              &story, "deadlock: %s", text);
 }
@@ -190,7 +207,8 @@ static void move_rank(replay *r, int rank)
     }
 }
 
-static peal_status replay_ranks(replay *r)
+/* A rank on a cycle; -1: there is none. */
+static int replay_ranks(replay *r)
 {
     int ranks = r->c->machine.ranks;
     memset(r->at, 0, (size_t)ranks * sizeof(*r->at));
@@ -203,8 +221,8 @@ static peal_status replay_ranks(replay *r)
     }
     for (int rank = 0; rank < ranks; rank++)
         if (r->at[rank] < r->c->view[rank]->message_count)
-            return report_cycle(r, rank);
-    return PEAL_STATUS_OK;
+            return rank_on_cycle(r, rank);
+    return -1;
 }
 
 /* Messages in program order: a view has them by statement; here phases, and sends before receives,
@@ -226,106 +244,68 @@ static void set_program_order(peal_compilation *c, rank_view *v)
     }
 }
 
-/* ---- Steps in which other statements happen ---- */
+/* ---- Statements that do not happen together ---- */
 
-enum { MOST_PERIOD = 1024 };
+enum { MOST_REPLAYS = 4096 };
 
-/* Sums and products of `step` and integers: their remainders by n repeat after n steps. */
-static bool is_polynomial(const peal_compilation *c, const peal_expr *e)
+/* Which conditions are taken not to hold, as bits. */
+typedef struct cycle_search {
+    replay r;
+    cycle_conditions conditions;
+    uint64_t *seen; /* sets of them that were replayed */
+    int seen_count, seen_capacity;
+} cycle_search;
+
+static bool is_new(cycle_search *s, uint64_t off)
 {
-    switch (e->kind) {
-    case PEAL_EXPR_COUNTER:
-        return e->index == 0;
-    case PEAL_EXPR_CONSTANT:
-        return e->value.kind == PEAL_INTEGER;
-    case PEAL_EXPR_PARAM:
-        return peal_expr_kind_of(e, c->graph) == PEAL_INTEGER;
-    case PEAL_EXPR_OPERATOR:
-        return (e->op == PEAL_OPERATOR_ADD || e->op == PEAL_OPERATOR_SUBTRACT ||
-                e->op == PEAL_OPERATOR_MULTIPLY) &&
-               is_polynomial(c, e->operand[0]) && is_polynomial(c, e->operand[1]);
-    default:
-        return false;
-    }
-}
-
-/* After how many steps a condition repeats that looks at remainders of `step` only; false: it looks
- * at more. */
-static bool has_period(const peal_compilation *c, const peal_expr *e, int64_t *period)
-{
-    peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
-    int64_t n;
-    if (e->kind == PEAL_EXPR_COUNTER || e->kind == PEAL_EXPR_ELEMENT)
-        return false;
-    if (e->kind == PEAL_EXPR_OPERATOR && e->op == PEAL_OPERATOR_MODULO &&
-        is_polynomial(c, e->operand[0])) {
-        if (peal_expr_integer(e->operand[1], &scope, 0, &n, NULL) || n < 1 || n > MOST_PERIOD)
+    for (int i = 0; i < s->seen_count; i++)
+        if (s->seen[i] == off)
             return false;
-        int64_t both = n;
-        while (both % *period)
-            both += n;
-        *period = both;
-        return both <= MOST_PERIOD;
-    }
-    for (int i = 0; i < e->operand_count; i++)
-        if (!has_period(c, e->operand[i], period))
-            return false;
+    PEAL_ARENA_ROOM(s->r.c->arena, s->seen, s->seen_count, s->seen_capacity);
+    s->seen[s->seen_count++] = off;
     return true;
 }
 
-/* Steps after which the same statements happen again; conditions that are not of this kind are
- * taken to hold always. */
-static int64_t common_period(const peal_compilation *c)
+/* The statements that the ranks of a cycle stand at. */
+static int statements_of_cycle(const replay *r, int first, int *out)
 {
-    int64_t period = 1;
-    for (int i = 0; i < c->graph->statement_count; i++) {
-        int64_t longer = period;
-        if (c->statement[i] && c->statement[i]->when &&
-            has_period(c, c->statement[i]->when, &longer))
-            period = longer;
-    }
-    return period;
+    int count = 0, rank = first;
+    do {
+        const rank_message *m = stands_at(r, rank);
+        bool known = false;
+        for (int i = 0; i < count && !known; i++)
+            known = out[i] == m->own_statement;
+        if (!known)
+            out[count++] = m->own_statement;
+        rank = m->peer;
+    } while (rank != first);
+    return count;
 }
 
-static void skip_statements(replay *r)
+/* Replays with some conditions taken not to hold; a cycle that remains is one if its own can hold
+ * together, else each of them in turn is taken not to hold. */
+static peal_status search_cycles(cycle_search *s, uint64_t off)
 {
-    const peal_compilation *c = r->c;
-    peal_scope scope = {.graph = c->graph,
-                        .ranks = c->machine.ranks,
-                        .counter = &r->step,
-                        .counter_count = 1};
-    for (int i = 0; i < c->graph->statement_count; i++) {
-        const peal_expr *when = c->statement[i] ? c->statement[i]->when : NULL;
-        int64_t period = 1;
-        bool happens = true;
-        if (when && peal_expr_uses(when) == PEAL_USES_COUNTER && has_period(c, when, &period))
-            peal_expr_boolean(when, &scope, true, &happens, NULL);
-        r->skipped[i] = !happens;
-    }
-}
-
-/* Each step, if conditions leave some statements out of some of them. */
-static peal_status replay_steps(peal_compilation *c)
-{
-    int ranks = c->machine.ranks;
-    int64_t period = common_period(c);
-    replay r = {.c = c,
-                .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
-                .skipped = PEAL_ARENA_ARRAY(c->arena, bool, c->graph->statement_count + 1),
-                .step = -1,
-                .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
-                .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)};
-    peal_diagnostics *diagnostics = c->diagnostics;
-    c->diagnostics = period > 1 ? NULL : diagnostics;
-    peal_status status = replay_ranks(&r); /* all at once: mostly that is fine, too */
-    c->diagnostics = diagnostics;
-    if (!status || period == 1)
-        return status;
-    status = PEAL_STATUS_OK;
-    for (r.step = 0; r.step < period && !status; r.step++) {
-        skip_statements(&r);
-        status = replay_ranks(&r);
-    }
+    replay *r = &s->r;
+    peal_compilation *c = r->c;
+    if (!is_new(s, off))
+        return PEAL_STATUS_OK;
+    skip_statements(&s->conditions, off, r->skipped);
+    int first = replay_ranks(r);
+    if (first < 0)
+        return PEAL_STATUS_OK;
+    int *statement = PEAL_ARENA_ARRAY(c->arena, int, c->graph->statement_count);
+    int count = statements_of_cycle(r, first, statement);
+    uint64_t reasons;
+    peal_meeting found = conditions_meet(c, &s->conditions, statement, count, &reasons, &r->step);
+    if (found.answer != PEAL_NO)
+        return report_cycle(r, first, found.answer == PEAL_PERHAPS && !found.depends_on_run);
+    if (!reasons || s->seen_count > MOST_REPLAYS)
+        return report_cycle(r, first, true);
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; i < 64 && !status; i++)
+        if (reasons >> i & 1)
+            status = search_cycles(s, off | (uint64_t)1 << i);
     return status;
 }
 
@@ -339,5 +319,16 @@ peal_status find_deadlock(peal_compilation *c)
         if (v)
             set_program_order(c, v);
     }
-    return first ? first : replay_steps(c);
+    if (first)
+        return first;
+    int ranks = c->machine.ranks;
+    cycle_search s = {
+        .r = {.c = c,
+              .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+              .skipped = PEAL_ARENA_ARRAY(c->arena, bool, c->graph->statement_count + 1),
+              .step = -1,
+              .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+              .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)}};
+    number_conditions(c, &s.conditions);
+    return search_cycles(&s, 0);
 }

@@ -242,5 +242,5 @@ peal_status make_geometry(peal_compilation *c, rank_view *v)
             if (status && !first)
                 first = status;
         }
-    return first;
+    return first ? first : check_swaps(c, v);
 }

@@ -1,5 +1,6 @@
 /* Matching: every send has exactly one receive, of the same size and type, in the same loop.
  * records.c does it for all ranks. */
+#include "scheduler/conditions.h"
 #include "scheduler/stories.h"
 
 #include <stdlib.h>
@@ -40,8 +41,10 @@ static void sort_ends(peal_compilation *c, rank_view *v)
     qsort(v->sorted_end, (size_t)v->end_count, sizeof(*v->sorted_end), by_key);
 }
 
-/* First end of a view that is not below key, and how many equal it. */
-static int find_ends(const rank_view *v, const message_end *key, int *count)
+/* The first end of a view that equals key and stands in the same body, and how many do; if none
+ * does, the first that stands in another one. -1: none equals it. */
+static int find_ends(const peal_compilation *c, const rank_view *v, const message_end *key,
+                     int *count)
 {
     int low = 0, high = v->end_count;
     while (low < high) {
@@ -51,11 +54,16 @@ static int find_ends(const rank_view *v, const message_end *key, int *count)
         else
             high = middle;
     }
-    int end = low;
-    while (end < v->end_count && !compare_keys(v->sorted_end[end], key))
-        end++;
-    *count = end - low;
-    return low;
+    int first = -1;
+    *count = 0;
+    for (; low < v->end_count && !compare_keys(v->sorted_end[low], key); low++) {
+        bool here =
+            c->statement_loop[v->sorted_end[low]->statement] == c->statement_loop[key->statement];
+        if (first < 0 || (here && !*count))
+            first = low;
+        *count += here;
+    }
+    return first;
 }
 
 /* ---- What is wrong with a match ---- */
@@ -100,15 +108,6 @@ peal_status report_unmatched(peal_compilation *c, const message_record *r, bool 
                              &story, "%s has no matching %s",
                              describe(c, r, outgoing, text, sizeof(text)),
                              outgoing ? "recv" : "send");
-}
-
-static bool same_condition(const peal_statement *send, const peal_statement *recv)
-{
-    unsigned dynamic = PEAL_USES_COUNTER | PEAL_USES_ELEMENT;
-    bool send_when = send->when && peal_expr_uses(send->when) & dynamic;
-    bool recv_when = recv->when && peal_expr_uses(recv->when) & dynamic;
-    return send_when == recv_when && !(send_when && send->when->text && recv->when->text &&
-                                       strcmp(send->when->text, recv->when->text));
 }
 
 static const char *count_named(const peal_compilation *c, const peal_statement *s, char *text,
@@ -159,6 +158,44 @@ static peal_status report_pair(peal_compilation *c, const message_record *from,
                              "%s: %s", describe(c, from, true, end, sizeof(end)), what);
 }
 
+/* Send and receive that do not happen together, though they may look so. */
+static peal_status report_conditions(peal_compilation *c, const message_record *from,
+                                     const message_record *to)
+{
+    const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement],
+                         *writer = NULL;
+    int array = -1;
+    char end[200];
+    peal_story story = {0};
+    condition_match how = match_conditions(c, send, recv, &writer, &array);
+    if (how == CONDITIONS_AGREE)
+        return PEAL_STATUS_OK;
+    if (how == CONDITIONS_DIFFER)
+        return report_pair(c, from, to, DIFFERS_IN_CONDITION);
+    peal_code code = how == CONDITIONS_CHANGE ? PEAL_E152 : PEAL_E153;
+    if (peal_diagnostics_want(c->diagnostics, code, send->source))
+        tell_pair(c, from, to, DIFFERS_IN_CONDITION, &story);
+    if (how == CONDITIONS_CHANGE && story.event_count) {
+        int rank = writer->id < recv->id && recv->id < send->id ? to->to : from->from;
+        int write = peal_story_add(&story, rank, story_step(c, writer), writer->source,
+                                   "`%s` writes `%s`", writer->name, array_name(c, array));
+        peal_story_connect(&story, write, "comes between it and", send->id < recv->id ? 1 : 0);
+    }
+    if (how == CONDITIONS_CHANGE)
+        return peal_report_story(
+            c->diagnostics, code, send->source,
+            "write it behind both, or keep the value of the condition in a buffer of its own",
+            &story,
+            "%s: its `when` and that of the recv in line %d name `%s`, which `%s` (line %d) writes "
+            "in between",
+            describe(c, from, true, end, sizeof(end)), recv->source.line, array_name(c, array),
+            writer->name, writer->source.line);
+    return peal_report_story(
+        c->diagnostics, code, send->source, "give send and recv the same text of `when`", &story,
+        "%s: whether its `when` is that of the recv in line %d cannot be decided",
+        describe(c, from, true, end, sizeof(end)), recv->source.line);
+}
+
 /* One end counts its elements and the other doesn't, or in another type. */
 static bool counts_differ(const peal_compilation *c, int sent, int received)
 {
@@ -178,9 +215,7 @@ peal_status check_pair(peal_compilation *c, const message_record *from, const me
         return report_pair(c, from, to, DIFFERS_IN_COUNT);
     if (c->statement_loop[send->id] != c->statement_loop[recv->id])
         return report_pair(c, from, to, DIFFERS_IN_LOOP);
-    if (!same_condition(send, recv))
-        return report_pair(c, from, to, DIFFERS_IN_CONDITION);
-    return PEAL_STATUS_OK;
+    return report_conditions(c, from, to);
 }
 
 message_record record_of(const rank_view *v, const message_end *e)
@@ -204,15 +239,17 @@ peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
     message_record record = record_of(v, e);
     sort_ends(c, v);
     sort_ends(c, other);
-    find_ends(v, &key, &mine);
+    find_ends(c, v, &key, &mine);
     key.outgoing = !e->outgoing;
     key.peer = v->rank;
-    int found = find_ends(other, &key, &theirs);
+    int found = find_ends(c, other, &key, &theirs);
     if (mine > 1)
         return report_ambiguous(c, &record, e->outgoing, mine);
-    if (!theirs)
+    if (found < 0)
         return report_unmatched(c, &record, e->outgoing);
     *twin = other->sorted_end[found];
     message_record end = record_of(other, *twin);
+    if (theirs > 1)
+        return report_ambiguous(c, &end, !e->outgoing, theirs);
     return e->outgoing ? check_pair(c, &record, &end) : check_pair(c, &end, &record);
 }

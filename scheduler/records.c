@@ -143,7 +143,14 @@ peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
 
 /* ---- Bringing both ends together ---- */
 
-static int order_of(const message_records *r, const end_record *a, const end_record *b)
+/* The body that a record's statement stands in. */
+static int body_of(const message_records *r, const end_record *e)
+{
+    return r->c->statement_loop[r->kind[e->kind].statement];
+}
+
+/* By what tells messages apart wherever they stand. */
+static int order_of_keys(const message_records *r, const end_record *a, const end_record *b)
 {
     if (a->peer != b->peer)
         return a->peer < b->peer ? -1 : 1;
@@ -151,6 +158,14 @@ static int order_of(const message_records *r, const end_record *a, const end_rec
     if (x->tag != y->tag)
         return x->tag < y->tag ? -1 : 1;
     return x->direction < y->direction ? -1 : x->direction > y->direction;
+}
+
+/* Messages of two bodies may look alike. */
+static int order_of(const message_records *r, const end_record *a, const end_record *b)
+{
+    int order = order_of_keys(r, a, b);
+    int x = order ? 0 : body_of(r, a), y = order ? 0 : body_of(r, b);
+    return order ? order : x < y ? -1 : x > y;
 }
 
 /* By merging halves, long lists; the lists of most ranks are short. */
@@ -203,6 +218,18 @@ static peal_status compare_pair(message_records *r, int sender, const end_record
     return check_pair(r->c, &from, &to);
 }
 
+/* A record without partner: perhaps it has one that stands in another body. */
+static peal_status report_single(message_records *r, int sender, const end_record *single,
+                                 bool outgoing, const end_record *others, int64_t count)
+{
+    message_record shown = full_record(r, sender, single);
+    for (int64_t i = 0; i < count; i++)
+        if (order_of_keys(r, single, &others[i]) == 0)
+            return outgoing ? compare_pair(r, sender, single, &others[i])
+                            : compare_pair(r, sender, &others[i], single);
+    return report_unmatched(r->c, &shown, outgoing);
+}
+
 peal_status records_merge(message_records *r, int sender, end_record *send, int64_t sends,
                           end_record *recv, int64_t recvs, bool *late_send)
 {
@@ -226,7 +253,8 @@ peal_status records_merge(message_records *r, int sender, end_record *send, int6
             status = report_ambiguous(r->c, &shown, same_sends > 1,
                                       (int)(same_sends > 1 ? same_sends : same_recvs));
         } else if (order)
-            status = report_unmatched(r->c, &shown, order < 0);
+            status = report_single(r, sender, order < 0 ? &send[i] : &recv[j], order < 0,
+                                   order < 0 ? recv : send, order < 0 ? recvs : sends);
         else if (send[i].kind == good_send && recv[j].kind == good_recv)
             status = PEAL_STATUS_OK;
         else {

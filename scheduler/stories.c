@@ -215,7 +215,7 @@ void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message
     int wait = peal_story_add(out, v->rank, step < 0 ? story_step(c, waits) : step, waits->source,
                               "`%s` waits for a message of rank %d", waits->name, at->peer);
     int sent =
-        peal_story_add(out, at->peer, story_step(c, sends), sends->source,
+        peal_story_add(out, at->peer, step < 0 ? story_step(c, sends) : step, sends->source,
                        "`%s` would send it to rank %d, but has not begun", sends->name, v->rank);
     if (before >= 0)
         peal_story_connect(out, before, "stands below", wait);

@@ -332,6 +332,60 @@ static bool is_mine(peal_code code)
     return number >= 1 && number <= 119;
 }
 
+/* What `until` names, under the conditions of what writes it. message NULL: it is equal everywhere.
+ */
+#define TOTAL(when)  "- {task: t, box: u, read: u, reduce: {s: sum}, when: " when "}\n"
+#define REDUCE(when) "- {allreduce: {s: sum}, when: " when "}\n"
+static const struct {
+    const char *statements; /* from line 10 on; x is known to be equal everywhere */
+    const char *loop;
+    const char *message;
+} until_cases[] = {
+    {TOTAL("x < 3") REDUCE("x < 3"), "", NULL},
+    {TOTAL("x < 3") REDUCE("3 > x"), "", NULL},
+    {TOTAL("x < 3") REDUCE("x < 4"), "", NULL},
+    {TOTAL("step % 2 == 0") REDUCE("step%4 == 0 or step % 4 == 2"), "", NULL},
+    {TOTAL("step >= 0") REDUCE("step % 5000 == 4999"), "every: 10000", NULL},
+    {"- repeat: 3\n  as: k\n  step: [{task: t, box: u, read: u, reduce: {s: sum}}, "
+     "{allreduce: {s: sum}, when: k == 2}]\n",
+     "", NULL},
+    {TOTAL("x < 3") REDUCE("x < 2"), "", "it names `s`, to which `t` (line 10) gives"},
+    {TOTAL("x < 3") "- {set: x, value: 7}\n" REDUCE("x < 3"), "", "`t` (line 10)"},
+    {TOTAL("step >= 0") REDUCE("step % 101 == 100"), "every: 97", "`t` (line 10)"},
+    {TOTAL("step >= 0") REDUCE("step < 90000"), "every: 10", "`t` (line 10)"},
+    {TOTAL("x < 3") "- {set: r, value: s}\n" REDUCE("x < 3") "- {set: s, value: r + 1}\n", "",
+     "it names `s`, to which `t` (line 10)"},
+    {"- {set: s, value: 2 * rank}\n", "", "`set s` (line 10)"},
+    {"- {set: s, value: 2, when: rank == 0}\n", "", "`set s` (line 10)"},
+    {"- {recv: s, from: [1]}\n", "", "`recv s` (line 10)"},
+};
+
+static void test_conditions_of_until(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(until_cases) / sizeof(until_cases[0]); i++) {
+        char text[700];
+        snprintf(text, sizeof(text),
+                 "peal: 1\nkernels: k.c\nfields: {u: {size: 8}}\n"
+                 "buffers: {s: {}, r: {}, x: {type: i64}}\nrepeat: 100000\nuntil: s < 1\n%s\n"
+                 "step:\n- {set: x, value: step %% 5}\n%s",
+                 until_cases[i].loop, until_cases[i].statements);
+        peal_diagnostics *list = peal_diagnostics_create();
+        const char *message = until_cases[i].message;
+        peal_status status = read_text(text, strlen(text), NULL, list);
+        const peal_diagnostic *d =
+            peal_diagnostics_count(list) == 1 ? peal_diagnostics_at(list, 0) : NULL;
+        bool good = message ? d && d->code == PEAL_E067 && d->source.line == 6 &&
+                                  strstr(d->message, message)
+                            : !status && peal_diagnostics_count(list) == 0;
+        if (!good) {
+            peal_diagnostics_print(list, stderr, 0);
+            fail_msg("%s", text);
+        }
+        peal_diagnostics_destroy(list);
+    }
+}
+
 /* E019 needs a build without libyaml; E048 is what later stages get: tests/base provokes it. */
 static void test_all_codes_seen(void **state)
 {
@@ -354,7 +408,8 @@ int main(void)
         cmocka_unit_test(test_limits),          cmocka_unit_test(test_open_quote_of_brackets),
         cmocka_unit_test(test_missing_file),    cmocka_unit_test(test_nesting_in_c),
         cmocka_unit_test(test_adding_too_late), cmocka_unit_test(test_mistakes_in_c_have_lines),
-        cmocka_unit_test(test_constants),       cmocka_unit_test(test_all_codes_seen),
+        cmocka_unit_test(test_constants),       cmocka_unit_test(test_conditions_of_until),
+        cmocka_unit_test(test_all_codes_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

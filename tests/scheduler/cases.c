@@ -23,6 +23,31 @@
         "values: [0, 6, 6]}, n: {type: i32}, m: {type: i32, count: 2}}\n"                          \
         "# nothing\nstep:\n- "
 
+/* Conditions that the run decides; what follows begins in line 9. */
+#define RUNTIME                                                                                    \
+    HEAD "topology: {dims: auto}\n"                                                                \
+         "buffers: {b: {count: 4}, c: {count: 4}, x: {type: i64}, y: {type: i64}, z: {}, n: {}}\n" \
+         "step:\n- {set: x, value: step % 5}\n- {set: y, value: step % 7}\n"                       \
+         "- {set: z, value: 1.5 * step}\n"
+#define SEND(when)        "- {send: b, to: (rank + 1) % ranks, when: " when "}\n"
+#define RECV(when)        "- {recv: c, from: (rank - 1) % ranks, when: " when "}\n"
+#define SEND_TAGGED(when) "- {send: b, to: (rank + 1) % ranks, tag: 7, when: " when "}\n"
+#define RECV_TAGGED(when) "- {recv: c, from: (rank - 1) % ranks, tag: 7, when: " when "}\n"
+/* Two neighbours wait for each other in iterations that have both conditions. */
+#define CROSS(one, other)                                                                          \
+    "- {recv: b, from: [1], tag: 1, when: " one "}\n"                                              \
+    "- {recv: c, from: [-1], tag: 2, when: " other "}\n"                                           \
+    "- {send: b, to: [1], tag: 2, when: " other "}\n"                                              \
+    "- {send: c, to: [-1], tag: 1, when: " one "}\n"
+#define NESTED(one, other)                                                                         \
+    RUNTIME "- repeat: 6\n  as: k\n  step:\n"                                                      \
+            "  - {recv: b, from: [1], tag: 1, when: " one "}\n"                                    \
+            "  - {recv: c, from: [-1], tag: 2, when: " other "}\n"                                 \
+            "  - {send: b, to: [1], tag: 2, when: " other "}\n"                                    \
+            "  - {send: c, to: [-1], tag: 1, when: " one "}\n"
+#define SWAPPED(count)                                                                             \
+    "topology: {dims: auto}\nbuffers: {a: {count: rank + 3}, b: {count: " count "}}\n"
+
 const graph_case graph_cases[] = {
     /* sizes */
     {HEAD "fields: {u: {size: 0}}\n", 1, PEAL_E120, 3, 20, "extent"},
@@ -166,6 +191,56 @@ const graph_case graph_cases[] = {
     {GRID "{recv: c, from: 1 - rank, when: rank < 2}\n- {send: b, to: 1 - rank, when: rank < 2}\n",
      3, PEAL_E145, 7, 3, "rank 1 waits"},
     {GRID "{recv: c, from: rank}\n- {send: b, to: rank}\n", 1, PEAL_E145, 7, 3, "rank 0"},
+    /* what a condition names is written between send and receive */
+    {RUNTIME SEND("x < 3") "- {set: x, value: 9}\n" RECV("x < 3"), 2, PEAL_E152, 9, 3,
+     "name `x`, which `set x` (line 10) writes"},
+    {RUNTIME SEND("x < 3") "- {set: x, value: x + 1}\n" RECV("x < 3"), 3, PEAL_E152, 9, 3, NULL},
+    {RUNTIME SEND("x < 3") "- {swap: [x, y]}\n" RECV("x < 3"), 2, PEAL_E152, 9, 3, "swap x y"},
+    {RUNTIME SEND("x < 3") "- {swap: [x, y], when: step % 2 == 0}\n" RECV("x < 3"), 2, PEAL_E152, 9,
+     3, NULL},
+    {RUNTIME SEND("x < 3") "- {allreduce: {x: max}}\n" RECV("x < 3"), 2, PEAL_E152, 9, 3,
+     "allreduce x"},
+    {RUNTIME SEND("x < 3") "- {task: t, update: x}\n" RECV("x < 3"), 2, PEAL_E152, 9, 3, "`t`"},
+    {RUNTIME SEND("x < 3") "- {repeat: 2, step: [{set: x, value: 1}]}\n" RECV("x < 3"), 2,
+     PEAL_E152, 9, 3, "line 10"},
+    {RUNTIME RECV("x < 3") "- {set: x, value: 9}\n" SEND("x < 3"), 2, PEAL_E152, 11, 3, NULL},
+    {RUNTIME SEND("x < 3 and step % 2 == 0") "- {set: x, value: 9, when: step % 2 == 0}\n" RECV(
+         "x < 3 and step % 2 == 0"),
+     2, PEAL_E152, 9, 3, NULL},
+    {RUNTIME SEND("x < 3") RECV("x < 4"), 2, PEAL_E144, 9, 3, NULL},
+    {RUNTIME SEND("z < 3") RECV("not (z >= 3)"), 2, PEAL_E144, 9, 3, NULL}, /* NaN */
+    {RUNTIME SEND("step * step * step % 4099 == 2")
+         RECV("(step * (step * step + 1) - step) % 4099 == 2"),
+     2, PEAL_E153, 9, 3, "cannot be decided"},
+    /* conditions that meet rarely */
+    {RUNTIME CROSS("step % 31 == 3", "step % 33 == 5"), 2, PEAL_E145, 10, 3, NULL},
+    {RUNTIME CROSS("step % 32 == 3", "step % 33 == 5"), 2, PEAL_E145, 10, 3, NULL},
+    {RUNTIME CROSS("step % 97 == 96", "step % 101 == 5"), 3, PEAL_E145, 10, 3, NULL},
+    {RUNTIME CROSS("step % 1000003 == 7", "step % 998244353 == 5"), 2, PEAL_E145, 10, 3, NULL},
+    {RUNTIME CROSS("step < 10", "step >= 9"), 2, PEAL_E145, 10, 3, NULL},
+    {RUNTIME CROSS("step / 10 % 2 == 0", "step / 10 % 3 == 1"), 2, PEAL_E145, 10, 3, NULL},
+    {RUNTIME CROSS("x < 3", "x >= 2"), 2, PEAL_E145, 10, 3, NULL},
+    {NESTED("k > step", "k + step == 3"), 2, PEAL_E145, 13, 5, NULL},
+    {RUNTIME CROSS("step * step * step % 4099 == 2", "step % 4099 == 1"), 2, PEAL_E154, 10, 3,
+     "cannot be decided"},
+    /* in a loop, one iteration has the first condition, the next one the other */
+    {RUNTIME "- {recv: b, from: [1], tag: 3}\n- repeat: 2\n  as: k\n  step:\n"
+             "  - {recv: b, from: [-1], tag: 1, when: k == 0}\n"
+             "  - {send: b, to: [1], tag: 1, when: k == 0}\n- {send: b, to: [-1], tag: 3}\n",
+     2, PEAL_E145, 13, 5, NULL},
+    /* values that a run would fail at */
+    {RUNTIME "- {print: {x: x}, when: step % (x - x) == 0}\n", 2, PEAL_E044, 9, 30, "by zero"},
+    {RUNTIME "- {set: x, value: 100 / (rank - 1)}\n", 2, PEAL_E044, 9, 23, "100 / 0"},
+    {HEAD "topology: {dims: auto}\nbuffers: {x: {type: i64}}\nrepeat: 50\n"
+          "step:\n- {set: x, value: step * 4611686018427387904}\n",
+     1, PEAL_E043, 7, 24, "in step 2"},
+    {HEAD "topology: {dims: auto}\nbuffers: {x: {type: i64}}\nrepeat: 50\n"
+          "step:\n- {task: t, update: x, args: 7 / (step - 41)}\n",
+     1, PEAL_E044, 7, 32, "in step 41"},
+    {HEAD "topology: {dims: auto}\nbuffers: {x: {type: i64}}\nrepeat: 50\n"
+          "step:\n- {repeat: 3 - step, step: [{set: x, value: 1}]}\n",
+     1, PEAL_E047, 7, 14, "in step 4"},
+    {HEAD SWAPPED("3") "step:\n- {swap: [a, b]}\n", 2, PEAL_E066, 6, 3, "rank 1"},
 };
 const int graph_case_count = sizeof(graph_cases) / sizeof(graph_cases[0]);
 
@@ -235,5 +310,44 @@ const valid_case valid_cases[] = {
            "- {recv: c, from: two, offsets: 3, count: m}\n",
      2},
     {"a row of one rank", LISTS "{allreduce: {b: sum}, along: x}\n", 1},
+    {"buffers of counts that mean the same", HEAD SWAPPED("a.count") "step:\n- {swap: [a, b]}\n",
+     3},
+    {"counts that are equal on so many ranks", HEAD SWAPPED("3") "step:\n- {swap: [a, b]}\n", 1},
+    {"one condition, written in several ways",
+     RUNTIME SEND("step % 2 == 0") RECV("step%4 == 0 or 2 == (step % 4)") SEND_TAGGED("x < 3")
+         RECV_TAGGED("not (x > 2)"),
+     2},
+    {"what a condition names is written behind both",
+     RUNTIME SEND("x < 3") RECV("x < 3") "- {set: x, value: x + 7}\n", 3},
+    {"swaps bring the value back",
+     RUNTIME SEND("x < 3") "- {swap: [x, y]}\n- {swap: [y, x]}\n" RECV("x < 3"), 2},
+    {"a swap takes the value along", RUNTIME SEND("x < 3") "- {swap: [x, y]}\n" RECV("y < 3"), 2},
+    {"two swaps under one condition",
+     RUNTIME SEND("x < 3") "- {swap: [x, y], when: step % 2 == 0}\n"
+                           "- {swap: [x, y], when: step%2 == 0}\n" RECV("x < 3"),
+     2},
+    {"a copy of the value",
+     RUNTIME "- {set: y, value: x}\n" SEND("x < 3") "- {set: x, value: 9}\n" RECV("y < 3"), 2},
+    {"a write in other steps",
+     RUNTIME SEND("x < 3 and step % 2 == 0") "- {set: x, value: 9, when: step % 2 == 1}\n" RECV(
+         "x < 3 and step % 2 == 0"),
+     2},
+    {"remainders that never meet", RUNTIME CROSS("step % 2000 == 3", "step % 3000 == 4"), 2},
+    {"comparisons that never meet", RUNTIME CROSS("step < 10", "step >= 10"), 2},
+    {"run-time values that never meet", RUNTIME CROSS("x < 3", "x >= 3"), 2},
+    {"counters that never meet", NESTED("(k + step) % 2 == 0", "(k - step) % 2 == 1"), 2},
+    {"the loop is too short", NESTED("k + step >= 12", "step < 7"), 2},
+    {"the same direction in setup, in the step and in a loop",
+     HEAD "topology: {dims: auto}\nbuffers: {a: {}, b: {}}\n"
+          "setup:\n- {send: a, to: [1]}\n- {recv: b, from: [-1]}\n"
+          "step:\n- {send: a, to: [1]}\n- {recv: b, from: [-1]}\n"
+          "- {repeat: 2, step: [{send: a, to: [1]}, {recv: b, from: [-1]}]}\n",
+     3},
+    {"divisors that are left out",
+     HEAD "params: {report: 0}\ntopology: {dims: auto}\nbuffers: {x: {type: i64}}\nrepeat: 50\n"
+          "step:\n- {print: {x: x}, when: report != 0 and step % report == 0}\n"
+          "- {set: x, value: 100 / (step - 3), when: step != 3}\n"
+          "- {set: x, value: step * 4611686018427387904, when: step < 2}\n",
+     1},
 };
 const int valid_case_count = sizeof(valid_cases) / sizeof(valid_cases[0]);

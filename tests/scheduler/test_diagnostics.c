@@ -56,7 +56,8 @@ static bool is_at(const peal_diagnostic *d, const graph_case *c)
 static bool is_about_several(peal_code code)
 {
     return code == PEAL_E130 || code == PEAL_E131 || code == PEAL_E135 ||
-           (code >= PEAL_E139 && code <= PEAL_E145) || code == PEAL_E148 || code == PEAL_E151;
+           (code >= PEAL_E139 && code <= PEAL_E145) || code == PEAL_E148 ||
+           (code >= PEAL_E151 && code <= PEAL_E154);
 }
 
 /* Events have texts, ranks that there are, lines of the spec, and something between them; one of

@@ -1,0 +1,292 @@
+/* When statements happen.
+ *
+ * A walk over the graph follows the values of buffers from statement to statement, as far as it can
+ * be known, so that a `when` has a term: equal terms are conditions that hold together. */
+#include "scheduler/conditions.h"
+
+#include <string.h>
+
+typedef struct condition_walk {
+    peal_compilation *c;
+    condition_table *table;
+    peal_scope scope;
+    peal_term counter[LOOPS_AROUND + 1];
+    peal_term *original; /* by array: a value that is never written */
+    statement_condition around;
+} condition_walk;
+
+static void walk_body(condition_walk *w, const peal_body *body, peal_place *place);
+
+/* The counter of a loop; steps go on for as long as whoever starts them wants, and a body is looked
+ * at even if its loop has no iteration. */
+static peal_term counter_of(const condition_walk *w, const peal_loop *loop, int id,
+                            const peal_place *before)
+{
+    peal_meanings *m = w->table->meanings;
+    peal_term counter = peal_term_counter_endless(m), zero = peal_term_integer(m, 0);
+    peal_term domain = peal_term_domain(m, counter);
+    if (id != LOOP_OUTER) {
+        peal_term end = peal_meaning_of(m, loop->repeat, before);
+        peal_term below = peal_term_operator(m, PEAL_OPERATOR_LESS, counter, end);
+        peal_term first = peal_term_operator(m, PEAL_OPERATOR_EQUAL, counter, zero);
+        domain = peal_term_and(m, domain, peal_term_or(m, below, first));
+    }
+    peal_term_limit(m, counter, domain);
+    return counter;
+}
+
+/* The iterations of a loop, with the values that its body may find. */
+static void walk_loop(condition_walk *w, const peal_statement *s, int id, const peal_place *before)
+{
+    peal_meanings *m = w->table->meanings;
+    const peal_loop *loop = &s->u.loop;
+    int arrays = w->c->graph->array_count, depth = loop->depth;
+    statement_condition outside = w->around;
+    peal_place inside = *before;
+    inside.element = PEAL_ARENA_ARRAY(w->c->arena, peal_term, arrays + 1);
+    memcpy(inside.element, before->element, (size_t)arrays * sizeof(*inside.element));
+    peal_term happens = w->around.when;
+    w->counter[depth] = counter_of(w, loop, id, before);
+    inside.counter_count = depth + 1;
+    if (id == LOOP_OUTER) /* an application may write arrays between runs of steps */
+        peal_place_forget_all(m, &inside);
+    peal_place_pass(m, &inside, s, peal_term_boolean(m, true));
+    if (w->around.around_count < LOOPS_AROUND) {
+        int at = w->around.around_count++;
+        w->around.loop[at] = id;
+        w->around.around[at] = peal_term_and(m, happens, peal_term_domain(m, w->counter[depth]));
+    }
+    if (id == LOOP_OUTER)
+        w->table->step = w->counter[depth];
+    walk_body(w, &loop->body, &inside);
+    w->around = outside;
+}
+
+/* What depends on the rank alone is looked at rank by rank. */
+static peal_term condition_at(const condition_walk *w, const peal_statement *s,
+                              const peal_place *place)
+{
+    bool fixed = s->when && peal_expr_uses(s->when) == PEAL_USES_RANK;
+    return peal_meaning_of(w->table->meanings, fixed ? NULL : s->when, place);
+}
+
+static void walk_body(condition_walk *w, const peal_body *body, peal_place *place)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        peal_place still = *place;
+        still.element = w->original;
+        w->around.when = condition_at(w, s, place);
+        w->around.plain = condition_at(w, s, &still);
+        w->table->of[s->id] = w->around;
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            walk_loop(w, s, s->id, place);
+        peal_place_pass(w->table->meanings, place, s, w->table->of[s->id].when);
+    }
+}
+
+const condition_table *conditions_of(peal_compilation *c)
+{
+    if (c->conditions)
+        return c->conditions;
+    const peal_graph_data *g = c->graph;
+    condition_table *table = PEAL_ARENA_NEW(c->own_arena, condition_table);
+    condition_walk w = {.c = c, .table = table};
+    w.scope = (peal_scope){.graph = g, .rank = -1, .ranks = c->machine.ranks};
+    memcpy(w.scope.dims, c->dims, sizeof(c->dims));
+    table->meanings = peal_meanings_create(g, c->own_arena);
+    table->of = PEAL_ARENA_ARRAY(c->own_arena, statement_condition, g->statement_count + 1);
+    peal_place place = {.scope = &w.scope, .counter = w.counter};
+    place.element = w.original = PEAL_ARENA_ARRAY(c->own_arena, peal_term, g->array_count + 1);
+    peal_place_forget_all(table->meanings, &place);
+    place.element = PEAL_ARENA_ARRAY(c->own_arena, peal_term, g->array_count + 1);
+    peal_place_forget_all(table->meanings, &place);
+    walk_body(&w, &g->setup, &place);
+    peal_statement step = {.kind = PEAL_STATEMENT_REPEAT, .u.loop = g->step};
+    w.around = (statement_condition){.when = peal_term_boolean(table->meanings, true)};
+    walk_loop(&w, &step, LOOP_OUTER, &place);
+    peal_place_forget_all(table->meanings, &place);
+    walk_body(&w, &g->finish, &place);
+    return c->conditions = table;
+}
+
+/* ---- Two statements ---- */
+
+typedef struct writer_search {
+    const peal_expr *read[2];
+    int array; /* found; -1 */
+} writer_search;
+
+static void note_written(void *user, int array)
+{
+    writer_search *w = user;
+    if (array >= 0 && w->array < 0 &&
+        (peal_expr_reads(w->read[0], array) || peal_expr_reads(w->read[1], array)))
+        w->array = array;
+}
+
+/* The first statement from one up to another that writes what their conditions name; NULL: none. */
+static const peal_statement *find_writer(const peal_compilation *c, const peal_statement *one,
+                                         const peal_statement *other, int *array)
+{
+    int first = one->id < other->id ? one->id : other->id;
+    int last = one->id < other->id ? other->id : one->id;
+    writer_search w = {{one->when, other->when}, -1};
+    for (int i = first; i < last; i++) {
+        if (c->statement[i])
+            peal_statement_writes(c->statement[i], note_written, &w);
+        *array = w.array;
+        if (w.array >= 0)
+            return c->statement[i];
+    }
+    return NULL;
+}
+
+condition_match match_conditions(peal_compilation *c, const peal_statement *one,
+                                 const peal_statement *other, const peal_statement **writer,
+                                 int *array)
+{
+    if (!one->when && !other->when)
+        return CONDITIONS_AGREE;
+    const condition_table *t = conditions_of(c);
+    const statement_condition *a = &t->of[one->id], *b = &t->of[other->id];
+    peal_meanings *m = t->meanings;
+    peal_term where = peal_term_boolean(m, true);
+    for (int i = 0; i < a->around_count; i++)
+        where = peal_term_and(m, where, a->around[i]);
+    if (peal_terms_equal(m, a->when, b->when, where))
+        return CONDITIONS_AGREE;
+    if (peal_terms_equal(m, a->plain, b->plain, 0)) {
+        *writer = find_writer(c, one, other, array);
+        return *writer ? CONDITIONS_CHANGE : CONDITIONS_UNDECIDED;
+    }
+    peal_term differ[2] = {peal_term_or(m, peal_term_and(m, a->when, peal_term_not(m, b->when)),
+                                        peal_term_and(m, b->when, peal_term_not(m, a->when))),
+                           where};
+    peal_meeting found = peal_terms_meet(m, differ, 2, NULL, 0);
+    return found.answer == PEAL_PERHAPS && !found.depends_on_run ? CONDITIONS_UNDECIDED
+                                                                 : CONDITIONS_DIFFER;
+}
+
+/* ---- Cycles of waits ---- */
+
+static uint64_t number_condition(const peal_meanings *m, cycle_conditions *out, peal_term t)
+{
+    int at = 0;
+    if (peal_term_is_true(m, t))
+        return 0;
+    while (at < out->count && out->term[at] != t)
+        at++;
+    if (at == MOST_CONDITIONS)
+        return 0;
+    if (at == out->count)
+        out->term[out->count++] = t;
+    return (uint64_t)1 << at;
+}
+
+void number_conditions(peal_compilation *c, cycle_conditions *out)
+{
+    const condition_table *t = conditions_of(c);
+    *out = (cycle_conditions){.statement_count = c->graph->statement_count};
+    out->of = PEAL_ARENA_ARRAY(c->arena, uint64_t, out->statement_count + 1);
+    for (int i = 0; i < out->statement_count; i++) {
+        const statement_condition *s = &t->of[i];
+        if (!c->statement[i])
+            continue;
+        out->of[i] = number_condition(t->meanings, out, s->when);
+        for (int k = 0; k < s->around_count; k++)
+            out->of[i] |= number_condition(t->meanings, out, s->around[k]);
+    }
+}
+
+void skip_statements(const cycle_conditions *k, uint64_t off, bool *skipped)
+{
+    for (int i = 0; i < k->statement_count; i++)
+        skipped[i] = (k->of[i] & off) != 0;
+}
+
+/* How many of the loops around it all statements of a cycle have in common. */
+static int common_loops(const condition_table *t, const int *statement, int count)
+{
+    const statement_condition *first = &t->of[statement[0]];
+    int common = first->around_count;
+    for (int i = 1; i < count; i++) {
+        const statement_condition *s = &t->of[statement[i]];
+        int same = 0;
+        while (same < common && same < s->around_count && s->loop[same] == first->loop[same])
+            same++;
+        common = same;
+    }
+    return common;
+}
+
+/* How many levels of a statement's loops it may be asked about. Ranks that stand in a loop which
+ * others of the cycle have yet to reach, or have left, may be in iterations of their own: a counter
+ * has two values then, and conditions in there are not compared with each other. */
+static int levels_of(const condition_table *t, const int *statement, int count, int one, int common)
+{
+    const statement_condition *s = &t->of[statement[one]];
+    for (int i = 0; i < count; i++) {
+        const statement_condition *other = &t->of[statement[i]];
+        if (i != one && s->around_count > common && other->around_count > common &&
+            s->loop[common] == other->loop[common])
+            return common + 1;
+    }
+    return s->around_count + 1;
+}
+
+/* The conditions of a cycle's statements: terms, each once. */
+static int list_conditions(const condition_table *t, const int *statement, int count,
+                           peal_term *out)
+{
+    int common = common_loops(t, statement, count), listed = 0;
+    for (int i = 0; i < count; i++) {
+        const statement_condition *s = &t->of[statement[i]];
+        int levels = levels_of(t, statement, count, i, common);
+        for (int k = 0; k < levels; k++) {
+            peal_term now = k < s->around_count ? s->around[k] : s->when;
+            bool known = peal_term_is_true(t->meanings, now);
+            for (int j = 0; j < listed && !known; j++)
+                known = out[j] == now;
+            if (!known && listed < MOST_CONDITIONS)
+                out[listed++] = now;
+        }
+    }
+    return listed;
+}
+
+static uint64_t bits_of(const cycle_conditions *k, const peal_term *term, int count)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < k->count; j++)
+            if (k->term[j] == term[i])
+                bits |= (uint64_t)1 << j;
+    return bits;
+}
+
+peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k, const int *statement,
+                             int count, uint64_t *reasons, int64_t *step)
+{
+    const condition_table *t = conditions_of(c);
+    peal_term term[MOST_CONDITIONS];
+    int terms = list_conditions(t, statement, count, term);
+    bool in_step = c->statement_section[statement[0]] == LOOP_OUTER;
+    peal_meeting found = peal_terms_meet(t->meanings, term, terms, &t->step, in_step);
+    *step = in_step && found.is_shown ? found.value[0] : -1;
+    *reasons = 0;
+    if (found.answer != PEAL_NO)
+        return found;
+    for (int i = terms - 1; i >= 0 && terms > 1; i--) { /* without one: still never together? */
+        peal_term without = term[i];
+        memmove(&term[i], &term[i + 1], (size_t)(terms - i - 1) * sizeof(*term));
+        if (peal_terms_meet(t->meanings, term, terms - 1, NULL, 0).answer == PEAL_NO) {
+            terms--;
+            continue;
+        }
+        memmove(&term[i + 1], &term[i], (size_t)(terms - i - 1) * sizeof(*term));
+        term[i] = without;
+    }
+    *reasons = bits_of(k, term, terms);
+    return found;
+}
