@@ -39,7 +39,7 @@ static peal_graph *make_graph(column_job *job)
     peal_graph_add_field(g, .name = "an", .like = "a");
     peal_graph_begin(g, PEAL_STEP);
     peal_graph_add_task(g, .name = "column", .function = column, .user = job, .box = {.name = "a"},
-                        .tile = "[1]", .read = {{.name = "a", .star = "1"}},
+                        .tile = "[1]", .read = {{.name = "a", .star = "1", .stale_ok = true}},
                         .write = {{.name = "an"}});
     peal_graph_add_swap(g, .swap = {"a", "an"});
     peal_graph_end(g);

@@ -143,6 +143,8 @@ static void add_task(hash_state *h, const peal_task_statement *task)
         add_amount(h, &access->amount);
         add_ranges(h, &access->ranges);
         add_expr(h, access->per_tile);
+        if (access->stale_is_meant)
+            add_text(h, "stale");
     }
     add_reductions(h, task->reduction, task->reduction_count);
     add_exprs(h, task->argument, task->argument_count);

@@ -168,7 +168,11 @@ static const peal_key access_keys[] = {
     {"grow", PEAL_KEY_AMOUNT, false, NULL, "the tile grown, corners included"},
     {"star", PEAL_KEY_AMOUNT, false, NULL, "the tile grown along one axis at a time"},
     {"per_tile", PEAL_KEY_EXPRESSION, false, NULL,
-     "elements k*n .. k*n + n-1 in tile k; the kernel sees them as b[0] .. b[n-1]"}};
+     "elements k*n .. k*n + n-1 in tile k; the kernel sees them as b[0] .. b[n-1]"},
+    {"box", PEAL_KEY_RANGES, false, NULL, "these ranges, beside `stale`"},
+    {"whole", PEAL_KEY_BOOLEAN, false, NULL, "true: all of it, beside `stale`"},
+    {"stale", PEAL_KEY_WORD, false, "ok",
+     "`ok`: halo points may be read although their owners have changed them since (else E148)"}};
 
 static const peal_key exchange_item_keys[] = {{"grow", PEAL_KEY_AMOUNT, false, NULL,
                                                "only that much of the halo, corners included"},

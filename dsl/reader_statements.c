@@ -94,6 +94,16 @@ void peal_reader_points(peal_reader *r, peal_node *node, bool message, peal_poin
     }
 }
 
+static void read_stale(peal_reader *r, const peal_node *form, peal_access_desc *out)
+{
+    const peal_node *node = peal_node_find(form, "stale");
+    const char *word = text_of(r, form, "stale");
+    out->stale_ok = word && !strcmp(word, "ok");
+    if (word && !out->stale_ok)
+        peal_reader_report(r, PEAL_E013, node->at, "leave `stale` out where it is not meant so",
+                           "expected `stale: ok`");
+}
+
 static void read_access_form(peal_reader *r, peal_node *form, bool exchange, peal_access_desc *out)
 {
     if (form->kind == PEAL_NODE_LIST && !exchange)
@@ -103,7 +113,12 @@ static void read_access_form(peal_reader *r, peal_node *form, bool exchange, pea
                                exchange ? PEAL_CONTEXT_EXCHANGE_ITEM : PEAL_CONTEXT_ACCESS);
         out->grow = list_of(r, form, "grow");
         out->star = list_of(r, form, "star");
-        out->per_tile = exchange ? NULL : text_of(r, form, "per_tile");
+        if (exchange)
+            return;
+        out->per_tile = text_of(r, form, "per_tile");
+        out->box = list_of(r, form, "box");
+        out->whole = peal_reader_boolean(r, peal_node_find(form, "whole"));
+        read_stale(r, form, out);
     } else if (!exchange && form->kind == PEAL_NODE_SCALAR && !strcmp(form->text, "tile"))
         out->tile = true;
     else if (!exchange && form->kind == PEAL_NODE_SCALAR && !strcmp(form->text, "whole"))

@@ -84,6 +84,16 @@ static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_acc
     }
     if (!resolve_footprint(t, desc, source, &out))
         return;
+    out.stale_is_meant = desc->stale_ok;
+    if (desc->stale_ok &&
+        (mode == PEAL_WRITE_ACCESS || t->parser->arrays[out.array].kind != PEAL_ARRAY_FIELD)) {
+        peal_parser_report(t->parser, PEAL_E060, desc->name, source,
+                           "`stale: ok` is said of a field that is read",
+                           mode == PEAL_WRITE_ACCESS ? "`%s` is only written"
+                                                     : "`%s` is a buffer, which has no halo",
+                           desc->name);
+        return;
+    }
     if (t->access_count == PEAL_CALL_VIEWS) {
         peal_parser_report(t->parser, PEAL_E065, desc->name, source, "split the task",
                            "a task has at most %d accesses", PEAL_CALL_VIEWS);

@@ -153,7 +153,8 @@ static void add_step(peal_graph *graph, const peal_halo_desc *desc)
     for (int i = 0; i < desc->field_count; i++) {
         snprintf(name[i], sizeof(name[i]), "u%d", i);
         exchange.exchange[i] = (peal_access_desc){.name = name[i], .grow = width};
-        reader.read[i] = (peal_access_desc){.name = name[i], .whole = true};
+        /* what is beyond the exchange's width is the application's */
+        reader.read[i] = (peal_access_desc){.name = name[i], .whole = true, .stale_ok = true};
         writer.write[i] = (peal_access_desc){.name = name[i]};
     }
     peal_graph_begin(graph, PEAL_STEP);

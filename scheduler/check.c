@@ -141,7 +141,9 @@ peal_status check_each_rank(peal_compilation *c)
     end_records(c);
     if (!first)
         first = check_partners(c);
-    return !first && late_send ? find_deadlock(c) : first;
+    if (!first && late_send)
+        first = find_deadlock(c);
+    return first ? first : check_halos_by_rank(c, k.classed ? &k.classes : NULL);
 }
 
 /* ---- By classes ---- */
@@ -191,8 +193,10 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
 }
 
 /* One rank of each class is analysed, and their messages are matched for each neighbourhood. False:
- * something may be wrong, and each rank is looked at to say what. */
-static bool analyse_classes(checker *k, const rank_classes *classes)
+ * something may be wrong, and each rank is looked at to say what. *halos: whether any is read
+ * stale.
+ */
+static bool analyse_classes(checker *k, const rank_classes *classes, peal_status *halos)
 {
     peal_compilation *c = k->c;
     int count = class_count(classes);
@@ -216,18 +220,20 @@ static bool analyse_classes(checker *k, const rank_classes *classes)
     if (good && late_send)
         good = directions_show_no_cycle(c, view, count);
     c->diagnostics = c->own_diagnostics;
-    if (good)
+    if (good) {
         warn_of_halos(c, view[middle]);
+        *halos = check_halos_by_class(c, classes, view);
+    }
     return good;
 }
 
-static bool prove_by_classes(peal_compilation *c)
+static bool prove_by_classes(peal_compilation *c, peal_status *halos)
 {
     rank_classes classes;
     begin_scratch(c);
     c->diagnostics = NULL; /* what is found by class is reported by rank */
     checker k = {.c = c, .records = begin_records(c)};
-    bool good = find_classes(c, true, &classes) && analyse_classes(&k, &classes);
+    bool good = find_classes(c, true, &classes) && analyse_classes(&k, &classes, halos);
     end_records(c);
     c->diagnostics = c->own_diagnostics;
     c->check_bytes = peal_arena_bytes(c->scratch);
@@ -256,7 +262,9 @@ peal_status peal_compilation_check(peal_compilation *c)
     if (c->exhausted)
         return PEAL_STATUS_ENVIRONMENT;
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    peal_status status = prove_by_classes(c) ? PEAL_STATUS_OK : check_each_rank(c);
+    peal_status status = PEAL_STATUS_OK;
+    if (!prove_by_classes(c, &status))
+        status = check_each_rank(c);
     peal_status repeat = check_repeat(c), values = check_values(c, !status);
     status = status ? status : repeat ? repeat : values;
     return status ? status : check_conditions(c);

@@ -34,5 +34,10 @@ int neighbourhood_rank(const peal_compilation *c, const rank_classes *classes, i
  * a view of each class; false: perhaps not. */
 bool classes_take_part_alike(const peal_compilation *c, const rank_classes *classes,
                              rank_view *const *view);
+/* stale.c: whether any rank reads a halo that its owner has changed since it was renewed, by a view
+ * of each class; or by views of all ranks that are needed, classes NULL: of all. */
+peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classes,
+                                 rank_view *const *view);
+peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes);
 
 #endif

@@ -166,6 +166,8 @@ peal_status out_of_memory(peal_compilation *c)
         records_finish(c->records);
     }
     end_scratch(c);
+    peal_arena_destroy(c->halo_scratch);
+    c->halo_scratch = NULL;
     c->records = NULL;
     c->diagnostics = c->own_diagnostics;
     c->exhausted = true;

@@ -187,6 +187,7 @@ struct peal_compilation {
     peal_arena *arena;             /* where to allocate */
     peal_diagnostics *own_diagnostics;
     peal_arena *own_arena, *scratch; /* one of these is `arena`; scratch NULL: none */
+    peal_arena *halo_scratch;        /* of stale.c; NULL: none */
     struct message_records *records; /* of a check that goes on; NULL: none */
     bool exhausted;                  /* there was no memory: views are not whole */
     int dims[PEAL_RANK_AXES];
@@ -336,7 +337,7 @@ peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_vi
 /* Whether any task or message of a rank reads an array's halo, under any name that swaps give it.
  */
 bool halo_is_read(const peal_compilation *c, const rank_view *v, int array);
-/* stale.c: warnings, from one rank's point of view. */
+/* stale.c: warns of exchanges that nobody reads, from one rank's point of view. */
 void warn_of_halos(peal_compilation *c, const rank_view *v);
 peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s);
 peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s);

@@ -1,7 +1,7 @@
 /* Exchanges: which halo points of a rank come from whom, and which of them anybody reads.
  *
  * Both ends run exchange_pieces() on the receiver's view, so they agree on what travels. */
-#include "scheduler/compilation.h"
+#include "scheduler/halos.h"
 
 static bool same_group(const peal_compilation *c, int a, int b)
 {
@@ -113,33 +113,46 @@ typedef struct piece_sink {
     rank_message *into;
 } piece_sink;
 
-static peal_status item_pieces(peal_compilation *c, const rank_view *v,
-                               const peal_exchange_item *item, const piece_sink *sink)
+peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
+                           peal_box out[27])
 {
     int64_t amount[PEAL_AXES][2];
-    field_shape shape;
-    peal_status status = shape_of(c, &v->scope, item->array, &shape);
-    if (!status)
-        status = item_amount(c, v, item, amount);
-    if (status)
-        return status;
-    bool application_reads = !is_read(c, v, item->array, NULL);
-    int axes = shape.axis_count < PEAL_RANK_AXES ? shape.axis_count : PEAL_RANK_AXES;
+    peal_status status = item_amount(c, v, item, amount);
+    int axes = c->graph->arrays[item->array].axis_count;
     for (int number = 0; number < 27; number++) {
         int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
         int steps = nonzero_steps(direction);
-        if (!steps || (axes < 3 && direction[2]) || (axes < 2 && direction[1]) ||
-            (item->footprint == PEAL_FOOTPRINT_STAR && steps > 1) ||
-            neighbour(c, v->position, direction) != sink->peer)
-            continue;
-        peal_box box = halo_box(v, item->array, (const int64_t(*)[2])amount, direction);
-        if (peal_box_is_empty(&box) || !(application_reads || is_read(c, v, item->array, &box)))
+        out[number] = (peal_box){0};
+        if (!status && steps && !(axes < 3 && direction[2]) && !(axes < 2 && direction[1]) &&
+            !(item->footprint == PEAL_FOOTPRINT_STAR && steps > 1) &&
+            neighbour(c, v->position, direction) >= 0)
+            out[number] = halo_box(v, item->array, (const int64_t(*)[2])amount, direction);
+    }
+    return status;
+}
+
+static peal_status item_pieces(peal_compilation *c, const rank_view *v,
+                               const peal_exchange_item *item, const piece_sink *sink)
+{
+    field_shape shape;
+    peal_box boxes[27];
+    peal_status status = shape_of(c, &v->scope, item->array, &shape);
+    if (!status)
+        status = exchange_boxes(c, v, item, boxes);
+    if (status)
+        return status;
+    bool application_reads = !is_read(c, v, item->array, NULL);
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        const peal_box *box = &boxes[number];
+        if (peal_box_is_empty(box) || neighbour(c, v->position, direction) != sink->peer ||
+            !(application_reads || is_read(c, v, item->array, box)))
             continue;
         peal_piece piece = {.array = item->array, .target_array = item->array};
-        piece.source = owner_coordinates(c, v, &shape, direction, box);
+        piece.source = owner_coordinates(c, v, &shape, direction, *box);
         for (int k = 0; k < PEAL_AXES; k++) {
-            piece.target[k] = box.lo[k];
-            piece.target_extent[k] = box.hi[k] - box.lo[k];
+            piece.target[k] = box->lo[k];
+            piece.target_extent[k] = box->hi[k] - box->lo[k];
         }
         add_piece(c, sink->into, piece);
         sink->into->application_reads |= application_reads;

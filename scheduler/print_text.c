@@ -57,6 +57,9 @@ static void print_tasks(const peal_schedule *s, FILE *f)
         if (t->count)
             fprintf(f, ", of which a run visits the first `%s`",
                     t->count->text ? t->count->text : "count");
+        for (int k = 0; k < t->access_count; k++)
+            if (t->access[k].stale_is_meant)
+                fprintf(f, ", reads stale halo of %s: ok", s->array[t->access[k].array].name);
         fputc('\n', f);
     }
 }

@@ -1,139 +1,296 @@
-/* Warnings about halos: read although the owner has changed its points since the last exchange, or
- * exchanged although nobody reads them.
+/* Halos that are read although their owners have changed them since they were last renewed, and
+ * exchanges of halos that nobody reads.
  *
- * The program is followed on one rank, statement by statement, with the storages that names stand
- * for after swaps: two iterations of every loop show what one iteration leaves for the next. What
- * is under `when` is taken to happen. */
-#include "scheduler/stories.h"
+ * Halos are followed (halo_walk.c) on one rank of each neighbourhood: two ranks with neighbours of
+ * the same classes have the same halos. Where ranks are not classed, or receive halos by messages
+ * that go each its own way, all ranks are looked at. */
+#include "scheduler/classes.h"
+#include "scheduler/halos.h"
 
-/* What happened to a halo, and when. */
-typedef struct halo_event {
-    const peal_statement *statement; /* NULL: nothing yet */
-    int64_t step;
-} halo_event;
+#include <stdio.h>
 
-typedef struct halo_state {
-    peal_compilation *c;
-    const rank_view *v;
-    int *binding;
-    bool *stale; /* by storage: owners have written since the last exchange */
-    int64_t step;
-    halo_event *renewed, *changed; /* by storage: the last ones */
-} halo_state;
+/* ---- What is told ---- */
 
-/* Whether a task of this rank touches halo points of an access's array. */
-static bool reaches_halo(const halo_state *h, const peal_schedule_task *t,
-                         const peal_task_access *a)
+typedef struct stale_region {
+    int direction[PEAL_RANK_AXES];
+    int64_t nearest, farthest;
+    int cell; /* one of it */
+} stale_region;
+
+static int distance_of(const int direction[PEAL_RANK_AXES])
 {
-    const peal_layout *layout = &h->v->layout[a->array];
-    for (int i = 0; i < t->tiling_count; i++)
-        for (int k = 0; k < a->reach_count; k++) {
-            peal_box range = reach_range(&a->reach[k], &t->tiling[i].box, &layout->stored);
-            if (!peal_box_is_empty(&range) && !peal_box_contains(&layout->own, &range))
-                return true;
+    return (direction[0] != 0) + (direction[1] != 0) + (direction[2] != 0);
+}
+
+static bool same_direction(const int a[PEAL_RANK_AXES], const int b[PEAL_RANK_AXES])
+{
+    return a[0] == b[0] && a[1] == b[1] && a[2] == b[2];
+}
+
+/* The stale points in one direction: a face rather than a corner. */
+static stale_region find_region(const halo_stale_read *r)
+{
+    const halo_grid *g = r->map->name[r->effect->name].grid;
+    stale_region out = {.cell = -1}, at;
+    for (int i = 0; i < g->cells; i++) {
+        if (!has_cell(r->cells, i))
+            continue;
+        locate_cell(g, i, at.direction, &at.nearest, &at.farthest);
+        at.cell = i;
+        if (out.cell < 0 || distance_of(at.direction) < distance_of(out.direction))
+            out = at;
+        else if (same_direction(at.direction, out.direction)) {
+            out.nearest = at.nearest < out.nearest ? at.nearest : out.nearest;
+            out.farthest = at.farthest > out.farthest ? at.farthest : out.farthest;
         }
-    return false;
+    }
+    return out;
+}
+
+static void write_region(const halo_stale_read *r, const stale_region *region, char *text,
+                         size_t bytes)
+{
+    int array = r->map->name[r->effect->name].array;
+    int axes = r->map->c->graph->arrays[array].axis_count, used = snprintf(text, bytes, "[");
+    for (int k = 0; k < axes && k < PEAL_RANK_AXES; k++)
+        used += snprintf(text + used, bytes - (size_t)used, "%s%d", k ? ", " : "",
+                         region->direction[k]);
+    if (region->nearest == region->farthest)
+        snprintf(text + used, bytes - (size_t)used, "] at distance %lld",
+                 (long long)region->nearest);
+    else
+        snprintf(text + used, bytes - (size_t)used, "] at distances %lld to %lld",
+                 (long long)region->nearest, (long long)region->farthest);
+}
+
+static int owner_of(const halo_stale_read *r, const stale_region *region)
+{
+    for (int i = 0; i < r->map->neighbour_count; i++)
+        if (same_direction(r->map->neighbour[i].direction, region->direction))
+            return r->map->neighbour[i].rank;
+    return r->map->rank;
+}
+
+static bool is_before(const halo_event *a, const halo_event *b)
+{
+    int64_t step[2] = {a->step, b->step};
+    for (int i = 0; i < 2; i++) /* setup, steps, finish */
+        step[i] = step[i] == PEAL_STORY_FINISH ? INT64_MAX : step[i];
+    return step[0] != step[1] ? step[0] < step[1] : a->statement < b->statement;
+}
+
+/* late: it came after the last change, and yet the points are stale. */
+static void tell_renewal(const halo_stale_read *r, const char *name, const halo_event *renewed,
+                         bool late, peal_story *out)
+{
+    const peal_statement *s = r->map->c->statement[renewed->statement];
+    const char *what =
+        !late ? "renews these points of what is then"
+        : s->kind == PEAL_STATEMENT_RECV
+            ? "brings these points as they were when they were sent, in what is then"
+            : "is not sure to be done then (its `when`, or a loop's); else it renews";
+    peal_story_add(out, r->map->rank, renewed->step, s->source, "`%s` %s `%s`", s->name, what,
+                   name);
 }
 
 /* In order: renewed (or never), changed, read. */
-static void tell_stale(const halo_state *h, const peal_statement *s, int array, int storage,
-                       peal_source source, peal_story *out)
+static void tell_events(const halo_stale_read *r, const stale_region *region, const char *where,
+                        peal_story *out)
 {
-    const halo_event *renewed = &h->renewed[storage], *changed = &h->changed[storage];
-    const char *name = array_name(h->c, array);
-    int rank = h->v->rank, change = -1;
-    if (renewed->statement)
-        peal_story_add(out, rank, renewed->step, renewed->statement->source,
-                       "`%s` renews the halo of what is then `%s`", renewed->statement->name, name);
-    if (changed->statement)
-        change = peal_story_add(out, rank, changed->step, changed->statement->source,
-                                "`%s` changes the points of it, here and at its neighbours",
-                                changed->statement->name);
-    int read = peal_story_add(out, rank, h->step, source, "`%s` reads the halo of `%s`%s", s->name,
-                              name, renewed->statement ? "" : ", which no exchange has filled");
+    const peal_compilation *c = r->map->c;
+    const halo_event *renewed = &r->renewed[region->cell], *changed = &r->changed[region->cell];
+    const char *name = array_name(c, r->map->name[r->effect->name].array);
+    int change = -1, owner = owner_of(r, region);
+    bool renews = renewed->statement >= 0, changes = changed->statement >= 0;
+    bool late = renews && changes && is_before(changed, renewed);
+    if (renews && !late)
+        tell_renewal(r, name, renewed, false, out);
+    if (changes) {
+        const peal_statement *s = c->statement[changed->statement];
+        change = peal_story_add(out, owner, changed->step, s->source,
+                                "`%s` changes them at their owner", s->name);
+    }
+    if (late)
+        tell_renewal(r, name, renewed, true, out);
+    int read = peal_story_add(out, r->map->rank, r->step, r->effect->source,
+                              "`%s` reads `%s` in direction %s%s", r->statement->name, name, where,
+                              renewed->statement >= 0 ? "" : ", which nothing has filled");
     peal_story_connect(out, read, "does not see", change);
 }
 
-static void warn_of_stale(halo_state *h, const peal_statement *s, int array, int storage,
-                          peal_source source)
+static void tell_stale(const halo_stale_read *r)
 {
+    peal_diagnostics *diagnostics = r->map->c->diagnostics;
     peal_story story = {0};
-    if (peal_diagnostics_want(h->c->diagnostics, PEAL_E148, source))
-        tell_stale(h, s, array, storage, source, &story);
-    peal_warn_story(
-        h->c->diagnostics, PEAL_E148, source, "exchange it after its last change, before this task",
-        &story, "task `%s` reads the halo of `%s`, which has changed since it was last exchanged",
-        s->name, array_name(h->c, array));
+    stale_region region = find_region(r);
+    const char *name = array_name(r->map->c, r->map->name[r->effect->name].array);
+    char where[100], step[32], hint[300];
+    write_region(r, &region, where, sizeof(where));
+    if (peal_diagnostics_want(diagnostics, PEAL_E148, r->effect->source))
+        tell_events(r, &region, where, &story);
+    snprintf(
+        hint, sizeof(hint),
+        "exchange these points after their last change, before this task%s; if it is meant so: "
+        "{%.60s: {..., stale: ok}}",
+        distance_of(region.direction) > 1 ? " (`star` brings no corners)" : "", name);
+    peal_report_story(
+        diagnostics, PEAL_E148, r->effect->source, hint, &story,
+        "task `%s` reads the halo of `%s` in direction %s in %s%s, which has changed since it was "
+        "last renewed%s",
+        r->statement->name, name, where, r->step >= 0 ? "" : "the ", peal_story_step(r->step, step),
+        r->cautious ? ", as far as can be told: conditions were not followed from step to step, "
+                      "which would take too long"
+                    : "");
 }
 
-static void renew(halo_state *h, const peal_statement *s, int array)
+/* ---- Which ranks ---- */
+
+/* False: no task can read a halo. */
+static bool may_read_halos(const peal_compilation *c)
 {
-    int storage = h->binding[array];
-    h->stale[storage] = false;
-    h->renewed[storage] = (halo_event){s, h->step};
+    bool halo = false;
+    for (int i = 0; i < c->graph->array_count; i++)
+        halo |= c->graph->arrays[i].kind == PEAL_ARRAY_FIELD && c->graph->arrays[i].halo.given;
+    return halo;
 }
 
-static void change(halo_state *h, const peal_statement *s, int array)
+static peal_status check_rank(peal_compilation *c, peal_arena *arena, int rank,
+                              const rank_view *(*view_for)(void *user, int rank), void *user)
 {
-    int storage = h->binding[array];
-    h->stale[storage] = true;
-    h->changed[storage] = (halo_event){s, h->step};
-}
-
-static void follow_task(halo_state *h, const peal_statement *s)
-{
-    const peal_schedule_task *t = &h->v->task[h->v->statement[s->id].task];
-    for (int i = 0; i < t->access_count; i++) {
-        const peal_task_access *a = &t->access[i];
-        int storage = h->binding[a->array];
-        if (h->c->graph->arrays[a->array].kind != PEAL_ARRAY_FIELD ||
-            a->mode == PEAL_WRITE_ACCESS || !reaches_halo(h, t, a))
+    halo_map m = {.c = c, .arena = arena, .rank = rank, .view = view_for(user, rank)};
+    int position[PEAL_RANK_AXES];
+    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
+        position[axis] = left % c->dims[axis];
+    for (int number = 0; m.view && number < 27; number++) {
+        halo_neighbour *n = &m.neighbour[m.neighbour_count];
+        *n = (halo_neighbour){.direction = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1}};
+        n->rank = neighbour(c, position, n->direction);
+        if (number == 13 || n->rank < 0)
             continue;
-        if (h->stale[storage])
-            warn_of_stale(h, s, a->array, storage, s->u.task.access[i].source);
+        n->view = view_for(user, n->rank);
+        if (!n->view)
+            return PEAL_STATUS_OK; /* said by what looks at the rank */
+        m.neighbour_count++;
     }
-    for (int i = 0; i < t->access_count; i++)
-        if (t->access[i].mode != PEAL_READ_ACCESS && t->tile_count > 0) /* unpacking renews halos */
-            (reaches_halo(h, t, &t->access[i]) ? renew : change)(h, s, t->access[i].array);
+    if (!m.view)
+        return PEAL_STATUS_OK;
+    peal_status status = map_halos(&m);
+    if (status || !m.any_read || !walk_halos(&m, tell_stale))
+        return status;
+    return peal_code_status(PEAL_E148);
 }
 
-static void swap_bindings(halo_state *h, int first, int second)
+typedef struct class_views {
+    const peal_compilation *c;
+    const rank_classes *classes;
+    rank_view *const *view;
+} class_views;
+
+static const rank_view *view_of_class(void *user, int rank)
 {
-    int held = h->binding[first];
-    h->binding[first] = h->binding[second];
-    h->binding[second] = held;
+    const class_views *v = user;
+    return v->view[class_of(v->c, v->classes, rank)];
 }
 
-static void follow_body(halo_state *h, const peal_body *body)
+static int neighbourhood_count(const rank_classes *classes)
 {
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        switch (s->kind) {
-        case PEAL_STATEMENT_TASK:
-            follow_task(h, s);
-            break;
-        case PEAL_STATEMENT_EXCHANGE:
-            for (int k = 0; k < s->u.exchange.item_count; k++)
-                renew(h, s, s->u.exchange.item[k].array);
-            break;
-        case PEAL_STATEMENT_RECV: /* halos filled by hand */
-            renew(h, s, s->u.message.points.array);
-            break;
-        case PEAL_STATEMENT_LOAD:
-            change(h, s, s->u.file.array);
-            break;
-        case PEAL_STATEMENT_SWAP:
-            swap_bindings(h, s->u.swap.first, s->u.swap.second);
-            break;
-        case PEAL_STATEMENT_REPEAT:
-            follow_body(h, &s->u.loop.body);
-            follow_body(h, &s->u.loop.body);
-            break;
-        default:
-            break;
-        }
+    return classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
+}
+
+/* What is known of one rank's halos; thrown away with it. NULL: no task may read any. */
+static peal_arena *begin_halo_scratch(peal_compilation *c)
+{
+    if (may_read_halos(c))
+        c->halo_scratch = peal_arena_create_within(c->own_arena);
+    return c->halo_scratch;
+}
+
+static void end_halo_scratch(peal_compilation *c)
+{
+    peal_arena_destroy(c->halo_scratch);
+    c->halo_scratch = NULL;
+}
+
+peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classes,
+                                 rank_view *const *view)
+{
+    class_views views = {c, classes, view};
+    peal_arena *arena = begin_halo_scratch(c);
+    peal_status first = PEAL_STATUS_OK;
+    for (int i = 0; arena && i < neighbourhood_count(classes); i++) {
+        int rank = neighbourhood_rank(c, classes, i);
+        peal_status status = check_rank(c, arena, rank, view_of_class, &views);
+        first = first ? first : status;
+        peal_arena_clear(arena);
+    }
+    end_halo_scratch(c);
+    return first;
+}
+
+static const rank_view *view_of_rank(void *user, int rank)
+{
+    return view_at(user, rank, 2);
+}
+
+/* Messages that fill halos may go otherwise on ranks whose tasks are alike. */
+static bool sends_fields(const peal_compilation *c)
+{
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        const peal_statement *s = c->statement[i];
+        if (s && s->kind == PEAL_STATEMENT_RECV &&
+            c->graph->arrays[s->u.message.points.array].kind == PEAL_ARRAY_FIELD)
+            return true;
+    }
+    return false;
+}
+
+/* Views that were made for a rank are thrown away with it. */
+static void drop_views(peal_compilation *c, int rank, const bool held[27])
+{
+    int position[PEAL_RANK_AXES];
+    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
+        position[axis] = left % c->dims[axis];
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        int peer = neighbour(c, position, direction);
+        if (peer >= 0 && !held[number])
+            c->view[peer] = NULL;
     }
 }
+
+static void note_views(const peal_compilation *c, int rank, bool held[27])
+{
+    int position[PEAL_RANK_AXES];
+    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
+        position[axis] = left % c->dims[axis];
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        int peer = neighbour(c, position, direction);
+        held[number] = peer >= 0 && c->view[peer];
+    }
+}
+
+peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes)
+{
+    bool all = !classes || sends_fields(c), held[27];
+    int count = all ? c->machine.ranks : neighbourhood_count(classes);
+    peal_arena *kept = c->arena, *scratch = begin_halo_scratch(c);
+    peal_status first = PEAL_STATUS_OK;
+    for (int i = 0; scratch && i < count; i++) {
+        int rank = all ? i : neighbourhood_rank(c, classes, i);
+        note_views(c, rank, held);
+        c->arena = scratch;
+        peal_status status = check_rank(c, scratch, rank, view_of_rank, c);
+        first = first ? first : status;
+        c->arena = kept;
+        drop_views(c, rank, held);
+        peal_arena_clear(scratch);
+    }
+    end_halo_scratch(c);
+    return first;
+}
+
+/* ---- Exchanges that nobody reads ---- */
 
 static bool has_halo(const rank_view *v, int array)
 {
@@ -141,16 +298,15 @@ static bool has_halo(const rank_view *v, int array)
 }
 
 /* An exchange none of whose halos any task reads, nor any message. */
-static void warn_of_unread(halo_state *h)
+static void warn_of_unread(peal_compilation *c, const rank_view *v)
 {
-    peal_compilation *c = h->c;
     for (int i = 0; i < c->graph->statement_count; i++) {
         const peal_statement *s = c->statement[i];
         if (!s || s->kind != PEAL_STATEMENT_EXCHANGE)
             continue;
         for (int k = 0; k < s->u.exchange.item_count; k++) {
             int array = s->u.exchange.item[k].array;
-            if (has_halo(h->v, array) && !halo_is_read(c, h->v, array))
+            if (has_halo(v, array) && !halo_is_read(c, v, array))
                 peal_warn(c->diagnostics, PEAL_E149, s->u.exchange.item[k].source,
                           "give the task that needs it a footprint: read: {u: {star: 1}}",
                           "no task reads the halo of `%s` that is exchanged here",
@@ -161,22 +317,9 @@ static void warn_of_unread(halo_state *h)
 
 void warn_of_halos(peal_compilation *c, const rank_view *v)
 {
-    halo_state h = {.c = c, .v = v};
     bool any_task = false;
-    h.binding = PEAL_ARENA_ARRAY(c->arena, int, c->graph->array_count + 1);
-    h.stale = PEAL_ARENA_ARRAY(c->arena, bool, c->graph->array_count + 1);
-    h.renewed = PEAL_ARENA_ARRAY(c->arena, halo_event, c->graph->array_count + 1);
-    h.changed = PEAL_ARENA_ARRAY(c->arena, halo_event, c->graph->array_count + 1);
-    for (int i = 0; i < c->graph->array_count; i++)
-        h.binding[i] = i;
-    h.step = PEAL_STORY_SETUP;
-    follow_body(&h, &c->graph->setup);
-    for (h.step = 0; h.step < 2; h.step++)
-        follow_body(&h, &c->graph->step.body);
-    h.step = PEAL_STORY_FINISH;
-    follow_body(&h, &c->graph->finish);
     for (int i = 0; i < c->graph->statement_count; i++)
         any_task |= c->statement[i] && c->statement[i]->kind == PEAL_STATEMENT_TASK;
     if (any_task) /* an exchange alone is read by the application */
-        warn_of_unread(&h);
+        warn_of_unread(c, v);
 }

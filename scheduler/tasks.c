@@ -249,6 +249,7 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
     peal_status status = reaches_of(c, v, task, box_axes, a, reach, &count);
     *out = (peal_task_access){.array = a->array,
                               .mode = a->mode,
+                              .stale_is_meant = a->stale_is_meant,
                               .reach_count = count,
                               .reach = reach};
     if (!status && a->footprint == PEAL_FOOTPRINT_PER_TILE) {

@@ -47,7 +47,7 @@ static json_t *array_of(const peal_schedule_array *array)
     return object;
 }
 
-static json_t *task_of(const peal_schedule_task *task)
+static json_t *task_of(const peal_schedule *schedule, const peal_schedule_task *task)
 {
     json_t *object = json_object(), *tilings = json_array();
     set_text(object, "kind", task_names[task->kind]);
@@ -67,6 +67,13 @@ static json_t *task_of(const peal_schedule_task *task)
         json_array_append_new(tilings, item);
     }
     json_object_set_new(object, "tilings", tilings);
+    json_t *stale = json_array();
+    for (int i = 0; i < task->access_count; i++)
+        if (task->access[i].stale_is_meant)
+            json_array_append_new(stale, json_string(schedule->array[task->access[i].array].name));
+    if (json_array_size(stale) > 0)
+        json_object_set(object, "stale_is_meant", stale);
+    json_decref(stale);
     return object;
 }
 
@@ -192,7 +199,7 @@ json_t *json_schedule(const peal_schedule *schedule)
     for (int i = 0; i < schedule->array_count; i++)
         json_array_append_new(arrays, array_of(&schedule->array[i]));
     for (int i = 0; i < schedule->task_count; i++)
-        json_array_append_new(tasks, task_of(&schedule->task[i]));
+        json_array_append_new(tasks, task_of(schedule, &schedule->task[i]));
     for (int i = 0; i < schedule->channel_count; i++)
         json_array_append_new(channels, channel_of(schedule, &schedule->channel[i]));
     for (int i = 0; i < schedule->op_count; i++)

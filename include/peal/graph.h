@@ -86,6 +86,7 @@ typedef struct peal_access_desc {
     const char *per_tile; /* elements a tile */
     bool whole;
     bool tile;
+    bool stale_ok; /* of read and update: halo points may be older than their owners' (E148) */
     peal_source source;
 } peal_access_desc;
 

@@ -347,11 +347,12 @@ static const char *const specs[] = {
     "peal: 1\ntopology: {dims: [3, auto]}\nkernels: k.c\n"
     "fields: {u: {size: [30, 200], halo: [0, 2]}}\nbuffers: {d: {}, b: {count: 3}, c: {count: 3}}\n"
     "repeat: 5\nstep:\n  - {task: fill, box: u, update: u, reduce: {d: max}}\n"
-    "  - {task: pack, read: u, write: b}\n"
+    "  - {task: pack, read: {u: {stale: ok}}, write: b}\n"
     "  - {send: b, to: [0, 1]}\n  - {recv: c, from: [0, -1]}\n"
     "  - {repeat: 3, step: [{exchange: u}, {task: smooth, box: u, update: u}]}\n"
-    "  - {allreduce: {d: max}, along: y}\n  - {task: use, read: [c, d, u], when: rank == 0, write: "
-    "b}\n",
+    "  - {allreduce: {d: max}, along: y}\n  - {task: use, read: [c, d, {u: {stale: ok}}], when: "
+    "rank == 0, "
+    "write: b}\n",
     /* two grids, of which one has every second point, and walls */
     "peal: 1\ntopology: {dims: [auto, auto]}\nkernels: k.c\n"
     "fields: {u: {size: [62, 70], halo: 1, align: 2}, s: {like: u, stagger: [1, 0]},\n"

@@ -311,7 +311,7 @@ static void plant_tiles(random_graph *g, bool sound)
     add_task(g, FIRST,
              (peal_task_desc){.box = {.name = "pf"},
                               .tile = "[1]",
-                              .update = {{.name = "pf", .star = "1"}},
+                              .update = {{.name = "pf", .star = "1", .stale_ok = true}},
                               .independent = sound});
 }
 

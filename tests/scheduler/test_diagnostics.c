@@ -111,14 +111,14 @@ static bool passes(const graph_case *c)
     return good;
 }
 
-/* Halos that are not filled, or filled for nothing: warnings, the graph runs. */
-static const char warned[] = "peal: 1\nkernels: k.c\ntopology: {dims: [auto, 1]}\n"
-                             "fields: {u: {size: [12, 8], halo: 1}, v: {like: u}}\nstep:\n";
+/* Halos that are not filled: errors; filled for nothing: warnings. */
+static const char halos[] = "peal: 1\nkernels: k.c\ntopology: {dims: [auto, 1]}\n"
+                            "fields: {u: {size: [12, 8], halo: 1}, v: {like: u}}\nstep:\n";
 static const struct {
     const char *statements;
-    peal_code code; /* PEAL_CODE_COUNT: no warning */
+    peal_code code; /* PEAL_CODE_COUNT: nothing */
     int line;
-} warning_cases[] = {
+} halo_cases[] = {
     {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n", PEAL_E148, 6},
     {"- {exchange: u}\n- {task: w, box: u, write: u}\n"
      "- {task: t, box: u, read: {u: {grow: 1}}, write: v}\n",
@@ -130,24 +130,25 @@ static const struct {
      PEAL_CODE_COUNT, 0},
 };
 
-static void test_halos_are_warned_of(void **state)
+static void test_halos(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(warning_cases) / sizeof(warning_cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(halo_cases) / sizeof(halo_cases[0]); i++) {
         char text[600];
-        snprintf(text, sizeof(text), "%s%s", warned, warning_cases[i].statements);
+        snprintf(text, sizeof(text), "%s%s", halos, halo_cases[i].statements);
         peal_diagnostics *list = peal_diagnostics_create();
-        assert_int_equal(compile_text(text, 3, PEAL_MODE_FUSED, list), PEAL_STATUS_OK);
-        bool expected = warning_cases[i].code != PEAL_CODE_COUNT;
+        assert_int_equal(compile_text(text, 3, PEAL_MODE_FUSED, list),
+                         halo_cases[i].code == PEAL_E148 ? PEAL_STATUS_SPEC : PEAL_STATUS_OK);
+        bool expected = halo_cases[i].code != PEAL_CODE_COUNT;
         if (peal_diagnostics_count(list) != expected) {
             peal_diagnostics_print(list, stderr, 0);
-            fail_msg("%d warnings for\n%s", peal_diagnostics_count(list), text);
+            fail_msg("%d messages for\n%s", peal_diagnostics_count(list), text);
         }
         if (expected) {
             const peal_diagnostic *d = peal_diagnostics_at(list, 0);
             seen[d->code] = true;
-            assert_int_equal(d->code, warning_cases[i].code);
-            assert_int_equal(d->source.line, warning_cases[i].line);
+            assert_int_equal(d->code, halo_cases[i].code);
+            assert_int_equal(d->source.line, halo_cases[i].line);
             assert_true(is_told(d, 3));
         }
         peal_diagnostics_destroy(list);
@@ -236,7 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_halos_are_warned_of),
+        cmocka_unit_test(test_halos),
         cmocka_unit_test(test_edges_of_what_is_allowed),
         cmocka_unit_test(test_no_memory_for_messages),
         cmocka_unit_test(test_every_code_has_a_case),

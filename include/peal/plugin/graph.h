@@ -204,6 +204,7 @@ typedef struct peal_access {
     peal_amount amount;
     peal_ranges ranges;
     const peal_expr *per_tile;
+    bool stale_is_meant; /* halo points that it reads may be older than their owners' */
     peal_source source;
 } peal_access;
 

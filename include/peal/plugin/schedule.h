@@ -77,6 +77,7 @@ typedef struct peal_task_access {
     const peal_reach *reach;
     int64_t per_tile; /* > 0: elements [k * per_tile, (k + 1) * per_tile) for tile k; the view is
                          shifted */
+    bool stale_is_meant; /* the spec says so of halo points that it reads */
 } peal_task_access;
 
 typedef struct peal_task_reduction {
