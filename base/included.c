@@ -79,11 +79,10 @@ static void scan(finder *f, const char *path, const char *text)
     }
 }
 
-const char *peal_kernel_files_included(const peal_kernel_files *files, peal_arena *arena)
+int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
+                           const peal_kernel_file **out, bool *known)
 {
     finder *f = PEAL_ARENA_NEW(arena, finder);
-    char *all = NULL;
-    size_t bytes = 0;
 
     f->files = files;
     f->arena = arena;
@@ -91,13 +90,29 @@ const char *peal_kernel_files_included(const peal_kernel_files *files, peal_aren
         scan(f, files->file[i].path, files->file[i].text);
     for (int i = 0; i < f->count; i++) /* grows while it runs */
         scan(f, f->path[i], f->text[i]);
-    if (f->unknown)
+    peal_kernel_file *found = PEAL_ARENA_ARRAY(arena, peal_kernel_file, f->count + 1);
+    for (int i = 0; i < f->count; i++)
+        found[i] = (peal_kernel_file){f->path[i], f->text[i]};
+    *out = found;
+    *known = !f->unknown;
+    return f->count;
+}
+
+const char *peal_kernel_files_included(const peal_kernel_files *files, peal_arena *arena)
+{
+    const peal_kernel_file *found;
+    char *all = NULL;
+    size_t bytes = 0;
+    bool known;
+    int count = peal_kernel_files_find(files, arena, &found, &known);
+
+    if (!known)
         return NULL;
     FILE *out = open_memstream(&all, &bytes);
     if (!out)
         peal_arena_fail(arena, BUFSIZ);
-    for (int i = 0; i < f->count; i++)
-        fprintf(out, "\n%s\n%s", f->path[i], f->text[i]);
+    for (int i = 0; i < count; i++)
+        fprintf(out, "\n%s\n%s", found[i].path, found[i].text);
     fclose(out);
     const char *copy = peal_arena_copy_text(arena, all);
     free(all);

@@ -41,9 +41,14 @@ const char *peal_kernel_parameters(const char *signature);
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out);
-/* included.c: everything that the files include, and what that includes, as far as it lies in the
- * folders: names and contents, one after the other, in the arena. NULL: an include is computed, so
- * that nobody can tell (nothing may be kept then). */
+/* included.c: the files that the files include, and that those include, as far as they lie in the
+ * folders; returns their number. *known: false if an include is computed, so that there may be
+ * more. */
+int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
+                           const peal_kernel_file **out, bool *known);
+/* The same as a text: everything that the files include, and what that includes, as far as it lies
+ * in the folders: names and contents, one after the other, in the arena. NULL: an include is
+ * computed, so that nobody can tell (nothing may be kept then). */
 const char *peal_kernel_files_included(const peal_kernel_files *files, peal_arena *arena);
 /* Prints a #line directive, then the text of the file. */
 void peal_kernel_file_print(const peal_kernel_file *file, FILE *out);

@@ -242,7 +242,8 @@ static const peal_key recv_keys[] = {
 
 static const peal_key allreduce_keys[] = {
     {"allreduce", PEAL_KEY_REDUCTIONS, true, NULL,
-     "rank reduction: element by element, in a fixed tree by rank; everyone gets the same bits"},
+     "rank reduction: element by element, in a fixed tree by rank; everyone gets the same bits; "
+     "sums of integers wrap in their type"},
     {"along", PEAL_KEY_WORD, false, "x y z", "within my row along this axis only"},
     STATEMENT_KEYS};
 
@@ -257,9 +258,12 @@ static const peal_key swap_keys[] = {
      "two fields or buffers of one type and shape: their contents change places, without a copy"},
     STATEMENT_KEYS};
 
-static const peal_key set_keys[] = {{"set", PEAL_KEY_NAME, true, NULL, "a buffer of one element"},
-                                    {"value", PEAL_KEY_EXPRESSION, true, NULL, "its new value"},
-                                    STATEMENT_KEYS};
+static const peal_key set_keys[] = {
+    {"set", PEAL_KEY_NAME, true, NULL, "a buffer of one element"},
+    {"value", PEAL_KEY_EXPRESSION, true, NULL,
+     "its new value; an integer that the type cannot hold is refused, or ends the run (E078, "
+     "E371); a real is rounded to the nearest of the type, beyond its largest to inf"},
+    STATEMENT_KEYS};
 
 static const peal_key print_keys[] = {{"print", PEAL_KEY_PRINT, true, NULL,
                                        "columns of a row of the run's table, from rank 0"},

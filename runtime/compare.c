@@ -15,8 +15,9 @@ typedef struct claim {
     int32_t verify, check_footprints, no_tuning;
     int32_t accelerated; /* chose a backend with devices, and has one */
     char mode[NAME_BYTES], backend[NAME_BYTES], transport[NAME_BYTES]; /* as asked for */
+    char lowering[PEAL_LOWERING_BYTES];
     peal_device_identity device;
-    uint64_t graph_hash;
+    uint64_t graph_hash, kernel_hash;
     char message[MESSAGE_BYTES];
 } claim;
 
@@ -31,12 +32,15 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
         .check_footprints = plan->options.check_footprints,
         .no_tuning = plan->options.no_tuning,
         .graph_hash = plan->data ? plan->data->hash : 0,
+        .kernel_hash = plan->kernel_hash,
     };
     const char *mode = plan->options.mode, *backend = plan->options.backend,
                *transport = plan->options.transport;
     snprintf(own.mode, sizeof(own.mode), "%s", mode ? mode : "auto");
     snprintf(own.backend, sizeof(own.backend), "%s", backend ? backend : "auto");
     snprintf(own.transport, sizeof(own.transport), "%s", transport ? transport : "auto");
+    snprintf(own.lowering, sizeof(own.lowering), "%s",
+             plan->options.lowering ? plan->options.lowering : "");
     own.accelerated = plan->machine.accelerator;
     if (own.accelerated)
         plan->backend->identify(plan->session->device, &own.device);
@@ -47,16 +51,16 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
     return own;
 }
 
-/* The graph in words, a line a thing, as far as it fits. */
-static void write_graph(const peal_graph_data *data, char *text)
+/* The graph and its kernels in words, a line a thing, as far as it fits. */
+static void write_graph(const peal_plan *plan, char *text)
 {
+    const peal_graph_data *data = plan->data;
     size_t used = 0;
 #define ADD(...)                                                                                   \
     do {                                                                                           \
         if (used < TEXT_BYTES)                                                                     \
             used += (size_t)snprintf(text + used, TEXT_BYTES - used, __VA_ARGS__);                 \
     } while (0)
-    ADD("name %s\n", data->name);
     for (int i = 0; i < data->param_count; i++) {
         const peal_value *value = &data->params[i].value;
         const char *name = data->params[i].name;
@@ -75,7 +79,10 @@ static void write_graph(const peal_graph_data *data, char *text)
             data->arrays[i].data ? ", lent memory" : "");
     for (int i = 0; i < data->kernel_count; i++)
         ADD("kernels %s\n", data->kernels[i]);
+    if (used < TEXT_BYTES)
+        used += peal_plan_kernel_text(plan, text + used, TEXT_BYTES - used);
     ADD("%d statements\n", data->statement_count);
+    ADD("name %s\n", data->name); /* it may differ */
 #undef ADD
     text[TEXT_BYTES - 1] = 0;
 }
@@ -98,7 +105,7 @@ static peal_status report_difference(const peal_plan *plan, char *mine, char *fi
         a = next_a;
         b = next_b;
     }
-    const char *hint = "give all processes the same spec and the same --set";
+    const char *hint = "give all processes the same spec, kernels and --set";
     if (!here)
         return peal_report(plan->session->diagnostics, PEAL_E353, PEAL_NO_SOURCE, hint,
                            "the graph of process %d differs from that of process 0 in its "
@@ -110,15 +117,22 @@ static peal_status report_difference(const peal_plan *plan, char *mine, char *fi
                        plan->session->identity.process, here, there);
 }
 
+/* A process that cannot read its kernels says so when it builds them. */
+static bool differs(const claim *a, const claim *b)
+{
+    return a->graph_hash != b->graph_hash ||
+           (a->kernel_hash && b->kernel_hash && a->kernel_hash != b->kernel_hash);
+}
+
 /* Collective: names the difference in the processes that differ from process 0. */
 static peal_status name_difference(peal_plan *plan, const claim *all)
 {
     int from = peal_diagnostics_count(plan->session->diagnostics);
     char mine[TEXT_BYTES], first[TEXT_BYTES];
-    write_graph(plan->data, mine);
+    write_graph(plan, mine);
     memcpy(first, mine, TEXT_BYTES);
     peal_status status = peal_control_broadcast(plan->session->control, 0, first, TEXT_BYTES);
-    if (!status && all[0].graph_hash != plan->data->hash)
+    if (!status && differs(&all[0], &all[plan->session->identity.process]))
         status = report_difference(plan, mine, first);
     return peal_session_agree(plan->session, status, from);
 }
@@ -133,6 +147,8 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
             what = "backend";
         else if (strcmp(all[p].transport, all[0].transport) != 0)
             what = "transport";
+        else if (strcmp(all[p].lowering, all[0].lowering) != 0)
+            what = "lowering";
         else if (all[p].ranks != all[0].ranks)
             what = "number of ranks";
         else if (all[p].verify != all[0].verify)
@@ -241,7 +257,7 @@ static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, in
             return (peal_status)all[p].status;
         }
     for (int p = 1; p < processes; p++)
-        if (all[p].graph_hash != all[0].graph_hash)
+        if (differs(&all[0], &all[p]))
             return name_difference(plan, all);
     peal_status status = compare_options(plan, all, processes);
     if (!status)
@@ -257,6 +273,8 @@ peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from)
 {
     peal_session *session = plan->session;
     int processes = session->identity.processes;
+    if (plan->data)
+        peal_plan_hash_kernels(plan);
     claim own = claim_of(plan, mine, from);
     if (processes == 1)
         return judge(plan, mine, &own, 1);

@@ -147,3 +147,41 @@ peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest
     free(all);
     return PEAL_STATUS_OK;
 }
+
+/* Arrays of all ranks here that are compared. */
+static int64_t compared_arrays(const peal_plan *plan)
+{
+    int64_t count = 0;
+
+    for (int r = 0; r < plan->binding.count; r++)
+        for (int a = 0; a < plan->data->array_count; a++)
+            count += peal_array_is_compared(plan->binding.rank[r].schedule, a);
+    return count;
+}
+
+peal_status peal_plan_outcome(peal_plan *plan, uint64_t *digest, int64_t *things)
+{
+    peal_session *session = plan->session;
+    int processes = session->identity.processes,
+        from = peal_diagnostics_count(session->diagnostics);
+    int64_t own = compared_arrays(plan) + plan->row_count;
+    uint64_t rows = plan->row_hash; /* of process 0 */
+    peal_status status = peal_plan_digest(plan, NULL, digest);
+
+    *things = own;
+    if (!status && processes > 1) {
+        int64_t *all = calloc((size_t)processes, sizeof(*all));
+        status = all ? peal_control_allgather(session->control, &own, sizeof(own), all)
+                     : PEAL_STATUS_ENVIRONMENT;
+        if (!status)
+            status = peal_control_broadcast(session->control, 0, &rows, sizeof(rows));
+        *things = 0;
+        for (int p = 0; all && p < processes; p++)
+            *things += all[p];
+        free(all);
+        if (status)
+            return peal_session_fail(session, status, from);
+    }
+    *digest = mix(*digest, rows);
+    return status;
+}

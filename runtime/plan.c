@@ -97,7 +97,7 @@ static peal_status join_bound(peal_plan *plan)
     peal_session *session = plan->session;
     int processes = session->identity.processes, from = mark(plan);
     bound own = {.transports = plan->binding.transports, .has_rank = plan->binding.count > 0};
-    plan->hash = own.has_rank ? plan->binding.rank[0].schedule->hash : 0;
+    plan->hash = own.has_rank ? plan->binding.rank[0].schedule->hash ^ plan->kernel_hash : 0;
     own.hash = plan->hash;
     plan->transports = own.transports;
     if (processes == 1)
@@ -122,10 +122,11 @@ static peal_status join_bound(peal_plan *plan)
     return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
 }
 
-peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, peal_mode mode,
+peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,
                           peal_backend_plan **out)
 {
     double deadline_s = plan->options.deadline_s;
+    bool own = binding == &plan->binding;
     const peal_backend_desc desc = {
         .size = sizeof(desc),
         .mode = mode,
@@ -135,13 +136,13 @@ peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, pe
         .abort_word = &plan->session->abort_word,
         .deadline_ns =
             deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
-        .allow_outside = plan->options.allow_outside,
+        .allow_outside = plan->options.allow_outside || !own, /* serial saves elsewhere */
         .cache_folder = plan->options.cache_folder,
         .lowering = plan->options.lowering,
-        .row = binding == &plan->binding ? plan->options.row : NULL,
-        .row_user = plan->options.row_user,
+        .row = own ? peal_plan_take_row : peal_row_log_compare,
+        .row_user = own ? (void *)plan : plan->row_log,
         .device = plan->machine.accelerator ? plan->session->device : NULL,
-        .hooks = binding == &plan->binding ? plan->hooks : (peal_backend_hooks){0},
+        .hooks = own ? plan->hooks : (peal_backend_hooks){0},
         .diagnostics = plan->session->diagnostics,
     };
     return plan->backend->create(&desc, out);
@@ -192,11 +193,13 @@ static void release(peal_plan *plan)
         plan->backend->destroy(plan->run);
     peal_footprints_destroy(plan->footprints);
     peal_oracle_destroy(plan->oracle);
+    peal_row_log_destroy(plan->row_log);
     peal_binding_release(&plan->binding);
     peal_compilation_destroy(plan->compilation);
     plan->checking = plan->run = NULL;
     plan->footprints = NULL;
     plan->oracle = NULL;
+    plan->row_log = NULL;
     plan->binding = (peal_binding){0};
     plan->compilation = NULL;
 }

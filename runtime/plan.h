@@ -18,6 +18,7 @@ typedef enum peal_plan_state {
 
 typedef struct peal_oracle peal_oracle;
 typedef struct peal_footprints peal_footprints;
+typedef struct peal_row_log peal_row_log;
 
 struct peal_plan {
     peal_session *session;
@@ -34,13 +35,17 @@ struct peal_plan {
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_backend_plan *run;      /* NULL: no rank is hosted here */
-    peal_oracle *oracle;         /* what peal_plan_verify needs */
+    peal_backend_plan *run; /* NULL: no rank is hosted here */
+    peal_oracle *oracle;    /* what peal_plan_verify needs */
+    peal_row_log *row_log;  /* what `print` has made; NULL: nobody will compare it */
+    uint64_t row_hash;      /* of the rows so far, in process 0 */
+    int64_t row_count;
     peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
     peal_backend_plan *checking;
     unsigned transports; /* of all processes: bit k for kind k */
     uint64_t hash;
-    int64_t repeat; /* of the outermost loop */
+    uint64_t kernel_hash; /* of what kernels are made of; 0: nothing, or it cannot be read */
+    int64_t repeat;       /* of the outermost loop */
     peal_plan_state state;
     peal_status failure;
     bool setup_done;
@@ -76,6 +81,11 @@ peal_status peal_plan_check_required(peal_plan *plan);
 /* compare.c: collective; all processes have the same graph and options. Takes this process's
  * status so far (`from`: its diagnostics began there), returns that of all. */
 peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from);
+/* kernel_text.c: sets plan->kernel_hash: of the kernel files, what they include, precompiled code
+ * and the C compiler that is asked for. */
+void peal_plan_hash_kernels(peal_plan *plan);
+/* The same in words, a line a file; returns how many bytes there would be, as snprintf does. */
+size_t peal_plan_kernel_text(const peal_plan *plan, char *text, size_t bytes);
 
 /* For measurements: at least so many steps that the backend repeats as they are, and how many come
  * before, to get there. As they are, where too few are left. Collective. */
@@ -83,7 +93,7 @@ peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t 
                                   int64_t *steps);
 
 /* A backend plan for a binding with this plan's options. */
-peal_status peal_plan_arm(const peal_plan *plan, const peal_binding *binding, peal_mode mode,
+peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,
                           peal_backend_plan **out);
 
 /* verify.c: the oracle of a plan that was compiled with `verify`. */
@@ -93,6 +103,29 @@ peal_status peal_oracle_remember(peal_plan *plan);
 /* What was started, to be repeated. */
 peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish);
 void peal_oracle_destroy(peal_oracle *oracle);
+/* difference.c: PEAL_E360 of an array whose own points, packed, are these in the run and in serial.
+ */
+peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *schedule, int array,
+                                   const unsigned char *run, const unsigned char *serial);
+/* PEAL_E372: there was nothing to compare. */
+peal_status peal_report_nothing(peal_diagnostics *diagnostics);
+
+/* What has been computed so far, by which modes are compared: peal_plan_digest of all arrays, and
+ * the rows of `print`. *things: how many arrays and rows these are; 0: equality means nothing.
+ * Collective. (contents.c) */
+peal_status peal_plan_outcome(peal_plan *plan, uint64_t *digest, int64_t *things);
+
+/* rows.c: where all rows of a plan (user) go through. */
+void peal_plan_take_row(void *user, int64_t step, int count, const char *const *names,
+                        const peal_value *values);
+/* A log of the rows that the run makes; NULL: no memory. */
+peal_row_log *peal_row_log_create(void);
+void peal_row_log_destroy(peal_row_log *log);
+/* Before serial makes its own; then each of them (user: the log); then PEAL_E360 if they differ. */
+void peal_row_log_rewind(peal_row_log *log);
+void peal_row_log_compare(void *user, int64_t step, int count, const char *const *names,
+                          const peal_value *values);
+peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagnostics);
 
 /* footprints.c: arms plan->checking, which runs every tile on shadows first. */
 peal_status peal_footprints_create(peal_plan *plan);

@@ -3,7 +3,9 @@
 #include "base/box.h"
 #include "runtime/memory/available.h"
 #include "runtime/plan.h"
+#include "runtime/saved.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +16,11 @@ typedef struct note {
     bool finish;
 } note;
 
-/* A schedule whose files are not written again and whose lent memory is a copy. */
+/* A schedule whose files are written elsewhere and whose lent memory is a copy. */
 typedef struct twin {
     peal_schedule schedule;
     peal_schedule_array *array;
-    peal_op *op;
+    peal_schedule_task *task;
 } twin;
 
 struct peal_oracle {
@@ -29,6 +31,7 @@ struct peal_oracle {
     int ranks, arrays;
     note *note;
     int note_count, note_capacity;
+    char *saved; /* process 0: the folder of serial's files; NULL: nothing is saved */
 };
 
 static peal_status no_memory(const peal_plan *plan)
@@ -67,23 +70,50 @@ static peal_status check_memory(const peal_plan *plan, const peal_oracle *oracle
                        need, have, reason);
 }
 
-/* A copy of the schedule's arrays and ops, where files are not saved. */
-static bool make_twin(twin *out, const peal_schedule *schedule)
+/* Where a rank saves, serial saves into a folder of its own. */
+static peal_status redirect(const peal_plan *plan, const peal_schedule *schedule, twin *out)
 {
-    out->schedule = *schedule;
+    peal_oracle *oracle = plan->oracle;
+    for (int i = 0; i < schedule->task_count; i++) {
+        if (schedule->task[i].kind != PEAL_TASK_SAVE)
+            continue;
+        if (!oracle->saved && !(oracle->saved = peal_saved_open()))
+            return peal_report(plan->session->diagnostics, PEAL_E210, schedule->task[i].source,
+                               "set TMPDIR to a folder that can be written",
+                               "cannot make a folder for the files of the verification: %s",
+                               strerror(errno));
+        out->task[i].file = peal_saved_name(plan->data, oracle->saved, schedule->task[i].file);
+        if (!out->task[i].file)
+            return no_memory(plan);
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* A copy of the schedule's arrays and tasks. */
+static peal_status make_twin(const peal_plan *plan, const peal_schedule *schedule, twin *out)
+{
     out->array = calloc((size_t)schedule->array_count + 1, sizeof(*out->array));
-    out->op = calloc((size_t)schedule->op_count + 1, sizeof(*out->op));
-    if (!out->array || !out->op)
-        return false;
+    out->task = calloc((size_t)schedule->task_count + 1, sizeof(*out->task));
+    if (!out->array || !out->task)
+        return no_memory(plan);
+    out->schedule = *schedule;
     memcpy(out->array, schedule->array, (size_t)schedule->array_count * sizeof(*out->array));
-    memcpy(out->op, schedule->op, (size_t)schedule->op_count * sizeof(*out->op));
+    memcpy(out->task, schedule->task, (size_t)schedule->task_count * sizeof(*out->task));
+    for (int i = 0; i < schedule->task_count; i++)
+        if (out->task[i].kind == PEAL_TASK_SAVE)
+            out->task[i].file = NULL; /* until it has one of its own */
     out->schedule.array = out->array;
-    out->schedule.op = out->op;
-    for (int i = 0; i < schedule->op_count; i++)
-        if (out->op[i].kind == PEAL_OP_LAUNCH &&
-            schedule->task[out->op[i].task].kind == PEAL_TASK_SAVE)
-            out->op[i].range_count = 0;
-    return true;
+    out->schedule.task = out->task;
+    return redirect(plan, schedule, out);
+}
+
+static void destroy_twin(twin *t)
+{
+    for (int i = 0; t->task && i < t->schedule.task_count; i++)
+        if (t->task[i].kind == PEAL_TASK_SAVE)
+            free((char *)(uintptr_t)t->task[i].file);
+    free(t->array);
+    free(t->task);
 }
 
 peal_status peal_oracle_create(peal_plan *plan)
@@ -97,6 +127,9 @@ peal_status peal_oracle_create(peal_plan *plan)
     oracle->arrays = plan->data->array_count;
     if (plan->session->identity.process != 0)
         return PEAL_STATUS_OK;
+    plan->row_log = peal_row_log_create();
+    if (!plan->row_log)
+        return no_memory(plan);
     peal_status status = peal_compilation_create(plan->data, &oracle->machine, PEAL_MODE_SERIAL,
                                                  plan->session->diagnostics, &oracle->compilation);
     if (status)
@@ -109,10 +142,10 @@ peal_status peal_oracle_create(peal_plan *plan)
     for (int r = 0; r < oracle->ranks; r++) {
         const peal_schedule *schedule;
         status = peal_compilation_schedule(oracle->compilation, r, &schedule);
+        if (!status)
+            status = make_twin(plan, schedule, &oracle->twin[r]);
         if (status)
             return status;
-        if (!make_twin(&oracle->twin[r], schedule))
-            return no_memory(plan);
     }
     return check_memory(plan, oracle);
 }
@@ -296,67 +329,9 @@ static peal_status replay(const peal_plan *plan, peal_backend_plan *run)
 
 /* ---- comparison ---- */
 
-static void print_element(peal_type type, const unsigned char *at, char *text, size_t bytes)
-{
-    double f64;
-    float f32;
-    int32_t i32;
-    int64_t i64;
-    switch (type) {
-    case PEAL_F64:
-        memcpy(&f64, at, sizeof(f64));
-        snprintf(text, bytes, "%.17g", f64);
-        break;
-    case PEAL_F32:
-        memcpy(&f32, at, sizeof(f32));
-        snprintf(text, bytes, "%.9g", (double)f32);
-        break;
-    case PEAL_I32:
-        memcpy(&i32, at, sizeof(i32));
-        snprintf(text, bytes, "%" PRId32, i32);
-        break;
-    case PEAL_I64:
-        memcpy(&i64, at, sizeof(i64));
-        snprintf(text, bytes, "%" PRId64, i64);
-        break;
-    default:
-        snprintf(text, bytes, "%u", *at);
-    }
-}
-
-static peal_status report_difference(const peal_plan *plan, const peal_schedule *schedule,
-                                     int array, const unsigned char *run,
-                                     const unsigned char *serial)
-{
-    const peal_schedule_array *a = &schedule->array[array];
-    const peal_box *own = &a->layout.own;
-    int64_t points = peal_box_points(own), first = -1, differing = 0;
-    size_t element = peal_type_bytes(a->type), used = 0;
-    for (int64_t i = 0; i < points; i++)
-        if (memcmp(run + (size_t)i * element, serial + (size_t)i * element, element) != 0) {
-            first = first < 0 ? i : first;
-            differing++;
-        }
-    char place[100] = "", got[40], want[40];
-    int64_t rest = first;
-    for (int k = 0; k < own->axis_count || k == 0; k++) {
-        int64_t points_k = own->hi[k] - own->lo[k];
-        used += (size_t)snprintf(place + used, sizeof(place) - used, "%s%" PRId64, k ? ", " : "",
-                                 own->lo[k] + rest % points_k);
-        rest /= points_k;
-    }
-    print_element(a->type, run + (size_t)first * element, got, sizeof(got));
-    print_element(a->type, serial + (size_t)first * element, want, sizeof(want));
-    return peal_report(plan->session->diagnostics, PEAL_E360, plan->data->arrays[array].source,
-                       "try --check-footprints: a kernel may touch what it doesn't declare",
-                       "'%s' of rank %d differs from serial at (%s): %s, serial has %s; %" PRId64
-                       " of %" PRId64 " points differ",
-                       a->name, schedule->rank, place, got, want, differing, points);
-}
-
 /* Collective; process 0 has the serial run. All processes gather all arrays, whatever was found. */
 static peal_status compare_array(peal_plan *plan, int array, const peal_binding *serial,
-                                 const peal_backend_plan *run)
+                                 const peal_backend_plan *run, int64_t *things)
 {
     peal_oracle *oracle = plan->oracle;
     bool first = plan->session->identity.process == 0;
@@ -368,6 +343,7 @@ static peal_status compare_array(peal_plan *plan, int array, const peal_binding 
         const peal_schedule *schedule = &oracle->twin[r].schedule;
         if (!peal_array_is_compared(schedule, array))
             continue;
+        ++*things;
         const peal_schedule_array *a = &schedule->array[array];
         int64_t bytes = bytes_of(a, OWN_POINTS);
         unsigned char *want = malloc((size_t)bytes + 1);
@@ -378,7 +354,7 @@ static peal_status compare_array(peal_plan *plan, int array, const peal_binding 
         int storage = plan->backend->storage(run, r, array);
         peal_box_pack(a, &a->layout.own, peal_binding_array(serial, r, storage), want);
         if (memcmp(want, packed[r], (size_t)bytes) != 0)
-            status = report_difference(plan, schedule, array, packed[r], want);
+            status = peal_report_difference(plan, schedule, array, packed[r], want);
         free(want);
     }
     free_packed(packed, oracle->ranks);
@@ -398,6 +374,7 @@ static peal_status run_serial(peal_plan *plan, peal_binding *binding, peal_backe
         status = lend_copies(plan, binding, copy);
     if (!status)
         status = peal_plan_arm(plan, binding, PEAL_MODE_SERIAL, run);
+    peal_row_log_rewind(plan->row_log);
     return status ? status : replay(plan, *run);
 }
 
@@ -413,6 +390,29 @@ static peal_status check_state(const peal_plan *plan)
                            "set .verify = true in peal_plan_options",
                            "peal_plan_verify: the plan was not compiled for it");
     return PEAL_STATUS_OK;
+}
+
+/* What arrays don't show; and whether there was anything (*things: arrays so far). */
+static peal_status compare_rest(const peal_plan *plan, int64_t things)
+{
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
+    int files = 0;
+    if (plan->session->identity.process != 0)
+        return PEAL_STATUS_OK;
+    peal_status status = peal_row_log_judge(plan->row_log, diagnostics);
+    if (!status)
+        status = peal_saved_compare(plan->data, plan->oracle->saved, &files, diagnostics);
+    if (!status && things + plan->row_count + files == 0)
+        status = peal_report_nothing(diagnostics);
+    return status;
+}
+
+peal_status peal_report_nothing(peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E372, PEAL_NO_SOURCE,
+                       "let a buffer `keep: true`, or print or save a result",
+                       "nothing was compared: the spec has no fields and keeps no buffer, and "
+                       "no row was printed and no file saved");
 }
 
 peal_status peal_plan_verify(peal_plan *plan)
@@ -435,8 +435,11 @@ peal_status peal_plan_verify(peal_plan *plan)
     peal_session_running(session, false);
     peal_status met = peal_session_meet(session, PEAL_MEET_VERIFY, plan->hash, plan->steps_asked);
     status = met ? met : peal_session_agree(session, status, from);
+    int64_t things = 0;
     for (int a = 0; !status && a < oracle->arrays; a++)
-        status = peal_session_agree(session, compare_array(plan, a, &binding, run), from);
+        status = peal_session_agree(session, compare_array(plan, a, &binding, run, &things), from);
+    if (!status)
+        status = peal_session_agree(session, compare_rest(plan, things), from);
     if (run)
         plan->backend->destroy(run);
     for (size_t i = 0; copy && i < slots; i++)
@@ -450,10 +453,9 @@ void peal_oracle_destroy(peal_oracle *oracle)
 {
     if (!oracle)
         return;
-    for (int r = 0; oracle->twin && r < oracle->ranks; r++) {
-        free(oracle->twin[r].array);
-        free(oracle->twin[r].op);
-    }
+    for (int r = 0; oracle->twin && r < oracle->ranks; r++)
+        destroy_twin(&oracle->twin[r]);
+    peal_saved_close(oracle->saved);
     for (int i = 0; oracle->lent && i < oracle->ranks * oracle->arrays; i++)
         free(oracle->lent[i]);
     free(oracle->twin);

@@ -276,12 +276,28 @@ peal_status make_tasks(peal_compilation *c, rank_view *v);
 bool is_plain_buffer(const peal_compilation *c, int array);
 int add_task(peal_compilation *c, rank_view *v, const peal_statement *s, peal_task_kind kind);
 peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_box *stored);
+/* Tiles must not share a point of a coarser array that the task touches: their extents are
+ * multiples of these. */
+void tile_multiples(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
+                    int64_t multiple[PEAL_AXES]);
+/* collisions.c: PEAL_E131 if tiles of the task, however it is cut where the spec doesn't say, touch
+ * what others write through access a. */
+peal_status check_collisions(peal_compilation *c, const rank_view *v,
+                             const peal_task_statement *task, const peal_schedule_task *t,
+                             const peal_access *a, const peal_reach *reach, int count);
+/* How many tiles there are; where the spec doesn't say how many there may be. */
+int64_t tiles_asked(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
+                    const peal_schedule_task *t);
+/* Whether the task may be cut between any two points. */
+bool task_is_divisible(const peal_task_statement *task, const peal_schedule_task *t);
 /* tiling.c */
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES],
                    peal_tiling *tiling);
 /* Whether nothing but speed depends on the tiles of a task. */
 bool tiles_are_free(const peal_task_statement *task);
+/* values.c: PEAL_E078 for values of `set` that are known and do not fit. */
+peal_status check_set_values(peal_compilation *c);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);
 /* Whether the loop does nothing with an array but reduce it over ranks and print it: then it need

@@ -186,60 +186,6 @@ static peal_status check_bounds(peal_compilation *c, const rank_view *v,
     return PEAL_STATUS_OK;
 }
 
-/* Whether two tiles of these extents that differ along axis k can meet in what one of them writes.
- */
-static bool collides_along(const peal_access *a, const peal_reach *reach, int count,
-                           const peal_tiling *t, int64_t extent, int k)
-{
-    if (t->box.hi[k] - t->box.lo[k] <= extent || a->footprint == PEAL_FOOTPRINT_PER_TILE)
-        return false;
-    for (int j = 0; j < count; j++) {
-        const peal_reach_axis *axis = &reach[j].axis[k];
-        if (axis->fixed || axis->low || axis->high || (extent * axis->num) % axis->den ||
-            (t->box.lo[k] * axis->num) % axis->den)
-            return true;
-    }
-    return false;
-}
-
-/* Whether what two pieces of the box write meets. */
-static bool pieces_collide(const peal_schedule_task *t, const peal_reach *reach,
-                           const peal_box *stored)
-{
-    for (int i = 0; i < t->tiling_count; i++)
-        for (int k = i + 1; k < t->tiling_count; k++) {
-            peal_box one = reach_range(reach, &t->tiling[i].box, stored);
-            peal_box other = reach_range(reach, &t->tiling[k].box, stored);
-            if (peal_box_meets(&one, &other))
-                return true;
-        }
-    return false;
-}
-
-static peal_status check_collisions(peal_compilation *c, const rank_view *v,
-                                    const peal_task_statement *task, const peal_schedule_task *t,
-                                    const peal_access *a, const peal_reach *reach, int count)
-{
-    if (a->mode == PEAL_READ_ACCESS || task->independent || t->tile_count < 2)
-        return PEAL_STATUS_OK;
-    bool collides = a->footprint != PEAL_FOOTPRINT_PER_TILE &&
-                    pieces_collide(t, reach, &v->layout[a->array].stored);
-    for (int i = 0; i < t->tiling_count; i++)
-        for (int k = 0; k < PEAL_AXES; k++)
-            collides |= collides_along(a, reach, count, &t->tiling[i], t->tiling[i].extent[k], k);
-    if (!collides)
-        return PEAL_STATUS_OK;
-    peal_story story = {0};
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E131, a->source))
-        tell_collision(c, v, t, a, reach, count, &story);
-    return peal_report_story(c->diagnostics, PEAL_E131, a->source,
-                             "write `tile: whole` to make it one tile, or `independent: true` if "
-                             "the tiles never meet in one element",
-                             &story,
-                             "tiles of task `%s` touch what other tiles of it write in `%s`",
-                             t->name, array_name(c, a->array));
-}
-
 static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task_statement *task,
                               int index, const peal_access *a, peal_task_access *out)
 {
@@ -259,14 +205,17 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
                                "`per_tile` counts elements; `%s` has coordinates",
                                array_name(c, a->array));
         status = peal_expr_integer(a->per_tile, &v->scope, 1, &out->per_tile, c->diagnostics);
-        if (!status &&
-            (out->per_tile < 1 || peal_multiply_overflows(out->per_tile, t->tile_count, &need) ||
-             need > have))
-            status = peal_report(c->diagnostics, PEAL_E130, a->source,
-                                 "make the buffer as large as tiles * per_tile",
-                                 "`%s` has %lld elements; %lld tiles of %lld need more",
-                                 array_name(c, a->array), (long long)have, (long long)t->tile_count,
-                                 (long long)out->per_tile);
+        int64_t tiles = tiles_asked(c, v, task, t);
+        if (!status && (out->per_tile < 1 || peal_multiply_overflows(out->per_tile, tiles, &need) ||
+                        need > have))
+            status = peal_report(
+                c->diagnostics, PEAL_E130, a->source,
+                task->tile_given || tiles < 2
+                    ? "make the buffer as large as tiles * per_tile"
+                    : "peal may cut the task anywhere: give it tiles (`tile: 64`), or make the "
+                      "buffer as large as tiles * per_tile",
+                "`%s` has %lld elements; %lld tiles of %lld need more", array_name(c, a->array),
+                (long long)have, (long long)tiles, (long long)out->per_tile);
     }
     if (!status)
         status = check_bounds(c, v, t, a, reach, count);
@@ -275,10 +224,8 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
     return status;
 }
 
-/* Tiles must not share a point of a coarser array that they write: their extents are multiples of
- * the ratio. */
-static void tile_multiples(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
-                           int64_t multiple[PEAL_AXES])
+void tile_multiples(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
+                    int64_t multiple[PEAL_AXES])
 {
     for (int k = 0; k < PEAL_AXES; k++) {
         multiple[k] = 1;
@@ -357,20 +304,6 @@ static peal_status add_reductions(peal_compilation *c, rank_view *v, const peal_
     return status;
 }
 
-/* Whether the one tile of a task may be cut: its halves would not meet in what they write. */
-static bool is_divisible(const peal_task_statement *task, const peal_schedule_task *t)
-{
-    if (task->independent || t->tile_count != 1)
-        return true;
-    for (int i = 0; i < task->access_count; i++)
-        for (int k = 0; k < PEAL_AXES; k++)
-            if (task->access[i].mode != PEAL_READ_ACCESS &&
-                collides_along(&task->access[i], t->access[i].reach, t->access[i].reach_count,
-                               &t->tiling[0], 1, k))
-                return false;
-    return true;
-}
-
 /* Arguments and counts are read when a tile starts, in which order nobody says: tiles that may
  * write the same element would change each other's. */
 static peal_status check_arguments(peal_compilation *c, const peal_task_statement *task,
@@ -424,7 +357,7 @@ static peal_status make_kernel_task(peal_compilation *c, rank_view *v, const pea
     t->access_count = task->access_count;
     if (!status)
         status = check_arguments(c, task, t->name);
-    t->mergeable = !task->tile_given && !status && is_divisible(task, t);
+    t->mergeable = !task->tile_given && !status && task_is_divisible(task, t);
     for (int i = 0; i < task->access_count; i++)
         t->mergeable &= access[i].per_tile == 0;
     return status ? status : add_reductions(c, v, s, index);

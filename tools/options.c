@@ -382,5 +382,9 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
     if (out->ranks && out->processes > out->ranks)
         peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
                     "--processes %d is more than --ranks %d", out->processes, out->ranks);
+    if (out->verify && out->check_footprints)
+        peal_report(diagnostics, PEAL_E404, nowhere, "run twice, each time with one of them",
+                    "--check-footprints runs serial with other contents, --verify compares with "
+                    "serial");
     return peal_diagnostics_errors(diagnostics) > before ? PEAL_STATUS_USAGE : PEAL_STATUS_OK;
 }

@@ -21,8 +21,10 @@ typedef struct mode_result {
     double per_step[MAX_SAMPLES]; /* sorted */
     int sample_count;
     int64_t memory_bytes;
-    uint64_t digest;
+    uint64_t digest;                       /* of arrays */
+    uint64_t outcome;                      /* of arrays and rows */
     bool compared, equal;                  /* with what serial computes */
+    bool nothing;                          /* that could be compared */
     double sent_per_step, unsent_per_step; /* with messages and without them, in the slowest
                                               process; 0: not measured */
     char unmeasured[120]; /* why --exposed has measured nothing; "": it has, or was not asked */

@@ -3,6 +3,7 @@
 #include "tools/run.h"
 
 #include "runtime/device.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 
 #include <pthread.h>
@@ -131,23 +132,32 @@ static void remember_plan(peal_run *run, const peal_plan *plan)
                run->device);
 }
 
-/* With serial's digest at hand, equal digests; and with --verify, or if they differ, every bit. */
-static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
+/* What both have computed: with serial's outcome at hand, equal ones. */
+static peal_status compare_outcome(const peal_run *run, peal_plan *plan, mode_result *result)
 {
     const mode_result *first = &run->result[0];
+    int64_t things = 0;
     peal_status status = peal_plan_digest(plan, NULL, &result->digest);
-    if (status != PEAL_STATUS_OK)
-        return status;
-    if (first->ran && first->mode == PEAL_MODE_SERIAL) {
+    if (status == PEAL_STATUS_OK)
+        status = peal_plan_outcome(plan, &result->outcome, &things);
+    result->nothing = status == PEAL_STATUS_OK && things == 0;
+    if (things > 0 && first->ran && first->mode == PEAL_MODE_SERIAL) {
         result->compared = true;
-        result->equal = result->digest == first->digest;
+        result->equal = result->outcome == first->outcome;
     }
-    if (verify && result->mode != PEAL_MODE_SERIAL) {
+    return status;
+}
+
+/* With --verify, or if outcomes differ, every bit. */
+static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, bool verify)
+{
+    peal_status status = compare_outcome(run, plan, result);
+    if (status == PEAL_STATUS_OK && verify && result->mode != PEAL_MODE_SERIAL) {
+        bool differed = result->compared && !result->equal;
         status = peal_plan_verify(plan);
-        result->compared = true;
-        result->equal =
-            status == PEAL_STATUS_OK &&
-            (first == result || !first->ran || first->mode != PEAL_MODE_SERIAL || result->equal);
+        result->compared = status == PEAL_STATUS_OK || status == PEAL_STATUS_WRONG_RESULT;
+        result->equal = status == PEAL_STATUS_OK && (result == &run->result[0] || !differed);
+        result->nothing = result->nothing && !result->compared; /* files, perhaps */
     }
     if (status == PEAL_STATUS_OK && result->compared && !result->equal)
         status =

@@ -31,6 +31,7 @@ static void print_row(const mode_result *result, double sync)
            text_seconds(count ? samples[0] : -1).s, text_seconds(count ? samples[count - 1] : -1).s,
            ratio,
            result->mode == PEAL_MODE_SERIAL ? "the reference"
+           : result->nothing                ? "nothing to compare"
            : !result->compared              ? "not compared"
            : result->equal                  ? "equal to serial"
                                             : "DIFFERS from serial");
@@ -94,14 +95,17 @@ static void print_next(const peal_run *run)
 /* The last line. */
 static void print_verdict(const peal_run *run)
 {
-    int compared = 0, equal = 0;
+    int compared = 0, equal = 0, nothing = 0;
     for (int i = 0; i < run->result_count; i++) {
         compared += run->result[i].compared && run->result[i].mode != PEAL_MODE_SERIAL;
         equal += run->result[i].compared && run->result[i].equal &&
                  run->result[i].mode != PEAL_MODE_SERIAL;
+        nothing += run->result[i].nothing && run->result[i].mode != PEAL_MODE_SERIAL;
     }
     if (!compared && run->options->verify && run->options->mode == PEAL_MODE_SERIAL)
         puts("Result: serial is the reference.");
+    if (!compared && nothing && run->options->mode == MODE_ALL)
+        puts("Result: nothing was compared (E372): no field, no buffer with `keep`, no row.");
     if (!compared)
         return;
     if (equal == compared)

@@ -306,6 +306,27 @@ static peal_status print_item(const task_printer *p, int index, FILE *out)
     return PEAL_STATUS_OK;
 }
 
+/* What SET does with `value`, of this kind. */
+static const char *store_of(const task_printer *p, peal_value_kind kind)
+{
+    const char *c_type = type_of(p, p->task->array);
+    peal_type type = p->schedule->array[p->task->array].type;
+    const char *store =
+        peal_arena_print(p->source->arena, "*(%s *)launch.view[0] = (%s)%s", c_type, c_type,
+                         type == PEAL_F32 ? "(double)value"
+                                          : "value"); /* rounded twice, as on the host */
+
+    if (type == PEAL_F64 || type == PEAL_F32)
+        return store;
+    if (kind == PEAL_REAL) /* by way of 64 bits */
+        return peal_arena_print(p->source->arena, "*(%s *)launch.view[0] = (%s)(long long)value",
+                                c_type, c_type);
+    return peal_arena_print(p->source->arena,
+                            "if (peal_misfits_<%s>(launch, value))\n"
+                            "                bad = 1;\n            else\n                %s",
+                            c_type, store);
+}
+
 /* SET, DECIDE, PRINT: thread 0 evaluates and stores. */
 static peal_status print_evaluator(const task_printer *p, FILE *out)
 {
@@ -328,16 +349,8 @@ static peal_status print_evaluator(const task_printer *p, FILE *out)
         for (int i = 0; i < task->item_count && !status; i++)
             status = print_item(p, i, out);
     } else {
-        const char *type = decides ? "" : type_of(p, task->array);
         status = add_expression(p, task->value, &number, &kind);
-        /* A real goes to an integer's buffer by way of 64 bits. */
-        bool real = !status && kind == PEAL_REAL && strcmp(type, "double") != 0 &&
-                    strcmp(type, "float") != 0;
-        print_value(number,
-                    decides ? "peal_decide_(launch, value)"
-                            : peal_arena_print(p->source->arena, "*(%s *)launch.view[0] = (%s)%s",
-                                               type, type, real ? "(long long)value" : "value"),
-                    out);
+        print_value(number, decides ? "peal_decide_(launch, value)" : store_of(p, kind), out);
     }
     fprintf(out,
             "    }\n    if (peal_went_wrong_(launch, __syncthreads_or(bad)))\n        return;\n"

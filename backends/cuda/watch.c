@@ -2,6 +2,7 @@
  * has recorded, and at how long nothing has moved. */
 #include "backends/cuda/plan.h"
 #include "base/count.h"
+#include "base/stored.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,9 @@ static bool report_record(cuda_plan *plan, const cuda_rank *rank)
         return cuda_fail(plan,
                          peal_count_report(plan->late, rank->schedule, op, control->step,
                                            (int64_t)control->seen, (int64_t)control->expected));
+    if (control->kind == 4)
+        return cuda_fail(plan, peal_stored_report(plan->late, rank->schedule, op, control->step,
+                                                  (int64_t)control->seen));
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
     uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
     peal_report(plan->late, PEAL_E661, op->source,

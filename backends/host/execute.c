@@ -5,6 +5,7 @@
 #include "backends/host/walk.h"
 #include "base/count.h"
 #include "base/prefetch.h"
+#include "base/stored.h"
 
 #include <string.h>
 
@@ -231,6 +232,17 @@ static void run_plain(host_context *context, const host_op *op, const peal_walk_
 
 /* Built-in tasks. */
 
+static bool store_fits(host_rank *rank, const peal_op *op, int64_t step, const peal_value *value)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_type type = schedule->array[schedule->task[op->task].array].type;
+
+    if (value->kind != PEAL_INTEGER || peal_type_holds(type, value->u.integer))
+        return true;
+    return host_fail(rank->plan,
+                     peal_stored_report(rank->plan->late, schedule, op, step, value->u.integer));
+}
+
 static void store_value(peal_type type, unsigned char *at, const peal_value *value)
 {
     double real = value->kind == PEAL_REAL ? value->u.real : (double)value->u.integer;
@@ -330,7 +342,8 @@ static bool run_task(host_context *context, const host_op *op, const peal_walk_f
         fold_rows(rank, source, frame);
         return true;
     case PEAL_TASK_SET:
-        if (!host_evaluate(rank, &task->value, frame, &value))
+        if (!host_evaluate(rank, &task->value, frame, &value) ||
+            !store_fits(rank, op->source, frame->counter[0], &value))
             return false;
         store_value(rank->schedule->array[source->array].type,
                     rank->first[frame->binding[source->array]], &value);

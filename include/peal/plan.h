@@ -153,8 +153,10 @@ peal_status peal_plan_finish(peal_plan *plan);
 
 /* Compares, bit for bit, owned points and kept buffers with what `serial` computes in process 0 for
  * the same steps. Collective; between wait and start, or after finish. The plan was compiled with
- * `verify`. PEAL_STATUS_WRONG_RESULT: a diagnostic names the first difference (array, rank,
- * coordinates, both values). */
+ * `verify`. Rows of `print` so far and files that `save` has written are compared, too: serial
+ * saves into a folder of its own, in TMPDIR. PEAL_STATUS_WRONG_RESULT: a diagnostic names the first
+ * difference (array, rank, coordinates, both values; row and column; file). PEAL_STATUS_SPEC: there
+ * was nothing to compare. */
 peal_status peal_plan_verify(peal_plan *plan);
 
 /* A number that is equal for equal contents of what is defined after a run (owned points, kept

@@ -9,7 +9,7 @@ static peal_status close_plan(tuner *t, int c)
     peal_plan *plan = t->plan[c];
     if (!plan)
         return PEAL_STATUS_OK;
-    peal_status status = peal_plan_digest(plan, NULL, &t->late_digest[c]);
+    peal_status status = tuner_outcome(t, plan, &t->late_digest[c]);
     peal_plan_statistics_get(plan, &done);
     t->late_steps[c] = done.steps_done;
     peal_plan_destroy(plan);
@@ -54,7 +54,7 @@ static peal_status run_first(tuner *t, int c, double *step_s)
     uint64_t digest;
     peal_status status = tuner_run(t, t->plan[c], t->check_steps, step_s);
     if (!status)
-        status = peal_plan_digest(t->plan[c], NULL, &digest);
+        status = tuner_outcome(t, t->plan[c], &digest);
     if (status)
         return status;
     if (!t->has_reference) {

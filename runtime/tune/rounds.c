@@ -71,7 +71,7 @@ static peal_status check_ends(tuner *t)
     if (!status && plan)
         status = tuner_run(t, plan, t->late_steps[first], &ignored);
     if (!status && plan)
-        status = peal_plan_digest(plan, NULL, &right);
+        status = tuner_outcome(t, plan, &right);
     peal_plan_destroy(plan);
     for (int c = 0; c < t->out->set.count && !status; c++)
         if (tuner_is_in(t, c) && t->late_steps[c] == t->late_steps[first] &&

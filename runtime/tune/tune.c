@@ -103,6 +103,16 @@ peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s)
     return status;
 }
 
+/* Only plans that have run are asked. */
+peal_status tuner_outcome(const tuner *t, peal_plan *plan, uint64_t *digest)
+{
+    int64_t things = 0;
+    peal_status status = peal_plan_outcome(plan, digest, &things);
+    if (!status && things == 0)
+        status = peal_report_nothing(t->session->diagnostics);
+    return status;
+}
+
 int64_t tuner_piece(const tuner *t, double step_s)
 {
     double wanted_s = t->desc->piece_s > 0 ? t->desc->piece_s : usual_piece_s;
@@ -236,7 +246,7 @@ static peal_status refer(tuner *t)
     if (!status && t->whole)
         status = run_whole(t, &plan);
     if (!status)
-        status = peal_plan_digest(plan, NULL, &t->reference);
+        status = tuner_outcome(t, plan, &t->reference);
     peal_plan_destroy(plan);
     t->has_reference = t->out->by_serial = !status;
     if (!status)

@@ -54,6 +54,7 @@ TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,ord
 TOGETHER_STARTS = "17,-1"
 LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those of the last of three at least
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
+VALUE_MODES = [("serial", ""), ("sync", ""), ("stream", ""), ("graph", "steps=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=6,order=tickets")]
 LIMIT_S = 500
 
 
@@ -214,6 +215,28 @@ def check_counts(options, folder, counts):
                 print(f"FAILED particles {setting} {mode}: {result['errors']} {result['messages']}")
 
 
+def check_values(options, folder, counts):
+    """A value that does not fit its buffer, and arithmetic that has no result, end the run at the `set`: the same
+    rank-independent words on host and device, in every mode; what fits does not."""
+    narrow = ("`{}` is set to {}, but its type {} holds {}").format
+    trials = [("grow=50", "E371", "step 5: " + narrow("u", 300, "u8", "0 to 255")),
+              ("fall=2", "E371", "step 2: " + narrow("u", -1, "u8", "0 to 255")),
+              ("wide=300000000", "E371", "step 7: " + narrow("i", 2400000000, "i32", "-2147483648 to 2147483647")),
+              ("wide=-1000000000", "E371", "step 2: " + narrow("i", -3000000000, "i32", "-2147483648 to 2147483647")),
+              ("square=1", "E043 E662", "overflow"), ("below=7", "E044 E662", "by zero"),
+              ("grow=1", None, "")]
+    for setting, number, said in trials:
+        words = ["deadline=10", f"spec={path_of(options, 'narrow')}", f"set={setting}"]
+        for ranks in (1, 2):
+            for mode in VALUE_MODES:
+                line = [line for line in lines_of([("values", words)], ranks, [mode]) if f"|cuda {mode[0]} {mode[1]}\t" in line][-1]
+                result = run(options, folder, 1, [line])[line.split("\t")[0][len("name="):]]
+                good = len(result["errors"]) == 1 and result["errors"][0] in number and said in result["messages"][0] if number else result["status"] == "ok"
+                counts["ok" if good else "failed"] += 1
+                if not good:
+                    print(f"FAILED narrow {setting} {ranks} ranks {mode}: {result['status']} {result['errors']} {result['messages']}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     for word in ("standin", "trials", "samples", "specs", "include"):
@@ -226,6 +249,7 @@ def main():
     for modes in (MODES, *FEW_MODES.values()):
         modes[:] = [mode for mode in dict.fromkeys(modes + MODES) if options.mode in " ".join(mode)] if options.mode else modes
     COUNTED_MODES[:] = [mode for mode in COUNTED_MODES if options.mode in " ".join(mode)]
+    VALUE_MODES[:] = [mode for mode in VALUE_MODES if options.mode in " ".join(mode)]
     TOGETHER_MODES[:] = [mode for mode in TOGETHER_MODES if options.mode in " ".join(mode)]
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
@@ -251,6 +275,8 @@ def main():
             check_late(options, folder, counts)
         if options.only in "counts":
             check_counts(options, folder, counts)
+        if options.only in "values":
+            check_values(options, folder, counts)
         if options.only in "norm":
             check_launches(options, folder, counts)
     print(f"{counts['ok']} runs equal serial, {counts['refused']} refused, {counts['failed']} failed")

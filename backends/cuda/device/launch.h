@@ -142,7 +142,7 @@ typedef struct peal_device_control {
     unsigned abort;  /* written by the host: every wait gives up, nobody writes a flag any more */
     unsigned failed; /* written by the device, once: the record below is valid */
     int kind;        /* 1: a wait that ran out of clock; 2: an expression failed; 3: a count `seen`
-                        was not in [0, expected] */
+                        was not in [0, expected]; 4: the type of SET's buffer cannot hold `seen` */
     int op;          /* of the schedule */
     int wait;
     unsigned claimed; /* by the device: its thread that fills the record */

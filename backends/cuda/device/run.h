@@ -383,6 +383,17 @@ static __device__ __forceinline__ bool peal_miscounts_(const peal_launch &launch
     return bad;
 }
 
+/* A buffer's type cannot hold the value: said by one thread. True: it is not stored. */
+template <class type>
+static __device__ __forceinline__ bool peal_misfits_(const peal_launch &launch, long long value)
+{
+    bool bad = (long long)(type)value != value;
+
+    if (bad)
+        peal_record_(&launch, 4, -1, 0, (unsigned long long)value);
+    return bad;
+}
+
 /* An expression had no value: said once, by one thread. True: the block is to end. */
 static __device__ __forceinline__ bool peal_went_wrong_(const peal_launch &launch, int bad)
 {
