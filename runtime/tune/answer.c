@@ -8,6 +8,9 @@
 #include "peal_config.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -160,6 +163,20 @@ static bool find_mode(const char *name, peal_mode *out)
     return false;
 }
 
+/* A number from 0 on that an int holds; without the line it stays what it is. */
+static bool read_count(const char *text, const char *key, int *out)
+{
+    char value[32], *end;
+    if (!find_value(text, key, value, sizeof(value)))
+        return true;
+    errno = 0;
+    long count = strtol(value, &end, 10);
+    if (errno || *end || end == value || count < 0 || count > INT_MAX)
+        return false;
+    *out = (int)count;
+    return true;
+}
+
 /* What is wrong with the text of a file, in words; NULL: nothing. */
 static const char *read_answer(const char *text, const char *key, peal_answer *out)
 {
@@ -176,13 +193,13 @@ static const char *read_answer(const char *text, const char *key, peal_answer *o
         return "it answers another question";
     if (!find_value(text, "mode", value, sizeof(value)) || !find_mode(value, &out->mode))
         return "it names no mode";
-    if (find_value(text, "threads", value, sizeof(value)))
-        out->threads = atoi(value);
     find_value(text, "lowering", out->lowering, sizeof(out->lowering));
+    if (!read_count(text, "threads", &out->threads) || !read_count(text, "rounds", &out->rounds))
+        return "a count of it is none";
     if (find_value(text, "seconds_per_step", value, sizeof(value)))
         out->step_s = strtod(value, NULL);
-    if (find_value(text, "rounds", value, sizeof(value)))
-        out->rounds = atoi(value);
+    if (!isfinite(out->step_s) || out->step_s < 0)
+        return "its time is none";
     find_value(text, "date", out->date, sizeof(out->date));
     find_value(text, "name", out->name, sizeof(out->name));
     find_value(text, "machine", out->machine, sizeof(out->machine));

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""`peal run` and `save` when one call of peal's own fails: the n-th allocation, write, or call on files;
+and when it is killed at the n-th of them. Each n of each process in turn.
+
+    every_call_test.py INJECT.so [--every K [--from N]]
+
+Without a failure the run's file and rows are what they always are. With one, each process ends by
+itself with a status of the list, says why under a number (once), and leaves nothing behind; the file
+that was saved before stays whole, or is the new one. --every 7 takes every 7th n, from the day of
+the week on: a week of runs takes them all."""
+
+import datetime
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PEAL = os.path.abspath(os.environ.get("PEAL", "build/tools/peal"))
+HARD_LIMIT = 120
+PROCESSES = ("none", "0", "1")  # the one that was started, and its two
+KINDS = {"memory": ("",), "write": ("ENOSPC", "EIO", "0"), "file": ("EIO",), "kill": ("",)}
+SPEC = """peal: 1
+params: {n: 24, steps: 4, first: 1}
+topology: {dims: [auto, auto], periodic: true}
+kernels: kernels.c
+fields: {a: {size: [n, n], halo: 1}, b: {like: a}}
+buffers: {total: {}}
+setup:
+  - {task: start, box: a, write: a, args: first}
+repeat: steps
+step:
+  - {exchange: a}
+  - {task: relax, box: a, read: {a: {star: 1}}, write: b, reduce: {total: sum}}
+  - {allreduce: {total: sum}, when: step % 2 == 0}
+  - {print: {total: total}, when: step % 2 == 0}
+  - {swap: [a, b]}
+finish:
+  - {save: a, file: a.npy}
+"""
+KERNELS = """PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, a), long first)
+{
+    PEAL_FOR_2D(t, x, y) PEAL_AT(a, x, y) = x + y % 3 + first;
+}
+
+PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b), PEAL_REDUCE(double, total))
+{
+    double sum = 0;
+    PEAL_FOR_2D(t, x, y) {
+        PEAL_AT(b, x, y) = 0.25 * (PEAL_AT(a, x - 1, y) + PEAL_AT(a, x + 1, y) +
+                                   PEAL_AT(a, x, y - 1) + PEAL_AT(a, x, y + 1));
+        sum += PEAL_AT(b, x, y);
+    }
+    PEAL_PARTIAL(total, sum);
+}
+"""
+# Statuses that say what went wrong: environment, a peer that was lost. A killed one is 128 + 9.
+ENDS = {4, 5}
+
+
+class Trials:
+    def __init__(self, library, scratch):
+        self.folder = Path(scratch) / "job"
+        self.folder.mkdir(mode=0o700)
+        (self.folder / "spec.yaml").write_text(SPEC)
+        (self.folder / "kernels.c").write_text(KERNELS)
+        self.file = self.folder / "a.npy"
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PMIX_", "PEAL", "OMPI_"))}
+        self.env = {**kept, "XDG_CACHE_HOME": str(Path(scratch) / "cache")}
+        self.injected = {**self.env, "LD_PRELOAD": library}
+        self.words = ["run", "spec.yaml", "-n", "2", "--mode", "stream", "--deadline", "10s"]
+        self.wrong = []
+        self.right = None
+        self.old = None
+
+    def run(self, env, first=1):
+        done = subprocess.run([PEAL, *self.words, "--set", f"first={first}"], cwd=self.folder, env=env,
+                              capture_output=True, text=True, errors="replace", timeout=HARD_LIMIT, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def prepare(self):
+        """The file that was there before, what a run prints and saves, and how many calls each process makes."""
+        assert self.run(self.env, first=2)[0] == 0
+        self.old = self.file.read_bytes()
+        code, out, err = self.run(self.env)
+        assert code == 0, err
+        self.right = (self.rows(out), self.file.read_bytes())
+        counts = self.folder.parent / "counts"
+        assert self.run({**self.injected, "INJECT_COUNT": str(counts)})[0] == 0
+        found = {}
+        for line in counts.read_text().splitlines():
+            rank, memory, write, file = line.split()
+            number = {"memory": int(memory), "write": int(write), "file": int(file)}
+            found[rank] = {**number, "kill": sum(number.values())}
+        assert set(found) == set(PROCESSES), found
+        return found
+
+    @staticmethod
+    def rows(out):
+        return [line for line in out.splitlines() if not re.search(r" in .*a step", line)]
+
+    def judge(self, name, kind, code, out, err):
+        """What is wrong with how a run ended; None: nothing."""
+        whole = self.file.read_bytes()
+        left = [p.name for p in self.folder.iterdir() if p.name not in ("spec.yaml", "kernels.c", "a.npy")]
+        if code == 0 and (self.rows(out), whole) != self.right:
+            return "rc 0, but not the result"
+        if whole not in (self.old, self.right[1]):
+            return "the file is neither the old one nor the new one"
+        if left and kind != "kill":
+            return f"left behind: {left}"
+        if code == 0:
+            return None
+        if kind == "kill":
+            return None if code in ENDS or code == -9 else f"rc {code}"
+        if code not in ENDS:
+            return f"rc {code}"
+        if not re.search(r"\[E\d\d\d\]", err):
+            return "no numbered diagnostic"
+        return None
+
+    def trial(self, process, kind, n, error):
+        self.file.write_bytes(self.old)
+        name = f"{kind} {n}{' ' + error if error else ''} of process {process}"
+        env = {**self.injected, "INJECT": f"{kind}:{n}:{error or 'EIO'}", "INJECT_RANK": process, "INJECT_TRACE": "1"}
+        try:
+            code, out, err = self.run(env)
+        except subprocess.TimeoutExpired:
+            self.wrong.append(f"{name}: hangs")
+            return
+        said = "\n".join(line for line in err.splitlines() if not line.startswith("inject:"))
+        bad = self.judge(name, kind, code, out, said)
+        if bad:
+            self.wrong.append(f"{name}: {bad}\n    " + "\n    ".join(err.splitlines()[:6]))
+            print(self.wrong[-1], flush=True)
+        for path in self.folder.iterdir():
+            if path.name not in ("spec.yaml", "kernels.c", "a.npy"):
+                path.unlink()
+
+
+def main():
+    library = os.path.abspath(sys.argv[1])
+    every = int(sys.argv[sys.argv.index("--every") + 1]) if "--every" in sys.argv else 1
+    first = int(sys.argv[sys.argv.index("--from") + 1]) if "--from" in sys.argv else datetime.date.today().toordinal()
+    scratch = tempfile.mkdtemp(prefix="peal-every-")
+    try:
+        trials, count = Trials(library, scratch), 0
+        for process, calls in trials.prepare().items():
+            for kind, errors in KINDS.items():
+                for n in range(first % every, calls[kind], every):
+                    for error in errors:
+                        trials.trial(process, kind, n, error)
+                        count += 1
+    finally:
+        shutil.rmtree(scratch)
+    print(f"{count} runs in which a call failed (every {every} from {first % every}), {len(trials.wrong)} wrong")
+    return 1 if trials.wrong or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

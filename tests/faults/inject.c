@@ -1,0 +1,239 @@
+/* A library to preload: the n-th call of a kind that peal's own code makes fails, or ends the
+ * process.
+ *
+ *     INJECT="KIND:N[:ERROR]"   KIND: memory, write, file (open, rename, size, fsync, memfd, map),
+ * or kill: the N-th call of any of these ends the process by SIGKILL. ERROR: ENOSPC (write), EIO,
+ * EMFILE ...; 0: half of a write is done. INJECT_RANK=R             in the process of this number
+ * (PMIX_RANK); "none": in one without INJECT_TRACE=1            says to stderr which call of peal's
+ * it was, for addr2line INJECT_COUNT=FILE         nothing fails; each process appends "RANK memory
+ * write file" at its end
+ *
+ * Whose call it is tells the return address: libraries and the compilers that peal starts are left
+ * alone, as what happens in them is not peal's to answer for. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef enum kind { MEMORY, WRITE, FILES, KINDS } kind;
+
+static const char *const kind_names[KINDS] = {"memory", "write", "file"};
+static _Atomic long calls[KINDS], all_calls;
+static uintptr_t base, program_begin, program_end;
+static bool is_active;
+static int chosen = -1, failure = EIO; /* KINDS: kill */
+static long number = -1;
+
+static int look_at_program(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size, (void)data;
+    base = info->dlpi_addr;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_X)) {
+            program_begin = info->dlpi_addr + part->p_vaddr;
+            program_end = program_begin + part->p_memsz;
+        }
+    }
+    return 1; /* the first one is the program */
+}
+
+static bool is_chosen_process(void)
+{
+    char name[4096];
+    const char *rank = getenv("PMIX_RANK"), *wanted = getenv("INJECT_RANK");
+    ssize_t length = readlink("/proc/self/exe", name, sizeof(name) - 1);
+    name[length > 0 ? length : 0] = 0;
+    const char *program = strrchr(name, '/');
+    if (!program || strcmp(program, "/peal") != 0)
+        return false;
+    return !wanted || !strcmp(wanted, rank ? rank : "none");
+}
+
+static int error_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        int value;
+    } known[] = {{"0", 0},           {"ENOSPC", ENOSPC}, {"EIO", EIO},      {"EMFILE", EMFILE},
+                 {"EACCES", EACCES}, {"EINTR", EINTR},   {"EDQUOT", EDQUOT}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (!strcmp(name, known[i].name))
+            return known[i].value;
+    return EIO;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *text = getenv("INJECT");
+    char name[16] = "", error[16] = "EIO";
+    if (!is_chosen_process())
+        return;
+    dl_iterate_phdr(look_at_program, NULL);
+    is_active = true;
+    if (!text || sscanf(text, "%15[^:]:%ld:%15s", name, &number, error) < 2)
+        return;
+    failure = error_of(error);
+    chosen = !strcmp(name, "kill") ? KINDS : -1;
+    for (int k = 0; k < KINDS; k++)
+        if (!strcmp(name, kind_names[k]))
+            chosen = k;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    const char *file = getenv("INJECT_COUNT"), *rank = getenv("PMIX_RANK");
+    char line[128];
+    if (!is_active || !file)
+        return;
+    is_active = false;
+    int length = snprintf(line, sizeof(line), "%s %ld %ld %ld\n", rank ? rank : "none",
+                          calls[MEMORY], calls[WRITE], calls[FILES]);
+    int fd = open(file, O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (fd >= 0 && write(fd, line, (size_t)length) != length)
+        abort();
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Whether this call is the one. */
+static bool fails(kind k, const void *caller)
+{
+    uintptr_t at = (uintptr_t)caller;
+    if (!is_active || at < program_begin || at >= program_end)
+        return false;
+    long mine = calls[k]++, any = all_calls++;
+    if (chosen == KINDS && any == number)
+        kill(getpid(), SIGKILL);
+    if ((int)k != chosen || mine != number)
+        return false;
+    if (getenv("INJECT_TRACE"))
+        dprintf(2, "inject: %s %ld from +0x%lx\n", kind_names[k], mine, (unsigned long)(at - base));
+    errno = k == MEMORY ? ENOMEM : failure;
+    return true;
+}
+
+#define HERE       __builtin_return_address(0)
+#define REAL(name) real_##name
+#define FIND(name)                                                                                 \
+    static __typeof__(name) *real_##name;                                                          \
+    if (!real_##name)                                                                              \
+    real_##name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+/* ---- memory: dlsym itself allocates, so glibc's own names ---- */
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+
+void *malloc(size_t bytes)
+{
+    return fails(MEMORY, HERE) ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes)
+{
+    return fails(MEMORY, HERE) ? NULL : __libc_calloc(count, bytes);
+}
+
+void *realloc(void *memory, size_t bytes)
+{
+    return fails(MEMORY, HERE) ? NULL : __libc_realloc(memory, bytes);
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    FIND(mmap);
+    if (fails(FILES, HERE)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return REAL(mmap)(at, bytes, protection, flags, fd, offset);
+}
+
+/* ---- writes ---- */
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+    FIND(write);
+    if (!fails(WRITE, HERE))
+        return REAL(write)(fd, data, bytes);
+    return failure ? -1 : REAL(write)(fd, data, (bytes + 1) / 2);
+}
+
+ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
+{
+    FIND(pwrite);
+    if (!fails(WRITE, HERE))
+        return REAL(pwrite)(fd, data, bytes, offset);
+    return failure ? -1 : REAL(pwrite)(fd, data, (bytes + 1) / 2, offset);
+}
+
+/* ---- files ---- */
+
+static mode_t mode_of(int flags, va_list *rest)
+{
+    return (flags & (O_CREAT | O_TMPFILE)) ? (mode_t)va_arg(*rest, int) : 0;
+}
+
+int open(const char *path, int flags, ...)
+{
+    FIND(open);
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = mode_of(flags, &rest);
+    va_end(rest);
+    return fails(FILES, HERE) ? -1 : REAL(open)(path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...)
+{
+    FIND(openat);
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = mode_of(flags, &rest);
+    va_end(rest);
+    return fails(FILES, HERE) ? -1 : REAL(openat)(folder, path, flags, mode);
+}
+
+int rename(const char *from, const char *to)
+{
+    FIND(rename);
+    return fails(FILES, HERE) ? -1 : REAL(rename)(from, to);
+}
+
+int ftruncate(int fd, off_t bytes)
+{
+    FIND(ftruncate);
+    return fails(FILES, HERE) ? -1 : REAL(ftruncate)(fd, bytes);
+}
+
+int fsync(int fd)
+{
+    FIND(fsync);
+    return fails(FILES, HERE) ? -1 : REAL(fsync)(fd);
+}
+
+int memfd_create(const char *name, unsigned flags)
+{
+    FIND(memfd_create);
+    return fails(FILES, HERE) ? -1 : REAL(memfd_create)(name, flags);
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    FIND(mkdir);
+    return fails(FILES, HERE) ? -1 : REAL(mkdir)(path, mode);
+}
