@@ -1,4 +1,4 @@
-/* The list of diagnostics, printed in the order of places. */
+/* The list of diagnostics, and the table of their numbers. Printing: diagnostic_print.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/diagnostic.h"
 
@@ -206,80 +206,6 @@ peal_status peal_diagnostics_status(const peal_diagnostics *list)
         if (list->item[i].severity == PEAL_ERROR)
             return codes[list->item[i].code].status;
     return PEAL_STATUS_OK;
-}
-
-static int by_place(const void *left, const void *right)
-{
-    const peal_diagnostic *a = *(const peal_diagnostic *const *)left,
-                          *b = *(const peal_diagnostic *const *)right;
-    if (a->source.line != b->source.line)
-        return a->source.line < b->source.line ? -1 : 1;
-    if (a->source.column != b->source.column)
-        return a->source.column < b->source.column ? -1 : 1;
-    return a < b ? -1 : 1;
-}
-
-/* One write a message: those of several processes are not mixed within a line. */
-static void print_one(const peal_diagnostic *d, FILE *stream)
-{
-    static const char *const severities[] = {"note", "warning", "error"};
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out)
-        return;
-    fprintf(out, "%s:", d->source.file ? d->source.file : "peal");
-    if (d->source.line > 0)
-        fprintf(out, "%d:", d->source.line);
-    if (d->source.line > 0 && d->source.column > 0)
-        fprintf(out, "%d:", d->source.column);
-    fprintf(out, " %s: %s", severities[d->severity], d->message ? d->message : "?");
-    if (d->repeats > 0)
-        fprintf(out, " (and %d more like this)", d->repeats);
-    fprintf(out, " [%s]\n", codes[d->code].name);
-    if (d->hint)
-        fprintf(out, "    %s\n", d->hint);
-    if (d->story)
-        peal_story_print(d->story, out);
-    fclose(out);
-    fwrite(text, 1, bytes, stream);
-    free(text);
-}
-
-void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limit)
-{
-    const peal_diagnostic **order = malloc((size_t)(list->count + 1) * sizeof(*order));
-    if (!order)
-        return;
-    for (int i = 0; i < list->count; i++)
-        order[i] = &list->item[i];
-    qsort(order, (size_t)list->count, sizeof(*order), by_place);
-    int shown = limit > 0 && limit < list->count ? limit : list->count;
-    for (int i = 0; i < shown; i++)
-        print_one(order[i], stream);
-    if (shown < list->count)
-        fprintf(stream, "peal: %d of %d messages shown; `peal check` shows all\n", shown,
-                list->count);
-    free(order);
-}
-
-void peal_diagnostics_print_dot(const peal_diagnostics *list, FILE *stream)
-{
-    fputs("digraph check {\n  rankdir=TB; compound=true;\n"
-          "  node [shape=box, fontname=\"sans\", fontsize=10]; edge [fontname=\"sans\", "
-          "fontsize=9];\n",
-          stream);
-    for (int i = 0; i < list->count; i++) {
-        const peal_diagnostic *d = &list->item[i];
-        fprintf(stream, "  subgraph cluster_e%d {\n    label=\"%s: %s\";\n    labeljust=l;\n", i,
-                codes[d->code].name, codes[d->code].title);
-        if (d->story)
-            peal_story_print_dot(d->story, i, stream);
-        else
-            fprintf(stream, "    e%d [label=\"line %d\"];\n", i, d->source.line);
-        fputs("  }\n", stream);
-    }
-    fputs("}\n", stream);
 }
 
 const char *peal_code_name(peal_code code)

@@ -1,6 +1,7 @@
 /* Stories of counterexamples: kept small, since they are told for one example of many. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/story.h"
+#include "base/quote.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -69,7 +70,8 @@ void peal_story_print(const peal_story *story, FILE *stream)
         fprintf(stream, "    %d. rank %d, %s", i + 1, e->rank, peal_story_step(e->step, step));
         if (e->source.line > 0)
             fprintf(stream, ", line %d", e->source.line);
-        fprintf(stream, ": %s", e->text);
+        fputs(": ", stream);
+        peal_print_quoted(stream, e->text, NULL);
         for (int k = 0; k < story->link_count; k++)
             if (story->link[k].from == i)
                 fprintf(stream, "; %s %d", story->link[k].why, story->link[k].to + 1);

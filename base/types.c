@@ -113,6 +113,8 @@ const char *peal_status_name(peal_status status)
         return "internal error";
     case PEAL_STATUS_INTERRUPT:
         return "interrupted";
+    case PEAL_STATUS_CLOSED_OUTPUT:
+        return "output closed";
     case PEAL_STATUS_TERMINATED:
         return "terminated";
     }

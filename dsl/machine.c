@@ -102,6 +102,15 @@ static bool read_boolean(peal_reader *r, const peal_node *root, const char *key)
     return node && peal_reader_boolean(r, node);
 }
 
+/* What costs nothing would be preferred everywhere: a file written by hand, or measured badly. */
+static void refuse_zeros(peal_reader *r, const peal_pair *pair, const char *what, double sum)
+{
+    if (sum <= 0)
+        peal_reader_report(r, PEAL_E422, pair->key->at,
+                           "leave it out, or measure it: `peal bench --save-machine FILE.yaml`",
+                           "%s `%s` has no time above 0", what, pair->key->text);
+}
+
 /* mode: those of a mode; NULL: of all. */
 static void read_kernels(peal_reader *r, const peal_node *map, const peal_mode *mode,
                          peal_machine_times *out)
@@ -127,6 +136,10 @@ static void read_kernels(peal_reader *r, const peal_node *map, const peal_mode *
         kernel->per_point_s = read_seconds(r, times, "per_point_s");
         kernel->per_byte_s = read_seconds(r, times, "per_byte_s");
         kernel->launch_s = read_seconds(r, times, "launch_s");
+        if (times->count > 0) /* {}: said to take no time */
+            refuse_zeros(r, pair, "the kernel",
+                         kernel->fixed_s + kernel->per_point_s + kernel->per_byte_s +
+                             kernel->launch_s);
     }
 }
 
@@ -153,6 +166,11 @@ static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times 
                               .synchronize_s = read_seconds(r, times, "synchronize_s"),
                               .stretch = read_number(r, times, "stretch", 1, 1e6),
                               .apart = read_boolean(r, times, "apart")};
+        const peal_mode_times *t = &out->mode[mode];
+        if (!peal_node_find(times, "kernels"))
+            refuse_zeros(r, &map->pair[i], "the mode",
+                         t->launch_s + t->post_s + t->kernel_s + t->copy_s + t->write_s +
+                             t->wait_s + t->synchronize_s + t->stretch);
     }
     if (!out->mode[PEAL_MODE_SERIAL].given)
         out->mode[PEAL_MODE_SERIAL] = out->mode[PEAL_MODE_SYNC];

@@ -81,7 +81,9 @@ void peal_reader_points(peal_reader *r, peal_node *node, bool message, peal_poin
     else if (node->kind == PEAL_NODE_LIST)
         peal_reader_report(r, PEAL_E013, node->at, "write one statement for each",
                            "a message carries one buffer or region");
-    else if (peal_node_find(node, "max")) {
+    else if (peal_node_find(node, "max") ||
+             (peal_node_find(node, "count") &&
+              peal_node_find(node, "count")->kind == PEAL_NODE_SCALAR)) {
         peal_reader_check_keys(r, node, PEAL_CONTEXT_COUNTED);
         out->count = text_of(r, node, "count");
         out->max = text_of(r, node, "max");

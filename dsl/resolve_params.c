@@ -87,6 +87,34 @@ static void check_bound(peal_parser *parser, const peal_param_desc *desc, const 
                            "param `%s` must be %s %s", param->name, relation, bound_text);
 }
 
+/* Numbers, names of params and operators, of which there is one at least: no text that somebody
+ * would mean, such as the name of a file. */
+static bool is_expression(const peal_parser *parser, const char *text)
+{
+    bool has_operator = false, has_value = false;
+    while (*text) {
+        char word[64];
+        size_t letters = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                      "0123456789.");
+        struct peal_name_slot slot;
+        if (!letters) {
+            if (!strchr("+-*/%() ", *text))
+                return false;
+            has_operator = has_operator || strchr("+-*/%(", *text);
+            text++;
+            continue;
+        }
+        snprintf(word, sizeof(word), "%.*s", (int)letters, text);
+        text += letters;
+        bool is_number = peal_parse_literal(word).kind <= PEAL_REAL;
+        if (!is_number && strcmp(word, "ranks") && strcmp(word, "sqrt") &&
+            !peal_name_find(&parser->names, word, &slot))
+            return false;
+        has_value = true;
+    }
+    return has_operator && has_value;
+}
+
 static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal_param *out)
 {
     out->source = desc->source;
@@ -100,6 +128,11 @@ static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal
     out->value = (peal_value){.kind = PEAL_TEXT, .u.text = desc->value};
     if (!desc->text)
         out->value = peal_parse_literal(desc->value);
+    if (!desc->text && out->value.kind == PEAL_TEXT && is_expression(parser, desc->value))
+        peal_parser_report(parser, PEAL_E079, desc->value, desc->source,
+                           "write its value, or the expression where the param is used; in quotes "
+                           "it is a text",
+                           "param `%s` is an expression; params are constants", out->name);
     if (!desc->text && is_huge_integer(desc->value))
         peal_parser_report(parser, PEAL_E043, desc->value, desc->source,
                            "write it as a real number: 1e20", "param `%s` does not fit 64 bits",

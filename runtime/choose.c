@@ -1,6 +1,7 @@
 /* Chooses how a plan runs: backend, mode, ranks, processes, workers. */
 #define _GNU_SOURCE
 #include "base/expression.h"
+#include "base/lowering.h"
 #include "runtime/device.h"
 #include "runtime/ladder.h"
 #include "runtime/plan.h"
@@ -296,6 +297,8 @@ peal_status peal_plan_choose(peal_plan *plan)
                            "plan options: threads %d, deadline %g", options->threads,
                            options->deadline_s);
     peal_status status = peal_transport_check(options->transport, plan->session->diagnostics);
+    if (!status)
+        status = peal_lowering_check(options->lowering, plan->session->diagnostics);
     if (!status)
         status = choose_backend(plan, &backend);
     return status ? status : peal_plan_choose_on(plan, backend);

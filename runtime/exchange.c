@@ -1,6 +1,7 @@
 /* The exchange alone: a schedule of one step, run on the calling thread. */
 #include "runtime/exchange.h"
 
+#include "base/lowering.h"
 #include "dsl/dsl.h"
 #include "runtime/ladder.h"
 
@@ -264,7 +265,8 @@ peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *de
     exchange->lowering = desc->lowering;
     exchange->transport = desc->transport;
     int from = mark(session);
-    peal_status status = peal_session_agree(session, resolve(exchange, desc), from);
+    peal_status words = peal_lowering_check(desc->lowering, session->diagnostics);
+    peal_status status = peal_session_agree(session, words ? words : resolve(exchange, desc), from);
     if (!status)
         status = compare(exchange);
     if (!status)

@@ -3,6 +3,8 @@
 #ifndef PEAL_RUNTIME_MEASURE_H
 #define PEAL_RUNTIME_MEASURE_H
 
+#include "base/diagnostic.h"
+
 #include <peal/plan.h>
 #include <peal/plugin/times.h>
 
@@ -45,6 +47,13 @@ peal_status peal_measure(peal_session *session, const char *backend, int rounds,
 
 /* measure_fit.c: the times with which predictions of the cases are what was measured. Pure. */
 void peal_measure_fit(const peal_measure_table *table, peal_machine_times *out);
+
+/* measure_judge.c: E421 for each difference that is no time, so that no zeros are written. Pure. */
+peal_status peal_measure_judge(const peal_measure_table *table, const peal_machine_times *times,
+                               peal_diagnostics *diagnostics);
+/* The same of the kernels of a spec. */
+peal_status peal_measure_judge_kernels(const peal_machine_times *times,
+                                       peal_diagnostics *diagnostics);
 
 /* measure_line.c: half a ping-pong between two of the cores that this process has, the fastest of
  * some; 0: there is only one, or no thread could be started. */

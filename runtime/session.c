@@ -34,7 +34,7 @@ static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *d
 
 static peal_status open_board(peal_session *session)
 {
-    int64_t bytes = (int64_t)sizeof(peal_meeting_seat) * session->identity.processes;
+    int64_t bytes = (int64_t)sizeof(peal_meeting_seat) * (session->identity.processes + 1);
     int key = session->next_key++, from = peal_diagnostics_count(session->diagnostics);
     peal_status status = PEAL_STATUS_OK;
     bool first = session->identity.process == 0, several = session->identity.processes > 1;
@@ -101,6 +101,7 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
     }
     session->deadline_ns = (int64_t)DEFAULT_DEADLINE_S * 1000000000;
     session->board.descriptor = -1;
+    session->failed_first = -1;
     peal_status status = check_desc(desc, session->diagnostics);
     if (!status && desc) {
         if (desc->deadline_s > 0)
@@ -257,6 +258,7 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
             continue;
         all[p].message[MESSAGE_BYTES - 1] = 0;
         status = (peal_status)all[p].status;
+        session->failed_first = p;
         if (!mine)
             peal_report(session->diagnostics, PEAL_E359, PEAL_NO_SOURCE, NULL, "process %d: %s", p,
                         all[p].message);

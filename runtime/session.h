@@ -37,7 +37,7 @@ struct peal_session {
     int64_t deadline_ns;
     int next_key; /* of published segments; the same in all processes from a compile's claims on:
                      some may have failed earlier than others before */
-    peal_segment board; /* a peal_meeting_seat a process */
+    peal_segment board; /* a peal_meeting_seat a process, and one for peal_session_told */
     uint64_t round;
     peal_device *device; /* runtime/device.c */
     const char *device_reason;
@@ -45,6 +45,7 @@ struct peal_session {
     peal_device_identity *neighbours; /* devices by process, once a plan has compared them */
     struct peal_ladder *ladder;       /* runtime/ladder.c; NULL: nothing was asked */
     bool joined;                      /* the board is there in all processes */
+    int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     peal_log_level log_level;
     FILE *log;
 };
@@ -58,6 +59,14 @@ peal_status peal_session_cause(peal_session *session);
 /* Tells all processes that `status` ends the job; the message is that of the first error reported
  * since diagnostic number `from`. Returns the first cause's status. */
 peal_status peal_session_fail(peal_session *session, peal_status status, int from);
+
+/* teller.c: whether this process is the one that prints why the job has ended: so once, with the
+ * place and the hint, wherever it happened. */
+bool peal_session_tells(peal_session *session);
+/* The same for a process that is about to leave without the others. */
+bool peal_session_tells_of_exit(peal_session *session);
+/* The word on the board that says who tells: its number + 1; 0: nobody yet. NULL: no board. */
+_Atomic int32_t *peal_session_told(const peal_session *session);
 
 /* The first error reported since diagnostic number `from`, in words; NULL: none. */
 const char *peal_session_first_message(const peal_session *session, int from);

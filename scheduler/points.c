@@ -154,8 +154,14 @@ static peal_status rim_points(peal_compilation *c, rank_view *v, const peal_poin
     peal_status status = amount_of(c, &v->scope, &p->amount, amount);
     if (status)
         return status;
-    for (int k = 0; k < PEAL_AXES; k++)
+    for (int k = 0; k < PEAL_AXES; k++) {
+        if (amount[k][0] < 0 || amount[k][1] < 0)
+            return peal_report(c->diagnostics, PEAL_E047, p->source,
+                               "a rim is how many points wide the field's border is: 1, or more",
+                               "the rim is %lld points wide",
+                               (long long)(amount[k][0] < 0 ? amount[k][0] : amount[k][1]));
         amount[k][0] = -amount[k][0], amount[k][1] = -amount[k][1];
+    }
     peal_box inside = global_box(s, (const int64_t(*)[2])amount);
     subtract_box(&v->layout[p->array].part, &inside, out);
     return PEAL_STATUS_OK;

@@ -7,6 +7,7 @@
 #include "runtime/calibrate.h"
 #include "runtime/device.h"
 #include "runtime/measure.h"
+#include "runtime/session.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -84,6 +85,13 @@ static peal_status take_times(const peal_options *options, peal_session *session
     if (status)
         return status;
     peal_measure_fit(table, times);
+    int from = peal_diagnostics_count(diagnostics);
+    bool is_file = options->save_machine || options->format != FORMAT_JSON;
+    if (is_file && peal_session_process(session) == 0)
+        status = peal_measure_judge(table, times, diagnostics);
+    status = peal_session_agree(session, status, from);
+    if (status)
+        return status;
     const char *reason;
     times->devices = backend->count ? peal_device_count(&reason) : machine_cores();
     return PEAL_STATUS_OK;
@@ -109,6 +117,8 @@ static peal_status measure(const peal_options *options, const peal_backend_ops *
         status = backend == &peal_backend_host
                      ? peal_calibrate(session, spec.graph, ranks, &times)
                      : peal_calibrate_device(session, spec.graph, backend->name, ranks, &times);
+    if (!status && options->subject && (options->save_machine || !is_object))
+        status = peal_measure_judge_kernels(&times, diagnostics);
     if (!status && is_object && backend == &peal_backend_host && table.line_s <= 0)
         table.line_s = peal_measure_line();
     if (!status && options->subject && is_object)
@@ -152,6 +162,11 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     if (status)
         return status;
     int processes = count_processes(options, backend);
+    status = descriptors_check(processes > 1 ? FILES_OF_A_MEMBER + FILES_A_PROCESS * processes
+                                             : FILES_ALONE,
+                               diagnostics);
+    if (status)
+        return status;
     if (processes > 1 && !getenv("PMIX_NAMESPACE"))
         return launch_command(processes, options->words, options->word_count, diagnostics);
     peal_session *session = NULL;
@@ -162,7 +177,7 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     if (status)
         return status;
     status = measure(options, backend, session);
-    if (status)
+    if (status && peal_session_tells(session))
         peal_session_print_diagnostics(session, stderr, 20);
     peal_session_destroy(session);
     return status;

@@ -5,9 +5,9 @@
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/output.h"
+#include "tools/run.h"
 
 #include "peal_config.h"
-#include "tools/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -182,6 +182,9 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     const char *rank = getenv("PMIX_RANK"); /* read now: libpmix changes the environment */
     bool is_launched = getenv("PMIX_NAMESPACE") != NULL;
     bool leads = !is_launched || !rank || !strcmp(rank, "0");
+    peal_status enough = descriptors_check(FILES_OF_A_MEMBER + 2 * FILES_A_PROCESS, diagnostics);
+    if (enough != PEAL_STATUS_OK)
+        return enough;
     look_at_machine(&findings);
     look_at_shared_memory(&findings);
     look_at_compiler(&findings);

@@ -28,6 +28,17 @@ static void print_wrapped(const char *text)
     putchar('\n');
 }
 
+/* Those that are never reported as errors. */
+static bool is_warning(peal_code code)
+{
+    static const peal_code warnings[] = {PEAL_E064, PEAL_E149, PEAL_E207, PEAL_E324,
+                                         PEAL_E405, PEAL_E416, PEAL_E473, PEAL_E668};
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
+        if (warnings[i] == code)
+            return true;
+    return false;
+}
+
 static peal_status explain_code(peal_code code, const peal_options *options)
 {
     peal_status status = peal_code_status(code);
@@ -41,8 +52,12 @@ static peal_status explain_code(peal_code code, const peal_options *options)
         json_print(object);
         return PEAL_STATUS_OK;
     }
-    printf("%s: %s (%s; exit code %d)\n\n", peal_code_name(code), peal_code_title(code),
-           peal_status_name(status), (int)status);
+    if (is_warning(code))
+        printf("%s: %s (a warning; the exit code stays)\n\n", peal_code_name(code),
+               peal_code_title(code));
+    else
+        printf("%s: %s (%s; exit code %d)\n\n", peal_code_name(code), peal_code_title(code),
+               peal_status_name(status), (int)status);
     print_wrapped(peal_code_explanation(code));
     return PEAL_STATUS_OK;
 }

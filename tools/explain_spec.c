@@ -55,13 +55,26 @@ static void add_channels(message_paths *paths, const peal_schedule *schedule)
     }
 }
 
-/* An edge is "exchange an@14 [0,-1] 1->0" or "setup done 1->0": the part before line and ranks. */
-static int name_length(const char *edge)
+/* An edge is "exchange an@14 [0,-1] 1->0" or "setup done 1->0": the part before line and ranks. A
+ * statement's name may have an @ of its own. */
+static int name_length(const message_path *path)
 {
-    const char *end = strchr(edge, '@');
+    const char *edge = path->name, *end = NULL;
+    char place[24];
+    int length = snprintf(place, sizeof(place), "@%d", path->line);
+    for (const char *at = edge; path->line > 0 && (at = strstr(at, place)); at++)
+        if (at[length] == ' ' || !at[length])
+            end = at;
     if (!end)
         end = strrchr(edge, ' ');
     return end ? (int)(end - edge) : (int)strlen(edge);
+}
+
+/* "exchange an, line 14", never cut; returns its length. text NULL: only that. */
+static int name_path(const message_path *path, char *text, size_t bytes)
+{
+    return snprintf(text, bytes, path->line > 0 ? "%.*s, line %d" : "%.*s", name_length(path),
+                    path->name, path->line);
 }
 
 /* A mode's line of the table. */
@@ -123,16 +136,20 @@ static void print_paths(const message_paths *paths, int ranks)
         return;
     }
     printf("\nMessages of one pass%s\n", paths->ranks < ranks ? " (of the first ranks)" : "");
-    printf("%-28s %-6s %9s %12s %8s %8s %8s\n", "statement", "path", "messages", "bytes", "direct",
-           "staged", "credits");
+    int width = 28;
+    for (int i = 0; i < paths->count; i++) {
+        int length = name_path(&paths->item[i], NULL, 0);
+        width = length > width ? length : width;
+    }
+    printf("%-*s %-6s %9s %12s %8s %8s %8s\n", width, "statement", "path", "messages", "bytes",
+           "direct", "staged", "credits");
     for (int i = 0; i < paths->count; i++) {
         const message_path *p = &paths->item[i];
-        char name[29];
-        snprintf(name, sizeof(name), p->line > 0 ? "%.*s, line %d" : "%.*s", name_length(p->name),
-                 p->name, p->line);
-        printf("%-28s %-6s %9" PRId64 " %12" PRId64 " %8" PRId64 " %8" PRId64 " %8" PRId64 "\n",
-               name, peal_transport_name(p->transport), p->messages, p->bytes, p->direct, p->staged,
-               p->credits);
+        int used = printf("%.*s", name_length(p), p->name);
+        used += p->line > 0 ? printf(", line %d", p->line) : 0;
+        printf("%*s %-6s %9" PRId64 " %12" PRId64 " %8" PRId64 " %8" PRId64 " %8" PRId64 "\n",
+               width - used, "", peal_transport_name(p->transport), p->messages, p->bytes,
+               p->direct, p->staged, p->credits);
     }
     puts("direct: pieces stored straight into the receiver's array; staged: packed and unpacked;\n"
          "credits: messages whose sender waits until the previous one was consumed.");
@@ -179,7 +196,7 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
         const message_path *p = &paths->item[i];
         json_array_append_new(list,
                               json_pack("{s:s%,s:i,s:s,s:I,s:I,s:I,s:I,s:I}", "statement", p->name,
-                                        (size_t)name_length(p->name), "line", p->line, "path",
+                                        (size_t)name_length(p), "line", p->line, "path",
                                         peal_transport_name(p->transport), "messages",
                                         (json_int_t)p->messages, "bytes", (json_int_t)p->bytes,
                                         "direct", (json_int_t)p->direct, "staged",

@@ -82,54 +82,61 @@ static peal_status read_spec(const peal_options *options, peal_run *run)
     return peal_session_agree(run->session, status, from);
 }
 
-/* Prints what this process has found itself, without what it was told of another's end. */
-static void print_own_messages(const peal_diagnostics *all)
+/* Process 0 prints its warnings where another process tells why the job has ended. */
+static void print_warnings(const peal_diagnostics *all)
 {
     peal_diagnostics *own = peal_diagnostics_create();
-    for (int i = 0; i < peal_diagnostics_count(all); i++) {
+    for (int i = 0; own && i < peal_diagnostics_count(all); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(all, i);
-        if (d->code == PEAL_E320 || d->code == PEAL_E324)
-            continue;
-        if (d->severity == PEAL_ERROR)
-            peal_report(own, d->code, d->source, d->hint, "%s", d->message);
-        else
+        if (d->severity != PEAL_ERROR && d->code != PEAL_E324)
             peal_warn(own, d->code, d->source, d->hint, "%s", d->message);
     }
-    peal_diagnostics_print(own, stderr, SHOWN_MESSAGES);
+    if (own)
+        peal_diagnostics_print(own, stderr, SHOWN_MESSAGES);
     peal_diagnostics_destroy(own);
 }
 
-/* What all processes find alike, such as a wrong spec, process 0 prints. What ends a job while it
- * runs is printed by the process that found it: process 0 may be the one that is stuck or dead. */
+/* Under `peal run` a process that was lost is told by the launcher, which knows how it ended; this
+ * is for where it knows nothing: the word stays with it until the end. */
+static FILE *open_launcher(void)
+{
+    const char *text = getenv("PEAL_LAUNCH_CHILD");
+    int descriptor = text ? atoi(text) : -1, copy = descriptor > 2 ? dup(descriptor) : -1;
+    FILE *file = copy >= 0 ? fdopen(copy, "a") : NULL;
+    if (!file && copy >= 0)
+        close(copy);
+    return file;
+}
+
+/* One process of the job tells why it has ended. */
 static void print_messages(const peal_run *run, peal_status status)
 {
     if (!run->session)
         return;
-    int finder = -1;
-    if (status != PEAL_STATUS_OK && status != PEAL_STATUS_SPEC && status != PEAL_STATUS_USAGE)
-        peal_control_cause(run->session->control, &finder, NULL, 0);
-    bool by_signal = status == PEAL_STATUS_INTERRUPT || status == PEAL_STATUS_TERMINATED;
-    bool lost = status == PEAL_STATUS_PEER_LOST || status == PEAL_STATUS_INTERNAL;
-    bool found_here = finder == peal_session_process(run->session);
-    if (finder < 0 || by_signal ? run->leads || (lost && finder < 0) : found_here)
-        peal_session_print_diagnostics(run->session, stderr, SHOWN_MESSAGES);
+    bool is_lost = status == PEAL_STATUS_PEER_LOST;
+    FILE *launcher = is_lost ? open_launcher() : NULL;
+    if (status == PEAL_STATUS_OK ? run->leads : peal_session_tells(run->session))
+        peal_session_print_diagnostics(run->session, launcher ? launcher : stderr, SHOWN_MESSAGES);
     else if (run->leads)
-        print_own_messages(peal_session_diagnostics(run->session));
+        print_warnings(peal_session_diagnostics(run->session));
+    if (launcher)
+        fclose(launcher);
     fflush(stderr);
 }
 
-static volatile int member = -1; /* this process's number while a run is under way; else -1 */
+static peal_session *volatile member; /* while a run is under way; else NULL */
 
 /* Runs at exit(): the command itself returns from main only when no run is under way. */
 static void guard_exit(void)
 {
-    if (member < 0)
+    if (!member)
         return;
     peal_diagnostics *list = peal_diagnostics_create();
     peal_report(list, PEAL_E415, nowhere, "kernels return; they don't end the program",
-                "process %d left before the job was finished (a kernel called exit?)", member);
+                "process %d left before the job was finished (a kernel called exit?)",
+                peal_session_process(member));
     fflush(stdout);
-    if (list)
+    if (list && peal_session_tells_of_exit(member))
         peal_diagnostics_print(list, stderr, 0);
     fflush(stderr);
     _exit(PEAL_STATUS_PEER_LOST);
@@ -147,6 +154,12 @@ static void report_signal(const peal_run *run, peal_status status)
                 last ? " in mode " : "", last ? peal_mode_name(last->mode) : "");
 }
 
+/* `peal run ... | head -1`: the job ends as programs do that write to a closed pipe. */
+static void end_for_reader(void *session)
+{
+    peal_session_abort(session, PEAL_STATUS_CLOSED_OUTPUT, "nobody reads the output any more");
+}
+
 /* One process of the job (maybe the only one). */
 static peal_status run_member(const peal_options *options, const job_body *body,
                               peal_diagnostics *diagnostics)
@@ -161,10 +174,12 @@ static peal_status run_member(const peal_options *options, const job_body *body,
     if (status == PEAL_STATUS_OK)
         status = read_spec(options, &run);
     if (status == PEAL_STATUS_OK) {
-        member = peal_session_process(run.session);
+        member = run.session;
+        run.rows.closed = end_for_reader;
+        run.rows.user = run.session;
         atexit(guard_exit);
         status = body->run(&run);
-        member = -1;
+        member = NULL;
     }
     if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
         status = peal_session_status(run.session); /* the first cause's code, everywhere */
@@ -192,6 +207,10 @@ static int default_processes(const peal_options *options, int ranks)
 peal_status run_job(const peal_options *options, const job_body *body,
                     peal_diagnostics *diagnostics)
 {
+    peal_status status =
+        descriptors_check(is_launched() ? FILES_OF_A_MEMBER : FILES_ALONE, diagnostics);
+    if (status != PEAL_STATUS_OK)
+        return status;
     if (is_launched())
         return run_member(options, body, diagnostics);
     warn_of_copies(diagnostics);
@@ -203,5 +222,6 @@ peal_status run_job(const peal_options *options, const job_body *body,
         return peal_report(diagnostics, PEAL_E409, nowhere,
                            "--processes 1 hosts all ranks in one process",
                            "this build has no libpmix: it cannot start %d processes", processes);
-    return run_launch(options, processes, diagnostics);
+    status = descriptors_check(FILES_OF_A_MEMBER + FILES_A_PROCESS * processes, diagnostics);
+    return status == PEAL_STATUS_OK ? run_launch(options, processes, diagnostics) : status;
 }

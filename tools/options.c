@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/options.h"
 
+#include "base/lowering.h"
+
 #include <peal/plugin/backend.h>
 #include <peal/plugin/machine.h>
 
@@ -375,6 +377,7 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
             i++;
         }
     }
+    peal_lowering_check(out->lowering, diagnostics);
     if (out->rank_counts > 1 && verb != VERB_SIMULATE)
         peal_report(diagnostics, PEAL_E402, nowhere,
                     "`peal simulate` takes several, between commas", "--ranks needs %s",

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/output.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -110,7 +111,10 @@ void row_table_add(void *user, int64_t step, int count, const char *const *names
     for (int i = 0; i < count; i++)
         printf(" %*s", COLUMN, text_value(&values[i]).s);
     putchar('\n');
-    fflush(stdout);
+    if (fflush(stdout) != 0 && errno == EPIPE && table->closed) {
+        table->closed(table->user);
+        table->closed = NULL;
+    }
 }
 
 enum { BAR = 32 };

@@ -36,6 +36,8 @@ typedef struct row_table {
     json_t *rows; /* NULL: print as number_text */
     char header[512];
     bool quiet;
+    void (*closed)(void *user); /* told once that nobody reads the output any more; NULL: nobody */
+    void *user;
 } row_table;
 
 /* A peal_row_function; user is a row_table. */

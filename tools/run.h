@@ -61,6 +61,14 @@ typedef struct job_body {
 peal_status run_job(const peal_options *options, const job_body *body,
                     peal_diagnostics *diagnostics);
 
+/* Files that are open at once: of a process that compiles and runs alone, of one among others, and
+ * of the one that starts them, for each. */
+enum { FILES_ALONE = 8, FILES_OF_A_MEMBER = 24, FILES_A_PROCESS = 3 };
+
+/* descriptors.c: E423 if fewer than `wanted` files can be opened, and the limit cannot be raised.
+ */
+peal_status descriptors_check(int wanted, peal_diagnostics *diagnostics);
+
 /* Runs the graph in one mode (or MODE_AUTO) and fills the next result. Collective. */
 peal_status run_mode(peal_run *run, int mode);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MOST_TEXT = (1 << 20) + 1 }; /* one byte more than the reader takes */
@@ -57,6 +58,28 @@ static int keep_standard_input(void)
     return descriptor;
 }
 
+/* Where processes write what they can't know better than this one: that another was lost. Empty, if
+ * nothing was written. */
+static int open_words(void)
+{
+    char text[16];
+    int descriptor = memfd_create("peal-words", 0);
+    snprintf(text, sizeof(text), "%d", descriptor);
+    if (descriptor >= 0 && fchmod(descriptor, 0600) == 0)
+        setenv("PEAL_LAUNCH_CHILD", text, 1);
+    else
+        setenv("PEAL_LAUNCH_CHILD", "1", 1);
+    return descriptor;
+}
+
+static void print_words(int descriptor)
+{
+    char buffer[4096];
+    ssize_t n;
+    for (off_t at = 0; (n = pread(descriptor, buffer, sizeof(buffer), at)) > 0; at += n)
+        fwrite(buffer, 1, (size_t)n, stderr);
+}
+
 static peal_status launch(int processes, char **words, peal_diagnostics *diagnostics)
 {
     char program[4096];
@@ -67,12 +90,16 @@ static peal_status launch(int processes, char **words, peal_diagnostics *diagnos
         return peal_report(diagnostics, PEAL_E900, nowhere, NULL, "cannot find this program: %s",
                            strerror(errno));
     program[length] = 0;
-    setenv("PEAL_LAUNCH_CHILD", "1", 1);
+    int words_descriptor = open_words();
     peal_launch_desc desc = {.processes = processes, .program = program, .argv = words};
     peal_status status = peal_launch(&desc, list, &code);
     /* A process that leaves with a code has said why: only what no process could say is printed. */
     if (peal_diagnostics_errors(list) > 0)
         peal_diagnostics_print(list, stderr, 0);
+    else
+        print_words(words_descriptor);
+    if (words_descriptor >= 0)
+        close(words_descriptor);
     peal_diagnostics_destroy(list);
     return status == PEAL_STATUS_OK ? (peal_status)code : status;
 }

@@ -59,7 +59,7 @@ static void print_exposed(const mode_result *result)
 static void print_modes(const peal_run *run)
 {
     double sync = seconds_of_sync(run);
-    printf("\n%-8s %12s %12s %12s %10s   %s\n", "mode", "time/step", "min", "max", "vs sync",
+    printf("\n%-8s %12s %12s %12s %10s   %s\n", "mode", "median/step", "min", "max", "vs sync",
            "result");
     for (int i = 0; i < run->result_count; i++)
         print_row(&run->result[i], sync);
@@ -74,8 +74,12 @@ static void print_summary(const mode_result *result)
 {
     printf("%" PRId64 " step%s%s in %s", result->steps, result->steps == 1 ? "" : "s",
            result->stopped ? " (stopped by until)" : "", text_seconds(result->seconds).s);
-    if (result->sample_count)
-        printf(": %s a step", text_seconds(median_of(result->per_step, result->sample_count)).s);
+    if (result->steps > 0 && result->seconds > 0)
+        printf(": %s a step in the mean", text_seconds(result->seconds / (double)result->steps).s);
+    if (result->sample_count > 1)
+        printf(", %s in the median of %d parts",
+               text_seconds(median_of(result->per_step, result->sample_count)).s,
+               result->sample_count);
     if (result->cpu_seconds > 0 && result->steps > 0)
         printf(", %s of the CPU", text_seconds(result->cpu_seconds / (double)result->steps).s);
     putchar('\n');

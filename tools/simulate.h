@@ -24,14 +24,14 @@ typedef struct simulated_point {
 } simulated_point;
 
 typedef struct path_share {
-    char what[96];
+    char what[256];
     double seconds;
     int64_t count;
 } path_share;
 
 typedef struct path_stop {
     int rank, to; /* to: -1, or what is under way to that rank */
-    char what[96];
+    char what[256];
     double begin_s, end_s; /* since the step's first */
 } path_stop;
 

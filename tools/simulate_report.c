@@ -27,7 +27,7 @@ static void name_op(const peal_schedule *schedule, const sim_piece *piece, char 
     snprintf(text, bytes, "%s%s%s %.*s",
              op->kind == PEAL_OP_COPY ? copies[op->copy] : kinds[op->kind],
              op->credit ? " credit" : "", op->kind == PEAL_OP_COPY ? "" : " of",
-             end ? (int)(end - name) : 80, name);
+             end ? (int)(end - name) : (int)strlen(name), name);
 }
 
 static void add_share(simulated_point *point, int *capacity, const char *what, double seconds)
@@ -82,7 +82,7 @@ void simulate_tell_path(simulated_point *point, const peal_schedule *const *sche
                         const int *number)
 {
     const sim_result *r = &point->sent;
-    char what[96], text[80];
+    char what[256], text[240];
     int capacity = 0;
     for (int64_t i = 0; i < r->piece_count; i++) {
         const sim_piece *piece = &r->piece[i];
@@ -138,8 +138,8 @@ static void print_path(const simulated_point *p)
             puts("  critical path       not recorded: a step takes too much memory");
         return;
     }
-    printf("  critical path, of the last %" PRId64 " step%s:\n", p->sent.path_steps,
-           p->sent.path_steps == 1 ? "" : "s");
+    printf("  critical path, shares of %s, the last %" PRId64 " step%s (a task with its launch):\n",
+           text_seconds(all).s, p->sent.path_steps, p->sent.path_steps == 1 ? "" : "s");
     for (int i = 0; i < p->share_count && i < SHOWN_SHARES; i++)
         if (p->share[i].seconds > 0)
             printf("    %5.1f %%  %s\n", percent(p->share[i].seconds, all), p->share[i].what);
@@ -175,7 +175,9 @@ static void print_point(const simulation *s, const simulated_point *p)
         puts("  until               never stops a simulation");
     printf("  without messages    %s: %s exposed (%.1f %%)\n", text_seconds(p->free_step_s).s,
            text_seconds(exposed(p)).s, percent(exposed(p), r->step_s));
-    printf("  kernels             %s a rank (%.1f %%)\n", text_seconds(r->kernel_s).s,
+    printf("  tasks               %s a rank (%.1f %%): %s (%.1f %%) in kernels, else launch, "
+           "begin, end\n",
+           text_seconds(r->task_s).s, percent(r->task_s, r->step_s), text_seconds(r->kernel_s).s,
            percent(r->kernel_s, r->step_s));
     print_traffic(r);
     print_path(p);
@@ -275,6 +277,7 @@ static json_t *json_point(const simulated_point *p)
     json_object_set_new(item, "seconds_without_messages", json_real(p->free_step_s));
     json_object_set_new(item, "exposed_seconds", json_real(exposed(p)));
     json_object_set_new(item, "kernel_seconds", json_real(r->kernel_s));
+    json_object_set_new(item, "task_seconds", json_real(r->task_s));
     json_object_set_new(item, "traffic", json_traffic(r));
     json_object_set_new(item, "credits", json_integer(r->credits));
     json_object_set_new(item, "path", json_path(p));

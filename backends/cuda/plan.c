@@ -5,6 +5,8 @@
 #include "backends/cuda/predicate.h"
 #include "backends/cuda/run.h"
 
+#include "base/lowering.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +104,9 @@ static peal_status choose_lowering(cuda_plan *plan)
         plan->lowering.signal = CUDA_SIGNAL_KERNEL;
         plan->lowering.copy = CUDA_COPY_ENGINE;
     }
+    peal_status words = peal_lowering_check(plan->desc.lowering, plan->desc.diagnostics);
+    if (words)
+        return words;
     if (!cuda_lowering_apply(plan->desc.lowering, &plan->lowering))
         return peal_report(plan->desc.diagnostics, PEAL_E665, CUDA_NOWHERE,
                            "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",

@@ -45,6 +45,7 @@ typedef struct compile_job {
     const char *folder; /* temporary, this process's own */
     const char *compiler[16];
     int compiler_words;
+    bool is_gcc;
 } compile_job;
 
 static const char *in_folder(const compile_job *job, const char *name)
@@ -166,6 +167,8 @@ static int add_flags(const compile_job *job, const char **words)
     for (int i = 0; flags[i]; i++)
         words[count++] = flags[i];
     words[count++] = request->fma ? "-ffp-contract=fast" : "-ffp-contract=off";
+    if (job->is_gcc) /* a mistake at a macro of ours is told where it is used, as clang does */
+        words[count++] = "-ftrack-macro-expansion=0";
     words[count++] = "-I";
     words[count++] = job->folder;
     for (int i = 0; i < request->folder_count && count < MOST_WORDS - 16; i++) {
@@ -275,19 +278,20 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     peal_status status = spawn(job, words, count, in_folder(job, "version"), &code);
     if (status)
         return status;
+    char *version = peal_file_read(in_folder(job, "version"), NULL);
+    job->is_gcc = version && strstr(version, "Free Software Foundation");
     count = add_flags(job, words);
     words[count++] = "-E";
     words[count++] = "-P";
     words[count++] = in_folder(job, "kernels.c");
     status = spawn(job, words, count, in_folder(job, "kernels.i"), &code);
-    if (status)
-        return status;
-    if (code != 0) {
+    if (!status && code != 0)
         read_errors(job, out);
-        return PEAL_STATUS_OK;
+    if (status || code != 0) {
+        free(version);
+        return status;
     }
     out->preprocessed = peal_file_read(in_folder(job, "kernels.i"), NULL);
-    char *version = peal_file_read(in_folder(job, "version"), NULL);
     make_key(job, out->preprocessed ? out->preprocessed : "", version ? version : "", key);
     free(version);
     const char *entry =

@@ -200,6 +200,18 @@ static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
                                      call->task, call->signature, error->message);
 }
 
+/* What follows a mistake of syntax is mostly an echo of it: "'y' undeclared" for a missing `;`. */
+static bool is_syntax(const char *message)
+{
+    return strncmp(message, "expected ", 9) == 0 || strstr(message, "before") != NULL;
+}
+
+static const char *hint_of(const char *message)
+{
+    return strstr(message, "';'") ? "is a `;` missing here, or at the end of the line before?"
+                                  : NULL;
+}
+
 static peal_status report_errors(const host_kernels *kernels, const host_compile_result *result)
 {
     peal_status status = PEAL_STATUS_OK;
@@ -212,8 +224,10 @@ static peal_status report_errors(const host_kernels *kernels, const host_compile
             index < kernels->call_count)
             status = report_misfit(kernels, &kernels->call[index], error);
         else
-            status = peal_report(kernels->desc->diagnostics, PEAL_E200, source, NULL, "%s",
-                                 error->message);
+            status = peal_report(kernels->desc->diagnostics, PEAL_E200, source,
+                                 hint_of(error->message), "%s", error->message);
+        if (is_syntax(error->message))
+            break;
     }
     return status;
 }

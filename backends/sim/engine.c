@@ -231,9 +231,13 @@ static void begin_item(sim_state *s, int rank, int lane, cause by)
         return;
     if (s->begun_s)
         s->begun_s[s->lane_base[rank] + (size_t)lane] = s->queue.now_s;
-    if (cost->device_s > 0)
-        end = use_device(s, rank, item, head, jittered(s, cost->device_s, rank, head), record);
-    end += jittered(s, cost->lane_s, rank, head);
+    double device_s = cost->device_s > 0 ? jittered(s, cost->device_s, rank, head) : 0;
+    double lane_s = jittered(s, cost->lane_s, rank, head);
+    if (device_s > 0)
+        end = use_device(s, rank, item, head, device_s, record);
+    end += lane_s;
+    if (op->kind == PEAL_OP_LAUNCH && item->step >= 0 && item->step < s->steps)
+        s->task_s += device_s + lane_s;
     if (op->kind == PEAL_OP_COPY && op->copy == PEAL_COPY_SEND && cost->bytes > 0)
         begin_send(s, rank, p, item, end);
     else

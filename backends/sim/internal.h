@@ -184,6 +184,7 @@ typedef struct sim_state {
     double *step_end;                  /* by step */
     double setup_end;
     double device_s; /* of the steps */
+    double task_s;   /* of the steps: of tasks, with what an operation takes of its lane */
     int64_t executed;
     sim_traffic traffic[PEAL_LINK_COUNT];
     int64_t credits;

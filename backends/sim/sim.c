@@ -262,6 +262,7 @@ static void time_steps(const sim_state *s, sim_result *out)
     if (end > begin) /* else steps do nothing */
         out->step_s = (end - begin) / (double)(s->steps - first);
     out->kernel_s = s->device_s / ((double)s->steps * s->desc->ranks);
+    out->task_s = s->task_s / ((double)s->steps * s->desc->ranks);
 }
 
 static void fill_result(const sim_state *s, sim_result *out)

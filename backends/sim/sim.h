@@ -70,6 +70,7 @@ typedef struct sim_result {
     double seconds;      /* from the first op to the last */
     double step_s;       /* of all steps but the first, or of the later half if there are more */
     double kernel_s;     /* of a step: that kernels take of a device or core, on average */
+    double task_s;       /* the same with what launching, beginning and ending them takes */
     int64_t first_timed; /* the first step that counts in step_s */
     sim_traffic traffic[PEAL_LINK_COUNT];
     int64_t credits;     /* of the steps */

@@ -120,6 +120,7 @@ const spec_case spec_cases[] = {
     {STEP "{task: t, args: u.nz}\n", PEAL_E059, 7, 21, NULL, NULL},
     {STEP "{task: t, box: {u: {grow: 1, rim: 1}}}\n", PEAL_E060, 7, 19, NULL, NULL},
     {STEP "{task: t, box: u, write: {u: {grow: 1}}}\n", PEAL_E060, 7, 29, NULL, NULL},
+    {"peal: 1\nparams: {n: 4, h: 1.0 / n}\nstep: []\n", PEAL_E079, 2, 19, "value", NULL},
     {"peal: 1\nbuffers: {b: {count: 2, values: [1, 2]}}\n", PEAL_E060, 2, 11, NULL, NULL},
     {"peal: 1\nfields: {u: {halo: 1}}\n", PEAL_E061, 2, 10, "size", NULL},
     {"peal: 1\nstep: {task: t}\n", PEAL_E061, 2, 14, "kernels", NULL},

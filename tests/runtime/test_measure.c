@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 static const double kernel_s = 2e-6, copy_s = 3e-6, flag_s = 0.5e-6, way_s = 1e-6;
 static const double per_byte_s = 1e-11, bytes_per_s = 2e10, launch_s = 1.5e-6, step_s = 0.3e-6;
@@ -96,6 +97,60 @@ static void test_devices(void **state)
     assert_near(times.link[PEAL_LINK_P2P].bytes_per_s, bytes_per_s);
 }
 
+static void expect_refused(const peal_measure_table *table, const char *words)
+{
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_machine_times times;
+    peal_measure_fit(table, &times);
+    peal_status status = peal_measure_judge(table, &times, list);
+    assert_int_equal(status, words ? PEAL_STATUS_ENVIRONMENT : PEAL_STATUS_OK);
+    assert_int_equal(peal_diagnostics_count(list) > 0, words != NULL);
+    for (int i = 0; i < peal_diagnostics_count(list); i++)
+        assert_int_equal(peal_diagnostics_at(list, i)->code, PEAL_E421);
+    if (words)
+        assert_non_null(strstr(peal_diagnostics_at(list, 0)->message, words));
+    peal_diagnostics_destroy(list);
+}
+
+/* What other work disturbs shows no time: each case slower than what takes more, 0, no number. */
+static void test_what_is_no_time(void **state)
+{
+    (void)state;
+    peal_measure_table whole = {.line_s = way_s}, table;
+    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++)
+        if (mode != PEAL_MODE_GRAPH)
+            fill_mode(&whole, (peal_mode)mode);
+    expect_refused(&whole, NULL);
+    for (int i = 0; i < PEAL_MEASURE_UNAWAITED; i++)
+        for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+            if (!whole.given[mode])
+                continue;
+            table = whole;
+            table.step_s[mode][i] = 0;
+            expect_refused(&table, peal_mode_name((peal_mode)mode));
+            table.step_s[mode][i] = NAN;
+            expect_refused(&table, peal_mode_name((peal_mode)mode));
+        }
+    table = whole;
+    table.step_s[PEAL_MODE_SYNC][PEAL_MEASURE_TASK] = 1e-3;
+    expect_refused(&table, "mode sync: five tasks took");
+    table = whole;
+    table.step_s[PEAL_MODE_FUSED][PEAL_MEASURE_MESSAGE] =
+        table.step_s[PEAL_MODE_FUSED][PEAL_MEASURE_LOCAL];
+    expect_refused(&table, "the difference is no time");
+    table = whole;
+    table.line_s = 0;
+    expect_refused(&table, "cache line");
+    table.line_s = 1; /* slower than messages: these are the measure then */
+    expect_refused(&table, NULL);
+    peal_measure_table devices = {.accelerator = true, .apart = true};
+    for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++)
+        fill_mode(&devices, (peal_mode)mode);
+    expect_refused(&devices, NULL);
+    devices.step_s[PEAL_MODE_GRAPH][PEAL_MEASURE_LARGE] = 0;
+    expect_refused(&devices, "mode graph");
+}
+
 static int64_t repeats_eight(const peal_backend_plan *plan, int64_t *first)
 {
     (void)plan;
@@ -137,6 +192,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),
         cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_what_is_no_time),
         cmocka_unit_test(test_whole_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,6 +122,15 @@ class Surroundings(unittest.TestCase):
         self.assertEqual(code, 3, err)
         self.assertIn("kernels.c:3:", err)
 
+    def test_a_missing_semicolon(self):
+        self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))\n"
+                                "{\n    double c = 1\n    PEAL_FOR_2D(t, x, y) PEAL_AT(b, x, y) = PEAL_AT(a, x, y) + c;\n}\n")
+        for compiler in ("gcc", "clang"):
+            if shutil.which(compiler):
+                code, _, err = self.run_good(CC=compiler)
+                self.assertEqual((code, err.count("error: ")), (3, 1), err)
+                self.assertRegex(err, r"kernels.c:[34]:\d+: error: expected .*';'.* \[E200\]\n    is a `;` missing")
+
     def test_a_kernel_with_other_parameters(self):
         self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(double, b)) {}\n")
         code, _, err = self.run_good()

@@ -115,12 +115,40 @@ class Explain(unittest.TestCase):
             self.assertGreater(data["seconds_per_step"][mode]["spec"], 0)
 
     def test_a_machine(self):
-        code, data, err = peal_json("bench", "--backend", "host", "--rounds", "1", "--json", "--save-machine", "here.yaml", cwd=self.folder)
+        code, data, err = peal_json("bench", "--backend", "host", "--rounds", "1", "--json", cwd=self.folder)
         self.assertEqual((code, err), (0, ""))
         for mode in ("serial", "sync", "stream", "fused"):
             self.assertEqual(len(data["seconds_per_step"][mode]), 8)
             self.assertTrue(all(seconds > 0 for seconds in data["seconds_per_step"][mode].values()))
-        self.assertEqual(len(self.explain("here.yaml")["predictions"]), 4)
+
+    def test_a_file_has_no_zeros(self):
+        """One round on a machine with other work is refused, or whole; what was there before stays."""
+        path = os.path.join(self.folder, "here.yaml")
+        for _ in range(3):
+            with open(path, "w", encoding="utf-8") as out:
+                out.write("before\n")
+            code, _, err = self.peal("bench", "--backend", "host", "--rounds", "1", "--save-machine", "here.yaml")
+            with open(path, encoding="utf-8") as text:
+                written = text.read()
+            if code:
+                self.assertEqual((code, written), (4, "before\n"), err)
+                self.assertIn("[E421]", err)
+                self.assertIn("--rounds", err)
+                continue
+            for key in ("kernel_s", "copy_s", "write_s", "wait_s"):
+                self.assertEqual(written.count(key + ": "), 4, written)
+            self.assertNotRegex(written, r": 0[,}]|inf|nan|\{\}")
+            self.assertEqual(len(self.explain("here.yaml")["predictions"]), 4)
+
+    def test_a_file_of_zeros(self):
+        for old, new in (("stream: {kernel_s: 1, launch_s: 0.25, copy_s: 0.5, write_s: 0.25, wait_s: 0.125}", "stream: {}"),
+                         ("per_point_s: 0.125", "per_point_s: 0"), 
+                         ("kernel_s: 0.5, copy_s: 0.5, write_s: 0.25, wait_s: 0.125", "kernel_s: 0, copy_s: 0.0")):
+            with open(os.path.join(self.folder, "zeros.yaml"), "w", encoding="utf-8") as out:
+                out.write((MACHINE % ("", "host")).replace(old, new))
+            code, _, err = self.peal("explain", "line.yaml", "-n", "2", "--machine", "zeros.yaml")
+            self.assertEqual(code, 3, err)
+            self.assertRegex(err, r"zeros\.yaml:\d+:\d+: error: the \w+ `\w+` has no time above 0 \[E422\]")
 
     def test_what_cannot_be(self):
         for words, number in [(["nowhere.yaml", "--machine", "cores.yaml"], "E411"),
