@@ -149,7 +149,7 @@ peal_status peal_array_file_load(const peal_array_file *request)
     peal_status status = open_job(&job, request);
     if (status)
         return close_job(&job, status);
-    job.fd = open(job.path, O_RDONLY | O_CLOEXEC);
+    job.fd = open(job.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
     if (job.fd < 0)
         return close_job(&job, failed(&job, "open", errno));
     status = peal_npy_read_header(job.fd, job.path, task->source, &npy, request->diagnostics);

@@ -91,7 +91,7 @@ const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnosti
 
 char *peal_file_read(const char *path, size_t *bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
     struct stat info;
     char *text = NULL;
     size_t have = 0;
@@ -156,7 +156,7 @@ bool peal_cache_store(const char *path, const char *target)
     unsigned char trailer[TRAILER_BYTES];
     size_t bytes = 0;
     char *data = peal_file_read(path, &bytes);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
     bool stored = false;
 
     if (data && fd >= 0) {
@@ -213,8 +213,11 @@ bool peal_file_replace(const void *data, size_t bytes, const char *target)
 }
 
 /* One file for all entries, a byte of it for each: locks of open files end with their process. */
-int peal_cache_claim(const char *path)
+int peal_cache_claim(const char *path, int64_t deadline_ns)
 {
+    const int64_t deadline_ms = deadline_ns / 1000000;
+    const int most =
+        deadline_ns > 0 && deadline_ms < CLAIM_WAIT_MS ? (int)deadline_ms : CLAIM_WAIT_MS;
     static const char name[] = ".claims";
     const struct timespec pause = {.tv_nsec = CLAIM_LOOK_MS * 1000000l};
     const char *slash = strrchr(path, '/');
@@ -226,14 +229,14 @@ int peal_cache_claim(const char *path)
         return -1;
     memcpy(file, path, folder);
     memcpy(file + folder, name, sizeof(name));
-    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     free(file);
     uint32_t number = 2166136261u;
     for (const char *at = path + folder; *at; at++)
         number = (number ^ (unsigned char)*at) * 16777619u;
     byte.l_start = number;
     for (int waited = 0; fd >= 0 && fcntl(fd, F_OFD_SETLK, &byte) != 0; waited += CLAIM_LOOK_MS) {
-        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || waited >= CLAIM_WAIT_MS) {
+        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || waited >= most) {
             close(fd);
             return -1;
         }

@@ -21,8 +21,8 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *target);
 bool peal_file_replace(const void *data, size_t bytes, const char *target);
 /* Waits while another process or thread makes this entry, so that few compile what many need: look
  * for the entry again, and release the claim once it is kept. -1: nobody can tell, or the other one
- * takes more than a minute; the entry may be made all the same. */
-int peal_cache_claim(const char *path);
+ * takes more than the deadline (0, or longer: a minute); the entry may be made all the same. */
+int peal_cache_claim(const char *path, int64_t deadline_ns);
 void peal_cache_release(int claim);
 /* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read. */
 char *peal_file_read(const char *path, size_t *bytes);

@@ -2,6 +2,8 @@
  * and lets NULs pass. */
 #include "dsl/document.h"
 
+#include "base/phase.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -10,10 +12,14 @@ peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnos
 {
     bool is_input = !strcmp(path, "-");
     peal_source place = {is_input ? "<stdin>" : path, 0, 0};
+    peal_phase before =
+        peal_phase_enter(1, is_input ? "the spec on standard input" : "the file %s", path);
     FILE *stream = is_input ? stdin : fopen(path, "rb");
-    if (!stream)
+    if (!stream) {
+        peal_phase_leave(&before);
         return peal_report(diagnostics, PEAL_E001, place, NULL, "cannot open the spec: %s",
                            strerror(errno));
+    }
     char *text = peal_arena_allocate(arena, PEAL_DOCUMENT_BYTES + 2);
     errno = 0;
     *count = fread(text, 1, PEAL_DOCUMENT_BYTES + 1, stream);
@@ -21,6 +27,7 @@ peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnos
     int error = errno;
     if (!is_input)
         fclose(stream);
+    peal_phase_leave(&before);
     if (failed)
         return peal_report(diagnostics, PEAL_E001, place, NULL, "cannot read the spec: %s",
                            strerror(error));

@@ -38,6 +38,10 @@ typedef struct peal_binding {
 /* Ranks [*first, *end) of a machine that `process` hosts. */
 void peal_machine_ranks(const peal_machine *machine, int process, int *first, int *end);
 
+/* Collective: whether there is room for the memory that all processes are about to take. E300, in
+ * all of them, if the machine or a control group lacks it. */
+peal_status peal_binding_check_room(peal_session *session, peal_compilation *compilation,
+                                    const peal_machine *machine);
 /* Takes the schedules of the ranks of this process from the compilation, allocates and fills their
  * segments and publishes those that others need. `machine` with one process binds all ranks here,
  * in private memory. Not collective, but with several processes all take as many keys. After a

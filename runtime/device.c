@@ -1,5 +1,7 @@
 /* Which backends there are, and the one device that a process works on. */
 #include "runtime/device.h"
+
+#include "base/phase.h"
 #include "peal_config.h"
 
 #include <stdlib.h>
@@ -56,7 +58,9 @@ peal_device *peal_session_device(peal_session *session, const char **reason)
             .diagnostics = session->diagnostics,
         };
         session->device_tried = true;
+        peal_phase before = peal_phase_enter(10, "the driver of the GPUs");
         session->device_reason = backend ? backend->open(&request, &session->device) : not_built;
+        peal_phase_leave(&before);
     }
     if (reason)
         *reason = session->device_reason;

@@ -2,6 +2,7 @@
 #include "runtime/exchange.h"
 
 #include "base/lowering.h"
+#include "base/patience.h"
 #include "dsl/dsl.h"
 #include "runtime/ladder.h"
 
@@ -216,10 +217,14 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
 {
     peal_session *session = exchange->session;
     int from = mark(session);
-    peal_status status = schedule(exchange);
+    peal_status status = peal_session_agree(session, schedule(exchange), from);
     if (!status)
-        status = peal_binding_allocate(&exchange->binding, session, exchange->compilation,
-                                       &exchange->machine, session->identity.process);
+        status = peal_binding_check_room(session, exchange->compilation, &exchange->machine);
+    if (status)
+        return status;
+    from = mark(session);
+    status = peal_binding_allocate(&exchange->binding, session, exchange->compilation,
+                                   &exchange->machine, session->identity.process);
     if (!status)
         status = apply_strides(exchange, desc);
     status = peal_session_agree(session, status, from);
@@ -311,17 +316,14 @@ static bool is_reached(const peal_exchange_word *word, uint64_t value)
 static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *word,
                              uint64_t value)
 {
-    int64_t since = 0;
+    peal_patience patience = peal_patience_begin(peal_now_ns(), exchange->deadline_ns);
     for (int turn = 0; !is_reached(word, value);) {
         if (peal_session_status(exchange->session))
             return give_up(exchange, word);
         peal_back_off(&turn);
         if (turn % 1000 != 0)
             continue;
-        int64_t now = peal_now_ns();
-        if (!since)
-            since = now;
-        else if (exchange->deadline_ns > 0 && now - since > exchange->deadline_ns)
+        if (peal_patience_is_over(&patience, peal_now_ns()))
             return give_up(exchange, word);
     }
     return PEAL_STATUS_OK;

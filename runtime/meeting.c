@@ -5,6 +5,8 @@
  * all have written it. */
 #include "runtime/session.h"
 
+#include "base/patience.h"
+
 #include <sched.h>
 #include <time.h>
 
@@ -49,7 +51,7 @@ static peal_status wait_for(peal_session *session, int p)
 {
     peal_meeting_seat *seat = seat_of(session, p);
     peal_meeting_record *record = &seat->record[session->round & 1];
-    int64_t since = 0;
+    peal_patience patience = peal_patience_begin(peal_now_ns(), session->deadline_ns);
     for (int turn = 0;;) {
         /* pairs with the release in peal_session_meet of process p */
         if (atomic_load_explicit(&record->round, memory_order_acquire) >= session->round)
@@ -60,9 +62,9 @@ static peal_status wait_for(peal_session *session, int p)
         if (turn % 1000 != 0)
             continue;
         int64_t now = peal_now_ns();
-        if (!since || atomic_load_explicit(&seat->running, memory_order_relaxed))
-            since = now;
-        else if (session->deadline_ns > 0 && now - since > session->deadline_ns)
+        if (atomic_load_explicit(&seat->running, memory_order_relaxed))
+            patience = peal_patience_begin(now, session->deadline_ns);
+        else if (peal_patience_is_over(&patience, now))
             return peal_report(session->diagnostics, PEAL_E368, PEAL_NO_SOURCE,
                                "do all processes make the same calls in the same order?",
                                "process %d did not come within %g s", p,

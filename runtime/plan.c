@@ -56,10 +56,13 @@ static peal_status schedule(peal_plan *plan)
     if (!status && plan->options.verify)
         status =
             peal_oracle_create(plan); /* refuses what is too big before anything is allocated */
-    if (!status)
-        status = peal_binding_allocate(&plan->binding, session, plan->compilation, &plan->machine,
-                                       session->identity.process);
     return status;
+}
+
+static peal_status allocate(peal_plan *plan)
+{
+    return peal_binding_allocate(&plan->binding, plan->session, plan->compilation, &plan->machine,
+                                 plan->session->identity.process);
 }
 
 /* Iterations of the outermost loop; process 0 knows, since it hosts rank 0. */
@@ -175,6 +178,12 @@ static peal_status prepare(peal_plan *plan)
 {
     int from = mark(plan);
     peal_status status = peal_session_agree(plan->session, take_time(plan, schedule), from);
+    if (!status)
+        status = peal_binding_check_room(plan->session, plan->compilation, &plan->machine);
+    if (status)
+        return status;
+    from = mark(plan);
+    status = peal_session_agree(plan->session, take_time(plan, allocate), from);
     if (status)
         return status;
     from = mark(plan);

@@ -67,7 +67,7 @@ static peal_status join(peal_session *session, const peal_session_desc *desc)
     peal_status status =
         desc && desc->bootstrap
             ? peal_bootstrap_caller(desc->bootstrap, session->diagnostics, &session->bootstrap)
-            : peal_bootstrap_open(session->diagnostics, &session->bootstrap);
+            : peal_bootstrap_open(session->deadline_ns, session->diagnostics, &session->bootstrap);
     if (status)
         return status;
     status = session->bootstrap->ops->identity(session->bootstrap, &session->identity);

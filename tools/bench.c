@@ -4,6 +4,7 @@
 #include "tools/output.h"
 #include "tools/run.h"
 
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/calibrate.h"
 #include "runtime/device.h"
 #include "runtime/measure.h"
@@ -167,7 +168,8 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
                                diagnostics);
     if (status)
         return status;
-    if (processes > 1 && !getenv("PMIX_NAMESPACE"))
+    int number;
+    if (processes > 1 && !peal_bootstrap_is_launched(&number))
         return launch_command(processes, options->words, options->word_count, diagnostics);
     peal_session *session = NULL;
     peal_session_desc desc = {.size_bytes = sizeof(desc),

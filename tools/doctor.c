@@ -2,6 +2,7 @@
  * path. */
 #define _GNU_SOURCE
 #include "tools/doctor.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/output.h"
@@ -96,15 +97,17 @@ static void look_at_compiler(peal_findings *out)
 
 static void look_at_parts(peal_findings *out)
 {
-    const char *namespace = getenv("PMIX_NAMESPACE");
+    int number;
     findings_add(out, "yaml", PEAL_HAVE_YAML ? FINDING_ON : FINDING_OFF,
                  PEAL_HAVE_YAML ? "specs in YAML" : "built without libyaml: only the C builder");
     if (!PEAL_HAVE_PMIX)
-        findings_add(out, "pmix", FINDING_OFF, "built without libpmix: one process only");
+        findings_add(out, "pmix", FINDING_OFF,
+                     "built without libpmix: `peal run -n N` starts processes, mpirun can't");
     else
         findings_add(out, "pmix", FINDING_ON, "%s",
-                     namespace ? "this process was started by a launcher"
-                               : "`peal run -n N` starts processes; mpirun, srun, prun can too");
+                     peal_bootstrap_is_launched(&number)
+                         ? "this process was started by a launcher"
+                         : "`peal run -n N` starts processes; mpirun, srun, prun can too");
     findings_add(out, "hwloc", PEAL_HAVE_HWLOC ? FINDING_ON : FINDING_OFF,
                  PEAL_HAVE_HWLOC ? "thread placement" : "built without it: threads aren't placed");
     look_at_gpus(out);
@@ -126,10 +129,6 @@ static peal_status look_at_paths(const peal_options *options, peal_findings *out
     findings_add(out, "path self", self == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  self == PEAL_STATUS_OK ? "verified: 2 ranks of one process, sync, stream, fused"
                                         : peal_status_name(self));
-    if (!PEAL_HAVE_PMIX) {
-        findings_add(out, "path shm", FINDING_OFF, "needs two processes, and those need libpmix");
-        return self;
-    }
     shm = transfer_between_processes(diagnostics);
     findings_add(out, "path shm", shm == PEAL_STATUS_OK ? FINDING_ON : FINDING_FAILED, "%s",
                  shm == PEAL_STATUS_OK ? "verified: 2 processes of this host, sync, stream, fused"
@@ -179,9 +178,9 @@ static void print_json(const peal_findings *findings)
 static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
     peal_findings findings = {.count = 0};
-    const char *rank = getenv("PMIX_RANK"); /* read now: libpmix changes the environment */
-    bool is_launched = getenv("PMIX_NAMESPACE") != NULL;
-    bool leads = !is_launched || !rank || !strcmp(rank, "0");
+    int number = 0; /* asked now: libpmix changes the environment */
+    bool is_launched = peal_bootstrap_is_launched(&number);
+    bool leads = !is_launched || number <= 0;
     peal_status enough = descriptors_check(FILES_OF_A_MEMBER + 2 * FILES_A_PROCESS, diagnostics);
     if (enough != PEAL_STATUS_OK)
         return enough;

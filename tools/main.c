@@ -3,6 +3,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/command.h"
 #include "tools/output.h"
+#include "tools/watchdog.h"
+
+#include "base/phase.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -71,6 +74,8 @@ static peal_status run_verb(const peal_command *command, int argc, char **argv,
     }
     if (status != PEAL_STATUS_OK)
         return status;
+    watchdog_deadline(options.deadline_ns);
+    peal_phase_enter(0, "the verb %s", command->name);
     options.words = argv - 2;
     options.word_count = argc + 2;
     if (!output_is_follower() && !getenv("PEAL_LAUNCH_CHILD"))
@@ -97,6 +102,7 @@ static peal_status flush_output(peal_status status, peal_diagnostics *diagnostic
 
 int main(int argc, char **argv)
 {
+    watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();
     if (!diagnostics)
         return PEAL_STATUS_ENVIRONMENT;
@@ -121,5 +127,6 @@ int main(int argc, char **argv)
     if (!output_is_follower() || status != PEAL_STATUS_SPEC)
         peal_diagnostics_print(diagnostics, stderr, strcmp(name, "check") ? 20 : 0);
     peal_diagnostics_destroy(diagnostics);
+    peal_phase_enter(1, "the end of the process");
     return (int)status;
 }

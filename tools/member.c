@@ -1,23 +1,19 @@
 /* Verbs that run in all processes of a job: starts the processes, or, as one of them, opens the
  * session, reads the spec, does the verb's work and tells how it has ended. */
 #define _POSIX_C_SOURCE 200809L
+#include "tools/guard.h"
 #include "tools/run.h"
 #include "tools/signals.h"
+#include "tools/watchdog.h"
 
+#include "base/phase.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/session.h"
-
-#include "peal_config.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 static const peal_source nowhere;
-
-/* A launcher (ours, mpirun, srun, prun) has started this process. */
-static bool is_launched(void)
-{
-    return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
-}
 
 static int environment_count(const char *name)
 {
@@ -54,10 +50,13 @@ static peal_status open_session(const peal_options *options, peal_diagnostics *d
                               .deadline_s = (double)options->deadline_ns * 1e-9,
                               .log_level = environment_log_level(),
                               .log = stderr};
+    peal_phase before = peal_phase_enter(10, "the other processes of the job");
     peal_status status = peal_session_create(&desc, &run->session);
+    peal_phase_leave(&before);
     if (status != PEAL_STATUS_OK)
         return status;
     signals_watch(run->session);
+    watchdog_session(run->session);
     run->processes = peal_session_processes(run->session);
     run->leads = peal_session_process(run->session) == 0;
     output_set_follower(!run->leads);
@@ -124,24 +123,6 @@ static void print_messages(const peal_run *run, peal_status status)
     fflush(stderr);
 }
 
-static peal_session *volatile member; /* while a run is under way; else NULL */
-
-/* Runs at exit(): the command itself returns from main only when no run is under way. */
-static void guard_exit(void)
-{
-    if (!member)
-        return;
-    peal_diagnostics *list = peal_diagnostics_create();
-    peal_report(list, PEAL_E415, nowhere, "kernels return; they don't end the program",
-                "process %d left before the job was finished (a kernel called exit?)",
-                peal_session_process(member));
-    fflush(stdout);
-    if (list && peal_session_tells_of_exit(member))
-        peal_diagnostics_print(list, stderr, 0);
-    fflush(stderr);
-    _exit(PEAL_STATUS_PEER_LOST);
-}
-
 /* What a signal has cut off. */
 static void report_signal(const peal_run *run, peal_status status)
 {
@@ -174,12 +155,11 @@ static peal_status run_member(const peal_options *options, const job_body *body,
     if (status == PEAL_STATUS_OK)
         status = read_spec(options, &run);
     if (status == PEAL_STATUS_OK) {
-        member = run.session;
         run.rows.closed = end_for_reader;
         run.rows.user = run.session;
-        atexit(guard_exit);
+        guard_begin(run.session);
         status = body->run(&run);
-        member = NULL;
+        guard_end();
     }
     if (run.session && peal_session_status(run.session) != PEAL_STATUS_OK)
         status = peal_session_status(run.session); /* the first cause's code, everywhere */
@@ -189,7 +169,10 @@ static peal_status run_member(const peal_options *options, const job_body *body,
         body->report(&run, status);
     spec_close(&run.spec);
     signals_watch(NULL);
+    watchdog_session(NULL);
+    peal_phase before = peal_phase_enter(6, "the other processes of the job, at its end");
     peal_session_destroy(run.session);
+    peal_phase_leave(&before);
     json_decref(run.rows.rows);
     free(run.tuning);
     return status;
@@ -207,21 +190,18 @@ static int default_processes(const peal_options *options, int ranks)
 peal_status run_job(const peal_options *options, const job_body *body,
                     peal_diagnostics *diagnostics)
 {
+    int number;
+    bool launched = peal_bootstrap_is_launched(&number); /* by ours, mpirun, srun, prun */
     peal_status status =
-        descriptors_check(is_launched() ? FILES_OF_A_MEMBER : FILES_ALONE, diagnostics);
+        descriptors_check(launched ? FILES_OF_A_MEMBER : FILES_ALONE, diagnostics);
     if (status != PEAL_STATUS_OK)
         return status;
-    if (is_launched())
+    if (launched)
         return run_member(options, body, diagnostics);
     warn_of_copies(diagnostics);
     int ranks = options->ranks ? options->ranks : 1;
     int processes = options->processes ? options->processes : default_processes(options, ranks);
-    if (processes == 1)
-        return run_member(options, body, diagnostics);
-    if (!PEAL_HAVE_PMIX)
-        return peal_report(diagnostics, PEAL_E409, nowhere,
-                           "--processes 1 hosts all ranks in one process",
-                           "this build has no libpmix: it cannot start %d processes", processes);
+    /* One process, too: only another one can tell that it has left in the middle. */
     status = descriptors_check(FILES_OF_A_MEMBER + FILES_A_PROCESS * processes, diagnostics);
     return status == PEAL_STATUS_OK ? run_launch(options, processes, diagnostics) : status;
 }

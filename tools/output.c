@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/output.h"
 
+#include "runtime/bootstrap/bootstrap.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -72,8 +74,10 @@ static int follower = -1; /* unknown until asked for or set */
 
 bool output_is_follower(void)
 {
-    const char *rank = getenv("PMIX_RANK");
-    return follower < 0 ? rank && strcmp(rank, "0") : follower;
+    int number = 0;
+    if (follower < 0 && peal_bootstrap_is_launched(&number))
+        return number > 0;
+    return follower > 0;
 }
 
 void output_set_follower(bool is_follower)

@@ -1,8 +1,9 @@
-/* Starts the processes of a job: this command again in each, as clients of the PMIx server that
- * peal_launch is. The spec is checked first, so that its mistakes are told once. */
+/* Starts the processes of a job: this command again in each. Of several, the spec is checked first,
+ * so that its mistakes are told once. */
 #define _GNU_SOURCE
 #include "tools/run.h"
 
+#include "base/phase.h"
 #include "runtime/launch/launch.h"
 
 #include <errno.h>
@@ -126,8 +127,11 @@ peal_status run_launch(const peal_options *options, int processes, peal_diagnost
         return peal_report(diagnostics, PEAL_E403, nowhere, NULL, "more than %d words", MAX_WORDS);
     words[count++] = options->words[0];
     words[count++] = options->words[1];
-    if (options->subject && !strcmp(options->subject, "-")) {
+    bool several = processes > 1;
+    if (several && options->subject && !strcmp(options->subject, "-")) {
+        peal_phase before = peal_phase_enter(1, "the spec on standard input");
         kept.spec_descriptor = keep_standard_input();
+        peal_phase_leave(&before);
         if (kept.spec_descriptor < 0)
             return peal_report(diagnostics, PEAL_E411, nowhere, NULL,
                                "cannot read standard input: %s", strerror(errno));
@@ -136,7 +140,7 @@ peal_status run_launch(const peal_options *options, int processes, peal_diagnost
     }
     for (int i = 2; i < options->word_count; i++)
         words[count++] = options->words[i];
-    peal_status status = check_spec(&kept, processes);
+    peal_status status = several ? check_spec(&kept, processes) : PEAL_STATUS_OK;
     if (status == PEAL_STATUS_OK)
         status = launch_command(processes, words, count, diagnostics);
     if (kept.spec_descriptor >= 0)

@@ -347,7 +347,7 @@ peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_resul
     find_entry(job);
     if (load_entry(job, out))
         return PEAL_STATUS_OK;
-    int claim = job->entry ? peal_cache_claim(job->entry) : -1;
+    int claim = job->entry ? peal_cache_claim(job->entry, job->request->deadline_ns) : -1;
     if (!load_entry(job, out))
         status = compile_source(job, out);
     peal_cache_release(claim);

@@ -31,6 +31,7 @@ typedef struct cuda_compile_request {
     int driver;               /* its version: part of the key */
     bool anew;                /* whatever the cache has */
     const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
+    int64_t deadline_ns;      /* longest wait for who makes the same; 0: a minute */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */
 } cuda_compile_request;

@@ -27,6 +27,7 @@ struct cuda_embedding {
     bool releases;      /* what waits is let go, whatever the abort word says */
     bool any;           /* something was enqueued */
     bool idle;          /* all of it has been done */
+    double last_look;   /* of the watcher */
     watched_wait *wait; /* by rank */
 };
 
@@ -76,7 +77,9 @@ static void record_wait(cuda_rank *rank, uint64_t mark)
 static bool is_overdue(cuda_plan *plan)
 {
     double now = cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1, last = plan->embedding->last_look;
 
+    plan->embedding->last_look = now;
     for (int r = 0; r < plan->rank_count && deadline > 0; r++) {
         const peal_device_control *control = plan->rank[r].control;
         watched_wait *wait = &plan->embedding->wait[r];
@@ -84,6 +87,8 @@ static bool is_overdue(cuda_plan *plan)
         uint64_t begun = __atomic_load_n(&control->wait_begun, __ATOMIC_ACQUIRE);
         if (begun == ended || begun != wait->mark) {
             *wait = (watched_wait){begun == ended ? 0 : begun, now};
+        } else if (now - last > jump) { /* this process was stopped */
+            wait->since = now;
         } else if (now - wait->since > deadline) {
             record_wait(&plan->rank[r], begun);
             return true;

@@ -133,6 +133,7 @@ static peal_status compile_source(const cuda_source *source, const char *text, i
                                     .driver = driver,
                                     .anew = anew,
                                     .cache_folder = source->desc->cache_folder,
+                                    .deadline_ns = source->desc->deadline_ns,
                                     .diagnostics = source->desc->diagnostics,
                                     .arena = source->arena};
     peal_status status = cuda_compile(&request, out);
@@ -151,6 +152,7 @@ peal_status cuda_source_compile(const cuda_source *source, const char *text, int
                                     .place = source->graph->kernels_source,
                                     .verbose = true,
                                     .cache_folder = source->desc->cache_folder,
+                                    .deadline_ns = source->desc->deadline_ns,
                                     .diagnostics = source->desc->diagnostics,
                                     .arena = source->arena};
     peal_status status = cuda_compile(&request, out);

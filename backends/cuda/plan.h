@@ -308,7 +308,7 @@ struct cuda_plan {
     double begin, end, cpu;
     peal_status status; /* of the thread */
     peal_diagnostics *late;
-    double last_progress;
+    double last_progress, last_look;
     uint64_t seen_steps;
     uint64_t launches;
     CUstream rescue;     /* for words, when other streams wait */

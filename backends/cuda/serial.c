@@ -123,7 +123,7 @@ static CUresult await_tile(const cuda_serial *serial)
 {
     enum { POLLS_A_LOOK = 256 };
     const peal_cuda_driver *driver = serial->device->driver;
-    double begin = 0, limit = 1e-9 * (double)serial->deadline_ns;
+    double limit = 1e-9 * (double)serial->deadline_ns, begin = 0, last = 0;
     CUresult result;
 
     for (unsigned polls = 1; (result = driver->cuStreamQuery_(serial->stream)); polls++) {
@@ -132,7 +132,9 @@ static CUresult await_tile(const cuda_serial *serial)
         if (polls % POLLS_A_LOOK)
             continue;
         double now = now_s();
-        begin = begin > 0 ? begin : now;
+        if (!last || (limit > 0 && now - last > limit / 4 + 0.1)) /* begins, or was stopped */
+            begin = now;
+        last = now;
         if ((limit > 0 && now - begin > limit) ||
             (atomic_load(serial->abort_word) && now - begin > 1.5))
             return CUDA_ERROR_LAUNCH_TIMEOUT;

@@ -138,17 +138,21 @@ bool cuda_check(cuda_plan *plan)
 bool cuda_look(cuda_plan *plan, unsigned *polls)
 {
     uint64_t steps = device_steps(plan);
-    double deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double now = cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1;
 
     if (!cuda_check(plan))
         return false;
+    if (now - plan->last_look > jump) /* this process was stopped, and with it maybe all others */
+        plan->last_progress = now;
+    plan->last_look = now;
     if (steps != plan->seen_steps || !cuda_follow_has_begun(plan)) {
         plan->seen_steps = steps;
-        plan->last_progress = cuda_clock();
+        plan->last_progress = now;
     }
     /* A wait in a kernel notices the deadline itself and knows more: it is given a little longer.
      */
-    if (deadline > 0 && cuda_clock() - plan->last_progress > 1.25 * deadline + 0.5) {
+    if (deadline > 0 && now - plan->last_progress > 1.25 * deadline + 0.5) {
         cuda_report_stall(plan);
         return cuda_fail(plan, PEAL_STATUS_DEADLINE);
     }

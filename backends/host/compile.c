@@ -7,19 +7,18 @@
 #include "backends/host/compile.h"
 
 #include "base/cache.h"
+#include "base/phase.h"
 #include "base/processor.h"
+#include "base/program.h"
 #include "base/sha256.h"
 #include "peal_config.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -125,38 +124,41 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
                          const char *output, int *exit_code)
 {
     const char *argument[MOST_WORDS + 17];
-    posix_spawn_file_actions_t actions;
+    const host_compile_request *request = job->request;
     peal_source nowhere = {0};
-    int used = 0, state = 0;
-    pid_t child;
+    int used = 0;
 
     for (int i = 0; i < job->compiler_words; i++)
         argument[used++] = job->compiler[i];
     for (int i = 0; i < count && i < MOST_WORDS; i++)
         argument[used++] = words[i];
     argument[used] = NULL;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, output ? output : "/dev/null",
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addopen(&actions, 2, in_folder(job, "errors"),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    int failed = posix_spawnp(&child, argument[0], &actions, NULL, (char *const *)(void *)argument,
-                              english(job->request->arena));
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed)
-        return peal_report(job->request->diagnostics, PEAL_E203, nowhere,
-                           "install a C compiler (package gcc), or set CC to one",
-                           "cannot run the C compiler `%s`: %s", argument[0], strerror(failed));
-    while (waitpid(child, &state, 0) < 0)
-        if (errno != EINTR)
-            return peal_report(job->request->diagnostics, PEAL_E208, nowhere, NULL,
-                               "lost the compiler: %s", strerror(errno));
-    if (!WIFEXITED(state))
-        return peal_report(job->request->diagnostics, PEAL_E208, nowhere, "is there enough memory?",
-                           "the compiler was ended by signal %d", WTERMSIG(state));
-    *exit_code = WEXITSTATUS(state);
-    return PEAL_STATUS_OK;
+    const peal_program program = {.argv = argument,
+                                  .environment = english(request->arena),
+                                  .output = output,
+                                  .errors = in_folder(job, "errors"),
+                                  .deadline_ns = request->deadline_ns,
+                                  .abort_word = request->abort_word};
+    switch (peal_program_run(&program, exit_code)) {
+    case PEAL_PROGRAM_EXITED:
+        return PEAL_STATUS_OK;
+    case PEAL_PROGRAM_SIGNALED:
+        return peal_report(request->diagnostics, PEAL_E208, nowhere, "is there enough memory?",
+                           "the compiler was ended by signal %d", *exit_code);
+    case PEAL_PROGRAM_STUCK:
+        return peal_report(request->diagnostics, PEAL_E303, nowhere,
+                           "does it wait for a license, a file system, another host? --deadline "
+                           "sets the limit",
+                           "the C compiler `%s` has made no progress for %.3g s: it was killed",
+                           argument[0], (double)request->deadline_ns * 1e-9);
+    case PEAL_PROGRAM_ABORTED: /* who set the word says why */
+        return (peal_status)atomic_load(request->abort_word);
+    case PEAL_PROGRAM_REFUSED:
+        break;
+    }
+    return peal_report(request->diagnostics, PEAL_E203, nowhere,
+                       "install a C compiler (package gcc), or set CC to one",
+                       "cannot run the C compiler `%s`: %s", argument[0], strerror(*exit_code));
 }
 
 static int add_flags(const compile_job *job, const char **words)
@@ -234,7 +236,9 @@ static peal_status load(const compile_job *job, const char *path, host_compile_r
 {
     peal_source nowhere = {0};
 
+    peal_phase before = peal_phase_enter(1, "the dynamic linker, with the compiled kernels");
     out->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    peal_phase_leave(&before);
     if (!out->library)
         return peal_report(job->request->diagnostics, PEAL_E208, nowhere,
                            "is the folder mounted noexec? set PEAL_CACHE to another one",
@@ -296,7 +300,7 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     free(version);
     const char *entry =
         cache ? peal_arena_print(job->request->arena, "%s/%s.so", cache, key) : NULL;
-    int claim = entry ? peal_cache_claim(entry) : -1;
+    int claim = entry ? peal_cache_claim(entry, job->request->deadline_ns) : -1;
     if (entry && peal_cache_check(entry)) {
         out->was_cached = true;
         status = load(job, entry, out);

@@ -6,6 +6,8 @@
 #include "base/diagnostic.h"
 #include "base/text_file.h"
 
+#include <stdatomic.h>
+
 /* The headers that kernels include: an uninstalled peal finds them too. */
 extern const peal_text_file peal_kernel_headers[];
 
@@ -21,7 +23,9 @@ typedef struct host_compile_request {
     const char *const *folder; /* where #include "..." looks */
     int folder_count;
     bool fma;
-    const char *cache_folder; /* NULL: by XDG rules */
+    const char *cache_folder;      /* NULL: by XDG rules */
+    int64_t deadline_ns;           /* longest time without progress; 0: none */
+    const _Atomic int *abort_word; /* ends the compiler; may be NULL */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */
 } host_compile_request;
@@ -35,7 +39,8 @@ typedef struct host_compile_result {
 } host_compile_result;
 
 /* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
- * failed has been reported: no compiler (E203), it died (E208), the result cannot be loaded (E208).
+ * failed has been reported: no compiler (E203), it died (E208) or stood still (E303), the result
+ * cannot be loaded (E208).
  */
 peal_status host_compile(const host_compile_request *request, host_compile_result *out);
 

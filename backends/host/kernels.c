@@ -262,6 +262,8 @@ static peal_status build(host_kernels *kernels)
                                     .folder_count = kernels->files.count,
                                     .fma = kernels->graph->fma,
                                     .cache_folder = kernels->desc->cache_folder,
+                                    .deadline_ns = kernels->desc->deadline_ns,
+                                    .abort_word = kernels->desc->abort_word,
                                     .diagnostics = kernels->desc->diagnostics,
                                     .arena = kernels->arena};
     peal_status status = host_compile(&request, &result);

@@ -51,6 +51,35 @@ int host_spin_count(int threads_here, int threads_of_job)
     return own ? SPIN_OWN_CORE : SPIN_SHARED_CORE;
 }
 
+/* One body has returned, or its thread has ended in it. */
+static void finish_one(host_threads *threads)
+{
+    pthread_mutex_lock(&threads->lock);
+    if (--threads->pending == 0) {
+        threads->plan->end = host_clock();
+        pthread_cond_signal(&threads->done);
+    }
+    pthread_mutex_unlock(&threads->lock);
+}
+
+/* A kernel has called pthread_exit: what this thread was to do is missing. */
+static void on_thread_end(void *argument)
+{
+    host_threads *threads = argument;
+    peal_report(threads->plan->late, PEAL_E319, (peal_source){0},
+                "kernels return; they don't end their thread",
+                "a thread ended in the middle of the run (a kernel called pthread_exit?)");
+    host_fail(threads->plan, PEAL_STATUS_PEER_LOST);
+    finish_one(threads);
+}
+
+static void run_body(host_threads *threads, int index)
+{
+    pthread_cleanup_push(on_thread_end, threads);
+    threads->body(threads->plan, index);
+    pthread_cleanup_pop(0);
+}
+
 static void *run(void *argument)
 {
     thread_start *start = argument;
@@ -67,13 +96,8 @@ static void *run(void *argument)
         pthread_mutex_unlock(&threads->lock);
         if (quit)
             return NULL;
-        threads->body(threads->plan, start->index);
-        pthread_mutex_lock(&threads->lock);
-        if (--threads->pending == 0) {
-            threads->plan->end = host_clock();
-            pthread_cond_signal(&threads->done);
-        }
-        pthread_mutex_unlock(&threads->lock);
+        run_body(threads, start->index);
+        finish_one(threads);
     }
 }
 

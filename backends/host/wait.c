@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "backends/host/wait.h"
 
+#include "base/patience.h"
+
 #include <sched.h>
 #include <time.h>
 
@@ -89,7 +91,8 @@ static void sleep_ns(long ns)
 static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
 {
     host_plan *plan = wait->rank->plan;
-    double since = host_clock(), limit = since + 1e-9 * (double)plan->desc.deadline_ns;
+    double since = host_clock();
+    peal_patience patience = peal_patience_begin((int64_t)(since * 1e9), plan->desc.deadline_ns);
     long sleep = SLEEP_FIRST_NS;
 
     for (int round = 0;; round++) {
@@ -105,7 +108,7 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
             continue;
         }
         /* A lane without work, and workers between two launches, wait as long as it takes. */
-        if (plan->desc.deadline_ns > 0 && wait->op >= 0 && host_clock() > limit) {
+        if (wait->op >= 0 && peal_patience_is_over(&patience, (int64_t)(host_clock() * 1e9))) {
             record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
             return host_fail(plan, PEAL_STATUS_DEADLINE);
         }

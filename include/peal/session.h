@@ -53,7 +53,7 @@ int peal_session_process(const peal_session *session);
 int peal_session_processes(const peal_session *session);
 int peal_session_local_process(const peal_session *session);
 int peal_session_local_processes(const peal_session *session);
-/* How the processes were found: "single", "pmix", "caller". */
+/* How the processes were found: "single", "peal" (by `peal run`), "pmix", "caller". */
 const char *peal_session_bootstrap(const peal_session *session);
 
 /* Ends what runs in all processes: every wait gives up, plans return the first cause's status. Any

@@ -6,19 +6,29 @@
 
 #include <peal/bootstrap.h>
 #include <peal/plugin/bootstrap.h>
+#include <stdbool.h>
 
-/* PMIx if a launcher's namespace is in the environment and its server answers, else one process.
- * Ended by (*out)->ops->close(*out). */
-peal_status peal_bootstrap_open(peal_diagnostics *diagnostics, peal_bootstrap **out);
+/* That of the launcher whose words are in the environment: peal's own, or PMIx; one process if
+ * there is none. A launcher that does not answer within the deadline (0: whenever) is an error.
+ * Ended by
+ * (*out)->ops->close(*out). */
+peal_status peal_bootstrap_open(int64_t deadline_ns, peal_diagnostics *diagnostics,
+                                peal_bootstrap **out);
+/* Whether a launcher that peal understands has started this process: its number in the job (-1: the
+ * launcher will say), by the environment alone. */
+bool peal_bootstrap_is_launched(int *process);
 
 /* One process. */
 peal_status peal_bootstrap_single(peal_diagnostics *diagnostics, peal_bootstrap **out);
 /* The application's own callbacks (copied). E310 if they make no sense. */
 peal_status peal_bootstrap_caller(const peal_bootstrap_callbacks *callbacks,
                                   peal_diagnostics *diagnostics, peal_bootstrap **out);
-/* A client of the PMIx server that the environment names. `*out` is NULL on PEAL_STATUS_OK if no
- * server answers: then the job has one process. Only built with libpmix. */
-peal_status peal_bootstrap_pmix(peal_diagnostics *diagnostics, peal_bootstrap **out);
+/* A process of `peal run`. */
+peal_status peal_bootstrap_launched(peal_diagnostics *diagnostics, peal_bootstrap **out);
+/* A client of the PMIx server that the environment names. E314: there is none; E316: it does not
+ * answer in time. Only built with libpmix. */
+peal_status peal_bootstrap_pmix(int64_t deadline_ns, peal_diagnostics *diagnostics,
+                                peal_bootstrap **out);
 
 /* "peal: ..." to stderr if PEAL_LOG is info or debug. */
 void peal_bootstrap_log(const char *format, ...) __attribute__((format(printf, 1, 2)));

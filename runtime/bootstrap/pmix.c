@@ -5,15 +5,17 @@
  * each round has a fresh key. Events of dead processes end a wait early where a launcher sends
  * them; nothing relies on them. */
 #define _GNU_SOURCE
+#include "runtime/bootstrap/blocking.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/parent.h"
+#include "runtime/bootstrap/pmix_request.h"
 
-#include <pmix.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { BLOB_LIMIT = 1 << 16, EVENT_CODES = 6 };
+enum { EVENT_CODES = 6 };
 
 typedef struct pmix_client {
     peal_bootstrap base;
@@ -24,146 +26,14 @@ typedef struct pmix_client {
     int generation;
     size_t event_handler;
     bool has_event_handler;
+    peal_parent parent;
+    int64_t deadline_ns;
+    pid_t owner; /* a forked copy of this process does not speak for it */
 } pmix_client;
-
-/* PMIx is one per process, and so is what waits for its callbacks. */
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    pthread_once_t once;
-    bool peer_lost;            /* an event said so */
-    int generation;            /* keys of a later bootstrap of this process differ */
-    int open_count;            /* of clients */
-    struct pending *abandoned; /* requests that nobody waits for any more */
-} shared = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
-
-static void init_shared(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&shared.changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-/* One request in flight. It outlives a waiter that gave up: its callback frees it, or the end of
- * the library, after which none comes. */
-typedef struct pending {
-    bool done, abandoned;
-    struct pending *next; /* abandoned */
-    pmix_status_t status;
-    size_t bytes;
-    size_t reference;
-    /* Arguments of the call: the library may read them until it calls back. */
-    pmix_proc_t peer;
-    pmix_info_t info[2];
-    char key[64];
-    unsigned char blob[BLOB_LIMIT];
-} pending;
-
-static void complete(pending *request, pmix_status_t status, const pmix_value_t *value,
-                     size_t reference)
-{
-    pthread_mutex_lock(&shared.lock);
-    bool abandoned = request->abandoned;
-    if (!abandoned) {
-        request->done = true;
-        request->status = status;
-        request->reference = reference;
-        if (status == PMIX_SUCCESS && value && value->type == PMIX_BYTE_OBJECT &&
-            value->data.bo.size <= BLOB_LIMIT) {
-            memcpy(request->blob, value->data.bo.bytes, value->data.bo.size);
-            request->bytes = value->data.bo.size;
-        }
-        pthread_cond_broadcast(&shared.changed);
-    } else {
-        struct pending **at = &shared.abandoned;
-        while (*at && *at != request)
-            at = &(*at)->next;
-        if (*at)
-            *at = request->next;
-    }
-    pthread_mutex_unlock(&shared.lock);
-    if (abandoned)
-        free(request);
-}
-
-/* After the library's end. With the lock held. */
-static void free_abandoned(void)
-{
-    while (shared.abandoned) {
-        struct pending *next = shared.abandoned->next;
-        free(shared.abandoned);
-        shared.abandoned = next;
-    }
-}
-
-static void on_done(pmix_status_t status, void *user)
-{
-    complete(user, status, NULL, 0);
-}
-
-static void on_value(pmix_status_t status, pmix_value_t *value, void *user)
-{
-    complete(user, status, value, 0);
-}
-
-static void on_registered(pmix_status_t status, size_t reference, void *user)
-{
-    complete(user, status, NULL, reference);
-}
-
-static void on_event(size_t handler, pmix_status_t code, const pmix_proc_t *source,
-                     pmix_info_t info[], size_t info_count, pmix_info_t *results,
-                     size_t result_count, pmix_event_notification_cbfunc_fn_t done, void *user)
-{
-    (void)handler, (void)code, (void)source, (void)info, (void)info_count;
-    (void)results, (void)result_count;
-    pthread_mutex_lock(&shared.lock);
-    shared.peer_lost = true;
-    pthread_cond_broadcast(&shared.changed);
-    pthread_mutex_unlock(&shared.lock);
-    if (done)
-        done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, user);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static struct timespec time_at(int64_t ns)
 {
     return (struct timespec){ns / 1000000000, ns % 1000000000};
-}
-
-/* Waits until the request is done (true), the time is over, or a peer is known to be lost. A
- * request that isn't done belongs to its callback from then on. */
-static bool await(pending *request, int64_t until_ns)
-{
-    struct timespec until = time_at(until_ns);
-    int result = 0;
-    pthread_mutex_lock(&shared.lock);
-    while (!request->done && !shared.peer_lost && !result)
-        result = pthread_cond_timedwait(&shared.changed, &shared.lock, &until);
-    bool done = request->done;
-    if (!done) {
-        request->abandoned = true;
-        request->next = shared.abandoned;
-        shared.abandoned = request;
-    }
-    pthread_mutex_unlock(&shared.lock);
-    return done;
-}
-
-static bool peer_is_lost(void)
-{
-    pthread_mutex_lock(&shared.lock);
-    bool lost = shared.peer_lost;
-    pthread_mutex_unlock(&shared.lock);
-    return lost;
 }
 
 static void load_timeout(pmix_info_t *info, int64_t left_ns)
@@ -189,7 +59,7 @@ static peal_status put(peal_bootstrap *bootstrap, int round, const void *blob, s
 {
     pmix_client *self = (pmix_client *)bootstrap;
     char key[64];
-    void *copy = bytes <= BLOB_LIMIT ? malloc(bytes ? bytes : 1) : NULL;
+    void *copy = bytes <= PMIX_BLOB_LIMIT ? malloc(bytes ? bytes : 1) : NULL;
     if (!copy)
         return PEAL_STATUS_ENVIRONMENT;
     memcpy(copy, blob, bytes);
@@ -218,14 +88,14 @@ static void fence(int64_t until_ns)
     if (!request)
         return;
     PMIX_INFO_LOAD(&request->info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    load_timeout(&request->info[1], until_ns - now_ns());
-    pmix_status_t status = PMIx_Fence_nb(NULL, 0, request->info, 2, on_done, request);
+    load_timeout(&request->info[1], until_ns - peal_pmix_now_ns());
+    pmix_status_t status = PMIx_Fence_nb(NULL, 0, request->info, 2, peal_pmix_done, request);
     if (status == PMIX_OPERATION_SUCCEEDED || status != PMIX_SUCCESS) {
         peal_bootstrap_log("PMIx fence: %s", PMIx_Error_string(status));
         free(request);
         return;
     }
-    if (!await(request, until_ns)) {
+    if (!peal_pmix_await(request, until_ns)) {
         peal_bootstrap_log("PMIx fence: not complete in time");
         return;
     }
@@ -243,16 +113,16 @@ static peal_status get_once(pmix_client *self, const char *key, int process, int
         return PEAL_STATUS_ENVIRONMENT;
     snprintf(request->key, sizeof(request->key), "%s", key);
     PMIX_LOAD_PROCID(&request->peer, self->me.nspace, (pmix_rank_t)process);
-    load_timeout(&request->info[0], until_ns - now_ns());
+    load_timeout(&request->info[0], until_ns - peal_pmix_now_ns());
     PMIX_INFO_LOAD(&request->info[1], PMIX_GET_REFRESH_CACHE, &refresh, PMIX_BOOL);
     pmix_status_t status = PMIx_Get_nb(&request->peer, request->key, request->info, refresh ? 2 : 1,
-                                       on_value, request);
+                                       peal_pmix_value, request);
     if (status != PMIX_SUCCESS) {
         free(request);
         return PEAL_STATUS_USAGE;
     }
-    if (!await(request, until_ns))
-        return peer_is_lost() ? PEAL_STATUS_PEER_LOST : PEAL_STATUS_DEADLINE;
+    if (!peal_pmix_await(request, until_ns))
+        return peal_pmix_peer_is_lost() ? PEAL_STATUS_PEER_LOST : PEAL_STATUS_DEADLINE;
     peal_status result = PEAL_STATUS_USAGE;
     if (request->status == PMIX_SUCCESS && request->bytes <= capacity && request->bytes) {
         memcpy(blob, request->blob, request->bytes);
@@ -267,7 +137,7 @@ static peal_status get(peal_bootstrap *bootstrap, int round, int process, int64_
                        void *blob, size_t capacity, size_t *bytes)
 {
     pmix_client *self = (pmix_client *)bootstrap;
-    int64_t start = now_ns(), until = start + deadline_ns;
+    int64_t start = peal_pmix_now_ns(), until = start + deadline_ns;
     char key[64];
     print_key(self, round, key, sizeof(key));
     if (self->fenced_round != round) {
@@ -279,7 +149,7 @@ static peal_status get(peal_bootstrap *bootstrap, int round, int process, int64_
             get_once(self, key, process, until, pause_ns > 1000000, blob, capacity, bytes);
         if (status != PEAL_STATUS_USAGE)
             return status;
-        if (now_ns() + pause_ns >= until)
+        if (peal_pmix_now_ns() + pause_ns >= until)
             return PEAL_STATUS_DEADLINE;
         struct timespec pause = time_at(pause_ns);
         nanosleep(&pause, NULL);
@@ -293,21 +163,40 @@ static void end_job(peal_bootstrap *bootstrap, int code, const char *message)
     PMIx_Abort(code, message, NULL, 0);
 }
 
-static void close_pmix(peal_bootstrap *bootstrap)
+static void forget(void *user)
 {
-    pmix_client *self = (pmix_client *)bootstrap;
+    (void)user; /* the library may still use it */
+}
+
+static void finalize(void *user)
+{
+    pmix_client *self = user;
     if (self->has_event_handler)
         PMIx_Deregister_event_handler(self->event_handler, NULL, NULL);
     PMIx_Finalize(NULL, 0); /* else launchers call it an abnormal end */
-    pthread_mutex_lock(&shared.lock);
-    if (--shared.open_count == 0)
-        free_abandoned();
-    pthread_mutex_unlock(&shared.lock);
-    free(self);
+}
+
+static void close_pmix(peal_bootstrap *bootstrap)
+{
+    pmix_client *self = (pmix_client *)bootstrap;
+    peal_pmix_silence();
+    bool is_ours = getpid() == self->owner && !peal_parent_is_gone(&self->parent);
+    bool closed = is_ours && peal_call_within(finalize, forget, self, self->deadline_ns);
+    if (is_ours && !closed)
+        peal_bootstrap_log("PMIx finalize: the server does not answer");
+    peal_pmix_end(closed);
+    peal_parent_close(&self->parent);
+    if (closed || !is_ours)
+        free(self);
+}
+
+static int launcher(peal_bootstrap *bootstrap)
+{
+    return ((pmix_client *)bootstrap)->parent.watch;
 }
 
 static const peal_bootstrap_ops pmix_ops = {
-    sizeof(peal_bootstrap_ops), identity, put, get, end_job, close_pmix};
+    sizeof(peal_bootstrap_ops), identity, put, get, end_job, close_pmix, launcher};
 
 /* Explicit codes: a handler for all codes is told nothing by the launchers that were tried. */
 static void register_events(pmix_client *self)
@@ -321,13 +210,13 @@ static void register_events(pmix_client *self)
     pending *request = calloc(1, sizeof(*request));
     if (!request)
         return;
-    pmix_status_t status =
-        PMIx_Register_event_handler(codes, EVENT_CODES, NULL, 0, on_event, on_registered, request);
+    pmix_status_t status = PMIx_Register_event_handler(codes, EVENT_CODES, NULL, 0, peal_pmix_event,
+                                                       peal_pmix_registered, request);
     if (status < 0) {
         free(request);
         return;
     }
-    if (!await(request, now_ns() + 1000000000))
+    if (!peal_pmix_await(request, peal_pmix_now_ns() + 1000000000))
         return;
     self->has_event_handler = request->status == PMIX_SUCCESS;
     self->event_handler = request->reference;
@@ -385,40 +274,103 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-peal_status peal_bootstrap_pmix(peal_diagnostics *diagnostics, peal_bootstrap **out)
+static peal_status refuse(peal_diagnostics *diagnostics, pmix_status_t result)
 {
-    pthread_once(&shared.once, init_shared);
+    static const char *const hint = "check that the launcher's PMIx is 4.2 or later, or unset "
+                                    "PMIX_NAMESPACE to run as one process";
+    if (result == PMIX_ERR_UNREACH)
+        return peal_report(
+            diagnostics, PEAL_E314, (peal_source){0},
+            "is the launcher still there? unset PMIX_NAMESPACE to run as one process",
+            "no PMIx server answers for PMIX_NAMESPACE=%s", getenv("PMIX_NAMESPACE"));
+    return peal_report(diagnostics, PEAL_E310, (peal_source){0}, hint,
+                       "the launcher's PMIx server was not usable: %s", PMIx_Error_string(result));
+}
+
+/* What joining takes, and what it finds: by a thread that may outlive who asked. */
+typedef struct joining {
+    pmix_client *client;
+    peal_diagnostics *diagnostics;
+    bool has_joined;
+    peal_status status;
+} joining;
+
+static void join(void *user)
+{
+    joining *self = user;
+    pmix_client *client = self->client;
+    pmix_status_t result = PMIx_Init(&client->me, NULL, 0);
+    self->has_joined = result == PMIX_SUCCESS;
+    self->status = self->has_joined ? ask_identity(client, self->diagnostics)
+                                    : refuse(self->diagnostics, result);
+    if (self->status == PEAL_STATUS_OK)
+        register_events(client);
+}
+
+static void free_joining(void *user)
+{
+    joining *self = user;
+    peal_diagnostics_destroy(self->diagnostics);
+    free(self);
+}
+
+static void take_reports(peal_diagnostics *to, const peal_diagnostics *from)
+{
+    for (int i = 0; i < peal_diagnostics_count(from); i++) {
+        const peal_diagnostic *d = peal_diagnostics_at(from, i);
+        peal_report(to, d->code, d->source, d->hint, "%s", d->message);
+    }
+}
+
+static void take_part(pmix_client *self)
+{
+    self->namespace_hash = hash_text(self->me.nspace);
+    self->generation = peal_pmix_begin(&self->parent);
+}
+
+/* Ends with the client, or without it. */
+static peal_status join_within(pmix_client *self, joining *call, peal_diagnostics *diagnostics)
+{
+    if (!peal_call_within(join, free_joining, call, self->deadline_ns))
+        return peal_report(diagnostics, PEAL_E316, (peal_source){0},
+                           "is the launcher stopped or overloaded? --deadline sets the limit",
+                           "the PMIx server of PMIX_NAMESPACE=%s has not answered within %.3g s",
+                           getenv("PMIX_NAMESPACE"), (double)self->deadline_ns * 1e-9);
+    peal_status status = call->status;
+    take_reports(diagnostics, call->diagnostics);
+    if (call->has_joined)
+        take_part(self);
+    if (status != PEAL_STATUS_OK && call->has_joined) {
+        close_pmix(&self->base);
+    } else if (status != PEAL_STATUS_OK) {
+        peal_parent_close(&self->parent);
+        free(self);
+    }
+    free_joining(call);
+    return status;
+}
+
+peal_status peal_bootstrap_pmix(int64_t deadline_ns, peal_diagnostics *diagnostics,
+                                peal_bootstrap **out)
+{
     pmix_client *self = calloc(1, sizeof(*self));
-    if (!self)
+    joining *call = calloc(1, sizeof(*call));
+    peal_diagnostics *own = peal_diagnostics_create();
+    if (!self || !call || !own) {
+        free(self);
+        free(call);
+        peal_diagnostics_destroy(own);
         return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
                            "out of memory for the bootstrap");
-    self->base.ops = &pmix_ops;
-    self->fenced_round = -1;
-    pmix_status_t result = PMIx_Init(&self->me, NULL, 0);
-    if (result != PMIX_SUCCESS) {
-        peal_bootstrap_log("PMIx init: %s", PMIx_Error_string(result));
-        free(self);
-        if (result == PMIX_ERR_UNREACH) {
-            *out = NULL;
-            return PEAL_STATUS_OK;
-        }
-        return peal_report(diagnostics, PEAL_E310, (peal_source){0},
-                           "check that the launcher's PMIx is 4.2 or later, or unset "
-                           "PMIX_NAMESPACE to run as one process",
-                           "the launcher's PMIx server was not usable: %s",
-                           PMIx_Error_string(result));
     }
-    self->namespace_hash = hash_text(self->me.nspace);
-    pthread_mutex_lock(&shared.lock);
-    self->generation = shared.generation++;
-    shared.open_count++;
-    pthread_mutex_unlock(&shared.lock);
-    peal_status status = ask_identity(self, diagnostics);
-    if (status != PEAL_STATUS_OK) {
-        close_pmix(&self->base);
-        return status;
-    }
-    register_events(self);
-    *out = &self->base;
-    return PEAL_STATUS_OK;
+    *self = (pmix_client){.base = {&pmix_ops},
+                          .fenced_round = -1,
+                          .deadline_ns = deadline_ns,
+                          .owner = getpid()};
+    *call = (joining){.client = self, .diagnostics = own};
+    peal_parent_open(-1, &self->parent);
+    peal_status status = join_within(self, call, diagnostics);
+    if (status == PEAL_STATUS_OK)
+        *out = &self->base;
+    return status;
 }

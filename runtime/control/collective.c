@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
 
+#include "base/patience.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -24,6 +26,7 @@ typedef struct round_trip {
     /* Who waits for a child gives up before who waits for a parent, deeper ones first: so the one
      * that is next to the culprit names it. */
     int64_t up_until_ns, down_until_ns;
+    peal_patience patience; /* both are later by as much as this process was stopped */
 } round_trip;
 
 static round_trip begin(peal_control *control, operation_kind operation)
@@ -32,7 +35,7 @@ static round_trip begin(peal_control *control, operation_kind operation)
     int depth = __builtin_popcount((unsigned)control->identity.process);
     control->sequence++;
     return (round_trip){control, operation, now + deadline / 8 * 7 - deadline / 64 * depth,
-                        now + deadline};
+                        now + deadline, peal_patience_begin(now, deadline)};
 }
 
 static bool is_parent(const round_trip *call, int process)
@@ -75,11 +78,17 @@ static peal_status closed(const round_trip *call, int process)
     return peal_control_cause_status(call->control);
 }
 
-static peal_status wait_for(const round_trip *call, const peal_link *link, short events)
+static peal_status wait_for(round_trip *call, const peal_link *link, short events)
 {
     struct pollfd event[2] = {{link->data, events, 0}, {call->control->aborted, POLLIN, 0}};
+    int64_t begin = peal_clock_ns(), left = limit_of(call, link) - begin;
+    call->patience.last_ns = begin;
+    int64_t slice = peal_patience_slice(&call->patience, begin);
+    int ready = poll(event, 2, peal_poll_milliseconds(begin + (slice < left ? slice : left)));
+    int64_t jump = peal_patience_jumped(&call->patience, peal_clock_ns());
+    call->up_until_ns += jump;
+    call->down_until_ns += jump;
     int64_t until = limit_of(call, link);
-    int ready = poll(event, 2, peal_poll_milliseconds(until));
     if (ready > 0 && event[1].revents)
         return peal_control_cause_status(call->control);
     if (ready == 0 && peal_clock_ns() >= until)
@@ -87,7 +96,7 @@ static peal_status wait_for(const round_trip *call, const peal_link *link, short
     return PEAL_STATUS_OK;
 }
 
-static peal_status send_bytes(const round_trip *call, const peal_link *link, struct iovec *part,
+static peal_status send_bytes(round_trip *call, const peal_link *link, struct iovec *part,
                               size_t parts)
 {
     while (parts) {
@@ -115,8 +124,7 @@ static peal_status send_bytes(const round_trip *call, const peal_link *link, str
     return PEAL_STATUS_OK;
 }
 
-static peal_status receive_bytes(const round_trip *call, const peal_link *link, void *data,
-                                 size_t bytes)
+static peal_status receive_bytes(round_trip *call, const peal_link *link, void *data, size_t bytes)
 {
     unsigned char *at = data;
     while (bytes) {
@@ -135,7 +143,7 @@ static peal_status receive_bytes(const round_trip *call, const peal_link *link, 
     return PEAL_STATUS_OK;
 }
 
-static peal_status send_frame(const round_trip *call, const peal_link *link, const void *data,
+static peal_status send_frame(round_trip *call, const peal_link *link, const void *data,
                               size_t bytes)
 {
     peal_frame frame = {PEAL_FRAME_MAGIC, (uint32_t)call->operation, call->control->sequence,
@@ -156,7 +164,7 @@ static peal_status disagree(const round_trip *call, int process, const char *wha
     return peal_control_cause_status(control);
 }
 
-static peal_status receive_frame(const round_trip *call, const peal_link *link, size_t *bytes)
+static peal_status receive_frame(round_trip *call, const peal_link *link, size_t *bytes)
 {
     peal_frame frame;
     peal_status status = receive_bytes(call, link, &frame, sizeof(frame));
@@ -172,7 +180,7 @@ static peal_status receive_frame(const round_trip *call, const peal_link *link, 
 }
 
 /* A frame whose size both sides know. */
-static peal_status receive_exactly(const round_trip *call, const peal_link *link, void *data,
+static peal_status receive_exactly(round_trip *call, const peal_link *link, void *data,
                                    size_t bytes)
 {
     size_t there = 0;
@@ -193,7 +201,7 @@ static const peal_link *parent(const round_trip *call)
 }
 
 /* From the parent to all children. */
-static peal_status pass_down(const round_trip *call, void *data, size_t bytes)
+static peal_status pass_down(round_trip *call, void *data, size_t bytes)
 {
     peal_control *control = call->control;
     peal_status status = PEAL_STATUS_OK;
@@ -207,7 +215,7 @@ static peal_status pass_down(const round_trip *call, void *data, size_t bytes)
 }
 
 /* all: the bytes of the processes of my subtree, mine first. */
-static peal_status collect_up(const round_trip *call, unsigned char *all, size_t bytes)
+static peal_status collect_up(round_trip *call, unsigned char *all, size_t bytes)
 {
     peal_control *control = call->control;
     int me = control->identity.process;
@@ -317,7 +325,7 @@ static bool is_consistent(const subtree_blobs *bundle, int count)
     return left == 0;
 }
 
-static peal_status receive_bundle(const round_trip *call, const peal_link *link, int count,
+static peal_status receive_bundle(round_trip *call, const peal_link *link, int count,
                                   subtree_blobs *out)
 {
     size_t bytes = 0;
@@ -335,7 +343,7 @@ static peal_status receive_bundle(const round_trip *call, const peal_link *link,
 }
 
 /* Mine and those of the children as one frame to the parent. */
-static peal_status send_bundles(const round_trip *call, const void *mine, size_t bytes,
+static peal_status send_bundles(round_trip *call, const void *mine, size_t bytes,
                                 const subtree_blobs *child)
 {
     const peal_control *control = call->control;

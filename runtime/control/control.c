@@ -102,6 +102,8 @@ static peal_status ask_identity(peal_control *control, peal_bootstrap *bootstrap
         id->process >= id->processes)
         return peal_report(control->diagnostics, PEAL_E310, (peal_source){0}, NULL,
                            "the bootstrap says process %d of %d", id->process, id->processes);
+    if (bootstrap->ops->launcher)
+        control->launcher = bootstrap->ops->launcher(bootstrap);
     return PEAL_STATUS_OK;
 }
 
@@ -116,7 +118,7 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
     control->abort_word = abort_word;
     control->deadline_ns = deadline_ns;
     control->diagnostics = diagnostics;
-    control->listener = control->wake = control->aborted = -1;
+    control->listener = control->wake = control->aborted = control->launcher = -1;
     init_lock(control);
     peal_status status = ask_identity(control, bootstrap);
     if (status == PEAL_STATUS_OK && control->identity.processes > 1) {
@@ -152,6 +154,22 @@ void peal_control_close(peal_control *control)
         pthread_mutex_unlock(&control->lock);
     }
     destroy(control);
+}
+
+/* No lock: in a forked copy whoever held it is not there. */
+void peal_control_disown(peal_control *control)
+{
+    for (int i = 0; i < control->link_count; i++) {
+        peal_link *link = &control->link[i];
+        if (link->data >= 0)
+            close(link->data);
+        if (link->watch >= 0)
+            close(link->watch);
+        link->data = link->watch = -2;
+    }
+    if (control->aborted >= 0)
+        close(control->aborted);
+    control->aborted = -1;
 }
 
 const peal_bootstrap_identity *peal_control_identity(const peal_control *control)

@@ -24,6 +24,9 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
  * paths; after an abort it only closes. NULL is fine. */
 void peal_control_close(peal_control *control);
 
+/* In a copy of the process that was forked: it says nothing to the others any more. */
+void peal_control_disown(peal_control *control);
+
 const peal_bootstrap_identity *peal_control_identity(const peal_control *control);
 
 /* all[p] gets the `bytes` bytes of process p. Collective. */

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
 
+#include "base/patience.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -107,13 +109,18 @@ static peal_status late(peal_control *control, int process, int key)
                        key, (double)control->deadline_ns * 1e-9);
 }
 
-static peal_status fetch_own(peal_control *control, int key, int64_t until_ns, int *descriptor)
+static peal_status fetch_own(peal_control *control, int key, int *descriptor)
 {
-    struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    int error = 0, own;
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), control->deadline_ns);
+    bool is_over = false;
+    int own;
     pthread_mutex_lock(&control->lock);
-    while ((own = peal_published_find(control, key)) < 0 && !control->has_cause && !error)
-        error = pthread_cond_timedwait(&control->changed, &control->lock, &until);
+    while ((own = peal_published_find(control, key)) < 0 && !control->has_cause && !is_over) {
+        int64_t now = peal_clock_ns(), next = now + peal_patience_slice(&patience, now);
+        struct timespec until = {next / 1000000000, next % 1000000000};
+        pthread_cond_timedwait(&control->changed, &control->lock, &until);
+        is_over = peal_patience_is_over(&patience, peal_clock_ns());
+    }
     int copy = own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 0) : -1;
     pthread_mutex_unlock(&control->lock);
     if (own < 0) {
@@ -137,8 +144,9 @@ static peal_status lost_owner(peal_control *control, int process)
 }
 
 static peal_status await_descriptor(peal_control *control, int socket, int process, int key,
-                                    int64_t until_ns, int *descriptor)
+                                    int *descriptor)
 {
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), control->deadline_ns);
     for (;;) {
         int got = receive_descriptor(socket, descriptor);
         if (got > 0)
@@ -148,10 +156,10 @@ static peal_status await_descriptor(peal_control *control, int socket, int proce
         peal_status status = peal_control_cause_status(control);
         if (status != PEAL_STATUS_OK)
             return status;
-        if (peal_clock_ns() >= until_ns)
+        if (peal_patience_is_over(&patience, peal_clock_ns()))
             return late(control, process, key);
         struct pollfd events[2] = {{socket, POLLIN, 0}, {control->aborted, POLLIN, 0}};
-        poll(events, 2, peal_poll_milliseconds(until_ns));
+        poll(events, 2, peal_patience_slice_ms(&patience, peal_clock_ns()));
     }
 }
 
@@ -175,7 +183,7 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
                            "memory of process %d asked for: there are %d", process,
                            control->identity.processes);
     if (process == control->identity.process)
-        return fetch_own(control, key, until, descriptor);
+        return fetch_own(control, key, descriptor);
     const peal_endpoint *endpoint = &control->endpoint[process];
     int socket = peal_wire_connect(endpoint->name, until);
     if (socket < 0)
@@ -187,7 +195,7 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
                         .key = key};
     memcpy(hello.secret, endpoint->secret, PEAL_SECRET_BYTES);
     peal_status status = peal_wire_send_small(socket, &hello, sizeof(hello))
-                             ? await_descriptor(control, socket, process, key, until, descriptor)
+                             ? await_descriptor(control, socket, process, key, descriptor)
                              : lost_owner(control, process);
     close(socket);
     return status;

@@ -33,8 +33,9 @@ struct peal_control {
     peal_diagnostics *diagnostics;
 
     int listener;
-    int wake;    /* eventfd: the service thread has something to look at */
-    int aborted; /* eventfd: readable for ever once a cause is set */
+    int wake;     /* eventfd: the service thread has something to look at */
+    int launcher; /* the bootstrap's: readable once the launcher is gone; -1: none, or known */
+    int aborted;  /* eventfd: readable for ever once a cause is set */
     pthread_t thread;
     bool has_thread;
     peal_control_blob mine;
@@ -68,6 +69,9 @@ bool peal_control_set_cause(peal_control *control, peal_status status, int proce
 peal_status peal_control_cause_status(const peal_control *control);
 /* Reports that the connection to `process` closed and aborts. */
 void peal_control_lost(peal_control *control, int process);
+
+/* Reports that the launcher is gone and aborts. */
+void peal_control_orphaned(peal_control *control);
 
 /* Number of processes whose way to process 0 leads through `process` (itself included): they are
  * process .. process + n - 1. */

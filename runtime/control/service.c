@@ -17,7 +17,8 @@
 enum {
     HALF_OPEN_LIMIT = 64,
     GUEST_LIMIT = 4096,
-    POLL_LIMIT = 2 + 2 * PEAL_TREE_LINKS + GUEST_LIMIT
+    FIRST_LINK = 3, /* in the poll list */
+    POLL_LIMIT = FIRST_LINK + 2 * PEAL_TREE_LINKS + GUEST_LIMIT
 };
 static const int64_t half_open_ns = INT64_C(5000000000);
 
@@ -268,6 +269,7 @@ static int fill_poll(service *self)
     bool full =
         self->half_open >= HALF_OPEN_LIMIT || self->guest_count >= GUEST_LIMIT || self->is_starved;
     self->poll[count++] = (struct pollfd){full ? -1 : control->listener, POLLIN, 0};
+    self->poll[count++] = (struct pollfd){control->launcher, POLLIN, 0};
     pthread_mutex_lock(&control->lock);
     for (int i = 0; i < control->link_count; i++)
         if (control->link[i].watch >= 0) {
@@ -303,10 +305,15 @@ static void *serve(void *argument)
                 /* nothing to read: somebody else's poll() error, looked at below */
             }
         }
+        if (self->poll[2].revents) {
+            control->launcher = -1; /* of this thread, once it runs */
+            peal_control_orphaned(control);
+        }
         for (int i = 0; i < PEAL_TREE_LINKS && self->polled_link[i] >= 0; i++)
-            if (self->poll[2 + 2 * i].revents || self->poll[3 + 2 * i].revents)
+            if (self->poll[FIRST_LINK + 2 * i].revents ||
+                self->poll[FIRST_LINK + 1 + 2 * i].revents)
                 serve_link(self, &control->link[self->polled_link[i]],
-                           self->poll[3 + 2 * i].revents != 0);
+                           self->poll[FIRST_LINK + 1 + 2 * i].revents != 0);
         if (self->poll[1].revents || self->is_starved)
             accept_guests(self);
         serve_guests(self);

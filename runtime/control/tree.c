@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
 
+#include "base/patience.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -226,13 +228,14 @@ static int await_some(peal_control *control, int64_t limit_ns)
 
 static peal_status await_children(peal_control *control, int64_t until_ns)
 {
-    const int64_t look_again_ns = 500000000;
     char message[PEAL_MESSAGE_BYTES];
+    int64_t begin = peal_clock_ns();
+    peal_patience patience = peal_patience_begin(begin, until_ns > begin ? until_ns - begin : 1);
     for (;;) {
-        int64_t next = peal_clock_ns() + look_again_ns;
+        int64_t now = peal_clock_ns();
         int dead = dead_child(control);
         /* It may have told us why before it closed. */
-        int missing = await_some(control, next < until_ns ? next : until_ns);
+        int missing = await_some(control, now + peal_patience_slice(&patience, now));
         peal_status cause = peal_control_cause_status(control);
         if (cause != PEAL_STATUS_OK || missing < 0)
             return cause;
@@ -241,7 +244,7 @@ static peal_status await_children(peal_control *control, int64_t until_ns)
                      dead);
             return refuse(control, PEAL_E320, NULL, message);
         }
-        if (peal_clock_ns() >= until_ns)
+        if (peal_patience_is_over(&patience, peal_clock_ns()))
             break;
     }
     pthread_mutex_lock(&control->lock);
@@ -305,8 +308,14 @@ peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap)
     peal_status status = bootstrap->ops->put(bootstrap, 0, &control->mine, sizeof(control->mine));
     if (status != PEAL_STATUS_OK)
         status = refuse(control, PEAL_E310, NULL, "the bootstrap took no blob of this process");
-    for (int i = 0; status == PEAL_STATUS_OK && i < control->link_count; i++)
+    for (int i = 0; status == PEAL_STATUS_OK && i < control->link_count; i++) {
         status = get_blob(control, bootstrap, &control->link[i], join);
+        int64_t late = peal_clock_ns() - join;
+        if (status == PEAL_STATUS_OK && late > 0) { /* it saw that this process was stopped */
+            join += late + deadline / 10 * 7;
+            meet += late + deadline / 10 * 7;
+        }
+    }
     if (status == PEAL_STATUS_OK && peal_control_has_parent(control))
         status = connect_parent(control, &control->link[0], meet);
     if (status == PEAL_STATUS_OK)

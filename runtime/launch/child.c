@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include "runtime/launch/internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -31,13 +33,15 @@ char *peal_child_find(const char *name)
 
 /* In the child: only async-signal-safe calls. */
 static void become(const char *path, char *const *argv, char *const *environment,
-                   const sigset_t *mask, pid_t parent, int report)
+                   const sigset_t *mask, pid_t parent, int line, int report)
 {
     int error;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) /* it died before the line above */
         _exit(PEAL_STATUS_PEER_LOST);
     sigprocmask(SIG_SETMASK, mask, NULL);
+    if (line >= 0)
+        fcntl(line, F_SETFD, 0);
     execve(path, argv, environment);
     error = errno;
     if (write(report, &error, sizeof(error)) < 0)
@@ -57,7 +61,7 @@ static int open_pidfd(pid_t pid)
 }
 
 int peal_child_start(const char *path, char *const *argv, char *const *environment,
-                     const sigset_t *mask, peal_child *out)
+                     const sigset_t *mask, int line, peal_child *out)
 {
     int report[2], error = 0, status;
     if (pipe2(report, O_CLOEXEC))
@@ -70,7 +74,7 @@ int peal_child_start(const char *path, char *const *argv, char *const *environme
         return error;
     }
     if (!pid)
-        become(path, argv, environment, mask, parent, report[1]);
+        become(path, argv, environment, mask, parent, line, report[1]);
     close(report[1]);
     ssize_t got;
     do /* an end of file: exec closed the other end */
@@ -99,4 +103,68 @@ void peal_child_kill(const peal_child *child, int signal)
 {
     if (child->pid)
         kill(child->pid, signal);
+}
+
+/* The parent of `pid`; 0: it is gone. */
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], line[512];
+    int parent = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    const char *end = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+        parent = 0;
+    if (file)
+        fclose(file);
+    return parent;
+}
+
+/* What to do with each process that is a child of this one. */
+static int each_child(bool (*visit)(void *user, pid_t pid), void *user)
+{
+    int found = 0;
+    DIR *processes = opendir("/proc");
+    for (struct dirent *entry; processes && (entry = readdir(processes));) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        if (pid > 0 && parent_of(pid) == getpid())
+            found += visit(user, pid);
+    }
+    if (processes)
+        closedir(processes);
+    return found;
+}
+
+static bool remember(void *user, pid_t pid)
+{
+    peal_children *list = user;
+    pid_t *larger = realloc(list->pid, ((size_t)list->count + 1) * sizeof(*larger));
+    if (!larger)
+        return false;
+    list->pid = larger;
+    list->pid[list->count++] = pid;
+    return true;
+}
+
+static bool end_stranger(void *user, pid_t pid)
+{
+    const peal_children *known = user;
+    for (int i = 0; i < known->count; i++)
+        if (known->pid[i] == pid)
+            return false;
+    kill(pid, SIGKILL);
+    return waitpid(pid, NULL, 0) == pid;
+}
+
+void peal_children_list(peal_children *out)
+{
+    *out = (peal_children){0};
+    each_child(remember, out);
+}
+
+void peal_children_sweep(const peal_children *known)
+{
+    enum { MOST_ROUNDS = 100 }; /* children of what was ended come to us next */
+    for (int i = 0; i < MOST_ROUNDS && each_child(end_stranger, (void *)known); i++) {
+    }
 }

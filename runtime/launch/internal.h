@@ -1,7 +1,8 @@
-/* The inside of the launcher: one child process, and the PMIx server. */
+/* The inside of the launcher: one child process, and the lines to all of them. */
 #ifndef PEAL_RUNTIME_LAUNCH_INTERNAL_H
 #define PEAL_RUNTIME_LAUNCH_INTERNAL_H
 
+#include "runtime/bootstrap/channel.h"
 #include "runtime/launch/launch.h"
 
 #include <signal.h>
@@ -16,28 +17,46 @@ typedef struct peal_child {
 
 /* `name` as execvp would find it, malloc'ed; NULL: not found. */
 char *peal_child_find(const char *name);
-/* Starts a process with the signal mask `mask`; it gets SIGTERM when the calling thread ends. An
- * errno, 0 if it runs. */
+/* Starts a process with the signal mask `mask` that inherits the descriptor `line`; it gets SIGTERM
+ * when the calling thread ends. An errno, 0 if it runs. */
 int peal_child_start(const char *path, char *const *argv, char *const *environment,
-                     const sigset_t *mask, peal_child *out);
+                     const sigset_t *mask, int line, peal_child *out);
 /* True if it has ended: its wait status. */
 bool peal_child_reap(peal_child *child, int *wait_status);
 void peal_child_kill(const peal_child *child, int signal);
 
-typedef struct peal_launch_server peal_launch_server;
+typedef struct peal_children {
+    pid_t *pid; /* malloc'ed */
+    int count;
+} peal_children;
 
-/* Starts the PMIx server of a job in this process (one at a time). */
-peal_status peal_launch_server_open(int processes, peal_diagnostics *diagnostics,
-                                    peal_launch_server **out);
-/* The environment of a process of the job, ending with NULL; NULL: out of memory or refused. */
-char **peal_launch_server_environment(peal_launch_server *server, int process);
-void peal_launch_environment_free(char **environment);
-/* Becomes readable when a process calls PMIx_Abort. */
-int peal_launch_server_event(const peal_launch_server *server);
-/* True if a process has: which, its code, its message. */
-bool peal_launch_server_aborted(peal_launch_server *server, int *process, int *code,
-                                char message[PEAL_LAUNCH_MESSAGE]);
+/* The children that this process has. */
+void peal_children_list(peal_children *out);
+/* Ends and reaps all other children: what processes of the job have left behind has become ours (a
+ * subreaper's). */
+void peal_children_sweep(const peal_children *known);
+
+typedef struct peal_launch_hub peal_launch_hub;
+
+peal_status peal_launch_hub_create(int processes, peal_diagnostics *diagnostics,
+                                   peal_launch_hub **out);
 /* NULL is fine. */
-void peal_launch_server_close(peal_launch_server *server);
+void peal_launch_hub_destroy(peal_launch_hub *hub);
+/* Makes the line to a process: the descriptor that it inherits; -1 and errno. */
+int peal_launch_hub_open(peal_launch_hub *hub, int process);
+/* The environment of that process, ending with NULL; NULL: out of memory. */
+char **peal_launch_hub_environment(const peal_launch_hub *hub, int process);
+void peal_launch_environment_free(char **environment);
+/* The process has been started: its end of the line is its own. */
+void peal_launch_hub_started(peal_launch_hub *hub, int process);
+/* For poll; -1: closed. */
+int peal_launch_hub_descriptor(const peal_launch_hub *hub, int process);
+/* Takes what there is. */
+void peal_launch_hub_serve(peal_launch_hub *hub, int process);
+/* The process has ended; false: it had joined the job and has not said that it leaves. */
+bool peal_launch_hub_ended(peal_launch_hub *hub, int process);
+/* Whether a process has aborted the job: which, its code, its message. */
+bool peal_launch_hub_aborted(const peal_launch_hub *hub, int *process, int *code,
+                             const char **message);
 
 #endif

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -30,7 +31,9 @@ typedef struct launch_state {
     peal_diagnostics *diagnostics;
     int processes, running;
     peal_child *child;
-    peal_launch_server *server;
+    peal_launch_hub *hub;
+    peal_children before; /* children that are not of this job */
+    int was_subreaper;
     sigset_t mask_before;
     int signals; /* signalfd */
     struct pollfd *poll;
@@ -72,6 +75,7 @@ static void set_cause(launch_state *self, cause_rank rank, int exit_code, peal_c
 static void note_end(launch_state *self, int process, pid_t pid, int wait_status)
 {
     char message[256];
+    bool has_left = peal_launch_hub_ended(self->hub, process);
     self->running--;
     if (WIFSIGNALED(wait_status)) {
         int signal = WTERMSIG(wait_status);
@@ -86,6 +90,11 @@ static void note_end(launch_state *self, int process, pid_t pid, int wait_status
                  (int)pid, code);
         set_cause(self, code == PEAL_STATUS_PEER_LOST ? CAUSE_PEER : CAUSE_FIRST, code, PEAL_E334,
                   message);
+    } else if (!has_left) {
+        snprintf(message, sizeof(message),
+                 "process %d (pid %d) ended with exit code 0 in the middle of the job", process,
+                 (int)pid);
+        set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E317, message);
     }
 }
 
@@ -118,8 +127,9 @@ static void reap(launch_state *self)
 static void note_abort(launch_state *self)
 {
     int process = 0, code = 0;
-    char text[PEAL_LAUNCH_MESSAGE], message[400];
-    if (self->abort_seen || !peal_launch_server_aborted(self->server, &process, &code, text))
+    const char *text;
+    char message[400];
+    if (self->abort_seen || !peal_launch_hub_aborted(self->hub, &process, &code, &text))
         return;
     self->abort_seen = true;
     if (code < 1 || code > 255)
@@ -146,7 +156,7 @@ static void note_signal(launch_state *self)
             self->cause_code = PEAL_CODE_COUNT;
         }
         if (info.ssi_code != SI_KERNEL) /* a terminal's Ctrl-C has reached them too */
-            signal_all(self, signal);
+            signal_all(self, signal == SIGHUP ? SIGTERM : signal);
     }
 }
 
@@ -182,35 +192,51 @@ static void wait_for_all(launch_state *self)
     while (self->running > 0) {
         int timeout = next_timeout(self);
         self->poll[0] = (struct pollfd){self->signals, POLLIN, 0};
-        self->poll[1] =
-            (struct pollfd){self->abort_seen ? -1 : peal_launch_server_event(self->server), POLLIN,
-                            0};
-        for (int p = 0; p < self->processes; p++)
-            self->poll[2 + p] = (struct pollfd){self->child[p].pidfd, POLLIN, 0};
-        poll(self->poll, (nfds_t)(2 + self->processes), timeout);
+        for (int p = 0; p < self->processes; p++) {
+            int line = peal_launch_hub_descriptor(self->hub, p);
+            self->poll[1 + 2 * p] = (struct pollfd){self->child[p].pidfd, POLLIN, 0};
+            self->poll[2 + 2 * p] = (struct pollfd){line, POLLIN, 0};
+        }
+        poll(self->poll, (nfds_t)(1 + 2 * self->processes), timeout);
         note_signal(self);
+        for (int p = 0; p < self->processes; p++)
+            if (self->poll[2 + 2 * p].revents)
+                peal_launch_hub_serve(self->hub, p);
         note_abort(self); /* before the ends: a process that aborts may have gone already */
         reap(self);
     }
 }
 
-static peal_status start_all(launch_state *self, const char *path, char *const *argv)
+static peal_status start_one(launch_state *self, int p, const char *path, char *const *argv)
 {
     peal_source nowhere = {0};
-    for (int p = 0; p < self->processes; p++) {
-        char **environment = peal_launch_server_environment(self->server, p);
-        if (!environment)
-            return peal_report(self->diagnostics, PEAL_E331, nowhere, NULL,
-                               "libpmix gave no environment for process %d", p);
-        int error = peal_child_start(path, argv, environment, &self->mask_before, &self->child[p]);
-        peal_launch_environment_free(environment);
-        if (error)
-            return peal_report(self->diagnostics, PEAL_E332, nowhere, NULL,
-                               "process %d: cannot start %s: %s", p, path, strerror(error));
-        self->running++;
-        self->must_poll |= self->child[p].pidfd < 0;
-    }
+    int line = peal_launch_hub_open(self->hub, p);
+    if (line < 0)
+        return peal_report(self->diagnostics, PEAL_E331, nowhere,
+                           "a process takes three descriptors, see ulimit -n",
+                           "no line to process %d: %s", p, strerror(errno));
+    char **environment = peal_launch_hub_environment(self->hub, p);
+    if (!environment)
+        return peal_report(self->diagnostics, PEAL_E302, nowhere, NULL,
+                           "out of memory for the environment of process %d", p);
+    int error =
+        peal_child_start(path, argv, environment, &self->mask_before, line, &self->child[p]);
+    peal_launch_environment_free(environment);
+    if (error)
+        return peal_report(self->diagnostics, PEAL_E332, nowhere, NULL,
+                           "process %d: cannot start %s: %s", p, path, strerror(error));
+    peal_launch_hub_started(self->hub, p);
+    self->running++;
+    self->must_poll |= self->child[p].pidfd < 0;
     return PEAL_STATUS_OK;
+}
+
+static peal_status start_all(launch_state *self, const char *path, char *const *argv)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int p = 0; status == PEAL_STATUS_OK && p < self->processes; p++)
+        status = start_one(self, p, path, argv);
+    return status;
 }
 
 static void report_cause(const launch_state *self)
@@ -218,8 +244,11 @@ static void report_cause(const launch_state *self)
     peal_source nowhere = {0};
     if (self->cause == CAUSE_NONE || self->cause_code == PEAL_CODE_COUNT)
         return;
-    if (self->cause_code == PEAL_E333)
-        peal_report(self->diagnostics, PEAL_E333, nowhere, NULL, "%s", self->message);
+    if (self->cause_code == PEAL_E333 || self->cause_code == PEAL_E317)
+        peal_report(self->diagnostics, self->cause_code, nowhere,
+                    self->cause_code == PEAL_E317 ? "kernels return; they don't end the program"
+                                                  : NULL,
+                    "%s", self->message);
     else /* it has said why */
         peal_warn(self->diagnostics, self->cause_code, nowhere, NULL, "%s", self->message);
 }
@@ -232,6 +261,7 @@ static peal_status run(launch_state *self, const char *path, char *const *argv, 
         signal_all(self, SIGKILL);
     }
     wait_for_all(self);
+    peal_children_sweep(&self->before);
     if (status != PEAL_STATUS_OK)
         return status;
     report_cause(self);
@@ -250,23 +280,33 @@ static void restore_signals(launch_state *self)
     pthread_sigmask(SIG_SETMASK, &self->mask_before, NULL);
 }
 
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return !sigaction(signal, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
 static peal_status prepare(launch_state *self)
 {
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGTERM);
-    /* Before the server starts threads: they inherit the mask. */
+    if (!is_ignored(SIGHUP)) /* as under nohup */
+        sigaddset(&ours, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &ours, &self->mask_before);
     self->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     self->child = calloc((size_t)self->processes, sizeof(*self->child));
-    self->poll = calloc((size_t)self->processes + 2, sizeof(*self->poll));
+    self->poll = calloc(2 * (size_t)self->processes + 1, sizeof(*self->poll));
     if (self->signals < 0 || !self->child || !self->poll)
         return peal_report(self->diagnostics, PEAL_E302, (peal_source){0}, NULL,
                            "the launcher of %d processes: %s", self->processes, strerror(errno));
     for (int p = 0; p < self->processes; p++)
         self->child[p].pidfd = -1;
-    return peal_launch_server_open(self->processes, self->diagnostics, &self->server);
+    peal_children_list(&self->before);
+    prctl(PR_GET_CHILD_SUBREAPER, &self->was_subreaper);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return peal_launch_hub_create(self->processes, self->diagnostics, &self->hub);
 }
 
 peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnostics, int *exit_code)
@@ -285,8 +325,10 @@ peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnost
     peal_status status = prepare(&self);
     if (status == PEAL_STATUS_OK)
         status = run(&self, path, desc->argv, exit_code);
-    peal_launch_server_close(self.server);
+    peal_launch_hub_destroy(self.hub);
     restore_signals(&self);
+    prctl(PR_SET_CHILD_SUBREAPER, self.was_subreaper);
+    free(self.before.pid);
     free(self.child);
     free(self.poll);
     free(path);

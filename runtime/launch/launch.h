@@ -1,4 +1,5 @@
-/* Starts the processes of a job on this host, serves PMIx to them and waits for their end. */
+/* Starts the processes of a job on this host, helps them find each other and waits for their end.
+ */
 #ifndef PEAL_RUNTIME_LAUNCH_LAUNCH_H
 #define PEAL_RUNTIME_LAUNCH_LAUNCH_H
 
@@ -12,14 +13,16 @@ typedef struct peal_launch_desc {
 
 /* Runs the job. Standard streams are inherited. SIGINT and SIGTERM are passed on to the processes,
  * which are killed if they don't end within 2 s; while the call runs they are blocked in the
- * calling thread. A process that fails ends the others within 2 s. PMIX_* variables of an outer
- * launcher are removed from the environment of this process and of the new ones.
+ * calling thread (SIGHUP counts as SIGTERM, unless it is ignored). A process that fails ends the
+ * others within 2 s. What processes of the job have started and left behind is killed at its end.
+ * PMIX_* variables of an outer launcher are removed from the environment of the new processes.
  *
  * PEAL_STATUS_OK: all processes were started and have ended; `*exit_code` is 0, or that of the
  * first cause: the exit code of the process that failed first (a code of PEAL_STATUS_PEER_LOST only
- * if there is no other), PEAL_STATUS_PEER_LOST if it was killed by a signal (then reported), 130 or
- * 143 after a signal. Other statuses: nothing runs any more, `*exit_code` is untouched.
- * To be called by one thread at a time. */
+ * if there is no other), PEAL_STATUS_PEER_LOST if it was killed by a signal or has joined the job
+ * and ended without a word that it leaves (then reported), 130 or 143 after a signal. Other
+ * statuses: nothing runs any more, `*exit_code` is untouched. To be called by one thread at a time.
+ */
 peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnostics,
                         int *exit_code);
 

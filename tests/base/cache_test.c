@@ -29,7 +29,7 @@ static int make_entries(void)
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(entry, sizeof(entry), "%s/%d", folder, i);
         snprintf(made, sizeof(made), "%s/made%d", folder, i);
-        int claim = peal_cache_claim(entry);
+        int claim = peal_cache_claim(entry, 0);
         if (claim < 0)
             return 1;
         if (!peal_cache_check(entry)) {
@@ -78,14 +78,14 @@ static void claims_end_with_their_process(void **state)
     snprintf(second, sizeof(second), "%s/second", folder);
     pid_t child = fork();
     if (child == 0)
-        _exit(peal_cache_claim(first) < 0);
+        _exit(peal_cache_claim(first, 0) < 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    int one = peal_cache_claim(first), other = peal_cache_claim(second);
+    int one = peal_cache_claim(first, 0), other = peal_cache_claim(second, 0);
     assert_true(one >= 0 && other >= 0);
     peal_cache_release(one);
     peal_cache_release(other);
-    assert_int_equal(peal_cache_claim("/nowhere/at/all"), -1);
+    assert_int_equal(peal_cache_claim("/nowhere/at/all", 0), -1);
 }
 
 int main(void)

@@ -33,7 +33,9 @@ static const char *const kind_names[STANDIN_KINDS] = {"context",   "memory",    
 
 static void read_failure(const char *text)
 {
-    const char *mine = getenv("PMIX_RANK");
+    const char *mine = getenv("PEAL_LAUNCH_PROCESS"); /* "process/processes" */
+    if (!mine)
+        mine = getenv("PMIX_RANK");
     int process = -1;
     if (sscanf(text, "%63[^:]:%d%c%d", fail_name, &fail_at, &fail_more, &process) < 4 ||
         fail_more != '@')

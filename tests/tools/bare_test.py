@@ -38,8 +38,7 @@ class Bare(unittest.TestCase):
 
     def test_1_without_libpmix(self):
         code, _, err = self.peal("run", HEAT, "-n", "2")
-        self.assertEqual(code, 4, err)
-        self.assertRegex(err, r"no libpmix: it cannot start 2 processes \[E409\]")
+        self.assertEqual(code, 0, err)  # peal's own launcher needs none
         code, out, err = self.peal("run", HEAT, "-n", "2", "--processes", "1", "--mode", "all", "--verify")
         self.assertEqual(code, 0, err)
         self.assertIn("every mode equal to serial", out)

@@ -1,4 +1,4 @@
-/* The contract of a bootstrap: how the processes of a job find each other. Five functions. */
+/* The contract of a bootstrap: how the processes of a job find each other. Six functions. */
 #ifndef PEAL_PLUGIN_BOOTSTRAP_H
 #define PEAL_PLUGIN_BOOTSTRAP_H
 
@@ -10,7 +10,7 @@ typedef struct peal_bootstrap_identity {
     int processes;
     int local_process; /* number among those of this host */
     int local_processes;
-    const char *name; /* of the bootstrap: "single", "pmix", "caller" */
+    const char *name; /* of the bootstrap: "single", "peal", "pmix", "caller" */
 } peal_bootstrap_identity;
 
 typedef struct peal_diagnostics peal_diagnostics;
@@ -30,6 +30,9 @@ typedef struct peal_bootstrap_ops {
     /* Ends the job: tells the launcher; may not return. */
     void (*abort)(peal_bootstrap *bootstrap, int code, const char *message);
     void (*close)(peal_bootstrap *bootstrap);
+    /* A descriptor that is readable once the launcher is gone; it stays the bootstrap's. -1: it
+     * cannot be told. Optional: NULL where there is no launcher. */
+    int (*launcher)(peal_bootstrap *bootstrap);
 } peal_bootstrap_ops;
 
 struct peal_bootstrap {

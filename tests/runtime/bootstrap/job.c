@@ -56,6 +56,17 @@ static int act(const char *action, int victim, int code, peal_bootstrap *bootstr
         bootstrap->ops->abort(bootstrap, code, "told to abort");
         exit(0);
     }
+    if (!strcmp(action, "silent") && (me == victim || victim < 0))
+        _exit(0);
+    if (!strcmp(action, "orphan") &&
+        me == victim) { /* leaves a process behind that ignores signals */
+        if (!fork()) {
+            signal(SIGTERM, SIG_IGN);
+            for (;;)
+                pause();
+        }
+        raise(SIGKILL);
+    }
     if (!strcmp(action, "stubborn")) { /* one dies, one wants to stay */
         if (me == victim)
             raise(SIGKILL);
@@ -85,7 +96,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "plain")) /* not a job of peal: only exits */
         return argc > 2 ? atoi(argv[2]) : 0;
     peal_diagnostics *diagnostics = peal_diagnostics_create();
-    CHECK(peal_bootstrap_open(diagnostics, &bootstrap) == PEAL_STATUS_OK);
+    CHECK(peal_bootstrap_open(deadline, diagnostics, &bootstrap) == PEAL_STATUS_OK);
     CHECK(bootstrap->ops->identity(bootstrap, &me) == PEAL_STATUS_OK);
     int victim = argc > 2 ? atoi(argv[2]) : -1;
     bool absent = !strcmp(argv[1], "absent");

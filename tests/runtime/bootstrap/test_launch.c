@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -212,25 +213,46 @@ static void check_refused(void **state)
     assert_non_null(strstr(result.text, "E332 process 0: cannot start"));
 }
 
-/* No place for the server's private folder. */
-static void check_no_folder(void **state)
+/* PEAL_E331: without descriptors for the lines to the processes. */
+static void check_few_descriptors(void **state)
 {
-    peal_diagnostics *list = peal_diagnostics_create();
-    char *const argv[] = {"true", NULL};
-    peal_launch_desc desc = {2, NULL, argv};
-    int exit_code = -1;
-    const char *before = getenv("TMPDIR");
     (void)state;
-    setenv("TMPDIR", "/nonexistent/folder", 1);
-    assert_int_equal(peal_launch(&desc, list, &exit_code), PEAL_STATUS_ENVIRONMENT);
-    assert_int_equal(exit_code, -1);
-    assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E331);
-    assert_non_null(strstr(peal_diagnostics_at(list, 0)->message, "/nonexistent/folder"));
-    if (before)
-        setenv("TMPDIR", before, 1);
-    else
-        unsetenv("TMPDIR");
-    peal_diagnostics_destroy(list);
+    struct rlimit before, few;
+    bool seen = false;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (rlim_t limit = 4; limit < 20; limit++) {
+        few = before;
+        few.rlim_cur = limit;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        outcome result = launch(32, job, "ok", NULL, NULL);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_int_equal(result.status, PEAL_STATUS_ENVIRONMENT);
+        assert_int_equal(result.exit_code, -1);
+        const char *refusal = "E331 no line to process ";
+        seen = seen || strstr(result.text, refusal);
+    }
+    assert_true(seen); /* else it was always another descriptor that was one too many */
+}
+
+/* Exit code 0 is no success of a process that was in the middle of the job. */
+static void check_silent(void **state)
+{
+    (void)state;
+    outcome result = launch(1, job, "silent", "0", NULL);
+    assert_int_equal(result.exit_code, PEAL_STATUS_PEER_LOST);
+    assert_non_null(strstr(result.text, "E317 process 0 (pid "));
+    result = launch(3, job, "silent", "-1", NULL); /* all of them */
+    assert_int_equal(result.exit_code, PEAL_STATUS_PEER_LOST);
+    assert_non_null(strstr(result.text, "E317 process "));
+}
+
+/* What a process has started ends with the job, though its parent is gone. */
+static void check_orphans(void **state)
+{
+    (void)state;
+    outcome result = launch(2, job, "orphan", "1", NULL);
+    assert_int_equal(result.exit_code, PEAL_STATUS_PEER_LOST);
+    assert_int_equal(result.children_left, 0);
 }
 
 /* Found in PATH; exit codes of any program. */
@@ -249,12 +271,19 @@ int main(int argc, char **argv)
         return 2;
     job = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_good),      cmocka_unit_test(check_exit_code),
-        cmocka_unit_test(check_killed),    cmocka_unit_test(check_stubborn),
-        cmocka_unit_test(check_abort),     cmocka_unit_test(check_signals),
-        cmocka_unit_test(check_absent),    cmocka_unit_test(check_launcher_killed),
-        cmocka_unit_test(check_refused),   cmocka_unit_test(check_path),
-        cmocka_unit_test(check_no_folder),
+        cmocka_unit_test(check_good),
+        cmocka_unit_test(check_exit_code),
+        cmocka_unit_test(check_killed),
+        cmocka_unit_test(check_stubborn),
+        cmocka_unit_test(check_abort),
+        cmocka_unit_test(check_signals),
+        cmocka_unit_test(check_absent),
+        cmocka_unit_test(check_launcher_killed),
+        cmocka_unit_test(check_refused),
+        cmocka_unit_test(check_path),
+        cmocka_unit_test(check_few_descriptors),
+        cmocka_unit_test(check_silent),
+        cmocka_unit_test(check_orphans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

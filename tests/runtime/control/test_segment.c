@@ -230,6 +230,48 @@ static void check_available(void **state)
     remove_tree(folder);
 }
 
+/* Processes of one host: each alone has room, all together have not. */
+static void check_room(void **state)
+{
+    char folder[] = "/tmp/peal-test-XXXXXX";
+    peal_memory_room all[3];
+    int64_t need, have;
+    int sharers;
+    const char *name;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    write_file(folder, "proc/meminfo", "MemAvailable:    1000 kB\n");
+    for (int p = 0; p < 3; p++)
+        peal_memory_room_ask(folder, 400 * 1024, &all[p]);
+    assert_false(peal_memory_room_exceeded(all, 2, &need, &have, &sharers, &name));
+    assert_true(peal_memory_room_exceeded(all, 3, &need, &have, &sharers, &name));
+    assert_int_equal(need, 1200 * 1024);
+    assert_int_equal(have, 1000 * 1024);
+    assert_int_equal(sharers, 3);
+    assert_string_equal(name, "memory of the machine");
+
+    /* Two in one control group, of version 2; the third in another, of version 1. */
+    write_file(folder, "proc/self/cgroup", "0::/job/a\n");
+    write_file(folder, "sys/fs/cgroup/job/a/memory.max", "700000\n");
+    write_file(folder, "sys/fs/cgroup/job/a/memory.current", "200000\n");
+    for (int p = 0; p < 2; p++)
+        peal_memory_room_ask(folder, 300000, &all[p]);
+    write_file(folder, "proc/self/cgroup", "7:memory:/b\n");
+    write_file(folder, "sys/fs/cgroup/memory/b/memory.limit_in_bytes", "400000\n");
+    write_file(folder, "sys/fs/cgroup/memory/b/memory.usage_in_bytes", "50000\n");
+    peal_memory_room_ask(folder, 300000, &all[2]);
+    assert_false(peal_memory_room_exceeded(all + 1, 2, &need, &have, &sharers, &name));
+    assert_true(peal_memory_room_exceeded(all, 3, &need, &have, &sharers, &name));
+    assert_int_equal(need, 600000);
+    assert_int_equal(have, 500000);
+    assert_int_equal(sharers, 2);
+    assert_string_equal(name, "control group /job/a");
+    all[1].need = INT64_MAX; /* a sum that overflows is too much, too */
+    assert_true(peal_memory_room_exceeded(all, 3, &need, &have, &sharers, &name));
+    assert_int_equal(need, INT64_MAX);
+    remove_tree(folder);
+}
+
 static int count_entries(const char *folder)
 {
     int count = 0;
@@ -270,6 +312,7 @@ int main(void)
         cmocka_unit_test(check_too_much),
         cmocka_unit_test(check_limits),
         cmocka_unit_test(check_available),
+        cmocka_unit_test(check_room),
         cmocka_unit_test(check_nothing_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,275 @@
+# Processes that die, hang, stop or leave without a word, and launchers that do: every job ends with a cause and a code,
+# and nothing of it is left.
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from causes_test import KERNELS, SPEC
+from common import HARD_LIMIT, PEAL, descendants, environment, is_alive, main, mpirun, peal, wait_until
+
+FOREVER = 'static int told; if (!told++) fputs("stuck\\n", stderr); for (;;) sleep(1);'
+SLOW = 'static int told; if (!told++) fputs("begun\\n", stderr); usleep(20000);'
+
+
+class Processes(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def spec(self, what, repeat=10):
+        path = os.path.join(self.folder, "spec.yaml")
+        kernels = KERNELS.replace("WHAT", what).replace("#include <signal.h>",
+                                                        "#include <pthread.h>\n#include <signal.h>")
+        text = SPEC.replace("repeat: 10", f"repeat: {repeat}")
+        for name, content in [("spec.yaml", text), ("kernels.c", kernels)]:
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as out:
+                out.write(content)
+        return path
+
+    def script(self, text):
+        path = os.path.join(self.folder, "script")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write("#!/bin/sh\n" + text + "\n")
+        os.chmod(path, 0o700)
+        return path
+
+    def start(self, *words, **more):
+        job = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               env=more.pop("env", environment()), **more)
+        self.addCleanup(self.end, job)
+        return job
+
+    @staticmethod
+    def end(job):
+        for pid in [*descendants(job.pid), job.pid]:
+            if is_alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        job.communicate()
+
+    # ---- leaving without a word ----
+
+    def test_a_process_that_ends_with_0(self):
+        for call, code in [("_exit(0);", "E317"), ("exit(0);", "E415"), ("quick_exit(0);", "E415"),
+                           ('execlp("true", "true", (char *)0);', "E317")]:
+            path = self.spec(call)
+            for words in [["--mode", "serial"], ["--mode", "fused"], ["-n", "3", "--processes", "1"]]:
+                with self.subTest((call, words)):
+                    rc, _, err = peal("run", path, *words)
+                    self.assertEqual(rc, 5, err)
+                    self.assertIn(code, err)
+
+    def test_all_processes_end_with_0(self):
+        rc, _, err = peal("run", self.spec(""), "-n", "2")
+        self.assertEqual(rc, 0, err)
+        path = self.spec("} _exit(0); {")
+        for count in ["1", "3"]:
+            rc, _, err = peal("run", path, "-n", count)
+            self.assertEqual(rc, 5, err)
+
+    def test_a_kernel_that_ends_its_thread(self):
+        path = self.spec("pthread_exit(0);")
+        for mode, code in [("serial", "E415"), ("sync", "E319"), ("stream", "E319"), ("fused", "E319")]:
+            with self.subTest(mode):
+                rc, _, err = peal("run", path, "--mode", mode)
+                self.assertEqual(rc, 5, err)
+                self.assertIn(code, err)
+
+    def test_a_kernel_that_forks(self):
+        for call, ranks in [("if (!fork()) exit(0);", "2"), ("if (!fork()) _exit(3);", "2"), ("fork();", "1")]:
+            path = self.spec(call, repeat=2)
+            for mode in ["serial", "fused"]:
+                with self.subTest((call, mode)):
+                    rc, out, err = peal("run", path, "-n", ranks, "--mode", mode)
+                    self.assertEqual(rc, 0, err)
+                    self.assertEqual(err, "")
+                    self.assertEqual(out.count("2 steps in"), 1, out)
+
+    def test_memory_of_all_ranks(self):
+        """Each rank alone has room."""
+        path = os.path.join(self.folder, "big.yaml")
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            left = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        points = int((left / 8 * 1.5) ** 0.5)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write("peal: 1\ntopology: {dims: [auto, auto], periodic: true}\n"
+                      f"fields: {{a: {{size: [{points}, {points}], halo: 1}}}}\nstep: [{{exchange: a}}]\n")
+        for words in [["-n", "4"], ["-n", "4", "--processes", "2"], ["-n", "4", "--processes", "1"]]:
+            with self.subTest(words):
+                rc, _, err = peal("run", path, *words)
+                self.assertEqual(rc, 4, err)
+                self.assertRegex(err, r"need \d+ bytes of memory together, they can have \d+ \(.*\) \[E300\]")
+
+    # ---- launchers ----
+
+    def check_launcher_killed(self, words, victim, env=None):
+        job = self.start(*words, env=env or environment(), start_new_session=True)
+        while (line := job.stderr.readline()) != "stuck\n":
+            self.assertTrue(line, "it ended")
+        members = descendants(job.pid)
+        self.assertTrue(members)
+        os.kill(victim(job), signal.SIGKILL)
+        for pid in members:
+            wait_until(lambda p=pid: not is_alive(p), f"process {pid} ends")
+        return job.stderr.read()
+
+    def test_peal_run_killed(self):
+        path = self.spec(FOREVER)
+        for words in [["-n", "1"], ["-n", "3"], ["-n", "3", "--processes", "1"]]:
+            with self.subTest(words):
+                err = self.check_launcher_killed([PEAL, "run", path, *words], lambda job: job.pid)
+                self.assertIn("[E315]", err)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_mpirun_killed(self):
+        path = self.spec(FOREVER)
+        self.check_launcher_killed([*mpirun(3), PEAL, "run", path], lambda job: job.pid)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_mpirun_killed_behind_a_shell(self):
+        shell = self.script(f"{PEAL} run {self.spec(FOREVER)}\ntrue")
+        self.check_launcher_killed([*mpirun(2), shell], lambda job: job.pid)
+
+    def test_hangup(self):
+        job = self.start(PEAL, "run", self.spec(FOREVER), "-n", "2")
+        self.assertEqual(job.stderr.readline(), "stuck\n")
+        members = descendants(job.pid)
+        job.send_signal(signal.SIGHUP)
+        self.assertEqual(job.wait(timeout=HARD_LIMIT), 143)
+        for pid in members:
+            wait_until(lambda p=pid: not is_alive(p), f"process {pid} ends")
+
+    def test_no_port(self):
+        """peal run listens nowhere, and neither do its processes."""
+        job = self.start(PEAL, "run", self.spec(FOREVER), "-n", "2")
+        self.assertEqual(job.stderr.readline(), "stuck\n")
+        inodes = set()
+        for pid in [job.pid, *descendants(job.pid)]:
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                try:
+                    inodes.add(os.readlink(f"/proc/{pid}/fd/{number}"))
+                except OSError:
+                    pass
+        self.assertTrue(any(name.startswith("socket:") for name in inodes))
+        for table in ["tcp", "tcp6", "udp", "udp6"]:
+            if os.path.exists(f"/proc/net/{table}"):
+                with open(f"/proc/net/{table}", encoding="ascii") as lines:
+                    for line in list(lines)[1:]:
+                        self.assertNotIn(f"socket:[{line.split()[9]}]", inodes)
+
+    def test_no_server(self):
+        gone = environment(PMIX_NAMESPACE="gone@1", PMIX_RANK="0",
+                           PMIX_SERVER_URI4="gone.0;tcp4://127.0.0.1:1",
+                           PMIX_SERVER_URI41="gone.0;tcp4://127.0.0.1:1")
+        for env in [gone, {k: v for k, v in gone.items() if k != "PMIX_RANK"},
+                    environment(PMIX_NAMESPACE="gone@1", PMIX_RANK="0")]:
+            rc, out, err = peal("run", self.spec(""), env=env)
+            self.assertEqual((rc, out), (4, ""), err)
+            self.assertRegex(err, "E314|E310")
+
+    def test_a_silent_server(self):
+        """It takes the connection and says nothing."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            uri = f"gone.0;tcp4://127.0.0.1:{server.getsockname()[1]}"
+            env = environment(PMIX_NAMESPACE="gone@1", PMIX_RANK="0", PMIX_SERVER_URI4=uri,
+                              PMIX_SERVER_URI41=uri, PMIX_SECURITY_MODE="native", PMIX_VERSION="4.2.2")
+            rc, _, err = peal("run", self.spec(""), "--deadline", "1s", env=env)
+        self.assertIn(rc, [4, 6], err)
+        self.assertRegex(err, "E316|E314|E310")
+
+    # ---- waits outside of the run ----
+
+    def test_a_fifo(self):
+        fifo = os.path.join(self.folder, "fifo.yaml")
+        os.mkfifo(fifo)
+        for words in [[fifo], [self.spec(""), "--machine", fifo]]:
+            with self.subTest(words):
+                rc, _, err = peal("run", *words, "--deadline", "300ms")
+                self.assertEqual(rc, 6, err)
+                self.assertRegex(err, r"waited .* s for the file .*fifo.yaml \[E304\]")
+
+    def test_standard_input_that_never_ends(self):
+        reader, writer = os.pipe()
+        try:
+            for words in [[], ["-n", "2"]]:
+                job = subprocess.run([PEAL, "run", "-", "--deadline", "300ms", *words], stdin=reader, check=False,
+                                     capture_output=True, text=True, timeout=HARD_LIMIT, env=environment())
+                self.assertEqual(job.returncode, 6, job.stderr)
+                self.assertIn("standard input", job.stderr)
+        finally:
+            os.close(reader)
+            os.close(writer)
+
+    def test_a_kernel_file_that_is_a_fifo(self):
+        path = self.spec("")
+        os.remove(os.path.join(self.folder, "kernels.c"))
+        os.mkfifo(os.path.join(self.folder, "kernels.c"))
+        rc, _, err = peal("run", path, "--deadline", "1s")
+        self.assertIn(rc, [3, 4], err)
+
+    def test_a_compiler_that_hangs(self):
+        """And what it has started dies with it."""
+        mark = os.path.join(self.folder, "pids")
+        env = environment(CC=self.script(f"echo $$ >>{mark}\nsleep 1000 &\necho $! >>{mark}\nwait"),
+                          PEAL_CACHE=os.path.join(self.folder, "cache"))
+        for words in [["-n", "1"], ["-n", "3"]]:
+            with self.subTest(words):
+                rc, _, err = peal("run", self.spec(""), *words, "--deadline", "500ms", env=env)
+                self.assertEqual(rc, 6, err)
+                self.assertIn("[E303]", err)
+                with open(mark, encoding="ascii") as pids:
+                    for pid in map(int, pids.read().split()):
+                        wait_until(lambda p=pid: not is_alive(p), f"process {pid} of the compiler ends")
+
+    def test_killed_while_compiling(self):
+        """By a signal that nobody can catch: the compiler goes, too."""
+        mark = os.path.join(self.folder, "pids")
+        env = environment(CC=self.script(f"sleep 1000 &\necho $$ $! >{mark}.new; mv {mark}.new {mark}\nwait"),
+                          PEAL_CACHE=os.path.join(self.folder, "cache"))
+        for victim in [lambda job: job.pid, lambda job: descendants(job.pid)[0]]:
+            if os.path.exists(mark):
+                os.remove(mark)
+            job = self.start(PEAL, "run", self.spec(""), "-n", "2", env=env)
+            wait_until(lambda: os.path.exists(mark), "the compiler runs")
+            with open(mark, encoding="ascii") as pids:
+                compiler = list(map(int, pids.read().split()))
+            members = descendants(job.pid)
+            os.kill(victim(job), signal.SIGKILL)
+            for pid in [*compiler, *members]:
+                wait_until(lambda p=pid: not is_alive(p), f"process {pid} ends")
+
+    # ---- stopped ----
+
+    def stop(self, pids):
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def test_all_processes_stopped(self):
+        """For longer than the deadline: nobody is to blame, the job goes on."""
+        for mode in ["sync", "stream", "fused"]:
+            with self.subTest(mode):
+                job = self.start(PEAL, "run", self.spec(SLOW, 25), "-n", "3", "--mode", mode, "--deadline", "1s")
+                self.assertEqual(job.stderr.readline(), "begun\n")
+                members = descendants(job.pid)
+                self.stop(members)
+                time.sleep(2)  # the deadline has to pass meanwhile
+                for pid in members:
+                    os.kill(pid, signal.SIGCONT)
+                self.assertEqual(job.wait(timeout=HARD_LIMIT), 0, job.stderr.read())
+
+    def test_one_process_stopped(self):
+        job = self.start(PEAL, "run", self.spec(SLOW, 100000), "-n", "3", "--mode", "sync", "--deadline", "1s")
+        self.assertEqual(job.stderr.readline(), "begun\n")
+        self.stop([descendants(job.pid)[1]])
+        self.assertEqual(job.wait(timeout=HARD_LIMIT), 6)
+        self.assertIn("[E205]", job.stderr.read())
+
+
+if __name__ == "__main__":
+    main()
