@@ -1,7 +1,7 @@
 /* `load` and `save`: each rank reads and writes its own points of a global .npy array.
  *
- * Every rank may create the file: all write the same header and set the same size, none truncates,
- * so their order does not matter. */
+ * A rank writes to a new file, which gets its name when all ranks have (base/saves.h). All write
+ * the same header, so their order does not matter. */
 #define _GNU_SOURCE
 #include "base/array_file.h"
 
@@ -23,7 +23,10 @@ typedef struct file_job {
     const char *path;
     peal_arena *arena; /* of this call */
     int fd;
-    int64_t data; /* offset of the data */
+    int64_t data;     /* offset of the data */
+    int64_t size;     /* of the file that is saved */
+    const char *root; /* folder that it must not leave; NULL: anywhere */
+    peal_target target;
 } file_job;
 
 static int axis_count(const file_job *job)
@@ -45,6 +48,30 @@ static peal_status no_memory(const file_job *job)
                        "no memory for the name of a file");
 }
 
+/* Why there is no such file, or none may be. */
+static peal_status refused(const file_job *job, const char *what, int error)
+{
+    const peal_graph_data *graph = job->request->schedule->graph;
+    if (error == EXDEV)
+        return peal_report(job->request->diagnostics, PEAL_E228, job->task->source,
+                           "choose a name in the folder, or allow it with --allow-outside",
+                           "`%s` is outside the spec's folder `%s`", job->path,
+                           graph->folder && *graph->folder ? graph->folder : ".");
+    if (error == EINVAL)
+        return peal_report(job->request->diagnostics, PEAL_E229, job->task->source,
+                           "name a file, new or old",
+                           "cannot %s `%s`: it is neither a file nor a character device", what,
+                           job->path);
+    return failed(job, what, error);
+}
+
+const char *peal_array_file_root(const peal_graph_data *graph, bool allow_outside)
+{
+    if (allow_outside || !graph->file)
+        return NULL;
+    return graph->folder && *graph->folder ? graph->folder : ".";
+}
+
 static peal_status open_job(file_job *job, const peal_array_file *request)
 {
     const peal_schedule *schedule = request->schedule;
@@ -57,6 +84,8 @@ static peal_status open_job(file_job *job, const peal_array_file *request)
                       .array = &schedule->array[task->array],
                       .first = request->first,
                       .arena = peal_arena_create(),
+                      .root = peal_array_file_root(graph, request->allow_outside),
+                      .target = {.folder = -1},
                       .fd = -1};
     if (!job->arena)
         return no_memory(job);
@@ -83,26 +112,17 @@ static peal_status close_job(file_job *job, peal_status status)
 {
     if (job->fd >= 0 && close(job->fd) != 0 && !status)
         status = failed(job, "finish", errno);
+    peal_target_close(&job->target);
     peal_arena_destroy(job->arena);
     return status;
 }
 
-/* One run along x: pread or pwrite until all is done. */
 static peal_status transfer(const file_job *job, bool save, unsigned char *at, int64_t bytes,
                             int64_t offset)
 {
-    while (bytes > 0) {
-        ssize_t done = save ? pwrite(job->fd, at, (size_t)bytes, offset)
-                            : pread(job->fd, at, (size_t)bytes, offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return failed(job, save ? "write" : "read", done < 0 ? errno : 0);
-        at += done;
-        bytes -= done;
-        offset += done;
-    }
-    return PEAL_STATUS_OK;
+    int error = save ? peal_write_all(job->fd, at, (size_t)bytes, offset)
+                     : peal_read_all(job->fd, at, (size_t)bytes, offset);
+    return error ? failed(job, save ? "write" : "read", error < 0 ? 0 : error) : PEAL_STATUS_OK;
 }
 
 /* My own points that the file has. */
@@ -140,6 +160,21 @@ static peal_status transfer_box(const file_job *job, bool save)
     return status;
 }
 
+/* A file that this job is saving is read from where it is being written: my points are there. */
+static int open_to_read(file_job *job)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    int error = peal_target_find(job->root, job->path, &job->target);
+    if (error)
+        return error;
+    peal_target_path(&job->target, path, sizeof(path));
+    job->fd = job->request->saves ? peal_saves_open(job->request->saves, path) : -1;
+    if (job->fd < 0)
+        job->fd = openat(job->target.folder, job->target.name,
+                         O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    return job->fd < 0 ? errno : 0;
+}
+
 peal_status peal_array_file_load(const peal_array_file *request)
 {
     const peal_schedule_task *task = request->task;
@@ -147,12 +182,11 @@ peal_status peal_array_file_load(const peal_array_file *request)
     peal_npy npy;
 
     peal_status status = open_job(&job, request);
-    if (status)
-        return close_job(&job, status);
-    job.fd = open(job.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
-    if (job.fd < 0)
-        return close_job(&job, failed(&job, "open", errno));
-    status = peal_npy_read_header(job.fd, job.path, task->source, &npy, request->diagnostics);
+    int error = status ? 0 : open_to_read(&job);
+    if (error)
+        status = refused(&job, "open", error);
+    if (!status)
+        status = peal_npy_read_header(job.fd, job.path, task->source, &npy, request->diagnostics);
     if (!status)
         status = peal_npy_check(&npy, job.path, task->source, job.array->type, axis_count(&job),
                                 task->file_shape, request->diagnostics);
@@ -163,28 +197,87 @@ peal_status peal_array_file_load(const peal_array_file *request)
     return close_job(&job, status);
 }
 
+/* The header, and my part. */
+static peal_status write_part(file_job *job)
+{
+    const peal_schedule_task *task = job->task;
+    char header[PEAL_NPY_HEADER_BYTES];
+    int64_t bytes = (int64_t)peal_type_bytes(job->array->type);
+
+    job->data =
+        (int64_t)peal_npy_make_header(job->array->type, axis_count(job), task->file_shape, header);
+    for (int k = 0; k < axis_count(job); k++)
+        bytes *= task->file_shape[k];
+    peal_status status = transfer(job, true, (unsigned char *)header, job->data, 0);
+    job->size = job->data + bytes;
+    return status ? status : transfer_box(job, true);
+}
+
+/* A name with {rank} is a file of this rank alone; so is a buffer's. */
+static bool is_alone(const file_job *job)
+{
+    if (job->request->schedule->graph->arrays[job->task->array].kind != PEAL_ARRAY_FIELD)
+        return true;
+    for (const char *at = job->task->file; *at; at++) {
+        if ((at[0] == '{' || at[0] == '}') && at[1] == at[0])
+            at++;
+        else if (!strncmp(at, "{rank}", 6))
+            return true;
+    }
+    return false;
+}
+
+static peal_status save_new(file_job *job)
+{
+    peal_saves *saves = job->request->saves;
+    char name[PEAL_NEW_FILE_NAME];
+    int statement = job->task->statement, rank = job->request->schedule->rank;
+    bool alone = is_alone(job);
+
+    const peal_schedule *schedule = job->request->schedule;
+    bool own_thread =
+        schedule->mode != PEAL_MODE_SERIAL && schedule->machine && !schedule->machine->accelerator;
+    if (!alone && own_thread)
+        peal_saves_pace(saves, statement, rank);
+    peal_saves_clean(saves, &job->target);
+    peal_saves_name(saves, statement, rank, alone, name);
+    int error = peal_target_create(&job->target, name, &job->fd);
+    if (error == EACCES || error == EPERM || error == EROFS)
+        return peal_report(job->request->diagnostics, PEAL_E227, job->task->source,
+                           "let the folder be written to, or save to another one",
+                           "cannot make a new file beside `%s`: %s", job->path, strerror(error));
+    if (error)
+        return failed(job, "create", error);
+    peal_status status = write_part(job);
+    int file = job->fd;
+    job->fd = -1;
+    if (status) {
+        peal_saves_fail(saves, &job->target, name, file);
+        return status;
+    }
+    error = peal_saves_arrive(saves, statement, rank, alone, &job->target, name, file, job->size);
+    return error ? failed(job, "keep", error) : PEAL_STATUS_OK;
+}
+
+static peal_status save_device(file_job *job)
+{
+    job->fd = openat(job->target.folder, job->target.name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return job->fd < 0 ? failed(job, "open", errno) : write_part(job);
+}
+
 peal_status peal_array_file_save(const peal_array_file *request)
 {
-    const peal_schedule_task *task = request->task;
-    char header[PEAL_NPY_HEADER_BYTES];
+    peal_size_guard guard;
     file_job job;
-    int64_t bytes;
 
     peal_status status = open_job(&job, request);
     if (status)
         return close_job(&job, status);
-    job.fd = open(job.path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (job.fd < 0)
-        return close_job(&job, failed(&job, "create", errno));
-    job.data =
-        (int64_t)peal_npy_make_header(job.array->type, axis_count(&job), task->file_shape, header);
-    bytes = (int64_t)peal_type_bytes(job.array->type);
-    for (int k = 0; k < axis_count(&job); k++)
-        bytes *= task->file_shape[k];
-    status = transfer(&job, true, (unsigned char *)header, job.data, 0);
-    if (!status && ftruncate(job.fd, job.data + bytes) != 0)
-        status = failed(&job, "size", errno);
-    if (!status)
-        status = transfer_box(&job, true);
+    int error = peal_target_open(job.root, job.path, &job.target);
+    if (error)
+        return close_job(&job, refused(&job, "create", error));
+    peal_size_guard_begin(&guard);
+    status = job.target.is_device ? save_device(&job) : save_new(&job);
+    peal_size_guard_end(&guard);
     return close_job(&job, status);
 }

@@ -3,17 +3,24 @@
 #define PEAL_BASE_ARRAY_FILE_H
 
 #include "base/expression.h"
+#include "base/saves.h"
 
 typedef struct peal_array_file {
     const peal_schedule *schedule;
     const peal_schedule_task *task; /* LOAD or SAVE */
     unsigned char *first;           /* host address of the array's first stored point */
     peal_scope scope;               /* for the names in the file's name */
+    peal_saves *saves;              /* of the plan; may be NULL to load */
+    bool allow_outside;             /* of the spec's folder */
     peal_diagnostics *diagnostics;
 } peal_array_file;
 
+/* The folder that the graph's data files must not leave; NULL: they may lie anywhere, as those of a
+ * graph that an application makes itself. */
+const char *peal_array_file_root(const peal_graph_data *graph, bool allow_outside);
 /* This rank's own points from or to the task's file. PEAL_STATUS_ENVIRONMENT: it cannot be opened,
- * read, created or written; PEAL_STATUS_SPEC: its shape or type is another. */
+ * read, created or written; PEAL_STATUS_SPEC: its shape or type is another, or it is outside the
+ * spec's folder. A file that was there stays as it was until all ranks have saved. */
 peal_status peal_array_file_load(const peal_array_file *request);
 peal_status peal_array_file_save(const peal_array_file *request);
 

@@ -1,12 +1,16 @@
 /* The cache of compiled kernels: one file an entry, named by the hash of all that it was made from,
- * with a hash of its own contents at its end. Entries appear by rename, whole or not at all. */
+ * with a hash of its name and its contents at its end. Entries appear by rename, whole or not at
+ * all; no link is followed. */
 #define _GNU_SOURCE
 #include "base/cache.h"
 
+#include "base/new_file.h"
 #include "base/sha256.h"
+#include "base/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +24,7 @@ enum { TRAILER_BYTES = sizeof(trailer_mark) + PEAL_SHA256_BYTES };
 
 /* Who waits longer than that for another process makes the entry itself: that one may be stopped.
  */
-enum { CLAIM_WAIT_MS = 60000, CLAIM_LOOK_MS = 5 };
+enum { CLAIM_WAIT_MS = 20000, CLAIM_LOOK_MS = 5 };
 
 static const char *cache_path(const char *given, peal_arena *arena)
 {
@@ -62,6 +66,7 @@ const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnosti
                                     "folder of your own that can be written";
     peal_source nowhere = {0};
     const char *path = cache_path(given, arena);
+    char words[PATH_MAX + 128];
     struct stat info;
 
     if (!path) {
@@ -81,6 +86,12 @@ const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnosti
                   "the folder `%s` belongs to or can be written by others", path);
         return NULL;
     }
+    const char *reason = peal_distrust(path, words, sizeof(words));
+    if (reason) {
+        peal_warn(diagnostics, PEAL_E207, nowhere, hint, "the folder `%s` is not safe: %s", path,
+                  reason);
+        return NULL;
+    }
     if (access(path, W_OK | X_OK) != 0) {
         peal_warn(diagnostics, PEAL_E207, nowhere, hint, "the folder `%s` cannot be written: %s",
                   path, strerror(errno));
@@ -89,19 +100,20 @@ const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnosti
     return path;
 }
 
-char *peal_file_read(const char *path, size_t *bytes)
+/* Takes the descriptor. ours: only what belongs to this user and others cannot write. */
+static char *read_descriptor(int fd, size_t *bytes, bool ours)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hold us */
     struct stat info;
     char *text = NULL;
     size_t have = 0;
 
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode))
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+        (!ours || (info.st_uid == geteuid() && (info.st_mode & 022) == 0)))
         text = malloc((size_t)info.st_size + 1);
     while (text && have < (size_t)info.st_size) {
         ssize_t got = read(fd, text + have, (size_t)info.st_size - have);
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got <= 0)
             break;
         have += (size_t)got;
@@ -109,15 +121,38 @@ char *peal_file_read(const char *path, size_t *bytes)
     close(fd);
     if (text)
         text[have] = '\0';
-    if (bytes)
-        *bytes = have;
+    *bytes = have;
     return text;
 }
 
-static void make_trailer(const char *data, size_t bytes, unsigned char trailer[TRAILER_BYTES])
+char *peal_file_read(const char *path, size_t *bytes)
 {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t count = 0;
+
+    char *text = fd < 0 ? NULL : read_descriptor(fd, &count, false);
+    if (text && bytes)
+        *bytes = count;
+    return text;
+}
+
+/* A link in the place of an entry is replaced itself, not what it leads to. */
+static int unlink_link(const char *path)
+{
+    struct stat info;
+    if (lstat(path, &info) != 0 || S_ISREG(info.st_mode))
+        return 0;
+    return unlink(path) != 0 ? errno : 0;
+}
+
+/* The name is part of it: an entry under another's name is none. */
+static void make_trailer(const char *path, const char *data, size_t bytes,
+                         unsigned char trailer[TRAILER_BYTES])
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     peal_sha256 hash;
     peal_sha256_init(&hash);
+    peal_sha256_add(&hash, name, strlen(name) + 1);
     peal_sha256_add(&hash, data, bytes);
     memcpy(trailer, trailer_mark, sizeof(trailer_mark));
     peal_sha256_finish(&hash, trailer + sizeof(trailer_mark));
@@ -127,11 +162,12 @@ char *peal_cache_load(const char *path, size_t *bytes)
 {
     unsigned char trailer[TRAILER_BYTES];
     size_t all = 0;
-    char *data = peal_file_read(path, &all);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    char *data = fd >= 0 ? read_descriptor(fd, &all, true) : NULL;
     bool good = data && all > TRAILER_BYTES;
 
     if (good) {
-        make_trailer(data, all - TRAILER_BYTES, trailer);
+        make_trailer(path, data, all - TRAILER_BYTES, trailer);
         good = memcmp(data + all - TRAILER_BYTES, trailer, TRAILER_BYTES) == 0;
     }
     if (!good) {
@@ -151,65 +187,29 @@ bool peal_cache_check(const char *path)
     return data != NULL;
 }
 
-bool peal_cache_store(const char *path, const char *target)
+bool peal_cache_keep(const void *data, size_t bytes, const char *path,
+                     peal_diagnostics *diagnostics)
 {
     unsigned char trailer[TRAILER_BYTES];
-    size_t bytes = 0;
-    char *data = peal_file_read(path, &bytes);
-    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
-    bool stored = false;
+    char *all = malloc(bytes + TRAILER_BYTES);
+    int error = ENOMEM;
 
-    if (data && fd >= 0) {
-        make_trailer(data, bytes, trailer);
-        stored = write(fd, trailer, sizeof(trailer)) == (ssize_t)sizeof(trailer);
+    if (all) {
+        make_trailer(path, data, bytes, trailer);
+        memcpy(all, data, bytes);
+        memcpy(all + bytes, trailer, TRAILER_BYTES);
+        error = unlink_link(path);
+        if (!error)
+            error = peal_file_replace(all, bytes + TRAILER_BYTES, path, 0600);
     }
-    free(data);
-    if (fd >= 0)
-        stored = close(fd) == 0 && stored;
-    return stored && rename(path, target) == 0;
-}
-
-/* Writes a file beside `target` and moves it there by `move`. */
-static bool keep_by(bool (*move)(const char *path, const char *target), const void *data,
-                    size_t bytes, const char *target)
-{
-    size_t length = strlen(target) + sizeof(".XXXXXX");
-    char *path = malloc(length);
-    bool kept = false;
-
-    if (!path)
-        return false;
-    snprintf(path, length, "%s.XXXXXX", target);
-    int fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) {
-        const char *at = data;
-        size_t left = bytes;
-        ssize_t put = 0;
-        while (left > 0 && (put = write(fd, at, left)) > 0) {
-            at += put;
-            left -= (size_t)put;
-        }
-        kept = close(fd) == 0 && left == 0 && move(path, target);
-        if (!kept)
-            unlink(path);
-    }
-    free(path);
-    return kept;
-}
-
-static bool move_only(const char *path, const char *target)
-{
-    return rename(path, target) == 0;
-}
-
-bool peal_cache_keep(const void *data, size_t bytes, const char *target)
-{
-    return keep_by(peal_cache_store, data, bytes, target);
-}
-
-bool peal_file_replace(const void *data, size_t bytes, const char *target)
-{
-    return keep_by(move_only, data, bytes, target);
+    free(all);
+    if (error)
+        peal_warn(diagnostics, PEAL_E207, (peal_source){0},
+                  "kernels are compiled anew at every start; make room, or set PEAL_CACHE to "
+                  "another folder",
+                  "cannot keep the compiled kernels in `%.*s`: %s",
+                  (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0), path, strerror(error));
+    return !error;
 }
 
 /* One file for all entries, a byte of it for each: locks of open files end with their process. */
@@ -229,7 +229,7 @@ int peal_cache_claim(const char *path, int64_t deadline_ns)
         return -1;
     memcpy(file, path, folder);
     memcpy(file + folder, name, sizeof(name));
-    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     free(file);
     uint32_t number = 2166136261u;
     for (const char *at = path + folder; *at; at++)

@@ -1,5 +1,5 @@
 /* The cache of compiled kernels: one file an entry, named by the hash of all that it was made from,
- * with a hash of its own contents at its end. */
+ * with a hash of its name and contents at its end. */
 #ifndef PEAL_BASE_CACHE_H
 #define PEAL_BASE_CACHE_H
 
@@ -11,17 +11,16 @@
 const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics);
 /* Whether the entry is there and has the contents that were stored. */
 bool peal_cache_check(const char *path);
-/* Adds to the file at path the trailer that peal_cache_check verifies, and moves it to target. */
-bool peal_cache_store(const char *path, const char *target);
 /* What was stored, without the trailer, malloc'ed; NULL: not there, or not what was stored. */
 char *peal_cache_load(const char *path, size_t *bytes);
-/* Keeps these bytes under the name target: whole or not at all, whoever else does the same. */
-bool peal_cache_keep(const void *data, size_t bytes, const char *target);
-/* The same without a trailer: a file that people read. */
-bool peal_file_replace(const void *data, size_t bytes, const char *target);
+/* Keeps these bytes under the name path: whole or not at all, whoever else does the same. False
+ * after a warning (E207): they could not be kept. */
+bool peal_cache_keep(const void *data, size_t bytes, const char *path,
+                     peal_diagnostics *diagnostics);
 /* Waits while another process or thread makes this entry, so that few compile what many need: look
  * for the entry again, and release the claim once it is kept. -1: nobody can tell, or the other one
- * takes more than the deadline (0, or longer: a minute); the entry may be made all the same. */
+ * takes more than the deadline (0, or longer: 20 s) or is stopped; the entry may be made all the
+ * same. */
 int peal_cache_claim(const char *path, int64_t deadline_ns);
 void peal_cache_release(int claim);
 /* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read. */

@@ -12,12 +12,12 @@ enum { MOST_FILES = 512 };
 typedef struct finder {
     const peal_kernel_files *files;
     peal_arena *arena;
-    const char *path[MOST_FILES], *text[MOST_FILES];
+    const char *path[MOST_FILES], *text[MOST_FILES], *from[MOST_FILES];
     int count;
     bool unknown;
 } finder;
 
-static bool add_file(finder *f, const char *path)
+static bool add_file(finder *f, const char *from, const char *path)
 {
     size_t bytes = 0;
 
@@ -31,6 +31,7 @@ static bool add_file(finder *f, const char *path)
         f->unknown = true;
     else {
         f->path[f->count] = path;
+        f->from[f->count] = from;
         f->text[f->count++] = peal_arena_copy_bytes(f->arena, text, bytes);
     }
     free(text);
@@ -44,13 +45,13 @@ static void add_included(finder *f, const char *from, const char *name)
     int length = slash ? (int)(slash - from) + 1 : 0;
 
     if (*name == '/') {
-        add_file(f, name);
+        add_file(f, from, name);
         return;
     }
-    if (add_file(f, peal_arena_print(f->arena, "%.*s%s", length, from, name)))
+    if (add_file(f, from, peal_arena_print(f->arena, "%.*s%s", length, from, name)))
         return;
     for (int i = 0; i < f->files->count; i++)
-        if (add_file(f, peal_arena_print(f->arena, "%s/%s", f->files->folder[i], name)))
+        if (add_file(f, from, peal_arena_print(f->arena, "%s/%s", f->files->folder[i], name)))
             return;
 }
 
@@ -79,8 +80,7 @@ static void scan(finder *f, const char *path, const char *text)
     }
 }
 
-int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
-                           const peal_kernel_file **out, bool *known)
+static finder *find(const peal_kernel_files *files, peal_arena *arena)
 {
     finder *f = PEAL_ARENA_NEW(arena, finder);
 
@@ -90,12 +90,38 @@ int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
         scan(f, files->file[i].path, files->file[i].text);
     for (int i = 0; i < f->count; i++) /* grows while it runs */
         scan(f, f->path[i], f->text[i]);
+    return f;
+}
+
+int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
+                           const peal_kernel_file **out, bool *known)
+{
+    const finder *f = find(files, arena);
     peal_kernel_file *found = PEAL_ARENA_ARRAY(arena, peal_kernel_file, f->count + 1);
     for (int i = 0; i < f->count; i++)
         found[i] = (peal_kernel_file){f->path[i], f->text[i]};
     *out = found;
     *known = !f->unknown;
     return f->count;
+}
+
+peal_status peal_kernel_files_check_included(const peal_kernel_files *files, peal_arena *arena,
+                                             peal_diagnostics *diagnostics)
+{
+    const finder *f = find(files, arena);
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int i = 0; i < f->count; i++) {
+        peal_status one =
+            peal_kernel_file_check(files->root, f->path[i], f->from[i], files->source, diagnostics);
+        status = status ? status : one;
+    }
+    if (f->unknown && files->root && !status)
+        return peal_report(diagnostics, PEAL_E231, files->source,
+                           "name the file itself, or allow any with --allow-outside",
+                           "the kernel files include a file by a macro: for a GPU, nobody can tell "
+                           "whether it is in the spec's folder");
+    return status;
 }
 
 const char *peal_kernel_files_included(const peal_kernel_files *files, peal_arena *arena)

@@ -3,6 +3,7 @@
 #include "base/kernel_source.h"
 
 #include "base/cache.h"
+#include "base/trust.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -49,16 +50,25 @@ const char *peal_kernel_parameters(const char *signature)
     return strchr(signature, ')') + sizeof(")(peal_tile t") - 1;
 }
 
-static bool is_inside(const char *folder, const char *path)
+peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
+                                   peal_source source, peal_diagnostics *diagnostics)
 {
-    char real_folder[PATH_MAX], real_path[PATH_MAX];
-    size_t length;
+    char words[PATH_MAX + 128];
+    const char *reason = peal_distrust(path, words, sizeof(words));
 
-    if (!realpath(folder, real_folder) || !realpath(path, real_path))
-        return true; /* does not exist: reported when it is read */
-    length = strlen(real_folder);
-    return strcmp(real_folder, "/") == 0 ||
-           (strncmp(real_path, real_folder, length) == 0 && real_path[length] == '/');
+    if (root && !peal_path_is_inside(root, path))
+        return from ? peal_report(diagnostics, PEAL_E231, source,
+                                  "move it there, or allow it with --allow-outside",
+                                  "`%s`, which `%s` includes, is outside the spec's folder `%s`",
+                                  path, from, root)
+                    : peal_report(diagnostics, PEAL_E204, source,
+                                  "move it there, or allow it with --allow-outside",
+                                  "kernel file `%s` is outside the spec's folder `%s`", path, root);
+    if (reason)
+        return peal_report(diagnostics, PEAL_E230, source,
+                           "make it yours alone: chown, chmod o-w; or copy it",
+                           "`%s` is not run: %s", path, reason);
+    return PEAL_STATUS_OK;
 }
 
 static const char *folder_of(peal_arena *arena, const char *path)
@@ -96,6 +106,8 @@ peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outs
     const char *folder = graph->folder && *graph->folder ? graph->folder : ".";
     peal_status status = PEAL_STATUS_OK;
 
+    out->root = allow_outside ? NULL : folder;
+    out->source = graph->kernels_source;
     out->code = PEAL_ARENA_ARRAY(arena, peal_device_code, graph->kernel_count + 1);
     out->file = PEAL_ARENA_ARRAY(arena, peal_kernel_file, graph->kernel_count + 1);
     out->folder = PEAL_ARENA_ARRAY(arena, const char *, graph->kernel_count + 1);
@@ -104,11 +116,10 @@ peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outs
         size_t bytes = 0;
         if (*name != '/' && strcmp(folder, ".") != 0)
             path = peal_arena_print(arena, "%s/%s", folder, name);
-        if (!allow_outside && !is_inside(folder, path)) {
-            status =
-                peal_report(diagnostics, PEAL_E204, graph->kernels_source,
-                            "move it there, or allow it with --allow-outside",
-                            "kernel file `%s` is outside the spec's folder `%s`", name, folder);
+        peal_status checked =
+            peal_kernel_file_check(out->root, path, NULL, graph->kernels_source, diagnostics);
+        if (checked) {
+            status = checked;
             continue;
         }
         errno = 0;

@@ -26,6 +26,8 @@ typedef struct peal_kernel_files {
     peal_device_code *code; /* files named .fatbin, .ltoir, .cubin or .o (include/peal/block.h) */
     int code_count;
     const char **folder; /* of each file: where #include "..." looks */
+    const char *root;    /* that no file may lie outside of; NULL: it may */
+    peal_source source;  /* where the graph names them */
 } peal_kernel_files;
 
 /* Whether a kernel of the spec's files runs the task. */
@@ -37,7 +39,11 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
 /* The parameters behind `peal_tile t` of a signature: ", PEAL_READ(float, a))". */
 const char *peal_kernel_parameters(const char *signature);
 
-/* Reads the graph's kernel files (E201, E204). */
+/* Whether a file may be run: it lies in root, unless that is NULL (E204; with `from`, what includes
+ * it, E231), and nobody else can change it (E230). */
+peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
+                                   peal_source source, peal_diagnostics *diagnostics);
+/* Reads the graph's kernel files (E201, E204, E230). */
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out);
@@ -50,6 +56,9 @@ int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
  * in the folders: names and contents, one after the other, in the arena. NULL: an include is
  * computed, so that nobody can tell (nothing may be kept then). */
 const char *peal_kernel_files_included(const peal_kernel_files *files, peal_arena *arena);
+/* Whether all that they include may be run. A computed include may not, unless all may. */
+peal_status peal_kernel_files_check_included(const peal_kernel_files *files, peal_arena *arena,
+                                             peal_diagnostics *diagnostics);
 /* Prints a #line directive, then the text of the file. */
 void peal_kernel_file_print(const peal_kernel_file *file, FILE *out);
 

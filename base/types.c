@@ -18,24 +18,24 @@ static const struct {
 
 size_t peal_type_bytes(peal_type type)
 {
-    return types[type].bytes;
+    return (unsigned)type < PEAL_TYPE_COUNT ? types[type].bytes : 0;
 }
 
 const char *peal_type_name(peal_type type)
 {
-    return types[type].name;
+    return (unsigned)type < PEAL_TYPE_COUNT ? types[type].name : "";
 }
 
 const char *peal_type_c_name(peal_type type)
 {
-    return types[type].c_name;
+    return (unsigned)type < PEAL_TYPE_COUNT ? types[type].c_name : "";
 }
 
 const char *peal_mode_name(peal_mode mode)
 {
     static const char *const names[PEAL_MODE_COUNT] = {"serial", "sync", "stream", "graph",
                                                        "fused"};
-    return names[mode];
+    return (unsigned)mode < PEAL_MODE_COUNT ? names[mode] : "";
 }
 
 const char *peal_transport_name(peal_transport_kind kind)

@@ -2,6 +2,8 @@
  * before resolve, so that things may be added before what they name. */
 #include "dsl/builder.h"
 
+#include "base/handle.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,9 +107,16 @@ static bool name_graph(peal_graph *graph, const char *name)
 
 peal_status peal_graph_create(const char *name, peal_graph **out)
 {
+    if (!peal_argument_check(out, "where the graph goes", "peal_graph_create"))
+        return PEAL_STATUS_USAGE;
     peal_graph *graph = calloc(1, sizeof(*graph));
     if (!graph)
         return PEAL_STATUS_ENVIRONMENT;
+    if (!peal_handle_open(graph, PEAL_HANDLE_GRAPH, NULL)) {
+        free(graph);
+        return PEAL_STATUS_ENVIRONMENT;
+    }
+    graph->users = 1;
     graph->arena = peal_arena_create();
     graph->mistakes = peal_diagnostics_create();
     if (!graph->arena || !graph->mistakes || !name_graph(graph, name ? name : "graph")) {
@@ -130,20 +139,33 @@ static void free_constants(peal_graph *graph)
     free(graph->constants);
 }
 
-void peal_graph_destroy(peal_graph *graph)
+void peal_graph_keep(peal_graph *graph)
 {
-    if (!graph)
+    graph->users++;
+}
+
+void peal_graph_drop(peal_graph *graph)
+{
+    if (--graph->users > 0)
         return;
     free_constants(graph);
     peal_diagnostics_destroy(graph->mistakes);
     peal_arena_destroy(graph->arena);
-    free(graph);
+    peal_handle_free(graph);
+}
+
+void peal_graph_destroy(peal_graph *graph)
+{
+    if (!graph || !peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_destroy"))
+        return;
+    peal_handle_close(graph);
+    peal_graph_drop(graph);
 }
 
 /* Nothing can be added to a resolved graph: its data have been handed out. */
 static bool is_closed(peal_graph *graph, peal_source source)
 {
-    if (!graph)
+    if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_add"))
         return true;
     if (graph->resolved)
         peal_report(graph->report_to, PEAL_E070, source, "build another graph",
@@ -153,8 +175,10 @@ static bool is_closed(peal_graph *graph, peal_source source)
 
 void peal_graph_set_folder(peal_graph *graph, const char *folder)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, peal_graph_out_of_memory(graph); return );
-    if (graph && folder)
+    if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_set_folder"))
+        return;
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
+    if (folder)
         graph->folder = peal_graph_keep_text(graph, folder);
 }
 
@@ -192,7 +216,7 @@ void peal_graph_add_require(peal_graph *graph, const char *what, peal_source sou
 
 void peal_graph_set_fma(peal_graph *graph, bool fma)
 {
-    if (graph && !graph->resolved)
+    if (peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_set_fma") && !graph->resolved)
         graph->fma = fma;
 }
 

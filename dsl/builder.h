@@ -66,6 +66,7 @@ typedef struct constant_entry {
 } constant_entry;
 
 struct peal_graph {
+    int users; /* the application, and plans */
     peal_arena *arena;
     peal_diagnostics *mistakes; /* found while building; handed over by resolve */
     const char *name, *file, *folder;

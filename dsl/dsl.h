@@ -20,6 +20,10 @@
 peal_status peal_graph_resolve(peal_graph *graph, peal_diagnostics *diagnostics,
                                const peal_graph_data **out);
 
+/* A plan uses the graph: it stays, though destroyed, until the last one has dropped it. */
+void peal_graph_keep(peal_graph *graph);
+void peal_graph_drop(peal_graph *graph);
+
 /* Where `constant` of a resolved graph reports from now on; NULL: nowhere. */
 void peal_graph_report_to(peal_graph *graph, peal_diagnostics *diagnostics);
 

@@ -1,5 +1,6 @@
 /* The contents of arrays: packed, unpacked, and as a number that modes can be compared by. */
 #include "base/box.h"
+#include "base/handle.h"
 #include "runtime/plan.h"
 
 #include <stdlib.h>
@@ -109,6 +110,9 @@ static peal_status digest_array(const peal_plan *plan, int index, int array, uin
 
 peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest)
 {
+    if (!peal_is_plan(plan, __func__) ||
+        !peal_argument_check(digest, "where the number goes", __func__))
+        return PEAL_STATUS_USAGE;
     peal_session *session = plan->session;
     int processes = session->identity.processes,
         from = peal_diagnostics_count(session->diagnostics);

@@ -1,6 +1,7 @@
 /* The exchange alone: a schedule of one step, run on the calling thread. */
 #include "runtime/exchange.h"
 
+#include "base/handle.h"
 #include "base/lowering.h"
 #include "base/patience.h"
 #include "dsl/dsl.h"
@@ -252,19 +253,24 @@ static void free_exchange(peal_exchange *exchange)
     if (exchange->graph)
         peal_graph_report_to(exchange->graph, NULL);
     peal_graph_destroy(exchange->graph);
-    free(exchange);
+    peal_handle_close(exchange);
+    peal_handle_free(exchange);
 }
 
 peal_status peal_exchange_create(peal_session *session, const peal_halo_desc *desc,
                                  peal_exchange **out)
 {
-    if (!session || !desc || !out)
+    if (!peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
+        !peal_argument_check(desc, "the descriptor", __func__) ||
+        !peal_argument_check(out, "where the exchange goes", __func__))
         return PEAL_STATUS_USAGE;
     if (peal_session_status(session))
         return peal_session_cause(session);
     peal_exchange *exchange = calloc(1, sizeof(*exchange));
-    if (!exchange)
+    if (!exchange || !peal_handle_open(exchange, PEAL_HANDLE_EXCHANGE, session)) {
+        free(exchange);
         return no_memory(session);
+    }
     exchange->session = session;
     exchange->deadline_ns = session->deadline_ns;
     exchange->lowering = desc->lowering;
@@ -371,8 +377,15 @@ static peal_status misuse(const peal_exchange *exchange, const char *call, const
                        "%s: the exchange %s", call, why);
 }
 
+static bool is_exchange(const peal_exchange *exchange, const char *call)
+{
+    return peal_session_check_handle(exchange, PEAL_HANDLE_EXCHANGE, call);
+}
+
 peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
 {
+    if (!is_exchange(exchange, __func__))
+        return PEAL_STATUS_USAGE;
     if (exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_start", "was started and not waited for");
     if (stream && !exchange->backend)
@@ -387,6 +400,8 @@ peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
 
 peal_status peal_exchange_wait(peal_exchange *exchange)
 {
+    if (!is_exchange(exchange, __func__))
+        return PEAL_STATUS_USAGE;
     if (!exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_wait", "was not started");
     exchange->started = false;
@@ -399,13 +414,19 @@ peal_status peal_exchange_wait(peal_exchange *exchange)
 
 void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end)
 {
-    *first = exchange->binding.first;
-    *end = exchange->binding.first + exchange->binding.count;
+    bool known = is_exchange(exchange, __func__);
+    if (first)
+        *first = known ? exchange->binding.first : 0;
+    if (end)
+        *end = known ? exchange->binding.first + exchange->binding.count : 0;
 }
 
 peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int field,
                                peal_exchange_array *out)
 {
+    if (!is_exchange(exchange, __func__) ||
+        !peal_argument_check(out, "where the view goes", __func__))
+        return PEAL_STATUS_USAGE;
     const peal_binding *binding = &exchange->binding;
     int index = rank < 0 ? 0 : rank - binding->first;
     if (field < 0 || field >= exchange->field_count || index < 0 || index >= binding->count)
@@ -425,6 +446,11 @@ peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int fiel
 
 void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes)
 {
+    if (!text || !bytes)
+        return;
+    *text = 0;
+    if (!is_exchange(exchange, __func__))
+        return;
     int dims[PEAL_RANK_AXES], messages = 0;
     const peal_binding *binding = &exchange->binding;
     peal_compilation_dims(exchange->compilation, dims);
@@ -456,6 +482,8 @@ peal_status peal_exchange_destroy(peal_exchange *exchange)
 {
     if (!exchange)
         return PEAL_STATUS_OK;
+    if (!is_exchange(exchange, __func__))
+        return PEAL_STATUS_USAGE;
     peal_session *session = exchange->session;
     peal_status status = exchange->failure;
     if (!status && exchange->started)

@@ -3,6 +3,7 @@
  * agree before the next. */
 #include "runtime/plan.h"
 #include "base/expression.h"
+#include "base/handle.h"
 #include "dsl/dsl.h"
 
 #include <math.h>
@@ -49,8 +50,10 @@ static peal_status resolve(peal_plan *plan)
 static peal_status schedule(peal_plan *plan)
 {
     peal_session *session = plan->session;
-    peal_status status = peal_compilation_create(plan->data, &plan->machine, plan->mode,
-                                                 session->diagnostics, &plan->compilation);
+    peal_status status = peal_plan_open_saves(plan);
+    if (!status)
+        status = peal_compilation_create(plan->data, &plan->machine, plan->mode,
+                                         session->diagnostics, &plan->compilation);
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(plan->compilation);
     if (!status && plan->options.verify)
@@ -140,6 +143,7 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
         .deadline_ns =
             deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
         .allow_outside = plan->options.allow_outside || !own, /* serial saves elsewhere */
+        .saves = own ? plan->saves : NULL,
         .cache_folder = plan->options.cache_folder,
         .lowering = plan->options.lowering,
         .row = own ? peal_plan_take_row : peal_row_log_compare,
@@ -155,6 +159,8 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
 static peal_status arm(peal_plan *plan)
 {
     peal_status status = peal_binding_attach(&plan->binding);
+    if (!status)
+        status = peal_plan_attach_saves(plan);
     if (!status && plan->binding.count > 0)
         status = peal_plan_arm(plan, &plan->binding, plan->mode, &plan->run);
     if (!status)
@@ -203,6 +209,7 @@ static void release(peal_plan *plan)
     peal_footprints_destroy(plan->footprints);
     peal_oracle_destroy(plan->oracle);
     peal_row_log_destroy(plan->row_log);
+    peal_plan_close_saves(plan);
     peal_binding_release(&plan->binding);
     peal_compilation_destroy(plan->compilation);
     plan->checking = plan->run = NULL;
@@ -233,7 +240,9 @@ static peal_status compile(peal_plan *plan)
 peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
                                const peal_plan_options *options, peal_plan **out)
 {
-    if (!graph || !session || !out)
+    if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, __func__) ||
+        !peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
+        !peal_argument_check(out, "where the plan goes", __func__))
         return PEAL_STATUS_USAGE;
     if (peal_session_status(session))
         return peal_session_cause(session);
@@ -241,8 +250,11 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
     if (status)
         return status;
     peal_plan *plan = calloc(1, sizeof(*plan));
-    if (!plan)
+    if (!plan || !peal_handle_open(plan, PEAL_HANDLE_PLAN, session)) {
+        free(plan);
         return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory");
+    }
+    peal_graph_keep(graph);
     plan->session = session;
     plan->graph = graph;
     if (options)
@@ -286,6 +298,11 @@ static peal_status fail(peal_plan *plan, peal_status status, int from)
         peal_session_running(plan->session, false);
     plan->state = PEAL_PLAN_FAILED;
     return plan->failure;
+}
+
+bool peal_is_plan(const peal_plan *plan, const char *call)
+{
+    return peal_session_check_handle(plan, PEAL_HANDLE_PLAN, call);
 }
 
 static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *start)
@@ -336,6 +353,8 @@ static peal_status complete(peal_plan *plan)
 
 peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
 {
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
     peal_status status = check_start(plan, n, start);
     if (status)
         return status;
@@ -359,6 +378,8 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
 
 peal_status peal_plan_wait(peal_plan *plan)
 {
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
     if (plan->state != PEAL_PLAN_RUNNING)
         return misuse(plan, "peal_plan_wait");
     int from = mark(plan);
@@ -368,6 +389,8 @@ peal_status peal_plan_wait(peal_plan *plan)
 
 peal_status peal_plan_event(peal_plan *plan, void **event)
 {
+    if (!peal_is_plan(plan, __func__) || !peal_argument_check(event, "the event", __func__))
+        return PEAL_STATUS_USAGE;
     peal_diagnostics *diagnostics = plan->session->diagnostics;
     peal_backend_plan *run = peal_plan_runner(plan);
     if (plan->state != PEAL_PLAN_RUNNING)
@@ -381,6 +404,8 @@ peal_status peal_plan_event(peal_plan *plan, void **event)
 
 peal_status peal_plan_finish(peal_plan *plan)
 {
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
     if (plan->state != PEAL_PLAN_READY)
         return misuse(plan, "peal_plan_finish");
     int from = mark(plan);
@@ -407,7 +432,7 @@ peal_status peal_plan_finish(peal_plan *plan)
 
 void peal_plan_destroy(peal_plan *plan)
 {
-    if (!plan)
+    if (!plan || !peal_handle_check(plan, PEAL_HANDLE_PLAN, __func__))
         return;
     if (plan->state == PEAL_PLAN_RUNNING) {
         peal_session_abort(plan->session, PEAL_STATUS_USAGE, "a running plan was destroyed");
@@ -415,5 +440,7 @@ void peal_plan_destroy(peal_plan *plan)
     }
     release(plan);
     peal_graph_report_to(plan->graph, NULL);
-    free(plan);
+    peal_graph_drop(plan->graph);
+    peal_handle_close(plan);
+    peal_handle_free(plan);
 }

@@ -2,6 +2,7 @@
 #ifndef PEAL_RUNTIME_PLAN_H
 #define PEAL_RUNTIME_PLAN_H
 
+#include "base/saves.h"
 #include "runtime/binding.h"
 #include "scheduler/candidates.h"
 
@@ -35,10 +36,13 @@ struct peal_plan {
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_backend_plan *run; /* NULL: no rank is hosted here */
-    peal_oracle *oracle;    /* what peal_plan_verify needs */
-    peal_row_log *row_log;  /* what `print` has made; NULL: nobody will compare it */
-    uint64_t row_hash;      /* of the rows so far, in process 0 */
+    peal_saves *saves;       /* files that all ranks save together */
+    peal_segment saves_board; /* where they count, if they are in several processes */
+    int saves_key;           /* under which it is published */
+    peal_backend_plan *run;  /* NULL: no rank is hosted here */
+    peal_oracle *oracle;     /* what peal_plan_verify needs */
+    peal_row_log *row_log;   /* what `print` has made; NULL: nobody will compare it */
+    uint64_t row_hash;       /* of the rows so far, in process 0 */
     int64_t row_count;
     peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
     peal_backend_plan *checking;
@@ -54,10 +58,17 @@ struct peal_plan {
     double seconds, cpu_seconds;
 };
 
+/* plan.c: a handle that was given to a public function; else peal_misuse says what is wrong. */
+bool peal_is_plan(const peal_plan *plan, const char *call);
 /* choose.c: backend, mode, number of ranks, processes and workers; what the graph requires. */
 peal_status peal_plan_choose(peal_plan *plan);
 /* outputs.c: whether the files that `save` names can be made. */
 peal_status peal_plan_check_outputs(const peal_plan *plan);
+/* outputs.c: the memory in which ranks count what they have saved, in process 0; then what every
+ * process needs of it. */
+peal_status peal_plan_open_saves(peal_plan *plan);
+peal_status peal_plan_attach_saves(peal_plan *plan);
+void peal_plan_close_saves(peal_plan *plan);
 /* choose.c: all of that but the backend, which is given. */
 peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend);
 /* choose.c: why the graph cannot run in a mode, in words, good until the thread asks again; NULL:

@@ -1,4 +1,5 @@
 /* What can be asked of a plan: where arrays are, what it has done, how it runs. */
+#include "base/handle.h"
 #include "peal_config.h"
 #include "runtime/plan.h"
 
@@ -28,6 +29,9 @@ static peal_status unknown_array(const peal_plan *plan, const char *name)
 
 peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out)
 {
+    if (!peal_is_plan(plan, __func__) || !peal_argument_check(name, "the name", __func__) ||
+        !peal_argument_check(out, "where the view goes", __func__))
+        return PEAL_STATUS_USAGE;
     peal_diagnostics *diagnostics = plan->session->diagnostics;
     const peal_binding *binding = &plan->binding;
     if (plan->state == PEAL_PLAN_RUNNING)
@@ -62,12 +66,20 @@ peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, pe
 
 void peal_plan_ranks(const peal_plan *plan, int *first, int *end)
 {
-    *first = plan->binding.first;
-    *end = plan->binding.first + plan->binding.count;
+    bool known = peal_is_plan(plan, __func__);
+    if (first)
+        *first = known ? plan->binding.first : 0;
+    if (end)
+        *end = known ? plan->binding.first + plan->binding.count : 0;
 }
 
 void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out)
 {
+    if (!peal_argument_check(out, "where the statistics go", __func__))
+        return;
+    *out = (peal_plan_statistics){0};
+    if (!peal_is_plan(plan, __func__))
+        return;
     *out = (peal_plan_statistics){
         .seconds = plan->seconds,
         .steps_done = plan->steps_done,
@@ -79,42 +91,48 @@ void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out)
 
 int64_t peal_plan_progress(const peal_plan *plan)
 {
-    peal_backend_plan *run = peal_plan_runner(plan);
+    peal_backend_plan *run = peal_is_plan(plan, __func__) ? peal_plan_runner(plan) : NULL;
     return run ? plan->backend->progress(run) : 0;
 }
 
 const char *peal_plan_backend(const peal_plan *plan)
 {
-    return plan->backend->name;
+    return peal_is_plan(plan, __func__) ? plan->backend->name : "";
 }
 
 const char *peal_plan_choice(const peal_plan *plan)
 {
-    return plan->choice[0] ? plan->choice : NULL;
+    return peal_is_plan(plan, __func__) && plan->choice[0] ? plan->choice : NULL;
 }
 
 peal_mode peal_plan_mode(const peal_plan *plan)
 {
-    return plan->mode;
+    return peal_is_plan(plan, __func__) ? plan->mode : PEAL_MODE_COUNT;
 }
 
 int peal_plan_rank_count(const peal_plan *plan)
 {
-    return plan->machine.ranks;
+    return peal_is_plan(plan, __func__) ? plan->machine.ranks : -1;
 }
 
 int peal_plan_workers(const peal_plan *plan)
 {
-    return plan->machine.workers;
+    return peal_is_plan(plan, __func__) ? plan->machine.workers : -1;
 }
 
 void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES])
 {
-    peal_compilation_dims(plan->compilation, dims);
+    if (!peal_argument_check(dims, "where the layout goes", __func__))
+        return;
+    memset(dims, 0, PEAL_RANK_AXES * sizeof(*dims));
+    if (peal_is_plan(plan, __func__))
+        peal_compilation_dims(plan->compilation, dims);
 }
 
 const char *peal_plan_transport(const peal_plan *plan)
 {
+    if (!peal_is_plan(plan, __func__))
+        return "";
     if (plan->machine.processes == 1)
         return peal_transport_name(PEAL_TRANSPORT_SELF);
     return plan->machine.accelerator ? peal_path_name(plan->machine.path)
@@ -123,13 +141,20 @@ const char *peal_plan_transport(const peal_plan *plan)
 
 uint64_t peal_plan_hash(const peal_plan *plan)
 {
-    return plan->hash;
+    return peal_is_plan(plan, __func__) ? plan->hash : 0;
+}
+
+static int64_t steps_left(const peal_plan *plan)
+{
+    return plan->stopped || plan->steps_asked >= plan->repeat ? 0
+                                                              : plan->repeat - plan->steps_asked;
 }
 
 int64_t peal_plan_steps_left(const peal_plan *plan)
 {
-    return plan->stopped || plan->steps_asked >= plan->repeat ? 0
-                                                              : plan->repeat - plan->steps_asked;
+    if (!peal_is_plan(plan, __func__))
+        return -1;
+    return steps_left(plan);
 }
 
 peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t *before,
@@ -145,7 +170,7 @@ peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t 
     int64_t into = plan->steps_asked - first;
     int64_t whole = (least + each - 1) / each * each;
     int64_t gap = into < 0 ? -into : (each - into % each) % each;
-    if (gap + whole <= peal_plan_steps_left(plan)) {
+    if (gap + whole <= steps_left(plan)) {
         count[0] = gap;
         count[1] = whole;
     }
@@ -160,6 +185,11 @@ void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
 {
     int dims[PEAL_RANK_AXES];
     char paths[64] = "", device[120] = "";
+    if (!text || !bytes)
+        return;
+    *text = 0;
+    if (!peal_is_plan(plan, __func__))
+        return;
     peal_plan_dims(plan, dims);
     for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
         if (plan->transports >> k & 1) {

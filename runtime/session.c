@@ -1,10 +1,12 @@
 /* The session: membership in a job, its diagnostics, and how the processes agree on an outcome. */
 #include "runtime/session.h"
+#include "base/handle.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/device.h"
 
 #include <math.h>
 #include <peal/bootstrap.h>
+#include <peal/peal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,15 +89,18 @@ static void free_session(peal_session *session)
     if (session->bootstrap)
         session->bootstrap->ops->close(session->bootstrap);
     peal_diagnostics_destroy(session->diagnostics);
-    free(session);
+    peal_handle_free(session);
 }
 
 peal_status peal_session_create(const peal_session_desc *desc, peal_session **out)
 {
-    if (!out)
+    if (!peal_argument_check(out, "where the session goes", __func__))
         return PEAL_STATUS_USAGE;
     peal_session *session = calloc(1, sizeof(*session));
-    if (!session || !(session->diagnostics = peal_diagnostics_create())) {
+    if (!session || !(session->diagnostics = peal_diagnostics_create()) ||
+        !peal_handle_open(session, PEAL_HANDLE_SESSION, NULL)) {
+        if (session)
+            peal_diagnostics_destroy(session->diagnostics);
         free(session);
         return PEAL_STATUS_ENVIRONMENT;
     }
@@ -117,60 +122,102 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
     }
     if (desc && desc->size_bytes == sizeof(*desc) && desc->log && desc->log_level >= PEAL_LOG_ERROR)
         peal_diagnostics_print(session->diagnostics, desc->log, 0);
+    peal_handle_close(session);
     free_session(session);
     return status;
 }
 
+static bool is_session(const peal_session *session, const char *call)
+{
+    return peal_handle_check(session, PEAL_HANDLE_SESSION, call);
+}
+
+bool peal_session_check_handle(const void *object, peal_handle_kind kind, const char *call)
+{
+    if (peal_handle_check(object, kind, call))
+        return true;
+    peal_session *session = peal_handle_owner(object);
+    if (session)
+        peal_report(session->diagnostics, PEAL_E337, PEAL_NO_SOURCE, NULL,
+                    "%s: the %s has been destroyed", call,
+                    kind == PEAL_HANDLE_PLAN ? "plan" : "exchange");
+    return false;
+}
+
+/* Plans and exchanges that the application has left. */
+static void destroy_owned(peal_session *session, const char *call)
+{
+    peal_handle_kind kind;
+    for (void *left = peal_handle_owned(session, &kind); left;
+         left = peal_handle_owned(session, &kind)) {
+        if (kind == PEAL_HANDLE_PLAN)
+            peal_plan_destroy(left);
+        else
+            peal_exchange_destroy(left);
+        peal_handle_report_early(call, kind);
+        if (session->log && session->log_level >= PEAL_LOG_ERROR)
+            fprintf(session->log, "peal: warning: %s\n", peal_misuse());
+    }
+}
+
 void peal_session_destroy(peal_session *session)
 {
-    if (session)
-        free_session(session);
+    if (!session || !is_session(session, __func__))
+        return;
+    destroy_owned(session, __func__);
+    peal_handle_close(session);
+    free_session(session);
 }
 
 int peal_session_process(const peal_session *session)
 {
-    return session->identity.process;
+    return is_session(session, __func__) ? session->identity.process : -1;
 }
 
 int peal_session_processes(const peal_session *session)
 {
-    return session->identity.processes;
+    return is_session(session, __func__) ? session->identity.processes : -1;
 }
 
 int peal_session_local_process(const peal_session *session)
 {
-    return session->identity.local_process;
+    return is_session(session, __func__) ? session->identity.local_process : -1;
 }
 
 int peal_session_local_processes(const peal_session *session)
 {
-    return session->identity.local_processes;
+    return is_session(session, __func__) ? session->identity.local_processes : -1;
 }
 
 const char *peal_session_bootstrap(const peal_session *session)
 {
-    return session->identity.name;
+    return is_session(session, __func__) ? session->identity.name : "";
 }
 
 void peal_session_abort(peal_session *session, peal_status status, const char *message)
 {
+    if (!is_session(session, __func__))
+        return;
     peal_control_abort(session->control, status ? status : PEAL_STATUS_INTERNAL,
                        message ? message : "ended by the application");
 }
 
 peal_status peal_session_status(const peal_session *session)
 {
+    if (!is_session(session, __func__))
+        return PEAL_STATUS_USAGE;
     return (peal_status)atomic_load_explicit(&session->abort_word, memory_order_acquire);
 }
 
 void peal_session_print_diagnostics(const peal_session *session, FILE *stream, int limit)
 {
-    peal_diagnostics_print(session->diagnostics, stream, limit);
+    if (is_session(session, __func__) && peal_argument_check(stream, "the stream", __func__))
+        peal_diagnostics_print(session->diagnostics, stream, limit);
 }
 
 int peal_session_error_count(const peal_session *session)
 {
-    return peal_diagnostics_errors(session->diagnostics);
+    return is_session(session, __func__) ? peal_diagnostics_errors(session->diagnostics) : -1;
 }
 
 peal_diagnostics *peal_session_diagnostics(peal_session *session)

@@ -3,6 +3,7 @@
 #define PEAL_RUNTIME_SESSION_H
 
 #include "base/diagnostic.h"
+#include "base/handle.h"
 #include "runtime/control/control.h"
 #include "runtime/memory/segment.h"
 
@@ -53,6 +54,9 @@ struct peal_session {
 /* What the tools need beside <peal/session.h>. */
 peal_diagnostics *peal_session_diagnostics(peal_session *session);
 _Atomic int *peal_session_abort_word(peal_session *session);
+
+/* peal_handle_check of a plan or exchange; one that was destroyed is told in its session, too. */
+bool peal_session_check_handle(const void *object, peal_handle_kind kind, const char *call);
 
 /* The status of an aborted job; who ended it and why has been reported when it returns. */
 peal_status peal_session_cause(peal_session *session);

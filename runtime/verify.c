@@ -417,6 +417,8 @@ peal_status peal_report_nothing(peal_diagnostics *diagnostics)
 
 peal_status peal_plan_verify(peal_plan *plan)
 {
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
     peal_session *session = plan->session;
     int from = peal_diagnostics_count(session->diagnostics);
     peal_status status = check_state(plan);

@@ -4,6 +4,7 @@
 #include "tools/output.h"
 #include "tools/run.h"
 
+#include "base/new_file.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/calibrate.h"
 #include "runtime/device.h"
@@ -51,10 +52,15 @@ static peal_status save(const peal_machine_times *times, const bench_origin *ori
     bool is_object = origin->options->format == FORMAT_JSON;
     if (!path && is_object)
         return PEAL_STATUS_OK;
-    FILE *file = path ? fopen(path, "w") : stdout;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = path ? open_memstream(&text, &bytes) : stdout;
     if (file)
         bench_print_machine(file, times, origin);
     bool written = file && !ferror(file) && (!path || !fclose(file));
+    if (path && written)
+        written = (errno = peal_file_replace(text, bytes, path, 0)) == 0;
+    free(text);
     if (!written)
         return peal_report(diagnostics, PEAL_E410, nowhere, NULL, "cannot write %s: %s",
                            path ? path : "the machine file", strerror(errno));

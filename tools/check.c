@@ -102,7 +102,7 @@ const peal_command check_command = {
     "      --set K=V      override a param\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
     "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
-    "      --allow-outside  kernel files may lie outside the spec's folder\n"
+    "      --allow-outside  kernels and data may lie outside the spec's folder\n"
     "      --json         messages as JSON (schema peal.check/1), with their counterexamples\n"
     "      --format dot   the counterexamples as a Graphviz digraph: ranks, events, lines\n"
     "      --print-json   only print the document as peal reads it, as JSON\n"

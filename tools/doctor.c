@@ -10,6 +10,8 @@
 
 #include "peal_config.h"
 
+#include "base/memory_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -62,7 +64,7 @@ static void look_at_machine(peal_findings *out)
 /* Ranks of different processes meet in sealed memfds. */
 static void look_at_shared_memory(peal_findings *out)
 {
-    int descriptor = memfd_create("peal-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int descriptor = peal_memory_file("peal-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     const char *failed = descriptor < 0 ? "memfd_create" : NULL;
     if (!failed && posix_fallocate(descriptor, 0, 1 << 20))
         failed = "posix_fallocate";

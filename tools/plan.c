@@ -144,7 +144,7 @@ const peal_command plan_command = {
     "                     memory, blocks an SM (needs NVRTC, no GPU)\n"
     "      --arch A       of this architecture: sm_90 (default: that of the GPU here)\n"
     "      --lower K=V    with these words of `peal run --lower` (--emit, --resources)\n"
-    "      --allow-outside  kernel files may lie outside the spec's folder (--emit)\n"
+    "      --allow-outside  kernels may lie outside the spec's folder (--emit)\n"
     "      --format F     text (default), json (short: --json; schema peal.plan/1), dot\n"
     "  -h, --help         this text\n"
     "\n"

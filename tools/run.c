@@ -59,7 +59,7 @@ const peal_command run_command = {
     "      --lower K=V,...   on GPUs: force how work is launched (the guide has the words)\n"
     "      --exposed         measure what messages add, by a second run without them\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
-    "      --allow-outside   kernel files may lie outside the spec's folder\n"
+    "      --allow-outside   kernels and data may lie outside the spec's folder\n"
     "      --machine F.yaml  mode auto predicts with these times (see `peal bench`)\n"
     "      --no-tuning       and leaves out what `peal tune` has found\n"
     "      --json, -q, -h    JSON (schema peal.run/1), only verdict and errors, this text\n"

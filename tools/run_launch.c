@@ -6,6 +6,8 @@
 #include "base/phase.h"
 #include "runtime/launch/launch.h"
 
+#include "base/memory_file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +48,7 @@ static int keep_standard_input(void)
 {
     char buffer[65536];
     size_t all = 0;
-    int descriptor = memfd_create("peal-spec", 0);
+    int descriptor = peal_memory_file("peal-spec", 0);
     for (ssize_t n; descriptor >= 0 && all < MOST_TEXT; all += (size_t)n) {
         n = read(STDIN_FILENO, buffer, sizeof(buffer));
         if (n == 0)

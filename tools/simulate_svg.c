@@ -2,8 +2,11 @@
  * mode; dashed: the same schedule with free messages. One file, without scripts or fonts. */
 #include "tools/simulate.h"
 
+#include "base/new_file.h"
+
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 720, HEIGHT = 440, LEFT = 80, RIGHT = 120, TOP = 40, BOTTOM = 60 };
@@ -123,7 +126,9 @@ static void draw_curves(const chart *c)
 peal_status simulate_draw(const simulation *s, const char *path, peal_diagnostics *diagnostics)
 {
     static const peal_source nowhere;
-    chart c = {.file = fopen(path, "w"), .simulation = s};
+    char *text = NULL;
+    size_t bytes = 0;
+    chart c = {.file = open_memstream(&text, &bytes), .simulation = s};
     bool good = c.file != NULL;
     if (good) {
         find_ranges(&c);
@@ -137,7 +142,9 @@ peal_status simulate_draw(const simulation *s, const char *path, peal_diagnostic
         fputs("</svg>\n", c.file);
         good = !ferror(c.file);
         good = !fclose(c.file) && good;
+        good = good && (errno = peal_file_replace(text, bytes, path, 0)) == 0;
     }
+    free(text);
     return good ? PEAL_STATUS_OK
                 : peal_report(diagnostics, PEAL_E410, nowhere, NULL, "cannot write '%s': %s", path,
                               strerror(errno));

@@ -198,7 +198,7 @@ const peal_command tune_command = {
     "      --machine FILE.yaml  predict with these times what need not be measured\n"
     "      --deadline D   longest wait without progress (default 30s)\n"
     "      --forget       remove the answer, without a spec all of them\n"
-    "      --allow-outside  kernel files may lie outside the spec's folder\n"
+    "      --allow-outside  kernels and data may lie outside the spec's folder\n"
     "      --json         as JSON (schema peal.tune/1)\n"
     "  -q, --quiet        only the result\n"
     "  -h, --help         this text\n"

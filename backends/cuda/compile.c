@@ -151,7 +151,7 @@ static void keep_entry(const compile_job *job, const cuda_compile_result *result
         return;
     memcpy(data, job->mark, MARK_BYTES);
     memcpy(data + MARK_BYTES, result->image, result->bytes);
-    peal_cache_keep(data, MARK_BYTES + result->bytes, job->entry);
+    peal_cache_keep(data, MARK_BYTES + result->bytes, job->entry, job->request->diagnostics);
     free(data);
 }
 

@@ -16,6 +16,8 @@ static peal_status move_file(cuda_rank *rank, const cuda_op *op, const peal_walk
     peal_array_file request = {.schedule = rank->schedule,
                                .task = op->task,
                                .first = memory,
+                               .saves = plan->desc.saves,
+                               .allow_outside = plan->desc.allow_outside,
                                .diagnostics = plan->late};
 
     peal_walk_scope(rank->program, frame->counter, &request.scope);

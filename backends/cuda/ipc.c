@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "backends/cuda/memory.h"
 
+#include "base/memory_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +22,7 @@ static cuda_ipc_note *map(int descriptor)
 
 bool cuda_ipc_create(const CUipcMemHandle *handle, cuda_ipc_note **note, int *descriptor)
 {
-    int error, file = memfd_create("peal-ipc", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int error, file = peal_memory_file("peal-ipc", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (file < 0)
         return false;
     cuda_ipc_note *made = NULL;

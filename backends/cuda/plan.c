@@ -251,6 +251,12 @@ static peal_status warm_up(cuda_plan *plan)
 
 static peal_status arm(cuda_plan *plan)
 {
+    const peal_schedule *first = plan->desc.rank[0].schedule;
+    if (!plan->desc.saves)
+        plan->desc.saves = plan->own_saves =
+            peal_saves_create(first->graph, first->machine->ranks, NULL);
+    if (!plan->desc.saves)
+        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
     peal_status status = cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
@@ -445,6 +451,7 @@ void cuda_plan_destroy(cuda_plan *plan)
     if (!plan->device->lost) /* else what it holds ends with the process */
         destroy_on_device(plan);
     cuda_leave(plan->device, previous);
+    peal_saves_destroy(plan->own_saves);
     peal_diagnostics_destroy(plan->late);
     peal_arena_destroy(plan->arena);
     pthread_cond_destroy(&plan->enqueued_changed);

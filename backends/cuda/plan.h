@@ -15,6 +15,7 @@
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/device/launch.h"
 #include "backends/cuda/kernels.h"
+#include "base/saves.h"
 #include "base/walk_order.h"
 
 #include <pthread.h>
@@ -263,6 +264,7 @@ typedef struct cuda_embedding cuda_embedding;
 
 struct cuda_plan {
     peal_backend_desc desc;
+    peal_saves *own_saves; /* if desc had none */
     const peal_cuda_driver *driver;
     peal_device *device;
     peal_arena *arena;

@@ -459,8 +459,12 @@ static peal_status read_files(cuda_source *source)
                 continue;
             if (source->graph->kernel_count == 0)
                 return peal_kernel_report_no_files(source->desc->diagnostics, &schedule->task[t]);
-            return peal_kernel_files_read(source->graph, source->desc->allow_outside, source->arena,
-                                          source->desc->diagnostics, &source->files);
+            peal_status status =
+                peal_kernel_files_read(source->graph, source->desc->allow_outside, source->arena,
+                                       source->desc->diagnostics, &source->files);
+            return status ? status
+                          : peal_kernel_files_check_included(&source->files, source->arena,
+                                                             source->desc->diagnostics);
         }
     }
     return PEAL_STATUS_OK;

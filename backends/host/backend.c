@@ -37,6 +37,7 @@ static void destroy(host_plan *plan)
     if (plan->executor_created)
         plan->executor->destroy(plan);
     host_kernels_destroy(plan->kernels);
+    peal_saves_destroy(plan->own_saves);
     peal_diagnostics_destroy(plan->late);
     peal_arena_destroy(plan->arena);
     pthread_mutex_destroy(&plan->failure.lock);
@@ -46,6 +47,15 @@ static void destroy(host_plan *plan)
 static peal_status prepare(host_plan *plan)
 {
     const peal_backend_desc *desc = &plan->desc;
+    const peal_schedule *first = desc->rank[0].schedule;
+
+    if (!desc->saves)
+        plan->desc.saves = plan->own_saves =
+            peal_saves_create(first->graph,
+                              first->machine ? first->machine->ranks : desc->rank_count, NULL);
+    if (!desc->saves)
+        return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+                           "no memory for the counts of saved files");
     int threads = desc->mode == PEAL_MODE_SERIAL ? 1 : desc->rank_count * desc->workers;
     peal_status status = host_kernels_create(desc, &plan->kernels);
 

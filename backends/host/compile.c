@@ -1,4 +1,5 @@
 /* Compiles a generated source into a shared object: preprocess, look into the cache, compile, load.
+ * All is done in a private folder: in the cache, or where there is room.
  *
  * The preprocessed text is what names a cache entry: it has the contents of every included file. To
  * it come the compiler's version, the processor that -march=native means here, the flags and peal's
@@ -6,7 +7,10 @@
 #define _GNU_SOURCE
 #include "backends/host/compile.h"
 
+#include "backends/host/folder.h"
+
 #include "base/cache.h"
+#include "base/new_file.h"
 #include "base/phase.h"
 #include "base/processor.h"
 #include "base/program.h"
@@ -18,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,15 +46,16 @@ static const char *const flags[] = {"-std=gnu11",
 
 typedef struct compile_job {
     const host_compile_request *request;
-    const char *folder; /* temporary, this process's own */
+    host_folder folder; /* this process's own */
     const char *compiler[16];
     int compiler_words;
     bool is_gcc;
+    bool is_elsewhere; /* the cache has no room */
 } compile_job;
 
 static const char *in_folder(const compile_job *job, const char *name)
 {
-    return peal_arena_print(job->request->arena, "%s/%s", job->folder, name);
+    return peal_arena_print(job->request->arena, "%s/%s", job->folder.path, name);
 }
 
 static bool write_file(const char *path, const char *text)
@@ -59,35 +65,20 @@ static bool write_file(const char *path, const char *text)
     return file && fclose(file) == 0 && written;
 }
 
-/* The temporary folder: in the cache, so that rename stays within one file system. */
-static bool make_folder(compile_job *job, const char *cache)
+/* 0 or an errno. */
+static int make_folder(compile_job *job, const char *base, bool is_cache)
 {
-    const char *base = cache ? cache : getenv("TMPDIR");
-    char *path =
-        peal_arena_print(job->request->arena, "%s/new-XXXXXX", base && *base ? base : "/tmp");
+    int error = host_folder_make(base, is_cache, job->request->arena, &job->folder);
 
-    job->folder = mkdtemp(path);
-    if (!job->folder || mkdir(in_folder(job, "peal"), 0700) != 0)
-        return false;
+    if (error)
+        return error;
+    if (mkdir(in_folder(job, "peal"), 0700) != 0)
+        return errno;
     for (const peal_text_file *h = peal_kernel_headers; h->name; h++)
         if (!write_file(in_folder(job, peal_arena_print(job->request->arena, "peal/%s", h->name)),
                         h->text))
-            return false;
-    return write_file(in_folder(job, "kernels.c"), job->request->source);
-}
-
-static void remove_folder(const compile_job *job)
-{
-    static const char *const names[] = {"kernels.c", "kernels.i", "kernels.so", "version",
-                                        "errors"};
-    if (!job->folder)
-        return;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        unlink(in_folder(job, names[i]));
-    for (const peal_text_file *h = peal_kernel_headers; h->name; h++)
-        unlink(in_folder(job, peal_arena_print(job->request->arena, "peal/%s", h->name)));
-    rmdir(in_folder(job, "peal"));
-    rmdir(job->folder);
+            return errno ? errno : EIO;
+    return write_file(in_folder(job, "kernels.c"), job->request->source) ? 0 : errno ? errno : EIO;
 }
 
 /* $CC may have arguments of its own. */
@@ -104,17 +95,20 @@ static void find_compiler(compile_job *job)
         job->compiler[job->compiler_words++] = "cc";
 }
 
-/* The environment with messages in English: they are parsed. */
-static char **english(peal_arena *arena)
+/* The environment with messages in English: they are parsed. The compiler's own files go where
+ * ours are. */
+static char **english(const compile_job *job)
 {
+    peal_arena *arena = job->request->arena;
     int count = 0;
     while (environ[count])
         count++;
-    char **copy = PEAL_ARENA_ARRAY(arena, char *, count + 2);
+    char **copy = PEAL_ARENA_ARRAY(arena, char *, count + 3);
     int kept = 0;
     for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LC_ALL=", 7) != 0)
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "TMPDIR=", 7) != 0)
             copy[kept++] = environ[i];
+    copy[kept++] = peal_arena_print(arena, "TMPDIR=%s", job->folder.path);
     copy[kept] = peal_arena_copy_text(arena, "LC_ALL=C");
     return copy;
 }
@@ -134,7 +128,7 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
         argument[used++] = words[i];
     argument[used] = NULL;
     const peal_program program = {.argv = argument,
-                                  .environment = english(request->arena),
+                                  .environment = english(job),
                                   .output = output,
                                   .errors = in_folder(job, "errors"),
                                   .deadline_ns = request->deadline_ns,
@@ -172,10 +166,10 @@ static int add_flags(const compile_job *job, const char **words)
     if (job->is_gcc) /* a mistake at a macro of ours is told where it is used, as clang does */
         words[count++] = "-ftrack-macro-expansion=0";
     words[count++] = "-I";
-    words[count++] = job->folder;
-    for (int i = 0; i < request->folder_count && count < MOST_WORDS - 16; i++) {
+    words[count++] = job->folder.path;
+    for (int i = 0; i < request->files->count && count < MOST_WORDS - 16; i++) {
         words[count++] = "-iquote";
-        words[count++] = request->folder[i];
+        words[count++] = request->files->folder[i];
     }
     return count;
 }
@@ -232,27 +226,98 @@ static void make_key(const compile_job *job, const char *preprocessed, const cha
     peal_sha256_text(digest, key);
 }
 
-static peal_status load(const compile_job *job, const char *path, host_compile_result *out)
+/* What the preprocessor says that the source depends on, but for headers of the system: a rule of
+ * make, in which a backslash stands before blanks and ends of lines. */
+static peal_status check_included(const compile_job *job)
+{
+    const host_compile_request *request = job->request;
+    size_t own = strlen(job->folder.path);
+    char *rule = peal_file_read(in_folder(job, "included"), NULL);
+    const char *at = rule ? strstr(rule, ": ") : NULL;
+    peal_status status = PEAL_STATUS_OK;
+
+    if (!at) {
+        free(rule);
+        return PEAL_STATUS_OK; /* of another compiler: nothing is known */
+    }
+    char *name = peal_arena_copy_text(request->arena, at);
+    for (at += 2; *at;) {
+        size_t length = 0;
+        while (*at == ' ' || *at == '\n' || (*at == '\\' && at[1] == '\n'))
+            at += *at == '\\' ? 2 : 1;
+        for (; *at && *at != ' ' && *at != '\n'; at++) {
+            if ((*at == '\\' && strchr(" #\\:", at[1]) && at[1]) || (*at == '$' && at[1] == '$'))
+                at++;
+            name[length++] = *at;
+        }
+        name[length] = 0;
+        bool known = length == 0 || !strncmp(name, job->folder.path, own);
+        peal_status one =
+            known ? PEAL_STATUS_OK
+                  : peal_kernel_file_check(request->files->root, name, request->files->file[0].path,
+                                           request->files->source, request->diagnostics);
+        status = status ? status : one;
+    }
+    free(rule);
+    return status;
+}
+
+/* From memory, where no file may be executed. */
+static void *load_from_memory(const void *data, size_t bytes, int *memory)
+{
+    char path[64];
+    void *library = NULL;
+    const unsigned how = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+#ifdef MFD_EXEC
+    int file = memfd_create("peal-kernels", how | MFD_EXEC);
+    if (file < 0 && errno == EINVAL) /* a kernel before 6.3 */
+        file = memfd_create("peal-kernels", how);
+#else
+    int file = memfd_create("peal-kernels", how);
+#endif
+    if (file < 0)
+        return NULL;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    if (fchmod(file, 0600) == 0 && peal_write_all(file, data, bytes, 0) == 0)
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library) /* open until it is unloaded: the loader knows it by this name */
+        *memory = file;
+    else
+        close(file);
+    return library;
+}
+
+static peal_status load(const compile_job *job, const char *path, const void *data, size_t bytes,
+                        host_compile_result *out)
 {
     peal_source nowhere = {0};
 
     peal_phase before = peal_phase_enter(1, "the dynamic linker, with the compiled kernels");
     out->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (out->library) {
+        peal_phase_leave(&before);
+        return PEAL_STATUS_OK;
+    }
+    const char *reason = peal_arena_copy_text(job->request->arena, dlerror());
+    out->library = load_from_memory(data, bytes, &out->memory);
     peal_phase_leave(&before);
     if (!out->library)
         return peal_report(job->request->diagnostics, PEAL_E208, nowhere,
                            "is the folder mounted noexec? set PEAL_CACHE to another one",
-                           "cannot load the compiled kernels: %s", dlerror());
+                           "cannot load the compiled kernels: %s", reason);
+    peal_warn(job->request->diagnostics, PEAL_E207, nowhere,
+              "is the folder mounted noexec? set PEAL_CACHE to another one",
+              "kernels are loaded from memory, since they cannot be from their file: %s", reason);
     return PEAL_STATUS_OK;
 }
 
-/* The compiled file is loaded before it is moved into the cache: whoever moved one there first,
- * this process runs its own. */
+/* This process runs what it has compiled itself, whoever keeps an entry first. */
 static peal_status build(const compile_job *job, const char *entry, host_compile_result *out)
 {
     const char *words[MOST_WORDS];
     int count = add_flags(job, words), code = 0;
     const char *object = in_folder(job, "kernels.so");
+    size_t bytes = 0;
 
     words[count++] = "-shared";
     words[count++] = "-o";
@@ -266,10 +331,24 @@ static peal_status build(const compile_job *job, const char *entry, host_compile
         read_errors(job, out);
         return PEAL_STATUS_OK;
     }
-    status = load(job, object, out);
-    if (!status && entry)
-        peal_cache_store(object, entry);
+    char *data = peal_file_read(object, &bytes);
+    status = load(job, object, data, data ? bytes : 0, out);
+    if (!status && entry && data && !job->is_elsewhere)
+        peal_cache_keep(data, bytes, entry, job->request->diagnostics);
+    free(data);
     return status;
+}
+
+/* The library of the entry, if there is one. */
+static bool load_entry(const compile_job *job, const char *entry, host_compile_result *out)
+{
+    size_t bytes = 0;
+    char *data = entry ? peal_cache_load(entry, &bytes) : NULL;
+    bool loaded = data && load(job, entry, data, bytes, out) == PEAL_STATUS_OK;
+
+    out->was_cached = loaded;
+    free(data);
+    return loaded;
 }
 
 static peal_status compile_in(compile_job *job, const char *cache, host_compile_result *out)
@@ -287,6 +366,11 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     count = add_flags(job, words);
     words[count++] = "-E";
     words[count++] = "-P";
+    words[count++] = "-MMD";
+    words[count++] = "-MF";
+    words[count++] = in_folder(job, "included");
+    words[count++] = "-MT";
+    words[count++] = "kernels";
     words[count++] = in_folder(job, "kernels.c");
     status = spawn(job, words, count, in_folder(job, "kernels.i"), &code);
     if (!status && code != 0)
@@ -295,42 +379,78 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
         free(version);
         return status;
     }
+    status = check_included(job);
+    if (status)
+        return status;
     out->preprocessed = peal_file_read(in_folder(job, "kernels.i"), NULL);
     make_key(job, out->preprocessed ? out->preprocessed : "", version ? version : "", key);
     free(version);
     const char *entry =
         cache ? peal_arena_print(job->request->arena, "%s/%s.so", cache, key) : NULL;
     int claim = entry ? peal_cache_claim(entry, job->request->deadline_ns) : -1;
-    if (entry && peal_cache_check(entry)) {
-        out->was_cached = true;
-        status = load(job, entry, out);
-    } else {
+    if (!load_entry(job, entry, out))
         status = build(job, entry, out);
-    }
     peal_cache_release(claim);
     return status;
+}
+
+/* True: it cannot be done in this folder, for want of room. */
+static bool is_out_of_room(const compile_job *job, const host_compile_result *out)
+{
+    for (int i = 0; i < out->error_count; i++)
+        if (strstr(out->error[i].message, "No space left on device") ||
+            strstr(out->error[i].message, "Disk quota exceeded"))
+            return true;
+    return out->error_count > 0 && !out->library && host_folder_is_full(&job->folder);
+}
+
+/* In the first folder that has room. */
+static peal_status compile_somewhere(compile_job *job, const char *cache, host_compile_result *out)
+{
+    const host_compile_request *request = job->request;
+    const char *temporary = getenv("TMPDIR");
+    bool given = temporary && *temporary;
+    const char *const bases[] = {cache, given ? temporary : "/tmp", given ? NULL : "/var/tmp",
+                                 given ? NULL : "/dev/shm"};
+    int error = 0;
+
+    for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+        if (!bases[i])
+            continue;
+        int failed = make_folder(job, bases[i], bases[i] == cache);
+        error = error ? error : failed;
+        if (!failed) {
+            peal_status status = compile_in(job, cache, out);
+            if (status || !is_out_of_room(job, out))
+                return status;
+            error = ENOSPC;
+            free(out->preprocessed);
+            *out = (host_compile_result){.memory = -1};
+        }
+        host_folder_remove(&job->folder);
+        job->is_elsewhere = true;
+        if (bases[i] == cache)
+            peal_warn(request->diagnostics, PEAL_E207, (peal_source){0},
+                      "make room, or set PEAL_CACHE to another folder",
+                      "kernels cannot be compiled in `%s`: %s", cache, strerror(error));
+    }
+    return peal_report(request->diagnostics, PEAL_E209, (peal_source){0},
+                       "make room, or set TMPDIR to a folder that can be written",
+                       "cannot write the generated source: %s", strerror(error));
 }
 
 peal_status host_compile(const host_compile_request *request, host_compile_result *out)
 {
     compile_job job = {.request = request};
-    peal_source nowhere = {0};
+    peal_size_guard guard;
     const char *cache =
         peal_cache_open(request->cache_folder, request->arena, request->diagnostics);
-    peal_status status = PEAL_STATUS_OK;
 
-    *out = (host_compile_result){0};
+    *out = (host_compile_result){.memory = -1};
     find_compiler(&job);
-    if (!make_folder(&job, cache)) {
-        remove_folder(&job);
-        job.folder = NULL;
-        if (!cache || !make_folder(&job, NULL))
-            status = peal_report(request->diagnostics, PEAL_E209, nowhere,
-                                 "make room, or set TMPDIR to a folder that can be written",
-                                 "cannot write the generated source: %s", strerror(errno));
-    }
-    if (!status)
-        status = compile_in(&job, cache, out);
-    remove_folder(&job);
+    peal_size_guard_begin(&guard);
+    peal_status status = compile_somewhere(&job, cache, out);
+    peal_size_guard_end(&guard);
+    host_folder_remove(&job.folder);
     return status;
 }

@@ -11,6 +11,8 @@ static bool move_file(host_context *context, const host_task *task, const peal_w
     peal_array_file request = {.schedule = rank->schedule,
                                .task = task->source,
                                .first = rank->first[frame->binding[task->source->array]],
+                               .saves = rank->plan->desc.saves,
+                               .allow_outside = rank->plan->desc.allow_outside,
                                .diagnostics = rank->plan->late};
 
     peal_walk_scope(rank->program, frame->counter, &request.scope);

@@ -8,6 +8,7 @@
 #include "backends/host/dispatch.h"
 #include "base/arena.h"
 #include "base/copy.h"
+#include "base/saves.h"
 #include "base/walk.h"
 
 #include <peal/plugin/backend.h>
@@ -173,6 +174,7 @@ typedef struct host_threads host_threads;
 
 struct peal_backend_plan {
     peal_backend_desc desc;
+    peal_saves *own_saves; /* if desc had none */
     const host_executor *executor;
     peal_arena *arena;
     host_kernels *kernels;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct kernel_call {
     const char *kernel;
@@ -32,6 +33,7 @@ struct host_kernels {
     int call_count;
     peal_kernel_files files;
     void *library;
+    int memory; /* its file, if not on a disk; else -1 */
 };
 
 /* Calls. */
@@ -258,8 +260,7 @@ static peal_status build(host_kernels *kernels)
     char *source = print_source(kernels);
     host_compile_result result;
     host_compile_request request = {.source = source,
-                                    .folder = kernels->files.folder,
-                                    .folder_count = kernels->files.count,
+                                    .files = &kernels->files,
                                     .fma = kernels->graph->fma,
                                     .cache_folder = kernels->desc->cache_folder,
                                     .deadline_ns = kernels->desc->deadline_ns,
@@ -269,6 +270,7 @@ static peal_status build(host_kernels *kernels)
     peal_status status = host_compile(&request, &result);
 
     kernels->library = result.library;
+    kernels->memory = result.memory;
     if (!status && result.error_count > 0) {
         if (result.preprocessed)
             status = report_missing(kernels, result.preprocessed);
@@ -303,6 +305,7 @@ static host_kernels *open_kernels(const peal_backend_desc *desc)
         return NULL;
     }
     kernels->arena = arena;
+    kernels->memory = -1;
     kernels->desc = desc;
     kernels->graph = desc->rank[0].schedule->graph;
     return kernels;
@@ -342,6 +345,8 @@ void host_kernels_destroy(host_kernels *kernels)
         return;
     if (kernels->library)
         dlclose(kernels->library);
+    if (kernels->memory >= 0)
+        close(kernels->memory);
     peal_arena_destroy(kernels->arena);
     free(kernels);
 }

@@ -276,7 +276,7 @@ typedef struct peal_loop_desc {
  * there is no memory. */
 peal_status peal_graph_create(const char *name, peal_graph **graph);
 
-/* Frees the graph. Plans compiled from it must have been destroyed. NULL is fine. */
+/* Frees the graph, once the plans compiled from it have been destroyed, too. NULL is fine. */
 void peal_graph_destroy(peal_graph *graph);
 
 /* Relative names of kernels and data files start in folder (default "."). */

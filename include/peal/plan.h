@@ -48,7 +48,8 @@ typedef struct peal_plan_options {
     bool verify;       /* keep what peal_plan_verify needs; refused before the run if too big */
     bool check_footprints;    /* run every tile again with other contents outside its footprint, and
                                  report undeclared accesses; implies serial */
-    bool allow_outside;       /* kernel files outside the spec's folder */
+    bool allow_outside;       /* kernel files, what they include, and data files of a YAML spec may
+                                 lie outside its folder (of a graph made in C: kernel files) */
     const char *cache_folder; /* of compiled kernels and tuned answers; NULL: by XDG rules */
     peal_row_function row;    /* NULL: rows are dropped */
     void *row_user;

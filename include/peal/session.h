@@ -45,7 +45,8 @@ typedef struct peal_session_desc {
 peal_status peal_session_create(const peal_session_desc *desc, peal_session **out);
 
 /* Leaves the job and frees the session. Collective unless the job was aborted. Its plans and
- * exchanges have been destroyed before. NULL is fine. */
+ * exchanges have been destroyed before; those that are left are destroyed with it (E339). NULL is
+ * fine. Of handles that are not alive: peal_misuse (<peal/peal.h>). */
 void peal_session_destroy(peal_session *session);
 
 /* Number of this process, and how many there are; the same among those of this host. */

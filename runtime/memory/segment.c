@@ -6,6 +6,7 @@
 #include "runtime/memory/segment.h"
 
 #include "base/checked.h"
+#include "base/memory_file.h"
 #include "runtime/memory/available.h"
 
 #include <errno.h>
@@ -104,7 +105,7 @@ static peal_status create_shared(int64_t bytes, peal_diagnostics *diagnostics, p
 {
     const char *call = "memfd_create";
     unsigned char *base = MAP_FAILED;
-    int descriptor = memfd_create("peal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int descriptor = peal_memory_file("peal", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (descriptor < 0)
         return failed(diagnostics, bytes, call);
     call = "fallocate";

@@ -4,6 +4,7 @@
 #include "base/cache.h"
 #include "base/expression.h"
 #include "base/kernel_source.h"
+#include "base/new_file.h"
 #include "base/processor.h"
 #include "peal_config.h"
 
@@ -252,7 +253,7 @@ bool peal_answer_keep(const char *path, const char *key, const peal_answer *answ
     fflush(out);
     sum_of(text, bytes, sum);
     fprintf(out, "%s%s\n", sum_key, sum);
-    bool written = fclose(out) == 0 && peal_file_replace(text, bytes, path);
+    bool written = fclose(out) == 0 && peal_file_replace(text, bytes, path, 0600) == 0;
     free(text);
     return written;
 }

@@ -37,7 +37,7 @@ static int make_entries(void)
                 sched_yield(); /* others come, too */
             int fd = open(made, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
             if (fd < 0 || write(fd, "m", 1) != 1 || close(fd) != 0 ||
-                !peal_cache_keep("kernels", 7, entry))
+                !peal_cache_keep("kernels", 7, entry, NULL))
                 return 1;
         }
         peal_cache_release(claim);

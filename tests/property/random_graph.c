@@ -144,7 +144,7 @@ static void add_field(random_graph *g, int i)
         *f = g->field[i - 1];
     else
         choose_field(g, f);
-    sprintf(f->name, "f%d", i);
+    snprintf(f->name, sizeof(f->name), "f%d", i % 1000);
     f->twin = like ? i - 1 : -1;
     for (int k = 0; k < 3; k++) {
         cut[k] = g->coarsens ? 2 : 1;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 typedef struct peal_diagnostics peal_diagnostics;
+struct peal_saves;
 
 /* A row that `print` made. Called on some thread of the backend, for rank 0 only, in order. */
 typedef void (*peal_row_function)(void *user, int64_t step, int count, const char *const *names,
@@ -154,10 +155,12 @@ typedef struct peal_backend_desc {
     peal_mode mode;
     int rank_count;
     const peal_backend_rank *rank;
-    int workers;             /* threads a rank; at least 1 */
-    _Atomic int *abort_word; /* non-zero: a peal_status; every wait polls it and gives up */
-    int64_t deadline_ns;     /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
-    bool allow_outside;      /* kernel files outside the spec's folder */
+    int workers;              /* threads a rank; at least 1 */
+    _Atomic int *abort_word;  /* non-zero: a peal_status; every wait polls it and gives up */
+    int64_t deadline_ns;      /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
+    bool allow_outside;       /* files outside the spec's folder */
+    struct peal_saves *saves; /* base/saves.h: files that all ranks of the job save together; NULL:
+                                 all of them are in this plan */
     bool embedded; /* the application keeps its own loop: iterations are put onto its streams by
                       `enqueue`, and tasks that are functions of the host stand for what it does */
     const char *cache_folder; /* NULL: by XDG rules */

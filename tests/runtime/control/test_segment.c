@@ -53,8 +53,11 @@ static void check_empty(void **state)
 static void check_shared(void **state)
 {
     peal_segment mine, theirs;
+    struct stat info;
     (void)state;
     assert_int_equal(peal_segment_create(3 << 20, true, NULL, &mine), PEAL_STATUS_OK);
+    assert_int_equal(fstat(mine.descriptor, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0600);
     assert_true(is_zero(&mine));
     assert_true(fcntl(mine.descriptor, F_GETFD) & FD_CLOEXEC);
     int seals = fcntl(mine.descriptor, F_GET_SEALS);

@@ -1,0 +1,364 @@
+/* Who has written a part of a file, and who moves it. No locks between processes: counters.
+ *
+ * Behind its data a new file has a byte for each rank that has written to it: the last one to come
+ * sees whether it is this very file that all have written to. (Where a process was killed, another
+ * job may take a file for one that was left, and remove it.) */
+#define _GNU_SOURCE
+#include "base/saves.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_AHEAD = 8, MOST_OPEN = 64, MOST_FOLDERS = 16 };
+
+/* What the processes know of a statement that saves a field; then a counter for each rank: how
+ * often it has written its part. */
+enum { CLAIMED, MOVED, DONE };
+
+typedef struct save_board {
+    _Atomic uint64_t job;    /* what new files of this plan are called; 0: not chosen yet */
+    _Atomic uint64_t failed; /* some part could not be written */
+    _Atomic uint64_t word[]; /* by statement: CLAIMED, MOVED, DONE + rank */
+} save_board;
+
+/* A file that a rank here has written to and that has not been moved yet, as far as is known. The
+ * descriptor's lock says that it is in use. */
+typedef struct pending_file {
+    int statement;
+    uint64_t count;
+    int descriptor; /* -1: there were too many */
+    char *path, *target;
+} pending_file;
+
+struct peal_saves {
+    save_board *board;
+    save_board *own; /* freed with us */
+    int ranks;
+    int *index;              /* by statement: of its words; -1: none */
+    _Atomic uint64_t *alone; /* by statement: files that one rank writes alone */
+    pthread_mutex_t mutex;   /* of what follows: ranks here are threads */
+    pending_file *pending;
+    size_t pending_count, pending_room;
+    int open_count;
+    char *folder[MOST_FOLDERS]; /* that were cleaned */
+    int folder_count;
+};
+
+static int count_in(const peal_graph_data *graph, const peal_body *body, int *index, int count)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            count = count_in(graph, &s->u.loop.body, index, count);
+        if (s->kind != PEAL_STATEMENT_SAVE ||
+            graph->arrays[s->u.file.array].kind != PEAL_ARRAY_FIELD)
+            continue;
+        if (index)
+            index[s->id] = count;
+        count++;
+    }
+    return count;
+}
+
+static int count_saves(const peal_graph_data *graph, int *index)
+{
+    const peal_body *bodies[] = {&graph->setup, &graph->step.body, &graph->finish};
+    int count = 0;
+    for (int i = 0; i < 3; i++)
+        count = count_in(graph, bodies[i], index, count);
+    return count;
+}
+
+int64_t peal_saves_bytes(const peal_graph_data *graph, int ranks)
+{
+    int64_t words = (int64_t)count_saves(graph, NULL) * (DONE + (int64_t)ranks);
+    return words ? (int64_t)sizeof(save_board) + words * (int64_t)sizeof(uint64_t) : 0;
+}
+
+peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared)
+{
+    size_t statements = (size_t)graph->statement_count + 1;
+    peal_saves *saves = calloc(1, sizeof(*saves));
+    if (!saves)
+        return NULL;
+    saves->ranks = ranks;
+    saves->index = malloc(statements * sizeof(*saves->index));
+    saves->alone = calloc(statements, sizeof(*saves->alone));
+    saves->board = shared;
+    if (!shared) {
+        int64_t bytes = peal_saves_bytes(graph, ranks);
+        saves->board = saves->own = calloc(1, bytes ? (size_t)bytes : sizeof(save_board));
+    }
+    pthread_mutex_init(&saves->mutex, NULL);
+    if (!saves->index || !saves->alone || !saves->board) {
+        peal_saves_destroy(saves);
+        return NULL;
+    }
+    for (size_t i = 0; i < statements; i++)
+        saves->index[i] = -1;
+    count_saves(graph, saves->index);
+    return saves;
+}
+
+static _Atomic uint64_t *words(const peal_saves *saves, int statement)
+{
+    return &saves->board->word[(size_t)saves->index[statement] * (DONE + (size_t)saves->ranks)];
+}
+
+static bool is_moved(const peal_saves *saves, const pending_file *file)
+{
+    return atomic_load(&words(saves, file->statement)[MOVED]) >= file->count;
+}
+
+static void close_file(peal_saves *saves, pending_file *file)
+{
+    if (file->descriptor < 0)
+        return;
+    close(file->descriptor);
+    file->descriptor = -1;
+    saves->open_count--;
+}
+
+/* Forgets what has been moved. */
+static void prune(peal_saves *saves)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < saves->pending_count; i++) {
+        pending_file *file = &saves->pending[i];
+        if (!is_moved(saves, file)) {
+            saves->pending[kept++] = *file;
+            continue;
+        }
+        close_file(saves, file);
+        free(file->path);
+        free(file->target);
+    }
+    saves->pending_count = kept;
+}
+
+void peal_saves_destroy(peal_saves *saves)
+{
+    if (!saves)
+        return;
+    prune(saves);
+    /* Another rank may still be writing: it must not take what is left for the whole. */
+    if (saves->pending_count > 0)
+        atomic_store(&saves->board->failed, 1);
+    for (size_t i = 0; i < saves->pending_count; i++) {
+        unlink(saves->pending[i].path);
+        close_file(saves, &saves->pending[i]);
+        free(saves->pending[i].path);
+        free(saves->pending[i].target);
+    }
+    for (int i = 0; i < saves->folder_count; i++)
+        free(saves->folder[i]);
+    pthread_mutex_destroy(&saves->mutex);
+    free(saves->pending);
+    free(saves->own);
+    free(saves->index);
+    free((void *)saves->alone);
+    free(saves);
+}
+
+static uint64_t job_of(peal_saves *saves)
+{
+    uint64_t job = atomic_load(&saves->board->job), number = 0;
+    if (job)
+        return job;
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
+        number = (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)saves;
+    number |= 1;
+    return atomic_compare_exchange_strong(&saves->board->job, &job, number) ? number : job;
+}
+
+/* No longer than a second: what the others wait for may be behind this save, on this very thread.
+ */
+void peal_saves_pace(const peal_saves *saves, int statement, int rank)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    const _Atomic uint64_t *word = words(saves, statement);
+    for (int i = 0; i < 500 && !atomic_load(&saves->board->failed); i++) {
+        if (atomic_load(&word[DONE + rank]) - atomic_load(&word[MOVED]) < MOST_AHEAD)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+void peal_saves_name(peal_saves *saves, int statement, int rank, bool alone,
+                     char name[PEAL_NEW_FILE_NAME])
+{
+    unsigned long long job = job_of(saves), count;
+    if (alone) {
+        count = atomic_fetch_add(&saves->alone[statement], 1);
+        snprintf(name, PEAL_NEW_FILE_NAME, "%s%016llx-%d-r%d-%llu", PEAL_NEW_FILE_PREFIX, job,
+                 statement, rank, count);
+        return;
+    }
+    count = atomic_load(&words(saves, statement)[DONE + rank]);
+    snprintf(name, PEAL_NEW_FILE_NAME, "%s%016llx-%d-%llu", PEAL_NEW_FILE_PREFIX, job, statement,
+             count);
+}
+
+/* Whether all ranks have saved so often. Loads and stores are sequentially consistent: of two ranks
+ * that store last, at least one sees both. */
+static bool is_whole(const peal_saves *saves, int statement, int rank, uint64_t count)
+{
+    const _Atomic uint64_t *done = words(saves, statement) + DONE;
+    for (int i = 1; i < saves->ranks; i++) /* most often the next one lags */
+        if (atomic_load(&done[(rank + i) % saves->ranks]) < count)
+            return false;
+    return true;
+}
+
+static char *join(const peal_target *target, const char *name)
+{
+    char *path = NULL;
+    bool is_root = !strcmp(target->folder_path, "/");
+    return asprintf(&path, "%s/%s", is_root ? "" : target->folder_path, name) < 0 ? NULL : path;
+}
+
+static bool grow(peal_saves *saves)
+{
+    if (saves->pending_count < saves->pending_room)
+        return true;
+    size_t room = saves->pending_room * 2 + 16;
+    pending_file *more = realloc(saves->pending, room * sizeof(*more));
+    if (!more)
+        return false;
+    saves->pending = more;
+    saves->pending_room = room;
+    return true;
+}
+
+/* Until the file has been moved: the lock of one descriptor is enough. */
+static int remember(peal_saves *saves, pending_file file)
+{
+    bool known = false, kept = false;
+    pthread_mutex_lock(&saves->mutex);
+    prune(saves);
+    for (size_t i = 0; i < saves->pending_count && !known; i++)
+        known =
+            saves->pending[i].statement == file.statement && saves->pending[i].count == file.count;
+    if (!known && file.path && file.target && grow(saves)) {
+        for (size_t i = 0; i < saves->pending_count && saves->open_count >= MOST_OPEN; i++)
+            close_file(saves, &saves->pending[i]);
+        saves->pending[saves->pending_count++] = file;
+        saves->open_count++;
+        kept = true;
+    }
+    pthread_mutex_unlock(&saves->mutex);
+    if (kept)
+        return 0;
+    close(file.descriptor);
+    free(file.path);
+    free(file.target);
+    return known ? 0 : ENOMEM;
+}
+
+void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *name, int descriptor)
+{
+    atomic_store(&saves->board->failed, 1);
+    unlinkat(target->folder, name, 0);
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+/* Whether all ranks have left their byte. */
+static int check_marks(const peal_saves *saves, int descriptor, int64_t size)
+{
+    char mark[256];
+    int error = 0;
+    for (int at = 0, count; at < saves->ranks && !error; at += count) {
+        count = saves->ranks - at < (int)sizeof(mark) ? saves->ranks - at : (int)sizeof(mark);
+        error = peal_read_all(descriptor, mark, (size_t)count, size + at);
+        if (error < 0 || (!error && memchr(mark, 0, (size_t)count)))
+            error = ESTALE;
+    }
+    return error;
+}
+
+static int move_file(peal_saves *saves, const peal_target *target, const char *name, int descriptor,
+                     int64_t size)
+{
+    int error = 0;
+    while (!error && ftruncate(descriptor, size) != 0)
+        error = errno == EINTR ? 0 : errno;
+    if (!error)
+        error = peal_target_commit(target, name, descriptor);
+    if (error)
+        peal_saves_fail(saves, target, name, descriptor);
+    else
+        close(descriptor);
+    return error;
+}
+
+int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
+                      const peal_target *target, const char *name, int descriptor, int64_t size)
+{
+    if (alone)
+        return move_file(saves, target, name, descriptor, size);
+    int error = peal_write_all(descriptor, "\1", 1, size + rank);
+    if (error) {
+        peal_saves_fail(saves, target, name, descriptor);
+        return error;
+    }
+    _Atomic uint64_t *word = words(saves, statement);
+    uint64_t count = atomic_load(&word[DONE + rank]) + 1, before = count - 1;
+    atomic_store(&word[DONE + rank], count);
+    /* A rank arrives here again once it has moved the file: none overtakes another. */
+    if (!is_whole(saves, statement, rank, count) || atomic_load(&saves->board->failed) ||
+        !atomic_compare_exchange_strong(&word[CLAIMED], &before, count))
+        return remember(saves, (pending_file){.statement = statement,
+                                              .count = count,
+                                              .descriptor = descriptor,
+                                              .path = join(target, name),
+                                              .target = join(target, target->name)});
+    error = check_marks(saves, descriptor, size);
+    if (error)
+        peal_saves_fail(saves, target, name, descriptor);
+    else
+        error = move_file(saves, target, name, descriptor, size);
+    if (!error)
+        atomic_store(&word[MOVED], count);
+    return error;
+}
+
+int peal_saves_open(peal_saves *saves, const char *target)
+{
+    int descriptor = -1;
+    pthread_mutex_lock(&saves->mutex);
+    prune(saves);
+    for (size_t i = saves->pending_count; i-- > 0 && descriptor < 0;)
+        if (!strcmp(saves->pending[i].target, target))
+            descriptor = open(saves->pending[i].path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    pthread_mutex_unlock(&saves->mutex);
+    return descriptor;
+}
+
+void peal_saves_clean(peal_saves *saves, const peal_target *target)
+{
+    char ours[PEAL_NEW_FILE_NAME];
+    bool known = false;
+    pthread_mutex_lock(&saves->mutex);
+    for (int i = 0; i < saves->folder_count && !known; i++)
+        known = !strcmp(saves->folder[i], target->folder_path);
+    if (!known && saves->folder_count < MOST_FOLDERS) {
+        char *copy = strdup(target->folder_path);
+        if (copy)
+            saves->folder[saves->folder_count++] = copy;
+    }
+    pthread_mutex_unlock(&saves->mutex);
+    if (known)
+        return;
+    snprintf(ours, sizeof(ours), "%s%016llx-", PEAL_NEW_FILE_PREFIX,
+             (unsigned long long)job_of(saves));
+    peal_target_clean(target, ours);
+}

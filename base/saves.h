@@ -1,0 +1,47 @@
+/* The files that the ranks of a job save together: each writes its part of a new file, and whoever
+ * has written the last part moves it to its name.
+ *
+ * The ranks count what they have saved in memory that all processes share. A rank saves in the
+ * order of the program, so the new files of a name get whole, and are moved, in that order too. */
+#ifndef PEAL_BASE_SAVES_H
+#define PEAL_BASE_SAVES_H
+
+#include "base/new_file.h"
+
+#include <peal/plugin/graph.h>
+
+#include <stdint.h>
+
+typedef struct peal_saves peal_saves;
+
+/* Bytes of the memory that the processes share, zeroed at first; 0: nothing is saved together. */
+int64_t peal_saves_bytes(const peal_graph_data *graph, int ranks);
+/* This process's side. shared: that memory, which must stay until destroy; NULL: all ranks are in
+ * this process. NULL: no memory. */
+peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared);
+/* Removes what has not become whole. NULL is fine. */
+void peal_saves_destroy(peal_saves *saves);
+
+/* Waits a while for ranks that are many files behind, lest new files fill the disk. For a rank with
+ * a thread of its own. */
+void peal_saves_pace(const peal_saves *saves, int statement, int rank);
+/* The name of the new file that `rank` writes next for statement `statement`. alone: no other rank
+ * writes to it. */
+void peal_saves_name(peal_saves *saves, int statement, int rank, bool alone,
+                     char name[PEAL_NEW_FILE_NAME]);
+/* The rank has written its part of the `size` bytes: moves the file if it was the last one, else
+ * keeps it open until it is moved. Takes the descriptor. 0 or an errno; ESTALE: what others have
+ * written was removed. */
+int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
+                      const peal_target *target, const char *name, int descriptor, int64_t size);
+/* The rank could not write its part: the file will never be whole, and is removed. Takes the
+ * descriptor. */
+void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *name,
+                     int descriptor);
+/* What ranks here have written for this path (links resolved), where others are not ready yet: a
+ * descriptor to read it, or -1: what is there under the name is it. */
+int peal_saves_open(peal_saves *saves, const char *target);
+/* Removes what killed processes have left in the target's folder, once a folder. */
+void peal_saves_clean(peal_saves *saves, const peal_target *target);
+
+#endif

@@ -1,0 +1,323 @@
+# What `save` leaves behind, whatever happens: a kill at any system call, a disk that is full at any of them, limits,
+# links, rights, folders that it must not leave; and that all who save one file save it together.
+import errno
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from common import PEAL, environment, main, peal
+
+STEPPER = os.environ.get("PEAL_STEPPER", "")
+NEW = ".peal-new-"
+SPEC = """peal: 1
+topology: {dims: [auto, auto]}
+fields: {u: {type: i32, size: [5, 4]}}
+setup: [{load: u, file: in.npy}]
+step: [{save: u, file: "OUT"}]
+"""
+
+
+def npy(values, shape=(4, 5)):
+    text = "{'descr': '<i4', 'fortran_order': False, 'shape': (%s), }" % ", ".join(map(str, shape))
+    length = (10 + len(text) + 1 + 63) // 64 * 64 - 10
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + (text.ljust(length - 1) + "\n").encode() +
+            struct.pack("<%di" % len(values), *values))
+
+
+FRESH, OLD = npy(list(range(20))), npy([7] * 20)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def write(path, content):
+    with open(path, "wb" if isinstance(content, bytes) else "w") as file:
+        file.write(content)
+
+
+class Save(unittest.TestCase):
+    def setUp(self):
+        self.top = tempfile.mkdtemp(prefix="peal-save-")
+        self.folder = os.path.join(self.top, "spec")
+        os.mkdir(self.folder)
+        write(self.path("in.npy"), FRESH)
+        self.spec("out.npy")
+
+    def tearDown(self):
+        shutil.rmtree(self.top)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def spec(self, out, text=SPEC):
+        write(self.path("s.yaml"), text.replace("OUT", out))
+
+    def run_spec(self, *more, processes=1, ranks=2, prefix=(), mode="sync"):
+        return peal("run", self.path("s.yaml"), "--processes", str(processes), "-n", str(ranks), "--mode", mode,
+                    "--deadline", "20", *more, prefix=prefix)
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    def assert_clean(self):
+        self.assertEqual([n for n in self.names() if n.startswith(NEW)], [])
+
+
+class Whole(Save):
+    """Stepping through all system calls."""
+
+    def step(self, action, number, *more, processes=1):
+        write(self.path("out.npy"), OLD)
+        return self.run_spec(prefix=(STEPPER, NEW, action, str(number), *map(str, more), "--"), processes=processes)
+
+    def counts(self, processes):
+        if not STEPPER:
+            self.skipTest("no stepper")
+        code, _, err = self.step("count", 0, processes=processes)
+        if code == 77:
+            self.skipTest("ptrace cannot be used here")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(read(self.path("out.npy")), FRESH)
+        return {k: int(v) for k, v in re.findall(r"(kill|fail|short) (\d+)", err)}
+
+    def is_old(self):
+        content = read(self.path("out.npy"))
+        self.assertIn(content, [OLD, FRESH])
+        return content == OLD
+
+    def kill_at_each(self, processes, most):
+        old = fresh = 0
+        count = self.counts(processes)["kill"]
+        for number in range(1, count + 1, max(1, count // most)):
+            with self.subTest(call=number):
+                self.step("kill", number, processes=processes)
+                if self.is_old():
+                    old += 1
+                else:
+                    fresh += 1
+        self.assertGreater(min(old, fresh), 0)  # the kills hit before and after the rename
+        code, _, err = self.run_spec(processes=processes)
+        self.assertEqual(code, 0, err)
+        self.assert_clean()
+
+    def test_a_kill_at_any_call(self):
+        self.kill_at_each(1, 1000)
+
+    def test_a_kill_of_one_process_of_two(self):
+        self.kill_at_each(2, 60)
+
+    def test_any_call_fails(self):
+        for error in [errno.ENOSPC, errno.EIO, errno.EINTR]:
+            failed = 0
+            for number in range(1, self.counts(1)["fail"] + 1):
+                with self.subTest(error=errno.errorcode[error], call=number):
+                    code, _, err = self.step("fail", number, error)
+                    old = self.is_old()
+                    self.assertFalse(old and code == 0, err)
+                    if code != 0:
+                        failed += 1
+                        self.assertRegex(err, r"error: .*\[E\d{3}\]")
+                    else:
+                        self.assert_clean()
+            self.assertGreater(failed, 0 if error == errno.EINTR else 3)
+
+    def test_any_write_is_short(self):
+        count = self.counts(1)["short"]
+        self.assertGreater(count, 2)
+        for number in range(1, count + 1):
+            code, _, err = self.step("short", number)
+            self.assertEqual((code, self.is_old()), (0, False), err)
+
+
+class Room(Save):
+    def test_the_limit_of_file_sizes(self):
+        size = 40000
+        self.spec("out.npy", SPEC.replace("[5, 4]", f"[{size}]").replace("[auto, auto]", "[auto]"))
+        write(self.path("in.npy"), npy([1] * size, (size,)).replace(b"(40000)", b"(40000,)"))
+        write(self.path("out.npy"), OLD)
+        for processes in [1, 2]:
+            code, _, err = self.run_spec(processes=processes, prefix=("bash", "-c", 'ulimit -f 16; exec "$@"', "-"))
+            self.assertEqual(code, 4, err)
+            self.assertRegex(err, r"cannot (write|size) `.*out.npy`: File too large")
+            self.assertIn("[E210]", err)
+            self.assertEqual(read(self.path("out.npy")), OLD)
+            self.assert_clean()
+
+    def test_a_full_disk(self):
+        mounted = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "-o", "size=64k", "none", self.folder],
+                                 capture_output=True, check=False)
+        if mounted.returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        size = 40000
+        spec = SPEC.replace("[5, 4]", f"[{size}]").replace("[auto, auto]", "[auto]").replace("OUT", "full/out.npy")
+        write(self.path("s.yaml"), spec)
+        write(self.path("in.npy"), npy([1] * size, (size,)).replace(b"(40000)", b"(40000,)"))
+        os.mkdir(self.path("full"))
+        write(os.path.join(self.top, "old.npy"), OLD)
+        script = ('mount -t tmpfs -o size=64k none "$0/full" && cp "$1" "$0/full/out.npy" && shift && "$@"; '
+                  'code=$?; cmp "$0/full/out.npy" "$0/../old.npy" && ls -A "$0/full" && exit $code')
+        done = subprocess.run(["unshare", "--mount", "bash", "-c", script, self.folder,
+                               os.path.join(self.top, "old.npy"), PEAL, "run", self.path("s.yaml"), "-n", "2"],
+                              capture_output=True, text=True, check=False, env=environment())
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertRegex(done.stderr, r"cannot write `.*out.npy`: No space left on device .*\[E210\]")
+        self.assertEqual(done.stdout.split()[-1:], ["out.npy"])
+
+
+class Names(Save):
+    def test_what_killed_writers_left_is_removed(self):
+        left = self.path(NEW + "0123456789abcdef-0-0")
+        write(left, b"half")
+        held = self.path(NEW + "0123456789abcdef-0-1")
+        write(held, b"half")
+        with subprocess.Popen(["flock", "-s", held, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+            holder.stdin.write(b"x\n")
+            holder.stdin.flush()
+            holder.stdout.read(1)  # it has the lock
+            code, _, err = self.run_spec()
+            self.assertEqual(code, 0, err)
+            self.assertFalse(os.path.exists(left))
+            self.assertTrue(os.path.exists(held))  # somebody still writes it
+            holder.stdin.close()
+            holder.wait()
+        self.assertEqual(self.run_spec()[0], 0)
+        self.assert_clean()
+
+    def test_mode_and_links_stay(self):
+        os.mkdir(self.path("far"))
+        write(self.path("far/real.npy"), OLD)
+        os.chmod(self.path("far/real.npy"), 0o640)
+        os.symlink("far/link.npy", self.path("out.npy"))
+        os.symlink("real.npy", self.path("far/link.npy"))
+        code, _, err = self.run_spec()
+        self.assertEqual(code, 0, err)
+        self.assertTrue(os.path.islink(self.path("out.npy")) and os.path.islink(self.path("far/link.npy")))
+        self.assertEqual(read(self.path("far/real.npy")), FRESH)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("far/real.npy")).st_mode), 0o640)
+
+    def test_a_new_file_has_the_mode_of_the_umask(self):
+        self.assertEqual(self.run_spec(prefix=("bash", "-c", 'umask 027; exec "$@"', "-"))[0], 0)
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("out.npy")).st_mode), 0o640)
+
+    def test_what_is_no_file(self):
+        os.mkfifo(self.path("out.npy"))
+        code, _, err = self.run_spec()
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"neither a file nor a character device \[E229\]")
+        self.spec("/dev/null")
+        code, _, err = self.run_spec("--allow-outside")
+        self.assertEqual(code, 0, err)
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+
+    def test_a_folder_that_cannot_be_written(self):
+        write(self.path("out.npy"), OLD)
+        os.chmod(self.path("out.npy"), 0o666)
+        os.chmod(self.top, 0o755)
+        os.chmod(self.folder, 0o555)
+        prefix = ()
+        if os.geteuid() == 0:
+            prefix = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+            if subprocess.run([*prefix, PEAL, "version"], capture_output=True, check=False).returncode != 0:
+                self.skipTest("no other user can run the command")
+        code, _, err = self.run_spec(prefix=prefix)
+        os.chmod(self.folder, 0o755)
+        self.assertEqual(code, 4, err)
+        self.assertRegex(err, r"cannot make a new file beside `out.npy`: its folder cannot be written \[E227\]")
+        self.assertEqual(read(self.path("out.npy")), OLD)
+
+
+class Outside(Save):
+    def refused(self, out):
+        self.spec(out)
+        for more in [(), ("--processes", "2")]:
+            code, _, err = self.run_spec(*more)
+            self.assertEqual(code, 3, err)
+            self.assertRegex(err, r"s.yaml:5:\d+: error: `.*` is outside the spec's folder `.*` \[E228\]")
+
+    def test_names(self):
+        target = os.path.join(self.top, "away.npy")
+        for name in ["../away.npy", target, "../spec-2/away.npy" if os.mkdir(self.top + "/spec-2") else "../away.npy"]:
+            self.refused(name)
+            self.assertFalse(os.path.exists(target))
+        self.spec("../away.npy")
+        code, _, err = self.run_spec("--allow-outside")
+        self.assertEqual((code, read(target)), (0, FRESH), err)
+        self.spec(self.path("inside.npy"))
+        self.assertEqual(self.run_spec()[0], 0)
+
+    def test_a_folder_whose_name_begins_the_same(self):
+        os.mkdir(self.folder + "-2")
+        self.refused("../spec-2/away.npy")
+
+    def test_links(self):
+        away = os.path.join(self.top, "away.npy")
+        os.symlink(away, self.path("out.npy"))  # dangling
+        self.refused("out.npy")
+        self.assertFalse(os.path.exists(away))
+        os.symlink(self.top, self.path("up"))
+        self.refused("up/other.npy")
+
+    def test_a_name_that_only_the_run_knows(self):
+        os.mkdir(self.path("d"))
+        os.symlink(self.top, self.path("d/0"))
+        self.spec("d/{step}/x.npy")
+        code, _, err = self.run_spec()
+        self.assertEqual(code, 3, err)
+        self.assertIn("[E228]", err)
+
+    def test_load(self):
+        write(os.path.join(self.top, "in.npy"), FRESH)
+        write(self.path("s.yaml"), SPEC.replace("in.npy", "../in.npy").replace("OUT", "out.npy"))
+        code, _, err = self.run_spec()
+        self.assertEqual(code, 3, err)
+        self.assertRegex(err, r"s.yaml:4:\d+: error: `../in.npy` is outside the spec's folder `.*` \[E228\]")
+        self.assertEqual(self.run_spec("--allow-outside")[0], 0)
+
+    def test_constants(self):
+        write(os.path.join(self.top, "c.npy"), npy([1, 2], (2,)).replace(b"(2)", b"(2,)"))
+        write(self.path("s.yaml"), SPEC.replace("setup:", 'buffers: {c: {type: i32, file: "../c.npy"}}\nsetup:')
+              .replace("OUT", "out.npy"))
+        code, _, err = self.run_spec()
+        self.assertEqual(code, 3, err)
+        self.assertIn("[E228]", err)
+        self.assertEqual(self.run_spec("--allow-outside")[0], 0)
+
+
+class Together(Save):
+    def test_what_a_rank_has_saved_it_can_load(self):
+        text = SPEC.replace("u: {type", "v: {type: i32, size: [5, 4]}, u: {type") + \
+            "repeat: 5\nfinish:\n  - {load: v, file: out.npy}\n  - {save: v, file: \"v-{rank}.npy\"}\n"
+        text = text.replace('"OUT"}]', 'out.npy}, {save: u, file: "OUT"}, {load: v, file: "OUT"}]')
+        self.spec("at-{step}.npy", text)
+        for mode in ["serial", "sync", "stream", "fused"]:
+            for processes in [1, 3]:
+                with self.subTest(mode=mode, processes=processes):
+                    code, _, err = self.run_spec(mode=mode, processes=processes, ranks=3)
+                    self.assertEqual(code, 0, err)
+                    for name in ["out.npy", *[f"at-{i}.npy" for i in range(5)]]:
+                        self.assertEqual(read(self.path(name)), FRESH, name)
+                        os.remove(self.path(name))
+                    parts = [read(self.path(f"v-{rank}.npy")) for rank in range(3)]
+                    whole = [max(p[i] for p in parts) for i in range(len(FRESH))]
+                    self.assertEqual(bytes(whole), FRESH)  # each has its own points, else zeros
+                    self.assert_clean()
+
+    def test_two_jobs_at_once(self):
+        jobs = [subprocess.Popen([PEAL, "run", self.path("s.yaml"), "-n", "2", "--processes", p], env=environment(),
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) for p in "1212"]
+        for job in jobs:
+            _, err = job.communicate()
+            self.assertEqual(job.returncode, 0, err)
+        self.assertEqual(read(self.path("out.npy")), FRESH)
+        self.assert_clean()
+
+
+if __name__ == "__main__":
+    main()
