@@ -5,6 +5,7 @@
 #include "runtime/session.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Of a step, whose samples last 1 ms or longer: the clock, which counts ns, tells no less. */
 static const double resolution_s = 1e-11;
@@ -128,6 +129,13 @@ peal_status peal_measure_judge(const peal_measure_table *table, const peal_machi
     return j.status;
 }
 
+/* What messages, folds and verdicts add to a step ("send u", "until") is a difference between two
+ * times, and may be nothing. */
+static bool is_task(const char *name)
+{
+    return !strchr(name, ' ') && strcmp(name, "until") != 0;
+}
+
 peal_status peal_measure_judge_kernels(const peal_machine_times *times,
                                        peal_diagnostics *diagnostics)
 {
@@ -135,7 +143,7 @@ peal_status peal_measure_judge_kernels(const peal_machine_times *times,
     for (int i = 0; i < times->kernel_count; i++) {
         const peal_kernel_times *k = &times->kernel[i];
         double sum = k->fixed_s + k->per_point_s + k->per_byte_s + k->launch_s;
-        if (!isfinite(sum) || !(sum > 0))
+        if (!isfinite(sum) || sum < 0 || (sum == 0 && is_task(k->task)))
             status = peal_report(diagnostics, PEAL_E421, PEAL_NO_SOURCE, hint,
                                  "kernel `%s` came out as taking no time at all", k->task);
     }

@@ -36,13 +36,13 @@ struct peal_plan {
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_saves *saves;       /* files that all ranks save together */
+    peal_saves *saves;        /* files that all ranks save together */
     peal_segment saves_board; /* where they count, if they are in several processes */
-    int saves_key;           /* under which it is published */
-    peal_backend_plan *run;  /* NULL: no rank is hosted here */
-    peal_oracle *oracle;     /* what peal_plan_verify needs */
-    peal_row_log *row_log;   /* what `print` has made; NULL: nobody will compare it */
-    uint64_t row_hash;       /* of the rows so far, in process 0 */
+    int saves_key;            /* under which it is published */
+    peal_backend_plan *run;   /* NULL: no rank is hosted here */
+    peal_oracle *oracle;      /* what peal_plan_verify needs */
+    peal_row_log *row_log;    /* what `print` has made; NULL: nobody will compare it */
+    uint64_t row_hash;        /* of the rows so far, in process 0 */
     int64_t row_count;
     peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
     peal_backend_plan *checking;
@@ -138,10 +138,10 @@ void peal_row_log_compare(void *user, int64_t step, int count, const char *const
                           const peal_value *values);
 peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagnostics);
 
-/* footprints.c: arms plan->checking, which runs every tile on shadows first. */
+/* footprints/: arms plan->checking, which runs every tile on shadows first. */
 peal_status peal_footprints_create(peal_plan *plan);
 /* PEAL_STATUS_SPEC if an undeclared access was found. */
-peal_status peal_footprints_status(const peal_footprints *footprints);
+peal_status peal_footprints_status(peal_footprints *footprints);
 /* Before the plan's binding is released. */
 void peal_footprints_destroy(peal_footprints *footprints);
 

@@ -115,7 +115,8 @@ static void print_messages(const peal_run *run, peal_status status)
     bool is_lost = status == PEAL_STATUS_PEER_LOST;
     FILE *launcher = is_lost ? open_launcher() : NULL;
     if (status == PEAL_STATUS_OK ? run->leads : peal_session_tells(run->session))
-        peal_session_print_diagnostics(run->session, launcher ? launcher : stderr, SHOWN_MESSAGES);
+        peal_session_print_diagnostics(run->session, launcher ? launcher : stderr,
+                                       run->options->check_footprints ? 0 : SHOWN_MESSAGES);
     else if (run->leads)
         print_warnings(peal_session_diagnostics(run->session));
     if (launcher)
@@ -192,8 +193,7 @@ peal_status run_job(const peal_options *options, const job_body *body,
 {
     int number;
     bool launched = peal_bootstrap_is_launched(&number); /* by ours, mpirun, srun, prun */
-    peal_status status =
-        descriptors_check(launched ? FILES_OF_A_MEMBER : FILES_ALONE, diagnostics);
+    peal_status status = descriptors_check(launched ? FILES_OF_A_MEMBER : FILES_ALONE, diagnostics);
     if (status != PEAL_STATUS_OK)
         return status;
     if (launched)

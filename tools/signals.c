@@ -1,7 +1,9 @@
 /* A thread that waits for SIGINT and SIGTERM: no handler runs, so aborting may lock and allocate.
- */
+ * Crashes of kernels have handlers (backends/host/crash.h), which call `tell_crash` on a thread. */
 #define _POSIX_C_SOURCE 200809L
 #include "tools/signals.h"
+
+#include "backends/host/crash.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -45,6 +47,18 @@ static void *wait_for_signals(void *set)
     }
 }
 
+/* The message has been printed; the other processes are told, then this one ends. */
+static void tell_crash(peal_status status, const char *message)
+{
+    char text[PEAL_CRASH_TEXT + 16];
+    snprintf(text, sizeof(text), "%s [E215]", message);
+    pthread_mutex_lock(&lock);
+    if (watched)
+        peal_session_abort(watched, status, text);
+    pthread_mutex_unlock(&lock);
+    fflush(stdout);
+}
+
 void signals_catch(void)
 {
     static sigset_t set;
@@ -57,6 +71,7 @@ void signals_catch(void)
         pthread_detach(thread);
     else
         pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    peal_crash_install(tell_crash);
 }
 
 void signals_watch(peal_session *session)

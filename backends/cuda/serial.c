@@ -132,7 +132,7 @@ static CUresult await_tile(const cuda_serial *serial)
         if (polls % POLLS_A_LOOK)
             continue;
         double now = now_s();
-        if (!last || (limit > 0 && now - last > limit / 4 + 0.1)) /* begins, or was stopped */
+        if (last == 0 || (limit > 0 && now - last > limit / 4 + 0.1)) /* begins, or was stopped */
             begin = now;
         last = now;
         if ((limit > 0 && now - begin > limit) ||

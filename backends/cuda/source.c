@@ -313,8 +313,7 @@ static const char *store_of(const task_printer *p, peal_value_kind kind)
     peal_type type = p->schedule->array[p->task->array].type;
     const char *store =
         peal_arena_print(p->source->arena, "*(%s *)launch.view[0] = (%s)%s", c_type, c_type,
-                         type == PEAL_F32 ? "(double)value"
-                                          : "value"); /* rounded twice, as on the host */
+                         type == PEAL_F32 ? "(double)value" : "value"); /* as on the host */
 
     if (type == PEAL_F64 || type == PEAL_F32)
         return store;

@@ -1,6 +1,7 @@
 /* The bodies of ops. Everything that does not change from instance to instance was prepared. */
 #include "backends/host/execute.h"
 
+#include "backends/host/crash.h"
 #include "backends/host/fold.h"
 #include "backends/host/walk.h"
 #include "base/count.h"
@@ -155,6 +156,7 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
     }
     if (count > 0 && !launch->prepared && !prepare_call(launch))
         return false;
+    host_enter(launch->context, launch->op, call, launch->frame->counter[0]);
     while (count > 0) {
         const host_run *run = &launch->share->run[launch->run];
         int64_t here = run->count - launch->offset;
@@ -179,6 +181,7 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
             launch->offset = 0;
         }
     }
+    host_leave();
     return true;
 }
 
@@ -194,10 +197,12 @@ bool host_launch_all(host_launch *launch)
     bool partials = launch->partials && launch->op->task->source->reduction_count > 0;
     if (partials || share->merged_count == 0)
         return host_launch_tiles(launch, share->tiles, NULL, 0);
+    host_enter(launch->context, launch->op, call, launch->frame->counter[0]);
     for (int i = 0; i < share->merged_count; i++) {
         enter_run(call, &share->merged[i], 0);
         call_tile(launch);
     }
+    host_leave();
     return true;
 }
 
@@ -213,6 +218,7 @@ static void run_plain(host_context *context, const host_op *op, const peal_walk_
         call->view[i].base = origin[frame->binding[task->view_array[i]]];
     const host_run *runs = share->merged_count ? share->merged : share->run;
     int run_count = share->merged_count ? share->merged_count : share->run_count;
+    host_enter(context, op, call, frame->counter[0]);
     for (int r = 0; r < run_count; r++) {
         const host_run *run = &runs[r];
         int64_t lo = run->lo[0], extent = run->extent, box_hi = run->box_hi;
@@ -228,6 +234,7 @@ static void run_plain(host_context *context, const host_op *op, const peal_walk_
             task->full(call);
         }
     }
+    host_leave();
 }
 
 /* Built-in tasks. */

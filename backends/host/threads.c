@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "backends/host/threads.h"
 
+#include "backends/host/crash.h"
 #include "backends/host/placement.h"
 
 #include "backends/host/wait.h"
@@ -85,7 +86,9 @@ static void *run(void *argument)
     thread_start *start = argument;
     host_threads *threads = start->threads;
     uint64_t seen = 0;
+    unsigned char crash_stack[PEAL_CRASH_STACK];
 
+    host_crash_stack(crash_stack);
     prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* sleeps of a wait are short: not 50 us longer */
     for (;;) {
         pthread_mutex_lock(&threads->lock);

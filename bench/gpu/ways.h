@@ -98,6 +98,8 @@ static inline peal_plan *ways_plan(const ranks *r, peal_graph *graph, const way 
         .size_bytes = sizeof(options),
         .mode = r->host && !strcmp(w->mode, "graph") ? "stream" : w->mode,
         .threads = r->host ? 1 : 2,
+        /* There a compiler is a process that the deadline would end: it has ranks_watch alone. */
+        .deadline_s = r->host ? 2.0 * RANKS_COMPILE_PATIENCE * ranks_patience_s() : 0,
         .backend = r->host ? "host" : "cuda",
         .lowering = r->host ? NULL : w->lowering,
         .row = row ? ways_keep_row : NULL,

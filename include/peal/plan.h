@@ -46,8 +46,10 @@ typedef struct peal_plan_options {
     int threads;       /* workers a process; 0: the cores it may use / processes of its host */
     double deadline_s; /* longest wait without progress; 0: the session's */
     bool verify;       /* keep what peal_plan_verify needs; refused before the run if too big */
-    bool check_footprints;    /* run every tile again with other contents outside its footprint, and
-                                 report undeclared accesses; implies serial */
+    bool check_footprints;    /* run every tile on copies of its arrays, with other contents outside
+                                 its footprint each time, and report undeclared accesses; implies
+                                 serial. Functions of tasks are called about ten times as often;
+                                 while one runs, signal handlers for crashes are set */
     bool allow_outside;       /* kernel files, what they include, and data files of a YAML spec may
                                  lie outside its folder (of a graph made in C: kernel files) */
     const char *cache_folder; /* of compiled kernels and tuned answers; NULL: by XDG rules */

@@ -368,9 +368,9 @@ static void arguments_are_read_before_they_change(void **state)
     static const struct {
         const char *key, *argument;
         bool barrier, plain;
-    } cases[] = {{"update: n", "n", true, false},
+    } cases[] = {{"update: n, tile: whole", "n", true, false},
                  {"update: n, tile: whole", "2 * n", true, false},
-                 {"update: n", "m", false, false},
+                 {"update: n, tile: whole", "m", false, false},
                  {"update: u, read: n", "n", false, true}};
     char path[512], other[512];
     (void)state;

@@ -386,13 +386,14 @@ static void test_conditions_of_until(void **state)
     }
 }
 
-/* E019 needs a build without libyaml; E048 is what later stages get: tests/base provokes it. */
+/* E019 needs a build without libyaml; E048 and E078 are what later stages find: tests/base and the
+ * broken specs provoke them. */
 static void test_all_codes_seen(void **state)
 {
     (void)state;
     for (int i = 0; i < PEAL_CODE_COUNT; i++) {
         peal_code code = (peal_code)i;
-        if (!is_mine(code) || code == PEAL_E019 || code == PEAL_E048)
+        if (!is_mine(code) || code == PEAL_E019 || code == PEAL_E048 || code == PEAL_E078)
             continue;
         if (!seen[i])
             fprintf(stderr, "no case provokes %s\n", peal_code_name(code));

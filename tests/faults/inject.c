@@ -4,9 +4,9 @@
  *     INJECT="KIND:N[:ERROR]"   KIND: memory, write, file (open, rename, size, fsync, memfd, map),
  * or kill: the N-th call of any of these ends the process by SIGKILL. ERROR: ENOSPC (write), EIO,
  * EMFILE ...; 0: half of a write is done. INJECT_RANK=R             in the process of this number
- * (PMIX_RANK); "none": in one without INJECT_TRACE=1            says to stderr which call of peal's
- * it was, for addr2line INJECT_COUNT=FILE         nothing fails; each process appends "RANK memory
- * write file" at its end
+ * (PEAL_LAUNCH_PROCESS); "none": in one without INJECT_TRACE=1            says to stderr which call
+ * of peal's it was, for addr2line INJECT_COUNT=FILE         nothing fails; each process appends
+ * "RANK memory write file" at its end
  *
  * Whose call it is tells the return address: libraries and the compilers that peal starts are left
  * alone, as what happens in them is not peal's to answer for. */
@@ -53,7 +53,7 @@ static int look_at_program(struct dl_phdr_info *info, size_t size, void *data)
 static bool is_chosen_process(void)
 {
     char name[4096];
-    const char *rank = getenv("PMIX_RANK"), *wanted = getenv("INJECT_RANK");
+    const char *rank = getenv("PEAL_LAUNCH_PROCESS"), *wanted = getenv("INJECT_RANK");
     ssize_t length = readlink("/proc/self/exe", name, sizeof(name) - 1);
     name[length > 0 ? length : 0] = 0;
     const char *program = strrchr(name, '/');
@@ -94,7 +94,7 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void end(void)
 {
-    const char *file = getenv("INJECT_COUNT"), *rank = getenv("PMIX_RANK");
+    const char *file = getenv("INJECT_COUNT"), *rank = getenv("PEAL_LAUNCH_PROCESS");
     char line[128];
     if (!is_active || !file)
         return;

@@ -21,7 +21,7 @@ typedef struct collision_case {
 } collision_case;
 
 static const collision_case cases[] = {
-    {"{task: t, box: u, update: {u: {star: 1}}}", PEAL_E131},
+    {"{task: t, box: u, update: {u: {star: 1, stale: ok}}}", PEAL_E131},
     {"{task: t, box: u, update: {v: {grow: [[0, 1], 0]}}}", PEAL_E131},
     {"{task: t, box: {u: {rim: [0, 1]}}, update: {u: {grow: [1, 0]}}}", PEAL_E131},
     {"{task: t, box: [[0, 3]], update: b}", PEAL_E131},
@@ -30,8 +30,8 @@ static const collision_case cases[] = {
     {"{task: t, box: [[0, 40]], write: {b: {per_tile: 2}}}", PEAL_E130},
     {"{task: t, box: [[0, 40]], write: {b: {per_tile: 1}}}", 0},
     {"{task: t, box: [[0, 40]], write: {b: {per_tile: 40}}, tile: whole}", 0},
-    {"{task: t, box: u, update: {u: {star: 1}}, tile: whole}", 0},
-    {"{task: t, box: u, update: {u: {star: 1}}, independent: true}", 0},
+    {"{task: t, box: u, update: {u: {star: 1, stale: ok}}, tile: whole}", 0},
+    {"{task: t, box: u, update: {u: {star: 1, stale: ok}}, independent: true}", 0},
     {"{task: t, box: u, read: {u: {grow: 1}}, update: v}", 0},
     {"{task: t, box: u, write: h}", 0},
     {"{task: t, box: [[0, 3]], update: b, tile: whole}", 0},

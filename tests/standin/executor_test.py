@@ -62,8 +62,10 @@ class Run:
             self.job.communicate()
             raise
         self.seconds, self.code = time.monotonic() - begin, self.job.returncode
-        with open(self.record_path, encoding="ascii") as file:
-            self.record = [line.strip() for line in file]
+        self.record = []
+        if os.path.exists(self.record_path):  # else it was refused before it had asked the driver anything
+            with open(self.record_path, encoding="ascii") as file:
+                self.record = [line.strip() for line in file]
         ended = [json.loads(line) for line in self.out.splitlines() if '"status"' in line]
         self.result = ended[-1] if ended else {"status": "none", "messages": []}
 
@@ -291,7 +293,7 @@ class Executor(unittest.TestCase):
                  "a loop whose length depends on the step"),
                 (f"  - {{repeat: 4, until: j > 3, every: 2, lag: 300, step: [{damp}]}}\n", "", "a `lag` that changes"),
                 (f"  - {{repeat: 400000, until: j > 3, every: 2, step: [{damp}]}}\n", "", "more than 262144 operations"),
-                ("  - {exchange: u, when: k > 3}\n  - {task: relax, box: u, read: {u: {star: 1}}, write: v}\n"
+                ("  - {exchange: u, when: k > 3}\n  - {task: relax, box: u, read: {u: {star: 1, stale: ok}}, write: v}\n"
                  "  - {task: accept, box: u, read: v, update: u, args: 0.5}\n", "copy=engine", "needs copy kernels"))
         folder = common.folder_of({"control.c": kernels, **{f"step{i}.yaml": head + text for i, (text, _, _) in enumerate(cases)}},
                                   SCRATCH.name)

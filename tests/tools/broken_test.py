@@ -241,7 +241,7 @@ class Surroundings(unittest.TestCase):
     def test_too_little_memory(self):
         code, _, err = self.run_good("--set", "n=2000000", "-n", "2")
         self.assertEqual(code, 4, err)
-        self.assertRegex(err, r"needs \d+.*can have \d+")
+        self.assertRegex(err, r"need \d+ bytes of memory together, they can have \d+")
 
     def test_a_spec_error_is_printed_once(self):
         path = os.path.join(BROKEN, "unknown-key.yaml")

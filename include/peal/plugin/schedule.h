@@ -75,8 +75,8 @@ typedef struct peal_task_access {
     peal_access_mode mode;
     int reach_count; /* the union of these is touched; star has one an axis */
     const peal_reach *reach;
-    int64_t per_tile; /* > 0: elements [k * per_tile, (k + 1) * per_tile) for tile k; the view is
-                         shifted */
+    int64_t per_tile;    /* > 0: elements [k * per_tile, (k + 1) * per_tile) for tile k; the view is
+                            shifted */
     bool stale_is_meant; /* the spec says so of halo points that it reads */
 } peal_task_access;
 

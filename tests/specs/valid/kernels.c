@@ -19,7 +19,8 @@ PEAL_KERNEL(fill)(peal_tile t, PEAL_WRITE(double, p))
 PEAL_KERNEL(total)(peal_tile t, PEAL_READ(double, a), PEAL_REDUCE(double, d))
 {
     double sum = 0;
-    PEAL_FOR_1D(t, x) {
+    PEAL_FOR_1D(t, x)
+    {
         sum += PEAL_AT(a, x) + (double)x;
     }
     PEAL_PARTIAL(d, sum);
