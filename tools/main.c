@@ -38,7 +38,8 @@ static const char usage[] =
     "`peal help VERB` or `peal VERB --help` shows a verb's options.\n"
     "\n"
     "Exit codes: 0 ok, 1 wrong result, 2 usage, 3 spec, 4 environment, 5 peer lost,\n"
-    "6 deadline, 7 device, 8 internal, 130 interrupted, 143 terminated.\n"
+    "6 deadline, 7 device, 8 internal, 130 interrupted, 141 output closed,\n"
+    "143 terminated.\n"
     "\n"
     "  peal run samples/jacobi2d -n 4 --mode all --verify\n";
 
