@@ -5,6 +5,8 @@
  * grow is the same for ever from some iteration on. */
 #include "scheduler/halos.h"
 
+#include <inttypes.h>
+
 enum { MOST_PERIOD = 1 << 16, MOST_TRIED = 4096 };
 
 /* value(i + period) = value(i) + growth, for i >= from. */
@@ -75,7 +77,8 @@ static bool difference_at(const period_search *p, const peal_expr *e, int64_t at
            !peal_expr_integer(e->operand[1], &scope, 0, &b, NULL) && !subtract_overflows(a, b, out);
 }
 
-/* A comparison of values that grow apart: from which iteration on it doesn't change any more. */
+/* A comparison of values that grow apart, by `apart` in each iteration: from which iteration on it
+ * doesn't change any more. */
 static bool settle(const period_search *p, const peal_expr *e, int64_t apart, struct growth *out)
 {
     int64_t most = 0, difference, after;
@@ -85,12 +88,10 @@ static bool settle(const period_search *p, const peal_expr *e, int64_t apart, st
     if (out->period > MOST_TRIED || peal_expr_uses(e) & PEAL_USES_ELEMENT)
         return false;
     for (int64_t i = 0; i < out->period; i++) {
-        if (!difference_at(p, e, out->from + i, &difference))
+        if (!difference_at(p, e, out->from + i, &difference) || difference == INT64_MIN)
             return false;
-        difference = difference < 0 ? -difference : difference;
-        most = difference > most ? difference : most;
+        most = imaxabs(difference) > most ? imaxabs(difference) : most;
     }
-    apart = apart < 0 ? -apart : apart;
     if (peal_multiply_overflows(most / apart + 2, out->period, &after) ||
         peal_add_overflows(out->from, after, &out->from))
         return false;
@@ -157,7 +158,8 @@ static bool find_growth_of_two(const period_search *p, const peal_expr *e, growt
     case PEAL_OPERATOR_GREATER:
     case PEAL_OPERATOR_GREATER_EQUAL:
         if (a.growth != b.growth)
-            return settle(p, e, a.growth - b.growth, out);
+            return !subtract_overflows(a.growth, b.growth, &out->growth) &&
+                   out->growth > INT64_MIN && settle(p, e, imaxabs(out->growth), out);
         out->growth = 0;
         return true;
     default: /* and, or, min, max: of values that don't grow */

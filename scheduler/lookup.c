@@ -231,7 +231,7 @@ static const array_use *uses_between(const array_use *use, int all, int array, i
 {
     int low = find_use(use, all, array, first);
     *count = find_use(use, all, array, end) - low;
-    return use + low;
+    return use ? use + low : NULL;
 }
 
 const array_use *uses_of(peal_compilation *c, rank_view *v, int array, int *count)

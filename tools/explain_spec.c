@@ -70,11 +70,10 @@ static int name_length(const message_path *path)
     return end ? (int)(end - edge) : (int)strlen(edge);
 }
 
-/* "exchange an, line 14", never cut; returns its length. text NULL: only that. */
-static int name_path(const message_path *path, char *text, size_t bytes)
+/* How wide "exchange an, line 14" is. */
+static int name_width(const message_path *path)
 {
-    return snprintf(text, bytes, path->line > 0 ? "%.*s, line %d" : "%.*s", name_length(path),
-                    path->name, path->line);
+    return name_length(path) + (path->line > 0 ? snprintf(NULL, 0, ", line %d", path->line) : 0);
 }
 
 /* A mode's line of the table. */
@@ -138,7 +137,7 @@ static void print_paths(const message_paths *paths, int ranks)
     printf("\nMessages of one pass%s\n", paths->ranks < ranks ? " (of the first ranks)" : "");
     int width = 28;
     for (int i = 0; i < paths->count; i++) {
-        int length = name_path(&paths->item[i], NULL, 0);
+        int length = name_width(&paths->item[i]);
         width = length > width ? length : width;
     }
     printf("%-*s %-6s %9s %12s %8s %8s %8s\n", width, "statement", "path", "messages", "bytes",

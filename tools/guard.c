@@ -72,7 +72,7 @@ void guard_begin(peal_session *session)
     member = session;
     member_pid = getpid();
     atexit(on_exit_call);
-    at_quick_exit(on_quick_exit_call);
+    (void)at_quick_exit(on_quick_exit_call);
     pthread_atfork(before_fork, NULL, on_fork);
     if (pthread_key_create(&main_thread, on_thread_end) == 0)
         pthread_setspecific(main_thread, &member);
