@@ -160,7 +160,7 @@ static bool is_stuck(watch *self, pid_t group)
     return over && !moved;
 }
 
-static int open_pidfd(pid_t pid)
+int peal_pidfd_open(pid_t pid)
 {
 #ifdef SYS_pidfd_open
     return (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
@@ -194,7 +194,7 @@ static peal_program_end await(const peal_program *program, pid_t child, int *cod
     int64_t begin = now_ns();
     watch self = {.patience = peal_patience_begin(begin, program->deadline_ns),
                   .looked_at_ns = begin};
-    struct pollfd event = {open_pidfd(child), POLLIN, 0};
+    struct pollfd event = {peal_pidfd_open(child), POLLIN, 0};
     peal_program_end end = PEAL_PROGRAM_EXITED;
     int state = 0;
     while (waitpid(child, &state, WNOHANG) == 0) {

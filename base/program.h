@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef struct peal_program {
     const char *const *argv;       /* ends with NULL; argv[0] is looked up in PATH */
@@ -26,5 +27,8 @@ typedef enum peal_program_end {
  * 10 s) of it is more than any compiler takes. When the calling thread or this process dies, by
  * whatever signal, all of it is killed. */
 peal_program_end peal_program_run(const peal_program *program, int *code);
+
+/* A descriptor that is readable once the process has ended, closed on exec; -1: not to be had. */
+int peal_pidfd_open(pid_t pid);
 
 #endif

@@ -170,15 +170,12 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
 {
     peal_compilation *c = k->c;
     const rank_view *sender = view[class_of(c, classes, rank)];
-    int position[PEAL_RANK_AXES];
-    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
-        position[axis] = left % c->dims[axis];
+    int peer[27];
+    find_neighbours(c, rank, peer);
     for (int number = 0; number < 27; number++) {
-        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
-        int peer = neighbour(c, position, direction);
-        if (peer < 0)
+        if (peer[number] < 0)
             continue;
-        const rank_view *receiver = view[class_of(c, classes, peer)];
+        const rank_view *receiver = view[class_of(c, classes, peer[number])];
         if (!sender->end_count && !receiver->end_count)
             continue;
         end_record *send = PEAL_ARENA_ARRAY(c->arena, end_record, sender->end_count);

@@ -229,6 +229,8 @@ peal_status choose_dims(peal_compilation *c);
 /* The rank at position + direction, or -1: nobody. */
 int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
               const int direction[PEAL_RANK_AXES]);
+/* The neighbours of a rank in all directions (13: itself); -1: nobody. */
+void find_neighbours(const peal_compilation *c, int rank, int peer[27]);
 /* Whether there is a neighbour (perhaps myself) below (side 0) or above (side 1) along an axis of a
  * field. */
 bool has_neighbour(const peal_compilation *c, const rank_view *v, int axis, int side);

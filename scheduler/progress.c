@@ -90,15 +90,11 @@ static void come_to(replay *p, int rank, int statement)
 static bool passes_exchange(replay *p, int rank, int statement)
 {
     const peal_compilation *c = p->r->c;
-    int position[PEAL_RANK_AXES];
-    for (int k = 0, left = rank; k < PEAL_RANK_AXES; left /= c->dims[k++])
-        position[k] = left % c->dims[k];
-    for (int number = 0; number < DIRECTIONS; number++) {
-        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
-        int peer = neighbour(c, position, direction);
-        if (peer >= 0 && p->at[peer] < statement)
-            return wait_for(p, rank, peer);
-    }
+    int peer[DIRECTIONS];
+    find_neighbours(c, rank, peer);
+    for (int number = 0; number < DIRECTIONS; number++)
+        if (peer[number] >= 0 && p->at[peer[number]] < statement)
+            return wait_for(p, rank, peer[number]);
     return true;
 }
 

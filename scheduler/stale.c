@@ -158,13 +158,12 @@ static peal_status check_rank(peal_compilation *c, peal_arena *arena, int rank,
                               const rank_view *(*view_for)(void *user, int rank), void *user)
 {
     halo_map m = {.c = c, .arena = arena, .rank = rank, .view = view_for(user, rank)};
-    int position[PEAL_RANK_AXES];
-    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
-        position[axis] = left % c->dims[axis];
+    int peer[27];
+    find_neighbours(c, rank, peer);
     for (int number = 0; m.view && number < 27; number++) {
         halo_neighbour *n = &m.neighbour[m.neighbour_count];
         *n = (halo_neighbour){.direction = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1}};
-        n->rank = neighbour(c, position, n->direction);
+        n->rank = peer[number];
         if (number == 13 || n->rank < 0)
             continue;
         n->view = view_for(user, n->rank);
@@ -247,27 +246,19 @@ static bool sends_fields(const peal_compilation *c)
 /* Views that were made for a rank are thrown away with it. */
 static void drop_views(peal_compilation *c, int rank, const bool held[27])
 {
-    int position[PEAL_RANK_AXES];
-    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
-        position[axis] = left % c->dims[axis];
-    for (int number = 0; number < 27; number++) {
-        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
-        int peer = neighbour(c, position, direction);
-        if (peer >= 0 && !held[number])
-            c->view[peer] = NULL;
-    }
+    int peer[27];
+    find_neighbours(c, rank, peer);
+    for (int number = 0; number < 27; number++)
+        if (peer[number] >= 0 && !held[number])
+            c->view[peer[number]] = NULL;
 }
 
 static void note_views(const peal_compilation *c, int rank, bool held[27])
 {
-    int position[PEAL_RANK_AXES];
-    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
-        position[axis] = left % c->dims[axis];
-    for (int number = 0; number < 27; number++) {
-        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
-        int peer = neighbour(c, position, direction);
-        held[number] = peer >= 0 && c->view[peer];
-    }
+    int peer[27];
+    find_neighbours(c, rank, peer);
+    for (int number = 0; number < 27; number++)
+        held[number] = peer[number] >= 0 && c->view[peer[number]];
 }
 
 peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes)

@@ -222,6 +222,17 @@ int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
     return rank;
 }
 
+void find_neighbours(const peal_compilation *c, int rank, int peer[27])
+{
+    int position[PEAL_RANK_AXES];
+    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
+        position[axis] = left % c->dims[axis];
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        peer[number] = neighbour(c, position, direction);
+    }
+}
+
 bool has_neighbour(const peal_compilation *c, const rank_view *v, int axis, int side)
 {
     if (axis >= PEAL_RANK_AXES)

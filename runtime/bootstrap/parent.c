@@ -4,11 +4,12 @@
 #define _GNU_SOURCE
 #include "runtime/bootstrap/parent.h"
 
+#include "base/program.h"
+
 #include <poll.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static void add(const peal_parent *parent, int descriptor, unsigned events)
@@ -19,20 +20,10 @@ static void add(const peal_parent *parent, int descriptor, unsigned events)
     }
 }
 
-static int open_pidfd(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 void peal_parent_open(int channel, peal_parent *out)
 {
     pid_t parent = getppid();
-    *out = (peal_parent){epoll_create1(EPOLL_CLOEXEC), open_pidfd(parent),
+    *out = (peal_parent){epoll_create1(EPOLL_CLOEXEC), peal_pidfd_open(parent),
                          eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (out->watch < 0)
         return;
