@@ -1,4 +1,4 @@
-/* The bootstrap under a launcher that serves PMIx (4.2 or later): mpirun, prterun, srun, peal run.
+/* The bootstrap under a launcher that serves PMIx (4.2 or later): mpirun, prterun, srun.
  *
  * What launchers say is not taken for granted: a fence always collects data and its status is
  * ignored, a get has its own clock besides PMIX_TIMEOUT and is repeated while the data is missing,
