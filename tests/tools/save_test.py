@@ -92,10 +92,10 @@ class Whole(Save):
         self.assertIn(content, [OLD, FRESH])
         return content == OLD
 
-    def kill_at_each(self, processes):
+    def kill_at_each(self, processes, most=100):
         old = fresh = 0
         count = self.counts(processes)["kill"]
-        for number in strided(count):
+        for number in strided(count, most):
             with self.subTest(call=number):
                 self.step("kill", number, processes=processes)
                 if self.is_old():
@@ -108,15 +108,15 @@ class Whole(Save):
         self.assert_clean()
 
     def test_a_kill_at_any_call(self):
-        self.kill_at_each(1)
+        self.kill_at_each(1, 1000)
 
     def test_a_kill_of_one_process_of_two(self):
-        self.kill_at_each(2)
+        self.kill_at_each(2, 60)  # how often processes ask for each other depends on the machine
 
     def test_any_call_fails(self):
         for error in [errno.ENOSPC, errno.EIO, errno.EINTR]:
             failed = 0
-            for number in strided(self.counts(1)["fail"]):
+            for number in strided(self.counts(1)["fail"], 1000):
                 with self.subTest(error=errno.errorcode[error], call=number):
                     code, _, err = self.step("fail", number, error)
                     old = self.is_old()
