@@ -15,6 +15,9 @@
 
 static const char *const kind_names[] = {"an integer", "a real number", "a boolean", "a text"};
 
+static const char too_large[] =
+    "integers have 64 bits; write a real number (2.0 * n) if it need not be exact";
+
 typedef struct evaluation {
     const peal_scope *scope;
     peal_diagnostics *diagnostics;
@@ -61,12 +64,32 @@ static peal_status wrong_kind(const evaluation *e, const peal_expr *expr, const 
                        operator_name(expr->op), kind_names[value->kind]);
 }
 
-static peal_status overflow(const evaluation *e, const peal_expr *expr)
+/* "rank 1, step 3: " while running, "rank 1: " of what ranks make of it, else "". */
+static const char *where_text(const evaluation *e, const peal_expr *expr, char text[64])
 {
-    return peal_report(
-        e->diagnostics, PEAL_E043, expr->source,
-        "integers have 64 bits; write a real number (2.0 * n) if it need not be exact",
-        "`%s` overflows", operator_name(expr->op));
+    const peal_scope *s = e->scope;
+    text[0] = 0;
+    if (s->element && s->counter)
+        snprintf(text, 64, "rank %d, step %" PRId64 ": ", s->rank, s->counter[0]);
+    else if (s->ranks > 0 && peal_expr_uses(expr) & PEAL_USES_RANK)
+        snprintf(text, 64, "rank %d: ", s->rank);
+    return text;
+}
+
+static peal_status overflow_of_one(const evaluation *e, const peal_expr *expr, int64_t a)
+{
+    char where[64];
+    return peal_report(e->diagnostics, PEAL_E043, expr->source, too_large,
+                       "%s`%s` overflows: %s(%" PRId64 ")", where_text(e, expr, where),
+                       operator_name(expr->op), operator_name(expr->op), a);
+}
+
+static peal_status overflow_of_two(const evaluation *e, const peal_expr *expr, int64_t a, int64_t b)
+{
+    char where[64];
+    return peal_report(e->diagnostics, PEAL_E043, expr->source, too_large,
+                       "%s`%s` overflows: %" PRId64 " %s %" PRId64, where_text(e, expr, where),
+                       operator_name(expr->op), a, operator_name(expr->op), b);
 }
 
 static peal_status unknown(const evaluation *e, const peal_expr *expr, const char *what)
@@ -84,7 +107,7 @@ static peal_status evaluate_negate(const evaluation *e, const peal_expr *expr,
     if (value->kind == PEAL_REAL)
         *out = real_value(-value->u.real);
     else if (__builtin_sub_overflow((int64_t)0, value->u.integer, &integer))
-        return overflow(e, expr);
+        return overflow_of_one(e, expr, value->u.integer);
     else
         *out = integer_value(integer);
     return PEAL_STATUS_OK;
@@ -99,10 +122,12 @@ static peal_status evaluate_rounding(const evaluation *e, const peal_expr *expr,
     }
     double real = expr->op == PEAL_OPERATOR_FLOOR ? floor(value->u.real) : ceil(value->u.real);
     const double limit = 9223372036854775808.0; /* 2^63 */
+    char where[64];
     if (!(real >= -limit && real < limit))
         return peal_report(e->diagnostics, PEAL_E047, expr->source, NULL,
-                           "`%s` of %g is not an integer of 64 bits", operator_name(expr->op),
-                           value->u.real);
+                           "%s`%s` of %g is not an integer of 64 bits", where_text(e, expr, where),
+                           operator_name(expr->op),
+                           isnan(value->u.real) ? (double)NAN : value->u.real);
     *out = integer_value((int64_t)real);
     return PEAL_STATUS_OK;
 }
@@ -156,6 +181,7 @@ static peal_status evaluate_integers(const evaluation *e, const peal_expr *expr,
 {
     int64_t result = 0, quotient, remainder;
     bool overflows = false;
+    char where[64];
     switch (expr->op) {
     case PEAL_OPERATOR_ADD:
         overflows = peal_add_overflows(a, b, &result);
@@ -168,9 +194,12 @@ static peal_status evaluate_integers(const evaluation *e, const peal_expr *expr,
         break;
     default:
         if (b == 0)
-            return peal_report(e->diagnostics, PEAL_E044, expr->source, NULL,
-                               "`%s` by zero: %" PRId64 " %s 0", operator_name(expr->op), a,
-                               operator_name(expr->op));
+            return peal_report(e->diagnostics, PEAL_E044, expr->source,
+                               e->scope->element
+                                   ? "let a `when`, or an `and` before it, leave these values out"
+                                   : NULL,
+                               "%s`%s` by zero: %" PRId64 " %s 0", where_text(e, expr, where),
+                               operator_name(expr->op), a, operator_name(expr->op));
         overflows = divide_overflows(a, b, &quotient, &remainder);
         if (expr->op == PEAL_OPERATOR_MODULO) {
             overflows = false;
@@ -179,7 +208,7 @@ static peal_status evaluate_integers(const evaluation *e, const peal_expr *expr,
             result = quotient;
     }
     if (overflows)
-        return overflow(e, expr);
+        return overflow_of_two(e, expr, a, b);
     *out = integer_value(result);
     return PEAL_STATUS_OK;
 }

@@ -66,7 +66,8 @@ static bool report_record(cuda_plan *plan, const cuda_rank *rank)
     const peal_op *op = &rank->schedule->op[index];
 
     if (control->kind == 2) {
-        peal_report(plan->late, PEAL_E662, op->source, NULL,
+        peal_report(plan->late, PEAL_E662, op->source,
+                    "--backend host names the operator and its values",
                     "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
                     rank->schedule->rank, (long long)control->step, label_of(rank, index));
         return cuda_fail(plan, PEAL_STATUS_SPEC);

@@ -174,6 +174,21 @@ class OneErrorOnce(unittest.TestCase):
                     self.expect(path, ("-n", "4", "--mode", mode), 3,
                                 rf"c.yaml:7:31: error: rank {rank}, step \d: `move` has 9 points, of at most 8 \[E370\]\n    raise")
 
+    def test_arithmetic_without_a_result(self):
+        path = self.write("v.yaml", "peal: 1\nparams: {case: 0}\nbuffers: {x: {type: i64}, s: {type: i64}}\nrepeat: 8\n"
+                                    "setup: [{set: x, value: 3000000000 + rank}]\nstep:\n"
+                                    "  - {set: x, value: x * x, when: case == 0 and rank == 1}\n"
+                                    "  - {set: s, value: 7 / (x - 3000000001), when: case == 1 and rank == 1}\n"
+                                    "  - {set: s, value: floor(sqrt(0.0 - x)), when: case == 2 and rank == 1}\n"
+                                    "  - {allreduce: {s: sum}}\n")
+        squared = "9000000006000000001"
+        for case, said in enumerate([rf"7:23: error: rank 1, step 1: `\*` overflows: {squared} \* {squared} \[E043\]",
+                                     r"8:23: error: rank 1, step 0: `/` by zero: 7 / 0 \[E044\]",
+                                     r"9:21: error: rank 1, step 0: `floor` of nan is not an integer of 64 bits \[E047\]"]):
+            for mode in ("serial", "sync", "stream", "fused"):
+                with self.subTest((case, mode)):
+                    self.expect(path, ("-n", "2", "--set", f"case={case}", "--mode", mode), 3, r"v.yaml:" + said)
+
     def test_files_of_several_ranks(self):
         os.mkdir(os.path.join(self.folder, "b0"))
         path = self.write("s.yaml", "peal: 1\nfields: {a: {size: [16, 16]}}\nrepeat: 2\nstep:\n"
