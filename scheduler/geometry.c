@@ -50,7 +50,8 @@ peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, fi
             status =
                 peal_report(c->diagnostics, PEAL_E120, a->halo.source,
                             "a halo is 0 or more points wide",
-                            "field `%s` has a negative halo along axis %c", a->name, "xyzw"[k]);
+                            "the halo of field `%s` is %lld points wide along axis %c", a->name,
+                            (long long)(s.halo[k][0] < 0 ? s.halo[k][0] : s.halo[k][1]), "xyzw"[k]);
         if (!status)
             stagger_and_coarsen(c, &s, k);
     }

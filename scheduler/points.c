@@ -308,7 +308,10 @@ static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_poi
         for (int side = 0; side < 2; side++) {
             if (amount[k][side] < 0 || amount[k][side] > s->halo[k][side])
                 return peal_report(
-                    c->diagnostics, PEAL_E128, p->source, "extend by at most the field's halo",
+                    c->diagnostics, PEAL_E128, p->source,
+                    amount[k][side] < 0
+                        ? "extend by 0 points or more; `grow` with a negative amount shrinks a box"
+                        : "extend by at most the field's halo",
                     "`part` extends %lld points along axis %c; the halo of `%s` is %lld",
                     (long long)amount[k][side], "xyzw"[k], array_name(c, p->array),
                     (long long)s -> halo[k][side]);

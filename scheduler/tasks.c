@@ -86,6 +86,13 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
                                "give the task the box whose points it visits, e.g. `box: u`",
                                "`%s` is widened along axis %c, which the task's box does not have",
                                array_name(c, a->array), "xyzw"[k]);
+        if (amount[k][0] + amount[k][1] < 0)
+            return peal_report(
+                c->diagnostics, PEAL_E120, a->source,
+                "say how many points beyond its own the task touches: 0, or more",
+                "`%s` of `%s` is %lld and %lld points along axis %c: less than nothing",
+                star ? "star" : "grow", array_name(c, a->array), (long long)amount[k][0],
+                (long long)amount[k][1], "xyzw"[k]);
         peal_reach *arm = star ? &reach[arms++] : &reach[0];
         if (star)
             *arm = *base;
@@ -154,17 +161,37 @@ bool is_plain_buffer(const peal_compilation *c, int array)
     return a->kind == PEAL_ARRAY_BUFFER && a->points.kind == PEAL_POINTS_ONE;
 }
 
+/* What helps: a halo as wide as the footprint wants it, where it is that which is too wide. */
+static const char *wider_halo(const peal_compilation *c, const rank_view *v, const peal_access *a,
+                              const peal_box *range, int k, char *text, size_t bytes)
+{
+    const peal_layout *layout = &v->layout[a->array];
+    int64_t below = layout->stored.lo[k] - range->lo[k],
+            above = range->hi[k] - layout->stored.hi[k];
+    int64_t more = below > above ? below : above;
+    int64_t has = below > above ? layout->part.lo[k] - layout->stored.lo[k]
+                                : layout->stored.hi[k] - layout->part.hi[k];
+    bool grown = a->footprint == PEAL_FOOTPRINT_GROW || a->footprint == PEAL_FOOTPRINT_STAR;
+    if (!grown || c->graph->arrays[a->array].kind != PEAL_ARRAY_FIELD)
+        return "give the field a wider halo, or let the task touch or visit less";
+    snprintf(text, bytes,
+             "its halo there is %lld: give it one of %lld, or let the task touch or visit less",
+             (long long)has, (long long)(has + more));
+    return text;
+}
+
 static peal_status report_reach(peal_compilation *c, const rank_view *v,
                                 const peal_schedule_task *t, const peal_access *a,
                                 const peal_box *visited, const peal_box *range, int k)
 {
     const peal_box *stored = &v->layout[a->array].stored;
     peal_story story = {0};
+    char hint[160];
     if (peal_diagnostics_want(c->diagnostics, PEAL_E130, a->source))
         tell_reach(c, v, t, a, visited, range, &story);
     return peal_report_story(
-        c->diagnostics, PEAL_E130, a->source,
-        "give the field a wider halo, or let the task touch or visit less", &story,
+        c->diagnostics, PEAL_E130, a->source, wider_halo(c, v, a, range, k, hint, sizeof(hint)),
+        &story,
         "task `%s` touches `%s` at [%lld, %lld) along axis %c; rank %d stores [%lld, %lld) there",
         t->name, array_name(c, a->array), (long long)range->lo[k], (long long)range->hi[k],
         "xyzw"[k], v -> rank, (long long)stored -> lo[k], (long long)stored -> hi[k]);

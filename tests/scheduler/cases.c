@@ -56,7 +56,7 @@ const graph_case graph_cases[] = {
     {HEAD "fields: {u: {size: 8, align: 0}}\n", 1, PEAL_E120, 3, 30, "align"},
     {HEAD "fields: {u: {size: 8, coarsen: 0}}\n", 1, PEAL_E120, 3, 32, "coarsen"},
     {HEAD "fields: {u: {size: 8, stagger: -1}}\n", 1, PEAL_E120, 3, 32, "stagger"},
-    {HEAD "fields: {u: {size: 8, halo: [[1, -1]]}}\n", 1, PEAL_E120, 3, 29, "negative halo"},
+    {HEAD "fields: {u: {size: 8, halo: [[1, -1]]}}\n", 1, PEAL_E120, 3, 29, "is -1 points wide"},
     {HEAD "fields: {u: {size: 8, halo: 4294967296}}\n", 1, PEAL_E120, 3, 29, "amount"},
     {HEAD "fields: {u: {size: [2147483647, 2147483647, 2147483647]}}\n", 1, PEAL_E120, 3, 10,
      "overflow"},
@@ -105,6 +105,8 @@ const graph_case graph_cases[] = {
     {GRID "{task: t, box: {u: {rim: 1, part: interior}}, write: u}\n", 1, PEAL_E129, 7, 19, "rim"},
     /* tasks */
     {GRID "{task: t, box: u, read: {v: {star: 2}}, write: u}\n", 1, PEAL_E130, 7, 28, "touches"},
+    {GRID "{task: t, box: u, read: {v: {star: -1}}, write: u}\n", 1, PEAL_E120, 7, 28,
+     "`star` of `v` is -1 and -1 points along axis x"},
     {GRID "{task: t, box: {u: {grow: 1}}, read: {v: {grow: 1}}, write: u}\n", 1, PEAL_E130, 7, 41,
      NULL},
     {GRID "{task: t, box: u, read: {v: [[0, 14], [0, 1]]}, write: u}\n", 1, PEAL_E130, 7, 28, NULL},
@@ -125,7 +127,8 @@ const graph_case graph_cases[] = {
      "reads `s`"},
     {GRID "{task: t, box: u, tile: [0, 4], write: u}\n", 1, PEAL_E132, 7, 28, "0 points"},
     /* communication */
-    {GRID "{exchange: {u: {star: 2}}}\n", 2, PEAL_E134, 7, 15, NULL},
+    {GRID "{exchange: {u: {star: 2}}}\n", 2, PEAL_E134, 7, 15, "of 2 points"},
+    {GRID "{exchange: {u: {grow: -1}}}\n", 2, PEAL_E134, 7, 15, "of -1 points"},
     {GRID "{exchange: [u, {v: {grow: [[2, 0], 0]}}]}\n", 2, PEAL_E134, 7, 19, "`v`"},
     {GRID "{reduce: {s: sum}, to: 2}\n", 2, PEAL_E135, 7, 26, "no rank 2"},
     {HEAD "buffers: {b: {count: rank + 1}}\nstep:\n- {allreduce: {b: sum}}\n", 2, PEAL_E135, 5, 16,

@@ -118,16 +118,24 @@ static const struct {
     const char *statements;
     peal_code code; /* PEAL_CODE_COUNT: nothing */
     int line;
+    const char *hint; /* part of it */
 } halo_cases[] = {
-    {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n", PEAL_E148, 6},
+    {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n", PEAL_E148, 6, ""},
     {"- {exchange: u}\n- {task: w, box: u, write: u}\n"
      "- {task: t, box: u, read: {u: {grow: 1}}, write: v}\n",
-     PEAL_E148, 8},
-    {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E149, 6},
+     PEAL_E148, 8, ""},
+    {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E149, 6,
+     "`t` (line 7) needs it: read: {u: {star: 1}}"},
+    {"- {exchange: v}\n- {swap: [u, v]}\n- {task: w, box: u, write: v}\n- {task: t, box: u, "
+     "update: u}\n",
+     PEAL_E149, 6, "`t` (line 9) needs it: update: {u: {star: 1}}"},
+    {"- {task: t, box: u, read: u, write: v}\n- {exchange: v}\n- {swap: [u, v]}\n", PEAL_E149, 7,
+     "`t` (line 6) needs it: read: {u: {star: 1}}"},
+    {"- {exchange: u}\n- {task: t, box: u, write: v}\n", PEAL_E149, 6, "no task reads `u` at all"},
     {"- {exchange: u}\n- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n",
-     PEAL_CODE_COUNT, 0},
+     PEAL_CODE_COUNT, 0, ""},
     {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {exchange: v}\n- {swap: [u, v]}\n",
-     PEAL_CODE_COUNT, 0},
+     PEAL_CODE_COUNT, 0, ""},
 };
 
 static void test_halos(void **state)
@@ -150,6 +158,7 @@ static void test_halos(void **state)
             assert_int_equal(d->code, halo_cases[i].code);
             assert_int_equal(d->source.line, halo_cases[i].line);
             assert_true(is_told(d, 3));
+            assert_non_null(strstr(d->hint, halo_cases[i].hint));
         }
         peal_diagnostics_destroy(list);
     }
