@@ -270,8 +270,12 @@ const char *peal_nearest_word(const char *word, const char *const *candidates, s
     size_t length = strlen(word), limit = length / 3 > 0 ? length / 3 : 1, best = limit + 1;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
-        size_t distance = edit_distance(word, candidates[i]);
-        if (distance < best) {
+        size_t distance = edit_distance(word, candidates[i]), all = strlen(candidates[i]);
+        if (!strcasecmp(word, candidates[i]))
+            distance = distance > 0;
+        else if (distance >= (all > length ? all : length))
+            continue;
+        if (distance && distance < best) {
             best = distance;
             nearest = candidates[i];
         }

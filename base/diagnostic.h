@@ -80,8 +80,8 @@ peal_status peal_code_status(peal_code code);
 /* True and *out set if text is the name of a code ("E021", "e021"). */
 bool peal_code_parse(const char *text, peal_code *out);
 
-/* The candidate nearest to word (edit distance at most a third of its length), or NULL: "did you
- * mean". */
+/* The candidate nearest to word (edit distance at most a third of its length, not all of it, or
+ * other capitals), or NULL: "did you mean". Never the word itself. */
 const char *peal_nearest_word(const char *word, const char *const *candidates, size_t count);
 
 #endif

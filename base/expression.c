@@ -394,7 +394,7 @@ static peal_status evaluate(const evaluation *e, const peal_expr *expr, peal_val
         return PEAL_STATUS_OK;
     case PEAL_EXPR_COUNTER:
         if (!scope->counter || expr->index >= scope->counter_count)
-            return unknown(e, expr, "a loop counter");
+            return unknown(e, expr, expr->index ? "a loop's counter" : "`step`");
         *out = integer_value(scope->counter[expr->index]);
         return PEAL_STATUS_OK;
     case PEAL_EXPR_EXTENT:

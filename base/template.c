@@ -40,9 +40,11 @@ static peal_status unknown_name(const expansion *e, const char *name)
     for (int i = 0; scope->graph && i < scope->graph->param_count && count < NAME_CANDIDATES; i++)
         candidates[count++] = scope->graph->params[i].name;
     const char *nearest = peal_nearest_word(name, candidates, count);
-    const char *hint = nearest ? peal_arena_print(e->arena, "did you mean {%s}?", nearest)
-                               : "known are {rank}, {ranks}, params and the counters of the loops "
-                                 "around this statement";
+    const char *hint = !strcmp(name, "step") ? "the steps begin after setup"
+                       : nearest
+                           ? peal_arena_print(e->arena, "did you mean {%s}?", nearest)
+                           : "known are {rank}, {ranks}, params and the counters of the loops "
+                             "around this statement";
     return peal_report(e->diagnostics, PEAL_E049, e->source, hint, "unknown name {%s} in a text",
                        name);
 }

@@ -29,9 +29,31 @@ static const peal_expr *refuse(peal_cursor *c, const char *at, const char *hint,
     return NULL;
 }
 
+/* The first loop that counts by this name; NULL: none. */
+static const raw_statement *loop_counting(const raw_body *body, const char *word)
+{
+    for (const raw_statement *s = body->first; s; s = s->next) {
+        const peal_loop_desc *loop = s->kind == PEAL_STATEMENT_REPEAT ? s->desc : NULL;
+        if (loop && loop->as && !strcmp(loop->as, word))
+            return s;
+        const raw_statement *inner = loop ? loop_counting(&s->body, word) : NULL;
+        if (inner)
+            return inner;
+    }
+    return NULL;
+}
+
 static const peal_expr *unknown_name(peal_cursor *c, const char *word, const char *at)
 {
     peal_parser *parser = c->parser;
+    for (int i = 0; i < 3; i++) {
+        const raw_statement *loop = loop_counting(&parser->graph->section[i], word);
+        if (loop)
+            return refuse(c, at,
+                          peal_arena_print(parser->graph->arena, "it counts the loop in line %d",
+                                           loop->source.line),
+                          word, "a loop counter is known only inside its loop");
+    }
     const char *candidates[CANDIDATES] = {"rank", "ranks", "rx",   "ry",    "rz", "Rx",
                                           "Ry",   "Rz",    "true", "false", "not"};
     size_t count = 11;

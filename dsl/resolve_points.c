@@ -3,7 +3,15 @@
 
 #include <string.h>
 
-enum { CANDIDATES = 256 };
+enum { CANDIDATES = 256, NAMED = 20 };
+
+static const char *list_names(const peal_parser *parser, const char *const *names, int count)
+{
+    const char *list = count ? "there are" : "the spec declares none";
+    for (int i = 0; i < count && i < NAMED; i++)
+        list = peal_arena_print(parser->graph->arena, "%s %s", list, names[i]);
+    return count > NAMED ? peal_arena_print(parser->graph->arena, "%s ...", list) : list;
+}
 
 int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source source,
                             const char *what)
@@ -20,8 +28,11 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
     }
     for (int i = 0; i < parser->array_ready && count < CANDIDATES; i++)
         candidates[count++] = parser->arrays[i].name;
+    const char *hint = peal_parser_hint(parser, name, candidates, (size_t)count);
+    if (peal_name_find(&parser->names, name, &slot))
+        hint = "it is a param";
     peal_parser_report(parser, PEAL_E041, name, source,
-                       peal_parser_hint(parser, name, candidates, (size_t)count),
+                       hint ? hint : list_names(parser, candidates, count),
                        "%s names no field or buffer: `%s`", what, name);
     return -1;
 }
