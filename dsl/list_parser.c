@@ -96,30 +96,47 @@ static bool too_many(peal_parser *parser, const peal_item *item, int axis_count)
     return false;
 }
 
+/* "..., not a text"; of a param, which one and what stands there. */
+static bool wrong_kind(peal_parser *parser, const peal_expr *expr, const char *what,
+                       const char *wanted, const char *hint)
+{
+    static const char *const kind_names[] = {"an integer", "a real number", "a boolean", "a text"};
+    peal_value_kind kind = peal_expr_kind_of(expr, parser->data);
+    const peal_param *param =
+        expr->kind == PEAL_EXPR_PARAM ? &parser->data->params[expr->index] : NULL;
+    if (param && kind == PEAL_TEXT)
+        peal_parser_report(parser, PEAL_E045, NULL, expr->source,
+                           peal_parse_literal(param->value.u.text).kind == PEAL_TEXT
+                               ? "params are constants: a number, true, false or a text"
+                               : "leave out the quotes",
+                           "%s must be %s, and param `%s` is the text \"%s\"", what, wanted,
+                           param->name, param->value.u.text);
+    else
+        peal_parser_report(parser, PEAL_E045, NULL, expr->source, hint, "%s must be %s, not %s",
+                           what, wanted, kind_names[kind]);
+    return false;
+}
+
 bool peal_require_integer(peal_parser *parser, const peal_expr *expr, const char *what)
 {
     if (!expr || peal_expr_kind_of(expr, parser->data) == PEAL_INTEGER)
         return true;
-    peal_parser_report(parser, PEAL_E045, NULL, expr->source, NULL, "%s must be an integer", what);
-    return false;
+    bool real = peal_expr_kind_of(expr, parser->data) == PEAL_REAL;
+    return wrong_kind(parser, expr, what, "an integer",
+                      real ? "floor or ceil make an integer of it" : NULL);
 }
 
 bool peal_require_number(peal_parser *parser, const peal_expr *expr, const char *what)
 {
-    if (!expr || peal_expr_kind_of(expr, parser->data) <= PEAL_REAL)
-        return true;
-    peal_parser_report(parser, PEAL_E045, NULL, expr->source, NULL, "%s must be a number", what);
-    return false;
+    return !expr || peal_expr_kind_of(expr, parser->data) <= PEAL_REAL ||
+           wrong_kind(parser, expr, what, "a number", NULL);
 }
 
 bool peal_require_boolean(peal_parser *parser, const peal_expr *expr, const char *what)
 {
-    if (!expr || peal_expr_kind_of(expr, parser->data) == PEAL_BOOLEAN)
-        return true;
-    peal_parser_report(parser, PEAL_E045, NULL, expr->source,
-                       "a condition compares: rr < tol, step % 10 == 0", "%s must be a condition",
-                       what);
-    return false;
+    return !expr || peal_expr_kind_of(expr, parser->data) == PEAL_BOOLEAN ||
+           wrong_kind(parser, expr, what, "a condition",
+                      "a condition compares: rr < tol, step % 10 == 0");
 }
 
 static bool take_end(peal_parser *parser, const peal_item *item, const peal_expr **low,

@@ -87,9 +87,9 @@ static void check_bound(peal_parser *parser, const peal_param_desc *desc, const 
                            "param `%s` must be %s %s", param->name, relation, bound_text);
 }
 
-/* Numbers, names of params and operators, of which there is one at least: no text that somebody
- * would mean, such as the name of a file. */
-static bool is_expression(const peal_parser *parser, const char *text)
+/* Numbers, names of other params and operators, of which there is one at least: no text that
+ * somebody would mean, such as the name of a file. */
+static bool is_expression(const peal_parser *parser, const char *own, const char *text)
 {
     bool has_operator = false, has_value = false;
     while (*text) {
@@ -108,7 +108,7 @@ static bool is_expression(const peal_parser *parser, const char *text)
         text += letters;
         bool is_number = peal_parse_literal(word).kind <= PEAL_REAL;
         if (!is_number && strcmp(word, "ranks") && strcmp(word, "sqrt") &&
-            !peal_name_find(&parser->names, word, &slot))
+            (!strcmp(word, own) || !peal_name_find(&parser->names, word, &slot)))
             return false;
         has_value = true;
     }
@@ -128,11 +128,14 @@ static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal
     out->value = (peal_value){.kind = PEAL_TEXT, .u.text = desc->value};
     if (!desc->text)
         out->value = peal_parse_literal(desc->value);
-    if (!desc->text && out->value.kind == PEAL_TEXT && is_expression(parser, desc->value))
+    if (!desc->text && out->value.kind == PEAL_TEXT &&
+        is_expression(parser, out->name, desc->value)) {
         peal_parser_report(parser, PEAL_E079, desc->value, desc->source,
                            "write its value, or the expression where the param is used; in quotes "
                            "it is a text",
                            "param `%s` is an expression; params are constants", out->name);
+        out->value = (peal_value){.kind = PEAL_INTEGER, .u.integer = 1}; /* one message is enough */
+    }
     if (!desc->text && is_huge_integer(desc->value))
         peal_parser_report(parser, PEAL_E043, desc->value, desc->source,
                            "write it as a real number: 1e20", "param `%s` does not fit 64 bits",
@@ -214,10 +217,10 @@ void peal_resolve_params(peal_parser *parser)
     peal_graph *graph = parser->graph;
     int count = graph->params.count;
     peal_param *params = PEAL_ARENA_ARRAY(graph->arena, peal_param, count);
-    for (int i = 0; i < count; i++) {
-        resolve_param(parser, graph->params.item[i], &params[i]);
+    for (int i = 0; i < count; i++)
         add_name(parser, graph->params.item[i], i);
-    }
+    for (int i = 0; i < count; i++) /* with all names: a param may be an expression of later ones */
+        resolve_param(parser, graph->params.item[i], &params[i]);
     parser->data->params = params;
     parser->data->param_count = count;
     for (int i = 0; i < graph->overrides.count; i++)
