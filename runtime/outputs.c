@@ -1,10 +1,9 @@
 /* Before the first step: whether the files that `save` names can be made, and lie where they may.
  * Hours of computing must not end with a folder that isn't there. And what ranks in several
- * processes need to save one file.
- *
- * Names may hold {step} and the like: what comes before the first of these is looked at. */
+ * processes need to save one file. */
 #define _GNU_SOURCE
 #include "base/array_file.h"
+#include "base/places.h"
 #include "runtime/plan.h"
 
 #include <errno.h>
@@ -13,22 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The name up to what only a run can tell; true: all of it. {{ and }} stand for braces. */
-static bool copy_known(const char *name, char *out, size_t room)
-{
-    size_t used = 0;
-    for (; *name && used + 1 < room; name++) {
-        bool twice = name[0] == name[1];
-        if (*name == '{' && !twice)
-            break;
-        if ((*name == '{' || *name == '}') && twice)
-            name++;
-        out[used++] = *name;
-    }
-    out[used] = 0;
-    return !*name;
-}
 
 /* Why a new file cannot be made there; 0: it can. */
 static int path_error(const char *root, const char *path, bool is_complete)
@@ -55,14 +38,8 @@ static int path_error(const char *root, const char *path, bool is_complete)
 
 static peal_status report(const peal_plan *plan, const peal_statement *s, int error)
 {
-    const char *folder = plan->data->folder, *file = s->u.file.file;
-    bool load = s->kind == PEAL_STATEMENT_LOAD;
+    const char *file = s->u.file.file;
     peal_diagnostics *diagnostics = plan->session->diagnostics;
-    if (error == EXDEV)
-        return peal_report(diagnostics, PEAL_E228, s->source,
-                           "choose a name in the folder, or allow it with --allow-outside",
-                           "`%s` is outside the spec's folder `%s`", file,
-                           folder && *folder ? folder : ".");
     if (error == EINVAL)
         return peal_report(diagnostics, PEAL_E229, s->source, "name a file, new or old",
                            "cannot create `%s`: it is neither a file nor a character device", file);
@@ -73,64 +50,26 @@ static peal_status report(const peal_plan *plan, const peal_statement *s, int er
                            file);
     return peal_report(diagnostics, PEAL_E210, s->source,
                        "make the folder before the run; names are relative to the spec's folder",
-                       "cannot %s `%s`: %s", load ? "open" : "create", file, strerror(error));
+                       "cannot create `%s`: %s", file, strerror(error));
 }
 
-/* Files of constant buffers, of every rank. */
-static peal_status check_constant(const peal_plan *plan, const peal_array *array)
+static peal_status check_save(const peal_plan *plan, const peal_statement *s)
 {
-    const char *folder = plan->data->folder && *plan->data->folder ? plan->data->folder : ".";
-    peal_arena *arena = peal_arena_create();
-    peal_status status = PEAL_STATUS_OK;
-    int ranks = strchr(array->file, '{') ? plan->machine.ranks : 1;
-    for (int rank = 0; arena && rank < ranks && !status; rank++) {
-        const peal_scope scope = {.graph = plan->data, .rank = rank, .ranks = plan->machine.ranks};
-        const char *path;
-        peal_target target;
-        if (peal_template_expand(array->file, &scope, NULL, array->source, arena, &path, NULL))
-            break; /* told when it is read */
-        if (*path != '/')
-            path = peal_arena_print(arena, "%s/%s", folder, path);
-        int error = peal_target_find(folder, path, &target);
-        if (!error)
-            peal_target_close(&target);
-        if (error == EXDEV)
-            status = peal_report(plan->session->diagnostics, PEAL_E228, array->source,
-                                 "choose a name in the folder, or allow it with --allow-outside",
-                                 "`%s` is outside the spec's folder `%s`", array->file, folder);
-    }
-    peal_arena_destroy(arena);
-    return status;
-}
-
-static peal_status check_file(const peal_plan *plan, const peal_statement *s)
-{
-    const char *file = s->u.file.file, *folder = plan->data->folder;
     const char *root = peal_array_file_root(plan->data, plan->options.allow_outside);
-    char name[PATH_MAX], path[PATH_MAX];
-    const peal_scope scope = {.graph = plan->data};
-    bool happens = true;
-    if (s->when && !peal_expr_boolean(s->when, &scope, true, &happens, NULL) && !happens)
-        return PEAL_STATUS_OK;
-    bool is_complete = copy_known(file, name, sizeof(name));
-    if (*file == '/' || !folder)
-        snprintf(path, sizeof(path), "%s", name);
-    else if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
-        return PEAL_STATUS_OK; /* too long: the run will tell */
-    int error = path_error(root, path, is_complete);
-    /* What a load names may come to be while the spec runs. */
-    if (!error || (s->kind == PEAL_STATEMENT_LOAD && error != EXDEV))
-        return PEAL_STATUS_OK;
-    return report(plan, s, error);
+    char path[PATH_MAX];
+    bool is_complete = peal_file_path(plan->data, s, path);
+    int error = path[0] ? path_error(root, path, is_complete) : 0;
+    return error ? report(plan, s, error) : PEAL_STATUS_OK;
 }
 
+/* What a load names may come to be while the spec runs. */
 static peal_status check_body(const peal_plan *plan, const peal_body *body)
 {
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
-        bool file = s->kind == PEAL_STATEMENT_SAVE || s->kind == PEAL_STATEMENT_LOAD;
-        peal_status one = file                               ? check_file(plan, s)
+        bool saves = s->kind == PEAL_STATEMENT_SAVE && peal_file_may_happen(plan->data, s);
+        peal_status one = saves                              ? check_save(plan, s)
                           : s->kind == PEAL_STATEMENT_REPEAT ? check_body(plan, &s->u.loop.body)
                                                              : PEAL_STATUS_OK;
         status = status ? status : one;
@@ -141,17 +80,10 @@ static peal_status check_body(const peal_plan *plan, const peal_body *body)
 peal_status peal_plan_check_outputs(const peal_plan *plan)
 {
     const peal_body *bodies[] = {&plan->data->setup, &plan->data->step.body, &plan->data->finish};
-    const char *root = peal_array_file_root(plan->data, plan->options.allow_outside);
-    peal_status status = PEAL_STATUS_OK;
-    for (int a = 0; a < plan->data->array_count && root; a++) {
-        peal_status one = plan->data->arrays[a].file ? check_constant(plan, &plan->data->arrays[a])
-                                                     : PEAL_STATUS_OK;
-        status = status ? status : one;
-    }
-    for (int i = 0; i < 3; i++) {
-        peal_status one = check_body(plan, bodies[i]);
-        status = status ? status : one;
-    }
+    peal_status status = peal_places_check(plan->data, plan->machine.ranks,
+                                           plan->options.allow_outside, plan->session->diagnostics);
+    for (int i = 0; i < 3 && !status; i++)
+        status = check_body(plan, bodies[i]);
     return status;
 }
 

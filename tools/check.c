@@ -4,6 +4,7 @@
 #include "tools/output.h"
 
 #include "backends/host/kernels.h"
+#include "base/places.h"
 
 #include <stdlib.h>
 
@@ -38,6 +39,9 @@ static peal_status check_all(const peal_options *options, peal_spec *spec, peal_
     peal_status status = machine_of(options, diagnostics, machine);
     if (status == PEAL_STATUS_OK)
         status = spec_open(options, diagnostics, spec);
+    peal_status places =
+        status ? status
+               : peal_places_check(spec->data, machine->ranks, options->allow_outside, diagnostics);
     if (status == PEAL_STATUS_OK)
         status =
             peal_compilation_create(spec->data, machine, PEAL_MODE_SYNC, diagnostics, &compilation);
@@ -48,7 +52,7 @@ static peal_status check_all(const peal_options *options, peal_spec *spec, peal_
     if (status == PEAL_STATUS_OK)
         status = check_kernels(options, compilation, diagnostics);
     peal_compilation_destroy(compilation);
-    return status;
+    return status ? status : places;
 }
 
 static void print_result(const peal_options *options, peal_status status, const peal_spec *spec,

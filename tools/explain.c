@@ -100,6 +100,7 @@ const peal_command explain_command = {
     "  -n, --ranks N      for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
     "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
+    "      --allow-outside  data may lie outside the spec's folder\n"
     "      --json         as JSON (schema peal.explain/1)\n"
     "  -h, --help         this text\n"
     "\n"

@@ -2,6 +2,8 @@
  * that messages take, and what is predicted of each mode. */
 #include "tools/explain_modes.h"
 
+#include "base/places.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -268,6 +270,8 @@ peal_status explain_spec(const peal_options *given, peal_diagnostics *diagnostic
         return PEAL_STATUS_ENVIRONMENT;
     if (!status)
         status = spec_open(&options, diagnostics, &spec);
+    if (!status)
+        status = peal_places_check(spec.data, machine.ranks, options.allow_outside, diagnostics);
     if (!status)
         status = predict_modes(&options, backend, spec.data, &machine, &times, diagnostics,
                                &predictions);

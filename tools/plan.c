@@ -6,6 +6,8 @@
 #include "tools/plan_json.h"
 #include "tools/plan_resources.h"
 
+#include "base/places.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +110,8 @@ static peal_status run(const peal_options *given, peal_diagnostics *diagnostics)
                            "--rank %d: the job has %d rank%s", options->rank, machine.ranks,
                            machine.ranks == 1 ? "" : "s");
     status = spec_open(options, diagnostics, &spec);
+    if (status == PEAL_STATUS_OK)
+        status = peal_places_check(spec.data, machine.ranks, options->allow_outside, diagnostics);
     if (status == PEAL_STATUS_OK) {
         json_t *list = options->format == FORMAT_JSON ? json_array() : NULL;
         status = print_modes(options, spec.data, &machine, list, diagnostics);
@@ -144,7 +148,7 @@ const peal_command plan_command = {
     "                     memory, blocks an SM (needs NVRTC, no GPU)\n"
     "      --arch A       of this architecture: sm_90 (default: that of the GPU here)\n"
     "      --lower K=V    with these words of `peal run --lower` (--emit, --resources)\n"
-    "      --allow-outside  kernels may lie outside the spec's folder (--emit)\n"
+    "      --allow-outside  kernels and data may lie outside the spec's folder\n"
     "      --format F     text (default), json (short: --json; schema peal.plan/1), dot\n"
     "  -h, --help         this text\n"
     "\n"

@@ -240,6 +240,18 @@ class Outside(Save):
             code, _, err = self.run_spec(*more)
             self.assertEqual(code, 3, err)
             self.assertRegex(err, r"s.yaml:5:\d+: error: `.*` is outside the spec's folder `.*` \[E228\]")
+        self.said_before(5)
+
+    def said_before(self, line):
+        """What is known before a run is said by what runs nothing."""
+        for verb in ("check", "explain", "plan"):
+            with self.subTest(verb):
+                code, _, err = peal(verb, self.path("s.yaml"))
+                self.assertEqual(code, 3, err)
+                self.assertRegex(err, rf"s.yaml:{line}:\d+: error: `.*` is outside the spec's folder `.*` \[E228\]")
+                self.assertEqual(err.count("error: "), 1, err)
+                code, _, err = peal(verb, self.path("s.yaml"), "--allow-outside")
+                self.assertEqual(code, 0, err)
 
     def test_names(self):
         target = os.path.join(self.top, "away.npy")
@@ -278,6 +290,7 @@ class Outside(Save):
         code, _, err = self.run_spec()
         self.assertEqual(code, 3, err)
         self.assertRegex(err, r"s.yaml:4:\d+: error: `../in.npy` is outside the spec's folder `.*` \[E228\]")
+        self.said_before(4)
         self.assertEqual(self.run_spec("--allow-outside")[0], 0)
 
     def test_constants(self):
@@ -287,6 +300,7 @@ class Outside(Save):
         code, _, err = self.run_spec()
         self.assertEqual(code, 3, err)
         self.assertIn("[E228]", err)
+        self.said_before(4)
         self.assertEqual(self.run_spec("--allow-outside")[0], 0)
 
 
