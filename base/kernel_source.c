@@ -204,7 +204,9 @@ peal_status peal_kernel_report_misfit(peal_diagnostics *diagnostics, peal_arena 
                                       const peal_schedule_task *task, const char *signature,
                                       const char *message)
 {
+    bool types = strstr(message, "incompatible") || strstr(message, "type conversion");
     return peal_report(diagnostics, PEAL_E206, peal_kernel_place(files, task->kernel, task->source),
                        peal_arena_print(arena, "the task needs %s", signature),
-                       "kernel `%s` does not fit task `%s`: %s", task->kernel, task->name, message);
+                       "kernel `%s` does not fit task `%s`: %s", task->kernel, task->name,
+                       types ? "its parameters are others" : message);
 }

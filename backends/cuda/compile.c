@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 96, MOST_ERRORS = 50, MOST_HEADERS = 64, MARK_BYTES = 16 };
+enum { MOST_OPTIONS = 96, MOST_HEADERS = 64, MARK_BYTES = 16 };
 
 typedef struct compile_job {
     const cuda_compile_request *request;
@@ -172,7 +172,7 @@ static const char *line_of(const peal_kernel_files *files, const char *path, int
 }
 
 /* Below a message stand the line, indented anew, and a caret under the column. */
-static void find_column(const compile_job *job, const char *shown, cuda_compile_error *error)
+static void find_column(const compile_job *job, const char *shown, peal_compile_error *error)
 {
     const char *caret = strchr(shown, '\n');
     const char *line = line_of(job->request->files, error->file, error->line);
@@ -185,7 +185,7 @@ static void find_column(const compile_job *job, const char *shown, cuda_compile_
 }
 
 /* "file(line): error: text" or "file(line): error #20: text" or "catastrophic error". */
-static bool read_error(const compile_job *job, const char *line, cuda_compile_error *error)
+static bool read_error(const compile_job *job, const char *line, peal_compile_error *error)
 {
     peal_arena *arena = job->request->arena;
     const char *end = strchr(line, '\n');
@@ -202,7 +202,7 @@ static bool read_error(const compile_job *job, const char *line, cuda_compile_er
     if (open <= text || open[-1] != '(')
         return false;
     *error =
-        (cuda_compile_error){.file = peal_arena_copy_bytes(arena, text, (size_t)(open - 1 - text)),
+        (peal_compile_error){.file = peal_arena_copy_bytes(arena, text, (size_t)(open - 1 - text)),
                              .line = atoi(open),
                              .message = strstr(word, ": ") + 2};
     if (end)
@@ -213,9 +213,10 @@ static bool read_error(const compile_job *job, const char *line, cuda_compile_er
 static void read_log(const compile_job *job, const char *log, cuda_compile_result *out)
 {
     peal_arena *arena = job->request->arena;
-    cuda_compile_error *list = PEAL_ARENA_ARRAY(arena, cuda_compile_error, MOST_ERRORS);
+    peal_compile_error *list =
+        PEAL_ARENA_ARRAY(arena, peal_compile_error, PEAL_MOST_COMPILE_ERRORS);
 
-    for (const char *line = log; line && out->error_count < MOST_ERRORS;) {
+    for (const char *line = log; line && out->error_count < PEAL_MOST_COMPILE_ERRORS;) {
         if (read_error(job, line, &list[out->error_count]))
             out->error_count++;
         line = strchr(line, '\n');

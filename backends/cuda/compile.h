@@ -2,21 +2,12 @@
 #ifndef PEAL_CUDA_COMPILE_H
 #define PEAL_CUDA_COMPILE_H
 
-#include "base/arena.h"
-#include "base/diagnostic.h"
-#include "base/kernel_source.h"
+#include "base/compile_error.h"
 #include "base/text_file.h"
 
 /* What kernels include: as <peal/NAME>, and as <NAME>. */
 extern const peal_text_file cuda_device_headers[];
 extern const peal_text_file cuda_device_libc[];
-
-/* A message of the compiler that is an error. */
-typedef struct cuda_compile_error {
-    const char *file;
-    int line, column;
-    const char *message;
-} cuda_compile_error;
 
 typedef struct cuda_compile_request {
     const char *source;
@@ -40,7 +31,7 @@ typedef struct cuda_compile_result {
     const char *image; /* in the arena; NULL: errors */
     size_t bytes;
     bool was_cached;
-    const cuda_compile_error *error;
+    peal_compile_error *error;
     int error_count;
 } cuda_compile_result;
 

@@ -40,7 +40,7 @@ static bool is_missing(const char *message)
 }
 
 static peal_status report_task(const cuda_source *source, cuda_entry *entry,
-                               const cuda_compile_error *error)
+                               const peal_compile_error *error)
 {
     peal_diagnostics *diagnostics = source->desc->diagnostics;
 
@@ -96,12 +96,25 @@ static peal_status report_unlinked(const cuda_source *source, const char *kernel
                        "the device code calls `%s`, which is nowhere", kernel);
 }
 
+/* A file of the user's own, as `#include "..."` says, that is not there. */
+static bool is_users_include(const cuda_source *source, const peal_compile_error *error)
+{
+    const char *name = strstr(error->message, "cannot open source file ");
+    for (int i = 0; i < source->files.count && name && error->file; i++)
+        if (!strcmp(source->files.file[i].path, error->file) &&
+            strstr(source->files.file[i].text, strchr(name, '"')))
+            return true;
+    return false;
+}
+
 static peal_status report_errors(const cuda_source *source, const cuda_compile_result *result)
 {
-    peal_status status = PEAL_STATUS_OK;
+    peal_status status = peal_compile_errors_unclosed(result->error, result->error_count,
+                                                      &source->files, source->desc->diagnostics);
+    int count = status ? 0 : peal_compile_errors_sift(result->error, result->error_count);
 
-    for (int i = 0; i < result->error_count; i++) {
-        const cuda_compile_error *error = &result->error[i];
+    for (int i = 0; i < count; i++) {
+        const peal_compile_error *error = &result->error[i];
         peal_source place = {.file = error->file, .line = error->line, .column = error->column};
         int index = -1;
         char kernel[128];
@@ -110,12 +123,16 @@ static peal_status report_errors(const cuda_source *source, const cuda_compile_r
         else if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
                  index < source->entry_count)
             status = report_task(source, &source->entry[index], error);
+        else if (is_users_include(source, error))
+            status =
+                peal_report(source->desc->diagnostics, PEAL_E200, place,
+                            "it is looked for beside the file that names it", "%s", error->message);
         else if (is_beyond_device(error->message))
             status = peal_report(source->desc->diagnostics, PEAL_E643, place,
                                  "kernels use no library but math", "%s", error->message);
         else
-            status = peal_report(source->desc->diagnostics, PEAL_E200, place, NULL, "%s",
-                                 error->message);
+            status = peal_report(source->desc->diagnostics, PEAL_E200, place,
+                                 peal_compile_error_hint(error->message), "%s", error->message);
     }
     return status;
 }

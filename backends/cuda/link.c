@@ -34,7 +34,7 @@ const char *cuda_link_version(peal_arena *arena)
 static void read_missing(const cuda_compile_request *request, const char *log,
                          cuda_compile_result *out)
 {
-    cuda_compile_error *list = PEAL_ARENA_ARRAY(request->arena, cuda_compile_error, MOST_MISSING);
+    peal_compile_error *list = PEAL_ARENA_ARRAY(request->arena, peal_compile_error, MOST_MISSING);
 
     out->error = list;
     for (const char *line = log; line && out->error_count < MOST_MISSING;) {
@@ -44,7 +44,7 @@ static void read_missing(const cuda_compile_request *request, const char *log,
         if (word && quote && word < quote && (!end || quote < end)) {
             const char *name =
                 peal_arena_copy_bytes(request->arena, quote + 1, strcspn(quote + 1, "'\n"));
-            list[out->error_count++] = (cuda_compile_error){
+            list[out->error_count++] = (peal_compile_error){
                 .file = peal_arena_print(request->arena, "<link %s>", name),
                 .line = 1,
                 .message = peal_arena_print(request->arena, "there is no function `%s`", name)};

@@ -28,7 +28,7 @@
 
 extern char **environ;
 
-enum { MOST_WORDS = 96, MOST_ERRORS = 50 };
+enum { MOST_WORDS = 96 };
 
 static const char *const flags[] = {"-std=gnu11",
                                     "-O3",
@@ -178,17 +178,18 @@ static int add_flags(const compile_job *job, const char **words)
 static void read_errors(const compile_job *job, host_compile_result *out)
 {
     peal_arena *arena = job->request->arena;
-    host_compile_error *list = PEAL_ARENA_ARRAY(arena, host_compile_error, MOST_ERRORS);
+    peal_compile_error *list =
+        PEAL_ARENA_ARRAY(arena, peal_compile_error, PEAL_MOST_COMPILE_ERRORS);
     char *text = peal_file_read(in_folder(job, "errors"), NULL);
     char *rest = NULL;
 
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL;
-         line && out->error_count < MOST_ERRORS; line = strtok_r(NULL, "\n", &rest)) {
+         line && out->error_count < PEAL_MOST_COMPILE_ERRORS; line = strtok_r(NULL, "\n", &rest)) {
         char *error = strstr(line, "error: ");
-        host_compile_error *e = &list[out->error_count];
+        peal_compile_error *e = &list[out->error_count];
         if (!error)
             continue;
-        *e = (host_compile_error){.message = peal_arena_copy_text(arena, error + 7)};
+        *e = (peal_compile_error){.message = peal_arena_copy_text(arena, error + 7)};
         char *place = peal_arena_copy_bytes(arena, line, (size_t)(error - line));
         for (char *at = strchr(place, ':'); at; at = strchr(at + 1, ':'))
             if (sscanf(at, ":%d:%d:", &e->line, &e->column) == 2) {

@@ -2,22 +2,13 @@
 #ifndef PEAL_HOST_COMPILE_H
 #define PEAL_HOST_COMPILE_H
 
-#include "base/arena.h"
-#include "base/diagnostic.h"
-#include "base/kernel_source.h"
+#include "base/compile_error.h"
 #include "base/text_file.h"
 
 #include <stdatomic.h>
 
 /* The headers that kernels include: an uninstalled peal finds them too. */
 extern const peal_text_file peal_kernel_headers[];
-
-/* A message of the compiler that is an error. */
-typedef struct host_compile_error {
-    const char *file;
-    int line, column;
-    const char *message;
-} host_compile_error;
 
 typedef struct host_compile_request {
     const char *source;             /* the C text */
@@ -35,7 +26,7 @@ typedef struct host_compile_result {
     int memory;    /* the library's file, if that is in memory: closed after it; else -1 */
     bool was_cached;
     char *preprocessed; /* malloc'ed: the source with all that it includes; NULL: it has errors */
-    const host_compile_error *error;
+    peal_compile_error *error;
     int error_count;
 } host_compile_result;
 

@@ -193,7 +193,7 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
 
 /* A kernel that does not fit is told once for its task, however much the compiler says about it. */
 static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
-                                 const host_compile_error *error)
+                                 const peal_compile_error *error)
 {
     if (call->is_reported)
         return PEAL_STATUS_SPEC;
@@ -202,24 +202,15 @@ static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
                                      call->task, call->signature, error->message);
 }
 
-/* What follows a mistake of syntax is mostly an echo of it: "'y' undeclared" for a missing `;`. */
-static bool is_syntax(const char *message)
-{
-    return strncmp(message, "expected ", 9) == 0 || strstr(message, "before") != NULL;
-}
-
-static const char *hint_of(const char *message)
-{
-    return strstr(message, "';'") ? "is a `;` missing here, or at the end of the line before?"
-                                  : NULL;
-}
-
 static peal_status report_errors(const host_kernels *kernels, const host_compile_result *result)
 {
-    peal_status status = PEAL_STATUS_OK;
+    peal_status status = peal_compile_errors_unclosed(result->error, result->error_count,
+                                                      &kernels->files, kernels->desc->diagnostics);
 
-    for (int i = 0; i < result->error_count; i++) {
-        const host_compile_error *error = &result->error[i];
+    int count = status ? 0 : peal_compile_errors_sift(result->error, result->error_count);
+
+    for (int i = 0; i < count; i++) {
+        const peal_compile_error *error = &result->error[i];
         peal_source source = {.file = error->file, .line = error->line, .column = error->column};
         int index = -1;
         if (error->file && sscanf(error->file, "<task %d", &index) == 1 && index >= 0 &&
@@ -227,9 +218,7 @@ static peal_status report_errors(const host_kernels *kernels, const host_compile
             status = report_misfit(kernels, &kernels->call[index], error);
         else
             status = peal_report(kernels->desc->diagnostics, PEAL_E200, source,
-                                 hint_of(error->message), "%s", error->message);
-        if (is_syntax(error->message))
-            break;
+                                 peal_compile_error_hint(error->message), "%s", error->message);
     }
     return status;
 }

@@ -131,10 +131,23 @@ class Surroundings(unittest.TestCase):
                 self.assertEqual((code, err.count("error: ")), (3, 1), err)
                 self.assertRegex(err, r"kernels.c:[34]:\d+: error: expected .*';'.* \[E200\]\n    is a `;` missing")
 
-    def test_a_kernel_with_other_parameters(self):
-        self.write("kernels.c", "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(float, a), PEAL_WRITE(double, b)) {}\n")
-        code, _, err = self.run_good()
-        self.assertEqual(code, 3, err)
+    def test_what_compilers_say_is_sifted(self):
+        head = "PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b))\n"
+        loop = "    PEAL_FOR_2D(t, x, y) {\n"
+        for text, said in [
+                (head + "{ /* } */\n" + loop + "}\n", r"kernels.c:2:1: error: this `\{` is never closed \[E200\]\n    is a `\}` missing"),
+                (head.replace("relax", "first") + "{\n" + loop + "}\n" + head + "{\n}\n", r"kernels.c:2:1: error: this `\{` is never closed"),
+                (head + "{\n" + loop + "        PEAL_AT(c, x, y) = 1;\n    }\n}\n", r"kernels.c:4:\d+: error: .*'c'.* \[E200\]"),
+                (head + "{\n    (void)((t.lo[0] + 1);\n}\n", r"kernels.c:3:\d+: error: expected '\)'.* \[E200\]\n(?!.*`;`)"),
+                (head.replace("double", "float", 1) + "{\n}\n", r"kernels.c:1:1: error: kernel `relax` does not fit task `relax`: its parameters are others \[E206\]\n    the task needs PEAL_KERNEL"),
+                ('#include "mine.h"\n' + head + "{\n}\n", r"kernels.c:1:\d+: error: .*mine.h.* \[E200\]\n    it is looked for beside")]:
+            self.write("kernels.c", text)
+            for compiler in ("gcc", "clang"):
+                if shutil.which(compiler):
+                    with self.subTest((text, compiler)):
+                        code, _, err = self.run_good(CC=compiler)
+                        self.assertEqual((code, err.count("error: ")), (3, 1), err)
+                        self.assertRegex(err + "\n", said)
 
     def test_a_kernel_that_is_not_there(self):
         self.write("kernels.c", "PEAL_KERNEL(other)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b)) {}\n")

@@ -1,0 +1,133 @@
+/* Sifts the errors of gcc, clang and NVRTC. */
+#include "base/compile_error.h"
+
+#include <string.h>
+
+static bool has_any(const char *message, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strstr(message, words[i]))
+            return true;
+    return false;
+}
+#define HAS_ANY(message, ...)                                                                      \
+    has_any(message, (const char *const[]){__VA_ARGS__},                                           \
+            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static bool is_undefined(const peal_compile_error *e)
+{
+    return HAS_ANY(e->message, "is undefined", "undeclared");
+}
+
+/* Of a name that the compiler does not know follow the strides of an array of that name, and what a
+ * macro of ours wants of it. */
+static bool is_echo(const peal_compile_error *error, int count, int i)
+{
+    const peal_compile_error *e = &error[i];
+    if (is_undefined(e))
+        return strstr(e->message, "_strides_") != NULL;
+    for (int k = 0; k < count; k++)
+        if (HAS_ANY(e->message, "peal_", "PEAL_") && is_undefined(&error[k]) && e->file &&
+            error[k].file && !strcmp(e->file, error[k].file) && e->line == error[k].line)
+            return true;
+    return false;
+}
+
+/* In a file of the user's, or where a task or a function stands for it. */
+static bool has_place(const peal_compile_error *e)
+{
+    return e->file && strcmp(e->file, "generated") != 0 &&
+           (*e->file != '<' || !strncmp(e->file, "<task ", 6) || !strncmp(e->file, "<link ", 6));
+}
+
+/* What follows a mistake of syntax is mostly an echo of it: "'y' undeclared" for a missing `;`. */
+static bool is_syntax(const char *message)
+{
+    return strncmp(message, "expected ", 9) == 0 || strstr(message, "before") != NULL;
+}
+
+int peal_compile_errors_sift(peal_compile_error *error, int count)
+{
+    bool keep[PEAL_MOST_COMPILE_ERRORS];
+    int places = 0, kept = 0;
+    for (int i = 0; i < count; i++)
+        places += has_place(&error[i]) && !is_echo(error, count, i);
+    for (int i = 0; i < count; i++)
+        keep[i] = places ? has_place(&error[i]) && !is_echo(error, count, i) : i == 0;
+    for (int i = 0; i < count; i++) {
+        if (!keep[i])
+            continue;
+        error[kept++] = error[i];
+        if (is_syntax(error[kept - 1].message))
+            break;
+    }
+    return kept;
+}
+
+const char *peal_compile_error_hint(const char *message)
+{
+    const char *semicolon = strstr(message, "';'"), *before = strstr(message, "before");
+    if (strstr(message, "expected a \";\"") || (semicolon && (!before || semicolon < before)))
+        return "is a `;` missing here, or at the end of the line before?";
+    if (HAS_ANY(message, "No such file", "file not found"))
+        return "it is looked for beside the file that names it, and among the system's headers";
+    if (HAS_ANY(message, "implicit declaration", "implicitly declaring"))
+        return "include the header that declares it";
+    return NULL;
+}
+
+/* Behind the comment, text or letter that begins at text; text itself: none does. */
+static const char *skip(const char *text)
+{
+    const char *end;
+    if (text[0] == '/' && text[1] == '/')
+        return text + strcspn(text, "\n");
+    if (text[0] == '/' && text[1] == '*')
+        return (end = strstr(text + 2, "*/")) ? end + 2 : text + strlen(text);
+    if (*text != '"' && *text != '\'')
+        return text;
+    for (end = text + 1; *end && *end != *text && *end != '\n'; end++)
+        end += *end == '\\' && end[1];
+    return *end == *text ? end + 1 : end;
+}
+
+/* The outermost `{` that is not closed; NULL: all are. */
+static const char *find_unclosed(const char *text)
+{
+    const char *open = NULL;
+    int depth = 0;
+    while (*text) {
+        const char *behind = skip(text);
+        if (behind == text) {
+            if (*text == '{' && depth++ == 0)
+                open = text;
+            depth -= *text == '}';
+            behind++;
+        }
+        text = behind;
+    }
+    return depth > 0 ? open : NULL;
+}
+
+peal_status peal_compile_errors_unclosed(const peal_compile_error *error, int count,
+                                         const peal_kernel_files *files,
+                                         peal_diagnostics *diagnostics)
+{
+    bool says = false;
+    for (int i = 0; i < count; i++)
+        says |= HAS_ANY(error[i].message, "end of input", "end of file", "expected '}'", "\"}\"",
+                        "not allowed", "storage class", "nested function");
+    for (int i = 0; i < files->count && says; i++) {
+        const char *text = files->file[i].text, *open = find_unclosed(text);
+        peal_source place = {.file = files->file[i].path, .line = 1, .column = 1};
+        for (const char *c = text; open && c < open; c++) {
+            place.column = *c == '\n' ? 1 : place.column + 1;
+            place.line += *c == '\n';
+        }
+        if (open)
+            return peal_report(diagnostics, PEAL_E200, place,
+                               "is a `}` missing before the next kernel, or at the end?",
+                               "this `{` is never closed");
+    }
+    return PEAL_STATUS_OK;
+}
