@@ -177,7 +177,7 @@ static peal_status report_conditions(peal_compilation *c, const message_record *
         tell_pair(c, from, to, DIFFERS_IN_CONDITION, &story);
     if (how == CONDITIONS_CHANGE && story.event_count) {
         int rank = writer->id < recv->id && recv->id < send->id ? to->to : from->from;
-        int write = peal_story_add(&story, rank, story_step(c, writer), writer->source,
+        int write = peal_story_add(&story, rank, story_step(c, writer, rank), writer->source,
                                    "`%s` writes `%s`", writer->name, array_name(c, array));
         peal_story_connect(&story, write, "comes between it and", send->id < recv->id ? 1 : 0);
     }

@@ -5,24 +5,54 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIED_STEPS = 1024, NAMED = 120 };
+enum { TRIED_STEPS = 1024, TRIED_ITERATIONS = 16, NAMED = 120 };
 
-int64_t story_step(const peal_compilation *c, const peal_statement *s)
+/* Whether the `when` of a statement and those of the loops around it hold, as far as counters say.
+ */
+static bool may_happen(const peal_compilation *c, const peal_statement *s, const peal_scope *scope)
+{
+    bool happens = true;
+    for (int at = s->id; at >= 0 && happens; at = c->statement_loop[at]) {
+        const peal_expr *when = c->statement[at]->when;
+        if (when && !(peal_expr_uses(when) & PEAL_USES_ELEMENT) &&
+            peal_expr_boolean(when, scope, true, &happens, NULL))
+            return true;
+    }
+    return happens;
+}
+
+/* The first step in which `s` may happen and `other`, unless NULL, does not; -1: none is found.
+ * Inner loops are tried in their first iterations. */
+static int64_t find_step(const peal_compilation *c, const peal_statement *s,
+                         const peal_statement *other, int rank)
 {
     int64_t counter[8] = {0};
     peal_scope scope = {.graph = c->graph,
+                        .rank = rank,
                         .ranks = c->machine.ranks,
                         .counter = counter,
                         .counter_count = 8};
-    if (c->statement_section[s->id] != LOOP_OUTER)
-        return c->statement_section[s->id] == LOOP_SETUP ? PEAL_STORY_SETUP : PEAL_STORY_FINISH;
-    unsigned uses = s->when ? peal_expr_uses(s->when) : 0;
-    for (; uses == PEAL_USES_COUNTER && counter[0] < TRIED_STEPS; counter[0]++) {
-        bool happens = true;
-        if (peal_expr_boolean(s->when, &scope, true, &happens, NULL) || happens)
+    for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++]) {
+        scope.dims[axis] = c->dims[axis];
+        scope.position[axis] = left % c->dims[axis];
+    }
+    int inner = c->statement_loop[s->id] >= 0 ? TRIED_ITERATIONS : 1;
+    for (int64_t i = 0; i < TRIED_STEPS * inner; i++) {
+        counter[0] = i / inner;
+        for (int k = 1; k < 8; k++)
+            counter[k] = i % inner;
+        if (may_happen(c, s, &scope) && !(other && may_happen(c, other, &scope)))
             return counter[0];
     }
-    return 0;
+    return -1;
+}
+
+int64_t story_step(const peal_compilation *c, const peal_statement *s, int rank)
+{
+    if (c->statement_section[s->id] != LOOP_OUTER)
+        return c->statement_section[s->id] == LOOP_SETUP ? PEAL_STORY_SETUP : PEAL_STORY_FINISH;
+    int64_t step = find_step(c, s, NULL, rank);
+    return step < 0 ? 0 : step;
 }
 
 /* ---- Messages ---- */
@@ -37,7 +67,8 @@ static int add_end(const peal_compilation *c, const message_record *r, bool outg
     if (r->direction >= 0)
         snprintf(direction, sizeof(direction), ", sender's direction [%d, %d, %d]",
                  r->direction % 3 - 1, r->direction / 3 % 3 - 1, r->direction / 9 - 1);
-    return peal_story_add(out, outgoing ? r->from : r->to, story_step(c, s), s->source,
+    return peal_story_add(out, outgoing ? r->from : r->to,
+                          story_step(c, s, outgoing ? r->from : r->to), s->source,
                           "%s of `%s` %s rank %d: %" PRId64 " element%s of %s, tag %" PRId64 "%s",
                           outgoing ? "send" : "recv", array_name(c, array),
                           outgoing ? "to" : "from", outgoing ? r->to : r->from, r->count,
@@ -116,11 +147,11 @@ void tell_unmatched(peal_compilation *c, const message_record *r, bool outgoing,
     }
     if (inactive)
         other =
-            peal_story_add(out, there, story_step(c, inactive), inactive->source,
+            peal_story_add(out, there, story_step(c, inactive, there), inactive->source,
                            "`%s` never happens here: its `when` (%.*s) is false", inactive->name,
                            NAMED, inactive->when->text ? inactive->when->text : "a condition");
     else
-        other = peal_story_add(out, there, story_step(c, c->statement[r->statement]),
+        other = peal_story_add(out, there, story_step(c, c->statement[r->statement], here),
                                (peal_source){0}, "there is no %s %s rank %d",
                                outgoing ? "recv" : "send", outgoing ? "from" : "to", here);
     peal_story_connect(out, end, "misses", other);
@@ -157,24 +188,31 @@ static void describe_loop(const peal_compilation *c, int statement, char *text, 
                                        : "step");
 }
 
+/* other: the other end's statement. */
 static void add_place(const peal_compilation *c, int rank, const peal_statement *s,
-                      pair_difference how, peal_story *out)
+                      const peal_statement *other, pair_difference how, peal_story *out)
 {
+    int64_t step = story_step(c, s, rank), alone = -1;
     char text[NAMED + 40];
     if (how == DIFFERS_IN_LOOP)
         describe_loop(c, s->id, text, sizeof(text));
     else
         snprintf(text, sizeof(text), s->when ? "when %.*s" : "always%.*s", NAMED,
                  s->when ? s->when->text ? s->when->text : "a condition holds" : "");
-    peal_story_add(out, rank, story_step(c, s), s->source, "`%s` happens %s", s->name, text);
+    if (how == DIFFERS_IN_CONDITION && step >= 0)
+        alone = find_step(c, s, other, rank);
+    peal_story_add(out, rank, alone < 0 ? step : alone, s->source, "`%s` happens %s%s", s->name,
+                   text, alone < 0 ? "" : ", here without the other");
 }
 
 void tell_pair(const peal_compilation *c, const message_record *send, const message_record *recv,
                pair_difference how, peal_story *out)
 {
     if (how == DIFFERS_IN_LOOP || how == DIFFERS_IN_CONDITION) {
-        add_place(c, send->from, c->statement[send->statement], how, out);
-        add_place(c, recv->to, c->statement[recv->statement], how, out);
+        const peal_statement *sends = c->statement[send->statement],
+                             *receives = c->statement[recv->statement];
+        add_place(c, send->from, sends, receives, how, out);
+        add_place(c, recv->to, receives, sends, how, out);
     } else {
         add_end(c, send, true, out);
         add_end(c, recv, false, out);
@@ -188,7 +226,7 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
 void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view *other,
                  const peal_statement *s, peal_story *out)
 {
-    int64_t step = story_step(c, s);
+    int64_t step = story_step(c, s, v->rank);
     int here = peal_story_add(out, v->rank, step, s->source, "`%s` takes part", s->name);
     int there = peal_story_add(out, other->rank, step, s->source,
                                "`%s` never happens here: its `when` (%.*s) is false", s->name,
@@ -200,7 +238,7 @@ void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_
                  const int rank[2], const int64_t count[2], peal_story *out)
 {
     for (int i = 0; i < 2; i++)
-        peal_story_add(out, rank[i], story_step(c, s), item->source,
+        peal_story_add(out, rank[i], story_step(c, s, rank[i]), item->source,
                        "`%s` combines %" PRId64 " element%s of `%s`", s->name, count[i],
                        count[i] == 1 ? "" : "s", array_name(c, item->array));
     peal_story_connect(out, 0, "does not fit", 1);
@@ -212,11 +250,12 @@ void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message
     const peal_statement *waits = c->statement[at->own_statement],
                          *sends = c->statement[send->own_statement];
     int before = out->event_count - 1;
-    int wait = peal_story_add(out, v->rank, step < 0 ? story_step(c, waits) : step, waits->source,
-                              "`%s` waits for a message of rank %d", waits->name, at->peer);
-    int sent =
-        peal_story_add(out, at->peer, step < 0 ? story_step(c, sends) : step, sends->source,
-                       "`%s` would send it to rank %d, but has not begun", sends->name, v->rank);
+    int wait =
+        peal_story_add(out, v->rank, step < 0 ? story_step(c, waits, v->rank) : step, waits->source,
+                       "`%s` waits for a message of rank %d", waits->name, at->peer);
+    int sent = peal_story_add(out, at->peer, step < 0 ? story_step(c, sends, at->peer) : step,
+                              sends->source, "`%s` would send it to rank %d, but has not begun",
+                              sends->name, v->rank);
     if (before >= 0)
         peal_story_connect(out, before, "stands below", wait);
     peal_story_connect(out, wait, "waits for", sent);
@@ -315,7 +354,7 @@ void tell_collision(const peal_compilation *c, const rank_view *v, const peal_sc
                     const peal_access *a, const peal_reach *reach, int count, peal_story *out)
 {
     const peal_box *stored = &v->layout[a->array].stored;
-    int64_t point[PEAL_AXES], step = story_step(c, c->statement[t->statement]);
+    int64_t point[PEAL_AXES], step = story_step(c, c->statement[t->statement], v->rank);
     told_tile tile[2];
     char points[100], where[100] = "";
     if (!find_collision(t, reach, count, stored, tile, point))
@@ -336,8 +375,8 @@ void tell_reach(const peal_compilation *c, const rank_view *v, const peal_schedu
                 peal_story *out)
 {
     char points[100], touched[100];
-    int task = peal_story_add(out, v->rank, story_step(c, c->statement[t->statement]), a->source,
-                              "`%s` visits %s and touches `%s` at %s", t->name,
+    int task = peal_story_add(out, v->rank, story_step(c, c->statement[t->statement], v->rank),
+                              a->source, "`%s` visits %s and touches `%s` at %s", t->name,
                               box_text(visited, points, sizeof(points)), array_name(c, a->array),
                               box_text(range, touched, sizeof(touched)));
     int array = peal_story_add(out, v->rank, PEAL_STORY_SETUP, c->graph->arrays[a->array].source,

@@ -5,8 +5,8 @@
 
 #include "scheduler/compilation.h"
 
-/* The first step in which a statement happens, as a peal_story_event has it. */
-int64_t story_step(const peal_compilation *c, const peal_statement *s);
+/* The first step in which a statement happens on a rank, as a peal_story_event has it. */
+int64_t story_step(const peal_compilation *c, const peal_statement *s, int rank);
 
 /* An end of a message without partner: what its peer has instead. */
 void tell_unmatched(peal_compilation *c, const message_record *r, bool outgoing, peal_story *out);

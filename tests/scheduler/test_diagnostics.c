@@ -229,6 +229,62 @@ static void test_no_memory_for_messages(void **state)
     }
 }
 
+/* Stories are told in the first step in which what they tell of happens. */
+static const struct {
+    const char *statements;
+    peal_code code;
+    int64_t step[2]; /* of the first two events */
+} timed_cases[] = {
+    {"- {recv: b, from: 1 - rank, when: step % 2 == 1}\n- {send: b, to: 1 - rank, when: step % 2 "
+     "== 1}\n",
+     PEAL_E145,
+     {1, 1}},
+    {"- {recv: b, from: 1 - rank, when: step == 5}\n- {send: b, to: 1 - rank, when: step == 5}\n",
+     PEAL_E145,
+     {5, 5}},
+    {"- repeat: 3\n  as: k\n  when: step % 4 == 3\n  step:\n"
+     "  - {recv: b, from: 1 - rank, when: k == 2}\n  - {send: b, to: 1 - rank, when: k == 2}\n",
+     PEAL_E145,
+     {3, 3}},
+    {"- repeat: 3\n  as: k\n  when: step % 4 == 3\n  step:\n  - {recv: b, from: 1 - rank, when: k "
+     "== 2}\n",
+     PEAL_E139,
+     {3, 3}},
+    {"- {send: b, to: 1 - rank, when: step % 2 == 1}\n- {recv: b, from: 1 - rank, when: step % 3 "
+     "== 1}\n",
+     PEAL_E144,
+     {3, 4}},
+    {"- {send: b, to: 1 - rank, when: step % 4 == 3}\n- {recv: b, from: 1 - rank, when: step % 2 "
+     "== 1}\n",
+     PEAL_E144,
+     {3, 1}},
+    {"- {task: t, box: [[0, 8]], tile: 4, update: {b: whole}, when: step % 2 == 1 and rank < 1}\n",
+     PEAL_E131,
+     {1, 1}},
+};
+
+static void test_steps_of_stories(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(timed_cases) / sizeof(timed_cases[0]); i++) {
+        char text[600];
+        snprintf(text, sizeof(text),
+                 "peal: 1\nkernels: k.c\nbuffers: {b: {}}\nrepeat: 9\nstep:\n%s",
+                 timed_cases[i].statements);
+        peal_diagnostics *list = peal_diagnostics_create();
+        assert_int_equal(compile_text(text, 2, PEAL_MODE_FUSED, list), PEAL_STATUS_SPEC);
+        const peal_diagnostic *d = peal_diagnostics_at(list, 0);
+        bool good = d->code == timed_cases[i].code && d->story && d->story->event_count >= 2;
+        for (int k = 0; k < 2 && good; k++)
+            good = d->story->event[k].step == timed_cases[i].step[k];
+        if (!good) {
+            peal_diagnostics_print(list, stderr, 0);
+            fail_msg("%s", text);
+        }
+        peal_diagnostics_destroy(list);
+    }
+}
+
 static void test_every_code_has_a_case(void **state)
 {
     (void)state;
@@ -247,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_halos),
+        cmocka_unit_test(test_steps_of_stories),
         cmocka_unit_test(test_edges_of_what_is_allowed),
         cmocka_unit_test(test_no_memory_for_messages),
         cmocka_unit_test(test_every_code_has_a_case),
