@@ -17,7 +17,7 @@ peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnos
     FILE *stream = is_input ? stdin : fopen(path, "rb");
     if (!stream) {
         peal_phase_leave(&before);
-        return peal_report(diagnostics, PEAL_E001, place, NULL, "cannot open the spec: %s",
+        return peal_report(diagnostics, PEAL_E001, place, NULL, "cannot open the file: %s",
                            strerror(errno));
     }
     char *text = peal_arena_allocate(arena, PEAL_DOCUMENT_BYTES + 2);

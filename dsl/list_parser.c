@@ -71,7 +71,10 @@ const peal_item *peal_parse_list(peal_parser *parser, const char *text, peal_sou
     peal_cursor c = {.parser = parser, .at = text, .source = source};
     peal_item *item = PEAL_ARENA_NEW(parser->graph->arena, peal_item);
     parser->allow = allow;
-    if (!parse_item(&c, word, 0, item))
+    parser->also[0] = word ? word : parser->also[0];
+    bool good = parse_item(&c, word, 0, item);
+    parser->also[0] = word ? NULL : parser->also[0];
+    if (!good)
         return NULL;
     peal_cursor_skip(&c);
     if (!*c.at)

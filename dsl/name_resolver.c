@@ -57,6 +57,9 @@ static const peal_expr *unknown_name(peal_cursor *c, const char *word, const cha
     const char *candidates[CANDIDATES] = {"rank", "ranks", "rx",   "ry",    "rz", "Rx",
                                           "Ry",   "Rz",    "true", "false", "not"};
     size_t count = 11;
+    for (int i = 0; i < 2; i++)
+        if (parser->also[i])
+            candidates[count++] = parser->also[i];
     for (int i = 0; i < parser->counter_count; i++)
         if (parser->counter[i])
             candidates[count++] = parser->counter[i];

@@ -168,7 +168,7 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
 {
     enum { MOST = 32 };
     const peal_node *key = map->pair[index].key;
-    const char *candidates[MOST];
+    const char *candidates[MOST], *written = key->text;
     int count = 0;
     if (!key->quoted && strchr(key->text, ')') && !strchr(key->text, '(')) {
         peal_node *before = index > 0 ? map->pair[index - 1].value : NULL;
@@ -193,14 +193,16 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
     const char *hint = NULL;
     const char *nearest =
         reader->failures < 200 ? peal_nearest_word(key->text, candidates, (size_t)count) : NULL;
-    if (nearest)
+    if (nearest) {
         hint = peal_arena_print(reader->arena, "did you mean `%s`?", nearest);
-    else {
+        if (!peal_node_find(map, nearest)) /* it is read as that, lest it be told as missing too */
+            map->pair[index].key->text = nearest;
+    } else {
         hint = "keys are:";
         for (int i = 0; i < count && reader->failures < 200; i++)
             hint = peal_arena_print(reader->arena, "%s %s", hint, candidates[i]);
     }
-    peal_reader_report(reader, PEAL_E012, key->at, hint, "unknown key `%.100s` in %s", key->text,
+    peal_reader_report(reader, PEAL_E012, key->at, hint, "unknown key `%.100s` in %s", written,
                        context->title);
 }
 

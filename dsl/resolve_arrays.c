@@ -88,6 +88,19 @@ static bool merge_like(peal_parser *parser, peal_field_desc *field)
 
 static void resolve_type(peal_parser *parser, const char *type, peal_source source, peal_array *out)
 {
+    static const char *const elsewhere[][2] = {{"double", "f64"}, {"float64", "f64"},
+                                               {"float", "f32"},  {"float32", "f32"},
+                                               {"int", "i32"},    {"int32", "i32"},
+                                               {"long", "i64"},   {"int64", "i64"},
+                                               {"char", "u8"},    {"uint8", "u8"}};
+    for (size_t i = 0; type && i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+        if (!strcmp(type, elsewhere[i][0])) {
+            peal_parser_report(parser, PEAL_E055, type, source,
+                               peal_arena_print(parser->graph->arena, "write `%s`",
+                                                elsewhere[i][1]),
+                               "`%s` is no type", type);
+            return;
+        }
     int index =
         type ? peal_parse_word(parser, type, source, "type", type_names, PEAL_TYPE_COUNT) : 0;
     out->type = index < 0 ? PEAL_F64 : (peal_type)index;

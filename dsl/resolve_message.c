@@ -106,7 +106,9 @@ static void resolve_peers(peal_parser *parser, const char *text, const char *alo
     out->kind = out->list >= 0 ? PEAL_PEER_LIST : PEAL_PEER_RANK;
     if (out->kind == PEAL_PEER_LIST)
         return;
+    parser->also[0] = "all";
     out->rank = peal_parse_expression(parser, text, source, PEAL_ALLOW_STATIC);
+    parser->also[0] = NULL;
     peal_require_integer(parser, out->rank, "a rank");
 }
 

@@ -59,7 +59,11 @@ static bool resolve_part(peal_parser *parser, const peal_points_desc *desc, peal
         out->part = PEAL_PART_BOUNDARY;
     else {
         out->part = PEAL_PART_EXTENDED;
-        return peal_parse_amount(parser, desc->part, source, allow, axis_count, &out->part_amount);
+        parser->also[0] = "interior", parser->also[1] = "boundary";
+        bool good =
+            peal_parse_amount(parser, desc->part, source, allow, axis_count, &out->part_amount);
+        parser->also[0] = parser->also[1] = NULL;
+        return good;
     }
     return true;
 }

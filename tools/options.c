@@ -296,25 +296,57 @@ static const char *verb_of(unsigned verbs)
     return "run";
 }
 
-static void report_unknown(unsigned verb, const char *word, size_t length, const option_info *known,
-                           peal_diagnostics *diagnostics)
+/* Of "serial, sync or stream", the word nearest to value; text has room for it. NULL: none. */
+static const char *nearest_of(const char *value, const char *wanted, char text[160])
+{
+    const char *words[32];
+    size_t count = 0;
+    char *rest = NULL;
+    snprintf(text, 160, "%s", wanted);
+    for (char *word = strtok_r(text, ", ", &rest); word && count < 32;
+         word = strtok_r(NULL, ", ", &rest))
+        if (strlen(word) > 2)
+            words[count++] = word;
+    return peal_nearest_word(value, words, count);
+}
+
+static void report_value(const option_info *info, const char *value, peal_diagnostics *diagnostics)
+{
+    char text[160], hint[200];
+    bool listed = strstr(info->value, " or ") && strncmp(info->value, "a ", 2) != 0;
+    const char *nearest = listed ? nearest_of(value, info->value, text) : NULL;
+    snprintf(hint, sizeof(hint), "did you mean %s?", nearest ? nearest : "");
+    peal_report(diagnostics, PEAL_E402, nowhere, nearest ? hint : NULL, "--%s needs %s, not '%s'",
+                info->name, info->value, value);
+}
+
+static const option_info *nearest_option(unsigned verb, const char *name)
 {
     const char *names[OPTION_COUNT];
     size_t count = 0;
-    char hint[160] = "", name[64];
-    snprintf(name, sizeof(name), "%.*s", (int)length, word);
     for (int i = 0; i < OPTION_COUNT; i++)
         if ((table[i].verbs & verb) && table[i].id != OPTION_SPEC_DESCRIPTOR)
             names[count++] = table[i].name;
     const char *nearest = peal_nearest_word(name, names, count);
+    return nearest ? find_long(nearest, strlen(nearest)) : NULL;
+}
+
+/* Returns the option that was meant, or NULL. */
+static const option_info *report_unknown(unsigned verb, const char *word, size_t length,
+                                         const option_info *known, peal_diagnostics *diagnostics)
+{
+    char hint[160] = "", name[64];
+    snprintf(name, sizeof(name), "%.*s", (int)length, word);
+    const option_info *nearest = known ? known : nearest_option(verb, name);
     if (known)
         snprintf(hint, sizeof(hint), "it is an option of `peal %s`", verb_of(known->verbs));
     else if (nearest)
-        snprintf(hint, sizeof(hint), "did you mean --%s?", nearest);
+        snprintf(hint, sizeof(hint), "did you mean --%s?", nearest->name);
     else
         snprintf(hint, sizeof(hint), "`peal %s --help` lists the options", verb_of(verb));
     peal_report(diagnostics, PEAL_E401, nowhere, hint, "`peal %s` has no option %s%s",
                 verb_of(verb), length > 1 ? "--" : "-", name);
+    return nearest;
 }
 
 /* Reads the option at argv[i]; returns how many words it took. */
@@ -332,8 +364,8 @@ static int parse_option(peal_options *options, unsigned verb, int i, int argc, c
     else if (!is_long && name[1])
         value = name + 1; /* -n4 */
     if (!info || !(info->verbs & verb)) {
-        report_unknown(verb, name, length, info, diagnostics);
-        return 1;
+        info = report_unknown(verb, name, length, info, diagnostics);
+        return info && info->has_value && !value && i + 1 < argc ? 2 : 1; /* with its value */
     }
     if (!info->has_value && value) {
         peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s takes no value", info->name);
@@ -347,8 +379,7 @@ static int parse_option(peal_options *options, unsigned verb, int i, int argc, c
         peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s needs %s", info->name,
                     info->value);
     else if (!apply(options, info->id, value))
-        peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s needs %s, not '%s'", info->name,
-                    info->value, value);
+        report_value(info, value, diagnostics);
     return words;
 }
 
