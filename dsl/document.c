@@ -74,6 +74,10 @@ static const char *hint_for(const char *problem)
         return "write `key: value`, with a space after the colon";
     if (strstr(problem, "end of stream"))
         return "a quote is not closed";
+    if (strstr(problem, "did not find expected key"))
+        return "begin all keys of a map in one column; a list is either [ ] or lines with `- `";
+    if (strstr(problem, "'-' indicator"))
+        return "begin every item of a list with `- `, all in one column";
     return NULL;
 }
 

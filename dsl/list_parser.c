@@ -79,8 +79,8 @@ const peal_item *peal_parse_list(peal_parser *parser, const char *text, peal_sou
     peal_cursor_skip(&c);
     if (!*c.at)
         return item;
-    refuse(&c, c.at, *c.at == ',' ? "a list needs brackets: [a, b]" : NULL,
-           "expected the end of the list");
+    refuse(&c, c.at, item->is_list ? NULL : "a list needs brackets: [a, b]",
+           item->is_list ? "expected the end of the list" : "expected one value, or a list");
     return NULL;
 }
 

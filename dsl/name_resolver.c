@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 enum { CANDIDATES = 256 };
 
@@ -68,6 +69,10 @@ static const peal_expr *unknown_name(peal_cursor *c, const char *word, const cha
     for (int i = 0; i < parser->array_ready && count < CANDIDATES; i++)
         candidates[count++] = parser->arrays[i].name;
     const char *hint = peal_parser_hint(parser, word, candidates, count);
+    if (!strcasecmp(word, "yes") || !strcasecmp(word, "on"))
+        hint = "did you mean `true`?";
+    if (!strcasecmp(word, "no") || !strcasecmp(word, "off"))
+        hint = "did you mean `false`?";
     if (peal_is_reserved(word))
         hint = "it is a word of the language, which has no value in an expression";
     peal_parser_report(parser, PEAL_E041, at, c->source, hint, "unknown name `%s`", word);

@@ -51,6 +51,7 @@ typedef struct peal_parser {
     int counter_count;
     const char *counter_reason; /* why `step` is not known here; NULL: it is */
     unsigned allow;
+    bool lacks_kernels;  /* has been told */
     const char *also[2]; /* words that would do in the place of the expression */
     peal_diagnostics *diagnostics;
     int failures; /* diagnostics that were reported */

@@ -8,7 +8,11 @@ static bool expect_map(peal_reader *r, const peal_node *node, const char *what)
 {
     if (!node || node->kind == PEAL_NODE_MAP)
         return node != NULL;
-    peal_reader_report(r, PEAL_E013, node->at, NULL, "expected a map of %s", what);
+    peal_reader_report(r, PEAL_E013, node->at,
+                       node->kind == PEAL_NODE_LIST ? "write `name: ...` a line, without `- `"
+                                                    : NULL,
+                       "expected a map of %s", what);
+    r->trapped = true; /* all that uses their names would be told, too */
     return false;
 }
 

@@ -13,7 +13,7 @@ typedef struct peal_reader {
     peal_diagnostics *diagnostics;
     char *pool, *pool_end; /* texts for the builder: next free byte, end */
     int failures;
-    bool trapped; /* YAML has cut a value: later messages would mislead */
+    bool trapped; /* YAML has cut a value, or names are missing: later messages would mislead */
 } peal_reader;
 
 void peal_reader_report(peal_reader *reader, peal_code code, peal_source place, const char *hint,

@@ -70,7 +70,8 @@ const char *peal_reader_text(peal_reader *reader, peal_node *node)
     if (!check_cut(reader, node))
         return NULL;
     if (!node->quoted && (!*node->text || !strcmp(node->text, "~"))) {
-        peal_reader_report(reader, PEAL_E013, node->at, NULL, "the value is missing");
+        if (!reader->trapped)
+            peal_reader_report(reader, PEAL_E013, node->at, NULL, "the value is missing");
         return NULL;
     }
     if (!node->lent) {
@@ -163,6 +164,21 @@ static bool is_statement(const char *name)
     return false;
 }
 
+/* The key that others call so, if the context has it. */
+static const char *word_of_others(const peal_context *context, const char *word,
+                                  const char *otherwise)
+{
+    static const char *const words[][2] = {{"if", "when"},     {"shape", "size"},
+                                           {"dtype", "type"},  {"ghost", "halo"},
+                                           {"ghosts", "halo"}, {"for", "repeat"},
+                                           {"loop", "repeat"}, {"dest", "to"},
+                                           {"source", "from"}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (!strcmp(word, words[i][0]) && peal_context_find(context, words[i][1]))
+            return words[i][1];
+    return otherwise;
+}
+
 static void report_unknown(peal_reader *reader, const peal_node *map, int index,
                            const peal_context *context)
 {
@@ -193,12 +209,17 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
     const char *hint = NULL;
     const char *nearest =
         reader->failures < 200 ? peal_nearest_word(key->text, candidates, (size_t)count) : NULL;
+    nearest = word_of_others(context, key->text, nearest);
+    bool is_misplaced = !nearest && context == peal_context_at(PEAL_CONTEXT_SPEC) &&
+                        map->pair[index].value->kind == PEAL_NODE_MAP;
+    reader->trapped |= is_misplaced; /* a field, perhaps, that is missed where it is used */
     if (nearest) {
         hint = peal_arena_print(reader->arena, "did you mean `%s`?", nearest);
         if (!peal_node_find(map, nearest)) /* it is read as that, lest it be told as missing too */
             map->pair[index].key->text = nearest;
     } else {
-        hint = "keys are:";
+        hint =
+            is_misplaced ? "is it to be indented, below the line before? keys are:" : "keys are:";
         for (int i = 0; i < count && reader->failures < 200; i++)
             hint = peal_arena_print(reader->arena, "%s %s", hint, candidates[i]);
     }

@@ -108,12 +108,14 @@ static void resolve_type(peal_parser *parser, const char *type, peal_source sour
 
 static bool resolve_size(peal_parser *parser, const peal_field_desc *field, peal_array *out)
 {
-    if (!field->size) {
+    if (!field->size && field->like)
+        parser->failures++; /* told of the field that it is like */
+    else if (!field->size)
         peal_parser_report(parser, PEAL_E061, field->name, field->source,
                            "say size: [nx, ny], or like: another field", "field `%s` has no size",
                            field->name);
+    if (!field->size)
         return false;
-    }
     const peal_item *item =
         peal_parse_list(parser, field->size, field->source, PEAL_ALLOW_UNIFORM, NULL);
     if (!item)

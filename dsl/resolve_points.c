@@ -31,6 +31,10 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
     const char *hint = peal_parser_hint(parser, name, candidates, (size_t)count);
     if (peal_name_find(&parser->names, name, &slot))
         hint = "it is a param";
+    else if (!strcmp(name, "interior") || !strcmp(name, "boundary"))
+        hint = "of a field: {u: {part: interior}}";
+    else if (strchr(name, '('))
+        hint = "boxes and footprints are written {u: {star: 1}}";
     peal_parser_report(parser, PEAL_E041, name, source,
                        hint ? hint : list_names(parser, candidates, count),
                        "%s names no field or buffer: `%s`", what, name);

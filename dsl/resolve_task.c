@@ -208,10 +208,12 @@ static void resolve_kernel(task_parse *t, peal_task_statement *out)
         peal_parser_report(t->parser, PEAL_E051, kernel, t->source,
                            "kernels are C functions: PEAL_KERNEL(relax)(...)",
                            "`%s` cannot be the name of a kernel", kernel);
-    else if (kernel && t->parser->graph->kernels.count == 0)
+    else if (kernel && t->parser->graph->kernels.count == 0 && !t->parser->lacks_kernels) {
+        t->parser->lacks_kernels = true;
         peal_parser_report(t->parser, PEAL_E061, kernel, t->source,
                            "name the C file that defines it: kernels: file.c",
                            "there are no kernels for task `%s`", desc->name ? desc->name : kernel);
+    }
 }
 
 void peal_resolve_task(peal_parser *parser, const peal_task_desc *desc, peal_statement *out)

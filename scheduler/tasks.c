@@ -75,6 +75,9 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
     int64_t amount[PEAL_AXES][2];
     peal_status status = amount_of(c, &v->scope, &a->amount, amount);
     bool star = a->footprint == PEAL_FOOTPRINT_STAR;
+    char hint[160];
+    snprintf(hint, sizeof(hint), "give the task the box whose points it visits, e.g. `box: %.60s`",
+             array_name(c, a->array));
     *count = 1;
     reach[0] = *base;
     int arms = 0;
@@ -82,8 +85,7 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
         if (!amount[k][0] && !amount[k][1])
             continue;
         if (base->axis[k].fixed)
-            return peal_report(c->diagnostics, PEAL_E147, a->source,
-                               "give the task the box whose points it visits, e.g. `box: u`",
+            return peal_report(c->diagnostics, PEAL_E147, a->source, hint,
                                "`%s` is widened along axis %c, which the task's box does not have",
                                array_name(c, a->array), "xyzw"[k]);
         if (amount[k][0] + amount[k][1] < 0)

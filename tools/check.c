@@ -6,15 +6,12 @@
 #include "backends/host/kernels.h"
 #include "base/places.h"
 
-#include <stdlib.h>
-
-/* The kernel files are there and within the folder. They are read, not compiled:
- * loading what a compiler made could run it. */
+/* The kernel files are there and within the folder, and name all kernels. They are read, not
+ * compiled: loading what a compiler made could run it. */
 static peal_status check_kernels(const peal_options *options, peal_compilation *compilation,
                                  peal_diagnostics *diagnostics)
 {
     const peal_schedule *schedule;
-    int before = peal_diagnostics_errors(diagnostics);
     peal_status status = peal_compilation_tasks(compilation, 0, &schedule);
     if (status != PEAL_STATUS_OK)
         return status;
@@ -26,9 +23,7 @@ static peal_status check_kernels(const peal_options *options, peal_compilation *
                               .workers = 1,
                               .allow_outside = options->allow_outside,
                               .diagnostics = diagnostics};
-    free(host_kernels_emit(&desc));
-    return peal_diagnostics_errors(diagnostics) > before ? peal_diagnostics_status(diagnostics)
-                                                         : PEAL_STATUS_OK;
+    return host_kernels_check(&desc);
 }
 
 /* Reads, resolves, and makes all checks for every rank. */

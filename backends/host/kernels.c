@@ -10,6 +10,7 @@
 #include "backends/host/compile.h"
 #include "base/kernel_source.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,10 +152,10 @@ static char *print_source(const host_kernels *kernels)
 
 /* What the compiler said. */
 
-/* The names of all kernels in the preprocessed text. */
-static const char **kernel_names(peal_arena *arena, const char *text, size_t *count)
+/* The names behind all places of `prefix` in a text. */
+static const char **kernel_names(peal_arena *arena, const char *text, const char *prefix,
+                                 size_t *count)
 {
-    static const char prefix[] = "void peal_kernel_";
     size_t most = 0;
 
     for (const char *at = strstr(text, prefix); at; at = strstr(at + 1, prefix))
@@ -162,7 +163,7 @@ static const char **kernel_names(peal_arena *arena, const char *text, size_t *co
     const char **names = PEAL_ARENA_ARRAY(arena, const char *, most + 1);
     *count = 0;
     for (const char *at = strstr(text, prefix); at; at = strstr(at + 1, prefix)) {
-        const char *name = at + sizeof(prefix) - 1;
+        const char *name = at + strlen(prefix);
         size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
                                      "0123456789");
         if (length > 0)
@@ -175,7 +176,7 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
 {
     peal_status status = PEAL_STATUS_OK;
     size_t count = 0;
-    const char **names = kernel_names(kernels->arena, preprocessed, &count);
+    const char **names = kernel_names(kernels->arena, preprocessed, "void peal_kernel_", &count);
 
     for (int i = 0; i < kernels->call_count; i++) {
         const kernel_call *call = &kernels->call[i];
@@ -314,6 +315,50 @@ peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **ou
     if (!status && kernels->call_count > 0)
         status = build(kernels);
     *out = kernels;
+    return status;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        if ((at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_')) &&
+            !isalnum((unsigned char)at[length]) && at[length] != '_')
+            return true;
+    return false;
+}
+
+/* Kernels whose name is nowhere in the files: without a compiler nothing else is sure. */
+static peal_status report_unnamed(const host_kernels *kernels)
+{
+    const char *included = peal_kernel_files_included(&kernels->files, kernels->arena);
+    const char *text = included ? included : "##";
+    peal_status status = PEAL_STATUS_OK;
+    size_t count = 0;
+
+    for (int i = 0; i < kernels->files.count; i++)
+        text = peal_arena_print(kernels->arena, "%s\n%s", text, kernels->files.file[i].text);
+    if (strstr(text, "##") || kernels->files.code_count > 0) /* names may be pasted */
+        return PEAL_STATUS_OK;
+    const char **names = kernel_names(kernels->arena, text, "PEAL_KERNEL(", &count);
+    for (int i = 0; i < kernels->call_count; i++) {
+        const kernel_call *call = &kernels->call[i];
+        if (!has_word(text, call->kernel))
+            status = peal_kernel_report_missing(kernels->desc->diagnostics, kernels->arena,
+                                                &kernels->files, call->task, call->signature, names,
+                                                count);
+    }
+    return status;
+}
+
+peal_status host_kernels_check(const peal_backend_desc *desc)
+{
+    host_kernels *kernels = open_kernels(desc);
+    peal_status status = kernels ? prepare(kernels) : PEAL_STATUS_ENVIRONMENT;
+
+    if (status == PEAL_STATUS_OK && kernels->call_count > 0)
+        status = report_unnamed(kernels);
+    host_kernels_destroy(kernels);
     return status;
 }
 

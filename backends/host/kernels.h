@@ -7,5 +7,8 @@
 /* The source that is compiled for these schedules (`peal plan --emit`): malloc'ed, NULL if no task
  * names a kernel or a file could not be read (reported). */
 char *host_kernels_emit(const peal_backend_desc *desc);
+/* Whether the kernel files can be read, lie where they may and name every kernel (E201, E202, E204,
+ * E230); nothing is compiled. */
+peal_status host_kernels_check(const peal_backend_desc *desc);
 
 #endif
