@@ -1,6 +1,7 @@
 /* The YAML reader: a client of the builder. The document's top level, declarations, and the calls
  * of dsl.h. */
 #include "dsl/reader.h"
+#include "dsl/parser.h"
 
 #include <string.h>
 
@@ -60,8 +61,13 @@ static void read_fields(peal_reader *r, const peal_node *map)
         peal_field_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
         desc.name = peal_reader_key(r, &map->pair[i]);
         if (keys->kind != PEAL_NODE_MAP) {
-            peal_reader_report(r, PEAL_E013, keys->at, "write u: {size: [nx, ny], halo: 1}",
+            bool like = keys->kind == PEAL_NODE_SCALAR && peal_is_name(keys->text);
+            peal_reader_report(r, PEAL_E013, keys->at,
+                               like ? peal_arena_print(r->arena, "write %s: {like: %s}",
+                                                       map->pair[i].key->text, keys->text)
+                                    : "write u: {size: [nx, ny], halo: 1}",
                                "expected a map with the keys of a field");
+            r->trapped = true;
             continue;
         }
         peal_reader_check_keys(r, keys, PEAL_CONTEXT_FIELD);
@@ -85,6 +91,7 @@ static void read_buffers(peal_reader *r, const peal_node *map)
         if (keys->kind != PEAL_NODE_MAP) {
             peal_reader_report(r, PEAL_E013, keys->at, "write b: {count: 8}, or b: {}",
                                "expected a map with the keys of a buffer");
+            r->trapped = true;
             continue;
         }
         peal_reader_check_keys(r, keys, PEAL_CONTEXT_BUFFER);

@@ -1,4 +1,5 @@
 /* Statements of a spec, each a map told apart by its first key, to calls of the builder. */
+#include "dsl/parser.h"
 #include "dsl/reader.h"
 
 #include <string.h>
@@ -193,7 +194,10 @@ static void read_reductions(peal_reader *r, const peal_node *map, const char *ke
     if (!node)
         return;
     if (node->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E013, node->at, "write {d2: sum}",
+        const peal_node *name = node->kind == PEAL_NODE_LIST && node->count ? node->item[0] : node;
+        bool named = name->kind == PEAL_NODE_SCALAR && peal_is_name(name->text);
+        peal_reader_report(r, PEAL_E013, node->at,
+                           peal_arena_print(r->arena, "write {%s: sum}", named ? name->text : "d2"),
                            "expected a map {buffer: sum, min or max}");
         return;
     }

@@ -171,7 +171,9 @@ static const char *word_of_others(const peal_context *context, const char *word,
     static const char *const words[][2] = {{"if", "when"},     {"shape", "size"},
                                            {"dtype", "type"},  {"ghost", "halo"},
                                            {"ghosts", "halo"}, {"for", "repeat"},
-                                           {"loop", "repeat"}, {"dest", "to"},
+                                           {"loop", "repeat"}, {"do", "step"},
+                                           {"body", "step"},   {"from", "to"},
+                                           {"to", "from"},     {"dest", "to"},
                                            {"source", "from"}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (!strcmp(word, words[i][0]) && peal_context_find(context, words[i][1]))
@@ -240,7 +242,8 @@ bool peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_cont
             continue;
         complete = false;
         peal_reader_report(reader, PEAL_E014, map->at,
-                           peal_arena_print(reader->arena, "%s: %s", key->name, key->doc),
+                           peal_arena_print(reader->arena, "%s: %.*s", key->name,
+                                            (int)strcspn(key->doc, ";"), key->doc),
                            "%s needs the key `%s`", context->title, key->name);
     }
     return complete;

@@ -26,8 +26,13 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
                            "`%s` is declared after what uses it", name);
         return -1;
     }
-    for (int i = 0; i < parser->array_ready && count < CANDIDATES; i++)
+    for (int i = 0; i < parser->array_ready && count < CANDIDATES; i++) {
         candidates[count++] = parser->arrays[i].name;
+        if (!strcmp(name, parser->arrays[i].name)) {
+            parser->failures++; /* what is wrong with the name has been told */
+            return -1;
+        }
+    }
     const char *hint = peal_parser_hint(parser, name, candidates, (size_t)count);
     if (peal_name_find(&parser->names, name, &slot))
         hint = "it is a param";

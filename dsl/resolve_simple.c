@@ -113,7 +113,8 @@ void peal_resolve_set(peal_parser *parser, const peal_set_desc *desc, peal_state
         return;
     const peal_array *to = &parser->arrays[array];
     if (!peal_is_one_element(parser, to))
-        peal_parser_report(parser, PEAL_E063, desc->set, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E063, desc->set, desc->source,
+                           "tasks write fields and buffers of more elements",
                            "`%s` is not a buffer of one element", to->name);
     else if (to->type == PEAL_F64 || to->type == PEAL_F32)
         peal_require_number(parser, out->u.set.value, "the value of a set");

@@ -124,7 +124,9 @@ int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, p
             continue;
         const peal_array *a = &parser->arrays[array];
         if (of_task ? !peal_is_one_element(parser, a) : a->kind == PEAL_ARRAY_FIELD) {
-            peal_parser_report(parser, PEAL_E063, desc[i].name, place, NULL,
+            peal_parser_report(parser, PEAL_E063, desc[i].name, place,
+                               of_task ? "declare one: buffers: {d2: {}}"
+                                       : "let a task reduce it into a buffer: reduce: {d2: sum}",
                                of_task ? "`%s` is not a buffer of one element"
                                        : "`%s` is a field; buffers are reduced over ranks",
                                a->name);

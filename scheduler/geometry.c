@@ -8,14 +8,15 @@
 
 #include <string.h>
 
-static peal_status positive(peal_compilation *c, const peal_scope *scope, const peal_expr *expr,
-                            int64_t missing, int64_t least, int64_t *out, const char *what)
+static peal_status positive(peal_compilation *c, const peal_scope *scope, const peal_array *a,
+                            const peal_expr *expr, int64_t missing, int64_t least, int64_t *out,
+                            const char *what)
 {
     peal_status status = peal_expr_integer(expr, scope, missing, out, c->diagnostics);
     if (!status && (*out < least || *out > INT32_MAX))
-        status =
-            peal_report(c->diagnostics, PEAL_E120, expr->source,
-                        "an axis has 1 to 2147483647 points", "%s is %lld", what, (long long)*out);
+        status = peal_report(c->diagnostics, PEAL_E120, expr->source,
+                             "an axis has 1 to 2147483647 points", "%s of field `%s` is %lld", what,
+                             a->name, (long long)*out);
     return status;
 }
 
@@ -34,13 +35,13 @@ peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, fi
     field_shape s = {.axis_count = a->axis_count};
     peal_status status = amount_of(c, scope, &a->halo, s.halo);
     for (int k = 0; !status && k < a->axis_count; k++) {
-        status = positive(c, scope, a->size[k], 1, 1, &s.whole[k], "an extent of a field");
+        status = positive(c, scope, a, a->size[k], 1, 1, &s.whole[k], "an extent");
         if (!status)
-            status = positive(c, scope, a->align[k], 1, 1, &s.align[k], "`align`");
+            status = positive(c, scope, a, a->align[k], 1, 1, &s.align[k], "`align`");
         if (!status)
-            status = positive(c, scope, a->stagger[k], 0, 0, &s.stagger[k], "`stagger`");
+            status = positive(c, scope, a, a->stagger[k], 0, 0, &s.stagger[k], "`stagger`");
         if (!status)
-            status = positive(c, scope, a->coarsen[k], 1, 1, &s.coarsen[k], "`coarsen`");
+            status = positive(c, scope, a, a->coarsen[k], 1, 1, &s.coarsen[k], "`coarsen`");
         if (!status && s.align[k] % s.coarsen[k] && ranks_along(c, k) > 1)
             status = peal_report(
                 c->diagnostics, PEAL_E122, a->source, "make `align` a multiple of `coarsen`",

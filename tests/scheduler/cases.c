@@ -50,7 +50,7 @@
 
 const graph_case graph_cases[] = {
     /* sizes */
-    {HEAD "fields: {u: {size: 0}}\n", 1, PEAL_E120, 3, 20, "extent"},
+    {HEAD "fields: {u: {size: 0}}\n", 1, PEAL_E120, 3, 20, "an extent of field `u` is 0"},
     {HEAD "fields: {u: {size: [8, 1 - 9]}}\n", 1, PEAL_E120, 3, 26, "extent"},
     {HEAD "fields: {u: {size: 4294967296}}\n", 1, PEAL_E120, 3, 20, NULL},
     {HEAD "fields: {u: {size: 8, align: 0}}\n", 1, PEAL_E120, 3, 30, "align"},
