@@ -67,11 +67,35 @@ static char *spec_of_folder(const char *folder, int *count)
     return path;
 }
 
+/* "did you mean ...?", of the files and folders beside one that isn't there; "": nothing is near.
+ */
+static void hint_of_files(const char *path, char *hint, size_t bytes)
+{
+    enum { MOST = 256 };
+    const char *slash = strrchr(path, '/'), *names[MOST], *nearest = NULL;
+    size_t count = 0, folder = slash ? (size_t)(slash - path) + 1 : 0;
+    char *place = folder ? strndup(path, folder) : strdup(".");
+    DIR *entries = place ? opendir(place) : NULL;
+    for (struct dirent *e; entries && count < MOST && (e = readdir(entries));)
+        if (e->d_name[0] != '.' && (names[count] = strdup(e->d_name)))
+            count++;
+    nearest = peal_nearest_word(path + folder, names, count);
+    hint[0] = 0;
+    if (nearest)
+        snprintf(hint, bytes, "did you mean %.*s%s?", (int)folder, path, nearest);
+    while (count > 0)
+        free((char *)names[--count]);
+    if (entries)
+        closedir(entries);
+    free(place);
+}
+
 static peal_status find_spec(const peal_options *options, peal_diagnostics *diagnostics,
                              char **path)
 {
     struct stat info;
     const char *subject = options->subject;
+    char hint[400];
     if (!subject)
         return peal_report(
             diagnostics, PEAL_E403, nowhere, "for example: peal run samples/jacobi2d",
@@ -80,9 +104,12 @@ static peal_status find_spec(const peal_options *options, peal_diagnostics *diag
         *path = strdup("-");
         return PEAL_STATUS_OK;
     }
-    if (stat(subject, &info))
-        return peal_report(diagnostics, PEAL_E411, nowhere, NULL, "cannot read '%s': %s", subject,
-                           strerror(errno));
+    if (stat(subject, &info)) {
+        int error = errno;
+        hint_of_files(subject, hint, sizeof(hint));
+        return peal_report(diagnostics, PEAL_E411, nowhere, *hint ? hint : NULL,
+                           "cannot read '%s': %s", subject, strerror(error));
+    }
     int count = 0;
     *path = S_ISDIR(info.st_mode) ? spec_of_folder(subject, &count) : strdup(subject);
     if (!*path)
