@@ -154,7 +154,10 @@ static const peal_expr *resolve_member(peal_cursor *c, const char *word, const c
         return NULL;
     }
     if (!(c->parser->allow & PEAL_ALLOW_RANK))
-        return refuse(c, at, NULL, word, "the value must be the same on all ranks");
+        return refuse(c, at, NULL,
+                      peal_arena_print(c->parser->graph->arena, "%s.%.*s", word, (int)length,
+                                       start),
+                      "the value must be the same on all ranks");
     if (is_count)
         return node(c, PEAL_EXPR_COUNT, at, index, 0);
     int k = (int)((is_extent ? axis : origin) - axis_letters);
