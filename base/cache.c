@@ -100,28 +100,41 @@ const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnosti
     return path;
 }
 
+/* As much of a file as there is, and a NUL; 0 or an errno. */
+static int read_whole(int fd, char *text, size_t size, size_t *have)
+{
+    for (*have = 0; *have < size;) {
+        ssize_t got = read(fd, text + *have, size - *have);
+        if (got < 0 && errno != EINTR)
+            return errno;
+        if (got == 0)
+            break;
+        *have += got > 0 ? (size_t)got : 0;
+    }
+    text[*have] = '\0';
+    return 0;
+}
+
 /* Takes the descriptor. ours: only what belongs to this user and others cannot write. */
 static char *read_descriptor(int fd, size_t *bytes, bool ours)
 {
     struct stat info;
     char *text = NULL;
-    size_t have = 0;
+    int error = 0;
 
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        (!ours || (info.st_uid == geteuid() && (info.st_mode & 022) == 0)))
+    if (fstat(fd, &info) != 0)
+        error = errno;
+    else if (S_ISREG(info.st_mode) &&
+             (!ours || (info.st_uid == geteuid() && (info.st_mode & 022) == 0))) {
         text = malloc((size_t)info.st_size + 1);
-    while (text && have < (size_t)info.st_size) {
-        ssize_t got = read(fd, text + have, (size_t)info.st_size - have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        have += (size_t)got;
+        error = text ? read_whole(fd, text, (size_t)info.st_size, bytes) : ENOMEM;
     }
     close(fd);
-    if (text)
-        text[have] = '\0';
-    *bytes = have;
+    if (error) {
+        free(text);
+        text = NULL;
+    }
+    errno = error;
     return text;
 }
 
@@ -134,6 +147,16 @@ char *peal_file_read(const char *path, size_t *bytes)
     if (text && bytes)
         *bytes = count;
     return text;
+}
+
+bool peal_is_lack_of_means(int error)
+{
+    static const int all[] = {ENOMEM, EMFILE, ENFILE, EIO, EAGAIN, ENOBUFS, ENOSPC, EDQUOT};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (error == all[i])
+            return true;
+    return false;
 }
 
 /* A link in the place of an entry is replaced itself, not what it leads to. */

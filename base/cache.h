@@ -23,7 +23,11 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *path,
  * same. */
 int peal_cache_claim(const char *path, int64_t deadline_ns);
 void peal_cache_release(int claim);
-/* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read. */
+/* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read; errno says why, 0: it is
+ * not a file. */
 char *peal_file_read(const char *path, size_t *bytes);
+/* Whether an errno of a file says nothing of the file: memory, descriptors or room are missing, or
+ * the disk fails. */
+bool peal_is_lack_of_means(int error);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/cache.h"
 #include "base/kernel_source.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct finder {
     const char *path[MOST_FILES], *text[MOST_FILES], *from[MOST_FILES];
     int count;
     bool unknown;
+    int error; /* of a file that may be there */
 } finder;
 
 static bool add_file(finder *f, const char *from, const char *path)
@@ -25,8 +27,10 @@ static bool add_file(finder *f, const char *from, const char *path)
         if (strcmp(f->path[i], path) == 0)
             return true;
     char *text = peal_file_read(path, &bytes);
-    if (!text)
+    if (!text) {
+        f->error = peal_is_lack_of_means(errno) ? errno : f->error;
         return false;
+    }
     if (f->count == MOST_FILES)
         f->unknown = true;
     else {
@@ -102,7 +106,8 @@ int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
         found[i] = (peal_kernel_file){f->path[i], f->text[i]};
     *out = found;
     *known = !f->unknown;
-    return f->count;
+    errno = f->error;
+    return f->error ? -1 : f->count;
 }
 
 peal_status peal_kernel_files_check_included(const peal_kernel_files *files, peal_arena *arena,
@@ -116,6 +121,10 @@ peal_status peal_kernel_files_check_included(const peal_kernel_files *files, pea
             peal_kernel_file_check(files->root, f->path[i], f->from[i], files->source, diagnostics);
         status = status ? status : one;
     }
+    if (f->error && !status)
+        return peal_report(diagnostics, PEAL_E302, files->source, NULL,
+                           "cannot read a file that the kernel files include: %s",
+                           strerror(f->error));
     if (f->unknown && files->root && !status)
         return peal_report(diagnostics, PEAL_E231, files->source,
                            "name the file itself, or allow any with --allow-outside",
@@ -132,7 +141,7 @@ const char *peal_kernel_files_included(const peal_kernel_files *files, peal_aren
     bool known;
     int count = peal_kernel_files_find(files, arena, &found, &known);
 
-    if (!known)
+    if (!known || count < 0)
         return NULL;
     FILE *out = open_memstream(&all, &bytes);
     if (!out)

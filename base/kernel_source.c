@@ -99,6 +99,16 @@ static void add_file(peal_kernel_files *files, const char *path, const char *dat
     files->file[files->count++] = (peal_kernel_file){path, data};
 }
 
+static peal_status report_unread(const char *path, int error, peal_source source,
+                                 peal_diagnostics *diagnostics)
+{
+    bool is_ours = peal_is_lack_of_means(error);
+    return peal_report(diagnostics, is_ours ? PEAL_E302 : PEAL_E201, source,
+                       is_ours ? NULL : "names of kernel files are relative to the spec's folder",
+                       "cannot read the kernel file `%s`: %s", path,
+                       error ? strerror(error) : "it is not a file");
+}
+
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out)
@@ -122,13 +132,9 @@ peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outs
             status = checked;
             continue;
         }
-        errno = 0;
         char *text = peal_file_read(path, &bytes);
         if (!text) {
-            status = peal_report(diagnostics, PEAL_E201, graph->kernels_source,
-                                 "names of kernel files are relative to the spec's folder",
-                                 "cannot read the kernel file `%s`: %s", path,
-                                 errno ? strerror(errno) : "it is not a file");
+            status = report_unread(path, errno, graph->kernels_source, diagnostics);
             continue;
         }
         add_file(out, path, peal_arena_copy_bytes(arena, text, bytes), bytes, arena);

@@ -43,13 +43,13 @@ const char *peal_kernel_parameters(const char *signature);
  * it, E231), and nobody else can change it (E230). */
 peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
                                    peal_source source, peal_diagnostics *diagnostics);
-/* Reads the graph's kernel files (E201, E204, E230). */
+/* Reads the graph's kernel files (E201, E204, E230, E302). */
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out);
 /* included.c: the files that the files include, and that those include, as far as they lie in the
  * folders; returns their number. *known: false if an include is computed, so that there may be
- * more. */
+ * more. -1: one could not be read for want of means (errno). */
 int peal_kernel_files_find(const peal_kernel_files *files, peal_arena *arena,
                            const peal_kernel_file **out, bool *known);
 /* The same as a text: everything that the files include, and what that includes, as far as it lies

@@ -216,7 +216,10 @@ peal_status peal_npy_read_header(int fd, const char *path, peal_source source, p
     if (length > HEADER_LIMIT)
         return malformed(&h, "its header is too long");
     char *text = calloc(1, length + 1);
-    if (!text || !read_at(fd, text, length, (int64_t)prefix)) {
+    if (!text)
+        return peal_report(diagnostics, PEAL_E367, source, NULL, "%s: no memory for its header",
+                           path);
+    if (!read_at(fd, text, length, (int64_t)prefix)) {
         free(text);
         return malformed(&h, "its header is cut off");
     }

@@ -90,12 +90,18 @@ static void look_at_body(places *p, const peal_body *body)
             look_at_statement(p, body->statement[i]);
 }
 
-/* Files of a constant buffer, of every rank. */
-static void look_at_constant(places *p, const peal_array *array)
+static void tell_no_memory(places *p, const peal_array *array)
 {
-    peal_arena *arena = peal_arena_create();
+    peal_status status = peal_report(p->diagnostics, PEAL_E146, array->source, NULL,
+                                     "no memory for the name of a file");
+    p->first = p->first ? p->first : status;
+}
+
+static void look_at_names(places *p, const peal_array *array, peal_arena *arena)
+{
+    PEAL_ARENA_GUARD(arena, tell_no_memory(p, array); return );
     int ranks = strchr(array->file, '{') ? p->ranks : 1;
-    for (int rank = 0; arena && rank < ranks; rank++) {
+    for (int rank = 0; rank < ranks; rank++) {
         const peal_scope scope = {.graph = p->graph, .rank = rank, .ranks = p->ranks};
         const char *path;
         if (peal_template_expand(array->file, &scope, NULL, array->source, arena, &path, NULL))
@@ -105,6 +111,16 @@ static void look_at_constant(places *p, const peal_array *array)
         if (!look_at(p, path, array->file, array->source))
             break;
     }
+}
+
+/* Files of a constant buffer, of every rank. */
+static void look_at_constant(places *p, const peal_array *array)
+{
+    peal_arena *arena = peal_arena_create();
+    if (arena)
+        look_at_names(p, array, arena);
+    else
+        tell_no_memory(p, array);
     peal_arena_destroy(arena);
 }
 

@@ -54,11 +54,14 @@ static bool find(const char *name, char *path, size_t bytes)
     return false;
 }
 
-static void open_as(int number, const char *path, int flags)
+/* A full disk is for the caller to see, who may have another: the program has failed. */
+static void open_as(int number, const char *path, int flags, volatile int *error)
 {
     int descriptor = open(path ? path : "/dev/null", flags, 0600);
-    if (descriptor < 0 || dup2(descriptor, number) < 0)
+    if (descriptor < 0 || dup2(descriptor, number) < 0) {
+        *error = errno == ENOSPC || errno == EDQUOT ? 0 : errno;
         _exit(127);
+    }
     if (descriptor != number)
         close(descriptor);
 }
@@ -77,9 +80,9 @@ static void become(const peal_program *program, const char *const *argument, pid
         sigaction(number, &usual, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    open_as(0, NULL, O_RDONLY);
-    open_as(1, program->output, O_WRONLY | O_CREAT | O_TRUNC);
-    open_as(2, program->errors, O_WRONLY | O_CREAT | O_TRUNC);
+    open_as(0, NULL, O_RDONLY, error);
+    open_as(1, program->output, O_WRONLY | O_CREAT | O_TRUNC, error);
+    open_as(2, program->errors, O_WRONLY | O_CREAT | O_TRUNC, error);
     execve("/bin/sh", (char *const *)(void *)argument, program->environment);
     *error = errno;
     _exit(127);

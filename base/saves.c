@@ -271,6 +271,15 @@ void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *n
         close(descriptor);
 }
 
+static int wait_for_others(peal_saves *saves, const peal_target *target, const char *name,
+                           pending_file file)
+{
+    int error = remember(saves, file);
+    if (error)
+        peal_saves_fail(saves, target, name, -1);
+    return error;
+}
+
 /* Whether all ranks have left their byte. */
 static int check_marks(const peal_saves *saves, int descriptor, int64_t size)
 {
@@ -316,7 +325,8 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
     /* A rank arrives here again once it has moved the file: none overtakes another. */
     if (!is_whole(saves, statement, rank, count) || atomic_load(&saves->board->failed) ||
         !atomic_compare_exchange_strong(&word[CLAIMED], &before, count))
-        return remember(saves, (pending_file){.statement = statement,
+        return wait_for_others(saves, target, name,
+                               (pending_file){.statement = statement,
                                               .count = count,
                                               .descriptor = descriptor,
                                               .path = join(target, name),

@@ -140,7 +140,8 @@ static peal_status read_file(const peal_graph *graph, const peal_array *array,
     void *data = NULL;
     int64_t count = 0;
     if (!arena)
-        return peal_report(graph->report_to, PEAL_E900, array->source, NULL, "out of memory");
+        return peal_report(graph->report_to, PEAL_E146, array->source, NULL,
+                           "no memory to read its contents");
     peal_status status = find_file(graph, array, scope, arena, &path);
     if (!status)
         status =
@@ -250,7 +251,8 @@ static peal_status find_contents(const peal_graph_data *data, int array, int ran
     if (!keep && differs && !a->file)
         return brief_contents(graph, a, array, &scope, out);
     if (graph->constant_count == graph->constant_buckets && !grow_table(graph))
-        return peal_report(graph->report_to, PEAL_E900, a->source, NULL, "out of memory");
+        return peal_report(graph->report_to, PEAL_E146, a->source, NULL,
+                           "no memory for its contents");
     constant_entry *own = PEAL_ARENA_NEW(graph->arena, constant_entry);
     peal_status status =
         a->file ? read_file(graph, a, &scope, &own->value)

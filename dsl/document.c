@@ -345,7 +345,7 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
     l.bytes = bytes;
     l.count = count;
     if (!yaml_parser_initialize(&l.parser))
-        return peal_report(diagnostics, PEAL_E900, whole, NULL, "out of memory");
+        return peal_report(diagnostics, PEAL_E146, whole, NULL, "no memory to read it");
     yaml_parser_set_encoding(&l.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&l.parser, (const unsigned char *)bytes, count);
     status = try_to_load_stream(&l, &root);

@@ -2,10 +2,18 @@
  * and lets NULs pass. */
 #include "dsl/document.h"
 
+#include "base/cache.h"
 #include "base/phase.h"
 
 #include <errno.h>
 #include <string.h>
+
+static peal_status report_unread(peal_source place, const char *what, int error,
+                                 peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, peal_is_lack_of_means(error) ? PEAL_E302 : PEAL_E001, place,
+                       NULL, "cannot %s the spec: %s", what, strerror(error));
+}
 
 peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,
                                const char **bytes, size_t *count)
@@ -15,22 +23,21 @@ peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnos
     peal_phase before =
         peal_phase_enter(1, is_input ? "the spec on standard input" : "the file %s", path);
     FILE *stream = is_input ? stdin : fopen(path, "rb");
+    int error = errno;
     if (!stream) {
         peal_phase_leave(&before);
-        return peal_report(diagnostics, PEAL_E001, place, NULL, "cannot open the file: %s",
-                           strerror(errno));
+        return report_unread(place, "open", error, diagnostics);
     }
     char *text = peal_arena_allocate(arena, PEAL_DOCUMENT_BYTES + 2);
     errno = 0;
     *count = fread(text, 1, PEAL_DOCUMENT_BYTES + 1, stream);
     bool failed = ferror(stream);
-    int error = errno;
+    error = errno;
     if (!is_input)
         fclose(stream);
     peal_phase_leave(&before);
     if (failed)
-        return peal_report(diagnostics, PEAL_E001, place, NULL, "cannot read the spec: %s",
-                           strerror(error));
+        return report_unread(place, "read", error, diagnostics);
     *bytes = text;
     return PEAL_STATUS_OK;
 }

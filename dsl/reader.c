@@ -261,7 +261,8 @@ peal_status peal_graph_read(const char *path, const char *const *overrides, int 
     const char *bytes;
     size_t count;
     if (!arena)
-        return PEAL_STATUS_ENVIRONMENT;
+        return peal_report(diagnostics, PEAL_E146, (peal_source){path, 0, 0}, NULL,
+                           "no memory to read it");
     peal_status status = try_to_load(path, arena, diagnostics, &bytes, &count);
     if (!status)
         status = peal_graph_read_memory(strcmp(path, "-") ? path : "<stdin>", bytes, count,

@@ -117,11 +117,9 @@ static peal_status report_difference(const peal_plan *plan, char *mine, char *fi
                        plan->session->identity.process, here, there);
 }
 
-/* A process that cannot read its kernels says so when it builds them. */
 static bool differs(const claim *a, const claim *b)
 {
-    return a->graph_hash != b->graph_hash ||
-           (a->kernel_hash && b->kernel_hash && a->kernel_hash != b->kernel_hash);
+    return a->graph_hash != b->graph_hash || a->kernel_hash != b->kernel_hash;
 }
 
 /* Collective: names the difference in the processes that differ from process 0. */
@@ -273,8 +271,8 @@ peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from)
 {
     peal_session *session = plan->session;
     int processes = session->identity.processes;
-    if (plan->data)
-        peal_plan_hash_kernels(plan);
+    if (plan->data && !mine)
+        mine = peal_plan_hash_kernels(plan);
     claim own = claim_of(plan, mine, from);
     if (processes == 1)
         return judge(plan, mine, &own, 1);

@@ -108,6 +108,12 @@ static peal_status digest_array(const peal_plan *plan, int index, int array, uin
     return PEAL_STATUS_OK;
 }
 
+static peal_status no_memory(peal_session *session)
+{
+    return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                       "no memory for the results of %d processes", session->identity.processes);
+}
+
 peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest)
 {
     if (!peal_is_plan(plan, __func__) ||
@@ -139,8 +145,8 @@ peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest
         return status;
     }
     uint64_t *all = calloc((size_t)processes, sizeof(*all));
-    status = all ? peal_control_allgather(session->control, &own, sizeof(own), all)
-                 : PEAL_STATUS_ENVIRONMENT;
+    status =
+        all ? peal_control_allgather(session->control, &own, sizeof(own), all) : no_memory(session);
     if (status) {
         free(all);
         return peal_session_fail(session, status, from);
@@ -176,7 +182,7 @@ peal_status peal_plan_outcome(peal_plan *plan, uint64_t *digest, int64_t *things
     if (!status && processes > 1) {
         int64_t *all = calloc((size_t)processes, sizeof(*all));
         status = all ? peal_control_allgather(session->control, &own, sizeof(own), all)
-                     : PEAL_STATUS_ENVIRONMENT;
+                     : no_memory(session);
         if (!status)
             status = peal_control_broadcast(session->control, 0, &rows, sizeof(rows));
         *things = 0;

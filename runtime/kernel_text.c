@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "runtime/plan.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,53 +54,73 @@ static void print_compiler(FILE *out)
             fprintf(out, "%s %s\n", folders[i], getenv(folders[i]));
 }
 
-/* A line a file; malloc'ed. NULL: no kernels, or they cannot be read. */
-static char *describe(const peal_plan *plan)
+static peal_status no_memory(peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                       "no memory to compare the kernels of the processes");
+}
+
+/* A line a file; malloc'ed. */
+static peal_status print_files(const peal_plan *plan, peal_arena *arena,
+                               peal_diagnostics *diagnostics, char **text)
 {
     peal_kernel_files files = {0};
     const peal_kernel_file *included;
-    char *text = NULL;
     size_t bytes = 0;
     bool known;
 
-    if (plan->data->kernel_count == 0)
-        return NULL;
-    peal_arena *arena = peal_arena_create();
-    if (!arena ||
-        peal_kernel_files_read(plan->data, plan->options.allow_outside, arena, NULL, &files)) {
-        peal_arena_destroy(arena);
-        return NULL;
-    }
+    PEAL_ARENA_GUARD(arena, return no_memory(diagnostics));
+    peal_status status =
+        peal_kernel_files_read(plan->data, plan->options.allow_outside, arena, diagnostics, &files);
+    if (status)
+        return status;
     int count = peal_kernel_files_find(&files, arena, &included, &known);
-    FILE *out = open_memstream(&text, &bytes);
-    for (int i = 0; out && i < files.count; i++)
+    if (count < 0)
+        return peal_report(diagnostics, PEAL_E302, files.source, NULL,
+                           "cannot read a file that the kernel files include: %s", strerror(errno));
+    FILE *out = open_memstream(text, &bytes);
+    if (!out)
+        return no_memory(diagnostics);
+    for (int i = 0; i < files.count; i++)
         print_file(out, "kernels", name_of(plan->data, files.file[i].path), files.file[i].text,
                    strlen(files.file[i].text));
-    for (int i = 0; out && i < files.code_count; i++)
+    for (int i = 0; i < files.code_count; i++)
         print_file(out, "kernels", name_of(plan->data, files.code[i].path), files.code[i].data,
                    files.code[i].bytes);
-    for (int i = 0; out && i < count; i++)
+    for (int i = 0; i < count; i++)
         print_file(out, "included", name_of(plan->data, included[i].path), included[i].text,
                    strlen(included[i].text));
-    if (out) {
-        print_compiler(out);
-        fclose(out);
-    }
-    peal_arena_destroy(arena);
-    return text;
+    print_compiler(out);
+    return fclose(out) == 0 ? PEAL_STATUS_OK : no_memory(diagnostics);
 }
 
-void peal_plan_hash_kernels(peal_plan *plan)
+/* NULL: no kernels. */
+static peal_status describe(const peal_plan *plan, peal_diagnostics *diagnostics, char **text)
 {
-    char *text = describe(plan);
+    *text = NULL;
+    if (plan->data->kernel_count == 0)
+        return PEAL_STATUS_OK;
+    peal_arena *arena = peal_arena_create();
+    peal_status status =
+        arena ? print_files(plan, arena, diagnostics, text) : no_memory(diagnostics);
+    peal_arena_destroy(arena);
+    return status;
+}
+
+peal_status peal_plan_hash_kernels(peal_plan *plan)
+{
+    char *text;
+    peal_status status = describe(plan, plan->session->diagnostics, &text);
 
     plan->kernel_hash = text ? hash_of(text, strlen(text)) : 0;
     free(text);
+    return status;
 }
 
 size_t peal_plan_kernel_text(const peal_plan *plan, char *text, size_t bytes)
 {
-    char *all = describe(plan);
+    char *all;
+    describe(plan, NULL, &all);
     int length = snprintf(text, bytes, "%s", all ? all : "");
 
     free(all);

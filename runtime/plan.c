@@ -249,10 +249,13 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
     peal_status status = check_options(session, options);
     if (status)
         return status;
+    int from = peal_diagnostics_count(session->diagnostics);
     peal_plan *plan = calloc(1, sizeof(*plan));
     if (!plan || !peal_handle_open(plan, PEAL_HANDLE_PLAN, session)) {
         free(plan);
-        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory");
+        status = peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                             "no memory for a plan");
+        return peal_session_fail(session, status, from);
     }
     peal_graph_keep(graph);
     plan->session = session;

@@ -48,7 +48,7 @@ struct peal_plan {
     peal_backend_plan *checking;
     unsigned transports; /* of all processes: bit k for kind k */
     uint64_t hash;
-    uint64_t kernel_hash; /* of what kernels are made of; 0: nothing, or it cannot be read */
+    uint64_t kernel_hash; /* of what kernels are made of; 0: nothing */
     int64_t repeat;       /* of the outermost loop */
     peal_plan_state state;
     peal_status failure;
@@ -93,8 +93,8 @@ peal_status peal_plan_check_required(peal_plan *plan);
  * status so far (`from`: its diagnostics began there), returns that of all. */
 peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from);
 /* kernel_text.c: sets plan->kernel_hash: of the kernel files, what they include, precompiled code
- * and the C compiler that is asked for. */
-void peal_plan_hash_kernels(peal_plan *plan);
+ * and the C compiler that is asked for. 0: no kernels. */
+peal_status peal_plan_hash_kernels(peal_plan *plan);
 /* The same in words, a line a file; returns how many bytes there would be, as snprintf does. */
 size_t peal_plan_kernel_text(const peal_plan *plan, char *text, size_t bytes);
 

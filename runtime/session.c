@@ -102,6 +102,8 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
         if (session)
             peal_diagnostics_destroy(session->diagnostics);
         free(session);
+        if (desc && desc->size_bytes == sizeof(*desc) && desc->log)
+            fprintf(desc->log, "peal: error: no memory for a session [E367]\n");
         return PEAL_STATUS_ENVIRONMENT;
     }
     session->deadline_ns = (int64_t)DEFAULT_DEADLINE_S * 1000000000;
@@ -120,7 +122,9 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
         *out = session;
         return PEAL_STATUS_OK;
     }
-    if (desc && desc->size_bytes == sizeof(*desc) && desc->log && desc->log_level >= PEAL_LOG_ERROR)
+    bool tells = session->failed_first < 0 || session->failed_first == session->identity.process;
+    if (desc && desc->size_bytes == sizeof(*desc) && desc->log &&
+        desc->log_level >= PEAL_LOG_ERROR && tells)
         peal_diagnostics_print(session->diagnostics, desc->log, 0);
     peal_handle_close(session);
     free_session(session);

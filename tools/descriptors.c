@@ -14,7 +14,9 @@ enum { SPARE = 8 }; /* of the hint: what is open differs from call to call */
 static int count_free(int wanted)
 {
     int *open_ones = calloc((size_t)wanted, sizeof(*open_ones)), count = 0;
-    while (open_ones && count < wanted) {
+    if (!open_ones)
+        return wanted; /* nobody can tell */
+    while (count < wanted) {
         int descriptor = count ? fcntl(open_ones[0], F_DUPFD_CLOEXEC, 0)
                                : open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (descriptor < 0)

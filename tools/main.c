@@ -105,8 +105,10 @@ int main(int argc, char **argv)
 {
     watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();
-    if (!diagnostics)
+    if (!diagnostics) {
+        fputs("peal: error: out of memory [E367]\n", stderr);
         return PEAL_STATUS_ENVIRONMENT;
+    }
     signal(SIGPIPE, SIG_IGN);
     peal_status status = PEAL_STATUS_OK;
     const char *name = argc > 1 ? argv[1] : "--help";

@@ -43,15 +43,47 @@ static void warn_of_copies(peal_diagnostics *diagnostics)
     }
 }
 
-static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
-                                peal_run *run)
+/* Under `peal run` a process that was lost is told by the launcher, which knows how it ended; this
+ * is for where it knows nothing: the word stays with it until the end. */
+static FILE *open_launcher(void)
 {
+    const char *text = getenv("PEAL_LAUNCH_CHILD");
+    int descriptor = text ? atoi(text) : -1, copy = descriptor > 2 ? dup(descriptor) : -1;
+    FILE *file = copy >= 0 ? fdopen(copy, "a") : NULL;
+    if (!file && copy >= 0)
+        close(copy);
+    return file;
+}
+
+/* What went wrong in joining a job the library prints itself; that another process was lost is for
+ * the launcher. */
+static peal_status create_session(const peal_options *options, peal_session **out)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *log = open_memstream(&text, &bytes);
     peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .deadline_s = (double)options->deadline_ns * 1e-9,
                               .log_level = environment_log_level(),
-                              .log = stderr};
+                              .log = log ? log : stderr};
+    peal_status status = peal_session_create(&desc, out);
+    if (!status)
+        (*out)->log = stderr;
+    if (log)
+        fclose(log);
+    FILE *launcher = status == PEAL_STATUS_PEER_LOST ? open_launcher() : NULL;
+    fputs(text ? text : "", launcher ? launcher : stderr);
+    if (launcher)
+        fclose(launcher);
+    free(text);
+    return status;
+}
+
+static peal_status open_session(const peal_options *options, peal_diagnostics *diagnostics,
+                                peal_run *run)
+{
     peal_phase before = peal_phase_enter(10, "the other processes of the job");
-    peal_status status = peal_session_create(&desc, &run->session);
+    peal_status status = create_session(options, &run->session);
     peal_phase_leave(&before);
     if (status != PEAL_STATUS_OK)
         return status;
@@ -93,18 +125,6 @@ static void print_warnings(const peal_diagnostics *all)
     if (own)
         peal_diagnostics_print(own, stderr, SHOWN_MESSAGES);
     peal_diagnostics_destroy(own);
-}
-
-/* Under `peal run` a process that was lost is told by the launcher, which knows how it ended; this
- * is for where it knows nothing: the word stays with it until the end. */
-static FILE *open_launcher(void)
-{
-    const char *text = getenv("PEAL_LAUNCH_CHILD");
-    int descriptor = text ? atoi(text) : -1, copy = descriptor > 2 ? dup(descriptor) : -1;
-    FILE *file = copy >= 0 ? fdopen(copy, "a") : NULL;
-    if (!file && copy >= 0)
-        close(copy);
-    return file;
 }
 
 /* One process of the job tells why it has ended. */

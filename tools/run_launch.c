@@ -83,23 +83,31 @@ static void print_words(int descriptor)
         fwrite(buffer, 1, (size_t)n, stderr);
 }
 
+static peal_status no_memory(int processes, peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E302, nowhere, NULL,
+                       "out of memory for the launcher of %d processes", processes);
+}
+
 static peal_status launch(int processes, char **words, peal_diagnostics *diagnostics)
 {
     char program[4096];
-    peal_diagnostics *list = peal_diagnostics_create();
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     int code = 0;
     if (length < 0)
         return peal_report(diagnostics, PEAL_E900, nowhere, NULL, "cannot find this program: %s",
                            strerror(errno));
     program[length] = 0;
+    peal_diagnostics *list = peal_diagnostics_create();
+    if (!list)
+        return no_memory(processes, diagnostics);
     int words_descriptor = open_words();
     peal_launch_desc desc = {.processes = processes, .program = program, .argv = words};
     peal_status status = peal_launch(&desc, list, &code);
     /* A process that leaves with a code has said why: only what no process could say is printed. */
     if (peal_diagnostics_errors(list) > 0)
         peal_diagnostics_print(list, stderr, 0);
-    else
+    else if (code == PEAL_STATUS_PEER_LOST)
         print_words(words_descriptor);
     if (words_descriptor >= 0)
         close(words_descriptor);
@@ -112,7 +120,7 @@ peal_status launch_command(int processes, char *const *words, int count,
 {
     char **argv = calloc((size_t)count + 1, sizeof(*argv));
     if (!argv)
-        return PEAL_STATUS_ENVIRONMENT;
+        return no_memory(processes, diagnostics);
     memcpy(argv, words, (size_t)count * sizeof(*argv));
     peal_status status = launch(processes, argv, diagnostics);
     free(argv);

@@ -44,11 +44,21 @@ static void destroy(host_plan *plan)
     free(plan);
 }
 
+static peal_status no_memory(const peal_backend_desc *desc)
+{
+    return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+                       "no memory for the tables of a plan");
+}
+
 static peal_status prepare(host_plan *plan)
 {
     const peal_backend_desc *desc = &plan->desc;
     const peal_schedule *first = desc->rank[0].schedule;
 
+    PEAL_ARENA_GUARD(plan->arena, return no_memory(desc));
+    peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
+    memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
+    plan->desc.rank = bound;
     if (!desc->saves)
         plan->desc.saves = plan->own_saves =
             peal_saves_create(first->graph,
@@ -89,8 +99,7 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
         peal_diagnostics_destroy(late);
         peal_arena_destroy(arena);
         free(plan);
-        return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL,
-                           "no memory for the tables of a plan");
+        return no_memory(desc);
     }
     pthread_mutex_init(&plan->failure.lock, NULL);
     plan->desc = *desc;
@@ -98,9 +107,6 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
     plan->rank_count = desc->rank_count;
     plan->arena = arena;
     plan->late = late;
-    peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
-    memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
-    plan->desc.rank = bound;
     peal_status status = prepare(plan);
     if (status) {
         destroy(plan);
@@ -131,8 +137,7 @@ static peal_status hand_over(host_plan *plan)
         peal_report(plan->desc.diagnostics, d->code, d->source, d->hint, "%s", d->message);
     }
     peal_status status = peal_diagnostics_status(plan->late);
-    peal_diagnostics_destroy(plan->late);
-    plan->late = peal_diagnostics_create();
+    peal_diagnostics_take_back(plan->late, 0);
     return status;
 }
 

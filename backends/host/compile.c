@@ -51,6 +51,7 @@ typedef struct compile_job {
     int compiler_words;
     bool is_gcc;
     bool is_elsewhere; /* the cache has no room */
+    int claim;         /* of the entry that is made */
 } compile_job;
 
 static const char *in_folder(const compile_job *job, const char *name)
@@ -150,9 +151,20 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
     case PEAL_PROGRAM_REFUSED:
         break;
     }
-    return peal_report(request->diagnostics, PEAL_E203, nowhere,
-                       "install a C compiler (package gcc), or set CC to one",
+    bool is_ours = peal_is_lack_of_means(*exit_code);
+    return peal_report(request->diagnostics, is_ours ? PEAL_E302 : PEAL_E203, nowhere,
+                       is_ours ? NULL : "install a C compiler (package gcc), or set CC to one",
                        "cannot run the C compiler `%s`: %s", argument[0], strerror(*exit_code));
+}
+
+/* What the compiler has written; *text stays NULL if it has written no such file. */
+static peal_status read_back(const compile_job *job, const char *name, char **text)
+{
+    *text = peal_file_read(in_folder(job, name), NULL);
+    if (*text || !peal_is_lack_of_means(errno))
+        return PEAL_STATUS_OK;
+    return peal_report(job->request->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+                       "cannot read what the compiler has written (%s): %s", name, strerror(errno));
 }
 
 static int add_flags(const compile_job *job, const char **words)
@@ -175,14 +187,16 @@ static int add_flags(const compile_job *job, const char **words)
 }
 
 /* "file:line:column: error: text" lines. */
-static void read_errors(const compile_job *job, host_compile_result *out)
+static peal_status read_errors(const compile_job *job, host_compile_result *out)
 {
     peal_arena *arena = job->request->arena;
     peal_compile_error *list =
         PEAL_ARENA_ARRAY(arena, peal_compile_error, PEAL_MOST_COMPILE_ERRORS);
-    char *text = peal_file_read(in_folder(job, "errors"), NULL);
-    char *rest = NULL;
+    char *text, *rest = NULL;
+    peal_status status = read_back(job, "errors", &text);
 
+    if (status)
+        return status;
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL;
          line && out->error_count < PEAL_MOST_COMPILE_ERRORS; line = strtok_r(NULL, "\n", &rest)) {
         char *error = strstr(line, "error: ");
@@ -205,6 +219,7 @@ static void read_errors(const compile_job *job, host_compile_result *out)
     }
     free(text);
     out->error = list;
+    return PEAL_STATUS_OK;
 }
 
 static void make_key(const compile_job *job, const char *preprocessed, const char *version,
@@ -233,13 +248,13 @@ static peal_status check_included(const compile_job *job)
 {
     const host_compile_request *request = job->request;
     size_t own = strlen(job->folder.path);
-    char *rule = peal_file_read(in_folder(job, "included"), NULL);
+    char *rule;
+    peal_status status = read_back(job, "included", &rule);
     const char *at = rule ? strstr(rule, ": ") : NULL;
-    peal_status status = PEAL_STATUS_OK;
 
     if (!at) {
         free(rule);
-        return PEAL_STATUS_OK; /* of another compiler: nothing is known */
+        return status; /* OK: of another compiler, nothing is known */
     }
     char *name = peal_arena_copy_text(request->arena, at);
     for (at += 2; *at;) {
@@ -328,10 +343,8 @@ static peal_status build(const compile_job *job, const char *entry, host_compile
     peal_status status = spawn(job, words, count, NULL, &code);
     if (status)
         return status;
-    if (code != 0) {
-        read_errors(job, out);
-        return PEAL_STATUS_OK;
-    }
+    if (code != 0)
+        return read_errors(job, out);
     char *data = peal_file_read(object, &bytes);
     status = load(job, object, data, data ? bytes : 0, out);
     if (!status && entry && data && !job->is_elsewhere)
@@ -352,19 +365,27 @@ static bool load_entry(const compile_job *job, const char *entry, host_compile_r
     return loaded;
 }
 
-static peal_status compile_in(compile_job *job, const char *cache, host_compile_result *out)
+/* What the compiler calls itself, in the arena. */
+static peal_status ask_version(compile_job *job, const char **out)
+{
+    static const char *const words[] = {"--version"};
+    int code = 0;
+    char *text = NULL;
+
+    peal_status status = spawn(job, words, 1, in_folder(job, "version"), &code);
+    if (!status)
+        status = read_back(job, "version", &text);
+    *out = peal_arena_copy_text(job->request->arena, text ? text : "");
+    free(text);
+    job->is_gcc = strstr(*out, "Free Software Foundation") != NULL;
+    return status;
+}
+
+static peal_status preprocess(const compile_job *job, host_compile_result *out)
 {
     const char *words[MOST_WORDS];
-    int count = 0, code = 0;
-    char key[PEAL_SHA256_TEXT];
+    int count = add_flags(job, words), code = 0;
 
-    words[count++] = "--version";
-    peal_status status = spawn(job, words, count, in_folder(job, "version"), &code);
-    if (status)
-        return status;
-    char *version = peal_file_read(in_folder(job, "version"), NULL);
-    job->is_gcc = version && strstr(version, "Free Software Foundation");
-    count = add_flags(job, words);
     words[count++] = "-E";
     words[count++] = "-P";
     words[count++] = "-MMD";
@@ -373,25 +394,32 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     words[count++] = "-MT";
     words[count++] = "kernels";
     words[count++] = in_folder(job, "kernels.c");
-    status = spawn(job, words, count, in_folder(job, "kernels.i"), &code);
+    peal_status status = spawn(job, words, count, in_folder(job, "kernels.i"), &code);
     if (!status && code != 0)
-        read_errors(job, out);
-    if (status || code != 0) {
-        free(version);
+        return read_errors(job, out);
+    if (!status)
+        status = check_included(job);
+    return status ? status : read_back(job, "kernels.i", &out->preprocessed);
+}
+
+static peal_status compile_in(compile_job *job, const char *cache, host_compile_result *out)
+{
+    char key[PEAL_SHA256_TEXT];
+    const char *version, *entry = NULL;
+
+    peal_status status = ask_version(job, &version);
+    if (!status)
+        status = preprocess(job, out);
+    if (status || out->error_count > 0)
         return status;
-    }
-    status = check_included(job);
-    if (status)
-        return status;
-    out->preprocessed = peal_file_read(in_folder(job, "kernels.i"), NULL);
-    make_key(job, out->preprocessed ? out->preprocessed : "", version ? version : "", key);
-    free(version);
-    const char *entry =
-        cache ? peal_arena_print(job->request->arena, "%s/%s.so", cache, key) : NULL;
-    int claim = entry ? peal_cache_claim(entry, job->request->deadline_ns) : -1;
+    make_key(job, out->preprocessed ? out->preprocessed : "", version, key);
+    if (cache)
+        entry = peal_arena_print(job->request->arena, "%s/%s.so", cache, key);
+    job->claim = entry ? peal_cache_claim(entry, job->request->deadline_ns) : -1;
     if (!load_entry(job, entry, out))
         status = build(job, entry, out);
-    peal_cache_release(claim);
+    peal_cache_release(job->claim);
+    job->claim = -1;
     return status;
 }
 
@@ -440,18 +468,27 @@ static peal_status compile_somewhere(compile_job *job, const char *cache, host_c
                        "cannot write the generated source: %s", strerror(error));
 }
 
+static peal_status try_to_compile(compile_job *job, const char *cache, host_compile_result *out)
+{
+    PEAL_ARENA_GUARD(job->request->arena,
+                     return peal_report(job->request->diagnostics, PEAL_E367, (peal_source){0},
+                                        NULL, "no memory to compile the kernels"));
+    find_compiler(job);
+    return compile_somewhere(job, cache, out);
+}
+
 peal_status host_compile(const host_compile_request *request, host_compile_result *out)
 {
-    compile_job job = {.request = request};
+    compile_job job = {.request = request, .folder = {.descriptor = -1}, .claim = -1};
     peal_size_guard guard;
     const char *cache =
         peal_cache_open(request->cache_folder, request->arena, request->diagnostics);
 
     *out = (host_compile_result){.memory = -1};
-    find_compiler(&job);
     peal_size_guard_begin(&guard);
-    peal_status status = compile_somewhere(&job, cache, out);
+    peal_status status = try_to_compile(&job, cache, out);
     peal_size_guard_end(&guard);
+    peal_cache_release(job.claim);
     host_folder_remove(&job.folder);
     return status;
 }

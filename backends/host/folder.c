@@ -79,6 +79,11 @@ int host_folder_make(const char *base, bool is_cache, peal_arena *arena, host_fo
         if (!mkdtemp(path))
             return errno;
         int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder < 0 && errno != ENOENT) {
+            int error = errno;
+            rmdir(path);
+            return error;
+        }
         if (folder < 0)
             continue; /* another process took it for one that was left */
         while (flock(folder, LOCK_SH) != 0 && errno == EINTR)

@@ -207,8 +207,9 @@ peal_status host_needs_prepare(host_rank *rank);
 peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out);
 void host_kernels_destroy(host_kernels *kernels);
 /* False: the task has no kernel of that shape (does not happen after create). */
-bool host_kernels_bind(const host_kernels *kernels, const peal_schedule *schedule,
-                       const peal_schedule_task *task, peal_function *full, peal_function *bare);
+bool host_kernels_bind(const host_kernels *kernels, peal_arena *arena,
+                       const peal_schedule *schedule, const peal_schedule_task *task,
+                       peal_function *full, peal_function *bare);
 
 static inline bool host_is_aborted(const host_plan *plan)
 {

@@ -73,7 +73,7 @@ static void describe_call(peal_arena *arena, const peal_schedule *schedule,
     FILE *call = open_memstream(&text, &bytes);
 
     if (!call)
-        abort();
+        peal_arena_fail(arena, BUFSIZ);
     print_call(schedule, task, call);
     fclose(call);
     *out = (kernel_call){.kernel = task->kernel,
@@ -141,7 +141,7 @@ static char *print_source(const host_kernels *kernels)
     FILE *out = open_memstream(&text, &bytes);
 
     if (!out)
-        abort();
+        peal_arena_fail(kernels->arena, BUFSIZ);
     fprintf(out, "#include <peal/kernel.h>\n");
     for (int i = 0; i < kernels->files.count; i++)
         peal_kernel_file_print(&kernels->files.file[i], out);
@@ -283,6 +283,12 @@ static peal_status prepare(host_kernels *kernels)
                                   kernels->desc->diagnostics, &kernels->files);
 }
 
+static peal_status no_memory(const peal_backend_desc *desc)
+{
+    return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+                       "no memory for the tables of kernels");
+}
+
 /* NULL: no memory. */
 static host_kernels *open_kernels(const peal_backend_desc *desc)
 {
@@ -301,21 +307,27 @@ static host_kernels *open_kernels(const peal_backend_desc *desc)
     return kernels;
 }
 
+static peal_status try_to_build(host_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(kernels->desc));
+    peal_status status = prepare(kernels);
+    return status || kernels->call_count == 0 ? status : build(kernels);
+}
+
 peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out)
 {
     *out = NULL;
     if (desc->kernels) /* they come from elsewhere */
         return PEAL_STATUS_OK;
-    host_kernels *kernels = open_kernels(desc);
-    if (!kernels)
-        return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
-                           "no memory for the tables of kernels");
-    peal_status status = prepare(kernels);
+    *out = open_kernels(desc);
+    return *out ? try_to_build(*out) : no_memory(desc);
+}
 
-    if (!status && kernels->call_count > 0)
-        status = build(kernels);
-    *out = kernels;
-    return status;
+static char *try_to_emit(host_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, no_memory(kernels->desc); return NULL);
+    bool is_good = prepare(kernels) == PEAL_STATUS_OK && kernels->call_count > 0;
+    return is_good ? print_source(kernels) : NULL;
 }
 
 static bool has_word(const char *text, const char *word)
@@ -365,10 +377,10 @@ peal_status host_kernels_check(const peal_backend_desc *desc)
 char *host_kernels_emit(const peal_backend_desc *desc)
 {
     host_kernels *kernels = open_kernels(desc);
-    char *text = NULL;
+    char *text = kernels ? try_to_emit(kernels) : NULL;
 
-    if (kernels && prepare(kernels) == PEAL_STATUS_OK && kernels->call_count > 0)
-        text = print_source(kernels);
+    if (!kernels)
+        no_memory(desc);
     host_kernels_destroy(kernels);
     return text;
 }
@@ -385,8 +397,9 @@ void host_kernels_destroy(host_kernels *kernels)
     free(kernels);
 }
 
-bool host_kernels_bind(const host_kernels *kernels, const peal_schedule *schedule,
-                       const peal_schedule_task *task, peal_function *full, peal_function *bare)
+bool host_kernels_bind(const host_kernels *kernels, peal_arena *arena,
+                       const peal_schedule *schedule, const peal_schedule_task *task,
+                       peal_function *full, peal_function *bare)
 {
     *full = *bare = task->function;
     if (task->function)
@@ -394,7 +407,7 @@ bool host_kernels_bind(const host_kernels *kernels, const peal_schedule *schedul
     if (!peal_kernel_is_needed(task))
         return false;
     kernel_call wanted;
-    describe_call(kernels->arena, schedule, task, &wanted);
+    describe_call(arena, schedule, task, &wanted);
     for (int i = 0; i < kernels->call_count; i++) {
         if (strcmp(kernels->call[i].text, wanted.text) != 0)
             continue;

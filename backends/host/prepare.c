@@ -63,8 +63,8 @@ static bool bind_kernel(host_rank *rank, const peal_schedule_task *source, host_
         return lent->bind(lent->user, rank->schedule, source, &task->full, &task->bare,
                           &task->call.user);
     task->full = task->bare = source->function;
-    return source->function ||
-           host_kernels_bind(rank->plan->kernels, rank->schedule, source, &task->full, &task->bare);
+    return source->function || host_kernels_bind(rank->plan->kernels, rank->plan->arena,
+                                                 rank->schedule, source, &task->full, &task->bare);
 }
 
 static peal_status prepare_value(const host_rank *rank, const peal_expr *expr, peal_walk_value *out)

@@ -438,7 +438,8 @@ static void destroy(host_plan *plan)
     serial_state *state = plan->executor_data;
 
     for (int i = 0; state && state->rank && i < plan->rank_count; i++) {
-        for (int k = 0; k < plan->rank[i].schedule->channel_count; k++) {
+        int channels = state->rank[i].queue ? plan->rank[i].schedule->channel_count : 0;
+        for (int k = 0; k < channels; k++) {
             serial_queue *queue = &state->rank[i].queue[k];
             free(queue->taken);
             while (queue->head) {

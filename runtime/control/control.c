@@ -46,7 +46,7 @@ static void destroy(peal_control *control)
     free(control);
 }
 
-static void fill_blob(peal_control *control)
+static bool fill_blob(peal_control *control)
 {
     peal_control_blob *blob = &control->mine;
     blob->magic = PEAL_BLOB_MAGIC;
@@ -55,14 +55,16 @@ static void fill_blob(peal_control *control)
     blob->processes = control->identity.processes;
     blob->pid = (uint32_t)getpid();
     snprintf(blob->version, sizeof(blob->version), "%s", PEAL_VERSION);
-    peal_host_identity(blob->host, sizeof(blob->host));
+    return peal_host_identity(blob->host, sizeof(blob->host));
 }
 
 /* Everything that this process needs before it talks to others. */
 static peal_status open_sockets(peal_control *control)
 {
-    const char *what = "random bytes";
-    fill_blob(control);
+    const char *what = "the name of this host";
+    if (!fill_blob(control))
+        goto fail;
+    what = "random bytes";
     if (!peal_random_bytes(control->mine.endpoint.secret, PEAL_SECRET_BYTES))
         goto fail;
     what = "an abstract socket";

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
 
+#include "base/cache.h"
 #include "base/patience.h"
 
 #include <errno.h>
@@ -186,6 +187,9 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
         return fetch_own(control, key, descriptor);
     const peal_endpoint *endpoint = &control->endpoint[process];
     int socket = peal_wire_connect(endpoint->name, until);
+    if (socket < 0 && peal_is_lack_of_means(errno))
+        return peal_report(control->diagnostics, PEAL_E302, nowhere, NULL,
+                           "cannot ask process %d for its memory: %s", process, strerror(errno));
     if (socket < 0)
         return lost_owner(control, process);
     peal_hello hello = {.magic = PEAL_HELLO_MAGIC,

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "runtime/control/internal.h"
 
+#include "base/cache.h"
 #include "base/patience.h"
 
 #include <errno.h>
@@ -177,7 +178,11 @@ static peal_status connect_parent(peal_control *control, peal_link *link, int64_
             return cause;
         snprintf(message, sizeof(message), "process %d (pid %u) cannot be reached: %s",
                  link->process, link->blob.pid, strerror(error));
-        return refuse(control, error == EACCES ? PEAL_E310 : PEAL_E320, NULL, message);
+        return refuse(control,
+                      error == EACCES                ? PEAL_E310
+                      : peal_is_lack_of_means(error) ? PEAL_E302
+                                                     : PEAL_E320,
+                      NULL, message);
     }
     pthread_mutex_lock(&control->lock);
     link->data = data;

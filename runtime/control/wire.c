@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "runtime/control/wire.h"
 
+#include "base/cache.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,11 +40,13 @@ bool peal_random_bytes(void *out, size_t bytes)
     return true;
 }
 
-void peal_host_identity(char *out, size_t bytes)
+bool peal_host_identity(char *out, size_t bytes)
 {
     char boot[64] = "unknown";
     struct stat network = {0};
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file && peal_is_lack_of_means(errno))
+        return false;
     if (file) {
         if (fgets(boot, sizeof(boot), file))
             boot[strcspn(boot, "\n")] = 0;
@@ -52,6 +56,7 @@ void peal_host_identity(char *out, size_t bytes)
     if (stat("/proc/self/ns/net", &network))
         network.st_ino = 0;
     snprintf(out, bytes, "%s/%llu", boot, (unsigned long long)network.st_ino);
+    return true;
 }
 
 static socklen_t address_of(const char name[PEAL_NAME_BYTES], struct sockaddr_un *address)

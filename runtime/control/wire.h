@@ -90,7 +90,7 @@ int peal_poll_milliseconds(int64_t until_ns);
 /* Random bytes from the kernel; false: it has none. */
 bool peal_random_bytes(void *out, size_t bytes);
 /* "boot id/network namespace" of this process. */
-void peal_host_identity(char *out, size_t bytes);
+bool peal_host_identity(char *out, size_t bytes);
 
 /* A listening abstract socket of a fresh random name; -1 and errno. */
 int peal_wire_listen(char name[PEAL_NAME_BYTES]);

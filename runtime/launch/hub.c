@@ -34,7 +34,7 @@ typedef struct line {
 struct peal_launch_hub {
     int processes;
     line *line;
-    bool aborted;
+    bool is_exhausted, aborted;
     int abort_process, abort_code;
     char abort_message[PEAL_LAUNCH_MESSAGE];
     unsigned char data[PEAL_CHANNEL_BLOB_LIMIT];
@@ -182,8 +182,9 @@ static void keep(peal_launch_hub *hub, int process, const peal_packet *packet)
     unsigned char *data = malloc(packet->bytes ? packet->bytes : 1);
     if (larger)
         from->put = larger;
-    if (!larger || !data) { /* who waits for it gives up at its deadline */
+    if (!larger || !data) { /* who waits for it would wait until its deadline */
         free(data);
+        hub->is_exhausted = true;
         return;
     }
     memcpy(data, hub->data, packet->bytes);
@@ -250,6 +251,11 @@ bool peal_launch_hub_ended(peal_launch_hub *hub, int process)
     hub->line[process].ended = true;
     answer_all(hub);
     return !hub->line[process].joined;
+}
+
+bool peal_launch_hub_is_exhausted(const peal_launch_hub *hub)
+{
+    return hub->is_exhausted;
 }
 
 bool peal_launch_hub_aborted(const peal_launch_hub *hub, int *process, int *code,

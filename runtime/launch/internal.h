@@ -55,6 +55,8 @@ int peal_launch_hub_descriptor(const peal_launch_hub *hub, int process);
 void peal_launch_hub_serve(peal_launch_hub *hub, int process);
 /* The process has ended; false: it had joined the job and has not said that it leaves. */
 bool peal_launch_hub_ended(peal_launch_hub *hub, int process);
+/* Whether something could not be kept: no memory, or a process puts more than any session does. */
+bool peal_launch_hub_is_exhausted(const peal_launch_hub *hub);
 /* Whether a process has aborted the job: which, its code, its message. */
 bool peal_launch_hub_aborted(const peal_launch_hub *hub, int *process, int *code,
                              const char **message);

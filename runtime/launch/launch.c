@@ -27,10 +27,16 @@ typedef enum cause_rank {
     CAUSE_FIRST /* a signal, an exit code of its own, an abort, an interrupt */
 } cause_rank;
 
+typedef struct child_end {
+    int process, wait_status;
+    pid_t pid;
+} child_end;
+
 typedef struct launch_state {
     peal_diagnostics *diagnostics;
     int processes, running;
     peal_child *child;
+    child_end *ended; /* since the last look */
     peal_launch_hub *hub;
     peal_children before; /* children that are not of this job */
     int was_subreaper;
@@ -102,18 +108,12 @@ static void note_end(launch_state *self, int process, pid_t pid, int wait_status
 static void reap(launch_state *self)
 {
     int ended = 0;
-    struct {
-        int process, wait_status;
-        pid_t pid;
-    } *end = calloc((size_t)self->processes, sizeof(*end));
-    for (int p = 0; end && p < self->processes; p++) {
+    child_end *end = self->ended;
+    for (int p = 0; p < self->processes; p++) {
         pid_t pid = self->child[p].pid;
         int wait_status;
-        if (!peal_child_reap(&self->child[p], &wait_status))
-            continue;
-        end[ended].process = p;
-        end[ended].pid = pid;
-        end[ended++].wait_status = wait_status;
+        if (peal_child_reap(&self->child[p], &wait_status))
+            end[ended++] = (child_end){p, wait_status, pid};
     }
     for (int i = 0; i < ended; i++)
         if (WIFSIGNALED(end[i].wait_status))
@@ -121,7 +121,17 @@ static void reap(launch_state *self)
     for (int i = 0; i < ended; i++)
         if (!WIFSIGNALED(end[i].wait_status))
             note_end(self, end[i].process, end[i].pid, end[i].wait_status);
-    free(end);
+}
+
+/* Nobody has begun to compute: all are ended at once. */
+static void note_exhaustion(launch_state *self)
+{
+    if (self->was_killed || !peal_launch_hub_is_exhausted(self->hub))
+        return;
+    set_cause(self, CAUSE_FIRST, PEAL_STATUS_ENVIRONMENT, PEAL_E302,
+              "the launcher is out of memory for what its processes tell each other");
+    self->was_killed = true;
+    signal_all(self, SIGKILL);
 }
 
 static void note_abort(launch_state *self)
@@ -202,6 +212,7 @@ static void wait_for_all(launch_state *self)
         for (int p = 0; p < self->processes; p++)
             if (self->poll[2 + 2 * p].revents)
                 peal_launch_hub_serve(self->hub, p);
+        note_exhaustion(self);
         note_abort(self); /* before the ends: a process that aborts may have gone already */
         reap(self);
     }
@@ -244,7 +255,8 @@ static void report_cause(const launch_state *self)
     peal_source nowhere = {0};
     if (self->cause == CAUSE_NONE || self->cause_code == PEAL_CODE_COUNT)
         return;
-    if (self->cause_code == PEAL_E333 || self->cause_code == PEAL_E317)
+    if (self->cause_code == PEAL_E333 || self->cause_code == PEAL_E317 ||
+        self->cause_code == PEAL_E302)
         peal_report(self->diagnostics, self->cause_code, nowhere,
                     self->cause_code == PEAL_E317 ? "kernels return; they don't end the program"
                                                   : NULL,
@@ -297,8 +309,9 @@ static peal_status prepare(launch_state *self)
     pthread_sigmask(SIG_BLOCK, &ours, &self->mask_before);
     self->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     self->child = calloc((size_t)self->processes, sizeof(*self->child));
+    self->ended = calloc((size_t)self->processes, sizeof(*self->ended));
     self->poll = calloc(2 * (size_t)self->processes + 1, sizeof(*self->poll));
-    if (self->signals < 0 || !self->child || !self->poll)
+    if (self->signals < 0 || !self->child || !self->ended || !self->poll)
         return peal_report(self->diagnostics, PEAL_E302, (peal_source){0}, NULL,
                            "the launcher of %d processes: %s", self->processes, strerror(errno));
     for (int p = 0; p < self->processes; p++)
@@ -330,6 +343,7 @@ peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnost
     prctl(PR_SET_CHILD_SUBREAPER, self.was_subreaper);
     free(self.before.pid);
     free(self.child);
+    free(self.ended);
     free(self.poll);
     free(path);
     return status;

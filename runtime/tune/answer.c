@@ -36,6 +36,7 @@ static void add_number(peal_sha256 *hash, uint64_t number)
 static bool add_kernels(peal_sha256 *hash, const peal_plan *plan, peal_arena *arena)
 {
     peal_kernel_files files = {0};
+    PEAL_ARENA_GUARD(arena, return false);
     if (peal_kernel_files_read(plan->data, plan->options.allow_outside, arena, NULL, &files))
         return false;
     const char *included = peal_kernel_files_included(&files, arena);

@@ -2,7 +2,7 @@
 """`peal run` and `save` when one call of peal's own fails: the n-th allocation, write, or call on files;
 and when it is killed at the n-th of them. Each n of each process in turn.
 
-    every_call_test.py INJECT.so [--every K [--from N]] [--kinds memory,write,file,kill]
+    every_call_test.py INJECT.so [--every K [--from N]] [--kinds memory,write,file,thread,kill]
 
 Without a failure the run's file and rows are what they always are. With one, each process ends by
 itself with a status of the list, says why under a number (once), and leaves nothing behind; the file
@@ -13,23 +13,26 @@ import datetime
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+from math import prod
 from pathlib import Path
 
 PEAL = os.path.abspath(os.environ.get("PEAL", "build/tools/peal"))
 HARD_LIMIT = 120
 PROCESSES = ("none", "0/2", "1/2")  # the one that was started, and its two
-KINDS = {"memory": ("",), "write": ("ENOSPC", "EIO", "0"), "file": ("EIO",), "kill": ("",)}
+KINDS = {"memory": ("",), "write": ("ENOSPC", "EIO", "0"), "file": ("EMFILE",), "thread": ("",), "kill": ("",)}
 SPEC = """peal: 1
 params: {n: 24, steps: 4, first: 1}
 topology: {dims: [auto, auto], periodic: true}
 kernels: kernels.c
 fields: {a: {size: [n, n], halo: 1}, b: {like: a}}
-buffers: {total: {}}
+buffers: {total: {}, weights: {file: weights.npy}}
 setup:
-  - {task: start, box: a, write: a, args: first}
+  - {load: b, file: weighed.npy}
+  - {task: start, box: a, read: [b, weights], write: a, args: first}
 repeat: steps
 step:
   - {exchange: a}
@@ -40,9 +43,11 @@ step:
 finish:
   - {save: a, file: a.npy}
 """
-KERNELS = """PEAL_KERNEL(start)(peal_tile t, PEAL_WRITE(double, a), long first)
+HEADER = "#define WEIGHED(value, weight) ((value) * (weight))\n"
+KERNELS = """#include "weighed.h"
+PEAL_KERNEL(start)(peal_tile t, PEAL_READ(double, b), PEAL_READ(double, weights), PEAL_WRITE(double, a), long first)
 {
-    PEAL_FOR_2D(t, x, y) PEAL_AT(a, x, y) = x + y % 3 + first;
+    PEAL_FOR_2D(t, x, y) PEAL_AT(a, x, y) = WEIGHED(x + y % 3 + first, PEAL_AT(weights, 1)) + PEAL_AT(b, x, y);
 }
 
 PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b), PEAL_REDUCE(double, total))
@@ -56,8 +61,15 @@ PEAL_KERNEL(relax)(peal_tile t, PEAL_READ(double, a), PEAL_WRITE(double, b), PEA
     PEAL_PARTIAL(total, sum);
 }
 """
+INPUTS = ("spec.yaml", "kernels.c", "weighed.h", "weights.npy", "weighed.npy")
 # Statuses that say what went wrong: environment, a peer that was lost. A killed one is 128 + 9.
 ENDS = {4, 5}
+
+
+def npy(shape):
+    """A file of ones, as numpy.save writes it."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<d", 1) * prod(shape)
 
 
 class Trials:
@@ -66,6 +78,9 @@ class Trials:
         self.folder.mkdir(mode=0o700)
         (self.folder / "spec.yaml").write_text(SPEC)
         (self.folder / "kernels.c").write_text(KERNELS)
+        (self.folder / "weighed.h").write_text(HEADER)
+        (self.folder / "weights.npy").write_bytes(npy((3,)))
+        (self.folder / "weighed.npy").write_bytes(npy((24, 24)))
         self.file = self.folder / "a.npy"
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PMIX_", "PEAL", "OMPI_"))}
         self.env = {**kept, "XDG_CACHE_HOME": str(Path(scratch) / "cache")}
@@ -91,9 +106,9 @@ class Trials:
         assert self.run({**self.injected, "INJECT_COUNT": str(counts)})[0] == 0
         found = {}
         for line in counts.read_text().splitlines():
-            rank, memory, write, file = line.split()
-            number = {"memory": int(memory), "write": int(write), "file": int(file)}
-            found[rank] = {**number, "kill": sum(number.values())}
+            rank, *calls = line.split()
+            found[rank] = dict(zip(("memory", "write", "file", "thread"), map(int, calls)))
+            found[rank]["kill"] = sum(found[rank].values())
         assert set(found) == set(PROCESSES), found
         return found
 
@@ -104,7 +119,7 @@ class Trials:
     def judge(self, name, kind, code, out, err):
         """What is wrong with how a run ended; None: nothing."""
         whole = self.file.read_bytes()
-        left = [p.name for p in self.folder.iterdir() if p.name not in ("spec.yaml", "kernels.c", "a.npy")]
+        left = [p.name for p in self.folder.iterdir() if p.name not in (*INPUTS, "a.npy")]
         if code == 0 and (self.rows(out), whole) != self.right:
             return "rc 0, but not the result"
         if whole not in (self.old, self.right[1]):
@@ -115,11 +130,10 @@ class Trials:
             return None
         if kind == "kill":
             return None if code in ENDS or code == -9 else f"rc {code}"
-        if code not in ENDS and not (code == 3 and "[E201]" in err):  # a kernel file that cannot be read
+        told = re.findall(r"error: .*\[(E\d\d\d)\]", err)
+        if code not in ENDS or "E333" in told:  # a crash
             return f"rc {code}"
-        if not re.search(r"\[E\d\d\d\]", err):
-            return "no numbered diagnostic"
-        return None
+        return None if len(told) == 1 else f"told {len(told)} times"
 
     def trial(self, process, kind, n, error):
         self.file.write_bytes(self.old)
@@ -136,7 +150,7 @@ class Trials:
             self.wrong.append(f"{name}: {bad}\n    " + "\n    ".join(err.splitlines()[:6]))
             print(self.wrong[-1], flush=True)
         for path in self.folder.iterdir():
-            if path.name not in ("spec.yaml", "kernels.c", "a.npy"):
+            if path.name not in (*INPUTS, "a.npy"):
                 path.unlink()
 
 

@@ -1,20 +1,22 @@
 /* A library to preload: the n-th call of a kind that peal's own code makes fails, or ends the
  * process.
  *
- *     INJECT="KIND:N[:ERROR]"   KIND: memory, write, file (open, rename, size, fsync, memfd, map),
- * or kill: the N-th call of any of these ends the process by SIGKILL. ERROR: ENOSPC (write), EIO,
- * EMFILE ...; 0: half of a write is done. INJECT_RANK=R             in the process of this number
- * (PEAL_LAUNCH_PROCESS); "none": in one without INJECT_TRACE=1            says to stderr which call
- * of peal's it was, for addr2line INJECT_COUNT=FILE         nothing fails; each process appends
- * "RANK memory write file" at its end
+ *     INJECT="KIND:N[:ERROR]"   KIND: memory, write, file (whatever makes a descriptor, rename,
+ * size, fsync, map), thread (or process), or kill: the N-th call of any of these ends the process
+ * by SIGKILL. ERROR: ENOSPC (write), EIO, EMFILE ...; 0: half of a write is done. INJECT_RANK=R in
+ * the process of this number (PEAL_LAUNCH_PROCESS); "none": in one without INJECT_TRACE=1 says to
+ * stderr which call of peal's it was, for addr2line INJECT_COUNT=FILE         nothing fails; each
+ * process appends "RANK memory write file thread" at its end
  *
  * Whose call it is tells the return address: libraries and the compilers that peal starts are left
  * alone, as what happens in them is not peal's to answer for. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -23,15 +25,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef enum kind { MEMORY, WRITE, FILES, KINDS } kind;
+typedef enum kind { MEMORY, WRITE, FILES, THREADS, KINDS } kind;
 
-static const char *const kind_names[KINDS] = {"memory", "write", "file"};
+static const char *const kind_names[KINDS] = {"memory", "write", "file", "thread"};
 static _Atomic long calls[KINDS], all_calls;
 static uintptr_t base, program_begin, program_end;
+enum { MOST_COUNTERS = 1024 };
+static bool is_counter[MOST_COUNTERS]; /* eventfds, which cannot be full */
 static bool is_active;
 static int chosen = -1, failure = EIO; /* KINDS: kill */
 static long number = -1;
@@ -99,8 +107,8 @@ __attribute__((destructor)) static void end(void)
     if (!is_active || !file)
         return;
     is_active = false;
-    int length = snprintf(line, sizeof(line), "%s %ld %ld %ld\n", rank ? rank : "none",
-                          calls[MEMORY], calls[WRITE], calls[FILES]);
+    int length = snprintf(line, sizeof(line), "%s %ld %ld %ld %ld\n", rank ? rank : "none",
+                          calls[MEMORY], calls[WRITE], calls[FILES], calls[THREADS]);
     int fd = open(file, O_WRONLY | O_APPEND | O_CREAT, 0600);
     if (fd >= 0 && write(fd, line, (size_t)length) != length)
         abort();
@@ -121,7 +129,7 @@ static bool fails(kind k, const void *caller)
         return false;
     if (getenv("INJECT_TRACE"))
         dprintf(2, "inject: %s %ld from +0x%lx\n", kind_names[k], mine, (unsigned long)(at - base));
-    errno = k == MEMORY ? ENOMEM : failure;
+    errno = k == MEMORY ? ENOMEM : k == THREADS ? EAGAIN : failure;
     return true;
 }
 
@@ -153,6 +161,32 @@ void *realloc(void *memory, size_t bytes)
     return fails(MEMORY, HERE) ? NULL : __libc_realloc(memory, bytes);
 }
 
+char *strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = fails(MEMORY, HERE) ? NULL : __libc_malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+int __asprintf_chk(char **out, int flag, const char *format, ...);
+int __asprintf_chk(char **out, int flag, const char *format, ...)
+{
+    va_list rest;
+    (void)flag;
+    if (fails(MEMORY, HERE))
+        return -1;
+    va_start(rest, format);
+    int length = vasprintf(out, format, rest);
+    va_end(rest);
+    return length;
+}
+
+FILE *open_memstream(char **text, size_t *bytes)
+{
+    FIND(open_memstream);
+    return fails(MEMORY, HERE) ? NULL : REAL(open_memstream)(text, bytes);
+}
+
 void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     FIND(mmap);
@@ -168,7 +202,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
 ssize_t write(int fd, const void *data, size_t bytes)
 {
     FIND(write);
-    if (!fails(WRITE, HERE))
+    if ((fd < MOST_COUNTERS && fd >= 0 && is_counter[fd]) || !fails(WRITE, HERE))
         return REAL(write)(fd, data, bytes);
     return failure ? -1 : REAL(write)(fd, data, (bytes + 1) / 2);
 }
@@ -208,32 +242,50 @@ int openat(int folder, const char *path, int flags, ...)
     return fails(FILES, HERE) ? -1 : REAL(openat)(folder, path, flags, mode);
 }
 
-int rename(const char *from, const char *to)
+#define MAKES(type, none, name, parameters, arguments)                                             \
+    type name parameters                                                                           \
+    {                                                                                              \
+        FIND(name);                                                                                \
+        return fails(FILES, HERE) ? none : REAL(name) arguments;                                   \
+    }
+
+MAKES(FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
+MAKES(FILE *, NULL, fdopen, (int fd, const char *mode), (fd, mode))
+MAKES(DIR *, NULL, opendir, (const char *path), (path))
+MAKES(DIR *, NULL, fdopendir, (int fd), (fd))
+MAKES(int, -1, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to))
+MAKES(int, -1, ftruncate, (int fd, off_t bytes), (fd, bytes))
+MAKES(int, -1, fsync, (int fd), (fd))
+MAKES(int, -1, memfd_create, (const char *name, unsigned flags), (name, flags))
+MAKES(int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+MAKES(char *, NULL, mkdtemp, (char *path), (path))
+MAKES(int, -1, dup, (int fd), (fd))
+MAKES(int, -1, pipe2, (int pair[2], int flags), (pair, flags))
+MAKES(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
+MAKES(int, -1, socketpair, (int domain, int type, int protocol, int pair[2]),
+      (domain, type, protocol, pair))
+MAKES(int, -1, epoll_create1, (int flags), (flags))
+MAKES(int, -1, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
+
+int eventfd(unsigned count, int flags)
 {
-    FIND(rename);
-    return fails(FILES, HERE) ? -1 : REAL(rename)(from, to);
+    FIND(eventfd);
+    int fd = fails(FILES, HERE) ? -1 : REAL(eventfd)(count, flags);
+    if (fd >= 0 && fd < MOST_COUNTERS)
+        is_counter[fd] = true;
+    return fd;
 }
 
-int ftruncate(int fd, off_t bytes)
+/* ---- threads and processes ---- */
+
+pid_t fork(void)
 {
-    FIND(ftruncate);
-    return fails(FILES, HERE) ? -1 : REAL(ftruncate)(fd, bytes);
+    FIND(fork);
+    return fails(THREADS, HERE) ? -1 : REAL(fork)();
 }
 
-int fsync(int fd)
+int pthread_create(pthread_t *out, const pthread_attr_t *with, void *(*run)(void *), void *argument)
 {
-    FIND(fsync);
-    return fails(FILES, HERE) ? -1 : REAL(fsync)(fd);
-}
-
-int memfd_create(const char *name, unsigned flags)
-{
-    FIND(memfd_create);
-    return fails(FILES, HERE) ? -1 : REAL(memfd_create)(name, flags);
-}
-
-int mkdir(const char *path, mode_t mode)
-{
-    FIND(mkdir);
-    return fails(FILES, HERE) ? -1 : REAL(mkdir)(path, mode);
+    FIND(pthread_create);
+    return fails(THREADS, HERE) ? EAGAIN : REAL(pthread_create)(out, with, run, argument);
 }

@@ -76,8 +76,7 @@ static peal_status compile(const char *text, int ranks, peal_mode mode, peal_dia
 static bool tells_memory(const peal_diagnostics *list)
 {
     for (int i = 0; i < peal_diagnostics_count(list); i++)
-        if (peal_diagnostics_at(list, i)->code == PEAL_E146 ||
-            peal_diagnostics_at(list, i)->code == PEAL_E900)
+        if (peal_diagnostics_at(list, i)->code == PEAL_E146)
             return true;
     return false;
 }
