@@ -261,7 +261,9 @@ peal_status peal_session_cause(peal_session *session)
         peal_warn(session->diagnostics, PEAL_E324, PEAL_NO_SOURCE, NULL,
                   "process %d ended the job: %s", process, message);
     else if (process >= 0 && status == PEAL_STATUS_PEER_LOST)
-        peal_report(session->diagnostics, PEAL_E320, PEAL_NO_SOURCE, NULL, "%s", message);
+        peal_report(session->diagnostics,
+                    strcmp(message, PEAL_LAUNCHER_GONE) ? PEAL_E320 : PEAL_E315, PEAL_NO_SOURCE,
+                    NULL, "%s", message);
     return status ? status : peal_session_status(session);
 }
 

@@ -47,7 +47,7 @@ static void warn_of_copies(peal_diagnostics *diagnostics)
  * is for where it knows nothing: the word stays with it until the end. */
 static FILE *open_launcher(void)
 {
-    const char *text = getenv("PEAL_LAUNCH_CHILD");
+    const char *text = watchdog_sees_orphan() ? NULL : getenv("PEAL_LAUNCH_CHILD");
     int descriptor = text ? atoi(text) : -1, copy = descriptor > 2 ? dup(descriptor) : -1;
     FILE *file = copy >= 0 ? fdopen(copy, "a") : NULL;
     if (!file && copy >= 0)

@@ -28,6 +28,7 @@ static const int64_t second_ns = INT64_C(1000000000);
 static const int64_t grace_ns = INT64_C(3000000000); /* for an orderly end */
 
 static _Atomic int64_t deadline_ns = INT64_C(30000000000);
+static _Atomic pid_t launcher; /* 0: not watched */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static peal_session *watched;
 
@@ -141,7 +142,7 @@ static bool session_is_orphaned(void)
 
 static void look_at_launcher(watchdog *self, int64_t now)
 {
-    static const char message[] = "the launcher of this job is gone";
+    static const char message[] = PEAL_LAUNCHER_GONE;
     if (!self->is_launched)
         return;
     if (self->orphaned_at_ns) {
@@ -196,9 +197,18 @@ void watchdog_start(void)
     self.looked_at_ns = now_ns();
     sigfillset(&all); /* signals are for others */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, watch, &self) == 0)
+    if (pthread_create(&thread, NULL, watch, &self) == 0) {
         pthread_detach(thread);
+        atomic_store(&launcher, self.is_launched ? self.parent_pid : 0);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* A process has another parent before it gets the signal of its parent's death. */
+bool watchdog_sees_orphan(void)
+{
+    pid_t parent = atomic_load(&launcher);
+    return parent && getppid() != parent;
 }
 
 void watchdog_deadline(int64_t nanoseconds)

@@ -4,6 +4,7 @@
 
 #include <peal/session.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* From here to the end of the process the calling thread, main's, is watched: a phase
@@ -11,6 +12,9 @@
  * exit code 6. Once the launcher is gone the session is aborted, and 3 s later the process ended
  * (E315, 5). Nothing happens if the thread cannot be created. */
 void watchdog_start(void);
+/* Whether the launcher has ended while this watches. The signal of its end then says nothing new.
+ */
+bool watchdog_sees_orphan(void);
 /* The longest wait; 30 s before it is known. */
 void watchdog_deadline(int64_t nanoseconds);
 /* The session to abort; NULL: none. */

@@ -69,7 +69,7 @@ void peal_control_lost(peal_control *control, int process)
 /* All processes find it out at once: process 0 says so. */
 void peal_control_orphaned(peal_control *control)
 {
-    static const char message[] = "the launcher of this job is gone";
+    static const char message[] = PEAL_LAUNCHER_GONE;
     if (peal_control_set_cause(control, PEAL_STATUS_PEER_LOST, 0, message, -1))
         peal_report(control->diagnostics, PEAL_E315, (peal_source){0}, NULL, "%s", message);
 }

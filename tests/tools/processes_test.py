@@ -108,23 +108,33 @@ class Processes(unittest.TestCase):
 
     # ---- launchers ----
 
-    def check_launcher_killed(self, words, victim, env=None):
+    def check_launcher_killed(self, words, victim, env=None, asleep=False):
+        """asleep: its processes hear of it in all ways at once."""
         job = self.start(*words, env=env or environment(), start_new_session=True)
-        while (line := job.stderr.readline()) != "stuck\n":
+        while (line := job.stderr.readline()) not in ("stuck\n", "begun\n"):
             self.assertTrue(line, "it ended")
         members = descendants(job.pid)
         self.assertTrue(members)
+        for pid in members if asleep else []:
+            os.kill(pid, signal.SIGSTOP)
         os.kill(victim(job), signal.SIGKILL)
+        job.wait()
+        for pid in members if asleep else []:
+            os.kill(pid, signal.SIGCONT)
         for pid in members:
             wait_until(lambda p=pid: not is_alive(p), f"process {pid} ends")
         return job.stderr.read()
 
     def test_peal_run_killed(self):
-        path = self.spec(FOREVER)
-        for words in [["-n", "1"], ["-n", "3"], ["-n", "3", "--processes", "1"]]:
-            with self.subTest(words):
-                err = self.check_launcher_killed([PEAL, "run", path, *words], lambda job: job.pid)
-                self.assertIn("[E315]", err)
+        for what, repeat in [(FOREVER, 10), (SLOW, 10000)]:
+            path = self.spec(what, repeat)
+            for words in [["-n", "1"], ["-n", "3"], ["-n", "3", "--processes", "1"]]:
+                for asleep in [False, True]:
+                    with self.subTest((what, words, asleep)):
+                        err = self.check_launcher_killed([PEAL, "run", path, *words], lambda job: job.pid,
+                                                         asleep=asleep)
+                        self.assertIn("[E315]", err)
+                        self.assertNotRegex(err, "E414|E320|E324")
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_mpirun_killed(self):
