@@ -8,7 +8,10 @@
 #include "base/patience.h"
 
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SPIN_TURNS = 4000, YIELD_TURNS = 8000, SLEEP_NS = 50000 };
 
@@ -42,8 +45,33 @@ static peal_meeting_seat *seat_of(const peal_session *session, int process)
 
 void peal_session_running(peal_session *session, bool running)
 {
-    atomic_fetch_add_explicit(&seat_of(session, session->identity.process)->running,
-                              running ? 1 : -1, memory_order_release);
+    peal_meeting_seat *seat = seat_of(session, session->identity.process);
+    atomic_store_explicit(&seat->pid, (int32_t)getpid(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&seat->running, running ? 1 : -1, memory_order_release);
+}
+
+/* By SIGSTOP or a debugger: it runs no longer, and may never again. */
+static bool is_stopped(int32_t pid)
+{
+    char path[64], line[512], state = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    const char *end = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    if (end)
+        sscanf(end + 1, " %c", &state);
+    if (file)
+        fclose(file);
+    return state == 'T';
+}
+
+static peal_status report_absence(const peal_session *session, int p, bool stopped)
+{
+    return peal_report(session->diagnostics, PEAL_E368, PEAL_NO_SOURCE,
+                       stopped ? "continue it (SIGCONT)"
+                               : "do all processes make the same calls in the same order?",
+                       "process %d %s within %g s", p,
+                       stopped ? "is stopped: it did not come" : "did not come",
+                       (double)session->deadline_ns * 1e-9);
 }
 
 /* Waits until process p has written this round. The deadline starts anew while p is running. */
@@ -52,6 +80,7 @@ static peal_status wait_for(peal_session *session, int p)
     peal_meeting_seat *seat = seat_of(session, p);
     peal_meeting_record *record = &seat->record[session->round & 1];
     peal_patience patience = peal_patience_begin(peal_now_ns(), session->deadline_ns);
+    peal_patience next_look = patience;
     for (int turn = 0;;) {
         /* pairs with the release in peal_session_meet of process p */
         if (atomic_load_explicit(&record->round, memory_order_acquire) >= session->round)
@@ -62,13 +91,16 @@ static peal_status wait_for(peal_session *session, int p)
         if (turn % 1000 != 0)
             continue;
         int64_t now = peal_now_ns();
-        if (atomic_load_explicit(&seat->running, memory_order_relaxed))
+        bool runs = atomic_load_explicit(&seat->running, memory_order_relaxed);
+        bool looks = runs && peal_patience_is_over(&next_look, now);
+        if (looks)
+            next_look = peal_patience_begin(now, session->deadline_ns);
+        if (looks && is_stopped(atomic_load_explicit(&seat->pid, memory_order_relaxed)))
+            return report_absence(session, p, true);
+        if (runs)
             patience = peal_patience_begin(now, session->deadline_ns);
         else if (peal_patience_is_over(&patience, now))
-            return peal_report(session->diagnostics, PEAL_E368, PEAL_NO_SOURCE,
-                               "do all processes make the same calls in the same order?",
-                               "process %d did not come within %g s", p,
-                               (double)session->deadline_ns * 1e-9);
+            return report_absence(session, p, false);
     }
 }
 

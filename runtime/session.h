@@ -27,6 +27,7 @@ typedef struct peal_meeting_record {
 typedef struct peal_meeting_seat {
     peal_meeting_record record[2];         /* by parity of the round */
     _Alignas(128) _Atomic int32_t running; /* runs under way here: others wait without a deadline */
+    _Atomic int32_t pid;                   /* while it runs: unless it is stopped */
 } peal_meeting_seat;
 
 struct peal_session {

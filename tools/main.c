@@ -7,6 +7,7 @@
 
 #include "base/phase.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -101,8 +102,19 @@ static peal_status flush_output(peal_status status, peal_diagnostics *diagnostic
     return status == PEAL_STATUS_OK ? PEAL_STATUS_ENVIRONMENT : status;
 }
 
+/* The next file that is opened would take the number of a stream that is closed, and what is
+ * printed would land in it. On these, reading and writing fail as before. */
+static void occupy_closed_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 &&
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
+    occupy_closed_streams();
     watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();
     if (!diagnostics) {

@@ -3,8 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/signals.h"
 
-#include "tools/watchdog.h"
-
 #include "backends/host/crash.h"
 
 #include <pthread.h>
@@ -39,10 +37,6 @@ static void *wait_for_signals(void *set)
             wait_for_kernels(set);
         if (sigwait(set, &number))
             return NULL;
-        if (number == SIGTERM && watchdog_sees_orphan()) { /* it says so, and ends the job */
-            times--;
-            continue;
-        }
         peal_status status = number == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED;
         pthread_mutex_lock(&lock);
         if (!watched || times > 0)

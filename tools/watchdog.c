@@ -28,7 +28,6 @@ static const int64_t second_ns = INT64_C(1000000000);
 static const int64_t grace_ns = INT64_C(3000000000); /* for an orderly end */
 
 static _Atomic int64_t deadline_ns = INT64_C(30000000000);
-static _Atomic pid_t launcher; /* 0: not watched */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static peal_session *watched;
 
@@ -41,6 +40,10 @@ typedef struct watchdog {
     peal_patience patience;
     int64_t cpu_ns, looked_at_ns;
 } watchdog;
+
+static watchdog the_watchdog;
+static atomic_bool had_session;
+static atomic_bool is_watching; /* its launcher, too */
 
 static int64_t now_ns(void)
 {
@@ -127,6 +130,12 @@ static void look_at_phase(watchdog *self, int64_t now)
         end_of_patience(&phase, now - self->patience.since_ns);
 }
 
+/* The line to the parent closes before this process has another one. */
+static bool lost_parent(const watchdog *self)
+{
+    return peal_parent_is_gone(&self->parent) || getppid() != self->parent_pid;
+}
+
 /* A launcher behind a shell is not our parent: its server tells the bootstrap. */
 static bool session_is_orphaned(void)
 {
@@ -152,8 +161,7 @@ static void look_at_launcher(watchdog *self, int64_t now)
         }
         return;
     }
-    if (!peal_parent_is_gone(&self->parent) && getppid() == self->parent_pid &&
-        !session_is_orphaned())
+    if (!lost_parent(self) && !session_is_orphaned())
         return;
     self->orphaned_at_ns = now;
     pthread_mutex_lock(&lock);
@@ -162,7 +170,8 @@ static void look_at_launcher(watchdog *self, int64_t now)
         peal_session_abort(session, PEAL_STATUS_PEER_LOST, message);
     pthread_mutex_unlock(&lock);
     if (!session) { /* nothing to tear down yet, or not any more */
-        say(PEAL_E315, NULL, message);
+        if (!atomic_load(&had_session))
+            say(PEAL_E315, NULL, message);
         _exit(PEAL_STATUS_PEER_LOST);
     }
 }
@@ -184,31 +193,29 @@ static void *watch(void *argument)
 
 void watchdog_start(void)
 {
-    static watchdog self;
+    watchdog *self = &the_watchdog;
     sigset_t all, before;
     pthread_t thread;
     int number;
     peal_phase_watch();
     peal_phase_enter(1, "the start of the command");
-    self.is_launched = peal_bootstrap_is_launched(&number);
-    self.parent_pid = getppid();
-    if (self.is_launched)
-        peal_parent_open(peal_channel_inherited(), &self.parent);
-    self.looked_at_ns = now_ns();
+    self->is_launched = peal_bootstrap_is_launched(&number);
+    self->parent_pid = getppid();
+    if (self->is_launched)
+        peal_parent_open(peal_channel_inherited(), &self->parent);
+    self->looked_at_ns = now_ns();
     sigfillset(&all); /* signals are for others */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, watch, &self) == 0) {
+    if (pthread_create(&thread, NULL, watch, self) == 0) {
         pthread_detach(thread);
-        atomic_store(&launcher, self.is_launched ? self.parent_pid : 0);
+        atomic_store(&is_watching, self->is_launched);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A process has another parent before it gets the signal of its parent's death. */
 bool watchdog_sees_orphan(void)
 {
-    pid_t parent = atomic_load(&launcher);
-    return parent && getppid() != parent;
+    return atomic_load(&is_watching) && lost_parent(&the_watchdog);
 }
 
 void watchdog_deadline(int64_t nanoseconds)
@@ -220,5 +227,6 @@ void watchdog_session(peal_session *session)
 {
     pthread_mutex_lock(&lock);
     watched = session;
+    atomic_store(&had_session, true);
     pthread_mutex_unlock(&lock);
 }

@@ -12,8 +12,7 @@
  * exit code 6. Once the launcher is gone the session is aborted, and 3 s later the process ended
  * (E315, 5). Nothing happens if the thread cannot be created. */
 void watchdog_start(void);
-/* Whether the launcher has ended while this watches. The signal of its end then says nothing new.
- */
+/* Whether the launcher has ended while this watches. */
 bool watchdog_sees_orphan(void);
 /* The longest wait; 30 s before it is known. */
 void watchdog_deadline(int64_t nanoseconds);

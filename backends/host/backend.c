@@ -153,6 +153,7 @@ static peal_status wait_end(peal_backend_plan *plan, peal_backend_result *result
         result->stopped = plan->stopped;
         result->seconds = plan->end - plan->begin;
     }
+    host_check_raised(plan);
     peal_status late = hand_over(plan);
     peal_status waited = host_failure_report(plan);
     int word = atomic_load(plan->desc.abort_word);

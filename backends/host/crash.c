@@ -272,6 +272,17 @@ void host_crash_stack(void *memory)
         sigaltstack(&stack, NULL);
 }
 
+int host_raised_signal(void)
+{
+    const struct timespec now = {0};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    int number = installed ? sigtimedwait(&set, NULL, &now) : 0;
+    return number > 0 ? number : 0;
+}
+
 void peal_crash_install(void (*tell)(peal_status status, const char *message))
 {
     static unsigned char stack[PEAL_CRASH_STACK];

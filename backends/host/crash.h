@@ -61,6 +61,10 @@ void peal_crash_install(void (*tell)(peal_status status, const char *message));
  * thread. Does nothing unless handlers are installed. */
 void host_crash_stack(void *memory);
 
+/* SIGINT or SIGTERM, if a kernel has raised it on this thread: the command blocks them and waits on
+ * another. 0: none, or handlers are not installed. */
+int host_raised_signal(void);
+
 /* ---- calls that survive ---- */
 
 /* How a kernel ended. */

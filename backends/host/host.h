@@ -218,6 +218,8 @@ static inline bool host_is_aborted(const host_plan *plan)
 
 /* Ends the run with `status` unless it has already failed. Always false. */
 bool host_fail(host_plan *plan, peal_status status);
+/* After kernels have run on this thread: a signal that one has raised ends the job. */
+void host_check_raised(host_plan *plan);
 
 static inline host_count *host_done(const host_rank *rank, int op, int worker)
 {

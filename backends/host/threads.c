@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -74,6 +75,14 @@ static void on_thread_end(void *argument)
     finish_one(threads);
 }
 
+/* raise() is for the calling thread alone: nobody else gets the signal. */
+void host_check_raised(host_plan *plan)
+{
+    int number = host_raised_signal();
+    if (number)
+        host_fail(plan, number == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED);
+}
+
 static void run_body(host_threads *threads, int index)
 {
     pthread_cleanup_push(on_thread_end, threads);
@@ -100,6 +109,7 @@ static void *run(void *argument)
         if (quit)
             return NULL;
         run_body(threads, start->index);
+        host_check_raised(threads->plan);
         finish_one(threads);
     }
 }

@@ -36,7 +36,8 @@ static void become(const char *path, char *const *argv, char *const *environment
                    const sigset_t *mask, pid_t parent, int line, int report)
 {
     int error;
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* It watches its parent itself: this is for one that was stopped. */
+    prctl(PR_SET_PDEATHSIG, SIGCONT);
     if (getppid() != parent) /* it died before the line above */
         _exit(PEAL_STATUS_PEER_LOST);
     sigprocmask(SIG_SETMASK, mask, NULL);

@@ -17,8 +17,8 @@ typedef struct peal_child {
 
 /* `name` as execvp would find it, malloc'ed; NULL: not found. */
 char *peal_child_find(const char *name);
-/* Starts a process with the signal mask `mask` that inherits the descriptor `line`; it gets SIGTERM
- * when the calling thread ends. An errno, 0 if it runs. */
+/* Starts a process with the signal mask `mask` that inherits the descriptor `line`; it is
+ * continued when the calling thread ends. An errno, 0 if it runs. */
 int peal_child_start(const char *path, char *const *argv, char *const *environment,
                      const sigset_t *mask, int line, peal_child *out);
 /* True if it has ended: its wait status. */
