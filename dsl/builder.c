@@ -184,10 +184,10 @@ void peal_graph_set_folder(peal_graph *graph, const char *folder)
 
 void peal_graph_override(peal_graph *graph, const char *assignment)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, peal_graph_out_of_memory(graph); return );
     raw_text text = {NULL, {0}};
     if (is_closed(graph, text.source) || !assignment)
         return;
+    PEAL_ARENA_GUARD(graph->arena, peal_graph_out_of_memory(graph); return );
     text.text = peal_graph_keep_text(graph, assignment);
     PEAL_LIST_ADD(graph->arena, &graph->overrides, text);
 }
@@ -222,9 +222,9 @@ void peal_graph_set_fma(peal_graph *graph, bool fma)
 
 int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     const peal_param_desc *own = peal_desc_copy_param(graph, desc);
     if (!own)
         return -1;
@@ -242,27 +242,27 @@ static int add_array(peal_graph *graph, raw_array array)
 
 int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     raw_array array = {.kind = PEAL_ARRAY_FIELD, .field = peal_desc_copy_field(graph, desc)};
     return add_array(graph, array);
 }
 
 int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     raw_array array = {.kind = PEAL_ARRAY_BUFFER, .buffer = peal_desc_copy_buffer(graph, desc)};
     return add_array(graph, array);
 }
 
 int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *desc)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     const peal_topology_desc *own = peal_desc_copy_topology(graph, desc);
     if (!own)
         return -1;
@@ -274,9 +274,9 @@ int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *de
 
 int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc || is_closed(graph, desc->source))
         return -1;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     const peal_loop_desc *own = peal_desc_copy_loop(graph, desc);
     if (!own)
         return -1;
@@ -340,10 +340,10 @@ void peal_graph_end_at(peal_graph *graph, peal_source source)
 
 static int add_statement(peal_graph *graph, raw_statement statement, const void *desc)
 {
-    PEAL_ARENA_GUARD(graph ? graph->arena : NULL, return peal_graph_out_of_memory(graph));
     if (!desc ||
         is_closed(graph, *(const peal_source *)(const void *)((const char *)desc + sizeof(size_t))))
         return -1;
+    PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
     raw_statement *own = PEAL_ARENA_NEW(graph->arena, raw_statement);
     *own = statement;
     if (!peal_desc_copy_statement(graph, desc, own))

@@ -265,11 +265,22 @@ static void set_handlers(struct sigaction before[PEAL_CRASH_SIGNALS])
         sigaction(caught[i], &action, &before[i]);
 }
 
-void host_crash_stack(void *memory)
+static void set_stack(void *memory, stack_t *before)
 {
     const stack_t stack = {.ss_sp = memory, .ss_size = PEAL_CRASH_STACK};
+    sigaltstack(&stack, before);
+}
+
+void host_crash_stack_begin(void *memory, stack_t *before)
+{
     if (installed)
-        sigaltstack(&stack, NULL);
+        set_stack(memory, before);
+}
+
+void host_crash_stack_end(const stack_t *before)
+{
+    if (installed)
+        sigaltstack(before, NULL);
 }
 
 int host_raised_signal(void)
@@ -297,7 +308,7 @@ void peal_crash_install(void (*tell)(peal_status status, const char *message))
     pthread_attr_destroy(&attributes);
     if (!installed)
         return;
-    host_crash_stack(stack);
+    set_stack(stack, NULL);
     set_handlers(outer);
 }
 
@@ -305,8 +316,7 @@ void peal_crash_install(void (*tell)(peal_status status, const char *message))
 
 void peal_trials_begin(void *memory, stack_t *before)
 {
-    const stack_t stack = {.ss_sp = memory, .ss_size = PEAL_CRASH_STACK};
-    sigaltstack(&stack, before);
+    set_stack(memory, before);
     pthread_mutex_lock(&trials_lock);
     if (trials++ == 0)
         set_handlers(inner);

@@ -90,15 +90,9 @@ static void run_body(host_threads *threads, int index)
     pthread_cleanup_pop(0);
 }
 
-static void *run(void *argument)
+static void serve(host_threads *threads, int index)
 {
-    thread_start *start = argument;
-    host_threads *threads = start->threads;
     uint64_t seen = 0;
-    unsigned char crash_stack[PEAL_CRASH_STACK];
-
-    host_crash_stack(crash_stack);
-    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* sleeps of a wait are short: not 50 us longer */
     for (;;) {
         pthread_mutex_lock(&threads->lock);
         while (threads->generation == seen && !threads->quit)
@@ -107,11 +101,30 @@ static void *run(void *argument)
         bool quit = threads->quit;
         pthread_mutex_unlock(&threads->lock);
         if (quit)
-            return NULL;
-        run_body(threads, start->index);
+            return;
+        run_body(threads, index);
         host_check_raised(threads->plan);
         finish_one(threads);
     }
+}
+
+static void leave_crash_stack(void *before)
+{
+    host_crash_stack_end(before);
+}
+
+static void *run(void *argument)
+{
+    thread_start *start = argument;
+    unsigned char crash_stack[PEAL_CRASH_STACK];
+    stack_t before;
+
+    host_crash_stack_begin(crash_stack, &before);
+    pthread_cleanup_push(leave_crash_stack, &before); /* kernels may end the thread */
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* sleeps of a wait are short: not 50 us longer */
+    serve(start->threads, start->index);
+    pthread_cleanup_pop(1);
+    return NULL;
 }
 
 /* Thread t of the job gets the t-th allowed core, if they are as many: with cores left over, other
