@@ -97,8 +97,10 @@ static peal_status make_twin(const peal_plan *plan, const peal_schedule *schedul
     if (!out->array || !out->task)
         return no_memory(plan);
     out->schedule = *schedule;
-    memcpy(out->array, schedule->array, (size_t)schedule->array_count * sizeof(*out->array));
-    memcpy(out->task, schedule->task, (size_t)schedule->task_count * sizeof(*out->task));
+    for (int i = 0; i < schedule->array_count; i++)
+        out->array[i] = schedule->array[i];
+    for (int i = 0; i < schedule->task_count; i++)
+        out->task[i] = schedule->task[i];
     for (int i = 0; i < schedule->task_count; i++)
         if (out->task[i].kind == PEAL_TASK_SAVE)
             out->task[i].file = NULL; /* until it has one of its own */
