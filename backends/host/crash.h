@@ -57,8 +57,8 @@ void host_site_when(const host_site *site, char *text, size_t bytes);
  * once, by the main thread, before others are there. */
 void peal_crash_install(void (*tell)(peal_status status, const char *message));
 
-/* The memory that a thread's handlers run on, PEAL_CRASH_STACK bytes, until the end, which gives the
- * thread the stack back that it had before. They do nothing unless handlers are installed. */
+/* The memory that a thread's handlers run on, PEAL_CRASH_STACK bytes, until the end, which gives
+ * the thread the stack back that it had before. They do nothing unless handlers are installed. */
 void host_crash_stack_begin(void *memory, stack_t *before);
 void host_crash_stack_end(const stack_t *before);
 
