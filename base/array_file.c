@@ -168,7 +168,9 @@ static int open_to_read(file_job *job)
     if (error)
         return error;
     peal_target_path(&job->target, path, sizeof(path));
-    job->fd = job->request->saves ? peal_saves_open(job->request->saves, path) : -1;
+    job->fd = job->request->saves
+                  ? peal_saves_open(job->request->saves, job->request->schedule->rank, path)
+                  : -1;
     if (job->fd < 0)
         job->fd = openat(job->target.folder, job->target.name,
                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -341,13 +341,16 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
     return error;
 }
 
-int peal_saves_open(peal_saves *saves, const char *target)
+/* Files are pending in the order of the program. Of some only ranks that are ahead have written. */
+int peal_saves_open(peal_saves *saves, int rank, const char *target)
 {
     int descriptor = -1;
     pthread_mutex_lock(&saves->mutex);
     prune(saves);
     for (size_t i = saves->pending_count; i-- > 0 && descriptor < 0;)
-        if (!strcmp(saves->pending[i].target, target))
+        if (!strcmp(saves->pending[i].target, target) &&
+            saves->pending[i].count <=
+                atomic_load(&words(saves, saves->pending[i].statement)[DONE + rank]))
             descriptor = open(saves->pending[i].path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     pthread_mutex_unlock(&saves->mutex);
     return descriptor;

@@ -38,9 +38,9 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
  * descriptor. */
 void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *name,
                      int descriptor);
-/* What ranks here have written for this path (links resolved), where others are not ready yet: a
+/* What the rank has last written for this path (links resolved), where others are not ready yet: a
  * descriptor to read it, or -1: what is there under the name is it. */
-int peal_saves_open(peal_saves *saves, const char *target);
+int peal_saves_open(peal_saves *saves, int rank, const char *target);
 /* Removes what killed processes have left in the target's folder, once a folder. */
 void peal_saves_clean(peal_saves *saves, const peal_target *target);
 

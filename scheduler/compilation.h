@@ -315,6 +315,8 @@ peal_status make_ends(peal_compilation *c, rank_view *v);
 peal_status make_messages(peal_compilation *c, rank_view *v);
 /* Conditions that are not the same on all ranks, or that ranks can't agree on. */
 peal_status check_conditions(peal_compilation *c);
+/* files.c: that no order of ranks decides what is in a file. */
+peal_status check_files(peal_compilation *c);
 /* What identifies an explicit message, and what must agree at both ends. */
 typedef struct message_record {
     int64_t tag, count;

@@ -45,6 +45,12 @@
             "  - {recv: c, from: [-1], tag: 2, when: " other "}\n"                                 \
             "  - {send: b, to: [1], tag: 2, when: " other "}\n"                                    \
             "  - {send: c, to: [-1], tag: 1, when: " one "}\n"
+/* Files: two fields that are cut alike, one that is not, buffers of each rank. Statements begin in
+ * line 6, behind `setup:` or `step:`. */
+#define FILES                                                                                      \
+    HEAD "fields: {u: {size: 12, halo: 1}, v: {size: 12}, far: {size: 12, align: 2}}\n"            \
+         "buffers: {b: {type: i64}, c: {type: i64}}\n"
+#define FILES_SETUP FILES "setup:\n"
 #define SWAPPED(count)                                                                             \
     "topology: {dims: auto}\nbuffers: {a: {count: rank + 3}, b: {count: " count "}}\n"
 
@@ -244,6 +250,34 @@ const graph_case graph_cases[] = {
           "step:\n- {repeat: 3 - step, step: [{set: x, value: 1}]}\n",
      1, PEAL_E047, 7, 14, "in step 4"},
     {HEAD SWAPPED("3") "step:\n- {swap: [a, b]}\n", 2, PEAL_E066, 6, 3, "rank 1"},
+    /* files that ranks meet in */
+    {FILES_SETUP "- {save: b, file: b.npy}\n", 2, PEAL_E155, 6, 3,
+     "rank 0 and rank 1 both save `b`"},
+    {FILES_SETUP "- {save: b, file: b.npy, when: rank > 1}\n", 4, PEAL_E155, 6, 3,
+     "rank 2 and rank 3"},
+    {FILES_SETUP "- {save: b, file: \"b{rank}.npy\", when: rank == 0}\n"
+                 "- {load: c, file: ./b0.npy, when: rank == 1}\n",
+     2, PEAL_E155, 7, 3, "on rank 1 may come before or after `save b`"},
+    {FILES_SETUP "- {load: c, file: b.npy}\n- {save: b, file: b.npy, when: rank == 0}\n", 2,
+     PEAL_E155, 6, 3, "on rank 1 may come before"},
+    {FILES_SETUP
+     "- {save: b, file: b.npy, when: rank == 0}\n- {save: c, file: b.npy, when: rank == 1}\n",
+     2, PEAL_E155, 7, 3, "`save c`"},
+    {FILES_SETUP "- {save: b, file: b.npy, when: rank == 0}\nfinish:\n- {save: u, file: b.npy}\n",
+     2, PEAL_E155, 8, 3, "`save u`"},
+    {FILES_SETUP "- {save: u, file: u.npy}\n- {load: far, file: u.npy}\n", 2, PEAL_E155, 7, 3,
+     "`load far`"},
+    {FILES_SETUP "- {save: u, file: u.npy}\n- {load: v, file: \"u{rank}.npy\"}\n"
+                 "- {load: v, file: \"u.npy\"}\n- {load: far, file: \"u.npy\"}\n",
+     2, PEAL_E155, 9, 3, "`load far`"},
+    {FILES "step:\n- {load: far, file: u.npy}\n- {save: u, file: u.npy}\n", 2, PEAL_E155, 6, 3,
+     NULL},
+    {FILES "step:\n- {save: u, file: \"u-{step}.npy\"}\n- {load: far, file: u-10.npy}\n", 2,
+     PEAL_E155, 7, 3, NULL},
+    {FILES "step:\n- {save: b, file: \"b{step}{rank}.npy\"}\n", 2, PEAL_E155, 6, 3, "both save"},
+    {FILES "step:\n- {save: b, file: \"b{rank}-{step}.npy\"}\n- {load: c, file: "
+           "\"b{step}-{rank}.npy\"}\n",
+     2, PEAL_E155, 7, 3, NULL},
 };
 const int graph_case_count = sizeof(graph_cases) / sizeof(graph_cases[0]);
 
@@ -351,6 +385,27 @@ const valid_case valid_cases[] = {
           "step:\n- {print: {x: x}, when: report != 0 and step % report == 0}\n"
           "- {set: x, value: 100 / (step - 3), when: step != 3}\n"
           "- {set: x, value: step * 4611686018427387904, when: step < 2}\n",
+     1},
+    {"a field that is saved and loaded by those that have its points",
+     FILES_SETUP
+     "- {load: far, file: u.npy}\n- {load: b, file: u.npy}\nstep:\n- {save: u, file: u.npy}\n"
+     "- {load: v, file: u.npy}\n- {save: far, file: far.npy}\n- {save: v, file: u.npy}\n"
+     "- {load: far, file: \"far.npy\"}\n",
+     3},
+    {"files of one rank alone",
+     FILES_SETUP "- {save: b, file: b.npy, when: not (rank != 1)}\n"
+                 "- {load: c, file: b.npy, when: rank > 0 and rank < 2}\n"
+                 "- {save: c, file: b.npy, when: rank == 1 and b > 0}\nstep:\n"
+                 "- {save: b, file: \"b{rank}.npy\"}\n- {save: b, file: \"b{step}-{rank}.npy\"}\n"
+                 "- {load: c, file: \"b{rank}.npy\"}\n",
+     3},
+    {"names that are never equal",
+     FILES_SETUP "- {save: u, file: \"u{{rank}.npy\"}\n- {load: far, file: \"u{rank}.npy\"}\n"
+                 "- {load: b, file: u.npy}\nstep:\n- {save: v, file: \"u-{step}.npy\"}\n"
+                 "- {load: far, file: \"u-x.npy\"}\n- {load: c, file: \"u-1{step}\"}\n",
+     2},
+    {"one rank",
+     FILES_SETUP "- {save: b, file: b.npy}\n- {save: u, file: b.npy}\n- {load: c, file: b.npy}\n",
      1},
 };
 const int valid_case_count = sizeof(valid_cases) / sizeof(valid_cases[0]);

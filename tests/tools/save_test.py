@@ -323,6 +323,23 @@ class Together(Save):
                     self.assertEqual(bytes(whole), FRESH)  # each has its own points, else zeros
                     self.assert_clean()
 
+    def test_what_a_rank_loads_is_its_own_last_save(self):
+        """Ranks of a process that are ahead have saved under the same name since."""
+        write(self.path("k.c"), "PEAL_KERNEL(next)(peal_tile t, PEAL_UPDATE(int32_t, u), long step)\n{\n"
+              "    PEAL_FOR_2D(t, x, y)\n        PEAL_AT(u, x, y) = (PEAL_AT(u, x, y) * 7 + (int)step + x) % 1009;\n}\n")
+        self.spec("", SPEC.replace("topology", "kernels: k.c\ntopology").replace("[5, 4]}", "[5, 4]}, v: {like: u}")
+                  .replace("step: [", "repeat: 20\nstep: [{task: next, box: u, update: u, args: step}, ")
+                  .replace('file: "OUT"}]', 'file: q.npy}, {load: v, file: q.npy}, {swap: [u, v]}]\n'
+                           'finish: [{save: u, file: out.npy}]'))
+        results = set()
+        for mode in ["serial", "sync", "stream", "fused"]:
+            for processes in [1, 2, 4]:
+                with self.subTest(mode=mode, processes=processes):
+                    code, _, err = self.run_spec(mode=mode, processes=processes, ranks=4)
+                    self.assertEqual(code, 0, err)
+                    results.add(read(self.path("out.npy")))
+        self.assertEqual(len(results), 1)
+
     def test_two_jobs_at_once(self):
         jobs = [subprocess.Popen([PEAL, "run", self.path("s.yaml"), "-n", "2", "--processes", p], env=environment(),
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) for p in "1212"]
