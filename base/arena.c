@@ -102,8 +102,21 @@ void peal_arena_fail(peal_arena *arena, size_t bytes)
     arena->reserve = NULL;
     if (arena->guard)
         longjmp(arena->guard->jump, 1);
-    fprintf(stderr, "peal: out of memory: %zu bytes more than the %zu in use\n", bytes,
-            arena->total);
+    peal_memory_end(bytes, arena->total);
+}
+
+static void (*end_of_memory)(size_t wanted, size_t in_use);
+
+void peal_memory_set_end(void (*end)(size_t wanted, size_t in_use))
+{
+    end_of_memory = end;
+}
+
+void peal_memory_end(size_t wanted, size_t in_use)
+{
+    if (end_of_memory)
+        end_of_memory(wanted, in_use);
+    fprintf(stderr, "peal: out of memory: %zu bytes more than the %zu in use\n", wanted, in_use);
     abort();
 }
 

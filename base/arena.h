@@ -18,7 +18,7 @@ void peal_arena_destroy(peal_arena *arena);
 /* Takes back all that was allocated; what the arena has from the system, it mostly keeps. */
 void peal_arena_clear(peal_arena *arena);
 /* Zeroed memory, aligned for any type. Never NULL: where an arena cannot grow, its guard goes on;
- * without one the size is printed and abort() called. */
+ * without one peal_memory_end is called. */
 void *peal_arena_allocate(peal_arena *arena, size_t bytes);
 /* count * size bytes, the product checked. */
 void *peal_arena_array(peal_arena *arena, size_t count, size_t size);
@@ -58,6 +58,12 @@ void peal_arena_guard_end(peal_arena_guard *guard);
 void peal_arena_fail(peal_arena *arena, size_t bytes) __attribute__((noreturn));
 /* After a failure: the bytes that could not be had. */
 size_t peal_arena_wanted(const peal_arena *arena);
+
+/* There is no memory, and nothing can go on without: ends the process as the command wants it, else
+ * prints the sizes and calls abort(). in_use: bytes of the arena that could not grow; 0: none. */
+void peal_memory_end(size_t wanted, size_t in_use) __attribute__((noreturn));
+/* For a command, once: does not return. */
+void peal_memory_set_end(void (*end)(size_t wanted, size_t in_use));
 
 #define PEAL_ARENA_NEW(arena, type) ((type *)peal_arena_allocate((arena), sizeof(type)))
 #define PEAL_ARENA_ARRAY(arena, type, count)                                                       \

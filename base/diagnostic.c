@@ -28,9 +28,17 @@ static const code_info codes[PEAL_CODE_COUNT] = {
 
 peal_diagnostics *peal_diagnostics_create(void)
 {
+    enum { FIRST = 16 }; /* one at least can be told where there is no memory later */
     peal_diagnostics *list = calloc(1, sizeof(*list));
-    if (list)
-        pthread_mutex_init(&list->lock, NULL);
+    peal_diagnostic *item = calloc(FIRST, sizeof(*item));
+    if (!list || !item) {
+        free(list);
+        free(item);
+        return NULL;
+    }
+    list->item = item;
+    list->capacity = FIRST;
+    pthread_mutex_init(&list->lock, NULL);
     return list;
 }
 
@@ -103,7 +111,7 @@ static void add(peal_diagnostics *list, peal_diagnostic d)
     pthread_mutex_lock(&list->lock);
     bool keep = list->count < 1000 && !is_known(list, &d);
     if (keep && list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 16;
+        int capacity = 2 * list->capacity;
         peal_diagnostic *item = realloc(list->item, (size_t)capacity * sizeof(*item));
         if (item) {
             list->item = item;

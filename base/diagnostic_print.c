@@ -52,7 +52,7 @@ static void print_text(const peal_diagnostic *d, style how, FILE *out)
     print_place(d, out);
     fprintf(out, "%s %s%s:%s ", end, how.has_color ? colors[d->severity] : "",
             severities[d->severity], end);
-    peal_print_quoted(out, d->message ? d->message : "?", "    ");
+    peal_print_quoted(out, d->message ? d->message : "there is no memory for the message", "    ");
     if (d->repeats > 0)
         fprintf(out, " (and %d more like this)", d->repeats);
     fprintf(out, " [%s]\n", peal_code_name(d->code));

@@ -251,6 +251,12 @@ static peal_status try_to_read(const char *name, const char *bytes, size_t count
     return r->failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
 }
 
+static peal_status no_arena(const char *path, peal_diagnostics *diagnostics)
+{
+    return peal_report(diagnostics, PEAL_E146, (peal_source){path, 0, 0}, NULL,
+                       "no memory to read it");
+}
+
 peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t count,
                                      peal_diagnostics *diagnostics, peal_machine *out,
                                      peal_machine_times *times)
@@ -259,7 +265,7 @@ peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t
     peal_machine machine = {0};
     peal_machine_times read = {0};
     if (!arena)
-        return PEAL_STATUS_ENVIRONMENT;
+        return no_arena(name, diagnostics);
     peal_reader r = {.arena = arena, .diagnostics = diagnostics};
     peal_status status = try_to_read(name, bytes, count, &r, &machine, &read);
     if (!status) {
@@ -284,7 +290,7 @@ peal_status peal_machine_read(const char *path, peal_diagnostics *diagnostics, p
     const char *bytes;
     size_t count;
     if (!arena)
-        return PEAL_STATUS_ENVIRONMENT;
+        return no_arena(path, diagnostics);
     peal_status status = try_to_load(path, arena, diagnostics, &bytes, &count);
     if (!status)
         status = peal_machine_read_memory(path, bytes, count, diagnostics, out, times);

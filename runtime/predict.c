@@ -128,8 +128,9 @@ static peal_status evaluate(const peal_prediction_desc *desc, const sim_desc *si
         if (status)
             break;
         peal_op_times *times = op_times(&told, schedule->op_count);
-        status = times ? peal_period_init(&period, schedule, times, told.lanes)
-                       : PEAL_STATUS_ENVIRONMENT;
+        if (!times || peal_period_init(&period, schedule, times, told.lanes))
+            status = peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+                                 "no memory for a prediction");
         period.periods = periods_of(desc, all_steps);
         if (!status)
             peal_model_evaluate(&period, desc->mode, told.sharers, &model);

@@ -5,6 +5,7 @@
 #include "tools/output.h"
 #include "tools/watchdog.h"
 
+#include "base/arena.h"
 #include "base/phase.h"
 
 #include <fcntl.h>
@@ -112,9 +113,18 @@ static void occupy_closed_streams(void)
             return;
 }
 
+/* Where no guard told of it in its own words. */
+static void end_without_memory(size_t wanted, size_t in_use)
+{
+    fprintf(stderr, "peal: error: no memory: %zu bytes are in use, %zu more are needed [E146]\n",
+            in_use, wanted);
+    _exit(PEAL_STATUS_ENVIRONMENT);
+}
+
 int main(int argc, char **argv)
 {
     occupy_closed_streams();
+    peal_memory_set_end(end_without_memory);
     watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();
     if (!diagnostics) {

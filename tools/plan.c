@@ -6,6 +6,7 @@
 #include "tools/plan_json.h"
 #include "tools/plan_resources.h"
 
+#include "base/arena.h"
 #include "base/places.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static peal_status print_kernels(const peal_options *options, peal_compilation *
     peal_backend_rank *rank = calloc((size_t)(end - first), sizeof(*rank));
     peal_status status = PEAL_STATUS_OK;
     if (!rank)
-        abort();
+        peal_memory_end((size_t)(end - first) * sizeof(*rank), 0);
     for (int r = first; r < end && status == PEAL_STATUS_OK; r++)
         status = peal_compilation_schedule(compilation, r, &rank[r - first].schedule);
     if (status == PEAL_STATUS_OK && options->resources)

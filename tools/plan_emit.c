@@ -27,6 +27,8 @@ static peal_status emit_cuda(const peal_backend_desc *desc)
 #if PEAL_HAVE_CUDA
     peal_arena *arena = peal_arena_create();
     const char *text = NULL;
+    if (!arena)
+        return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory");
     peal_status status = desc->mode == PEAL_MODE_FUSED
                              ? cuda_sketch_fused(desc, 0, cuda_default_architecture(), arena, &text)
                              : cuda_kernels_source(desc, arena, &text);

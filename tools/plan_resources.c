@@ -85,6 +85,8 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
     cuda_resources all;
     peal_status status = PEAL_STATUS_OK;
 
+    if (!arena)
+        return peal_report(diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory");
     if (!cuda_sm_find(architecture))
         status =
             peal_report(diagnostics, PEAL_E402, (peal_source){0}, "such as sm_80, sm_90 or sm_100",

@@ -194,7 +194,7 @@ static void add_to_flag(order *o, CUdeviceptr word, uint64_t value, peal_fused_s
         o->add_room = 2 * o->add_room + 256;
         o->add = realloc(o->add, o->add_room * sizeof(*o->add));
         if (!o->add)
-            abort();
+            peal_memory_end(o->add_room * sizeof(*o->add), 0);
     }
     o->add[o->add_count++] = (peal_fused_add){word, value};
     share->add_count++;
@@ -363,7 +363,7 @@ static void add_name(order *o, unsigned block, unsigned behind)
         o->after_room = 2 * o->after_room + 4096;
         o->after = realloc(o->after, o->after_room * sizeof(*o->after));
         if (!o->after)
-            abort();
+            peal_memory_end(o->after_room * sizeof(*o->after), 0);
     }
     o->after[o->after_count++] = (peal_fused_name){(unsigned short)block, (unsigned short)behind};
 }
@@ -460,7 +460,7 @@ bool cuda_fused_order(const cuda_rank *rank, cuda_fused *fused, cuda_order *out)
     peal_arena *arena = peal_arena_create(), *kept = rank->plan->arena;
 
     if (!arena)
-        abort();
+        peal_memory_end(sizeof(order), 0);
     find_kinds(fused);
     if (fused->kinds > MOST_KINDS) {
         peal_arena_destroy(arena);

@@ -318,7 +318,7 @@ peal_status cuda_kernels_create(const peal_backend_desc *desc, const peal_device
     cuda_kernels *kernels = arena ? PEAL_ARENA_NEW(arena, cuda_kernels) : NULL;
 
     if (!kernels)
-        abort();
+        peal_memory_end(sizeof(*kernels), 0);
     kernels->arena = arena;
     kernels->driver = device->driver;
     kernels->architecture = 10 * device->major + device->minor;

@@ -326,6 +326,8 @@ peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
     pthread_cond_init(&plan->enqueued_changed, NULL);
     plan->arena = peal_arena_create();
     plan->late = peal_diagnostics_create();
+    if (!plan->arena || !plan->late)
+        peal_memory_end(sizeof(*plan->rank), 0);
     plan->rank = PEAL_ARENA_ARRAY(plan->arena, cuda_rank, desc->rank_count);
     peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
     memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));

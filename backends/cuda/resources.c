@@ -178,6 +178,8 @@ static peal_status fused_of(const resource_list *list, int index, const char **o
     peal_diagnostics *own = peal_diagnostics_create(), *given = desc.diagnostics;
     bool refused = false;
 
+    if (!own)
+        return peal_report(given, PEAL_E367, (peal_source){0}, NULL, "no memory");
     desc.diagnostics = own;
     peal_status status = cuda_sketch_fused(&desc, index, list->sm->architecture, list->arena, out);
     for (int i = 0; i < peal_diagnostics_count(own) && status; i++)

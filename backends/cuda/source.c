@@ -34,7 +34,7 @@ FILE *cuda_text_open(char **text, size_t *bytes)
 {
     FILE *out = open_memstream(text, bytes);
     if (!out)
-        abort();
+        peal_memory_end(BUFSIZ, 0);
     return out;
 }
 

@@ -78,11 +78,11 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     sim_op_times *list = calloc((size_t)schedule->op_count + 1, sizeof(*list));
     sim_places places;
     sim_program program;
-    peal_status status = PEAL_STATUS_ENVIRONMENT;
 
     sim_places_init(&places, desc);
-    if (arena && list)
-        status = sim_program_create(desc, &places, schedule, steps, arena, &program);
+    peal_status status = arena && list
+                             ? sim_program_create(desc, &places, schedule, steps, arena, &program)
+                             : sim_no_memory(desc);
     for (int i = 0; !status && i < schedule->op_count; i++) {
         bool timed = sim_is_timed_transfer(desc->times, schedule, &schedule->op[i]);
         bool apart = program.apart && !timed && sim_is_of_message(&schedule->op[i]);

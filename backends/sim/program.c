@@ -337,6 +337,12 @@ static void keep_lists(unrolling *u, peal_arena *arena)
     out->epoch_post = keep(arena, u->epoch_post, u->epoch, sizeof(*u->epoch_post));
 }
 
+peal_status sim_no_memory(const sim_desc *desc)
+{
+    return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+                       "no memory for a simulation");
+}
+
 peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
                                const peal_schedule *schedule, int64_t steps, peal_arena *arena,
                                sim_program *out)
@@ -350,7 +356,7 @@ peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
                          .apart = apart};
     u.scratch = peal_arena_create();
     if (!u.scratch)
-        return PEAL_STATUS_ENVIRONMENT;
+        return sim_no_memory(desc);
     peal_status status = begin(&u, arena);
     if (!status)
         status = unroll_section(&u, &schedule->setup);

@@ -57,7 +57,7 @@ static peal_status find_steps(const sim_desc *desc, const sim_places *places, si
     peal_arena *scratch = peal_arena_create();
     sim_program *first;
     if (!scratch)
-        return PEAL_STATUS_ENVIRONMENT;
+        return sim_no_memory(desc);
     int64_t *ranks = PEAL_ARENA_ARRAY(scratch, int64_t, desc->schedule_count);
     for (int rank = 0; rank < desc->ranks; rank++)
         ranks[desc->number[rank]]++;
@@ -324,7 +324,7 @@ peal_status sim_run(const sim_desc *desc, sim_result *out)
     peal_arena *arena = peal_arena_create();
     sim_places places;
     if (!arena)
-        return PEAL_STATUS_ENVIRONMENT;
+        return sim_no_memory(desc);
     *out = (sim_result){0};
     sim_places_init(&places, desc);
     peal_status status = find_steps(desc, &places, out);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`peal run` and `save` when one call of peal's own fails: the n-th allocation, write, or call on files;
-and when it is killed at the n-th of them. Each n of each process in turn.
+and when it is killed at the n-th of them. Each n of each process in turn. The verbs that start no
+processes, when the n-th allocation fails.
 
     every_call_test.py INJECT.so [--every K [--from N]] [--kinds memory,write,file,thread,kill]
 
@@ -154,6 +155,27 @@ class Trials:
                 path.unlink()
 
 
+def verbs(trials, every, first):
+    """What starts no processes, when the n-th allocation fails: (runs, those that went wrong)."""
+    machine = os.path.join(os.environ.get("PEAL_ROOT", "."), "machines", "h200x4.yaml")
+    count, wrong, counts = 0, [], trials.folder.parent / "verb"
+    for words in (["check"], ["explain"], ["plan", "--json"], ["simulate", "--machine", os.path.abspath(machine)]):
+        def run(env, words=words):
+            return subprocess.run([PEAL, words[0], "spec.yaml", "-n", "2", *words[1:]], cwd=trials.folder, env=env,
+                                  capture_output=True, text=True, errors="replace", timeout=HARD_LIMIT, check=False)
+        counts.unlink(missing_ok=True)
+        done = run({**trials.injected, "INJECT_COUNT": str(counts)})
+        assert done.returncode == 0, done.stderr
+        for n in range(first % every, int(counts.read_text().split()[1]), every):
+            done = run({**trials.injected, "INJECT": f"memory:{n}:EIO"})
+            told = re.findall(r"error: .*\[(E\d\d\d)\]", done.stderr)
+            count += 1
+            if done.returncode and (done.returncode != 4 or len(told) != 1):
+                wrong.append(f"memory {n} of {words[0]}: rc {done.returncode}, told {len(told)} times")
+                print(wrong[-1], done.stderr[:300], flush=True)
+    return count, wrong
+
+
 def main():
     library = os.path.abspath(sys.argv[1])
     every = int(sys.argv[sys.argv.index("--every") + 1]) if "--every" in sys.argv else 1
@@ -168,6 +190,10 @@ def main():
                     for error in errors:
                         trials.trial(process, kind, n, error)
                         count += 1
+        if "memory" in kinds:
+            more, wrong = verbs(trials, every, first)
+            count += more
+            trials.wrong += wrong
     finally:
         shutil.rmtree(scratch)
     print(f"{count} runs in which a call failed (every {every} from {first % every}), {len(trials.wrong)} wrong")
