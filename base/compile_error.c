@@ -1,7 +1,39 @@
 /* Sifts the errors of gcc, clang and NVRTC. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/compile_error.h"
 
+#include <stdio.h>
 #include <string.h>
+
+int peal_compile_errors_read(const char *text, peal_arena *arena, peal_compile_error **out)
+{
+    peal_compile_error *list =
+        PEAL_ARENA_ARRAY(arena, peal_compile_error, PEAL_MOST_COMPILE_ERRORS);
+    char *copy = peal_arena_copy_text(arena, text), *rest = NULL;
+    int count = 0;
+
+    for (char *line = strtok_r(copy, "\n", &rest); line && count < PEAL_MOST_COMPILE_ERRORS;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *error = strstr(line, "error: ");
+        peal_compile_error *e = &list[count];
+        if (!error)
+            continue;
+        *e = (peal_compile_error){.message = error + 7};
+        char *place = peal_arena_copy_bytes(arena, line, (size_t)(error - line));
+        for (char *at = strchr(place, ':'); at; at = strchr(at + 1, ':'))
+            if (sscanf(at, ":%d:%d:", &e->line, &e->column) == 2) {
+                *at = '\0';
+                e->file = place;
+                break;
+            }
+        count++;
+    }
+    if (count == 0)
+        list[count++].message =
+            *text ? peal_arena_copy_text(arena, text) : "the compiler failed without a message";
+    *out = list;
+    return count;
+}
 
 static bool has_any(const char *message, const char *const *words, size_t count)
 {

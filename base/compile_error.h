@@ -14,6 +14,9 @@ typedef struct peal_compile_error {
     const char *message;
 } peal_compile_error;
 
+/* What gcc or clang has printed: the lines "file:line:column: error: text"; without one, all of it
+ * is one error. In the arena; returns their number, which is never 0. */
+int peal_compile_errors_read(const char *text, peal_arena *arena, peal_compile_error **out);
 /* Leaves those that say something new, at least one, as the first ones of the list; returns their
  * number. */
 int peal_compile_errors_sift(peal_compile_error *error, int count);

@@ -8,21 +8,19 @@
 #include "backends/host/compile.h"
 
 #include "backends/host/folder.h"
+#include "backends/host/library.h"
 
 #include "base/cache.h"
 #include "base/new_file.h"
-#include "base/phase.h"
 #include "base/processor.h"
 #include "base/program.h"
 #include "base/sha256.h"
 #include "peal_config.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,39 +184,15 @@ static int add_flags(const compile_job *job, const char **words)
     return count;
 }
 
-/* "file:line:column: error: text" lines. */
 static peal_status read_errors(const compile_job *job, host_compile_result *out)
 {
-    peal_arena *arena = job->request->arena;
-    peal_compile_error *list =
-        PEAL_ARENA_ARRAY(arena, peal_compile_error, PEAL_MOST_COMPILE_ERRORS);
-    char *text, *rest = NULL;
+    char *text;
     peal_status status = read_back(job, "errors", &text);
 
     if (status)
         return status;
-    for (char *line = text ? strtok_r(text, "\n", &rest) : NULL;
-         line && out->error_count < PEAL_MOST_COMPILE_ERRORS; line = strtok_r(NULL, "\n", &rest)) {
-        char *error = strstr(line, "error: ");
-        peal_compile_error *e = &list[out->error_count];
-        if (!error)
-            continue;
-        *e = (peal_compile_error){.message = peal_arena_copy_text(arena, error + 7)};
-        char *place = peal_arena_copy_bytes(arena, line, (size_t)(error - line));
-        for (char *at = strchr(place, ':'); at; at = strchr(at + 1, ':'))
-            if (sscanf(at, ":%d:%d:", &e->line, &e->column) == 2) {
-                *at = '\0';
-                e->file = place;
-                break;
-            }
-        out->error_count++;
-    }
-    if (out->error_count == 0) {
-        const char *first = text && *text ? text : "the compiler failed without a message";
-        list[out->error_count++].message = peal_arena_copy_text(arena, first);
-    }
+    out->error_count = peal_compile_errors_read(text ? text : "", job->request->arena, &out->error);
     free(text);
-    out->error = list;
     return PEAL_STATUS_OK;
 }
 
@@ -278,55 +252,6 @@ static peal_status check_included(const compile_job *job)
     return status;
 }
 
-/* From memory, where no file may be executed. */
-static void *load_from_memory(const void *data, size_t bytes, int *memory)
-{
-    char path[64];
-    void *library = NULL;
-    const unsigned how = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-#ifdef MFD_EXEC
-    int file = memfd_create("peal-kernels", how | MFD_EXEC);
-    if (file < 0 && errno == EINVAL) /* a kernel before 6.3 */
-        file = memfd_create("peal-kernels", how);
-#else
-    int file = memfd_create("peal-kernels", how);
-#endif
-    if (file < 0)
-        return NULL;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-    if (fchmod(file, 0600) == 0 && peal_write_all(file, data, bytes, 0) == 0)
-        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library) /* open until it is unloaded: the loader knows it by this name */
-        *memory = file;
-    else
-        close(file);
-    return library;
-}
-
-static peal_status load(const compile_job *job, const char *path, const void *data, size_t bytes,
-                        host_compile_result *out)
-{
-    peal_source nowhere = {0};
-
-    peal_phase before = peal_phase_enter(1, "the dynamic linker, with the compiled kernels");
-    out->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (out->library) {
-        peal_phase_leave(&before);
-        return PEAL_STATUS_OK;
-    }
-    const char *reason = peal_arena_copy_text(job->request->arena, dlerror());
-    out->library = load_from_memory(data, bytes, &out->memory);
-    peal_phase_leave(&before);
-    if (!out->library)
-        return peal_report(job->request->diagnostics, PEAL_E208, nowhere,
-                           "is the folder mounted noexec? set PEAL_CACHE to another one",
-                           "cannot load the compiled kernels: %s", reason);
-    peal_warn(job->request->diagnostics, PEAL_E207, nowhere,
-              "is the folder mounted noexec? set PEAL_CACHE to another one",
-              "kernels are loaded from memory, since they cannot be from their file: %s", reason);
-    return PEAL_STATUS_OK;
-}
-
 /* This process runs what it has compiled itself, whoever keeps an entry first. */
 static peal_status build(const compile_job *job, const char *entry, host_compile_result *out)
 {
@@ -346,7 +271,7 @@ static peal_status build(const compile_job *job, const char *entry, host_compile
     if (code != 0)
         return read_errors(job, out);
     char *data = peal_file_read(object, &bytes);
-    status = load(job, object, data, data ? bytes : 0, out);
+    status = host_library_load(job->request, object, data, data ? bytes : 0, out);
     if (!status && entry && data && !job->is_elsewhere)
         peal_cache_keep(data, bytes, entry, job->request->diagnostics);
     free(data);
@@ -358,7 +283,8 @@ static bool load_entry(const compile_job *job, const char *entry, host_compile_r
 {
     size_t bytes = 0;
     char *data = entry ? peal_cache_load(entry, &bytes) : NULL;
-    bool loaded = data && load(job, entry, data, bytes, out) == PEAL_STATUS_OK;
+    bool loaded =
+        data && host_library_load(job->request, entry, data, bytes, out) == PEAL_STATUS_OK;
 
     out->was_cached = loaded;
     free(data);
