@@ -196,6 +196,26 @@ static peal_status read_errors(const compile_job *job, host_compile_result *out)
     return PEAL_STATUS_OK;
 }
 
+/* Markers of lines name files, this process's folder among them: the same text that lies elsewhere
+ * makes the same code. Where there may be raw strings, whose lines may look like markers, only that
+ * folder is left out. */
+static void add_text(const compile_job *job, peal_sha256 *hash, const char *text)
+{
+    const bool may_be_raw = strstr(text, "R\"") != NULL;
+    const char *own = job->folder.path;
+
+    for (const char *line = text, *end; *line; line = end) {
+        size_t length = strcspn(line, "\n");
+        end = line + length + (line[length] == '\n');
+        if (strncmp(line, "# ", 2) == 0 && line[2] >= '0' && line[2] <= '9') {
+            const char *name = strchr(line, '"');
+            if (!may_be_raw || (name && name < end && !strncmp(name + 1, own, strlen(own))))
+                continue;
+        }
+        peal_sha256_add(hash, line, (size_t)(end - line));
+    }
+}
+
 static void make_key(const compile_job *job, const char *preprocessed, const char *version,
                      char key[PEAL_SHA256_TEXT])
 {
@@ -211,7 +231,7 @@ static void make_key(const compile_job *job, const char *preprocessed, const cha
         peal_sha256_add(&hash, flags[i], strlen(flags[i]) + 1);
     peal_sha256_add(&hash, job->request->fma ? "f" : "n", 1);
     peal_processor_add(&hash); /* -march=native means it */
-    peal_sha256_add(&hash, preprocessed, strlen(preprocessed));
+    add_text(job, &hash, preprocessed);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
 }
@@ -252,24 +272,87 @@ static peal_status check_included(const compile_job *job)
     return status;
 }
 
-/* This process runs what it has compiled itself, whoever keeps an entry first. */
-static peal_status build(const compile_job *job, const char *entry, host_compile_result *out)
+/* With all that it includes, and the markers that tell where each line is from. */
+static peal_status preprocess(const compile_job *job, host_compile_result *out)
 {
     const char *words[MOST_WORDS];
     int count = add_flags(job, words), code = 0;
-    const char *object = in_folder(job, "kernels.so");
-    size_t bytes = 0;
 
+    words[count++] = "-E";
+    words[count++] = "-MMD";
+    words[count++] = "-MF";
+    words[count++] = in_folder(job, "included");
+    words[count++] = "-MT";
+    words[count++] = "kernels";
+    words[count++] = in_folder(job, "kernels.c");
+    peal_status status = spawn(job, words, count, in_folder(job, "kernels.i"), &code);
+    if (!status && code != 0)
+        return read_errors(job, out);
+    if (!status)
+        status = check_included(job);
+    if (!status)
+        status = read_back(job, "kernels.i", &out->preprocessed);
+    if (!status && !out->preprocessed)
+        return peal_report(job->request->diagnostics, PEAL_E208, (peal_source){0}, NULL,
+                           "the C compiler has written no preprocessed text");
+    return status;
+}
+
+/* Makes kernels.so of one of the folder's files. */
+static peal_status compile_file(const compile_job *job, const char *language, const char *name,
+                                int *code)
+{
+    const char *words[MOST_WORDS];
+    int count = add_flags(job, words);
+
+    words[count++] = "-Wno-unused-command-line-argument"; /* folders, where all is included */
     words[count++] = "-shared";
     words[count++] = "-o";
-    words[count++] = object;
-    words[count++] = in_folder(job, "kernels.c");
+    words[count++] = in_folder(job, "kernels.so");
+    words[count++] = "-x";
+    words[count++] = language;
+    words[count++] = in_folder(job, name);
     words[count++] = "-lm";
-    peal_status status = spawn(job, words, count, NULL, &code);
-    if (status)
+    return spawn(job, words, count, NULL, code);
+}
+
+/* Where the compiler has refused the preprocessed text: because of a mistake, whose column is right
+ * in the source only, or because it knows no such language, or has warnings that are errors and
+ * that a comment or a macro's name would have stopped. What it makes of the source counts if the
+ * source then still reads as it did when it was checked and named. */
+static peal_status compile_source(const compile_job *job, host_compile_result *out)
+{
+    static const char changed[] = "what the kernel files include has changed while it was compiled";
+    host_compile_result again = {.memory = -1};
+    int code = 0;
+    peal_status status = compile_file(job, "c", "kernels.c", &code);
+
+    if (status || code != 0)
+        return status ? status : read_errors(job, out);
+    status = preprocess(job, &again);
+    out->error = again.error;
+    out->error_count = again.error_count;
+    if (!status && !out->error_count && strcmp(again.preprocessed, out->preprocessed) != 0) {
+        out->error = PEAL_ARENA_NEW(job->request->arena, peal_compile_error);
+        out->error[out->error_count++].message = changed;
+    }
+    free(again.preprocessed);
+    return status;
+}
+
+/* What is compiled is the text that was checked and that names the entry: files may change. This
+ * process runs what it has compiled itself, whoever keeps an entry first. */
+static peal_status build(const compile_job *job, const char *entry, host_compile_result *out)
+{
+    const char *object = in_folder(job, "kernels.so");
+    size_t bytes = 0;
+    int code = 0;
+    peal_status status = compile_file(job, "cpp-output", "kernels.i", &code);
+
+    if (!status && code != 0)
+        status = compile_source(job, out);
+    if (status || out->error_count > 0)
         return status;
-    if (code != 0)
-        return read_errors(job, out);
     char *data = peal_file_read(object, &bytes);
     status = host_library_load(job->request, object, data, data ? bytes : 0, out);
     if (!status && entry && data && !job->is_elsewhere)
@@ -307,27 +390,6 @@ static peal_status ask_version(compile_job *job, const char **out)
     return status;
 }
 
-static peal_status preprocess(const compile_job *job, host_compile_result *out)
-{
-    const char *words[MOST_WORDS];
-    int count = add_flags(job, words), code = 0;
-
-    words[count++] = "-E";
-    words[count++] = "-P";
-    words[count++] = "-MMD";
-    words[count++] = "-MF";
-    words[count++] = in_folder(job, "included");
-    words[count++] = "-MT";
-    words[count++] = "kernels";
-    words[count++] = in_folder(job, "kernels.c");
-    peal_status status = spawn(job, words, count, in_folder(job, "kernels.i"), &code);
-    if (!status && code != 0)
-        return read_errors(job, out);
-    if (!status)
-        status = check_included(job);
-    return status ? status : read_back(job, "kernels.i", &out->preprocessed);
-}
-
 static peal_status compile_in(compile_job *job, const char *cache, host_compile_result *out)
 {
     char key[PEAL_SHA256_TEXT];
@@ -338,7 +400,7 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
         status = preprocess(job, out);
     if (status || out->error_count > 0)
         return status;
-    make_key(job, out->preprocessed ? out->preprocessed : "", version, key);
+    make_key(job, out->preprocessed, version, key);
     if (cache)
         entry = peal_arena_print(job->request->arena, "%s/%s.so", cache, key);
     job->claim = entry ? peal_cache_claim(entry, job->request->deadline_ns) : -1;

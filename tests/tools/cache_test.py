@@ -170,6 +170,76 @@ class Entries(Cache):
             self.assertEqual(stat.S_IMODE(os.stat(path).st_mode) & 0o022, 0, path)
 
 
+# A compiler that changes factor.h between two of its runs for a spec: 1: to preprocess, 2: to build. Where OLD is set, it
+# is one that knows no preprocessed text.
+COMPILER = """#!/bin/sh
+folder="$(dirname "$0")"
+for word in "$@"; do
+    [ -n "$OLD" ] && [ "$word" = cpp-output ] && exit 1
+    [ "$word" = -shared ] && [ -f "$folder/next.h" ] && mv "$folder/next.h" "$folder/spec/factor.h"
+done
+exec gcc "$@"
+"""
+
+
+class Changes(Cache):
+    """Of what is included, while it is compiled: an entry has the code of its own key."""
+
+    def setUp(self):
+        super().setUp()
+        self.compiler = os.path.join(self.top, "compiler")
+        with open(self.compiler, "w", encoding="ascii") as file:
+            file.write(COMPILER)
+        os.chmod(self.compiler, 0o755)
+
+    def change(self, text):
+        with open(os.path.join(self.top, "next.h"), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def test_after_it_was_read(self):
+        self.change("#define FACTOR 2\n")
+        self.assert_fine(self.run_spec(CC=self.compiler), 12)
+        self.assert_fine(self.run_spec(CC=self.compiler), 24)
+        self.write("factor.h", "#define FACTOR 1\n")
+        self.assert_fine(self.run_spec(CC=self.compiler), 12)
+
+    def test_by_a_compiler_that_reads_the_source_only(self):
+        self.assert_fine(self.run_spec(CC=self.compiler, OLD="1"), 12)
+        self.assertEqual(len(self.entries()), 1)
+        self.write("factor.h", "#define FACTOR 3\n")
+        self.change("#define FACTOR 2\n")
+        code, _, err = self.run_spec(CC=self.compiler, OLD="1")
+        self.assertEqual(code, 3, err)
+        self.assertRegex(err, r"error: .*has changed while it was compiled.*\[E200\]")
+        self.assertEqual(len(self.entries()), 1)
+        self.assert_fine(self.run_spec(CC=self.compiler, OLD="1"), 24)
+
+    def test_places_of_errors(self):
+        self.write("k.c", KERNELS.replace("b[0] +", "b[0] + PEAL_AT(b, 0) * wrong +"))
+        column = 3 + KERNELS.splitlines()[8].index("b[0]") + len("b[0] + PEAL_AT(b, 0) *")
+        for compiler in ["gcc", "clang"]:
+            if shutil.which(compiler):
+                code, _, err = self.run_spec(CC=compiler)
+                self.assertEqual(code, 3, err)
+                self.assertRegex(err, rf"k\.c:9:{column - 1}: error: .*wrong.*\[E200\]")
+
+    def test_warnings_that_are_errors(self):
+        """A comment that allows what the compiler warns of is not in the preprocessed text."""
+        self.write("k.c", KERNELS.replace("    for", "    switch (n) {\n    case 4:\n        b[0] = 0;\n"
+                                          "        /* fall through */\n    default:\n        b[0] = 1;\n    }\n    for"))
+        for compiler in ["gcc -Wall -Wextra -Werror -Wno-unused-parameter", "clang -Wall -Wextra -Werror -Wno-unused-parameter"]:
+            if shutil.which(compiler.split()[0]):
+                self.assert_fine(self.run_spec(CC=compiler))
+
+    def test_where_it_lies(self):
+        self.assert_fine(self.run_spec())
+        moved = os.path.join(self.top, "moved")
+        os.rename(self.folder, moved)
+        self.folder = moved
+        self.assert_fine(self.run_spec())
+        self.assertEqual(len(self.entries()), 1)
+
+
 class Kernels(Cache):
     def refused(self, code, number, words, *more, **changes):
         rc, _, err = self.run_spec(*more, **changes)
