@@ -23,8 +23,11 @@
 enum { MOST_ARGUMENTS = 160, MOST_CPU_DEADLINES = 10 };
 static const int64_t second_ns = INT64_C(1000000000);
 
-/* "$@" is the program: in the background, since a shell runs traps only while it waits. */
-static const char script[] = "trap 'kill -KILL 0' TERM; \"$@\" & wait $!";
+/* "$@" is the program: in the background, since a shell runs traps only while it waits. Its exit
+ * code is also written to a pipe: where SIGCHLD is ignored, or a handler of the application waits
+ * for any child, waitpid does not have it. */
+static const char script[] =
+    "trap 'kill -KILL 0' TERM; \"$@\" 3>&- & wait $!; code=$?; echo $code >&3; exit $code";
 
 static int64_t now_ns(void)
 {
@@ -68,7 +71,7 @@ static void open_as(int number, const char *path, int flags, volatile int *error
 
 /* Between vfork and exec: in the memory of the parent, so only calls of the system. */
 static void become(const peal_program *program, const char *const *argument, pid_t parent,
-                   volatile int *error)
+                   int report, volatile int *error)
 {
     sigset_t none;
     struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -80,6 +83,10 @@ static void become(const peal_program *program, const char *const *argument, pid
         sigaction(number, &usual, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (report == 3 ? fcntl(3, F_SETFD, 0) : dup2(report, 3) < 0) {
+        *error = errno;
+        _exit(127);
+    }
     open_as(0, NULL, O_RDONLY, error);
     open_as(1, program->output, O_WRONLY | O_CREAT | O_TRUNC, error);
     open_as(2, program->errors, O_WRONLY | O_CREAT | O_TRUNC, error);
@@ -88,7 +95,7 @@ static void become(const peal_program *program, const char *const *argument, pid
     _exit(127);
 }
 
-static pid_t start(const peal_program *program, const char *const *argument, int *code)
+static pid_t start(const peal_program *program, const char *const *argument, int report, int *code)
 {
     volatile int error = 0;
     sigset_t all, before;
@@ -97,7 +104,7 @@ static pid_t start(const peal_program *program, const char *const *argument, int
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t child = vfork();
     if (child == 0)
-        become(program, argument, parent, &error);
+        become(program, argument, parent, report, &error);
     *code = child < 0 ? errno : error;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (child > 0 && error) {
@@ -178,21 +185,32 @@ static bool is_aborted(const peal_program *program)
     return program->abort_word && atomic_load_explicit(program->abort_word, memory_order_relaxed);
 }
 
-/* What the shell says of its child: 128 and the signal. */
-static peal_program_end judge(int state, int *code)
+/* What the shell has written; -1: nothing. */
+static int read_report(int report)
 {
-    if (WIFSIGNALED(state)) {
+    char text[16];
+    ssize_t got = read(report, text, sizeof(text) - 1);
+    text[got > 0 ? got : 0] = 0;
+    return got > 0 ? atoi(text) : -1;
+}
+
+/* What the shell says of its child: 128 and the signal. */
+static peal_program_end judge(bool has_state, int state, int report, int *code)
+{
+    if (has_state && WIFSIGNALED(state)) {
         *code = WTERMSIG(state);
         return PEAL_PROGRAM_SIGNALED;
     }
-    *code = WEXITSTATUS(state);
+    *code = has_state ? WEXITSTATUS(state) : read_report(report);
+    if (*code < 0) /* only a signal keeps the shell from writing, and it traps others */
+        *code = 128 + SIGKILL;
     if (*code <= 128)
         return PEAL_PROGRAM_EXITED;
     *code -= 128;
     return PEAL_PROGRAM_SIGNALED;
 }
 
-static peal_program_end await(const peal_program *program, pid_t child, int *code)
+static peal_program_end await(const peal_program *program, pid_t child, int report, int *code)
 {
     int64_t begin = now_ns();
     watch self = {.patience = peal_patience_begin(begin, program->deadline_ns),
@@ -200,7 +218,8 @@ static peal_program_end await(const peal_program *program, pid_t child, int *cod
     struct pollfd event = {peal_pidfd_open(child), POLLIN, 0};
     peal_program_end end = PEAL_PROGRAM_EXITED;
     int state = 0;
-    while (waitpid(child, &state, WNOHANG) == 0) {
+    pid_t ended;
+    while ((ended = waitpid(child, &state, WNOHANG)) == 0) {
         if (is_aborted(program))
             end = PEAL_PROGRAM_ABORTED;
         else if (is_stuck(&self, child))
@@ -216,7 +235,7 @@ static peal_program_end await(const peal_program *program, pid_t child, int *cod
     }
     if (event.fd >= 0)
         close(event.fd);
-    return end == PEAL_PROGRAM_EXITED ? judge(state, code) : end;
+    return end == PEAL_PROGRAM_EXITED ? judge(ended == child, state, report, code) : end;
 }
 
 peal_program_end peal_program_run(const peal_program *program, int *code)
@@ -231,6 +250,15 @@ peal_program_end peal_program_run(const peal_program *program, int *code)
         *code = errno;
         return PEAL_PROGRAM_REFUSED;
     }
-    pid_t child = start(program, argument, code);
-    return child < 0 ? PEAL_PROGRAM_REFUSED : await(program, child, code);
+    int report[2];
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) {
+        *code = errno;
+        return PEAL_PROGRAM_REFUSED;
+    }
+    pid_t child = start(program, argument, report[1], code);
+    close(report[1]);
+    peal_program_end end =
+        child < 0 ? PEAL_PROGRAM_REFUSED : await(program, child, report[0], code);
+    close(report[0]);
+    return end;
 }

@@ -125,6 +125,7 @@ int main(int argc, char **argv)
 {
     occupy_closed_streams();
     peal_memory_set_end(end_without_memory);
+    signal(SIGCHLD, SIG_DFL); /* who ignores it hands that on, and learns nothing of its children */
     watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();
     if (!diagnostics) {

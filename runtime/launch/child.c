@@ -92,7 +92,10 @@ int peal_child_start(const char *path, char *const *argv, char *const *environme
 
 bool peal_child_reap(peal_child *child, int *wait_status)
 {
-    if (!child->pid || waitpid(child->pid, wait_status, WNOHANG) != child->pid)
+    pid_t ended = child->pid ? waitpid(child->pid, wait_status, WNOHANG) : 0;
+    if (ended < 0 && errno == ECHILD)
+        *wait_status = PEAL_CHILD_UNKNOWN;
+    else if (ended == 0 || ended != child->pid)
         return false;
     if (child->pidfd >= 0)
         close(child->pidfd);

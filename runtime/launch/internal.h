@@ -21,7 +21,10 @@ char *peal_child_find(const char *name);
  * continued when the calling thread ends. An errno, 0 if it runs. */
 int peal_child_start(const char *path, char *const *argv, char *const *environment,
                      const sigset_t *mask, int line, peal_child *out);
-/* True if it has ended: its wait status. */
+/* Somebody else has taken the wait status, or SIGCHLD is ignored. No wait status is like it. */
+enum { PEAL_CHILD_UNKNOWN = -1 };
+
+/* True if it has ended: its wait status, or PEAL_CHILD_UNKNOWN. */
 bool peal_child_reap(peal_child *child, int *wait_status);
 void peal_child_kill(const peal_child *child, int signal);
 

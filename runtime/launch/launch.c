@@ -46,6 +46,7 @@ typedef struct launch_state {
     bool must_poll;                    /* some child has no pidfd */
     int64_t failed_at, interrupted_at; /* 0: not */
     bool was_told, was_killed, abort_seen;
+    bool is_unknown; /* how a process has ended */
     cause_rank cause;
     int exit_code;
     peal_code cause_code; /* what to report at the end */
@@ -83,7 +84,14 @@ static void note_end(launch_state *self, int process, pid_t pid, int wait_status
     char message[256];
     bool has_left = peal_launch_hub_ended(self->hub, process);
     self->running--;
-    if (WIFSIGNALED(wait_status)) {
+    if (wait_status == PEAL_CHILD_UNKNOWN) { /* it may have failed after its last word, too */
+        self->is_unknown = true;
+        snprintf(
+            message, sizeof(message),
+            "process %d (pid %d) has ended, and how is not known: its launcher ignores SIGCHLD",
+            process, (int)pid);
+        set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E317, message);
+    } else if (WIFSIGNALED(wait_status)) {
         int signal = WTERMSIG(wait_status);
         /* Signals that we sent are no cause. */
         bool ours = (self->was_told || self->interrupted_at) || self->was_killed;
@@ -258,8 +266,9 @@ static void report_cause(const launch_state *self)
     if (self->cause_code == PEAL_E333 || self->cause_code == PEAL_E317 ||
         self->cause_code == PEAL_E302)
         peal_report(self->diagnostics, self->cause_code, nowhere,
-                    self->cause_code == PEAL_E317 ? "kernels return; they don't end the program"
-                                                  : NULL,
+                    self->cause_code == PEAL_E317 && !self->is_unknown
+                        ? "kernels return; they don't end the program"
+                        : NULL,
                     "%s", self->message);
     else /* it has said why */
         peal_warn(self->diagnostics, self->cause_code, nowhere, NULL, "%s", self->message);

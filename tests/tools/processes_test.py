@@ -107,6 +107,16 @@ class Processes(unittest.TestCase):
         self.assertEqual(rc, 6, err)
         self.assertIn("process 1 is stopped", err)
 
+    def test_children_are_ignored(self):
+        """Whoever starts the command may ignore SIGCHLD, and exec hands that on."""
+        ignoring = ("env", "--ignore-signal=CHLD")
+        for words in [["-n", "1"], ["-n", "3"]]:
+            rc, _, err = peal("run", self.spec(""), *words, prefix=ignoring)
+            self.assertEqual((rc, err), (0, ""))
+        rc, _, err = peal("run", self.spec("wrong();"), "-n", "2", prefix=ignoring)
+        self.assertEqual(rc, 3, err)
+        self.assertRegex(err, r"wrong.*\[E200\]")
+
     def test_closed_streams(self):
         """No file that is opened takes the number of standard output: what is printed would land there."""
         path = self.spec("")

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 static const char *job;
+static bool ignores_children; /* the launcher */
 
 typedef struct outcome {
     int status, exit_code, children_left;
@@ -58,6 +59,8 @@ static void launch_in_child(int processes, const char *program, char *const *arg
     setenv("PMIX_RANK", "7", 1);
     setenv("PMIX_SERVER_URI4", "outer.0;tcp4://127.0.0.1:1", 1);
     alarm(100);
+    if (ignores_children)
+        signal(SIGCHLD, SIG_IGN);
     result->status = (int)peal_launch(&desc, list, &result->exit_code);
     result->children_left = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
     print_diagnostics(list, result->text, sizeof(result->text));
@@ -256,6 +259,18 @@ static void check_orphans(void **state)
 }
 
 /* Found in PATH; exit codes of any program. */
+/* The job ends, and nobody takes it for a success: how its processes have ended is lost. */
+static void check_ignored(void **state)
+{
+    (void)state;
+    ignores_children = true;
+    outcome result = launch(2, job, "ok", NULL, NULL);
+    ignores_children = false;
+    assert_int_equal(result.exit_code, 5);
+    assert_non_null(strstr(result.text, "E317 process "));
+    assert_non_null(strstr(result.text, "how is not known"));
+}
+
 static void check_path(void **state)
 {
     (void)state;
@@ -271,19 +286,13 @@ int main(int argc, char **argv)
         return 2;
     job = argv[1];
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(check_good),
-        cmocka_unit_test(check_exit_code),
-        cmocka_unit_test(check_killed),
-        cmocka_unit_test(check_stubborn),
-        cmocka_unit_test(check_abort),
-        cmocka_unit_test(check_signals),
-        cmocka_unit_test(check_absent),
-        cmocka_unit_test(check_launcher_killed),
-        cmocka_unit_test(check_refused),
-        cmocka_unit_test(check_path),
-        cmocka_unit_test(check_few_descriptors),
-        cmocka_unit_test(check_silent),
-        cmocka_unit_test(check_orphans),
+        cmocka_unit_test(check_good),    cmocka_unit_test(check_exit_code),
+        cmocka_unit_test(check_killed),  cmocka_unit_test(check_stubborn),
+        cmocka_unit_test(check_abort),   cmocka_unit_test(check_signals),
+        cmocka_unit_test(check_absent),  cmocka_unit_test(check_launcher_killed),
+        cmocka_unit_test(check_refused), cmocka_unit_test(check_ignored),
+        cmocka_unit_test(check_path),    cmocka_unit_test(check_few_descriptors),
+        cmocka_unit_test(check_silent),  cmocka_unit_test(check_orphans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
