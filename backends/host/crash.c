@@ -8,11 +8,15 @@
 #include <poll.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 2000, NEAR_STACK = 1 << 16 };
+/* Memory that malloc takes a lock for: more than what a thread keeps for itself, less than what it
+ * maps. */
+enum { PROBE_BYTES = 5000, PROBE_MS = 5000, PROBE_LOOK_MS = 10 };
 
 _Thread_local host_site host_here __attribute__((tls_model("initial-exec")));
 
@@ -26,8 +30,13 @@ static bool installed;
 static pthread_mutex_t trials_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int trials; /* threads between peal_trials_begin and _end */
 static void (*tell_others)(peal_status status, const char *message);
-static sem_t crashed;
+static sem_t crashed;                 /* or there is a probe */
 static char message[PEAL_CRASH_TEXT]; /* of the one crash that is told */
+static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+static atomic_bool is_told;
+static pthread_mutex_t probe_lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t probed;
+static const peal_trial *suspect; /* whose crash is probed */
 
 /* ---- words, without the C library's streams ---- */
 
@@ -162,7 +171,7 @@ static void put(const char *text)
 }
 
 /* As a diagnostic looks (base/diagnostic.c). */
-static void print(const host_site *site)
+static void print(const host_site *site, bool is_trial)
 {
     char text[2 * PEAL_CRASH_TEXT];
     words w = {text, 0, sizeof(text)};
@@ -179,33 +188,76 @@ static void print(const host_site *site)
     }
     add(&w, " error: ");
     add(&w, message);
-    add(&w, " [E215]\n    `peal run --check-footprints` finds what a kernel touches beyond its "
-            "arrays; `peal explain E215` says more\n");
+    add(&w, is_trial
+                ? " [E215]\n    none of its arrays is near: look for a wild pointer, or for "
+                  "stores beyond memory of malloc; `peal explain E215` says more\n"
+                : " [E215]\n    `peal run --check-footprints` finds what a kernel touches beyond "
+                  "its arrays; `peal explain E215` says more\n");
     put(text);
 }
 
-static void end(const host_site *site, int number, const siginfo_t *info, const void *context)
+/* False: another kernel crashed first. */
+static bool print_first(const host_site *site, const char *cause, bool is_trial)
 {
-    static atomic_flag taken = ATOMIC_FLAG_INIT;
-    if (atomic_flag_test_and_set(&taken)) /* another kernel crashed first: it ends the process */
-        for (;;)
-            poll(NULL, 0, -1);
+    if (atomic_flag_test_and_set(&is_taken))
+        return false;
     words w = {message, 0, sizeof(message)};
     add(&w, "task '");
     add(&w, site->op->task->source->name);
     add(&w, "' crashed: ");
-    add_cause(&w, number, info, context);
+    add(&w, cause);
     add_site(&w, site);
-    print(site);
+    print(site, is_trial);
+    atomic_store(&is_told, true);
+    return true;
+}
+
+static void end(const host_site *site, bool is_trial, const char *cause)
+{
+    if (!print_first(site, cause, is_trial)) /* who crashed first ends the process */
+        for (;;)
+            poll(NULL, 0, -1);
     sem_post(&crashed);
     poll(NULL, 0, PATIENCE_MS); /* `await_crash` ends the process before */
     _exit(PEAL_STATUS_SPEC);
 }
 
+static void leave(int number)
+{
+    (void)number;
+    _exit(PEAL_STATUS_SPEC);
+}
+
+/* The one that would have to end the process waits for a lock that nobody releases. */
+static void leave_soon(void)
+{
+    sigset_t set;
+    signal(SIGALRM, leave);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    alarm(PATIENCE_MS / 1000);
+}
+
+/* Whether the thread that is probed gets on; or a crash is to be told. */
+static bool gets_on(void)
+{
+    for (int waited = 0; waited < PROBE_MS; waited += PROBE_LOOK_MS) {
+        if (sem_trywait(&probed) == 0 || atomic_load(&is_told))
+            return true;
+        poll(NULL, 0, PROBE_LOOK_MS);
+    }
+    return false;
+}
+
 static void *await_crash(void *unused)
 {
     (void)unused;
-    while (sem_wait(&crashed) != 0) {
+    while (!atomic_load(&is_told)) {
+        if (sem_wait(&crashed) != 0 || atomic_load(&is_told) || gets_on())
+            continue;
+        leave_soon();
+        print_first(suspect->site, suspect->text, true);
     }
     tell_others(PEAL_STATUS_SPEC, message);
     _exit(PEAL_STATUS_SPEC);
@@ -236,20 +288,27 @@ static void handle(int number, siginfo_t *info, void *context)
 {
     int index = 0;
     peal_trial *trial = current;
+    char cause[PEAL_CRASH_TEXT / 2];
     while (index < PEAL_CRASH_SIGNALS - 1 && caught[index] != number)
         index++;
-    if (trial) {
+    words w = {cause, 0, sizeof(cause)};
+    add_cause(&w, number, info, context);
+    if (trial && number == SIGABRT) {
+        /* The C library aborts within malloc and keeps its lock: what comes next would wait for it
+         * for ever. Without the command, an application's own handler decides. */
+        if (installed && trial->site->context)
+            end(trial->site, true, cause);
+    } else if (trial) {
         bool fault = (number == SIGSEGV || number == SIGBUS) && info->si_code > 0;
         if (fault && trial->fault && trial->fault(trial->user, (uintptr_t)info->si_addr))
             return;
-        words w = {trial->text, 0, sizeof(trial->text)};
-        add_cause(&w, number, info, context);
+        memcpy(trial->text, cause, sizeof(cause));
         trial->signal = number;
         current = NULL;
         siglongjmp(trial->back, 1);
     }
     if (host_here.context && installed)
-        end(&host_here, number, info, context);
+        end(&host_here, false, cause);
     /* Trials may have replaced the command's handlers, which are these, too. */
     const struct sigaction *before = atomic_load(&trials) ? &inner[index] : &outer[index];
     if (before->sa_sigaction == handle)
@@ -299,7 +358,7 @@ void peal_crash_install(void (*tell)(peal_status status, const char *message))
     static unsigned char stack[PEAL_CRASH_STACK];
     pthread_t thread;
     pthread_attr_t attributes;
-    if (installed || sem_init(&crashed, 0, 0) != 0)
+    if (installed || sem_init(&crashed, 0, 0) != 0 || sem_init(&probed, 0, 0) != 0)
         return;
     tell_others = tell;
     pthread_attr_init(&attributes);
@@ -333,6 +392,23 @@ void peal_trials_end(const stack_t *before)
     sigaltstack(before, NULL);
 }
 
+/* A crash within malloc leaves its lock held, and one outside may have left the heap in ruins: here
+ * it is known whose that is. */
+static void probe(const peal_trial *trial)
+{
+    if (!installed || !trial->site->context)
+        return;
+    pthread_mutex_lock(&probe_lock);
+    suspect = trial;
+    sem_post(&crashed);
+    host_here = *trial->site;
+    void *volatile memory = malloc(PROBE_BYTES);
+    free(memory);
+    host_leave();
+    sem_post(&probed);
+    pthread_mutex_unlock(&probe_lock);
+}
+
 bool peal_trial_run(peal_trial *trial, peal_function function, const peal_call *call)
 {
     trial->signal = 0;
@@ -342,5 +418,7 @@ bool peal_trial_run(peal_trial *trial, peal_function function, const peal_call *
         function(call);
     }
     current = NULL;
+    if (trial->signal != 0)
+        probe(trial);
     return trial->signal == 0;
 }

@@ -74,6 +74,7 @@ typedef struct peal_trial {
      * Called in a signal handler. */
     bool (*fault)(void *user, uintptr_t address);
     void *user;
+    const host_site *site;          /* of the task; its context may be NULL */
     int signal;                     /* that ended it; 0: it returned */
     char text[PEAL_CRASH_TEXT / 2]; /* "segmentation fault at address 0x10" */
     sigjmp_buf back;
@@ -84,7 +85,12 @@ typedef struct peal_trial {
 void peal_trials_begin(void *stack, stack_t *before);
 void peal_trials_end(const stack_t *before);
 
-/* Runs function(call) between the two. False: it has crashed. */
+/* Runs function(call) between the two. False: it has crashed. abort() is not survived, since the C
+ * library calls it within malloc, whose lock stays taken: it ends the process as any crash of a
+ * kernel (peal_crash_install) or, in an application without that, goes to the handler that was
+ * there before. Other crashes may have come from within malloc, too: then the process ends within
+ * seconds by the command's handlers. An application has none, and its thread waits in malloc for
+ * ever. */
 bool peal_trial_run(peal_trial *trial, peal_function function, const peal_call *call);
 
 #endif

@@ -49,7 +49,8 @@ typedef struct peal_plan_options {
     bool check_footprints;    /* run every tile on copies of its arrays, with other contents outside
                                  its footprint each time, and report undeclared accesses; implies
                                  serial. Functions of tasks are called about ten times as often;
-                                 while one runs, signal handlers for crashes are set */
+                                 while one runs, signal handlers for crashes are set. A function
+                                 that calls abort(), or the C library in it, ends the program */
     bool allow_outside;       /* kernel files, what they include, and data files of a YAML spec may
                                  lie outside its folder (of a graph made in C: kernel files) */
     const char *cache_folder; /* of compiled kernels and tuned answers; NULL: by XDG rules */

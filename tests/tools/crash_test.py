@@ -62,6 +62,20 @@ PEAL_KERNEL(bad)(peal_tile t, PEAL_UPDATE(double, b), long rank, long step, long
         for (;;)
             sleep(1);
     }
+    if (what == 7) { /* the C library aborts within malloc */
+        char *volatile p = malloc(60000);
+        for (long k = 60000; k < 60064; k++)
+            ((volatile char *)p)[k] = (char)0xff;
+        char *volatile q = malloc(50000), *volatile r = malloc(120000);
+        PEAL_AT(b, t.lo[0], t.lo[1]) = (q != NULL) + (r != NULL);
+    }
+    if (what == 8) { /* a fault within malloc: the list of free memory leads to nowhere */
+        void **volatile p = malloc(5000), *volatile next = malloc(5000);
+        free(p);
+        ((void *volatile *)p)[1] = (void *)16;
+        next = malloc(7000);
+        PEAL_AT(b, t.lo[0], t.lo[1]) = next != NULL;
+    }
     if (what == 5)
         *(volatile int *)((char *)mapped() + 8192) = 1;
 }
@@ -117,6 +131,16 @@ class Crashes(unittest.TestCase):
             with self.subTest(what):
                 self.crash("-n", "2", "--check-footprints", "--set", f"what={what}", "--set", "who=1", rank=1,
                            when="step 3", cause=cause, hint="none of its arrays is near")
+
+    def test_check_footprints_ends_with_the_heap(self):
+        """malloc keeps its lock when it crashes or aborts: the next one would wait for ever."""
+        if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+            self.skipTest("the sanitizers have a malloc of their own")
+        for what, cause in [(7, r"abort\(\) was called"), (8, "segmentation fault")]:
+            for words in [[], ["-n", "2", "--set", "who=1"]]:
+                with self.subTest((what, words)):
+                    self.crash(*words, "--check-footprints", "--set", f"what={what}", rank=len(words) and 1,
+                               when="step 3", cause=cause, hint="none of its arrays is near")
 
     def test_outside_of_kernels_it_is_the_systems(self):
         """Process 1 waits for a message of rank 0, whose kernel never returns, when a SEGV is sent to it."""
