@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 enum { MOST_BYTES = 4 << 20, WIDTH = 90, BEFORE = 60, TAB = 4 };
+/* Of a character of UTF-8; where there are more, these bytes are none. */
+enum { MOST_CONTINUATIONS = 3 };
 
 /* A file that neither blocks nor never ends. */
 static FILE *open_text(const char *path)
@@ -102,13 +104,15 @@ static void print_blanks(FILE *stream, const char *from, size_t bytes)
 static void draw(FILE *stream, const char *line, peal_source source, bool color)
 {
     size_t at = byte_of(line, source.column), begin = at > BEFORE ? at - BEFORE : 0;
-    size_t end = strlen(line), room = begin + WIDTH;
+    size_t end = strlen(line);
 
-    while (continues(line[begin]))
+    for (int i = 0; begin > 0 && i < MOST_CONTINUATIONS && continues(line[begin]); i++)
         begin++;
-    if (end > room)
-        for (end = room; continues(line[end]);)
+    if (end > begin + WIDTH) {
+        end = begin + WIDTH;
+        for (int i = 0; i < MOST_CONTINUATIONS && continues(line[end]); i++)
             end--;
+    }
     fprintf(stream, "%6d | %s", source.line, begin ? "..." : "");
     print_piece(stream, line + begin, end - begin);
     fprintf(stream, "%s\n", line[end] ? "..." : "");
