@@ -84,6 +84,8 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     if (options->print_json && options->subject)
         return peal_document_print_json(options->subject, stdout, diagnostics);
     peal_status status = check_all(options, &spec, &machine, dims, diagnostics);
+    if (status == PEAL_STATUS_OK) /* checks go on without the contents of a file */
+        status = peal_diagnostics_status(diagnostics);
     print_result(options, status, &spec, &machine, dims, diagnostics);
     spec_close(&spec);
     return status;

@@ -363,13 +363,18 @@ static peal_status report_unnamed(const host_kernels *kernels)
     return status;
 }
 
+static peal_status try_to_check(host_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(kernels->desc));
+    peal_status status = prepare(kernels);
+    return status || kernels->call_count == 0 ? status : report_unnamed(kernels);
+}
+
 peal_status host_kernels_check(const peal_backend_desc *desc)
 {
     host_kernels *kernels = open_kernels(desc);
-    peal_status status = kernels ? prepare(kernels) : PEAL_STATUS_ENVIRONMENT;
+    peal_status status = kernels ? try_to_check(kernels) : no_memory(desc);
 
-    if (status == PEAL_STATUS_OK && kernels->call_count > 0)
-        status = report_unnamed(kernels);
     host_kernels_destroy(kernels);
     return status;
 }
