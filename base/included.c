@@ -1,9 +1,11 @@
 /* Finds what kernel files include, without a preprocessor: conditions are not evaluated, so it may
- * find more than is used, never less. */
+ * find more than is used, never less. Where it cannot read a line, or compilers differ, it says
+ * that there may be more. */
 #define _GNU_SOURCE
 #include "base/cache.h"
 #include "base/kernel_source.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +33,8 @@ static bool add_file(finder *f, const char *from, const char *path)
         f->error = peal_is_lack_of_means(errno) ? errno : f->error;
         return false;
     }
-    if (f->count == MOST_FILES)
-        f->unknown = true;
-    else {
+    f->unknown |= f->count == MOST_FILES || memchr(text, 0, bytes);
+    if (f->count < MOST_FILES) {
         f->path[f->count] = path;
         f->from[f->count] = from;
         f->text[f->count++] = peal_arena_copy_bytes(f->arena, text, bytes);
@@ -59,28 +60,155 @@ static void add_included(finder *f, const char *from, const char *name)
             return;
 }
 
+/* ---- lines, as a preprocessor has them ---- */
+
 static const char *skip_blanks(const char *at)
 {
-    return at + strspn(at, " \t");
+    return at + strspn(at, " \t\v\f");
+}
+
+/* Behind the `#`, or what stands for it; NULL: the line is no directive. */
+static const char *directive_of(const char *line)
+{
+    const char *at = skip_blanks(line);
+    if (*at == '#')
+        return skip_blanks(at + 1);
+    return at[0] == '%' && at[1] == ':' ? skip_blanks(at + 2) : NULL;
+}
+
+/* Trigraphs, of which compilers think differently: a `#` and a backslash. */
+static bool is_unclear(const char *text)
+{
+    return strstr(text, "?\?=") || strstr(text, "?\?/");
+}
+
+/* Joins lines that end with a backslash. */
+static char *join_lines(finder *f, const char *text)
+{
+    char *joined = peal_arena_allocate(f->arena, strlen(text) + 1), *to = joined;
+    const char *at = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+
+    while (*at) {
+        const char *end = *at == '\\' ? skip_blanks(at + 1) : at;
+        end += *end == '\r' && end[1] == '\n';
+        if (*at == '\\' && *end == '\n') {
+            /* gcc and clang join these, too */
+            f->unknown |= skip_blanks(at + 1) > at + 1 && directive_of(end + 1);
+            at = end + 1;
+            continue;
+        }
+        f->unknown |= *at == '\r' && at[1] != '\n'; /* a line's end to clang */
+        if (*at != '\r')
+            *to++ = *at;
+        at++;
+    }
+    *to = 0;
+    return joined;
+}
+
+/* In `1'000` of C++. */
+static bool is_separator(const char *text, const char *end)
+{
+    const char *begin = end;
+    while (begin > text && (isalnum((unsigned char)begin[-1]) || strchr("_'.", begin[-1])))
+        begin--;
+    return begin < end && isdigit((unsigned char)*begin);
+}
+
+/* Whether the line ends within <...> of an include. */
+static bool is_in_name(const char *line, char *end)
+{
+    const char kept = *end;
+    *end = 0;
+    const char *at = directive_of(line);
+    at = at && strncmp(at, "include", 7) == 0 ? strchr(at, '<') : NULL;
+    bool within = at && !strchr(at, '>');
+    *end = kept;
+    return within;
+}
+
+/* Behind the text or letter that begins at `at`, within its line. */
+static const char *skip_literal(const char *at)
+{
+    const char quote = *at++;
+    while (*at && *at != quote && *at != '\n')
+        at += *at == '\\' && at[1] && at[1] != '\n' ? 2 : 1;
+    return at + (*at == quote);
+}
+
+/* A blank for each comment, in place. */
+static void remove_comments(finder *f, char *text)
+{
+    char *to = text, *line = text;
+
+    for (const char *at = text; *at;) {
+        if (at[0] == '/' && at[1] == '*' && !is_in_name(line, to)) {
+            const char *end = strstr(at + 2, "*/");
+            at = end ? end + 2 : at + strlen(at);
+            *to++ = ' ';
+        } else if (at[0] == '/' && at[1] == '/')
+            at += strcspn(at, "\n");
+        else if (*at == '"' || (*at == '\'' && !is_separator(text, to))) {
+            f->unknown |= *at == '"' && to > text && to[-1] == 'R'; /* it may have lines */
+            const char *end = skip_literal(at);
+            while (at < end)
+                *to++ = *at++;
+        } else {
+            *to++ = *at;
+            line = *at++ == '\n' ? to : line;
+        }
+    }
+    *to = 0;
+}
+
+/* ---- directives ---- */
+
+static bool is_word(const char *at, size_t length, const char *word)
+{
+    return strlen(word) == length && strncmp(at, word, length) == 0;
+}
+
+/* That include nothing: also a line's number, and a `#` alone. */
+static bool is_harmless(const char *at, size_t length)
+{
+    static const char *const words[] = {"define", "undef",   "if",       "ifdef",  "ifndef",
+                                        "elif",   "elifdef", "elifndef", "else",   "endif",
+                                        "error",  "warning", "line",     "pragma", "ident"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (is_word(at, length, words[i]))
+            return true;
+    return isdigit((unsigned char)*at) || *at == '\n' || !*at;
+}
+
+static void read_directive(finder *f, const char *path, const char *at)
+{
+    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+
+    if (!is_word(at, length, "include") && !is_word(at, length, "import")) {
+        f->unknown |= !is_harmless(at, length);
+        return;
+    }
+    at = skip_blanks(at + length);
+    const char close = *at == '"' ? '"' : *at == '<' ? '>' : '\n';
+    size_t bytes = close == '\n' ? 0 : strcspn(at + 1, close == '"' ? "\"\n" : ">\n");
+    if (close != '\n' && at[1 + bytes] == close)
+        add_included(f, path, peal_arena_copy_bytes(f->arena, at + 1, bytes));
+    else
+        f->unknown = true;
 }
 
 /* One `#include` after the other; what neither names a file is computed. */
 static void scan(finder *f, const char *path, const char *text)
 {
-    for (const char *line = text; line; line = strchr(line, '\n')) {
+    char *lines = join_lines(f, text);
+
+    f->unknown |= is_unclear(text);
+    remove_comments(f, lines);
+    for (const char *line = lines; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        const char *at = skip_blanks(line);
-        if (*at != '#')
-            continue;
-        at = skip_blanks(at + 1);
-        if (strncmp(at, "include", 7) != 0)
-            continue;
-        at = skip_blanks(at + 7);
-        const char *end = *at == '"' ? strchr(at + 1, '"') : *at == '<' ? strchr(at, '>') : NULL;
-        if (end)
-            add_included(f, path, peal_arena_copy_bytes(f->arena, at + 1, (size_t)(end - at - 1)));
-        else
-            f->unknown = true;
+        const char *at = directive_of(line);
+        if (at)
+            read_directive(f, path, at);
     }
 }
 
@@ -126,10 +254,11 @@ peal_status peal_kernel_files_check_included(const peal_kernel_files *files, pea
                            "cannot read a file that the kernel files include: %s",
                            strerror(f->error));
     if (f->unknown && files->root && !status)
-        return peal_report(diagnostics, PEAL_E231, files->source,
-                           "name the file itself, or allow any with --allow-outside",
-                           "the kernel files include a file by a macro: for a GPU, nobody can tell "
-                           "whether it is in the spec's folder");
+        return peal_report(
+            diagnostics, PEAL_E231, files->source,
+            "name the file itself, or allow any with --allow-outside",
+            "the kernel files include a file by a macro, or in a way that is not "
+            "followed: for a GPU, nobody can tell whether it is in the spec's folder");
     return status;
 }
 
