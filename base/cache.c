@@ -138,15 +138,21 @@ static char *read_descriptor(int fd, size_t *bytes, bool ours)
     return text;
 }
 
-char *peal_file_read(const char *path, size_t *bytes)
+char *peal_descriptor_read(int descriptor, size_t *bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t count = 0;
 
-    char *text = fd < 0 ? NULL : read_descriptor(fd, &count, false);
+    char *text = read_descriptor(descriptor, &count, false);
     if (text && bytes)
         *bytes = count;
     return text;
+}
+
+char *peal_file_read(const char *path, size_t *bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    return fd < 0 ? NULL : peal_descriptor_read(fd, bytes);
 }
 
 bool peal_is_lack_of_means(int error)

@@ -26,6 +26,8 @@ void peal_cache_release(int claim);
 /* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read; errno says why, 0: it is
  * not a file. */
 char *peal_file_read(const char *path, size_t *bytes);
+/* The same of a file that is open; it is closed. */
+char *peal_descriptor_read(int descriptor, size_t *bytes);
 /* Whether an errno of a file says nothing of the file: memory, descriptors or room are missing, or
  * the disk fails. */
 bool peal_is_lack_of_means(int error);

@@ -7,9 +7,12 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 bool peal_kernel_is_needed(const peal_schedule_task *task)
 {
@@ -50,13 +53,15 @@ const char *peal_kernel_parameters(const char *signature)
     return strchr(signature, ')') + sizeof(")(peal_tile t") - 1;
 }
 
-peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
-                                   peal_source source, peal_diagnostics *diagnostics)
+/* What is wrong with running a file, which lies at `real` and of which this is known. */
+static peal_status judge(const char *root, const char *path, const char *real,
+                         const struct stat *info, const char *from, peal_source source,
+                         peal_diagnostics *diagnostics)
 {
     char words[PATH_MAX + 128];
-    const char *reason = peal_distrust(path, words, sizeof(words));
+    const char *reason = peal_distrust_file(real, info, words, sizeof(words));
 
-    if (root && !peal_path_is_inside(root, path))
+    if (root && !peal_path_is_inside(root, real))
         return from ? peal_report(diagnostics, PEAL_E231, source,
                                   "move it there, or allow it with --allow-outside",
                                   "`%s`, which `%s` includes, is outside the spec's folder `%s`",
@@ -69,6 +74,19 @@ peal_status peal_kernel_file_check(const char *root, const char *path, const cha
                            "make it yours alone: chown, chmod o-w; or copy it",
                            "`%s` is not run: %s", path, reason);
     return PEAL_STATUS_OK;
+}
+
+peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
+                                   peal_source source, peal_diagnostics *diagnostics)
+{
+    char real[PATH_MAX];
+    struct stat info;
+
+    if (realpath(path, real) && stat(real, &info) == 0)
+        return judge(root, path, real, &info, from, source, diagnostics);
+    return peal_report(diagnostics, PEAL_E230, source, NULL,
+                       "`%s` is not run: it was there when `%s` included it, and is no longer: %s",
+                       path, from, strerror(errno));
 }
 
 static const char *folder_of(peal_arena *arena, const char *path)
@@ -109,6 +127,30 @@ static peal_status report_unread(const char *path, int error, peal_source source
                        error ? strerror(error) : "it is not a file");
 }
 
+/* The file is opened before it is judged: under its name there may be another one a moment later,
+ * where others may make files, too. */
+static peal_status read_file(const char *root, const char *path, peal_source source,
+                             peal_diagnostics *diagnostics, char **text, size_t *bytes)
+{
+    char real[PATH_MAX];
+    struct stat info;
+    bool is_there = realpath(path, real) != NULL;
+    int file =
+        is_there ? open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW) : -1;
+    int error = errno;
+    bool is_known = file >= 0 ? fstat(file, &info) == 0 : is_there && stat(real, &info) == 0;
+    peal_status status =
+        is_known ? judge(root, path, real, &info, NULL, source, diagnostics) : PEAL_STATUS_OK;
+
+    if (file >= 0 && is_known && !status) {
+        *text = peal_descriptor_read(file, bytes);
+        return *text ? PEAL_STATUS_OK : report_unread(path, errno, source, diagnostics);
+    }
+    if (file >= 0)
+        close(file);
+    return status ? status : report_unread(path, error, source, diagnostics);
+}
+
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out)
@@ -126,15 +168,11 @@ peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outs
         size_t bytes = 0;
         if (*name != '/' && strcmp(folder, ".") != 0)
             path = peal_arena_print(arena, "%s/%s", folder, name);
-        peal_status checked =
-            peal_kernel_file_check(out->root, path, NULL, graph->kernels_source, diagnostics);
-        if (checked) {
-            status = checked;
-            continue;
-        }
-        char *text = peal_file_read(path, &bytes);
-        if (!text) {
-            status = report_unread(path, errno, graph->kernels_source, diagnostics);
+        char *text = NULL;
+        peal_status one =
+            read_file(out->root, path, graph->kernels_source, diagnostics, &text, &bytes);
+        if (one) {
+            status = one;
             continue;
         }
         add_file(out, path, peal_arena_copy_bytes(arena, text, bytes), bytes, arena);

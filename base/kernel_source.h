@@ -39,11 +39,12 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
 /* The parameters behind `peal_tile t` of a signature: ", PEAL_READ(float, a))". */
 const char *peal_kernel_parameters(const char *signature);
 
-/* Whether a file may be run: it lies in root, unless that is NULL (E204; with `from`, what includes
- * it, E231), and nobody else can change it (E230). */
+/* Whether a file that `from` has included may be run: it lies in root, unless that is NULL (E231),
+ * and nobody else can change it (E230; also if it is gone: then nobody can tell). */
 peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
                                    peal_source source, peal_diagnostics *diagnostics);
-/* Reads the graph's kernel files (E201, E204, E230, E302). */
+/* Reads the graph's kernel files, which must be as those that they include (E201, E204, E230,
+ * E302). */
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out);

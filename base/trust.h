@@ -5,11 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Why a file should not be run, in words; NULL: it may. It belongs to another user than this one,
- * root, or who called sudo; or everybody can write it, or a folder on its path (but for those like
- * /tmp, where nobody can rename what is another's). What cannot be looked at is not judged. */
+struct stat;
+
+/* Why a file should not be run, in words; NULL: it may. real: where it lies, all links followed;
+ * info: what it is, of the file that is open where it is read later. It belongs to another user
+ * than this one, root, or who called sudo; or everybody can write it, or a folder on its path (but
+ * for those like /tmp, where nobody can rename what is another's). */
+const char *peal_distrust_file(const char *real, const struct stat *info, char *words,
+                               size_t bytes);
+/* The same of what path leads to now; what cannot be looked at may not be run. */
 const char *peal_distrust(const char *path, char *words, size_t bytes);
-/* Whether path lies in folder, links followed. What does not exist does. */
-bool peal_path_is_inside(const char *folder, const char *path);
+/* Whether a file, all links followed, lies in folder. */
+bool peal_path_is_inside(const char *folder, const char *real);
 
 #endif
