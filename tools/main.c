@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static const peal_command *const commands[] = {&run_command,      &check_command,   &plan_command,
@@ -121,6 +122,15 @@ static void end_without_memory(size_t wanted, size_t in_use)
     _exit(PEAL_STATUS_ENVIRONMENT);
 }
 
+/* The launcher's death continues a process that is stopped (runtime/launch/child.c). LeakSanitizer
+ * stops this one in its exit handlers, and would wait for ever for a stop that was taken back. */
+static void forget_launcher(void)
+{
+    int number = 0;
+    if (prctl(PR_GET_PDEATHSIG, &number) == 0 && number == SIGCONT)
+        prctl(PR_SET_PDEATHSIG, 0);
+}
+
 int main(int argc, char **argv)
 {
     occupy_closed_streams();
@@ -154,5 +164,6 @@ int main(int argc, char **argv)
         peal_diagnostics_print(diagnostics, stderr, strcmp(name, "check") ? 20 : 0);
     peal_diagnostics_destroy(diagnostics);
     peal_phase_enter(1, "the end of the process");
+    forget_launcher();
     return (int)status;
 }

@@ -1,6 +1,7 @@
 # Processes that die, hang, stop or leave without a word, and launchers that do: every job ends with a cause and a code,
 # and nothing of it is left.
 import os
+import re
 import shutil
 import signal
 import socket
@@ -13,9 +14,28 @@ from causes_test import KERNELS, SPEC
 from common import HARD_LIMIT, PEAL, descendants, environment, is_alive, main, mpirun, peal, wait_until
 
 FOREVER = 'static int told; if (!told++) fputs("stuck\\n", stderr); for (;;) sleep(1);'
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 # LeakSanitizer stops all threads by a tracer: what is killed, continued or forked meanwhile may hang it.
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 SLOW = 'static int told; if (!told++) fputs("begun\\n", stderr); usleep(20000);'
+
+
+# The number of the signal that the launcher's death is, when a process of a job has left main.
+LAST = """#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+__attribute__((destructor)) static void last(void)
+{
+    const char *process = getenv("PEAL_LAUNCH_PROCESS");
+    char name[16] = "";
+    int number = -1;
+    prctl(PR_GET_PDEATHSIG, &number);
+    prctl(PR_GET_NAME, name);
+    if (process && !strcmp(name, "peal"))
+        fprintf(stderr, "last: %s by %d\\n", process, number);
+}
+"""
 
 
 class Processes(unittest.TestCase):
@@ -116,6 +136,17 @@ class Processes(unittest.TestCase):
         rc, _, err = peal("run", self.spec("wrong();"), "-n", "2", prefix=ignoring)
         self.assertEqual(rc, 3, err)
         self.assertRegex(err, r"wrong.*\[E200\]")
+
+    def test_exit_handlers_are_not_continued(self):
+        """LeakSanitizer stops the process there: what continues it would make it wait for ever."""
+        if SANITIZED:
+            self.skipTest("the sanitizers want to be loaded first")
+        source, library = (os.path.join(self.folder, name) for name in ["last.c", "last.so"])
+        with open(source, "w", encoding="ascii") as out:
+            out.write(LAST)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+        rc, _, err = peal("run", self.spec(""), "-n", "2", env=environment(LD_PRELOAD=library))
+        self.assertEqual((rc, sorted(re.findall(r"last: .*", err))), (0, ["last: 0/2 by 0", "last: 1/2 by 0"]), err)
 
     def test_closed_streams(self):
         """No file that is opened takes the number of standard output: what is printed would land there."""
