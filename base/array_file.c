@@ -229,6 +229,17 @@ static bool is_alone(const file_job *job)
     return false;
 }
 
+/* Who could not write its part says why. */
+static peal_status canceled(const file_job *job)
+{
+    int cause = peal_saves_await_cause(job->request->saves);
+    if (cause)
+        return (peal_status)cause;
+    return peal_report(job->request->diagnostics, PEAL_E210, job->task->source,
+                       "see what the other processes say",
+                       "`%s` is not saved: another rank could not write its part", job->path);
+}
+
 static peal_status save_new(file_job *job)
 {
     peal_saves *saves = job->request->saves;
@@ -258,6 +269,8 @@ static peal_status save_new(file_job *job)
         return status;
     }
     error = peal_saves_arrive(saves, statement, rank, alone, &job->target, name, file, job->size);
+    if (error == ECANCELED)
+        return canceled(job);
     return error ? failed(job, "keep", error) : PEAL_STATUS_OK;
 }
 

@@ -41,6 +41,7 @@ typedef struct pending_file {
 struct peal_saves {
     save_board *board;
     save_board *own; /* freed with us */
+    const _Atomic int *abort_word;
     int ranks;
     int *index;              /* by statement: of its words; -1: none */
     _Atomic uint64_t *alone; /* by statement: files that one rank writes alone */
@@ -83,13 +84,15 @@ int64_t peal_saves_bytes(const peal_graph_data *graph, int ranks)
     return words ? (int64_t)sizeof(save_board) + words * (int64_t)sizeof(uint64_t) : 0;
 }
 
-peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared)
+peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared,
+                              const _Atomic int *abort_word)
 {
     size_t statements = (size_t)graph->statement_count + 1;
     peal_saves *saves = calloc(1, sizeof(*saves));
     if (!saves)
         return NULL;
     saves->ranks = ranks;
+    saves->abort_word = abort_word;
     saves->index = malloc(statements * sizeof(*saves->index));
     saves->alone = calloc(statements, sizeof(*saves->alone));
     saves->board = shared;
@@ -144,16 +147,29 @@ static void prune(peal_saves *saves)
     saves->pending_count = kept;
 }
 
+static bool is_aborted(const peal_saves *saves)
+{
+    return saves->abort_word && atomic_load(saves->abort_word);
+}
+
+/* Whether nobody will come any more who makes what is left here whole. */
+static bool is_lost(const peal_saves *saves)
+{
+    return saves->own || is_aborted(saves) || atomic_load(&saves->board->failed);
+}
+
 void peal_saves_destroy(peal_saves *saves)
 {
     if (!saves)
         return;
     prune(saves);
+    bool removes = saves->pending_count > 0 && is_lost(saves);
     /* Another rank may still be writing: it must not take what is left for the whole. */
-    if (saves->pending_count > 0)
+    if (removes)
         atomic_store(&saves->board->failed, 1);
     for (size_t i = 0; i < saves->pending_count; i++) {
-        unlink(saves->pending[i].path);
+        if (removes)
+            unlink(saves->pending[i].path);
         close_file(saves, &saves->pending[i]);
         free(saves->pending[i].path);
         free(saves->pending[i].target);
@@ -185,7 +201,7 @@ void peal_saves_pace(const peal_saves *saves, int statement, int rank)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
     const _Atomic uint64_t *word = words(saves, statement);
-    for (int i = 0; i < 500 && !atomic_load(&saves->board->failed); i++) {
+    for (int i = 0; i < 500 && !atomic_load(&saves->board->failed) && !is_aborted(saves); i++) {
         if (atomic_load(&word[DONE + rank]) - atomic_load(&word[MOVED]) < MOST_AHEAD)
             return;
         nanosleep(&pause, NULL);
@@ -322,8 +338,12 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
     _Atomic uint64_t *word = words(saves, statement);
     uint64_t count = atomic_load(&word[DONE + rank]) + 1, before = count - 1;
     atomic_store(&word[DONE + rank], count);
+    if (atomic_load(&saves->board->failed)) {
+        peal_saves_fail(saves, target, name, descriptor);
+        return ECANCELED;
+    }
     /* A rank arrives here again once it has moved the file: none overtakes another. */
-    if (!is_whole(saves, statement, rank, count) || atomic_load(&saves->board->failed) ||
+    if (!is_whole(saves, statement, rank, count) ||
         !atomic_compare_exchange_strong(&word[CLAIMED], &before, count))
         return wait_for_others(saves, target, name,
                                (pending_file){.statement = statement,
@@ -339,6 +359,14 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
     if (!error)
         atomic_store(&word[MOVED], count);
     return error;
+}
+
+int peal_saves_await_cause(const peal_saves *saves)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    for (int i = 0; i < 500 && saves->abort_word && !is_aborted(saves); i++)
+        nanosleep(&pause, NULL);
+    return saves->abort_word ? atomic_load(saves->abort_word) : 0;
 }
 
 /* Files are pending in the order of the program. Of some only ranks that are ahead have written. */

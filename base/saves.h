@@ -10,6 +10,7 @@
 
 #include <peal/plugin/graph.h>
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 typedef struct peal_saves peal_saves;
@@ -17,9 +18,11 @@ typedef struct peal_saves peal_saves;
 /* Bytes of the memory that the processes share, zeroed at first; 0: nothing is saved together. */
 int64_t peal_saves_bytes(const peal_graph_data *graph, int ranks);
 /* This process's side. shared: that memory, which must stay until destroy; NULL: all ranks are in
- * this process. NULL: no memory. */
-peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared);
-/* Removes what has not become whole. NULL is fine. */
+ * this process. abort_word: non-zero once the job has failed; may be NULL. NULL: no memory. */
+peal_saves *peal_saves_create(const peal_graph_data *graph, int ranks, void *shared,
+                              const _Atomic int *abort_word);
+/* What has not become whole is left to the processes whose ranks are still to come; it is removed
+ * if the job has failed. NULL is fine. */
 void peal_saves_destroy(peal_saves *saves);
 
 /* Waits a while for ranks that are many files behind, lest new files fill the disk. For a rank with
@@ -31,13 +34,16 @@ void peal_saves_name(peal_saves *saves, int statement, int rank, bool alone,
                      char name[PEAL_NEW_FILE_NAME]);
 /* The rank has written its part of the `size` bytes: moves the file if it was the last one, else
  * keeps it open until it is moved. Takes the descriptor. 0 or an errno; ESTALE: what others have
- * written was removed. */
+ * written was removed; ECANCELED: another rank's part could not be written, or its process ends. */
 int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
                       const peal_target *target, const char *name, int descriptor, int64_t size);
 /* The rank could not write its part: the file will never be whole, and is removed. Takes the
  * descriptor. */
 void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *name,
                      int descriptor);
+/* After ECANCELED: the abort word, set by whoever knows the cause, which is waited for; 0: nobody
+ * sets it within a second. */
+int peal_saves_await_cause(const peal_saves *saves);
 /* What the rank has last written for this path (links resolved), where others are not ready yet: a
  * descriptor to read it, or -1: what is there under the name is it. */
 int peal_saves_open(peal_saves *saves, int rank, const char *target);

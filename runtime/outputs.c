@@ -123,7 +123,8 @@ peal_status peal_plan_attach_saves(peal_plan *plan)
     }
     if (status)
         return status;
-    plan->saves = peal_saves_create(plan->data, plan->machine.ranks, plan->saves_board.base);
+    plan->saves = peal_saves_create(plan->data, plan->machine.ranks, plan->saves_board.base,
+                                    &session->abort_word);
     return plan->saves ? PEAL_STATUS_OK
                        : peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
                                      "no memory for the counts of saved files");

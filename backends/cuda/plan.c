@@ -254,7 +254,7 @@ static peal_status arm(cuda_plan *plan)
     const peal_schedule *first = plan->desc.rank[0].schedule;
     if (!plan->desc.saves)
         plan->desc.saves = plan->own_saves =
-            peal_saves_create(first->graph, first->machine->ranks, NULL);
+            peal_saves_create(first->graph, first->machine->ranks, NULL, plan->desc.abort_word);
     if (!plan->desc.saves)
         return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
     peal_status status = cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);

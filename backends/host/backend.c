@@ -62,7 +62,8 @@ static peal_status prepare(host_plan *plan)
     if (!desc->saves)
         plan->desc.saves = plan->own_saves =
             peal_saves_create(first->graph,
-                              first->machine ? first->machine->ranks : desc->rank_count, NULL);
+                              first->machine ? first->machine->ranks : desc->rank_count, NULL,
+                              desc->abort_word);
     if (!desc->saves)
         return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
                            "no memory for the counts of saved files");

@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -200,6 +202,60 @@ static void lent_memory(void **state)
     peal_session_destroy(session);
 }
 
+static test_team *saving_team;
+static char saved_file[] = "/tmp/peal-saved-XXXXXX.npy";
+
+/* The other rank's part waits until the first process has destroyed its plan. */
+
+static void fill(const peal_call *call)
+{
+    int turn = 0;
+    while (call->tile.lo[0] + call->tile.lo[1] > 0 && !atomic_load(&saving_team->board->flag[0]))
+        peal_back_off(&turn);
+    for (int y = call->tile.lo[1]; y < call->tile.hi[1]; y++)
+        for (int x = call->tile.lo[0]; x < call->tile.hi[0]; x++)
+            *stencil_at(&call->view[0], x, y) = x + 100 * y;
+}
+
+static int member_saves_and_leaves(test_team *team, int process)
+{
+    peal_session *session;
+    peal_plan *plan = NULL;
+    saving_team = team;
+    TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
+    const peal_plan_options options = {.size_bytes = sizeof(options), .mode = "sync"};
+    peal_graph *g = NULL;
+    JOB_OK(session, peal_graph_create("saves", &g));
+    peal_graph_add_field(g, .name = "a", .size = "[24, 24]");
+    peal_graph_set_loop(g, .repeat = "1");
+    peal_graph_begin(g, PEAL_STEP);
+    peal_graph_add_task(g, .name = "fill", .function = fill, .box = {.name = "a"},
+                        .write = {{.name = "a"}});
+    peal_graph_add_save(g, .save = "a", .file = saved_file);
+    peal_graph_end(g);
+    JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
+    JOB_OK(session, peal_plan_start(plan, PEAL_STEPS_ALL, NULL));
+    JOB_OK(session, peal_plan_wait(plan));
+    peal_plan_destroy(plan);
+    job_pass_together(team, process); /* the first one's flag lets the other write */
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+    return 0;
+}
+
+/* Who has written its part of a file needn't stay until all have, and needn't call finish. */
+static void a_file_outlives_the_first_to_leave(void **state)
+{
+    struct stat info;
+    (void)state;
+    int file = mkstemps(saved_file, 4);
+    assert_true(file >= 0 && close(file) == 0 && unlink(saved_file) == 0);
+    job_run_all(2, member_saves_and_leaves);
+    assert_int_equal(stat(saved_file, &info), 0);
+    assert_int_equal(info.st_size, 128 + 24 * 24 * sizeof(double));
+    unlink(saved_file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +265,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(requirements),
         cmocka_unit_test(lent_memory),
+        cmocka_unit_test(a_file_outlives_the_first_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,130 @@
+/* Files that two processes save together: who leaves early takes nothing along, and a part that is
+ * missing is told. */
+#define _GNU_SOURCE
+#include "base/saves.h"
+#include "tests/backends/check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIZE = 8, STATEMENT = 1 };
+
+static char folder[] = "/tmp/peal-saves-XXXXXX";
+static peal_array field = {.kind = PEAL_ARRAY_FIELD};
+static peal_statement save = {.kind = PEAL_STATEMENT_SAVE, .id = STATEMENT};
+static const peal_statement *statements[] = {&save};
+static peal_graph_data graph;
+static _Atomic int abort_word;
+
+/* Two processes with a rank each. */
+typedef struct pair {
+    void *shared;
+    peal_saves *side[2];
+    peal_target target;
+    char path[64];
+} pair;
+
+static void open_pair(pair *p)
+{
+    p->shared = calloc(1, (size_t)peal_saves_bytes(&graph, 2));
+    assert_non_null(p->shared);
+    for (int i = 0; i < 2; i++)
+        assert_non_null(p->side[i] = peal_saves_create(&graph, 2, p->shared, &abort_word));
+    snprintf(p->path, sizeof(p->path), "%s/out", folder);
+    assert_int_equal(peal_target_open(NULL, p->path, &p->target), 0);
+}
+
+static void close_pair(pair *p)
+{
+    for (int i = 0; i < 2; i++)
+        peal_saves_destroy(p->side[i]);
+    peal_target_close(&p->target);
+    free(p->shared);
+    abort_word = 0;
+    unlink(p->path);
+    assert_int_equal(rmdir(folder), 0); /* nothing is left */
+    assert_int_equal(mkdir(folder, 0700), 0);
+}
+
+static int create(pair *p, int rank, char name[PEAL_NEW_FILE_NAME])
+{
+    int file = -1;
+    peal_saves_name(p->side[rank], STATEMENT, rank, false, name);
+    assert_int_equal(peal_target_create(&p->target, name, &file), 0);
+    return file;
+}
+
+static int save_part(pair *p, int rank)
+{
+    char name[PEAL_NEW_FILE_NAME];
+    int file = create(p, rank, name);
+    assert_int_equal(peal_write_all(file, "part", 4, 4 * rank), 0);
+    return peal_saves_arrive(p->side[rank], STATEMENT, rank, false, &p->target, name, file, SIZE);
+}
+
+static bool is_there(const pair *p)
+{
+    struct stat info;
+    return stat(p->path, &info) == 0 && info.st_size == SIZE;
+}
+
+static void who_leaves_takes_nothing_along(void **state)
+{
+    pair p;
+    (void)state;
+    open_pair(&p);
+    assert_int_equal(save_part(&p, 0), 0);
+    peal_saves_destroy(p.side[0]);
+    p.side[0] = NULL;
+    assert_int_equal(save_part(&p, 1), 0);
+    assert_true(is_there(&p));
+    close_pair(&p);
+}
+
+static void a_part_that_could_not_be_written(void **state)
+{
+    char name[PEAL_NEW_FILE_NAME];
+    pair p;
+    (void)state;
+    open_pair(&p);
+    peal_saves_fail(p.side[0], &p.target, name, create(&p, 0, name));
+    assert_int_equal(save_part(&p, 1), ECANCELED);
+    assert_false(is_there(&p));
+    close_pair(&p);
+}
+
+static void an_aborted_job_leaves_nothing(void **state)
+{
+    pair p;
+    (void)state;
+    open_pair(&p);
+    assert_int_equal(save_part(&p, 0), 0);
+    abort_word = PEAL_STATUS_PEER_LOST;
+    peal_saves_destroy(p.side[0]);
+    p.side[0] = NULL;
+    assert_int_equal(save_part(&p, 1), ECANCELED);
+    assert_int_equal(peal_saves_await_cause(p.side[1]), PEAL_STATUS_PEER_LOST);
+    assert_false(is_there(&p));
+    close_pair(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_leaves_takes_nothing_along),
+        cmocka_unit_test(a_part_that_could_not_be_written),
+        cmocka_unit_test(an_aborted_job_leaves_nothing),
+    };
+    graph = (peal_graph_data){.arrays = &field, .array_count = 1, .statement_count = 2};
+    graph.step.body = (peal_body){.count = 1, .statement = statements};
+    if (!mkdtemp(folder))
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(folder);
+    return failed;
+}
