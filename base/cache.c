@@ -242,7 +242,7 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *path,
 }
 
 /* One file for all entries, a byte of it for each: locks of open files end with their process. */
-int peal_cache_claim(const char *path, int64_t deadline_ns)
+int peal_cache_claim(const char *path, int64_t deadline_ns, const _Atomic int *abort_word)
 {
     const int64_t deadline_ms = deadline_ns / 1000000;
     const int most =
@@ -265,7 +265,8 @@ int peal_cache_claim(const char *path, int64_t deadline_ns)
         number = (number ^ (unsigned char)*at) * 16777619u;
     byte.l_start = number;
     for (int waited = 0; fd >= 0 && fcntl(fd, F_OFD_SETLK, &byte) != 0; waited += CLAIM_LOOK_MS) {
-        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || waited >= most) {
+        if ((errno != EAGAIN && errno != EACCES && errno != EINTR) || waited >= most ||
+            (abort_word && atomic_load(abort_word))) {
             close(fd);
             return -1;
         }

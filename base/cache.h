@@ -6,6 +6,8 @@
 #include "base/arena.h"
 #include "base/diagnostic.h"
 
+#include <stdatomic.h>
+
 /* The folder of the cache, made if need be, or NULL (reported as a warning, E207): then nothing is
  * kept. given NULL: $PEAL_CACHE, else by XDG rules. */
 const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics);
@@ -19,9 +21,9 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *path,
                      peal_diagnostics *diagnostics);
 /* Waits while another process or thread makes this entry, so that few compile what many need: look
  * for the entry again, and release the claim once it is kept. -1: nobody can tell, or the other one
- * takes more than the deadline (0, or longer: 20 s) or is stopped; the entry may be made all the
- * same. */
-int peal_cache_claim(const char *path, int64_t deadline_ns);
+ * takes more than the deadline (0, or longer: 20 s) or is stopped, and the entry may be made all
+ * the same; or the abort word (may be NULL) is set, and nobody needs it any more. */
+int peal_cache_claim(const char *path, int64_t deadline_ns, const _Atomic int *abort_word);
 void peal_cache_release(int claim);
 /* The whole file, with a NUL behind; malloc'ed. NULL: it cannot be read; errno says why, 0: it is
  * not a file. */

@@ -348,8 +348,11 @@ peal_status cuda_compile(const cuda_compile_request *request, cuda_compile_resul
     find_entry(job);
     if (load_entry(job, out))
         return PEAL_STATUS_OK;
-    int claim = job->entry ? peal_cache_claim(job->entry, job->request->deadline_ns) : -1;
-    if (!load_entry(job, out))
+    const _Atomic int *word = request->abort_word;
+    int claim = job->entry ? peal_cache_claim(job->entry, request->deadline_ns, word) : -1;
+    if (word && atomic_load(word)) /* who set the word says why */
+        status = (peal_status)atomic_load(word);
+    else if (!load_entry(job, out))
         status = compile_source(job, out);
     peal_cache_release(claim);
     return status;

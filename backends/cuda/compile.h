@@ -5,6 +5,8 @@
 #include "base/compile_error.h"
 #include "base/text_file.h"
 
+#include <stdatomic.h>
+
 /* What kernels include: as <peal/NAME>, and as <NAME>. */
 extern const peal_text_file cuda_device_headers[];
 extern const peal_text_file cuda_device_libc[];
@@ -22,7 +24,8 @@ typedef struct cuda_compile_request {
     int driver;               /* its version: part of the key */
     bool anew;                /* whatever the cache has */
     const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
-    int64_t deadline_ns;      /* longest wait for who makes the same; 0: a minute */
+    int64_t deadline_ns;      /* longest wait for who makes the same; 0: 20 s */
+    const _Atomic int *abort_word; /* ends that wait; may be NULL */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */
 } cuda_compile_request;

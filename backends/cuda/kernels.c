@@ -151,6 +151,7 @@ static peal_status compile_source(const cuda_source *source, const char *text, i
                                     .anew = anew,
                                     .cache_folder = source->desc->cache_folder,
                                     .deadline_ns = source->desc->deadline_ns,
+                                    .abort_word = source->desc->abort_word,
                                     .diagnostics = source->desc->diagnostics,
                                     .arena = source->arena};
     peal_status status = cuda_compile(&request, out);
@@ -170,6 +171,7 @@ peal_status cuda_source_compile(const cuda_source *source, const char *text, int
                                     .verbose = true,
                                     .cache_folder = source->desc->cache_folder,
                                     .deadline_ns = source->desc->deadline_ns,
+                                    .abort_word = source->desc->abort_word,
                                     .diagnostics = source->desc->diagnostics,
                                     .arena = source->arena};
     peal_status status = cuda_compile(&request, out);

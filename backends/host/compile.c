@@ -403,8 +403,11 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     make_key(job, out->preprocessed, version, key);
     if (cache)
         entry = peal_arena_print(job->request->arena, "%s/%s.so", cache, key);
-    job->claim = entry ? peal_cache_claim(entry, job->request->deadline_ns) : -1;
-    if (!load_entry(job, entry, out))
+    const _Atomic int *word = job->request->abort_word;
+    job->claim = entry ? peal_cache_claim(entry, job->request->deadline_ns, word) : -1;
+    if (word && atomic_load(word)) /* who set the word says why */
+        status = (peal_status)atomic_load(word);
+    else if (!load_entry(job, entry, out))
         status = build(job, entry, out);
     peal_cache_release(job->claim);
     job->claim = -1;

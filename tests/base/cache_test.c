@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PROCESSES = 6, ROUNDS = 40 };
@@ -29,7 +30,7 @@ static int make_entries(void)
     for (int i = 0; i < ROUNDS; i++) {
         snprintf(entry, sizeof(entry), "%s/%d", folder, i);
         snprintf(made, sizeof(made), "%s/made%d", folder, i);
-        int claim = peal_cache_claim(entry, 0);
+        int claim = peal_cache_claim(entry, 0, NULL);
         if (claim < 0)
             return 1;
         if (!peal_cache_check(entry)) {
@@ -78,14 +79,33 @@ static void claims_end_with_their_process(void **state)
     snprintf(second, sizeof(second), "%s/second", folder);
     pid_t child = fork();
     if (child == 0)
-        _exit(peal_cache_claim(first, 0) < 0);
+        _exit(peal_cache_claim(first, 0, NULL) < 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    int one = peal_cache_claim(first, 0), other = peal_cache_claim(second, 0);
+    int one = peal_cache_claim(first, 0, NULL), other = peal_cache_claim(second, 0, NULL);
     assert_true(one >= 0 && other >= 0);
     peal_cache_release(one);
     peal_cache_release(other);
-    assert_int_equal(peal_cache_claim("/nowhere/at/all", 0), -1);
+    assert_int_equal(peal_cache_claim("/nowhere/at/all", 0, NULL), -1);
+}
+
+/* Who waits gives up once the job has failed: long before the 20 s of others are over. */
+static void an_abort_ends_the_wait(void **state)
+{
+    struct timespec before, after;
+    _Atomic int abort_word = 0;
+    char entry[64];
+    (void)state;
+
+    snprintf(entry, sizeof(entry), "%s/aborted", folder);
+    int claim = peal_cache_claim(entry, 0, &abort_word);
+    assert_true(claim >= 0);
+    abort_word = 1;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    assert_int_equal(peal_cache_claim(entry, 0, &abort_word), -1);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_true(after.tv_sec - before.tv_sec < 10);
+    peal_cache_release(claim);
 }
 
 int main(void)
@@ -93,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_makes_what_many_need),
         cmocka_unit_test(claims_end_with_their_process),
+        cmocka_unit_test(an_abort_ends_the_wait),
     };
     char command[80];
 
