@@ -61,13 +61,13 @@ static bool is_stopped(int32_t pid)
         sscanf(end + 1, " %c", &state);
     if (file)
         fclose(file);
-    return state == 'T';
+    return state == 'T' || state == 't'; /* by a signal, by ptrace */
 }
 
 static peal_status report_absence(const peal_session *session, int p, bool stopped)
 {
     return peal_report(session->diagnostics, PEAL_E368, PEAL_NO_SOURCE,
-                       stopped ? "continue it (SIGCONT)"
+                       stopped ? "continue it (SIGCONT, or in its debugger)"
                                : "do all processes make the same calls in the same order?",
                        "process %d %s within %g s", p,
                        stopped ? "is stopped: it did not come" : "did not come",

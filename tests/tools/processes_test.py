@@ -1,5 +1,6 @@
 # Processes that die, hang, stop or leave without a word, and launchers that do: every job ends with a cause and a code,
 # and nothing of it is left.
+import ctypes
 import os
 import re
 import shutil
@@ -147,6 +148,28 @@ class Processes(unittest.TestCase):
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
         rc, _, err = peal("run", self.spec(""), "-n", "2", env=environment(LD_PRELOAD=library))
         self.assertEqual((rc, sorted(re.findall(r"last: .*", err))), (0, ["last: 0/2 by 0", "last: 1/2 by 0"]), err)
+
+    def test_held_by_a_debugger_in_finish(self):
+        """Such a process is stopped, too, but not by a signal."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        path = os.path.join(self.folder, "spec.yaml")
+        self.spec("")
+        kernels = ("\nPEAL_KERNEL(last)(peal_tile t, PEAL_UPDATE(double, a), long rank)\n"
+                   "{ if (rank == 1) { fprintf(stderr, \"pid %d\\n\", (int)getpid()); usleep(500000); } }\n")
+        for name, text in [("spec.yaml", "finish: [{task: last, box: a, update: a, args: rank}]\n"),
+                           ("kernels.c", kernels)]:
+            with open(os.path.join(self.folder, name), "a", encoding="utf-8") as out:
+                out.write(text)
+        job = self.start(PEAL, "run", path, "-n", "3", "--deadline", "1s")
+        pid = int(job.stderr.readline().split()[1])
+        attach = 16  # PTRACE_ATTACH
+        if libc.ptrace(attach, pid, None, None) != 0:
+            job.kill()
+            self.skipTest(f"ptrace cannot be used here: {os.strerror(ctypes.get_errno())}")
+        os.waitpid(pid, 0)  # it is held
+        wait_until(lambda: os.WIFSIGNALED(os.waitpid(pid, os.WNOHANG)[1]), "the job ends it")
+        self.assertEqual(job.wait(timeout=HARD_LIMIT), 6)
+        self.assertIn("process 1 is stopped", job.stderr.read())
 
     def test_closed_streams(self):
         """No file that is opened takes the number of standard output: what is printed would land there."""
