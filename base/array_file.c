@@ -20,8 +20,10 @@ typedef struct file_job {
     const peal_schedule_task *task;
     const peal_schedule_array *array;
     unsigned char *first; /* address of the first stored point */
+    const char *name;     /* as the spec writes it */
     const char *path;
-    peal_arena *arena; /* of this call */
+    char elsewhere[PATH_MAX]; /* the path of a file that is redirected */
+    peal_arena *arena;        /* of this call */
     int fd;
     int64_t data;     /* offset of the data */
     int64_t size;     /* of the file that is saved */
@@ -77,7 +79,6 @@ static peal_status open_job(file_job *job, const peal_array_file *request)
     const peal_schedule *schedule = request->schedule;
     const peal_schedule_task *task = request->task;
     const peal_graph_data *graph = schedule->graph;
-    const char *name = NULL;
 
     *job = (file_job){.request = request,
                       .task = task,
@@ -101,10 +102,10 @@ static peal_status open_job(file_job *job, const peal_array_file *request)
             counter[loop->depth] = loop->counter;
     }
     peal_status status = peal_template_expand(task->file, &request->scope, counter, task->source,
-                                              job->arena, &name, request->diagnostics);
-    job->path = name;
-    if (!status && *name != '/' && graph->folder && strcmp(graph->folder, ".") != 0)
-        job->path = peal_arena_print(job->arena, "%s/%s", graph->folder, name);
+                                              job->arena, &job->name, request->diagnostics);
+    job->path = job->name;
+    if (!status && *job->name != '/' && graph->folder && strcmp(graph->folder, ".") != 0)
+        job->path = peal_arena_print(job->arena, "%s/%s", graph->folder, job->name);
     return status;
 }
 
@@ -160,7 +161,8 @@ static peal_status transfer_box(const file_job *job, bool save)
     return status;
 }
 
-/* A file that this job is saving is read from where it is being written: my points are there. */
+/* A file that this job is saving is read from where it is being written: my points are there. What
+ * it will save is read as it was before. */
 static int open_to_read(file_job *job)
 {
     char path[PATH_MAX + NAME_MAX + 2];
@@ -168,13 +170,12 @@ static int open_to_read(file_job *job)
     if (error)
         return error;
     peal_target_path(&job->target, path, sizeof(path));
-    job->fd = job->request->saves
-                  ? peal_saves_open(job->request->saves, job->request->schedule->rank, path)
-                  : -1;
-    if (job->fd < 0)
+    if (job->request->saves)
+        error = peal_saves_open(job->request->saves, job->request->schedule->rank, path, &job->fd);
+    if (!error && job->fd < 0)
         job->fd = openat(job->target.folder, job->target.name,
                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    return job->fd < 0 ? errno : 0;
+    return error ? error : job->fd < 0 ? errno : 0;
 }
 
 peal_status peal_array_file_load(const peal_array_file *request)
@@ -280,17 +281,44 @@ static peal_status save_device(file_job *job)
     return job->fd < 0 ? failed(job, "open", errno) : write_part(job);
 }
 
+/* Where the file is saved in a repeated run. Devices have nothing to compare later. */
+static int open_elsewhere(file_job *job, bool *skipped)
+{
+    char path[PATH_MAX + NAME_MAX + 2];
+    peal_redirect *redirect = peal_saves_redirect(job->request->saves);
+    struct stat info;
+    int error = peal_target_find(job->root, job->path, &job->target);
+    if (error)
+        return error;
+    peal_target_path(&job->target, path, sizeof(path));
+    *skipped = fstatat(job->target.folder, job->target.name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+               !S_ISREG(info.st_mode);
+    peal_target_close(&job->target);
+    if (*skipped)
+        return 0;
+    if (job->request->schedule->rank == 0 || is_alone(job)) /* all others save it with rank 0 */
+        error = peal_redirect_add(redirect, path, job->name);
+    peal_redirect_path(redirect, path, job->elsewhere);
+    job->path = job->elsewhere;
+    return error ? error : peal_target_open(NULL, job->path, &job->target);
+}
+
 peal_status peal_array_file_save(const peal_array_file *request)
 {
+    bool skipped = false;
     peal_size_guard guard;
     file_job job;
 
     peal_status status = open_job(&job, request);
     if (status)
         return close_job(&job, status);
-    int error = peal_target_open(job.root, job.path, &job.target);
+    int error = peal_saves_redirect(request->saves)
+                    ? open_elsewhere(&job, &skipped)
+                    : peal_target_open(job.root, job.path, &job.target);
     if (error)
         return close_job(&job, refused(&job, "create", error));
+    if (skipped)
+        return close_job(&job, PEAL_STATUS_OK);
     peal_size_guard_begin(&guard);
     status = job.target.is_device ? save_device(&job) : save_new(&job);
     peal_size_guard_end(&guard);

@@ -42,6 +42,8 @@ struct peal_saves {
     save_board *board;
     save_board *own; /* freed with us */
     const _Atomic int *abort_word;
+    const peal_originals *originals;
+    peal_redirect *redirect;
     int ranks;
     int *index;              /* by statement: of its words; -1: none */
     _Atomic uint64_t *alone; /* by statement: files that one rank writes alone */
@@ -119,6 +121,11 @@ static _Atomic uint64_t *words(const peal_saves *saves, int statement)
 static bool is_moved(const peal_saves *saves, const pending_file *file)
 {
     return atomic_load(&words(saves, file->statement)[MOVED]) >= file->count;
+}
+
+static bool has_part(const peal_saves *saves, int rank, const pending_file *file)
+{
+    return atomic_load(&words(saves, file->statement)[DONE + rank]) >= file->count;
 }
 
 static void close_file(peal_saves *saves, pending_file *file)
@@ -369,19 +376,60 @@ int peal_saves_await_cause(const peal_saves *saves)
     return saves->abort_word ? atomic_load(saves->abort_word) : 0;
 }
 
-/* Files are pending in the order of the program. Of some only ranks that are ahead have written. */
-int peal_saves_open(peal_saves *saves, int rank, const char *target)
+void peal_saves_divert(peal_saves *saves, const peal_originals *originals, peal_redirect *redirect)
+{
+    saves->originals = originals;
+    saves->redirect = redirect;
+}
+
+peal_redirect *peal_saves_redirect(const peal_saves *saves)
+{
+    return saves ? saves->redirect : NULL;
+}
+
+/* Not one that another rank here has begun alone: what this rank has saved before is in its place.
+ */
+static int open_pending(peal_saves *saves, int rank, const char *path)
 {
     int descriptor = -1;
     pthread_mutex_lock(&saves->mutex);
     prune(saves);
     for (size_t i = saves->pending_count; i-- > 0 && descriptor < 0;)
-        if (!strcmp(saves->pending[i].target, target) &&
-            saves->pending[i].count <=
-                atomic_load(&words(saves, saves->pending[i].statement)[DONE + rank]))
+        if (has_part(saves, rank, &saves->pending[i]) && !strcmp(saves->pending[i].target, path))
             descriptor = open(saves->pending[i].path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     pthread_mutex_unlock(&saves->mutex);
     return descriptor;
+}
+
+/* What has been saved in the place of the path's file. */
+static int open_redirected(peal_saves *saves, int rank, const char *path, int *descriptor)
+{
+    char place[PATH_MAX], resolved[PATH_MAX + NAME_MAX + 2];
+    peal_target target;
+    peal_redirect_path(saves->redirect, path, place);
+    int error = peal_target_find(NULL, place, &target);
+    if (error)
+        return error;
+    peal_target_path(&target, resolved, sizeof(resolved));
+    *descriptor = open_pending(saves, rank, resolved);
+    if (*descriptor < 0)
+        *descriptor = openat(target.folder, target.name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    error = *descriptor < 0 && errno != ENOENT ? errno : 0;
+    peal_target_close(&target);
+    return error;
+}
+
+int peal_saves_open(peal_saves *saves, int rank, const char *path, int *descriptor)
+{
+    int error = 0;
+    *descriptor = -1;
+    if (saves->redirect)
+        error = open_redirected(saves, rank, path, descriptor);
+    else
+        *descriptor = open_pending(saves, rank, path);
+    if (error || *descriptor >= 0)
+        return error;
+    return peal_originals_open(saves->originals, path, saves->redirect != NULL, descriptor);
 }
 
 void peal_saves_clean(peal_saves *saves, const peal_target *target)

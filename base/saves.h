@@ -7,6 +7,8 @@
 #define PEAL_BASE_SAVES_H
 
 #include "base/new_file.h"
+#include "base/originals.h"
+#include "base/redirect.h"
 
 #include <peal/plugin/graph.h>
 
@@ -44,9 +46,16 @@ void peal_saves_fail(peal_saves *saves, const peal_target *target, const char *n
 /* After ECANCELED: the abort word, set by whoever knows the cause, which is waited for; 0: nobody
  * sets it within a second. */
 int peal_saves_await_cause(const peal_saves *saves);
-/* What the rank has last written for this path (links resolved), where others are not ready yet: a
- * descriptor to read it, or -1: what is there under the name is it. */
-int peal_saves_open(peal_saves *saves, int rank, const char *target);
+/* What the rank's load of this path (links resolved) reads: the file with its own part, where
+ * others are not ready yet; else the original; -1: what is there under the name is it. 0 or an
+ * errno. */
+int peal_saves_open(peal_saves *saves, int rank, const char *path, int *descriptor);
+/* Before the first save. originals: loads read them until they have been saved; NULL: there are
+ * none. redirect: all files are saved there, and loaded from there once they have been; NULL: they
+ * are saved under their names. Both must stay until destroy. */
+void peal_saves_divert(peal_saves *saves, const peal_originals *originals, peal_redirect *redirect);
+/* NULL: files are saved under their names. */
+peal_redirect *peal_saves_redirect(const peal_saves *saves);
 /* Removes what killed processes have left in the target's folder, once a folder. */
 void peal_saves_clean(peal_saves *saves, const peal_target *target);
 

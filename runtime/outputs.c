@@ -94,16 +94,41 @@ static bool is_shared(const peal_plan *plan)
     return plan->machine.processes > 1 && peal_saves_bytes(plan->data, plan->machine.ranks) > 0;
 }
 
+/* Where something will be compared with this run. */
+static peal_status open_originals(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    if (session->originals)
+        return peal_originals_copy(session->originals, session->diagnostics, &plan->originals);
+    if (!plan->options.verify)
+        return PEAL_STATUS_OK;
+    return peal_originals_create(plan->data, plan->options.allow_outside, session->diagnostics,
+                                 &plan->originals);
+}
+
+peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph,
+                                    bool allow_outside)
+{
+    int from = peal_diagnostics_count(session->diagnostics);
+    peal_originals_destroy(session->originals);
+    session->originals = NULL;
+    return peal_session_agree(session,
+                              peal_originals_create(graph, allow_outside, session->diagnostics,
+                                                    &session->originals),
+                              from);
+}
+
 peal_status peal_plan_open_saves(peal_plan *plan)
 {
     peal_session *session = plan->session;
-    if (!is_shared(plan))
-        return PEAL_STATUS_OK;
+    peal_status status = open_originals(plan);
+    if (status || !is_shared(plan))
+        return status;
     plan->saves_key = session->next_key++;
     if (session->identity.process != 0)
         return PEAL_STATUS_OK;
-    peal_status status = peal_segment_create(peal_saves_bytes(plan->data, plan->machine.ranks),
-                                             true, session->diagnostics, &plan->saves_board);
+    status = peal_segment_create(peal_saves_bytes(plan->data, plan->machine.ranks), true,
+                                 session->diagnostics, &plan->saves_board);
     return status ? status
                   : peal_control_publish(session->control, plan->saves_key,
                                          plan->saves_board.descriptor);
@@ -125,15 +150,19 @@ peal_status peal_plan_attach_saves(peal_plan *plan)
         return status;
     plan->saves = peal_saves_create(plan->data, plan->machine.ranks, plan->saves_board.base,
                                     &session->abort_word);
-    return plan->saves ? PEAL_STATUS_OK
-                       : peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                                     "no memory for the counts of saved files");
+    if (!plan->saves)
+        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+                           "no memory for the counts of saved files");
+    peal_saves_divert(plan->saves, plan->originals, NULL);
+    return PEAL_STATUS_OK;
 }
 
 void peal_plan_close_saves(peal_plan *plan)
 {
     peal_saves_destroy(plan->saves);
     plan->saves = NULL;
+    peal_originals_destroy(plan->originals);
+    plan->originals = NULL;
     if (!plan->saves_board.base)
         return;
     if (plan->session->identity.process == 0)

@@ -142,8 +142,8 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
         .abort_word = &plan->session->abort_word,
         .deadline_ns =
             deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
-        .allow_outside = plan->options.allow_outside || !own, /* serial saves elsewhere */
-        .saves = own ? plan->saves : NULL,
+        .allow_outside = plan->options.allow_outside,
+        .saves = own ? plan->saves : peal_oracle_saves(plan->oracle),
         .cache_folder = plan->options.cache_folder,
         .lowering = plan->options.lowering,
         .row = own ? peal_plan_take_row : peal_row_log_compare,
@@ -364,6 +364,8 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
     int from = mark(plan);
     if (n == PEAL_STEPS_ALL)
         n = peal_plan_steps_left(plan);
+    if (!plan->setup_done) /* nobody saves before all have come */
+        peal_originals_begin(plan->originals);
     status = peal_session_meet(plan->session, PEAL_MEET_START, plan->hash, n);
     if (!status && plan->oracle && !plan->setup_done)
         status = peal_oracle_remember(plan);

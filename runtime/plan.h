@@ -36,13 +36,14 @@ struct peal_plan {
     peal_machine machine;
     peal_compilation *compilation;
     peal_binding binding;
-    peal_saves *saves;        /* files that all ranks save together */
-    peal_segment saves_board; /* where they count, if they are in several processes */
-    int saves_key;            /* under which it is published */
-    peal_backend_plan *run;   /* NULL: no rank is hosted here */
-    peal_oracle *oracle;      /* what peal_plan_verify needs */
-    peal_row_log *row_log;    /* what `print` has made; NULL: nobody will compare it */
-    uint64_t row_hash;        /* of the rows so far, in process 0 */
+    peal_saves *saves;         /* files that all ranks save together */
+    peal_segment saves_board;  /* where they count, if they are in several processes */
+    peal_originals *originals; /* files that are loaded and saved; NULL: nothing will be compared */
+    int saves_key;             /* under which it is published */
+    peal_backend_plan *run;    /* NULL: no rank is hosted here */
+    peal_oracle *oracle;       /* what peal_plan_verify needs */
+    peal_row_log *row_log;     /* what `print` has made; NULL: nobody will compare it */
+    uint64_t row_hash;         /* of the rows so far, in process 0 */
     int64_t row_count;
     peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
     peal_backend_plan *checking;
@@ -69,6 +70,10 @@ peal_status peal_plan_check_outputs(const peal_plan *plan);
 peal_status peal_plan_open_saves(peal_plan *plan);
 peal_status peal_plan_attach_saves(peal_plan *plan);
 void peal_plan_close_saves(peal_plan *plan);
+/* outputs.c: keeps files as they are now for several plans of a graph, made one after the other,
+ * whose results are compared; until the session is destroyed. Collective. */
+peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph,
+                                    bool allow_outside);
 /* choose.c: all of that but the backend, which is given. */
 peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend);
 /* choose.c: why the graph cannot run in a mode, in words, good until the thread asks again; NULL:
@@ -114,6 +119,8 @@ peal_status peal_oracle_remember(peal_plan *plan);
 /* What was started, to be repeated. */
 peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish);
 void peal_oracle_destroy(peal_oracle *oracle);
+/* Of the serial run; NULL: it saves nothing. */
+peal_saves *peal_oracle_saves(const peal_oracle *oracle);
 /* difference.c: PEAL_E360 of an array whose own points, packed, are these in the run and in serial.
  */
 peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *schedule, int array,

@@ -1,6 +1,7 @@
 /* The session: membership in a job, its diagnostics, and how the processes agree on an outcome. */
 #include "runtime/session.h"
 #include "base/handle.h"
+#include "base/originals.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/device.h"
 
@@ -84,6 +85,7 @@ static void free_session(peal_session *session)
 {
     peal_control_close(session->control); /* nobody has memory of this process open any more */
     peal_session_close_device(session);
+    peal_originals_destroy(session->originals);
     if (session->board.base)
         peal_segment_destroy(&session->board);
     if (session->bootstrap)

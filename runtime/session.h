@@ -48,6 +48,7 @@ struct peal_session {
     struct peal_ladder *ladder;       /* runtime/ladder.c; NULL: nothing was asked */
     bool joined;                      /* the board is there in all processes */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
+    struct peal_originals *originals; /* base/originals.h: as they were before several runs */
     peal_log_level log_level;
     FILE *log;
 };

@@ -16,11 +16,10 @@ typedef struct note {
     bool finish;
 } note;
 
-/* A schedule whose files are written elsewhere and whose lent memory is a copy. */
+/* A schedule whose lent memory is a copy. */
 typedef struct twin {
     peal_schedule schedule;
     peal_schedule_array *array;
-    peal_schedule_task *task;
 } twin;
 
 struct peal_oracle {
@@ -31,7 +30,8 @@ struct peal_oracle {
     int ranks, arrays;
     note *note;
     int note_count, note_capacity;
-    char *saved; /* process 0: the folder of serial's files; NULL: nothing is saved */
+    peal_redirect *redirect; /* process 0: where serial saves; NULL: nothing is saved */
+    peal_saves *saves;       /* while serial runs */
 };
 
 static peal_status no_memory(const peal_plan *plan)
@@ -70,52 +70,40 @@ static peal_status check_memory(const peal_plan *plan, const peal_oracle *oracle
                        need, have, reason);
 }
 
-/* Where a rank saves, serial saves into a folder of its own. */
-static peal_status redirect(const peal_plan *plan, const peal_schedule *schedule, twin *out)
+static bool saves_files(const peal_schedule *schedule)
 {
-    peal_oracle *oracle = plan->oracle;
-    for (int i = 0; i < schedule->task_count; i++) {
-        if (schedule->task[i].kind != PEAL_TASK_SAVE)
-            continue;
-        if (!oracle->saved && !(oracle->saved = peal_saved_open()))
-            return peal_report(plan->session->diagnostics, PEAL_E210, schedule->task[i].source,
-                               "set TMPDIR to a folder that can be written",
-                               "cannot make a folder for the files of the verification: %s",
-                               strerror(errno));
-        out->task[i].file = peal_saved_name(plan->data, oracle->saved, schedule->task[i].file);
-        if (!out->task[i].file)
-            return no_memory(plan);
-    }
-    return PEAL_STATUS_OK;
+    for (int i = 0; i < schedule->task_count; i++)
+        if (schedule->task[i].kind == PEAL_TASK_SAVE)
+            return true;
+    return false;
 }
 
-/* A copy of the schedule's arrays and tasks. */
+/* Where a rank saves, serial saves into a folder of its own. */
+static peal_status redirect(const peal_plan *plan, const peal_schedule *schedule)
+{
+    peal_oracle *oracle = plan->oracle;
+    if (oracle->redirect || !saves_files(schedule))
+        return PEAL_STATUS_OK;
+    oracle->redirect = peal_redirect_create();
+    if (oracle->redirect)
+        return PEAL_STATUS_OK;
+    return peal_report(plan->session->diagnostics, PEAL_E210, PEAL_NO_SOURCE,
+                       "set TMPDIR to a folder that can be written",
+                       "cannot make a folder for the files of the verification: %s",
+                       strerror(errno));
+}
+
+/* A copy of the schedule's arrays. */
 static peal_status make_twin(const peal_plan *plan, const peal_schedule *schedule, twin *out)
 {
     out->array = calloc((size_t)schedule->array_count + 1, sizeof(*out->array));
-    out->task = calloc((size_t)schedule->task_count + 1, sizeof(*out->task));
-    if (!out->array || !out->task)
+    if (!out->array)
         return no_memory(plan);
     out->schedule = *schedule;
     for (int i = 0; i < schedule->array_count; i++)
         out->array[i] = schedule->array[i];
-    for (int i = 0; i < schedule->task_count; i++)
-        out->task[i] = schedule->task[i];
-    for (int i = 0; i < schedule->task_count; i++)
-        if (out->task[i].kind == PEAL_TASK_SAVE)
-            out->task[i].file = NULL; /* until it has one of its own */
     out->schedule.array = out->array;
-    out->schedule.task = out->task;
-    return redirect(plan, schedule, out);
-}
-
-static void destroy_twin(twin *t)
-{
-    for (int i = 0; t->task && i < t->schedule.task_count; i++)
-        if (t->task[i].kind == PEAL_TASK_SAVE)
-            free((char *)(uintptr_t)t->task[i].file);
-    free(t->array);
-    free(t->task);
+    return redirect(plan, schedule);
 }
 
 peal_status peal_oracle_create(peal_plan *plan)
@@ -363,6 +351,31 @@ static peal_status compare_array(peal_plan *plan, int array, const peal_binding 
     return status;
 }
 
+/* Serial loads what was there before the run, and what it has saved itself. */
+static peal_status open_files(const peal_plan *plan)
+{
+    peal_oracle *oracle = plan->oracle;
+    if (!oracle->redirect)
+        return PEAL_STATUS_OK;
+    peal_redirect_clear(oracle->redirect); /* of an earlier verification */
+    oracle->saves = peal_saves_create(plan->data, oracle->ranks, NULL, &plan->session->abort_word);
+    if (!oracle->saves)
+        return no_memory(plan);
+    peal_saves_divert(oracle->saves, plan->originals, oracle->redirect);
+    return PEAL_STATUS_OK;
+}
+
+static void close_files(peal_oracle *oracle)
+{
+    peal_saves_destroy(oracle->saves);
+    oracle->saves = NULL;
+}
+
+peal_saves *peal_oracle_saves(const peal_oracle *oracle)
+{
+    return oracle->saves;
+}
+
 /* In process 0: everything is run again. */
 static peal_status run_serial(peal_plan *plan, peal_binding *binding, peal_backend_plan **run,
                               peal_storage *copy)
@@ -374,6 +387,8 @@ static peal_status run_serial(peal_plan *plan, peal_binding *binding, peal_backe
         status = peal_binding_attach(binding);
     if (!status)
         status = lend_copies(plan, binding, copy);
+    if (!status)
+        status = open_files(plan);
     if (!status)
         status = peal_plan_arm(plan, binding, PEAL_MODE_SERIAL, run);
     peal_row_log_rewind(plan->row_log);
@@ -402,8 +417,8 @@ static peal_status compare_rest(const peal_plan *plan, int64_t things)
     if (plan->session->identity.process != 0)
         return PEAL_STATUS_OK;
     peal_status status = peal_row_log_judge(plan->row_log, diagnostics);
-    if (!status)
-        status = peal_saved_compare(plan->data, plan->oracle->saved, &files, diagnostics);
+    if (!status && plan->oracle->redirect)
+        status = peal_saved_compare(plan->oracle->redirect, &files, diagnostics);
     if (!status && things + plan->row_count + files == 0)
         status = peal_report_nothing(diagnostics);
     return status;
@@ -446,6 +461,7 @@ peal_status peal_plan_verify(peal_plan *plan)
         status = peal_session_agree(session, compare_rest(plan, things), from);
     if (run)
         plan->backend->destroy(run);
+    close_files(oracle);
     for (size_t i = 0; copy && i < slots; i++)
         peal_storage_release(&copy[i]);
     free(copy);
@@ -458,8 +474,8 @@ void peal_oracle_destroy(peal_oracle *oracle)
     if (!oracle)
         return;
     for (int r = 0; oracle->twin && r < oracle->ranks; r++)
-        destroy_twin(&oracle->twin[r]);
-    peal_saved_close(oracle->saved);
+        free(oracle->twin[r].array);
+    peal_redirect_destroy(oracle->redirect);
     for (int i = 0; oracle->lent && i < oracle->ranks * oracle->arrays; i++)
         free(oracle->lent[i]);
     free(oracle->twin);

@@ -2,6 +2,11 @@
 #include "tools/run.h"
 #include "tools/command.h"
 
+static bool status_ends(peal_status status)
+{
+    return status != PEAL_STATUS_OK && status != PEAL_STATUS_WRONG_RESULT;
+}
+
 static peal_status run_modes(peal_run *run)
 {
     const peal_options *options = run->options;
@@ -10,11 +15,12 @@ static peal_status run_modes(peal_run *run)
         return run_mode(run, PEAL_MODE_SERIAL);
     if (options->mode != MODE_ALL)
         return run_mode(run, options->mode);
-    for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
+    status = peal_session_keep_files(run->session, run->spec.data, options->allow_outside);
+    for (int mode = 0; mode < PEAL_MODE_COUNT && !status_ends(status); mode++) {
         peal_status one = run_mode(run, mode);
         if (status == PEAL_STATUS_OK)
             status = one;
-        if (one != PEAL_STATUS_OK && one != PEAL_STATUS_WRONG_RESULT)
+        if (status_ends(one))
             break;
     }
     return status;

@@ -172,6 +172,8 @@ static peal_status survey(tuner *t)
     t->stops = plan->data->step.until != NULL;
     t->repeat = plan->repeat;
     status = peal_plan_candidates(plan, false, &out->set, out->from);
+    if (!status)
+        status = peal_session_keep_files(t->session, plan->data, t->desc->options.allow_outside);
     peal_plan_destroy(plan);
     return status;
 }
