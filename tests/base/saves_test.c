@@ -113,12 +113,36 @@ static void an_aborted_job_leaves_nothing(void **state)
     close_pair(&p);
 }
 
+/* Two ranks of one process: what the first has begun is none of the second's until it has added
+ * its part. */
+static void a_part_of_another_is_not_read(void **state)
+{
+    char name[PEAL_NEW_FILE_NAME];
+    pair p;
+    int file, mine, others;
+    (void)state;
+    open_pair(&p);
+    peal_saves_name(p.side[0], STATEMENT, 0, false, name);
+    assert_int_equal(peal_target_create(&p.target, name, &file), 0);
+    assert_int_equal(peal_write_all(file, "part", 4, 0), 0);
+    assert_int_equal(peal_saves_arrive(p.side[0], STATEMENT, 0, false, &p.target, name, file, SIZE),
+                     0);
+    assert_int_equal(peal_saves_open(p.side[0], 0, p.path, &mine), 0);
+    assert_int_equal(peal_saves_open(p.side[0], 1, p.path, &others), 0);
+    assert_true(mine >= 0);
+    assert_int_equal(others, -1);
+    close(mine);
+    abort_word = 1;
+    close_pair(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_leaves_takes_nothing_along),
         cmocka_unit_test(a_part_that_could_not_be_written),
         cmocka_unit_test(an_aborted_job_leaves_nothing),
+        cmocka_unit_test(a_part_of_another_is_not_read),
     };
     graph = (peal_graph_data){.arrays = &field, .array_count = 1, .statement_count = 2};
     graph.step.body = (peal_body){.count = 1, .statement = statements};
