@@ -265,6 +265,5 @@ peal_status peal_compilation_check(peal_compilation *c)
     peal_status repeat = check_repeat(c), values = check_values(c, !status);
     status = status ? status : repeat ? repeat : values;
     status = status ? status : check_set_values(c);
-    status = status ? status : check_files(c);
-    return status ? status : check_conditions(c);
+    return status ? status : check_files(c);
 }

@@ -101,6 +101,18 @@ static void note(class_search *f, const peal_expr *e)
             note(f, e->operand[i]);
 }
 
+/* Of a condition that counters decide as well: what the rank makes of it. */
+static void note_mixed(class_search *f, const peal_expr *e)
+{
+    if (!(peal_expr_uses(e) & PEAL_USES_RANK))
+        return;
+    if (!(peal_expr_uses(e) & PEAL_USES_COUNTER))
+        note(f, e);
+    else
+        for (int i = 0; i < e->operand_count; i++)
+            note_mixed(f, e->operand[i]);
+}
+
 static void note_amount(class_search *f, const peal_amount *amount)
 {
     for (int k = 0; k < PEAL_AXES; k++) {
@@ -211,6 +223,9 @@ static void note_statement(class_search *f, const peal_statement *s)
     const peal_task_statement *task = &s->u.task;
     if (s->when && !(peal_expr_uses(s->when) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
         note(f, s->when);
+    bool message = s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
+    if (differs_by_rank_and_counter(s) && (f->messages || !message))
+        note_mixed(f, s->when);
     switch (s->kind) {
     case PEAL_STATEMENT_TASK:
         note_points(f, &task->box);

@@ -12,7 +12,7 @@ enum { STAGE_COUNT = 5 };
 
 /* The passes, in order. */
 static peal_status (*const stages[STAGE_COUNT][2])(peal_compilation *,
-                                                   rank_view *) = {{make_geometry, NULL},
+                                                   rank_view *) = {{make_geometry, make_conditions},
                                                                    {make_tasks, make_ends},
                                                                    {make_messages, NULL},
                                                                    {make_nodes, NULL},
@@ -73,6 +73,8 @@ rank_view *view_of_ends(peal_compilation *c, int rank)
     rank_view *v = create_view(c, rank);
     v->status = make_geometry(c, v);
     if (!v->status)
+        v->status = make_conditions(c, v);
+    if (!v->status)
         v->status = make_ends(c, v);
     return v;
 }
@@ -118,6 +120,10 @@ static void index_body(peal_compilation *c, const peal_body *body, int loop, int
             PEAL_ARENA_ROOM(c->arena, c->swap, c->swap_count, c->swap_capacity);
             c->swap[c->swap_count++] = s;
             join_swap_groups(c, s->u.swap.first, s->u.swap.second);
+        }
+        if (differs_by_rank_and_counter(s)) {
+            PEAL_ARENA_ROOM(c->arena, c->mixed, c->mixed_count, c->mixed_capacity);
+            c->mixed[c->mixed_count++] = s;
         }
         if (s->kind == PEAL_STATEMENT_REPEAT)
             index_body(c, &s->u.loop.body, s->id, section);

@@ -10,6 +10,7 @@
 #include "base/box.h"
 #include "base/checked.h"
 #include "base/expression.h"
+#include "base/meaning.h"
 #include "scheduler/scheduler.h"
 
 enum { PEAL_BOXES = 2 * PEAL_AXES + 1 }; /* most disjoint boxes that points are made of */
@@ -30,7 +31,8 @@ typedef struct message_end {
     int direction[PEAL_RANK_AXES]; /* the sender's */
     int array;
     peal_box box;
-    int64_t peer_index; /* which of the statement's peers: of its run-time counts */
+    int64_t peer_index;  /* which of the statement's peers: of its run-time counts */
+    peal_term condition; /* of the statement on its rank; 0: the same on all ranks */
 } message_end;
 
 /* One end of a channel before it is lowered. */
@@ -134,6 +136,11 @@ typedef struct statement_view {
     int task;      /* index of its kernel or built-in task; -1 */
     int levels;    /* a reduction up and down a tree: of how many levels; 0: no tree */
     int first_end; /* explicit messages */
+    /* stage 1: of communication whose `when` names the rank and counters */
+    const peal_expr *when; /* what is left of it on this rank; NULL: it is no such statement */
+    peal_term condition;   /* that; 0 */
+    uint64_t numbers;      /* that, by its number in a search for cycles of waits */
+    bool never;            /* it does not hold in any iteration */
 } statement_view;
 
 typedef struct rank_view {
@@ -198,8 +205,10 @@ struct peal_compilation {
     bool *statement_plain;            /* by id: directly in its body, without `when` */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
-    int *statement_hidden; /* by id: first hidden array; -1: none */
-    int *swap_group;       /* by array: -1 or a group */
+    int *statement_hidden;        /* by id: first hidden array; -1: none */
+    int *swap_group;              /* by array: -1 or a group */
+    const peal_statement **mixed; /* communication whose `when` names the rank and counters */
+    int mixed_count, mixed_capacity;
     const peal_statement **swap;
     int swap_count, swap_capacity;
     condition_table *conditions; /* of statements, on demand: conditions.c */
@@ -313,8 +322,6 @@ void statement_elements(const peal_statement *s, void (*visit)(void *user, int a
 /* messages.c, match.c: stage 2 (ends) and 3 */
 peal_status make_ends(peal_compilation *c, rank_view *v);
 peal_status make_messages(peal_compilation *c, rank_view *v);
-/* Conditions that are not the same on all ranks, or that ranks can't agree on. */
-peal_status check_conditions(peal_compilation *c);
 /* files.c: that no order of ranks decides what is in a file. */
 peal_status check_files(peal_compilation *c);
 /* What identifies an explicit message, and what must agree at both ends. */
@@ -322,6 +329,7 @@ typedef struct message_record {
     int64_t tag, count;
     int32_t from, to, statement;
     int32_t direction; /* the sender's, 0 to 26; -1: none */
+    peal_term condition;
 } message_record;
 static inline int32_t end_direction(const message_end *e)
 {
@@ -348,9 +356,14 @@ bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int c
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *end,
                       const message_end **twin);
-/* False: a condition that only depends on the rank keeps the statement from ever happening here. */
+/* rank_conditions.c: whether a statement communicates under a `when` that names the rank and loop
+ * counters; what is left of these on a rank. */
+bool differs_by_rank_and_counter(const peal_statement *s);
+peal_status make_conditions(peal_compilation *c, rank_view *v);
+/* False: a condition that never holds on this rank keeps the statement from ever happening here. */
 bool is_active(const rank_view *v, const peal_statement *s);
-/* Reports a statement between all ranks that another rank never runs. */
+/* Reports a statement between all ranks that another rank never runs, or under another condition.
+ */
 peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_view *other,
                           const peal_statement *s);
 /* exchange.c */

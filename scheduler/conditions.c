@@ -62,11 +62,12 @@ static void walk_loop(condition_walk *w, const peal_statement *s, int id, const 
     w->around = outside;
 }
 
-/* What depends on the rank alone is looked at rank by rank. */
+/* What depends on the rank is looked at rank by rank. */
 static peal_term condition_at(const condition_walk *w, const peal_statement *s,
                               const peal_place *place)
 {
-    bool fixed = s->when && peal_expr_uses(s->when) == PEAL_USES_RANK;
+    bool fixed =
+        s->when && (peal_expr_uses(s->when) == PEAL_USES_RANK || differs_by_rank_and_counter(s));
     return peal_meaning_of(w->table->meanings, fixed ? NULL : s->when, place);
 }
 
@@ -78,10 +79,13 @@ static void walk_body(condition_walk *w, const peal_body *body, peal_place *plac
         still.element = w->original;
         w->around.when = condition_at(w, s, place);
         w->around.plain = condition_at(w, s, &still);
+        w->around.counter_count = place->counter_count;
+        memcpy(w->around.counter, w->counter, sizeof(w->counter));
         w->table->of[s->id] = w->around;
+        peal_term happens = peal_meaning_of(w->table->meanings, s->when, place);
         if (s->kind == PEAL_STATEMENT_REPEAT)
             walk_loop(w, s, s->id, place);
-        peal_place_pass(w->table->meanings, place, s, w->table->of[s->id].when);
+        peal_place_pass(w->table->meanings, place, s, happens);
     }
 }
 
@@ -106,8 +110,35 @@ const condition_table *conditions_of(peal_compilation *c)
     w.around = (statement_condition){.when = peal_term_boolean(table->meanings, true)};
     walk_loop(&w, &step, LOOP_OUTER, &place);
     peal_place_forget_all(table->meanings, &place);
+    w.counter[0] = peal_term_variable(table->meanings, PEAL_INTEGER, false); /* steps done */
+    place.counter_count = 1;
     walk_body(&w, &g->finish, &place);
     return c->conditions = table;
+}
+
+/* The terms of the loops around a statement, all at once. */
+static peal_term terms_around(peal_meanings *m, const statement_condition *s)
+{
+    peal_term where = peal_term_boolean(m, true);
+    for (int i = 0; i < s->around_count; i++)
+        where = peal_term_and(m, where, s->around[i]);
+    return where;
+}
+
+peal_term condition_on(peal_compilation *c, const peal_statement *s, const peal_expr *when,
+                       bool *never)
+{
+    const condition_table *t = conditions_of(c);
+    statement_condition *own = &t->of[s->id];
+    peal_place place = {.counter = own->counter, .counter_count = own->counter_count};
+    peal_term all[2] = {peal_meaning_of(t->meanings, when, &place)};
+    if (own->asked != all[0]) { /* mostly it is that of the rank before */
+        all[1] = terms_around(t->meanings, own);
+        own->asked = all[0];
+        own->never = peal_terms_meet(t->meanings, all, 2, NULL, 0).answer == PEAL_NO;
+    }
+    *never = own->never;
+    return all[0];
 }
 
 /* ---- Two statements ---- */
@@ -142,26 +173,25 @@ static const peal_statement *find_writer(const peal_compilation *c, const peal_s
     return NULL;
 }
 
-condition_match match_conditions(peal_compilation *c, const peal_statement *one,
-                                 const peal_statement *other, const peal_statement **writer,
+condition_match match_conditions(peal_compilation *c, const condition_end *one,
+                                 const condition_end *other, const peal_statement **writer,
                                  int *array)
 {
-    if (!one->when && !other->when)
+    if (!one->s->when && !other->s->when)
         return CONDITIONS_AGREE;
     const condition_table *t = conditions_of(c);
-    const statement_condition *a = &t->of[one->id], *b = &t->of[other->id];
+    const statement_condition *sa = &t->of[one->s->id], *sb = &t->of[other->s->id];
     peal_meanings *m = t->meanings;
-    peal_term where = peal_term_boolean(m, true);
-    for (int i = 0; i < a->around_count; i++)
-        where = peal_term_and(m, where, a->around[i]);
-    if (peal_terms_equal(m, a->when, b->when, where))
+    peal_term where = terms_around(m, sa);
+    peal_term a = one->term ? one->term : sa->when, b = other->term ? other->term : sb->when;
+    if (peal_terms_equal(m, a, b, where))
         return CONDITIONS_AGREE;
-    if (peal_terms_equal(m, a->plain, b->plain, 0)) {
-        *writer = find_writer(c, one, other, array);
+    if (!one->term && !other->term && peal_terms_equal(m, sa->plain, sb->plain, 0)) {
+        *writer = find_writer(c, one->s, other->s, array);
         return *writer ? CONDITIONS_CHANGE : CONDITIONS_UNDECIDED;
     }
-    peal_term differ[2] = {peal_term_or(m, peal_term_and(m, a->when, peal_term_not(m, b->when)),
-                                        peal_term_and(m, b->when, peal_term_not(m, a->when))),
+    peal_term differ[2] = {peal_term_or(m, peal_term_and(m, a, peal_term_not(m, b)),
+                                        peal_term_and(m, b, peal_term_not(m, a))),
                            where};
     peal_meeting found = peal_terms_meet(m, differ, 2, NULL, 0);
     return found.answer == PEAL_PERHAPS && !found.depends_on_run ? CONDITIONS_UNDECIDED
@@ -187,9 +217,9 @@ static uint64_t number_condition(const peal_meanings *m, cycle_conditions *out, 
 void number_conditions(peal_compilation *c, cycle_conditions *out)
 {
     const condition_table *t = conditions_of(c);
-    *out = (cycle_conditions){.statement_count = c->graph->statement_count};
-    out->of = PEAL_ARENA_ARRAY(c->arena, uint64_t, out->statement_count + 1);
-    for (int i = 0; i < out->statement_count; i++) {
+    *out = (cycle_conditions){0};
+    out->of = PEAL_ARENA_ARRAY(c->arena, uint64_t, c->graph->statement_count + 1);
+    for (int i = 0; i < c->graph->statement_count; i++) {
         const statement_condition *s = &t->of[i];
         if (!c->statement[i])
             continue;
@@ -197,21 +227,20 @@ void number_conditions(peal_compilation *c, cycle_conditions *out)
         for (int k = 0; k < s->around_count; k++)
             out->of[i] |= number_condition(t->meanings, out, s->around[k]);
     }
-}
-
-void skip_statements(const cycle_conditions *k, uint64_t off, bool *skipped)
-{
-    for (int i = 0; i < k->statement_count; i++)
-        skipped[i] = (k->of[i] & off) != 0;
+    for (int rank = 0; c->mixed_count && rank < c->machine.ranks; rank++)
+        for (int i = 0; i < c->mixed_count; i++) {
+            statement_view *s = &c->view[rank]->statement[c->mixed[i]->id];
+            s->numbers = s->never ? 0 : number_condition(t->meanings, out, s->condition);
+        }
 }
 
 /* How many of the loops around it all statements of a cycle have in common. */
-static int common_loops(const condition_table *t, const int *statement, int count)
+static int common_loops(const condition_table *t, const condition_end *end, int count)
 {
-    const statement_condition *first = &t->of[statement[0]];
+    const statement_condition *first = &t->of[end[0].s->id];
     int common = first->around_count;
     for (int i = 1; i < count; i++) {
-        const statement_condition *s = &t->of[statement[i]];
+        const statement_condition *s = &t->of[end[i].s->id];
         int same = 0;
         while (same < common && same < s->around_count && s->loop[same] == first->loop[same])
             same++;
@@ -223,11 +252,12 @@ static int common_loops(const condition_table *t, const int *statement, int coun
 /* How many levels of a statement's loops it may be asked about. Ranks that stand in a loop which
  * others of the cycle have yet to reach, or have left, may be in iterations of their own: a counter
  * has two values then, and conditions in there are not compared with each other. */
-static int levels_of(const condition_table *t, const int *statement, int count, int one, int common)
+static int levels_of(const condition_table *t, const condition_end *end, int count, int one,
+                     int common)
 {
-    const statement_condition *s = &t->of[statement[one]];
+    const statement_condition *s = &t->of[end[one].s->id];
     for (int i = 0; i < count; i++) {
-        const statement_condition *other = &t->of[statement[i]];
+        const statement_condition *other = &t->of[end[i].s->id];
         if (i != one && s->around_count > common && other->around_count > common &&
             s->loop[common] == other->loop[common])
             return common + 1;
@@ -236,15 +266,16 @@ static int levels_of(const condition_table *t, const int *statement, int count, 
 }
 
 /* The conditions of a cycle's statements: terms, each once. */
-static int list_conditions(const condition_table *t, const int *statement, int count,
+static int list_conditions(const condition_table *t, const condition_end *end, int count,
                            peal_term *out)
 {
-    int common = common_loops(t, statement, count), listed = 0;
+    int common = common_loops(t, end, count), listed = 0;
     for (int i = 0; i < count; i++) {
-        const statement_condition *s = &t->of[statement[i]];
-        int levels = levels_of(t, statement, count, i, common);
+        const statement_condition *s = &t->of[end[i].s->id];
+        peal_term own = end[i].term ? end[i].term : s->when;
+        int levels = levels_of(t, end, count, i, common);
         for (int k = 0; k < levels; k++) {
-            peal_term now = k < s->around_count ? s->around[k] : s->when;
+            peal_term now = k < s->around_count ? s->around[k] : own;
             bool known = peal_term_is_true(t->meanings, now);
             for (int j = 0; j < listed && !known; j++)
                 known = out[j] == now;
@@ -265,13 +296,13 @@ static uint64_t bits_of(const cycle_conditions *k, const peal_term *term, int co
     return bits;
 }
 
-peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k, const int *statement,
-                             int count, uint64_t *reasons, int64_t *step)
+peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
+                             const condition_end *end, int count, uint64_t *reasons, int64_t *step)
 {
     const condition_table *t = conditions_of(c);
     peal_term term[MOST_CONDITIONS];
-    int terms = list_conditions(t, statement, count, term);
-    bool in_step = c->statement_section[statement[0]] == LOOP_OUTER;
+    int terms = list_conditions(t, end, count, term);
+    bool in_step = c->statement_section[end[0].s->id] == LOOP_OUTER;
     peal_meeting found = peal_terms_meet(t->meanings, term, terms, &t->step, in_step);
     *step = in_step && found.is_shown ? found.value[0] : -1;
     *reasons = 0;

@@ -7,7 +7,8 @@
 
 enum { LOOPS_AROUND = 8 };
 
-/* When a statement happens, but for what depends on the rank alone. */
+/* When a statement happens, but for what depends on the rank alone. Where its own condition names
+ * the rank and counters, condition_on() has it. */
 typedef struct statement_condition {
     peal_term when;                 /* its own, where it stands */
     peal_term plain;                /* the same if nothing were ever written */
@@ -15,6 +16,10 @@ typedef struct statement_condition {
                                        an iteration; the outermost first */
     int loop[LOOPS_AROUND];         /* those, by id; LOOP_OUTER */
     int around_count;
+    peal_term counter[LOOPS_AROUND + 1]; /* by depth */
+    int counter_count;
+    peal_term asked; /* the last that was asked on a rank; 0: none */
+    bool never;      /* the answer */
 } statement_condition;
 
 struct condition_table {
@@ -26,6 +31,16 @@ struct condition_table {
 /* Made when first asked for. */
 const condition_table *conditions_of(peal_compilation *c);
 
+/* The term of what is left of a statement's condition on a rank, and whether that never holds. */
+peal_term condition_on(peal_compilation *c, const peal_statement *s, const peal_expr *when,
+                       bool *never);
+
+/* A statement of one rank: its condition there, 0 if that does not depend on the rank. */
+typedef struct condition_end {
+    const peal_statement *s;
+    peal_term term;
+} condition_end;
+
 typedef enum condition_match {
     CONDITIONS_AGREE,
     CONDITIONS_DIFFER,
@@ -34,26 +49,29 @@ typedef enum condition_match {
 } condition_match;
 /* Whether two statements of one body happen together. `writer`: what changes their condition, and
  * `array` what it writes. */
-condition_match match_conditions(peal_compilation *c, const peal_statement *one,
-                                 const peal_statement *other, const peal_statement **writer,
+condition_match match_conditions(peal_compilation *c, const condition_end *one,
+                                 const condition_end *other, const peal_statement **writer,
                                  int *array);
 
 /* Conditions of all statements, numbered; those behind the last number are never taken not to hold.
- */
+ * In a view are the numbers of what differs by rank. */
 enum { MOST_CONDITIONS = 64 };
 typedef struct cycle_conditions {
     peal_term term[MOST_CONDITIONS];
     int count;
     uint64_t *of; /* by statement: its own and those of loops around it */
-    int statement_count;
 } cycle_conditions;
 void number_conditions(peal_compilation *c, cycle_conditions *out);
-/* Statements that do not happen if the conditions `off` do not hold. */
-void skip_statements(const cycle_conditions *k, uint64_t off, bool *skipped);
+/* Whether a statement does not happen on a rank if the conditions `off` do not hold. */
+static inline bool is_skipped(const cycle_conditions *k, const rank_view *v, int statement,
+                              uint64_t off)
+{
+    return ((k->of[statement] | v->statement[statement].numbers) & off) != 0;
+}
 /* Whether the statements of a cycle of waits can happen in one iteration of the loops that have all
  * of them. PEAL_YES: in *step, or -1. PEAL_NO: in *reasons are conditions of theirs that never hold
  * together, none of which can be left out (none: they have no numbers). */
-peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k, const int *statement,
-                             int count, uint64_t *reasons, int64_t *step);
+peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
+                             const condition_end *end, int count, uint64_t *reasons, int64_t *step);
 
 #endif

@@ -116,11 +116,12 @@ bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int c
 
 typedef struct replay {
     peal_compilation *c;
-    int *at;       /* by rank: next message of its view, in program order (sends of a statement
-                      first) */
-    bool *skipped; /* by statement: it is taken not to happen */
-    int64_t step;  /* in which a cycle was found to be; -1: any */
-    int *waiting;  /* ranks to look at again */
+    int *at; /* by rank: next message of its view, in program order (sends of a statement
+                first) */
+    const cycle_conditions *conditions;
+    uint64_t off; /* those that are taken not to hold */
+    int64_t step; /* in which a cycle was found to be; -1: any */
+    int *waiting; /* ranks to look at again */
     int waiting_count;
     bool *waits; /* by rank: it is among them */
 } replay;
@@ -198,7 +199,7 @@ static void move_rank(replay *r, int rank)
     const rank_view *v = r->c->view[rank];
     for (; r->at[rank] < v->message_count; r->at[rank]++) {
         const rank_message *m = stands_at(r, rank);
-        if (r->skipped[m->own_statement])
+        if (is_skipped(r->conditions, v, m->own_statement, r->off))
             continue;
         if (m->outgoing)
             look_at(r, m->peer);
@@ -266,17 +267,18 @@ static bool is_new(cycle_search *s, uint64_t off)
     return true;
 }
 
-/* The statements that the ranks of a cycle stand at. */
-static int statements_of_cycle(const replay *r, int first, int *out)
+/* The statements that the ranks of a cycle stand at, each condition once. */
+static int ends_of_cycle(const replay *r, int first, condition_end *out)
 {
     int count = 0, rank = first;
     do {
         const rank_message *m = stands_at(r, rank);
+        peal_term term = r->c->view[rank]->statement[m->own_statement].condition;
         bool known = false;
         for (int i = 0; i < count && !known; i++)
-            known = out[i] == m->own_statement;
+            known = out[i].s->id == m->own_statement && out[i].term == term;
         if (!known)
-            out[count++] = m->own_statement;
+            out[count++] = (condition_end){r->c->statement[m->own_statement], term};
         rank = m->peer;
     } while (rank != first);
     return count;
@@ -290,14 +292,15 @@ static peal_status search_cycles(cycle_search *s, uint64_t off)
     peal_compilation *c = r->c;
     if (!is_new(s, off))
         return PEAL_STATUS_OK;
-    skip_statements(&s->conditions, off, r->skipped);
+    r->off = off;
     int first = replay_ranks(r);
     if (first < 0)
         return PEAL_STATUS_OK;
-    int *statement = PEAL_ARENA_ARRAY(c->arena, int, c->graph->statement_count);
-    int count = statements_of_cycle(r, first, statement);
+    int most = c->graph->statement_count + (c->mixed_count ? c->machine.ranks : 0);
+    condition_end *end = PEAL_ARENA_ARRAY(c->arena, condition_end, most);
+    int count = ends_of_cycle(r, first, end);
     uint64_t reasons;
-    peal_meeting found = conditions_meet(c, &s->conditions, statement, count, &reasons, &r->step);
+    peal_meeting found = conditions_meet(c, &s->conditions, end, count, &reasons, &r->step);
     if (found.answer != PEAL_NO)
         return report_cycle(r, first, found.answer == PEAL_PERHAPS && !found.depends_on_run);
     if (!reasons || s->seen_count > MOST_REPLAYS)
@@ -322,13 +325,12 @@ peal_status find_deadlock(peal_compilation *c)
     if (first)
         return first;
     int ranks = c->machine.ranks;
-    cycle_search s = {
-        .r = {.c = c,
-              .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
-              .skipped = PEAL_ARENA_ARRAY(c->arena, bool, c->graph->statement_count + 1),
-              .step = -1,
-              .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
-              .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)}};
+    cycle_search s = {.r = {.c = c,
+                            .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                            .step = -1,
+                            .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                            .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)}};
     number_conditions(c, &s.conditions);
+    s.r.conditions = &s.conditions;
     return search_cycles(&s, 0);
 }

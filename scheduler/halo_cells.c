@@ -184,6 +184,12 @@ static void begin_effect(cell_builder *b, const peal_statement *s, int name, int
     *b->effect = (halo_effect){.name = name, .access = access, .source = source, .from = -1};
 }
 
+/* What the statement does on a rank happens when it does there. */
+static void set_when(cell_builder *b, const peal_statement *s, const rank_view *v)
+{
+    b->effect->when = v->statement[s->id].when;
+}
+
 static void end_effect(cell_builder *b, const peal_statement *s)
 {
     const halo_effect *e = b->effect;
@@ -276,6 +282,7 @@ static peal_status use_exchange(cell_builder *b, const peal_statement *s)
         if (name < 0 || !is_active(m->view, s))
             continue;
         begin_effect(b, s, name, -1, item->source);
+        set_when(b, s, m->view);
         status = exchange_boxes(m->c, m->view, item, box);
         for (int k = 0; k < 27; k++)
             use_box(b, name, CELLS_RENEWED, &box[k]);
@@ -307,8 +314,9 @@ static bool is_of_field(const halo_map *m, const message_end *e, int statement, 
            e->array < m->c->graph->array_count && m->name_of[e->array] >= 0;
 }
 
-/* The send of the same field that a receive is for, further up; NULL: none. */
-static const message_end *earlier_send(const halo_map *m, const message_end *recv)
+/* The send of the same field that a receive is for, further up, and whose it is; NULL: none. */
+static const message_end *earlier_send(const halo_map *m, const message_end *recv,
+                                       const rank_view **sender)
 {
     for (int i = 0; i < m->neighbour_count; i++) {
         const halo_neighbour *n = &m->neighbour[i];
@@ -317,6 +325,7 @@ static const message_end *earlier_send(const halo_map *m, const message_end *rec
             from &= recv->directed ? n->direction[k] == -recv->direction[k] : n->rank == recv->peer;
         for (int k = 0; from && k < n->view->end_count; k++) {
             const message_end *e = &n->view->end[k];
+            *sender = n->view;
             if (e->outgoing && e->array == recv->array && e->tag == recv->tag &&
                 e->statement < recv->statement && e->directed == recv->directed &&
                 (e->directed ? !memcmp(e->direction, recv->direction, sizeof(e->direction))
@@ -344,26 +353,33 @@ static int add_message_name(cell_builder *b, const message_end *recv)
 static void use_recv(cell_builder *b, const peal_statement *s)
 {
     halo_map *m = b->m;
+    const rank_view *sender;
     int name = m->name_of[s->u.message.points.array];
     if (name < 0)
         return;
     begin_effect(b, s, name, -1, s->source);
+    set_when(b, s, m->view);
     for (int i = 0; i < m->view->end_count; i++) {
         const message_end *e = &m->view->end[i];
         if (!is_of_field(m, e, s->id, false) || s->u.message.count >= 0)
             continue;
         use_box(b, name, CELLS_RENEWED, &e->box);
-        if (earlier_send(m, e)) {
+        if (earlier_send(m, e, &sender)) {
             int from = add_message_name(b, e);
             b->effect->from = from;
         }
     }
-    for (int i = 0; i < m->neighbour_count; i++)
-        for (int k = 0; k < m->neighbour[i].view->end_count; k++) {
-            const message_end *e = &m->neighbour[i].view->end[k];
-            if (is_of_field(m, e, s->id, false))
-                use_box_of(b, name, &m->neighbour[i], &e->box);
+    for (int i = 0; i < m->neighbour_count; i++) {
+        const rank_view *its = m->neighbour[i].view;
+        if (its->statement[s->id].when) { /* in iterations of its own */
+            end_effect(b, s);
+            begin_effect(b, s, name, -1, s->source);
+            set_when(b, s, its);
         }
+        for (int k = 0; k < its->end_count; k++)
+            if (is_of_field(m, &its->end[k], s->id, false))
+                use_box_of(b, name, &m->neighbour[i], &its->end[k].box);
+    }
     end_effect(b, s);
 }
 
@@ -375,11 +391,13 @@ static void use_sends(cell_builder *b)
         const message_end *e = &m->view->end[i];
         if (e->outgoing || !is_of_field(m, e, e->statement, false))
             continue;
-        const message_end *send = earlier_send(m, e);
+        const rank_view *sender;
+        const message_end *send = earlier_send(m, e, &sender);
         if (!send)
             continue;
         const peal_statement *s = m->c->statement[send->statement];
         begin_effect(b, s, add_message_name(b, e), -1, s->source);
+        set_when(b, s, sender);
         use_box(b, b->effect->name, CELLS_RENEWED, &e->box);
         end_effect(b, s);
     }

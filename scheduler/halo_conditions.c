@@ -77,8 +77,14 @@ void note_conditions(halo_walk *w)
         for (int i = 0; i < w->graph->statement_count; i++) {
             const peal_statement *s = w->m->c->statement[i];
             bool finish = w->m->c->statement_section[i] == LOOP_FINISH;
-            if (s && s->when && is_done_by_all(w, s) == (pass == 0))
+            const effect_list *list = &w->m->effect[i];
+            if (!s || !s->when || is_done_by_all(w, s) != (pass == 0))
+                continue;
+            if (!differs_by_rank_and_counter(s))
                 note_condition(w, s->when, finish, pass == 0);
+            for (int k = 0; k < list->count; k++)
+                if (list->item[k].when)
+                    note_condition(w, list->item[k].when, finish, true);
         }
 }
 

@@ -95,19 +95,48 @@ static void check_read(halo_walk *w, const halo_state *state, const peal_stateme
     w->tell(&read);
 }
 
-static void walk_effects(halo_walk *w, const peal_statement *s)
+static void walk_effects(halo_walk *w, const peal_statement *s, halo_effect *item, int count)
+{
+    for (int i = 0; i < count; i++)
+        check_read(w, w->now, s, &item[i]);
+    for (int i = 0; i < count; i++)
+        if (item[i].change)
+            change_cells(w, w->now, &item[i]);
+    for (int i = 0; i < count; i++) {
+        if (item[i].renew)
+            renew_cells(w, w->now, &item[i]);
+        note_events(w, s, &item[i]);
+    }
+}
+
+/* One effect, when it happens on the rank that does it. */
+static void walk_effect(halo_walk *w, const peal_statement *s, halo_effect *e)
+{
+    int holds = decide(w, e->when);
+    if (holds >= 0) {
+        walk_effects(w, s, e, holds);
+        return;
+    }
+    halo_state *other = copy_state(&w->states, w->now);
+    assume(w, other, e->when, false);
+    assume(w, w->now, e->when, true);
+    walk_effects(w, s, e, 1);
+    join_state(&w->states, w->now, other);
+    drop_state(&w->states, other);
+}
+
+/* A statement that happens in other iterations on other ranks; what changes cells goes first. */
+static void walk_mixed(halo_walk *w, const peal_statement *s)
 {
     const effect_list *list = &w->m->effect[s->id];
-    for (int i = 0; i < list->count; i++)
-        check_read(w, w->now, s, &list->item[i]);
+    w->gave_up |= ++w->work > MOST_WORK && !w->cautious;
     for (int i = 0; i < list->count; i++)
         if (list->item[i].change)
-            change_cells(w, w->now, &list->item[i]);
-    for (int i = 0; i < list->count; i++) {
-        if (list->item[i].renew)
-            renew_cells(w, w->now, &list->item[i]);
-        note_events(w, s, &list->item[i]);
-    }
+            walk_effect(w, s, &list->item[i]);
+    for (int i = 0; i < list->count; i++)
+        if (!list->item[i].change)
+            walk_effect(w, s, &list->item[i]);
+    forget(w, w->now, w->written[s->id]);
 }
 
 /* Messages under way belong to the contents, not to the name: no matter which, they are old. */
@@ -152,6 +181,18 @@ static void change_all(halo_walk *w, const peal_body *body)
     }
 }
 
+static bool statement_period(const halo_walk *w, const peal_statement *s, int depth,
+                             int64_t *period, int64_t *from)
+{
+    const effect_list *list = &w->m->effect[s->id];
+    if (!differs_by_rank_and_counter(s))
+        return counter_period(s->when, depth, &w->scope, period, from);
+    for (int i = 0; i < list->count; i++)
+        if (!counter_period(list->item[i].when, depth, &w->scope, period, from))
+            return false;
+    return true;
+}
+
 /* The common period of what the body asks of a loop's counter. */
 static bool body_period(const halo_walk *w, const peal_body *body, int depth, int64_t *period,
                         int64_t *from)
@@ -159,7 +200,7 @@ static bool body_period(const halo_walk *w, const peal_body *body, int depth, in
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
         bool loop = s->kind == PEAL_STATEMENT_REPEAT;
-        if (!counter_period(s->when, depth, &w->scope, period, from) ||
+        if (!statement_period(w, s, depth, period, from) ||
             (loop && (!counter_period(s->u.loop.repeat, depth, &w->scope, period, from) ||
                       !body_period(w, &s->u.loop.body, depth, period, from))))
             return false;
@@ -290,7 +331,7 @@ static void walk_plain(halo_walk *w, const peal_statement *s)
     else if (s->kind == PEAL_STATEMENT_REPEAT)
         walk_loop(w, &s->u.loop);
     else
-        walk_effects(w, s);
+        walk_effects(w, s, w->m->effect[s->id].item, w->m->effect[s->id].count);
     forget(w, w->now, w->written[s->id]);
 }
 
@@ -305,6 +346,10 @@ static void walk_statement(halo_walk *w, const peal_statement *s)
 {
     if (is_idle(w, s))
         return;
+    if (differs_by_rank_and_counter(s)) {
+        walk_mixed(w, s);
+        return;
+    }
     /* what depends on the rank alone is part of the statement's effects */
     int holds = !s->when || peal_expr_uses(s->when) == PEAL_USES_RANK ? 1 : decide(w, s->when);
     if (holds == 0)

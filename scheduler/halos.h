@@ -39,6 +39,8 @@ typedef struct halo_effect {
     bool told;
     cell_word *read, *change, *renew;
     int from; /* renewed as what has come by this name; -1: as its owner's points are now */
+    const peal_expr *when; /* of a statement that happens in other iterations on other ranks: what
+                              its condition is on the rank that does this; else NULL */
 } halo_effect;
 
 typedef struct effect_list {

@@ -167,7 +167,8 @@ static peal_status report_conditions(peal_compilation *c, const message_record *
     int array = -1;
     char end[200];
     peal_story story = {0};
-    condition_match how = match_conditions(c, send, recv, &writer, &array);
+    const condition_end one = {send, from->condition}, other = {recv, to->condition};
+    condition_match how = match_conditions(c, &one, &other, &writer, &array);
     if (how == CONDITIONS_AGREE)
         return PEAL_STATUS_OK;
     if (how == CONDITIONS_DIFFER)
@@ -225,7 +226,8 @@ message_record record_of(const rank_view *v, const message_end *e)
                             .from = e->outgoing ? v->rank : e->peer,
                             .to = e->outgoing ? e->peer : v->rank,
                             .statement = e->statement,
-                            .direction = end_direction(e)};
+                            .direction = end_direction(e),
+                            .condition = e->condition};
 }
 
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,

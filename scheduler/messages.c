@@ -1,5 +1,6 @@
 /* Messages: the ends that send and recv statements name on a rank (stage 2), and what travels
  * between which ranks once ends are matched (stage 3). */
+#include "scheduler/conditions.h"
 #include "scheduler/stories.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
 
 bool is_active(const rank_view *v, const peal_statement *s)
 {
-    bool active = true;
+    bool active = !v->statement[s->id].never;
     if (s->when && !(peal_expr_uses(s->when) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
         peal_expr_boolean(s->when, &v->scope, true, &active, NULL);
     return active;
@@ -227,6 +228,7 @@ static peal_status make_statement_ends(peal_compilation *c, rank_view *v, const 
     message_end all = {.outgoing = s->kind == PEAL_STATEMENT_SEND,
                        .statement = s->id,
                        .array = m->points.array,
+                       .condition = v->statement[s->id].condition,
                        .directed = m->peers.kind == PEAL_PEER_DIRECTION};
     statement_ends common;
     bool checked = false;
@@ -333,41 +335,38 @@ static peal_status add_explicit(peal_compilation *c, rank_view *v, const message
     return PEAL_STATUS_OK;
 }
 
-static bool communicates(const peal_statement *s)
+/* Whether two ranks do what both take part in under one condition. */
+static peal_status check_alike(peal_compilation *c, const rank_view *v, const rank_view *other,
+                               const peal_statement *s)
 {
-    return s->kind == PEAL_STATEMENT_EXCHANGE || s->kind == PEAL_STATEMENT_REDUCE ||
-           s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
-}
-
-/* A condition that changes during the run must be the same on all ranks. */
-static peal_status check_when(peal_compilation *c, const peal_statement *s)
-{
-    unsigned uses = s->when && communicates(s) ? peal_expr_uses(s->when) : 0;
-    if (!(uses & PEAL_USES_RANK) || !(uses & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
+    int rank[2] = {v->rank, other->rank};
+    const condition_end one = {s, v->statement[s->id].condition},
+                        two = {s, other->statement[s->id].condition};
+    const peal_statement *writer;
+    int array;
+    condition_match how =
+        one.term == two.term ? CONDITIONS_AGREE : match_conditions(c, &one, &two, &writer, &array);
+    peal_code code = how == CONDITIONS_UNDECIDED ? PEAL_E153 : PEAL_E144;
+    peal_story story = {0};
+    if (how == CONDITIONS_AGREE)
         return PEAL_STATUS_OK;
-    return peal_report(
-        c->diagnostics, PEAL_E144, s->source,
-        "let `when` depend on the rank alone, inside a `repeat: 1` with a `when` for "
-        "the rest",
-        "the `when` of `%s` depends on the rank and on what changes during the run", s->name);
-}
-
-peal_status check_conditions(peal_compilation *c)
-{
-    peal_status first = PEAL_STATUS_OK;
-    for (int i = 0; i < c->graph->statement_count; i++) {
-        peal_status status = c->statement[i] ? check_when(c, c->statement[i]) : PEAL_STATUS_OK;
-        first = first ? first : status;
-    }
-    return first;
+    if (peal_diagnostics_want(c->diagnostics, code, s->source))
+        tell_apart(c, s, rank, &story);
+    return peal_report_story(
+        c->diagnostics, code, s->source, "give it a `when` that is the same on all ranks", &story,
+        how == CONDITIONS_UNDECIDED
+            ? "`%s` on rank %d needs rank %d: whether its `when` is the same there cannot be "
+              "decided"
+            : "`%s` on rank %d needs rank %d, where its `when` holds in other iterations",
+        s->name, v->rank, other->rank);
 }
 
 peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_view *other,
                           const peal_statement *s)
 {
-    if (is_active(other, s))
-        return PEAL_STATUS_OK;
     peal_story story = {0};
+    if (is_active(other, s))
+        return check_alike(c, v, other, s);
     if (peal_diagnostics_want(c->diagnostics, PEAL_E139, s->source))
         tell_absent(c, v, other, s, &story);
     return peal_report_story(c->diagnostics, PEAL_E139, s->source,
@@ -389,12 +388,11 @@ peal_status make_messages(peal_compilation *c, rank_view *v)
         int before = v->message_count;
         if (!s || !is_active(v, s))
             continue;
-        status = check_when(c, s);
-        if (!status && s->kind == PEAL_STATEMENT_EXCHANGE)
+        if (s->kind == PEAL_STATEMENT_EXCHANGE)
             status = add_exchange(c, v, s);
-        else if (!status && s->kind == PEAL_STATEMENT_REDUCE)
+        else if (s->kind == PEAL_STATEMENT_REDUCE)
             status = add_reduction_messages(c, v, s);
-        else if (!status && (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV))
+        else if (s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV)
             for (int k = v->statement[i].first_end;
                  k >= 0 && k < v->end_count && v->end[k].statement == i; k++) {
                 peal_status found = add_explicit(c, v, &v->end[k]);

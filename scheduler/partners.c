@@ -6,11 +6,11 @@
  * show is looked at when the messages of all ranks are made. */
 #include "scheduler/classes.h"
 
-/* Whether a condition keeps a statement from happening on some ranks and not on others. */
+/* Whether a condition may keep a statement from happening on some ranks and not on others. */
 static bool may_skip_ranks(const peal_statement *s)
 {
     unsigned uses = s->when ? peal_expr_uses(s->when) : 0;
-    return uses == PEAL_USES_RANK;
+    return (uses & PEAL_USES_RANK) != 0;
 }
 
 static bool may_differ_in_count(const peal_compilation *c, int array)
@@ -38,7 +38,8 @@ static bool is_doubtful(const peal_compilation *c, const peal_statement *s)
 
 static bool takes_part_alike(const rank_view *a, const rank_view *b, const peal_statement *s)
 {
-    if (is_active(a, s) != is_active(b, s))
+    if (is_active(a, s) != is_active(b, s) ||
+        a->statement[s->id].condition != b->statement[s->id].condition)
         return false;
     for (int i = 0; s->kind == PEAL_STATEMENT_REDUCE && i < s->u.reduce.item_count; i++) {
         int array = s->u.reduce.item[i].array;

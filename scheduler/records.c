@@ -34,13 +34,14 @@ void records_finish(message_records *r)
 static bool same_kind(const message_kind *a, const message_kind *b)
 {
     return a->tag == b->tag && a->count == b->count && a->statement == b->statement &&
-           a->direction == b->direction;
+           a->direction == b->direction && a->condition == b->condition;
 }
 
 static size_t bucket_of(const message_records *r, const message_kind *kind)
 {
     uint64_t hash = (uint64_t)kind->tag * 0x9e3779b97f4a7c15u;
     hash = (hash ^ (hash >> 29) ^ (uint64_t)kind->count) * 0xbf58476d1ce4e5b9u;
+    hash = (hash ^ (uint64_t)kind->condition) * 0xff51afd7ed558ccdu;
     hash = (hash ^ (hash >> 32) ^ (uint64_t)(kind->statement * 32 + kind->direction)) *
            0x94d049bb133111ebu;
     size_t at = (size_t)(hash >> 32) & (r->bucket_count - 1);
@@ -89,9 +90,11 @@ bool records_make(message_records *r, const message_end *end, end_record *out)
     const message_kind *last = r->last_kind >= 0 ? &r->kind[r->last_kind] : NULL;
     *out = (end_record){end->peer, r->last_kind};
     if (last && last->tag == end->tag && last->count == count &&
-        last->statement == end->statement && last->direction == direction)
+        last->statement == end->statement && last->direction == direction &&
+        last->condition == end->condition)
         return true; /* as most are, without a look at the table */
-    out->kind = number_kind(r, &(message_kind){end->tag, count, end->statement, direction});
+    out->kind =
+        number_kind(r, &(message_kind){end->tag, count, end->statement, direction, end->condition});
     return out->kind >= 0;
 }
 
@@ -207,7 +210,8 @@ static message_record full_record(const message_records *r, int sender, const en
                             .from = sender,
                             .to = e->peer,
                             .statement = kind->statement,
-                            .direction = kind->direction};
+                            .direction = kind->direction,
+                            .condition = kind->condition};
 }
 
 /* Compares a pair: most are like one before. */

@@ -9,7 +9,8 @@
 typedef struct message_kind {
     int64_t tag, count;
     int32_t statement;
-    int32_t direction; /* the sender's, 0 to 26; -1: none */
+    int32_t direction;   /* the sender's, 0 to 26; -1: none */
+    peal_term condition; /* of the statement on the end's rank; 0: the same on all ranks */
 } message_kind;
 
 typedef struct end_record {

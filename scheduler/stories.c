@@ -21,12 +21,8 @@ static bool may_happen(const peal_compilation *c, const peal_statement *s, const
     return happens;
 }
 
-/* The first step in which `s` may happen and `other`, unless NULL, does not; -1: none is found.
- * Inner loops are tried in their first iterations. */
-static int64_t find_step(const peal_compilation *c, const peal_statement *s,
-                         const peal_statement *other, int rank)
+static peal_scope scope_of(const peal_compilation *c, int rank, const int64_t counter[8])
 {
-    int64_t counter[8] = {0};
     peal_scope scope = {.graph = c->graph,
                         .rank = rank,
                         .ranks = c->machine.ranks,
@@ -36,12 +32,27 @@ static int64_t find_step(const peal_compilation *c, const peal_statement *s,
         scope.dims[axis] = c->dims[axis];
         scope.position[axis] = left % c->dims[axis];
     }
-    int inner = c->statement_loop[s->id] >= 0 ? TRIED_ITERATIONS : 1;
+    return scope;
+}
+
+/* A statement on a rank. */
+typedef struct told_end {
+    const peal_statement *s; /* NULL: none */
+    int rank;
+} told_end;
+
+/* The first step in which `one` may happen and `other` does not; -1: none is found. Inner loops are
+ * tried in their first iterations. */
+static int64_t find_step(const peal_compilation *c, told_end one, told_end other)
+{
+    int64_t counter[8] = {0};
+    peal_scope here = scope_of(c, one.rank, counter), there = scope_of(c, other.rank, counter);
+    int inner = c->statement_loop[one.s->id] >= 0 ? TRIED_ITERATIONS : 1;
     for (int64_t i = 0; i < TRIED_STEPS * inner; i++) {
         counter[0] = i / inner;
         for (int k = 1; k < 8; k++)
             counter[k] = i % inner;
-        if (may_happen(c, s, &scope) && !(other && may_happen(c, other, &scope)))
+        if (may_happen(c, one.s, &here) && !(other.s && may_happen(c, other.s, &there)))
             return counter[0];
     }
     return -1;
@@ -51,7 +62,7 @@ int64_t story_step(const peal_compilation *c, const peal_statement *s, int rank)
 {
     if (c->statement_section[s->id] != LOOP_OUTER)
         return c->statement_section[s->id] == LOOP_SETUP ? PEAL_STORY_SETUP : PEAL_STORY_FINISH;
-    int64_t step = find_step(c, s, NULL, rank);
+    int64_t step = find_step(c, (told_end){s, rank}, (told_end){NULL, rank});
     return step < 0 ? 0 : step;
 }
 
@@ -188,11 +199,11 @@ static void describe_loop(const peal_compilation *c, int statement, char *text, 
                                        : "step");
 }
 
-/* other: the other end's statement. */
-static void add_place(const peal_compilation *c, int rank, const peal_statement *s,
-                      const peal_statement *other, pair_difference how, peal_story *out)
+static void add_place(const peal_compilation *c, told_end one, told_end other, pair_difference how,
+                      peal_story *out)
 {
-    int64_t step = story_step(c, s, rank), alone = -1;
+    const peal_statement *s = one.s;
+    int64_t step = story_step(c, s, one.rank), alone = -1;
     char text[NAMED + 40];
     if (how == DIFFERS_IN_LOOP)
         describe_loop(c, s->id, text, sizeof(text));
@@ -200,8 +211,8 @@ static void add_place(const peal_compilation *c, int rank, const peal_statement 
         snprintf(text, sizeof(text), s->when ? "when %.*s" : "always%.*s", NAMED,
                  s->when ? s->when->text ? s->when->text : "a condition holds" : "");
     if (how == DIFFERS_IN_CONDITION && step >= 0)
-        alone = find_step(c, s, other, rank);
-    peal_story_add(out, rank, alone < 0 ? step : alone, s->source, "`%s` happens %s%s", s->name,
+        alone = find_step(c, one, other);
+    peal_story_add(out, one.rank, alone < 0 ? step : alone, s->source, "`%s` happens %s%s", s->name,
                    text, alone < 0 ? "" : ", here without the other");
 }
 
@@ -209,10 +220,10 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
                pair_difference how, peal_story *out)
 {
     if (how == DIFFERS_IN_LOOP || how == DIFFERS_IN_CONDITION) {
-        const peal_statement *sends = c->statement[send->statement],
-                             *receives = c->statement[recv->statement];
-        add_place(c, send->from, sends, receives, how, out);
-        add_place(c, recv->to, receives, sends, how, out);
+        told_end sends = {c->statement[send->statement], send->from},
+                 receives = {c->statement[recv->statement], recv->to};
+        add_place(c, sends, receives, how, out);
+        add_place(c, receives, sends, how, out);
     } else {
         add_end(c, send, true, out);
         add_end(c, recv, false, out);
@@ -232,6 +243,15 @@ void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view 
                                "`%s` never happens here: its `when` (%.*s) is false", s->name,
                                NAMED, s->when->text ? s->when->text : "a condition");
     peal_story_connect(out, here, "needs", there);
+}
+
+void tell_apart(const peal_compilation *c, const peal_statement *s, const int rank[2],
+                peal_story *out)
+{
+    told_end one = {s, rank[0]}, other = {s, rank[1]};
+    add_place(c, one, other, DIFFERS_IN_CONDITION, out);
+    add_place(c, other, one, DIFFERS_IN_CONDITION, out);
+    peal_story_connect(out, 0, "does not happen whenever", 1);
 }
 
 void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_reduction *item,

@@ -25,6 +25,9 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
 /* A statement of all ranks that another rank never runs. */
 void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view *other,
                  const peal_statement *s, peal_story *out);
+/* A statement of all ranks that two of them do in different iterations. */
+void tell_apart(const peal_compilation *c, const peal_statement *s, const int rank[2],
+                peal_story *out);
 /* A vector that two ranks reduce, of another length on each. */
 void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_reduction *item,
                  const int rank[2], const int64_t count[2], peal_story *out);

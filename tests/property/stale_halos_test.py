@@ -1,8 +1,8 @@
 """What `peal check` accepts never reads a stale halo: random specs, executed point by point here.
 
 Each spec has its fields cut over a few ranks; exchanges, messages, tasks that read around their
-points, tasks that write parts of fields, in loops, under conditions of counters and of run-time
-values, with swaps. Here every point of every rank has a version. A halo point is stale where its
+points, tasks that write parts of fields, in loops, under conditions of counters, of ranks and counters
+and of run-time values, with swaps. Here every point of every rank has a version. A halo point is stale where its
 owner's version is another one. A spec that reads one must be refused; one that never does should
 be accepted: how many are not is counted, and bounded.
 
@@ -136,17 +136,25 @@ class Sim:
                     other, at = self.owner(rank, point)
                     self.version[name, rank, point] = self.version[name, other, at]
 
-    def send(self, s):
+    def takes_turn(self, s, rank, counters):
+        """Whether it is the turn of the sender of what comes from a direction."""
+        if not s["turns"]:
+            return True
+        counter, modulus, first = s["turns"]
+        x, y = ((rank[1 - k] + s["direction"][k]) % self.dims[k] for k in range(2))
+        return counters[counter] % modulus == (x + 2 * y + first) % modulus
+
+    def send(self, s, counters):
         for rank in self.ranks:
             for point in self.stored(rank):
-                if self.direction(rank, point) == s["direction"]:
+                if self.direction(rank, point) == s["direction"] and self.takes_turn(s, rank, counters):
                     other, at = self.owner(rank, point)
                     self.flight[s["number"], rank, point] = self.version[s["name"], other, at]
 
-    def recv(self, s):
+    def recv(self, s, counters):
         for rank in self.ranks:
             for point in self.stored(rank):
-                if self.direction(rank, point) == s["direction"]:
+                if self.direction(rank, point) == s["direction"] and self.takes_turn(s, rank, counters):
                     self.version[s["name"], rank, point] = self.flight[s["number"], rank, point]
 
     def swap(self, s):
@@ -170,6 +178,8 @@ class Sim:
                     self.body(s["body"], {**counters, s["as"]: k})
             elif kind == "set":
                 self.values[s["name"]] = eval(s["value"], {}, {**counters, **self.values})
+            elif kind in ("send", "recv"):
+                getattr(self, kind)(s, counters)
             else:
                 getattr(self, kind)(s)
 
@@ -205,7 +215,12 @@ class Writer:
         return r.choice(kinds) if kinds else None
 
     def text(self, s):
-        kind, more = s["kind"], f", when: {s['when']}" if s["when"] else ""
+        kind, when = s["kind"], s["when"]
+        if kind in ("send", "recv") and s["turns"]:
+            when = f"{when} and {self.turn(s)}" if when else self.turn(s)
+        elif kind == "exchange" and when and s["names_rank"] and "x" not in when and "y" not in when:
+            when = f"rank < ranks and {when}"
+        more = f", when: {when}" if when else ""
         if kind == "task":
             box = {"all": "a", "part": f"{{a: {{part: {s['box'][1]}}}}}", "shrink": f"{{a: {{grow: -{s['box'][1]}}}}}"}
             where = box.get(s["box"][0]) or f"{{a: {[list(b) for b in s['box'][1]] if s['box'][0] == 'ranges' else ''}}}"
@@ -228,6 +243,14 @@ class Writer:
         if kind == "send":
             return f"{{send: {{{s['name']}: {{border: {back}}}}}, to: {back}, tag: {s['number']}{more}}}"
         return f"{{recv: {{{s['name']}: {{halo: {d}}}}}, from: {d}, tag: {s['number']}{more}}}"
+
+    @staticmethod
+    def turn(s):
+        """Of the rank itself where it sends, of the one in the direction where it receives."""
+        counter, modulus, first = s["turns"]
+        x, y = ("rx", "ry") if s["kind"] == "send" else (
+            f"(r{a} + {s['direction'][k]} + R{a}) % R{a}" for k, a in enumerate("xy"))
+        return f"{counter} % {modulus} == ({x} + 2 * ({y}) + {first}) % {modulus}"
 
     def task(self):
         r = self.r
@@ -260,7 +283,7 @@ class Writer:
             elif roll < 0.78:
                 full = r.random() < 0.6
                 s = {"kind": "exchange", "item": (r.choice(NAMES), self.halo if full else r.randint(1, self.halo),
-                                                  r.random() < 0.35)}
+                                                  r.random() < 0.35), "names_rank": r.random() < 0.3}
             elif roll < 0.84:
                 s = {"kind": "swap", "names": tuple(r.sample(NAMES, 2))}
             elif roll < 0.90 and self.with_values:
@@ -284,10 +307,12 @@ class Writer:
         r, name, when = self.r, self.r.choice(NAMES), self.condition(counters)
         all_of = [d for d in itertools.product((-1, 0, 1), repeat=2) if d != (0, 0)]
         chosen = all_of if r.random() < 0.5 else [d for d in all_of if 0 in d] if r.random() < 0.7 else [r.choice(all_of)]
-        sends, recvs = [], []
+        sends, recvs, turns = [], [], None
+        if counters and r.random() < 0.4 and not (when and ("x" in when or "y" in when)):
+            turns = (r.choice(counters), r.choice((2, 2, 3)), r.randrange(2))
         for d in chosen:
             self.number += 1
-            same = {"name": name, "direction": d, "number": self.number, "when": when}
+            same = {"name": name, "direction": d, "number": self.number, "when": when, "turns": turns}
             sends.append({"kind": "send", **same})
             recvs.append({"kind": "recv", **same})
         between = self.task() if r.random() < 0.4 else None

@@ -192,9 +192,20 @@ const graph_case graph_cases[] = {
      2, PEAL_E144, 7, 3, NULL},
     {GRID "{send: b, to: 1 - rank, when: rank == 0 and step % 2 == 0}\n"
           "- {recv: c, from: 1 - rank, when: rank == 0 and step % 2 == 0}\n",
-     2, PEAL_E144, 7, 3, "rank"},
-    {GRID "{exchange: u, when: rank == 0 and step % 2 == 0}\n", 2, PEAL_E144, 7, 3, "rank"},
-    {GRID "{allreduce: {s: sum}, when: rank == step}\n", 2, PEAL_E144, 7, 3, "rank"},
+     2, PEAL_E139, 7, 3, "(on rank 0, tag 0) has no matching recv"},
+    {GRID "{send: b, to: 1, when: rank == 0 and step % 4 == 0}\n"
+          "- {recv: c, from: 0, when: rank == 1 and step % 2 == 0}\n",
+     2, PEAL_E144, 7, 3, "send of `b` to rank 1 (on rank 0, tag 0)"},
+    {GRID "{send: b, to: 1 - rank, when: step % 2 == rank}\n"
+          "- {recv: c, from: 1 - rank, when: step % 2 == rank}\n",
+     2, PEAL_E144, 7, 3, NULL},
+    {GRID "{exchange: u, when: rank == 0 and step % 2 == 0}\n", 2, PEAL_E139, 7, 3,
+     "rank 1 takes no part"},
+    {GRID "{exchange: u, when: step % 2 == rank}\n", 2, PEAL_E144, 7, 3,
+     "on rank 0 needs rank 1, where its `when` holds in other iterations"},
+    {GRID "{allreduce: {s: sum}, when: rank == step}\n", 2, PEAL_E144, 7, 3, "needs rank"},
+    {GRID "{exchange: u, when: (step + rank) * step * step % 4099 != 2}\n", 2, PEAL_E153, 7, 3,
+     "cannot be decided"},
     {GRID "{recv: c, from: (rank + 1) % ranks}\n- {send: b, to: (rank + ranks - 1) % ranks}\n", 3,
      PEAL_E145, 7, 3, "rank 0 waits"},
     {GRID "{recv: c, from: 1 - rank, when: rank < 2}\n- {send: b, to: 1 - rank, when: rank < 2}\n",
@@ -374,6 +385,40 @@ const valid_case valid_cases[] = {
     {"run-time values that never meet", RUNTIME CROSS("x < 3", "x >= 3"), 2},
     {"counters that never meet", NESTED("(k + step) % 2 == 0", "(k - step) % 2 == 1"), 2},
     {"the loop is too short", NESTED("k + step >= 12", "step < 7"), 2},
+    /* conditions that name the rank and counters */
+    {"two ranks in every other step",
+     GRID "{send: b, to: 1, when: rank == 0 and step % 2 == 0}\n"
+          "- {recv: c, from: 0, when: step % 2 == 0 and rank == 1}\n",
+     3},
+    {"ranks that take turns",
+     RUNTIME "- {send: b, to: [1], when: step % ranks == rank}\n"
+             "- {recv: c, from: [-1], when: (step + 1) % ranks == rank}\n",
+     5},
+    {"a peer that is named where the condition never holds",
+     GRID "{send: b, to: 1 - rank, when: step % 2 == rank}\n"
+          "- {recv: c, from: 1 - rank, when: step % 2 == 1 - rank}\n",
+     4},
+    {"an exchange and reductions under what is the same on all ranks",
+     GRID "{exchange: u, when: rank < ranks and step % 3 == 1}\n"
+          "- {allreduce: {s: sum}, when: step % (rank - rank + 2) == 0}\n"
+          "- {task: t, box: u, read: {u: {star: 1}}, write: v, when: step % 3 == 1}\n",
+     3},
+    {"rows of ranks that reduce in other steps",
+     HEAD "topology: {dims: [2, 2]}\nbuffers: {s: {}}\n"
+          "step:\n- {allreduce: {s: sum}, along: x, when: step % 2 == ry}\n",
+     4},
+    {"a receive above its send, in another step than that of the next rank",
+     HEAD "topology: {dims: auto, periodic: true}\nbuffers: {b: {}, c: {}}\nrepeat: 6\n"
+          "step:\n- {recv: c, from: [-1], when: step % 2 == 0 and rx % 2 == 1}\n"
+          "- {recv: c, from: [-1], when: step % 2 == 1 and rx % 2 == 0, tag: 1}\n"
+          "- {send: b, to: [1], when: step % 2 == 0 and rx % 2 == 0}\n"
+          "- {send: b, to: [1], when: step % 2 == 1 and rx % 2 == 1, tag: 1}\n",
+     4},
+    {"a circle of which each step lacks one rank",
+     HEAD "topology: {dims: auto, periodic: true}\nbuffers: {b: {}, c: {}}\n"
+          "step:\n- {recv: c, from: [-1], when: step % ranks != rank}\n"
+          "- {send: b, to: [1], when: step % ranks != (rank + 1) % ranks}\n",
+     4},
     {"the same direction in setup, in the step and in a loop",
      HEAD "topology: {dims: auto}\nbuffers: {a: {}, b: {}}\n"
           "setup:\n- {send: a, to: [1]}\n- {recv: b, from: [-1]}\n"

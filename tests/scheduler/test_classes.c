@@ -38,7 +38,9 @@ static const char *random_when(uint64_t *state)
     if (random_below(state, 3))
         return NULL;
     return ONE_OF(state, "rx == 0", "rx > 0", "rx < Rx - 1", "rx % 2 == 0", "rank == 3",
-                  "rank != ranks - 1", "rx == 1 or Rx == 1", "u.nx > 3", "ranks > 4");
+                  "rank != ranks - 1", "rx == 1 or Rx == 1", "u.nx > 3", "ranks > 4",
+                  "rank == 0 and step % 2 == 0", "step % 2 == rx % 2", "step % 3 == rank",
+                  "step % 2 == 0 or rx > 0", "u.nx > 3 and step % 2 == 1", "step < 1 and rx == 0");
 }
 
 static void add_random_task(peal_graph *g, uint64_t *state, const char *name)
