@@ -119,6 +119,8 @@ static void find_culprit(void *user, int array)
         f->array = array;
 }
 
+static const char when_of_message[] = "`when` of communication";
+
 /* `where`: when the expression is looked at. */
 static void refuse(uniform_check *c, const peal_expr *expr, peal_term where, const char *what)
 {
@@ -150,9 +152,12 @@ static void refuse(uniform_check *c, const peal_expr *expr, peal_term where, con
                         name, made,
                         c->parser->arrays[state->root >= 0 ? state->root : f.array].source.line);
     }
+    bool is_mixed =
+        what == when_of_message && f.array < 0 && peal_expr_uses(expr) & PEAL_USES_ELEMENT;
     peal_parser_report(
         c->parser, PEAL_E067, NULL, expr->source,
-        "use values from allreduce, and what set or tasks without a box make of them",
+        is_mixed ? "leave the rank in this `when`, in a `repeat: 1` whose `when` has the rest"
+                 : "use values from allreduce, and what set or tasks without a box make of them",
         "%s may differ from rank to rank: %s", what, why);
 }
 
@@ -361,7 +366,7 @@ static void look_at_when(uniform_check *c, const peal_statement *s)
     else if (is_collective(c, s))
         refuse(c, s->when, c->always, "`when` of a swap, a loop or a field's file");
     else if (runtime && is_communication(s))
-        refuse(c, s->when, c->always, "`when` of communication");
+        refuse(c, s->when, c->always, when_of_message);
     if (!c->when_state.by && c->when_state.root < 0)
         c->when_state.by = s;
 }

@@ -196,6 +196,7 @@ const spec_case spec_cases[] = {
      "step: [{task: t, box: u, read: u, reduce: {s: sum}}, {allreduce: {s: sum}, when: step % "
      "10 == 9}]\n",
      PEAL_E067, 7, 10, "allreduce", NULL},
+    {STEP "{exchange: u, when: rank == 0 and s < 1}\n", PEAL_E067, 7, 33, "leave the rank", NULL},
     {STEP "{swap: [u, v], when: rank == 0}\n", PEAL_E067, 7, 29, NULL, NULL},
     {FIELDS "setup: [{recv: s, from: [1]}]\nstep: [{exchange: u, when: s < 1}]\n", PEAL_E067, 7, 30,
      NULL, NULL},
