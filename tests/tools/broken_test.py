@@ -1,6 +1,7 @@
 # Bad input is met with the right number at the right place. Each file of tests/specs/broken says in
 # its first lines what is expected: "# expect: E021 12:9" (several such lines: all of them) and
-# "# arguments: -n 4", "# verb: run" (check), "# exit: 4" (3); tests/specs/valid must pass. What is too big to keep is made here.
+# "# arguments: -n 4", "# verb: run" (check), "# exit: 4" (3); tests/specs/valid must pass, with each
+# line of arguments. What is too big to keep is made here.
 import glob
 import os
 import re
@@ -58,10 +59,12 @@ class Broken(unittest.TestCase):
 
     def test_valid_specs(self):
         for path in sorted(glob.glob(os.path.join(SPECS, "valid", "*.yaml"))):
-            _, arguments, _, _ = directives(path)
-            with self.subTest(os.path.basename(path)):
-                code, _, err = peal("run", path, *arguments, "--mode", "all", "--verify", "--processes", "1")
-                self.assertEqual(code, 0, err)
+            with open(path, encoding="utf-8") as spec:
+                ways = re.findall(r"^# arguments: (.*)$", spec.read(), re.M) or [""]
+            for arguments in ways:
+                with self.subTest(os.path.basename(path), arguments=arguments):
+                    code, _, err = peal("run", path, *arguments.split(), "--mode", "all", "--verify", "--processes", "1")
+                    self.assertEqual(code, 0, err)
 
 
 class Big(unittest.TestCase):

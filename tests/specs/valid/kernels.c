@@ -25,3 +25,27 @@ PEAL_KERNEL(total)(peal_tile t, PEAL_READ(double, a), PEAL_REDUCE(double, d))
     }
     PEAL_PARTIAL(d, sum);
 }
+
+PEAL_KERNEL(climb)(peal_tile t, PEAL_WRITE(double, u))
+{
+    PEAL_FOR_1D(t, x)
+    {
+        PEAL_AT(u, x) = (double)(x * x % 97);
+    }
+}
+
+PEAL_KERNEL(blur)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v))
+{
+    PEAL_FOR_1D(t, x)
+    {
+        PEAL_AT(v, x) = 0.25 * PEAL_AT(u, x - 1) + 0.5 * PEAL_AT(u, x) + 0.3 * PEAL_AT(u, x + 1);
+    }
+}
+
+PEAL_KERNEL(halve)(peal_tile t, PEAL_UPDATE(double, u))
+{
+    PEAL_FOR_1D(t, x)
+    {
+        PEAL_AT(u, x) *= 0.5;
+    }
+}
