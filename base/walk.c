@@ -39,6 +39,27 @@ static void find_period(const peal_expr *expr, const peal_scope *scope, peal_wal
     out->depth = modulo->operand[0]->index;
 }
 
+/* What an `and` (`or`) comes to that has an operand which is known before the run, such as the
+ * second of `rank == 0 and step % 10 == 0` on rank 0. */
+static const peal_expr *what_remains(const peal_expr *expr, const peal_scope *scope)
+{
+    unsigned dynamic = PEAL_USES_COUNTER | PEAL_USES_ELEMENT;
+    bool holds;
+
+    for (int i = 0; expr->kind == PEAL_EXPR_OPERATOR && i < 2; i++) {
+        bool all = expr->op == PEAL_OPERATOR_AND;
+        if (!all && expr->op != PEAL_OPERATOR_OR)
+            break;
+        if (peal_expr_uses(expr->operand[i]) & dynamic ||
+            peal_expr_boolean(expr->operand[i], scope, true, &holds, NULL))
+            continue;
+        if (holds != all && i > 0 && peal_expr_uses(expr->operand[0]) & PEAL_USES_ELEMENT)
+            break; /* it may go wrong */
+        return what_remains(expr->operand[holds == all ? 1 - i : i], scope);
+    }
+    return expr;
+}
+
 peal_status peal_walk_value_prepare(const peal_walk_program *program, const peal_expr *expr,
                                     peal_diagnostics *diagnostics, peal_walk_value *out)
 {
@@ -48,6 +69,7 @@ peal_status peal_walk_value_prepare(const peal_walk_program *program, const peal
     if (!expr)
         return PEAL_STATUS_OK;
     peal_walk_scope(program, NULL, &scope);
+    out->expr = expr = what_remains(expr, &scope);
     find_period(expr, &scope, out);
     if (peal_expr_uses(expr) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT))
         return PEAL_STATUS_OK;

@@ -6,6 +6,7 @@ import checks
 # Specs, what is set, and whether the outermost loop has an `until`.
 SPECS = {
     "when": ("when", [], False),
+    "ranks in turns": ("turns", [], False),
     "inner until": ("inner", [], False),
     "until": ("until", [], True),
     "until of every second step, three looks late": ("until", ["every=2", "late=3"], True),
