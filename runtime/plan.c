@@ -56,6 +56,8 @@ static peal_status schedule(peal_plan *plan)
                                          session->diagnostics, &plan->compilation);
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(plan->compilation);
+    if (!status)
+        plan->within_repeat = peal_compilation_is_within_repeat(plan->compilation);
     if (!status && plan->options.verify)
         status =
             peal_oracle_create(plan); /* refuses what is too big before anything is allocated */
@@ -125,6 +127,9 @@ static peal_status join_bound(peal_plan *plan)
     free(all);
     if (!status)
         status = peal_control_broadcast(session->control, 0, &plan->repeat, sizeof(plan->repeat));
+    if (!status)
+        status = peal_control_broadcast(session->control, 0, &plan->within_repeat,
+                                        sizeof(plan->within_repeat));
     return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
 }
 
@@ -317,6 +322,12 @@ static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *sta
         return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
                            "PEAL_STEPS_ALL starts what is left of `repeat`",
                            "peal_plan_start: %lld steps", (long long)n);
+    if (plan->within_repeat && n > plan->repeat - plan->steps_asked)
+        return peal_report(diagnostics, PEAL_E144, plan->data->step.repeat->source,
+                           "let them agree in all steps, or start no more than `repeat` says",
+                           "%lld steps, but conditions of communication agree in the first %lld "
+                           "alone",
+                           (long long)(plan->steps_asked + n), (long long)plan->repeat);
     if (start && start->size_bytes != sizeof(*start))
         return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
                            "set .size_bytes = sizeof(peal_start)",

@@ -250,6 +250,11 @@ peal_status peal_compilation_tasks(peal_compilation *c, int rank, const peal_sch
     return make_outline(c, v, out);
 }
 
+bool peal_compilation_is_within_repeat(const peal_compilation *c)
+{
+    return c->within_repeat;
+}
+
 void peal_compilation_dims(const peal_compilation *c, int dims[PEAL_RANK_AXES])
 {
     memcpy(dims, c->dims, sizeof(c->dims));

@@ -26,13 +26,13 @@ typedef struct message_end {
     bool outgoing;
     int statement;
     int peer;
+    peal_term condition; /* of the statement on its rank; 0: the same on all ranks */
     int64_t tag;
     bool directed;
     int direction[PEAL_RANK_AXES]; /* the sender's */
     int array;
     peal_box box;
-    int64_t peer_index;  /* which of the statement's peers: of its run-time counts */
-    peal_term condition; /* of the statement on its rank; 0: the same on all ranks */
+    int64_t peer_index; /* which of the statement's peers: of its run-time counts */
 } message_end;
 
 /* One end of a channel before it is lowered. */
@@ -212,6 +212,7 @@ struct peal_compilation {
     const peal_statement **swap;
     int swap_count, swap_capacity;
     condition_table *conditions; /* of statements, on demand: conditions.c */
+    bool within_repeat;          /* conditions were found to agree in the known steps alone */
     rank_view **view;            /* by rank, NULL until asked for */
     int64_t analysed_count;      /* ranks that peal_compilation_check has analysed so far */
     size_t check_bytes;          /* that peal_compilation_check needed at most beside the arena */

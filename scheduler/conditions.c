@@ -17,20 +17,37 @@ typedef struct condition_walk {
 
 static void walk_body(condition_walk *w, const peal_body *body, peal_place *place);
 
-/* The counter of a loop; steps go on for as long as whoever starts them wants, and a body is looked
- * at even if its loop has no iteration. */
+int64_t known_steps(const peal_compilation *c)
+{
+    const peal_expr *repeat = c->graph->step.repeat;
+    peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
+    int64_t steps;
+    memcpy(scope.dims, c->dims, sizeof(scope.dims));
+    if (!c->graph->file || !repeat || peal_expr_uses(repeat) ||
+        peal_expr_integer(repeat, &scope, 1, &steps, NULL))
+        return -1;
+    return steps < 0 ? 0 : steps;
+}
+
+/* A counter that has not come to its end; a body is looked at even if its loop has no iteration. */
+static peal_term below_end(peal_meanings *m, peal_term counter, peal_term end)
+{
+    peal_term below = peal_term_operator(m, PEAL_OPERATOR_LESS, counter, end);
+    return peal_term_or(m, below,
+                        peal_term_operator(m, PEAL_OPERATOR_EQUAL, counter,
+                                           peal_term_integer(m, 0)));
+}
+
+/* The counter of a loop; steps go on for as long as whoever starts them wants. */
 static peal_term counter_of(const condition_walk *w, const peal_loop *loop, int id,
                             const peal_place *before)
 {
     peal_meanings *m = w->table->meanings;
-    peal_term counter = peal_term_counter_endless(m), zero = peal_term_integer(m, 0);
+    peal_term counter = peal_term_counter_endless(m);
     peal_term domain = peal_term_domain(m, counter);
-    if (id != LOOP_OUTER) {
-        peal_term end = peal_meaning_of(m, loop->repeat, before);
-        peal_term below = peal_term_operator(m, PEAL_OPERATOR_LESS, counter, end);
-        peal_term first = peal_term_operator(m, PEAL_OPERATOR_EQUAL, counter, zero);
-        domain = peal_term_and(m, domain, peal_term_or(m, below, first));
-    }
+    if (id != LOOP_OUTER)
+        domain = peal_term_and(m, domain,
+                               below_end(m, counter, peal_meaning_of(m, loop->repeat, before)));
     peal_term_limit(m, counter, domain);
     return counter;
 }
@@ -56,8 +73,11 @@ static void walk_loop(condition_walk *w, const peal_statement *s, int id, const 
         w->around.loop[at] = id;
         w->around.around[at] = peal_term_and(m, happens, peal_term_domain(m, w->counter[depth]));
     }
+    int64_t steps = id == LOOP_OUTER ? known_steps(w->c) : -1;
     if (id == LOOP_OUTER)
         w->table->step = w->counter[depth];
+    if (steps >= 0)
+        w->table->within = below_end(m, w->counter[depth], peal_term_integer(m, steps));
     walk_body(w, &loop->body, &inside);
     w->around = outside;
 }
@@ -125,6 +145,22 @@ static peal_term terms_around(peal_meanings *m, const statement_condition *s)
     return where;
 }
 
+/* Whether conditions meet, in the steps that there are; noted, if they meet in others. */
+static peal_meeting meet(peal_compilation *c, const peal_term *condition, int count,
+                         const peal_term *shown, int shown_count)
+{
+    const condition_table *t = conditions_of(c);
+    peal_term all[MOST_CONDITIONS + 1];
+    peal_meeting found = peal_terms_meet(t->meanings, condition, count, shown, shown_count);
+    if (!t->within || found.answer == PEAL_NO)
+        return found;
+    memcpy(all, condition, (size_t)count * sizeof(*all));
+    all[count] = t->within;
+    found = peal_terms_meet(t->meanings, all, count + 1, shown, shown_count);
+    c->within_repeat |= found.answer == PEAL_NO;
+    return found;
+}
+
 peal_term condition_on(peal_compilation *c, const peal_statement *s, const peal_expr *when,
                        bool *never)
 {
@@ -135,7 +171,7 @@ peal_term condition_on(peal_compilation *c, const peal_statement *s, const peal_
     if (own->asked != all[0]) { /* mostly it is that of the rank before */
         all[1] = terms_around(t->meanings, own);
         own->asked = all[0];
-        own->never = peal_terms_meet(t->meanings, all, 2, NULL, 0).answer == PEAL_NO;
+        own->never = meet(c, all, 2, NULL, 0).answer == PEAL_NO;
     }
     *never = own->never;
     return all[0];
@@ -184,16 +220,18 @@ condition_match match_conditions(peal_compilation *c, const condition_end *one,
     peal_meanings *m = t->meanings;
     peal_term where = terms_around(m, sa);
     peal_term a = one->term ? one->term : sa->when, b = other->term ? other->term : sb->when;
-    if (peal_terms_equal(m, a, b, where))
+    peal_term differ[2] = {peal_term_or(m, peal_term_and(m, a, peal_term_not(m, b)),
+                                        peal_term_and(m, b, peal_term_not(m, a))),
+                           where};
+    peal_meeting found = {.answer = PEAL_NO};
+    if (a != b)
+        found = meet(c, differ, 2, NULL, 0);
+    if (found.answer == PEAL_NO)
         return CONDITIONS_AGREE;
     if (!one->term && !other->term && peal_terms_equal(m, sa->plain, sb->plain, 0)) {
         *writer = find_writer(c, one->s, other->s, array);
         return *writer ? CONDITIONS_CHANGE : CONDITIONS_UNDECIDED;
     }
-    peal_term differ[2] = {peal_term_or(m, peal_term_and(m, a, peal_term_not(m, b)),
-                                        peal_term_and(m, b, peal_term_not(m, a))),
-                           where};
-    peal_meeting found = peal_terms_meet(m, differ, 2, NULL, 0);
     return found.answer == PEAL_PERHAPS && !found.depends_on_run ? CONDITIONS_UNDECIDED
                                                                  : CONDITIONS_DIFFER;
 }
@@ -303,7 +341,7 @@ peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
     peal_term term[MOST_CONDITIONS];
     int terms = list_conditions(t, end, count, term);
     bool in_step = c->statement_section[end[0].s->id] == LOOP_OUTER;
-    peal_meeting found = peal_terms_meet(t->meanings, term, terms, &t->step, in_step);
+    peal_meeting found = meet(c, term, terms, &t->step, in_step);
     *step = in_step && found.is_shown ? found.value[0] : -1;
     *reasons = 0;
     if (found.answer != PEAL_NO)
@@ -311,7 +349,7 @@ peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
     for (int i = terms - 1; i >= 0 && terms > 1; i--) { /* without one: still never together? */
         peal_term without = term[i];
         memmove(&term[i], &term[i + 1], (size_t)(terms - i - 1) * sizeof(*term));
-        if (peal_terms_meet(t->meanings, term, terms - 1, NULL, 0).answer == PEAL_NO) {
+        if (meet(c, term, terms - 1, NULL, 0).answer == PEAL_NO) {
             terms--;
             continue;
         }

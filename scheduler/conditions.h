@@ -26,8 +26,12 @@ struct condition_table {
     peal_meanings *meanings;
     statement_condition *of; /* by statement */
     peal_term step;          /* its counter */
+    peal_term within;        /* that it is one of the known steps; 0: they are not known */
 };
 
+/* How many steps a spec has; -1: not known before it runs, or a program starts as many as it wants.
+ */
+int64_t known_steps(const peal_compilation *c);
 /* Made when first asked for. */
 const condition_table *conditions_of(peal_compilation *c);
 

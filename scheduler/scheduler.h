@@ -23,6 +23,10 @@ void peal_compilation_destroy(peal_compilation *compilation);
 /* All checks of SPEC §9 over all ranks; reports everything it finds. */
 peal_status peal_compilation_check(peal_compilation *compilation);
 
+/* After a check: whether what it says holds in the steps of the outermost `repeat` alone, and no
+ * more than these may be started. */
+bool peal_compilation_is_within_repeat(const peal_compilation *compilation);
+
 /* The schedule of one rank, owned by the compilation. It checks that rank and those it exchanges
  * messages with. */
 peal_status peal_compilation_schedule(peal_compilation *compilation, int rank,

@@ -1,5 +1,6 @@
 /* Stories of messages that do not fit, of cycles of waits and of tiles that meet. */
 #include "scheduler/stories.h"
+#include "scheduler/conditions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,10 +46,11 @@ typedef struct told_end {
  * tried in their first iterations. */
 static int64_t find_step(const peal_compilation *c, told_end one, told_end other)
 {
-    int64_t counter[8] = {0};
+    int64_t counter[8] = {0}, steps = known_steps(c);
     peal_scope here = scope_of(c, one.rank, counter), there = scope_of(c, other.rank, counter);
     int inner = c->statement_loop[one.s->id] >= 0 ? TRIED_ITERATIONS : 1;
-    for (int64_t i = 0; i < TRIED_STEPS * inner; i++) {
+    steps = steps < 0 || steps > TRIED_STEPS ? TRIED_STEPS : steps;
+    for (int64_t i = 0; i < steps * inner; i++) {
         counter[0] = i / inner;
         for (int k = 1; k < 8; k++)
             counter[k] = i % inner;

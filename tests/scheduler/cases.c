@@ -419,6 +419,10 @@ const valid_case valid_cases[] = {
           "step:\n- {recv: c, from: [-1], when: step % ranks != rank}\n"
           "- {send: b, to: [1], when: step % ranks != (rank + 1) % ranks}\n",
      4},
+    {"a condition on both ends, for ever and in no step that there is",
+     HEAD "topology: {dims: auto}\nbuffers: {b: {}, c: {}}\nrepeat: 3\n"
+          "step:\n- {send: b, to: [1], when: step < 10}\n- {recv: c, from: [-1]}\n",
+     3},
     {"the same direction in setup, in the step and in a loop",
      HEAD "topology: {dims: auto}\nbuffers: {a: {}, b: {}}\n"
           "setup:\n- {send: a, to: [1]}\n- {recv: b, from: [-1]}\n"
