@@ -127,7 +127,7 @@ peal_saves *peal_oracle_saves(const peal_oracle *oracle);
 peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *schedule, int array,
                                    const unsigned char *run, const unsigned char *serial);
 /* PEAL_E372: there was nothing to compare. */
-peal_status peal_report_nothing(peal_diagnostics *diagnostics);
+peal_status peal_report_nothing(const peal_graph_data *graph, peal_diagnostics *diagnostics);
 
 /* What has been computed so far, by which modes are compared: peal_plan_digest of all arrays, and
  * the rows of `print`. *things: how many arrays and rows these are; 0: equality means nothing.

@@ -420,12 +420,22 @@ static peal_status compare_rest(const peal_plan *plan, int64_t things)
     if (!status && plan->oracle->redirect)
         status = peal_saved_compare(plan->oracle->redirect, &files, diagnostics);
     if (!status && things + plan->row_count + files == 0)
-        status = peal_report_nothing(diagnostics);
+        status = peal_report_nothing(plan->data, diagnostics);
     return status;
 }
 
-peal_status peal_report_nothing(peal_diagnostics *diagnostics)
+peal_status peal_report_nothing(const peal_graph_data *graph, peal_diagnostics *diagnostics)
 {
+    const peal_array *empty = NULL;
+    for (int i = graph->array_count - 1; i >= 0; i--)
+        if (graph->arrays[i].kind == PEAL_ARRAY_FIELD || graph->arrays[i].keep)
+            empty = &graph->arrays[i];
+    if (empty)
+        return peal_report(diagnostics, PEAL_E372, empty->source,
+                           "give it elements, or print or save a result",
+                           "nothing was compared: what the spec keeps (`%s`) has 0 elements on all "
+                           "ranks, and no row was printed and no file saved",
+                           empty->name);
     return peal_report(diagnostics, PEAL_E372, PEAL_NO_SOURCE,
                        "let a buffer `keep: true`, or print or save a result",
                        "nothing was compared: the spec has no fields and keeps no buffer, and "

@@ -109,7 +109,8 @@ static void print_verdict(const peal_run *run)
     if (!compared && run->options->verify && run->options->mode == PEAL_MODE_SERIAL)
         puts("Result: serial is the reference.");
     if (!compared && nothing && run->options->mode == MODE_ALL)
-        puts("Result: nothing was compared (E372): no field, no buffer with `keep`, no row.");
+        puts("Result: nothing was compared (E372): no point of a field, no element of a buffer "
+             "with `keep`, no row.");
     if (!compared)
         return;
     if (equal == compared)

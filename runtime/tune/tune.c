@@ -109,7 +109,7 @@ peal_status tuner_outcome(const tuner *t, peal_plan *plan, uint64_t *digest)
     int64_t things = 0;
     peal_status status = peal_plan_outcome(plan, digest, &things);
     if (!status && things == 0)
-        status = peal_report_nothing(t->session->diagnostics);
+        status = peal_report_nothing(plan->data, t->session->diagnostics);
     return status;
 }
 

@@ -89,6 +89,19 @@ class Verify(unittest.TestCase):
                 self.assertEqual(err.count("[E372]"), 1, err)
                 self.assertNotIn("equal", out)
 
+    def test_empty_buffers_are_told(self):
+        spec = os.path.join(self.folder, "empty.yaml")
+        with open(spec, "w", encoding="ascii") as file:
+            file.write("peal: 1\ntopology: {dims: auto, periodic: true}\n"
+                       "buffers: {t: {}, x: {keep: true, count: rank}, y: {keep: true, count: (rank + ranks - 1) % ranks}}\n"
+                       "repeat: 3\nstep: [{send: x, to: [1]}, {recv: y, from: [-1]}]\n")
+        for mode in ("sync", "stream", "fused", "all"):
+            with self.subTest(mode):
+                code, _, err = peal("run", spec, "-n", "1", "--mode", mode, "--verify", env=self.env)
+                self.assertEqual(code, 3, err)
+                self.assertRegex(err, r"empty\.yaml:3:\d+: .*what the spec keeps \(`x`\) has 0 elements on all ranks.*\[E372\]")
+        self.assertEqual(peal("run", spec, "-n", "2", "--mode", "all", "--verify", env=self.env)[0], 0)
+
     def test_one_thing_is_enough(self):
         for kind in [{"keep": ", keep: true"}, {"more": PRINT}, {"more": SAVE}]:
             for words in MODES:
