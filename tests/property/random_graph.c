@@ -40,6 +40,7 @@ const char *const random_feature_names[] = {
     [F_TWO_SHOTS] = "allreduce in two shots",
     [F_COUNTED_BOX] = "box counted at run time",
     [F_COUNTED_MESSAGE] = "message counted at run time",
+    [F_TURNS] = "messages in steps of each rank's own",
 };
 const int random_feature_count = FEATURES;
 

@@ -40,6 +40,7 @@ typedef enum feature {
     F_TWO_SHOTS,
     F_COUNTED_BOX,
     F_COUNTED_MESSAGE,
+    F_TURNS,
     FEATURES
 } feature;
 

@@ -64,6 +64,8 @@ void random_add_buffers(random_graph *g)
                           .box = {.name = "f0", .halo = halo});
 }
 
+enum { LONGEST_TURN = 80 };
+
 static const char *next_tag(random_graph *g, char *text)
 {
     sprintf(text, "%d", ++g->tag_count);
@@ -108,9 +110,28 @@ void random_add_exchange(random_graph *g, const char *when)
     peal_graph_add_exchange_desc(g->graph, &d);
 }
 
+/* Conditions of both ends, by which ranks along an axis send in turns: one has the place of the
+ * rank that sends, the other that of the rank against the direction. By the tag, so that the graphs
+ * of seeds stay what they are else. */
+static void add_turns(random_graph *g, const char *when, int axis, int side,
+                      char text[2][LONGEST_TURN], const char *ends[2])
+{
+    const char *const counter = g->depth ? "k" : "step";
+    char name = "xyz"[axis];
+    ends[0] = ends[1] = when;
+    if (when || (g->in_setup && !g->depth) || g->plant.plain || g->tag_count % 2)
+        return;
+    sprintf(text[0], "(%s + r%c) %% 2 == 0 and rank >= 0", counter, name);
+    sprintf(text[1], "(%s + (r%c + R%c + %d) %% R%c) %% 2 == 0", counter, name, name, -side, name);
+    ends[0] = text[0];
+    ends[1] = text[1];
+    random_use(g, F_TURNS);
+}
+
 void random_add_field_message(random_graph *g, const char *when)
 {
-    char to[64], from[64], tag[16];
+    char to[64], from[64], tag[16], turns[2][LONGEST_TURN];
+    const char *ends[2];
     int direction[3] = {0, 0, 0}, back[3], axis = random_below(&g->state, g->axis_count);
     const random_field *f = &g->field[random_below(&g->state, g->field_count)];
     direction[axis] = random_chance(g, 50) ? 1 : -1;
@@ -119,14 +140,15 @@ void random_add_field_message(random_graph *g, const char *when)
     random_per_axis(g, direction, to);
     random_per_axis(g, back, from);
     next_tag(g, tag);
-    random_say(g, "- send %s border %s, recv halo %s when %s\n", f->name, to, from,
-               when ? when : "-");
+    add_turns(g, when, axis, direction[axis], turns, ends);
+    random_say(g, "- send %s border %s, recv halo %s when %s, %s\n", f->name, to, from,
+               ends[0] ? ends[0] : "-", ends[1] ? ends[1] : "-");
     peal_graph_add_send(g->graph, .send = {.name = f->name, .border = to}, .to = to, .tag = tag,
-                        .when = when);
+                        .when = ends[0]);
     if (random_chance(g, 50))
         random_add_task(g, NULL);
     peal_graph_add_recv(g->graph, .recv = {.name = f->name, .halo = from}, .from = from, .tag = tag,
-                        .when = when);
+                        .when = ends[1]);
     random_use(g, F_FIELD_MESSAGE);
 }
 
@@ -148,7 +170,8 @@ static void add_packing(random_graph *g, const char *when, const char *read, con
 
 void random_add_packed_message(random_graph *g, const char *when)
 {
-    char to[32], from[32], tag[16];
+    char to[32], from[32], tag[16], turns[2][LONGEST_TURN];
+    const char *ends[2];
     int way[3] = {0}, back[3] = {0};
     way[g->box_axis] = g->box_side;
     back[g->box_axis] = -g->box_side;
@@ -156,12 +179,15 @@ void random_add_packed_message(random_graph *g, const char *when)
     random_per_axis(g, back, from);
     if (g->task_count + 2 > TASKS)
         return;
-    random_say(g, "- pack f0 border %s, send, recv, unpack when %s\n", to, when ? when : "-");
     next_tag(g, tag);
-    add_packing(g, when, "f0", "out", to, NULL);
-    peal_graph_add_send(g->graph, .send = {.name = "out"}, .to = to, .tag = tag, .when = when);
-    peal_graph_add_recv(g->graph, .recv = {.name = "in"}, .from = from, .tag = tag, .when = when);
-    add_packing(g, when, "in", "f0", NULL, from);
+    add_turns(g, when, g->box_axis, g->box_side, turns, ends);
+    random_say(g, "- pack f0 border %s, send, recv, unpack when %s, %s\n", to,
+               ends[0] ? ends[0] : "-", ends[1] ? ends[1] : "-");
+    add_packing(g, ends[0], "f0", "out", to, NULL);
+    peal_graph_add_send(g->graph, .send = {.name = "out"}, .to = to, .tag = tag, .when = ends[0]);
+    peal_graph_add_recv(g->graph, .recv = {.name = "in"}, .from = from, .tag = tag,
+                        .when = ends[1]);
+    add_packing(g, ends[1], "in", "f0", NULL, from);
     random_use(g, F_BOX_BUFFER);
 }
 

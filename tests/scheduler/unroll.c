@@ -397,6 +397,8 @@ static void unroll_region(walk *w, int index, int depth)
                         .ranks = w->s->machine->ranks,
                         .counter = w->counter,
                         .counter_count = 8};
+    memcpy(scope.position, w->s->rank_position, sizeof(scope.position));
+    memcpy(scope.dims, w->s->rank_dims, sizeof(scope.dims));
     if (op->kind == PEAL_OP_LOOP) {
         int64_t repeat = 1;
         assert_int_equal(peal_expr_integer(w->s->loop[op->loop].repeat, &scope, 1, &repeat, NULL),
