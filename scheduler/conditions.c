@@ -303,35 +303,79 @@ static int levels_of(const condition_table *t, const condition_end *end, int cou
     return s->around_count + 1;
 }
 
-/* The conditions of a cycle's statements: terms, each once. */
-static int list_conditions(const condition_table *t, const condition_end *end, int count,
-                           peal_term *out)
+/* A condition's number as a bit; 0: it has none. */
+static uint64_t bit_of(const cycle_conditions *k, peal_term term)
 {
-    int common = common_loops(t, end, count), listed = 0;
-    for (int i = 0; i < count; i++) {
-        const statement_condition *s = &t->of[end[i].s->id];
-        peal_term own = end[i].term ? end[i].term : s->when;
-        int levels = levels_of(t, end, count, i, common);
-        for (int k = 0; k < levels; k++) {
-            peal_term now = k < s->around_count ? s->around[k] : own;
-            bool known = peal_term_is_true(t->meanings, now);
-            for (int j = 0; j < listed && !known; j++)
-                known = out[j] == now;
-            if (!known && listed < MOST_CONDITIONS)
-                out[listed++] = now;
-        }
-    }
+    for (int i = 0; i < k->count; i++)
+        if (k->term[i] == term)
+            return (uint64_t)1 << i;
+    return 0;
+}
+
+/* Adds a condition that is not known to hold, once. */
+static int list_condition(const condition_table *t, peal_term now, peal_term *out, int listed)
+{
+    bool known = peal_term_is_true(t->meanings, now);
+    for (int i = 0; i < listed && !known; i++)
+        known = out[i] == now;
+    if (!known && listed < MOST_CONDITIONS)
+        out[listed++] = now;
     return listed;
 }
 
-static uint64_t bits_of(const cycle_conditions *k, const peal_term *term, int count)
+/* The conditions of a cycle's statements: terms, each once. There may be too many: those with
+ * numbers come first. */
+static int list_conditions(const condition_table *t, const cycle_conditions *k,
+                           const condition_end *end, int count, peal_term *out)
 {
-    uint64_t bits = 0;
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < k->count; j++)
-            if (k->term[j] == term[i])
-                bits |= (uint64_t)1 << j;
-    return bits;
+    int common = common_loops(t, end, count), listed = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < count; i++) {
+            const statement_condition *s = &t->of[end[i].s->id];
+            peal_term own = end[i].term ? end[i].term : s->when;
+            if ((bit_of(k, own) != 0) != (pass == 0))
+                continue;
+            int levels = levels_of(t, end, count, i, common);
+            for (int at = 0; at < levels; at++)
+                listed = list_condition(t, at < s->around_count ? s->around[at] : own, out, listed);
+        }
+    return listed;
+}
+
+/* Two conditions with numbers that never hold together, where all of them are too many to decide.
+ */
+static bool find_pair(peal_compilation *c, const cycle_conditions *k, peal_term *term, int *count)
+{
+    for (int i = 0; i < *count; i++)
+        for (int j = 0; j < i && bit_of(k, term[i]); j++) {
+            peal_term pair[2] = {term[j], term[i]};
+            if (!bit_of(k, term[j]) || meet(c, pair, 2, NULL, 0).answer != PEAL_NO)
+                continue;
+            memcpy(term, pair, sizeof(pair));
+            *count = 2;
+            return true;
+        }
+    return false;
+}
+
+/* Leaves out conditions without which the others never hold together either; those without numbers
+ * first. */
+static int leave_out(peal_compilation *c, const cycle_conditions *k, peal_term *term, int terms)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = terms - 1; i >= 0 && terms > 1; i--) {
+            peal_term without = term[i];
+            if (pass == 0 && bit_of(k, without))
+                continue;
+            memmove(&term[i], &term[i + 1], (size_t)(terms - i - 1) * sizeof(*term));
+            if (meet(c, term, terms - 1, NULL, 0).answer == PEAL_NO) {
+                terms--;
+                continue;
+            }
+            memmove(&term[i + 1], &term[i], (size_t)(terms - i - 1) * sizeof(*term));
+            term[i] = without;
+        }
+    return terms;
 }
 
 peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
@@ -339,23 +383,22 @@ peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
 {
     const condition_table *t = conditions_of(c);
     peal_term term[MOST_CONDITIONS];
-    int terms = list_conditions(t, end, count, term);
+    int terms = list_conditions(t, k, end, count, term);
     bool in_step = c->statement_section[end[0].s->id] == LOOP_OUTER;
     peal_meeting found = meet(c, term, terms, &t->step, in_step);
     *step = in_step && found.is_shown ? found.value[0] : -1;
     *reasons = 0;
+    if (found.answer == PEAL_PERHAPS && !found.depends_on_run && find_pair(c, k, term, &terms))
+        found.answer = PEAL_NO;
     if (found.answer != PEAL_NO)
         return found;
-    for (int i = terms - 1; i >= 0 && terms > 1; i--) { /* without one: still never together? */
-        peal_term without = term[i];
-        memmove(&term[i], &term[i + 1], (size_t)(terms - i - 1) * sizeof(*term));
-        if (meet(c, term, terms - 1, NULL, 0).answer == PEAL_NO) {
-            terms--;
-            continue;
+    terms = leave_out(c, k, term, terms);
+    for (int i = 0; i < terms; i++) {
+        if (!bit_of(k, term[i])) { /* nobody can take it not to hold */
+            *reasons = 0;
+            break;
         }
-        memmove(&term[i + 1], &term[i], (size_t)(terms - i - 1) * sizeof(*term));
-        term[i] = without;
+        *reasons |= bit_of(k, term[i]);
     }
-    *reasons = bits_of(k, term, terms);
     return found;
 }

@@ -419,6 +419,11 @@ const valid_case valid_cases[] = {
           "step:\n- {recv: c, from: [-1], when: step % ranks != rank}\n"
           "- {send: b, to: [1], when: step % ranks != (rank + 1) % ranks}\n",
      4},
+    {"a hundred conditions that each exclude the others",
+     HEAD "topology: {dims: auto, periodic: true}\nbuffers: {b: {}, c: {}}\n"
+          "step:\n- {recv: c, from: [-1], when: (step + 1) % ranks == rank}\n"
+          "- {send: b, to: [1], when: step % ranks == rank}\n",
+     100},
     {"a condition on both ends, for ever and in no step that there is",
      HEAD "topology: {dims: auto}\nbuffers: {b: {}, c: {}}\nrepeat: 3\n"
           "step:\n- {send: b, to: [1], when: step < 10}\n- {recv: c, from: [-1]}\n",
