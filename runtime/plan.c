@@ -324,8 +324,9 @@ static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *sta
                            "peal_plan_start: %lld steps", (long long)n);
     if (plan->within_repeat && n > plan->repeat - plan->steps_asked)
         return peal_report(diagnostics, PEAL_E144, plan->data->step.repeat->source,
-                           "let them agree in all steps, or start no more than `repeat` says",
-                           "%lld steps, but conditions of communication agree in the first %lld "
+                           "let conditions on `step` suit further steps, or start no more than "
+                           "`repeat` says",
+                           "%lld steps, but messages match and halos are fresh in the first %lld "
                            "alone",
                            (long long)(plan->steps_asked + n), (long long)plan->repeat);
     if (start && start->size_bytes != sizeof(*start))

@@ -212,7 +212,7 @@ struct peal_compilation {
     const peal_statement **swap;
     int swap_count, swap_capacity;
     condition_table *conditions; /* of statements, on demand: conditions.c */
-    bool within_repeat;          /* conditions were found to agree in the known steps alone */
+    bool within_repeat;          /* what was proved holds in the known steps alone */
     rank_view **view;            /* by rank, NULL until asked for */
     int64_t analysed_count;      /* ranks that peal_compilation_check has analysed so far */
     size_t check_bytes;          /* that peal_compilation_check needed at most beside the arena */

@@ -298,7 +298,7 @@ static int64_t count_iterations(const halo_walk *w, const peal_loop *loop, bool 
     for (int depth = 0; loop->repeat && depth < LOOP_DEPTHS; depth++)
         if (w->unknown >> depth & 1 && expr_uses_counter(loop->repeat, depth))
             return -1;
-    if (loop->depth == 0 && (!w->graph->file || !loop->repeat))
+    if (loop->depth == 0 && (w->endless || !w->graph->file || !loop->repeat))
         return INT64_MAX / 4; /* as many steps as a program starts */
     return peal_expr_integer(loop->repeat, &w->scope, 1, &count, NULL) || count < 0 ? -1 : count;
 }
@@ -432,15 +432,28 @@ static void walk_program(halo_walk *w)
     walk_body(w, &w->graph->finish);
 }
 
-bool walk_halos(halo_map *m, void (*tell)(const halo_stale_read *read))
+/* endless: in more steps than the spec has. */
+static halo_walk look_for_stale_reads(halo_map *m, bool endless)
 {
-    halo_walk w = {.m = m, .graph = m->c->graph};
+    halo_walk w = {.m = m, .graph = m->c->graph, .endless = endless};
     walk_program(&w);
     if (w.gave_up || (w.found && w.vague)) {
         bool cautious = w.gave_up;
-        w = (halo_walk){.m = m, .graph = m->c->graph, .cautious = cautious, .note_counters = true};
+        w = (halo_walk){.m = m,
+                        .graph = m->c->graph,
+                        .endless = endless,
+                        .cautious = cautious,
+                        .note_counters = true};
         walk_program(&w);
     }
+    return w;
+}
+
+bool walk_halos(halo_map *m, void (*tell)(const halo_stale_read *read))
+{
+    halo_walk w = look_for_stale_reads(m, false);
+    if (!w.found && !m->c->within_repeat && m->c->graph->file && m->c->graph->step.repeat)
+        m->c->within_repeat = look_for_stale_reads(m, true).found;
     if (!w.found || !tell)
         return w.found;
     w = (halo_walk){.m = m,
