@@ -1,7 +1,8 @@
 /* A stand-in for NVRTC that compiles a unit with the host's C++ compiler: the image is the path of
- * a library (emulate.c). EMULATE_INCLUDE: where the device is emulated; EMULATE_UNITS: a folder for
- * units, each named by a hash of what it is made of: one that is there is taken, one that another
- * process is compiling is waited for. */
+ * a library (emulate.c). EMULATE_INCLUDE: where the device is emulated; without it nothing runs
+ * kernels, and nothing is compiled. EMULATE_UNITS: a folder for units, each named by a hash of what
+ * it is made of: one that is there is taken, one that another process is compiling is waited for.
+ */
 #define _GNU_SOURCE
 #include <nvrtc.h>
 
@@ -174,14 +175,18 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
         strcpy(u->image, "round");
         return NVRTC_SUCCESS;
     }
+    if (!include) {
+        strcpy(u->image, "nothing");
+        return NVRTC_SUCCESS;
+    }
     bool stays = strstr(u->source, "<peal/fused.h>") != NULL;
     char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
     sprintf(text, "%s%s%s", u->source, start, stays ? start_fused : "");
     snprintf(compiler, sizeof(compiler),
              "env -u LD_LIBRARY_PATH c++ -std=c++17 -Og -w -ffp-contract=off -fPIC -shared "
              "-pthread -I . -I '%s' unit.cc -o made.so 2>log && mv made.so unit.so",
-             include ? include : ".");
-    name_unit(u, text, include ? include : ".", compiler, in, sizeof(in));
+             include);
+    name_unit(u, text, include, compiler, in, sizeof(in));
     snprintf(u->image, sizeof(u->image), "%s/unit.so", in);
     snprintf(lock, sizeof(lock), "%s.lock", in);
     int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
