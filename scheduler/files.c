@@ -6,9 +6,12 @@
  *   So it is not there before all loads that stand above it. Behind it each rank finds the points
  *   that it has saved itself: those of fields that are cut alike.
  * - A name with {rank} in it, or statements of one and the same rank.
- * Names are compared as patterns: counters and ranks are any digits, params have their values. */
+ * Names are compared as patterns: counters and ranks are any digits, params have their values,
+ * links are followed where they are known before the run. */
 #include "scheduler/compilation.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LONGEST_NAME = 1 << 12 };
@@ -19,8 +22,9 @@ enum { DIGITS = -1, RANK_DIGITS = -2 };
 typedef struct file_use {
     const peal_statement *s;
     const void *loop; /* the outermost around it, or NULL */
-    const int *name;
+    int *name;
     int length;
+    bool of_rank;  /* {rank} was in the name: each rank writes a file of its own */
     bool together; /* all ranks write one file */
     bool counted;  /* what follows is known */
     int rank[2];   /* the first ranks that do it; -1: none */
@@ -63,24 +67,79 @@ static const char *add_placeholder(peal_compilation *c, const char *text, int *n
     return close + 1;
 }
 
-/* Without what changes nothing in a path: `./` and a second `/`. */
+/* The place of {rank}; -1: there is none. */
+static int place_of_rank(const file_use *use)
+{
+    for (int i = 0; i < use->length; i++)
+        if (use->name[i] == RANK_DIGITS)
+            return i;
+    return -1;
+}
+
+/* Without what changes nothing in an absolute path: `//`, `.`, and `..` with what is above it. */
 static int shorten(int *name, int length)
 {
     int kept = 0;
-    for (int i = 0; i < length; i++) {
-        bool begins = kept == 0 || name[kept - 1] == '/';
-        if (begins && name[i] == '.' && i + 1 < length && name[i + 1] == '/')
-            i++;
-        else if (name[i] != '/' || kept == 0 || name[kept - 1] != '/')
-            name[kept++] = name[i];
+    for (int i = 0, end; i < length; i = end) {
+        for (end = i + 1; end < length && name[end] != '/';)
+            end++;
+        int part = end - i - 1; /* behind its slash */
+        bool dot = part > 0 && name[i + 1] == '.';
+        if (dot && part == 2 && name[i + 2] == '.')
+            while (kept > 0 && name[--kept] != '/')
+                ;
+        else if (part > 0 && !(dot && part == 1))
+            for (int k = i; k < end; k++)
+                name[kept++] = name[k];
     }
     return kept;
+}
+
+/* The part of a name that is known before the run, links followed as far as there are files. */
+static void follow_links(file_use *use)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    int known = 0, folder = 0;
+    int *name = use->name;
+    while (known < use->length && name[known] > 0 && known < PATH_MAX - 1) {
+        path[known] = (char)name[known];
+        folder = name[known] == '/' ? known : folder;
+        known++;
+    }
+    known = known < use->length ? folder : known;
+    path[known] = 0;
+    if (known == 0 || !realpath(path, real)) {
+        known = folder; /* a new file in a folder that is there */
+        path[known] = 0;
+        if (known == 0 || !realpath(path, real))
+            return;
+    }
+    int more = (int)strlen(real), rest = use->length - known;
+    if (more + rest > LONGEST_NAME)
+        return;
+    memmove(name + more, name + known, (size_t)rest * sizeof(*name));
+    for (int i = 0; i < more; i++)
+        name[i] = (unsigned char)real[i];
+    use->length = more + rest;
+}
+
+/* Names stand in the spec's folder. */
+static int begin_name(const peal_graph_data *graph, const char *text, int *name)
+{
+    char real[PATH_MAX];
+    int length = 0;
+    if (*text != '/' && realpath(graph->folder && *graph->folder ? graph->folder : ".", real))
+        for (; real[length] && length < LONGEST_NAME; length++)
+            name[length] = (unsigned char)real[length];
+    if (*text != '/' && length < LONGEST_NAME)
+        name[length++] = '/';
+    return length;
 }
 
 static void read_name(peal_compilation *c, const char *text, file_use *use)
 {
     int *name = PEAL_ARENA_ARRAY(c->arena, int, LONGEST_NAME + 1);
-    int length = 0;
+    int length = begin_name(c->graph, text, name);
     while (*text && length < LONGEST_NAME) {
         bool doubled = (*text == '{' || *text == '}') && text[1] == *text;
         if (*text == '{' && !doubled) {
@@ -90,22 +149,15 @@ static void read_name(peal_compilation *c, const char *text, file_use *use)
         name[length++] = (unsigned char)*text;
         text += doubled ? 2 : 1;
     }
-    use->name = name;
+    *use = (file_use){.s = use->s, .loop = use->loop, .name = name, .length = length};
+    use->of_rank = place_of_rank(use) >= 0;
     use->length = shorten(name, length);
+    follow_links(use);
 }
 
 static bool is_digit(int token)
 {
     return token < 0 || (token >= '0' && token <= '9');
-}
-
-/* The place of {rank}; -1: there is none. */
-static int place_of_rank(const file_use *use)
-{
-    for (int i = 0; i < use->length; i++)
-        if (use->name[i] == RANK_DIGITS)
-            return i;
-    return -1;
 }
 
 /* Digits at this place stand alone: what they are can be told from the name. */
@@ -240,7 +292,7 @@ static bool is_ordered(peal_compilation *c, const file_use *save, const file_use
         return other->together;
     if (other < save && !(other->loop && other->loop == save->loop))
         return true;
-    return is_field(c, other) && place_of_rank(other) < 0 && is_cut_alike(c, save, other);
+    return is_field(c, other) && !other->of_rank && is_cut_alike(c, save, other);
 }
 
 static const char *verb_of(const file_use *use)
@@ -258,7 +310,7 @@ static peal_status report(peal_compilation *c, file_use *save, file_use *other)
     if (save == other)
         return peal_report(c->diagnostics, PEAL_E155, save->s->source,
                            "put {rank} into the name, or let one rank save: when: rank == 0",
-                           "rank %d and rank %d both save `%s` as `%s`", save->rank[0],
+                           "rank %d and rank %d may both save `%s` as `%s`", save->rank[0],
                            save->rank[1], array_name(c, save->s->u.file.array),
                            save->s->u.file.file);
     const char *hint =
@@ -287,7 +339,7 @@ static void collect(file_walk *w, const peal_body *body, const void *loop)
         file_use *use = &w->use[w->count++];
         *use = (file_use){.s = s, .loop = loop};
         read_name(w->c, s->u.file.file, use);
-        use->together = is_field(w->c, use) && place_of_rank(use) < 0;
+        use->together = is_field(w->c, use) && !use->of_rank;
     }
 }
 

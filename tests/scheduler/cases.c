@@ -263,12 +263,14 @@ const graph_case graph_cases[] = {
     {HEAD SWAPPED("3") "step:\n- {swap: [a, b]}\n", 2, PEAL_E066, 6, 3, "rank 1"},
     /* files that ranks meet in */
     {FILES_SETUP "- {save: b, file: b.npy}\n", 2, PEAL_E155, 6, 3,
-     "rank 0 and rank 1 both save `b`"},
+     "rank 0 and rank 1 may both save `b`"},
     {FILES_SETUP "- {save: b, file: b.npy, when: rank > 1}\n", 4, PEAL_E155, 6, 3,
-     "rank 2 and rank 3"},
+     "rank 2 and rank 3 may"},
     {FILES_SETUP "- {save: b, file: \"b{rank}.npy\", when: rank == 0}\n"
-                 "- {load: c, file: ./b0.npy, when: rank == 1}\n",
+                 "- {load: c, file: ./no//../b0.npy, when: rank == 1}\n",
      2, PEAL_E155, 7, 3, "on rank 1 may come before or after `save b`"},
+    {FILES_SETUP "- {save: b, file: \"b{rank}/../b.npy\"}\n", 2, PEAL_E155, 6, 3, "may both save"},
+    {FILES_SETUP "- {save: u, file: \"u{rank}/../u.npy\"}\n", 2, PEAL_E155, 6, 3, "may both save"},
     {FILES_SETUP "- {load: c, file: b.npy}\n- {save: b, file: b.npy, when: rank == 0}\n", 2,
      PEAL_E155, 6, 3, "on rank 1 may come before"},
     {FILES_SETUP
