@@ -101,12 +101,12 @@ static void note(class_search *f, const peal_expr *e)
             note(f, e->operand[i]);
 }
 
-/* Of a condition that counters decide as well: what the rank makes of it. */
+/* Of a condition that counters or the run decide as well: what the rank makes of it. */
 static void note_mixed(class_search *f, const peal_expr *e)
 {
     if (!(peal_expr_uses(e) & PEAL_USES_RANK))
         return;
-    if (!(peal_expr_uses(e) & PEAL_USES_COUNTER))
+    if (!(peal_expr_uses(e) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
         note(f, e);
     else
         for (int i = 0; i < e->operand_count; i++)
@@ -221,10 +221,10 @@ static void note_message(class_search *f, const peal_message_statement *m)
 static void note_statement(class_search *f, const peal_statement *s)
 {
     const peal_task_statement *task = &s->u.task;
+    bool message = s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
     if (s->when && !(peal_expr_uses(s->when) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
         note(f, s->when);
-    bool message = s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
-    if (differs_by_rank_and_counter(s) && (f->messages || !message))
+    else if (s->when && (f->messages || !message))
         note_mixed(f, s->when);
     switch (s->kind) {
     case PEAL_STATEMENT_TASK:

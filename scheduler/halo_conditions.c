@@ -100,9 +100,9 @@ int decide(const halo_walk *w, const peal_expr *e)
         int second = decide(w, e->operand[1]);
         return second == ends || first >= 0 ? second : -1;
     }
-    unsigned uses = peal_expr_uses(e), both = PEAL_USES_RANK | PEAL_USES_COUNTER;
+    unsigned uses = peal_expr_uses(e);
     bool holds;
-    if (uses & PEAL_USES_ELEMENT || (uses & both) == both)
+    if (uses & PEAL_USES_ELEMENT || (uses & PEAL_USES_RANK && !w->on_rank))
         return -1;
     for (int depth = 0; uses & PEAL_USES_COUNTER && depth < LOOP_DEPTHS; depth++)
         if (w->unknown >> depth & 1 && expr_uses_counter(e, depth))

@@ -342,6 +342,17 @@ static bool is_idle(const halo_walk *w, const peal_statement *s)
            !w->m->effect[s->id].count && !w->written[s->id];
 }
 
+/* My neighbours may do it, and I don't. */
+static void let_neighbours(halo_walk *w, halo_state *state, const peal_statement *s)
+{
+    const effect_list *list = &w->m->effect[s->id];
+    for (int k = 0; k < list->count; k++)
+        if (list->item[k].change) {
+            change_cells(w, state, &list->item[k]);
+            note_events(w, s, &list->item[k]);
+        }
+}
+
 static void walk_statement(halo_walk *w, const peal_statement *s)
 {
     if (is_idle(w, s))
@@ -351,7 +362,15 @@ static void walk_statement(halo_walk *w, const peal_statement *s)
         return;
     }
     /* what depends on the rank alone is part of the statement's effects */
-    int holds = !s->when || peal_expr_uses(s->when) == PEAL_USES_RANK ? 1 : decide(w, s->when);
+    unsigned uses = s->when ? peal_expr_uses(s->when) : 0;
+    int holds = !s->when || uses == PEAL_USES_RANK ? 1 : decide(w, s->when);
+    if (holds < 0 && uses & PEAL_USES_RANK) {
+        w->on_rank = true;
+        holds = decide(w, s->when);
+        w->on_rank = false;
+        if (holds == 0)
+            let_neighbours(w, w->now, s);
+    }
     if (holds == 0)
         return;
     if (holds == 1) {
@@ -364,10 +383,7 @@ static void walk_statement(halo_walk *w, const peal_statement *s)
     if (!is_even(w, s->when)) { /* my neighbours may do it while I don't */
         halo_state *held = w->now;
         w->now = other;
-        const effect_list *list = &w->m->effect[s->id];
-        for (int k = 0; k < list->count; k++)
-            if (list->item[k].change)
-                change_cells(w, w->now, &list->item[k]);
+        let_neighbours(w, w->now, s);
         w->now = held;
     }
     walk_plain(w, s);

@@ -18,6 +18,7 @@ typedef struct halo_walk {
     int condition_count;
     unsigned *written; /* by statement: conditions that name what it writes */
     int64_t work;
+    bool on_rank;       /* what is asked is decided for this rank, not for its neighbours */
     bool endless;       /* in as many steps as a program starts */
     bool cautious;      /* about conditions with a period */
     bool note_counters; /* cases of what counters decide, too */

@@ -45,6 +45,11 @@
             "  - {recv: c, from: [-1], tag: 2, when: " other "}\n"                                 \
             "  - {send: b, to: [1], tag: 2, when: " other "}\n"                                    \
             "  - {send: c, to: [-1], tag: 1, when: " one "}\n"
+/* A halo that is fresh in even steps; tasks with conditions of their own follow in line 7. */
+#define FRESH_EVEN                                                                                 \
+    HEAD "topology: {dims: auto, periodic: true}\n"                                                \
+         "fields: {a: {size: 96, halo: 1}, b: {like: a}}\nrepeat: 6\nstep:\n"                      \
+         "- {exchange: a, when: step % 2 == 0}\n"
 /* Files: two fields that are cut alike, one that is not, buffers of each rank. Statements begin in
  * line 6, behind `setup:` or `step:`. */
 #define FILES                                                                                      \
@@ -261,6 +266,18 @@ const graph_case graph_cases[] = {
           "step:\n- {repeat: 3 - step, step: [{set: x, value: 1}]}\n",
      1, PEAL_E047, 7, 14, "in step 4"},
     {HEAD SWAPPED("3") "step:\n- {swap: [a, b]}\n", 2, PEAL_E066, 6, 3, "rank 1"},
+    /* a task of one rank among many alike, which reads or changes a halo in odd steps */
+    {FRESH_EVEN
+     "- {task: t, box: b, read: {a: {star: 1}}, write: b, when: rank == 5 and step % 2 == "
+     "1}\n- {task: u, box: a, update: a}\n",
+     12, PEAL_E148, 8, 28, "in step 1"},
+    {FRESH_EVEN "- {task: u, box: a, update: a, when: rank == 5 and step % 2 == 1}\n"
+                "- {task: t, box: b, read: {a: {star: 1}}, write: b}\n",
+     12, PEAL_E148, 9, 28, "in step 1"},
+    {FRESH_EVEN
+     "- {task: t, box: b, read: {a: {star: 1}}, write: b, when: (rank + 3) % 12 == step}\n"
+     "- {task: u, box: a, update: a}\n",
+     12, PEAL_E148, 8, 28, NULL},
     /* files that ranks meet in */
     {FILES_SETUP "- {save: b, file: b.npy}\n", 2, PEAL_E155, 6, 3,
      "rank 0 and rank 1 may both save `b`"},
@@ -442,6 +459,12 @@ const valid_case valid_cases[] = {
           "- {set: x, value: 100 / (step - 3), when: step != 3}\n"
           "- {set: x, value: step * 4611686018427387904, when: step < 2}\n",
      1},
+    {"ranks that compute in turns",
+     FRESH_EVEN
+     "- {task: t, box: b, read: {a: {star: 1}}, write: b, when: rank % 2 == 0 and step % 2 "
+     "!= 1}\n- {task: s, box: b, read: {a: {star: 1}}, write: b, when: rank == 2 * step and "
+     "step % 2 == 0}\n- {task: u, box: a, update: a, when: step % 2 == 1}\n",
+     12},
     {"a field that is saved and loaded by those that have its points",
      FILES_SETUP
      "- {load: far, file: u.npy}\n- {load: b, file: u.npy}\nstep:\n- {save: u, file: u.npy}\n"
