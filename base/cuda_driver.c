@@ -1,4 +1,4 @@
-/* Opens libcuda, NVRTC and nvJitLink by name and looks up what base/cuda_driver.h lists. */
+/* Opens libcuda, NVRTC and nvJitLink by name and looks up what base/peal_cuda_driver.h lists. */
 #include "base/cuda_driver.h"
 
 #if PEAL_HAVE_CUDA

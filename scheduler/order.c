@@ -111,7 +111,7 @@ static bool takes_tiles(const peal_compilation *c, const peal_schedule_task *t)
 }
 
 /* Along one axis a launch has three boxes then; with more than four it would have no shape
- * (backends/cuda/fused_shapes.c). */
+ * (backends/cuda/fused/shapes.c). */
 static bool is_cut_along_one_axis(const peal_schedule_task *t, const peal_box *interior)
 {
     int axes = 0;

@@ -13,9 +13,9 @@ enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
 
 /* On an accelerator a tile is a block's work: eight points for each of its 256 threads. Where there
  * are partials, tiles are as they are, so they are those that blocks are fastest at, by number of
- * axes: of large boxes PEAL_WHOLE_2_X and so on (backends/cuda/device/launch.h); else smaller ones,
- * since a thread that may not load ahead waits for memory once a point: one point a thread, and
- * more, along the last axis, where one wave of blocks would not do. */
+ * axes: of large boxes PEAL_WHOLE_2_X and so on (backends/cuda/codegen/device/launch.h); else
+ * smaller ones, since a thread that may not load ahead waits for memory once a point: one point a
+ * thread, and more, along the last axis, where one wave of blocks would not do. */
 /* In mode fused free tiles of three axes have as many rows as flat tiles of blocks (launch.h): they
  * say no more than how thick borders are, whose blocks all others wait for. */
 enum {

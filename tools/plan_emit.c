@@ -4,9 +4,9 @@
 #include "backends/host/kernels.h"
 #include "peal_config.h"
 #if PEAL_HAVE_CUDA
-#include "backends/cuda/kernels.h"
-#include "backends/cuda/resources.h"
-#include "backends/cuda/sketch.h"
+#include "backends/cuda/dry_plan.h"
+#include "backends/cuda/jit/kernels.h"
+#include "backends/cuda/jit/resources.h"
 #endif
 
 #include <stdio.h>
@@ -29,9 +29,10 @@ static peal_status emit_cuda(const peal_backend_desc *desc)
     const char *text = NULL;
     if (!arena)
         return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory");
-    peal_status status = desc->mode == PEAL_MODE_FUSED
-                             ? cuda_sketch_fused(desc, 0, cuda_default_architecture(), arena, &text)
-                             : cuda_kernels_source(desc, arena, &text);
+    peal_status status =
+        desc->mode == PEAL_MODE_FUSED
+            ? peal_cuda_dry_plan_fused(desc, 0, peal_cuda_default_architecture(), arena, &text)
+            : peal_cuda_kernels_source(desc, arena, &text);
     if (status == PEAL_STATUS_OK)
         fputs(text, stdout);
     peal_arena_destroy(arena);

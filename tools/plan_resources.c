@@ -3,7 +3,7 @@
 
 #include "peal_config.h"
 #if PEAL_HAVE_CUDA
-#include "backends/cuda/resources.h"
+#include "backends/cuda/jit/resources.h"
 #endif
 
 #include <stdio.h>
@@ -11,16 +11,16 @@
 
 #if PEAL_HAVE_CUDA
 
-static void print_text(const cuda_resources *all, peal_mode mode)
+static void print_text(const peal_cuda_resources *all, peal_mode mode)
 {
-    const cuda_resource *fused = NULL, *alone = NULL;
+    const peal_cuda_resource *fused = NULL, *alone = NULL;
 
     printf("mode %s on sm_%d, by NVRTC %d.%d\n", peal_mode_name(mode), all->architecture,
            all->nvrtc_major, all->nvrtc_minor);
     printf("  %-10s %-22s %-20s %7s %9s %6s %13s %6s %7s %9s\n", "unit", "kernel", "task",
            "threads", "registers", "budget", "spilled bytes", "local", "shared", "blocks/SM");
     for (int i = 0; i < all->count; i++) {
-        const cuda_resource *k = &all->kernel[i];
+        const peal_cuda_resource *k = &all->kernel[i];
         char rank[32];
         snprintf(rank, sizeof(rank), k->rank < 0 ? "-" : "of rank %d", k->rank);
         printf("  %-10s %-22s %-20s %7d %9d %6d %13d %6d %7d %9d  (%s)\n", k->unit, k->kernel,
@@ -38,7 +38,7 @@ static void print_text(const cuda_resources *all, peal_mode mode)
             fused->least_blocks, fused->threads, fused->budget);
 }
 
-static json_t *json_kernel(const cuda_resource *k)
+static json_t *json_kernel(const peal_cuda_resource *k)
 {
     json_t *object = json_pack("{s:s,s:s,s:i,s:i,s:i,s:i}", "unit", k->unit, "kernel", k->kernel,
                                "threads", k->threads, "registers", k->registers, "register_budget",
@@ -54,7 +54,7 @@ static json_t *json_kernel(const cuda_resource *k)
     return object;
 }
 
-static void append_json(const cuda_resources *all, peal_mode mode, json_t *list)
+static void append_json(const peal_cuda_resources *all, peal_mode mode, json_t *list)
 {
     json_t *object = json_object(), *kernels = json_array();
     char name[32];
@@ -80,19 +80,20 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
                               .allow_outside = options->allow_outside,
                               .lowering = options->lowering,
                               .diagnostics = diagnostics};
-    int architecture = options->architecture ? options->architecture : cuda_default_architecture();
+    int architecture =
+        options->architecture ? options->architecture : peal_cuda_default_architecture();
     peal_arena *arena = peal_arena_create();
-    cuda_resources all;
+    peal_cuda_resources all;
     peal_status status = PEAL_STATUS_OK;
 
     if (!arena)
         return peal_report(diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory");
-    if (!cuda_sm_find(architecture))
+    if (!peal_cuda_sm_find(architecture))
         status =
             peal_report(diagnostics, PEAL_E402, (peal_source){0}, "such as sm_80, sm_90 or sm_100",
                         "--arch: sm_%d is not known", architecture);
     if (!status)
-        status = cuda_kernels_resources(&desc, architecture, arena, &all);
+        status = peal_cuda_kernels_resources(&desc, architecture, arena, &all);
     if (!status && list)
         append_json(&all, mode, list);
     else if (!status)

@@ -1,13 +1,13 @@
 /* The CUDA backend: what the contract of backends asks for, by handing to the mode's executor. */
-#include "backends/cuda/cuda.h"
+#include "backends/cuda/gpu/context.h"
 
 #include <stdlib.h>
 
 static const peal_source nowhere = {0};
 
 struct peal_backend_plan {
-    cuda_serial *serial; /* one of the two */
-    struct cuda_plan *plan;
+    peal_cuda_serial *serial; /* one of the two */
+    struct peal_cuda_plan *plan;
 };
 
 /* What a mode asks of the ranks' places is known later (plan.c). */
@@ -22,9 +22,9 @@ static void destroy(peal_backend_plan *plan)
     if (!plan)
         return;
     if (plan->serial)
-        cuda_serial_destroy(plan->serial);
+        peal_cuda_serial_destroy(plan->serial);
     if (plan->plan)
-        cuda_plan_destroy(plan->plan);
+        peal_cuda_plan_destroy(plan->plan);
     free(plan);
 }
 
@@ -42,10 +42,11 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
     peal_backend_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
         return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
-    CUcontext previous = cuda_enter(desc->device);
-    peal_status status = desc->mode == PEAL_MODE_SERIAL ? cuda_serial_create(desc, &plan->serial)
-                                                        : cuda_plan_create(desc, &plan->plan);
-    cuda_leave(desc->device, previous);
+    CUcontext previous = peal_cuda_context_enter(desc->device);
+    peal_status status = desc->mode == PEAL_MODE_SERIAL
+                             ? peal_cuda_serial_create(desc, &plan->serial)
+                             : peal_cuda_plan_create(desc, &plan->plan);
+    peal_cuda_context_leave(desc->device, previous);
     if (status)
         destroy(plan);
     else
@@ -55,58 +56,60 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
 
 static peal_status start(peal_backend_plan *plan, bool setup, int64_t steps, bool finish)
 {
-    return plan->serial ? cuda_serial_start(plan->serial, setup, steps, finish)
-                        : cuda_plan_start(plan->plan, setup, steps, finish);
+    return plan->serial ? peal_cuda_serial_start(plan->serial, setup, steps, finish)
+                        : peal_cuda_plan_start(plan->plan, setup, steps, finish);
 }
 
 static peal_status wait_end(peal_backend_plan *plan, peal_backend_result *result)
 {
-    return plan->serial ? cuda_serial_wait(plan->serial, result)
-                        : cuda_plan_wait(plan->plan, result);
+    return plan->serial ? peal_cuda_serial_wait(plan->serial, result)
+                        : peal_cuda_plan_wait(plan->plan, result);
 }
 
 static peal_status follow(peal_backend_plan *plan, void *stream, void *event)
 {
-    return plan->serial ? cuda_serial_follow(plan->serial, stream, event)
-                        : cuda_plan_follow(plan->plan, stream, event);
+    return plan->serial ? peal_cuda_serial_follow(plan->serial, stream, event)
+                        : peal_cuda_plan_follow(plan->plan, stream, event);
 }
 
 static peal_status end_event(peal_backend_plan *plan, void **event)
 {
-    return plan->serial ? cuda_serial_event(plan->serial, event)
-                        : cuda_plan_event(plan->plan, event);
+    return plan->serial ? peal_cuda_serial_event(plan->serial, event)
+                        : peal_cuda_plan_event(plan->plan, event);
 }
 
 static peal_status enqueue(peal_backend_plan *plan, void *stream, peal_backend_phase phase)
 {
-    return cuda_plan_enqueue(plan->plan, stream, phase);
+    return peal_cuda_plan_enqueue(plan->plan, stream, phase);
 }
 
 static peal_status settle(peal_backend_plan *plan)
 {
-    return cuda_plan_settle(plan->plan);
+    return peal_cuda_plan_settle(plan->plan);
 }
 
 static int storage(const peal_backend_plan *plan, int index, int array)
 {
-    return plan->serial ? cuda_serial_storage(plan->serial, index, array)
-                        : cuda_plan_storage(plan->plan, index, array);
+    return plan->serial ? peal_cuda_serial_storage(plan->serial, index, array)
+                        : peal_cuda_plan_storage(plan->plan, index, array);
 }
 
 static int64_t repeats(const peal_backend_plan *plan, int64_t *first)
 {
-    return plan->serial ? 1 : cuda_plan_repeats(plan->plan, first);
+    return plan->serial ? 1 : peal_cuda_plan_repeats(plan->plan, first);
 }
 
 static int64_t progress(const peal_backend_plan *plan)
 {
-    return plan->serial ? cuda_serial_progress(plan->serial) : cuda_plan_progress(plan->plan);
+    return plan->serial ? peal_cuda_serial_progress(plan->serial)
+                        : peal_cuda_plan_progress(plan->plan);
 }
 
 static peal_function function(const peal_backend_plan *plan, int index, int task, bool partials,
                               void **user)
 {
-    return plan->serial ? cuda_serial_function(plan->serial, index, task, partials, user) : NULL;
+    return plan->serial ? peal_cuda_serial_function(plan->serial, index, task, partials, user)
+                        : NULL;
 }
 
 const peal_backend_ops peal_backend_cuda = {
@@ -121,12 +124,12 @@ const peal_backend_ops peal_backend_cuda = {
     .destroy = destroy,
     .repeats = repeats,
     .function = function,
-    .count = cuda_device_count,
-    .open = cuda_device_open,
-    .close = cuda_device_close,
-    .describe = cuda_device_describe,
-    .identify = cuda_device_identify,
-    .memory = &cuda_memory,
+    .count = peal_cuda_device_count,
+    .open = peal_cuda_device_open,
+    .close = peal_cuda_device_close,
+    .describe = peal_cuda_device_describe,
+    .identify = peal_cuda_device_identify,
+    .memory = &peal_cuda_memory,
     .follow = follow,
     .event = end_event,
     .enqueue = enqueue,

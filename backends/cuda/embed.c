@@ -6,7 +6,7 @@
  * in the kernel, and a thread that sleeps most of the time passes an abort on to them. For waits
  * that are the stream's own it keeps the deadline, too: words of mapped memory, written before and
  * after each, tell which one the stream has come to. */
-#include "backends/cuda/graph.h"
+#include "backends/cuda/graph/graph.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct watched_wait {
     double since;
 } watched_wait;
 
-struct cuda_embedding {
+struct peal_cuda_embedding {
     pthread_t watcher;
     pthread_mutex_t lock;
     pthread_cond_t ends;
@@ -35,16 +35,16 @@ struct cuda_embedding {
 
 /* Waits that are the stream's own see no abort: they are let go by values of their words, again and
  * again, since the calling thread may be in the middle of a call. */
-static void release_waits(cuda_plan *plan, uint64_t *value)
+static void release_waits(peal_cuda_plan *plan, uint64_t *value)
 {
-    if (plan->lowering.signal != CUDA_SIGNAL_MEMOP)
+    if (plan->options.signal != PEAL_CUDA_SIGNAL_MEMOP)
         return;
-    CUcontext previous = cuda_enter(plan->device);
-    cuda_rescue_write(plan, *value += CUDA_HALF_CYCLE);
-    cuda_leave(plan->device, previous);
+    CUcontext previous = peal_cuda_context_enter(plan->device);
+    peal_cuda_rescue_write(plan, *value += PEAL_CUDA_HALF_CYCLE);
+    peal_cuda_context_leave(plan->device, previous);
 }
 
-CUresult cuda_embed_mark(const cuda_rank *rank, CUstream stream, int op, bool begins)
+CUresult peal_cuda_embed_mark(const peal_cuda_rank *rank, CUstream stream, int op, bool begins)
 {
     uint64_t offset = begins ? offsetof(peal_device_control, wait_begun)
                              : offsetof(peal_device_control, wait_ended);
@@ -55,28 +55,28 @@ CUresult cuda_embed_mark(const cuda_rank *rank, CUstream stream, int op, bool be
 }
 
 /* Records a wait that has taken too long, as a kernel would: the next call reports it. */
-static void record_wait(cuda_rank *rank, uint64_t mark)
+static void record_wait(peal_cuda_rank *rank, uint64_t mark)
 {
     peal_device_control *control = rank->control;
     int index = (int)(mark & ((1u << OP_BITS) - 1)) - 1;
-    const cuda_op *op = &rank->op[index];
+    const peal_cuda_op *op = &rank->op[index];
     uint64_t seen = 0;
 
-    CUcontext previous = cuda_enter(rank->plan->device);
-    cuda_rescue_read(rank->plan, op->word, &seen);
-    cuda_leave(rank->plan->device, previous);
+    CUcontext previous = peal_cuda_context_enter(rank->plan->device);
+    peal_cuda_rescue_read(rank->plan, op->word, &seen);
+    peal_cuda_context_leave(rank->plan->device, previous);
     control->kind = 1;
     control->op = index;
     control->step = (long long)(mark >> OP_BITS);
     control->seen = seen;
     control->expected = seen + op->channel->quantum;
-    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE); /* for look_at_records (watch.c) */
+    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE); /* for look_at_records (poll.c) */
 }
 
 /* Whether a stream has been in one of its waits for longer than the deadline. */
-static bool is_overdue(cuda_plan *plan)
+static bool is_overdue(peal_cuda_plan *plan)
 {
-    double now = cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double now = peal_cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
     double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1, last = plan->embedding->last_look;
 
     plan->embedding->last_look = now;
@@ -100,16 +100,16 @@ static bool is_overdue(cuda_plan *plan)
 static void *watch(void *user)
 {
     enum { NAP_NS = 20000000 };
-    cuda_plan *plan = user;
-    cuda_embedding *embedding = plan->embedding;
+    peal_cuda_plan *plan = user;
+    peal_cuda_embedding *embedding = plan->embedding;
     bool told = false;
     uint64_t value = 0;
 
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
         struct timespec until;
-        if (!told && (cuda_is_aborted(plan) || is_overdue(plan))) {
-            cuda_stop_device(plan);
+        if (!told && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
+            peal_cuda_stop_device(plan);
             told = true;
         }
         if (told || embedding->releases)
@@ -124,9 +124,9 @@ static void *watch(void *user)
     return NULL;
 }
 
-peal_status cuda_embed_create(cuda_plan *plan)
+peal_status peal_cuda_embed_create(peal_cuda_plan *plan)
 {
-    cuda_embedding *embedding = PEAL_ARENA_NEW(plan->arena, cuda_embedding);
+    peal_cuda_embedding *embedding = PEAL_ARENA_NEW(plan->arena, peal_cuda_embedding);
     pthread_condattr_t attributes;
 
     plan->embedding = embedding;
@@ -138,27 +138,27 @@ peal_status cuda_embed_create(cuda_plan *plan)
     pthread_cond_init(&embedding->ends, &attributes);
     pthread_condattr_destroy(&attributes);
     for (int r = 0; r < plan->rank_count; r++) {
-        cuda_rank *rank = &plan->rank[r];
+        peal_cuda_rank *rank = &plan->rank[r];
         rank->walk.position = rank->schedule->step.first;
         if (peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
             return PEAL_STATUS_SPEC;
     }
     if (pthread_create(&embedding->watcher, NULL, watch, plan) != 0)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL,
                            "cannot create the thread that watches an exchange");
     embedding->has_watcher = true;
     return PEAL_STATUS_OK;
 }
 
-void cuda_embed_destroy(cuda_plan *plan)
+void peal_cuda_embed_destroy(peal_cuda_plan *plan)
 {
-    cuda_embedding *embedding = plan->embedding;
+    peal_cuda_embedding *embedding = plan->embedding;
 
     if (!embedding)
         return;
     if (!embedding->idle) {
         /* Nobody settled: the memory must not go before what uses it. */
-        cuda_stop_device(plan);
+        peal_cuda_stop_device(plan);
         pthread_mutex_lock(&embedding->lock);
         embedding->releases = true;
         pthread_cond_signal(&embedding->ends);
@@ -180,12 +180,12 @@ void cuda_embed_destroy(cuda_plan *plan)
 
 /* ---- the walk ---- */
 
-static bool stands_for_application(const cuda_rank *rank, const peal_op *op)
+static bool stands_for_application(const peal_cuda_rank *rank, const peal_op *op)
 {
     return op->kind == PEAL_OP_LAUNCH && rank->schedule->task[op->task].function;
 }
 
-static bool receives(const cuda_rank *rank, const peal_op *op)
+static bool receives(const peal_cuda_rank *rank, const peal_op *op)
 {
     if (op->kind == PEAL_OP_COPY)
         return op->copy == PEAL_COPY_UNPACK;
@@ -195,7 +195,7 @@ static bool receives(const cuda_rank *rank, const peal_op *op)
 
 /* On to the application's tasks, or (if `sending`) to the first receive, or to the end; `through`:
  * past both. */
-static cuda_advance advance(cuda_rank *rank, bool sending, bool through)
+static peal_cuda_advance advance(peal_cuda_rank *rank, bool sending, bool through)
 {
     const peal_section *section = &rank->schedule->step;
     bool moved = false;
@@ -203,78 +203,78 @@ static cuda_advance advance(cuda_rank *rank, bool sending, bool through)
     for (;;) {
         peal_walk_result next = peal_walk_next(&rank->walk, section);
         if (next == PEAL_WALK_END)
-            return CUDA_FINISHED;
+            return PEAL_CUDA_FINISHED;
         if (next != PEAL_WALK_OP) {
-            cuda_fail(rank->plan, PEAL_STATUS_SPEC);
-            return CUDA_FAILED;
+            peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
+            return PEAL_CUDA_FAILED;
         }
         const peal_op *op = &rank->schedule->op[rank->walk.position];
         if (!through && (stands_for_application(rank, op) || (sending && receives(rank, op))))
-            return CUDA_FINISHED;
-        cuda_advance turn = cuda_turn(rank);
-        if (turn != CUDA_ADVANCED)
-            return moved && turn != CUDA_FAILED ? CUDA_ADVANCED : turn;
-        if (!cuda_emit(rank))
-            return CUDA_FAILED;
+            return PEAL_CUDA_FINISHED;
+        peal_cuda_advance turn = peal_cuda_may_emit(rank);
+        if (turn != PEAL_CUDA_ADVANCED)
+            return moved && turn != PEAL_CUDA_FAILED ? PEAL_CUDA_ADVANCED : turn;
+        if (!peal_cuda_emit(rank))
+            return PEAL_CUDA_FAILED;
         rank->moved = moved = true;
     }
 }
 
 /* What comes after the application's tasks: halos have been read, neighbours may send again. */
-static cuda_advance next_in_release(cuda_rank *rank)
+static peal_cuda_advance next_in_release(peal_cuda_rank *rank)
 {
     bool stop = false;
 
     if (!rank->in_round)
-        return CUDA_FINISHED;
-    cuda_advance state = advance(rank, false, true);
-    if (state != CUDA_FINISHED)
+        return PEAL_CUDA_FINISHED;
+    peal_cuda_advance state = advance(rank, false, true);
+    if (state != PEAL_CUDA_FINISHED)
         return state;
     if (peal_walk_step_done(&rank->walk, &stop) != PEAL_WALK_OP || stop) {
-        cuda_fail(rank->plan, PEAL_STATUS_INTERNAL);
-        return CUDA_FAILED;
+        peal_cuda_fail(rank->plan, PEAL_STATUS_INTERNAL);
+        return PEAL_CUDA_FAILED;
     }
     rank->walk.position = rank->schedule->step.first;
     rank->in_round = false;
-    return CUDA_FINISHED;
+    return PEAL_CUDA_FINISHED;
 }
 
-static cuda_advance next_in_send(cuda_rank *rank)
+static peal_cuda_advance next_in_send(peal_cuda_rank *rank)
 {
     return advance(rank, true, false);
 }
 
-static cuda_advance next_in_receive(cuda_rank *rank)
+static peal_cuda_advance next_in_receive(peal_cuda_rank *rank)
 {
     return advance(rank, false, false);
 }
 
-static bool flush(cuda_plan *plan)
+static bool flush(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)
-        if (!cuda_flush_all(&plan->rank[r]))
+        if (!peal_cuda_flush_all(&plan->rank[r]))
             return false;
     return true;
 }
 
-static bool run_phase(cuda_plan *plan, CUstream stream, peal_backend_phase phase)
+static bool run_phase(peal_cuda_plan *plan, CUstream stream, peal_backend_phase phase)
 {
     if (phase == PEAL_PHASE_SEND)
-        return cuda_take_turns(plan, next_in_release) && cuda_take_turns(plan, next_in_send) &&
-               flush(plan);
-    bool ok = cuda_take_turns(plan, next_in_receive) && flush(plan);
+        return peal_cuda_take_turns(plan, next_in_release) &&
+               peal_cuda_take_turns(plan, next_in_send) && flush(plan);
+    bool ok = peal_cuda_take_turns(plan, next_in_receive) && flush(plan);
     for (int r = 0; r < plan->rank_count; r++)
         plan->rank[r].in_round = true;
     if (!ok)
         return false;
     CUresult result = plan->driver->cuEventRecord_(plan->end_event, stream);
-    return !result || cuda_broken(plan, result, NULL, "the end of an exchange");
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "the end of an exchange");
 }
 
 /* ---- the calls ---- */
 
 /* Whether the stream can be used, and follows what was put onto another one before. */
-static CUresult take_stream(cuda_plan *plan, CUstream stream)
+static CUresult take_stream(peal_cuda_plan *plan, CUstream stream)
 {
     const peal_cuda_driver *driver = plan->driver;
     CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -290,49 +290,49 @@ static CUresult take_stream(cuda_plan *plan, CUstream stream)
     return result;
 }
 
-static peal_status outcome(cuda_plan *plan)
+static peal_status outcome(peal_cuda_plan *plan)
 {
-    peal_status late = cuda_hand_over(plan);
+    peal_status late = peal_cuda_flush_diagnostics(plan);
     int word = atomic_load(plan->desc.abort_word);
 
     return word ? (peal_status)word : plan->status ? plan->status : late;
 }
 
-peal_status cuda_plan_enqueue(cuda_plan *plan, void *stream, peal_backend_phase phase)
+peal_status peal_cuda_plan_enqueue(peal_cuda_plan *plan, void *stream, peal_backend_phase phase)
 {
-    if (plan->status || !cuda_check(plan))
+    if (plan->status || !peal_cuda_check_failure(plan))
         return outcome(plan);
     plan->embedding->idle = false;
-    CUcontext previous = cuda_enter(plan->device);
+    CUcontext previous = peal_cuda_context_enter(plan->device);
     CUresult result = phase == PEAL_PHASE_SEND ? take_stream(plan, stream) : CUDA_SUCCESS;
     bool ok = !result && run_phase(plan, stream, phase);
-    cuda_leave(plan->device, previous);
+    peal_cuda_context_leave(plan->device, previous);
     if (result)
-        return cuda_not_followed(plan->desc.diagnostics, plan->device, result);
+        return peal_cuda_interop_failed(plan->desc.diagnostics, plan->device, result);
     plan->embedding->any = plan->embedding->any || phase == PEAL_PHASE_RECEIVE;
     return ok ? PEAL_STATUS_OK : outcome(plan);
 }
 
 /* Waits in kernels have their own deadline; what the application has put between may take any time.
  */
-peal_status cuda_plan_settle(cuda_plan *plan)
+peal_status peal_cuda_plan_settle(peal_cuda_plan *plan)
 {
-    CUcontext previous = cuda_enter(plan->device);
+    CUcontext previous = peal_cuda_context_enter(plan->device);
     unsigned polls = 0;
     CUresult result = CUDA_SUCCESS;
 
     if (plan->embedding->any)
         result = plan->driver->cuEventQuery_(plan->end_event);
     while (result == CUDA_ERROR_NOT_READY) {
-        plan->last_progress = cuda_clock();
-        if (!cuda_look(plan, &polls))
+        plan->last_progress = peal_cuda_clock();
+        if (!peal_cuda_poll_once(plan, &polls))
             break;
         result = plan->driver->cuEventQuery_(plan->end_event);
     }
     if (result && result != CUDA_ERROR_NOT_READY)
-        cuda_broken(plan, result, NULL, "an exchange");
+        peal_cuda_report_driver_error(plan, result, NULL, "an exchange");
     else if (!result)
-        plan->embedding->idle = cuda_check(plan);
-    cuda_leave(plan->device, previous);
+        plan->embedding->idle = peal_cuda_check_failure(plan);
+    peal_cuda_context_leave(plan->device, previous);
     return outcome(plan);
 }

@@ -1,22 +1,23 @@
 /* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
  * is a thread that walks. */
-#include "backends/cuda/fused.h"
-#include "backends/cuda/graph.h"
-#include "backends/cuda/predicate.h"
-#include "backends/cuda/run.h"
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/stream/run.h"
 
 #include "base/lowering.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank's words: step and stop (CUDA_STOP_AT), what blocks arrive at by lane, run-time conditions.
+/* A rank's words: step and stop (PEAL_CUDA_STOP_WORD), what blocks arrive at by lane, run-time
+ * conditions.
  */
 enum { ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
 
 /* Long tasks run beside the messages: the lanes then meet once a step, which costs about a
  * microsecond (H200, 2026-11-21). */
-static bool has_long_tasks(const cuda_plan *plan)
+static bool has_long_tasks(const peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
 
@@ -40,30 +41,30 @@ static bool has_long_tasks(const cuda_plan *plan)
 
 /* Its blocks wait in the kernel for other ranks': those of this process are in it, too, but kernels
  * of two processes take turns on a GPU. */
-static peal_status settle_fused(cuda_plan *plan)
+static peal_status settle_fused(peal_cuda_plan *plan)
 {
     _Static_assert((int)PEAL_KERNEL_RANKS == (int)PEAL_FUSED_RANKS_MOST, "what `explain` says");
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
     bool shares = schedule->machine && schedule->machine->shares_device;
 
-    plan->lowering.lanes = 1;
-    plan->lowering.signal = CUDA_SIGNAL_FUSED;
-    plan->lowering.copy = CUDA_COPY_KERNEL;
-    plan->lowering.fold = CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
+    plan->options.lanes = 1;
+    plan->options.signal = PEAL_CUDA_SIGNAL_FUSED;
+    plan->options.copy = PEAL_CUDA_COPY_KERNEL;
+    plan->options.fold = PEAL_CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
     if (shares)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
                            "--mode graph runs it; or give each process a GPU, or host all ranks in "
                            "one process",
                            "mode fused cannot run this: processes share a GPU, and a kernel that "
                            "stays would keep the others' off it");
     if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
                            "--mode graph runs it; or use more processes and GPUs",
                            "mode fused cannot run this: %d ranks of a process share a GPU, its "
                            "kernel has room for %d",
                            plan->rank_count, PEAL_FUSED_RANKS_MOST);
-    if (plan->rank_count > 1 && plan->lowering.order == CUDA_ORDER_PERIOD)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, CUDA_NOWHERE,
+    if (plan->rank_count > 1 && plan->options.order == PEAL_CUDA_DISPATCH_PAPER)
+        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
                            "--lower order=tickets runs it; or give each rank a process and a GPU",
                            "mode fused cannot run this: with order=period a kernel has one rank, "
                            "and %d ranks of a process share a GPU",
@@ -73,7 +74,7 @@ static peal_status settle_fused(cuda_plan *plan)
 
 /* Whether a task's partials are folded in every step: then all is on one lane, so that its last
  * launch can do it. */
-static bool folds_always(const cuda_plan *plan)
+static bool folds_always(const peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
     int depth = 0;
@@ -89,26 +90,26 @@ static bool folds_always(const cuda_plan *plan)
     return false;
 }
 
-static peal_status choose_lowering(cuda_plan *plan)
+static peal_status choose_lowering(peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
 
-    plan->lowering = (cuda_lowering){.signal = CUDA_SIGNAL_FUSED,
-                                     .early = 1,
-                                     .later = 1,
-                                     .copy = CUDA_COPY_KERNEL,
-                                     .lanes = 0,
-                                     .fuse_bytes = 1 << 17,
-                                     .plain_points = -1};
+    plan->options = (peal_cuda_options){.signal = PEAL_CUDA_SIGNAL_FUSED,
+                                        .early = 1,
+                                        .later = 1,
+                                        .copy = PEAL_CUDA_COPY_KERNEL,
+                                        .lanes = 0,
+                                        .fuse_bytes = 1 << 17,
+                                        .plain_points = -1};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
-        plan->lowering.signal = CUDA_SIGNAL_KERNEL;
-        plan->lowering.copy = CUDA_COPY_ENGINE;
+        plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;
+        plan->options.copy = PEAL_CUDA_COPY_ENGINE;
     }
     peal_status words = peal_lowering_check(plan->desc.lowering, plan->desc.diagnostics);
     if (words)
         return words;
-    if (!cuda_lowering_apply(plan->desc.lowering, &plan->lowering))
-        return peal_report(plan->desc.diagnostics, PEAL_E665, CUDA_NOWHERE,
+    if (!peal_cuda_options_parse(plan->desc.lowering, &plan->options))
+        return peal_report(plan->desc.diagnostics, PEAL_E665, PEAL_CUDA_NOWHERE,
                            "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",
                            plan->desc.lowering);
     /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
@@ -118,27 +119,27 @@ static peal_status choose_lowering(cuda_plan *plan)
      * 144, 2^24 points 398 and 515), and light tasks of two axes as well (Jacobi, a step without
      * and with a norm: 2^20 points on one 7.5 and 12.6 plain, 6.0 and 9.8 not; 2^21 on each of two
      * 9.2 and 20.4, 9.1 and 18.0; 2^22 on one 12.4 and 22.6, 17.6 and 32.5). */
-    if (plan->lowering.plain_points >= 0) {
-        plan->lowering.plain_flat_points = plan->lowering.plain_points;
-        plan->lowering.plain_light_points = plan->lowering.plain_points;
+    if (plan->options.plain_points >= 0) {
+        plan->options.plain_flat_points = plan->options.plain_points;
+        plan->options.plain_light_points = plan->options.plain_points;
     } else {
-        plan->lowering.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
-        plan->lowering.plain_flat_points = schedule->peer_count > 0 ? 1 << 21 : 1 << 17;
-        plan->lowering.plain_light_points = 3 << 20;
+        plan->options.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
+        plan->options.plain_flat_points = schedule->peer_count > 0 ? 1 << 21 : 1 << 17;
+        plan->options.plain_light_points = 3 << 20;
     }
-    if (plan->lowering.lanes == 0)
-        plan->lowering.lanes =
+    if (plan->options.lanes == 0)
+        plan->options.lanes =
             plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) &&
-                    (plan->lowering.fold != CUDA_FOLD_TASK || !folds_always(plan))
-                ? CUDA_LANES
+                    (plan->options.fold != PEAL_CUDA_FOLD_TASK || !folds_always(plan))
+                ? PEAL_CUDA_LANES
                 : 1;
     if (plan->desc.embedded)
-        plan->lowering.lanes = 1; /* the application's stream */
+        plan->options.lanes = 1; /* the application's stream */
     /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
     if (schedule->machine && schedule->machine->shares_device)
-        plan->lowering.signal = CUDA_SIGNAL_MEMOP;
-    if (plan->lowering.signal == CUDA_SIGNAL_MEMOP && !plan->device->has_memops)
-        return peal_report(plan->desc.diagnostics, PEAL_E669, CUDA_NOWHERE,
+        plan->options.signal = PEAL_CUDA_SIGNAL_MEMOP;
+    if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP && !plan->device->has_memops)
+        return peal_report(plan->desc.diagnostics, PEAL_E669, PEAL_CUDA_NOWHERE,
                            "give each process a GPU of its own, or host all ranks in one process",
                            "%s cannot do 64-bit memory operations on streams, which %s",
                            plan->device->name,
@@ -148,23 +149,24 @@ static peal_status choose_lowering(cuda_plan *plan)
     /* What looks at a verdict must be ordered against it. */
     if (plan->desc.mode == PEAL_MODE_FUSED)
         return settle_fused(plan);
-    if (cuda_repeats(plan) && (schedule->outer.until || cuda_predicates_are_needed(schedule)))
-        plan->lowering.lanes = 1;
+    if (peal_cuda_repeats(plan) &&
+        (schedule->outer.until || peal_cuda_predicates_are_needed(schedule)))
+        plan->options.lanes = 1;
     /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
-    if (plan->rank_count > 1 && plan->lowering.signal == CUDA_SIGNAL_FUSED)
-        plan->lowering.signal = CUDA_SIGNAL_KERNEL;
+    if (plan->rank_count > 1 && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED)
+        plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;
     return PEAL_STATUS_OK;
 }
 
-static peal_status no_stream(cuda_plan *plan, CUresult result)
+static peal_status no_stream(peal_cuda_plan *plan, CUresult result)
 {
     char text[160];
-    return peal_report(plan->desc.diagnostics, PEAL_E660, CUDA_NOWHERE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
                        "cannot create streams, events or words on the device: %s",
                        peal_cuda_error(result, text));
 }
 
-static size_t words_of(const cuda_plan *plan)
+static size_t words_of(const peal_cuda_plan *plan)
 {
     int most = 0;
 
@@ -174,7 +176,7 @@ static size_t words_of(const cuda_plan *plan)
     return CONDITIONS_AT + ((size_t)most * sizeof(unsigned) + 255) / 256 * 256;
 }
 
-static peal_status create_lanes(cuda_plan *plan)
+static peal_status create_lanes(peal_cuda_plan *plan)
 {
     const peal_cuda_driver *driver = plan->driver;
     size_t words = words_of(plan), bytes = (size_t)plan->rank_count * words;
@@ -186,15 +188,15 @@ static peal_status create_lanes(cuda_plan *plan)
     if (!result)
         result = driver->cuCtxGetStreamPriorityRange_(&least, &greatest);
     for (int r = 0; r < plan->rank_count && !result; r++) {
-        cuda_rank *rank = &plan->rank[r];
+        peal_cuda_rank *rank = &plan->rank[r];
         rank->words = plan->words_device + (uint64_t)r * words;
         if (rank->predicates)
             rank->predicates->words = rank->words + CONDITIONS_AT;
         for (int i = 0; i < rank->schedule->op_count; i++)
             if (rank->op[i].idles) /* until the stop word is 0, which only graphs set */
-                rank->op[i].word = rank->words + CUDA_STOP_AT;
+                rank->op[i].word = rank->words + PEAL_CUDA_STOP_WORD;
         for (int l = 0; l < rank->lanes && !result; l++) {
-            cuda_lane *lane = &rank->lane[l];
+            peal_cuda_lane *lane = &rank->lane[l];
             lane->arrived = rank->words + ARRIVED_AT + 64 * (uint64_t)l;
             /* Messages first: their lane is the last. */
             result = driver->cuStreamCreateWithPriority_(&lane->own, CU_STREAM_NON_BLOCKING,
@@ -204,7 +206,7 @@ static peal_status create_lanes(cuda_plan *plan)
                 result = driver->cuEventCreate_(&lane->join, CU_EVENT_DISABLE_TIMING);
             if (!result && plan->keeps_order && plan->desc.mode == PEAL_MODE_GRAPH)
                 result = driver->cuEventCreate_(&lane->sent_event, CU_EVENT_DISABLE_TIMING);
-            for (int m = 0; m < CUDA_MARKS && !result; m++)
+            for (int m = 0; m < PEAL_CUDA_MARKS && !result; m++)
                 result = driver->cuEventCreate_(&lane->mark[m], CU_EVENT_DISABLE_TIMING);
         }
     }
@@ -213,7 +215,7 @@ static peal_status create_lanes(cuda_plan *plan)
 
 /* Every kernel once, told to do nothing: what a first launch allocates is there before anything
  * waits. */
-static peal_status warm_up(cuda_plan *plan)
+static peal_status warm_up(peal_cuda_plan *plan)
 {
     const peal_cuda_driver *driver = plan->driver;
     CUstream stream = plan->rank[0].lane[0].stream;
@@ -229,12 +231,13 @@ static peal_status warm_up(cuda_plan *plan)
      * there from now on. */
     if (!result)
         result = driver->cuCtxSynchronize_();
-    for (int b = 0; b < CUDA_BUILTIN_COUNT && !result; b++)
-        result = driver->cuLaunchKernel_(cuda_kernels_builtin(plan->kernels, (cuda_builtin)b), 1, 1,
-                                         1, 32, 1, 1, 0, stream, parameter, NULL);
+    for (int b = 0; b < PEAL_CUDA_BUILTIN_COUNT && !result; b++)
+        result =
+            driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels, (peal_cuda_builtin)b),
+                                    1, 1, 1, 32, 1, 1, 0, stream, parameter, NULL);
     for (int r = 0; r < plan->rank_count && !result; r++)
         for (int i = 0; i < plan->rank[r].schedule->op_count && !result; i++) {
-            const cuda_task_kernel *kernel = plan->rank[r].op[i].kernel;
+            const peal_cuda_task_kernel *kernel = plan->rank[r].op[i].kernel;
             if (!kernel)
                 continue;
             const CUfunction all[] = {kernel->full, kernel->bare, kernel->own, kernel->own_bare};
@@ -249,53 +252,53 @@ static peal_status warm_up(cuda_plan *plan)
     return result ? no_stream(plan, result) : PEAL_STATUS_OK;
 }
 
-static peal_status arm(cuda_plan *plan)
+static peal_status arm(peal_cuda_plan *plan)
 {
     const peal_schedule *first = plan->desc.rank[0].schedule;
     if (!plan->desc.saves)
         plan->desc.saves = plan->own_saves =
             peal_saves_create(first->graph, first->machine->ranks, NULL, plan->desc.abort_word);
     if (!plan->desc.saves)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
-    peal_status status = cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
+        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL, "no memory");
+    peal_status status = peal_cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
-        cuda_rank *rank = &plan->rank[r];
+        peal_cuda_rank *rank = &plan->rank[r];
         rank->plan = plan;
         rank->index = r;
         rank->bound = &plan->desc.rank[r];
         rank->schedule = rank->bound->schedule;
     }
-    plan->keeps_order = cuda_keeps_order(plan);
+    plan->keeps_order = peal_cuda_keeps_order(plan);
     if (!status)
         status = choose_lowering(plan);
     if (!status)
-        status = cuda_mapped_create(plan);
+        status = peal_cuda_mapped_create(plan);
     for (int r = 0; r < plan->rank_count && !status; r++) {
-        status = cuda_rank_prepare(plan, r);
+        status = peal_cuda_rank_bind(plan, r);
         plan->rank[r].walk.hooks = (peal_walk_hooks){.user = &plan->rank[r],
-                                                     .verdict = cuda_verdict_read,
+                                                     .verdict = peal_cuda_verdict_read,
                                                      .diagnostics = plan->late};
     }
     if (!status)
-        status = cuda_plan_upload(plan);
+        status = peal_cuda_plan_upload(plan);
     if (!status)
         status = create_lanes(plan);
     if (!status)
-        status = cuda_rescue_create(plan);
+        status = peal_cuda_rescue_create(plan);
     if (!status)
-        status = cuda_follow_create(plan);
+        status = peal_cuda_interop_create(plan);
     if (!status)
         status = warm_up(plan);
     if (!status && plan->desc.embedded)
-        status = cuda_embed_create(plan);
-    if (!status && cuda_repeats(plan))
-        status = cuda_graphs_create(plan);
+        status = peal_cuda_embed_create(plan);
+    if (!status && peal_cuda_repeats(plan))
+        status = peal_cuda_graphs_create(plan);
     return status;
 }
 
 /* Reports of the thread, into the caller's list. */
-peal_status cuda_hand_over(cuda_plan *plan)
+peal_status peal_cuda_flush_diagnostics(peal_cuda_plan *plan)
 {
     int count = peal_diagnostics_count(plan->late);
     for (int i = 0; i < count; i++) {
@@ -310,12 +313,12 @@ peal_status cuda_hand_over(cuda_plan *plan)
     return status;
 }
 
-peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
+peal_status peal_cuda_plan_create(const peal_backend_desc *desc, peal_cuda_plan **out)
 {
-    cuda_plan *plan = calloc(1, sizeof(*plan));
+    peal_cuda_plan *plan = calloc(1, sizeof(*plan));
 
     if (!plan)
-        return peal_report(desc->diagnostics, PEAL_E367, CUDA_NOWHERE, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL, "no memory");
     plan->desc = *desc;
     plan->device = desc->device;
     plan->driver = plan->device->driver;
@@ -328,37 +331,37 @@ peal_status cuda_plan_create(const peal_backend_desc *desc, cuda_plan **out)
     plan->late = peal_diagnostics_create();
     if (!plan->arena || !plan->late)
         peal_memory_end(sizeof(*plan->rank), 0);
-    plan->rank = PEAL_ARENA_ARRAY(plan->arena, cuda_rank, desc->rank_count);
+    plan->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_rank, desc->rank_count);
     peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
     memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
     plan->desc.rank = bound;
     peal_status status = arm(plan);
     if (status) {
-        cuda_hand_over(plan);
-        cuda_plan_destroy(plan);
+        peal_cuda_flush_diagnostics(plan);
+        peal_cuda_plan_destroy(plan);
         return status;
     }
     *out = plan;
     return PEAL_STATUS_OK;
 }
 
-peal_status cuda_plan_start(cuda_plan *plan, bool setup, int64_t steps, bool finish)
+peal_status peal_cuda_plan_start(peal_cuda_plan *plan, bool setup, int64_t steps, bool finish)
 {
     plan->setup = setup;
     plan->steps = steps;
     plan->finish = finish;
     plan->stopped = false;
     plan->start_step = atomic_load(&plan->steps_done);
-    plan->begin = plan->end = cuda_clock();
+    plan->begin = plan->end = peal_cuda_clock();
     plan->ended = plan->enqueued = false;
-    if (pthread_create(&plan->thread, NULL, cuda_run_thread, plan) != 0)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, CUDA_NOWHERE, NULL,
+    if (pthread_create(&plan->thread, NULL, peal_cuda_run_thread, plan) != 0)
+        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL,
                            "cannot create the thread that drives the device");
     plan->running = true;
     return PEAL_STATUS_OK;
 }
 
-peal_status cuda_plan_wait(cuda_plan *plan, peal_backend_result *result)
+peal_status peal_cuda_plan_wait(peal_cuda_plan *plan, peal_backend_result *result)
 {
     if (plan->running)
         pthread_join(plan->thread, NULL);
@@ -370,27 +373,28 @@ peal_status cuda_plan_wait(cuda_plan *plan, peal_backend_result *result)
         result->seconds = plan->end - plan->begin;
         result->cpu_seconds = plan->cpu;
     }
-    peal_status late = cuda_hand_over(plan);
+    peal_status late = peal_cuda_flush_diagnostics(plan);
     int word = atomic_load(plan->desc.abort_word);
     if (word)
         return (peal_status)word; /* the first cause counts, here or in another process */
     return plan->status ? plan->status : late;
 }
 
-int cuda_plan_storage(const cuda_plan *plan, int index, int array)
+int peal_cuda_plan_storage(const peal_cuda_plan *plan, int index, int array)
 {
     return plan->rank[index].final_binding[array];
 }
 
-int64_t cuda_plan_repeats(const cuda_plan *plan, int64_t *first)
+int64_t peal_cuda_plan_repeats(const peal_cuda_plan *plan, int64_t *first)
 {
     *first = plan->graphs ? plan->graphs->begin[0].counter[0] : 0;
     return plan->graphs ? plan->graphs->steps : 1;
 }
 
-int64_t cuda_plan_progress(const cuda_plan *plan)
+int64_t peal_cuda_plan_progress(const peal_cuda_plan *plan)
 {
-    int64_t done = atomic_load_explicit(&((cuda_plan *)plan)->steps_done, memory_order_relaxed);
+    int64_t done =
+        atomic_load_explicit(&((peal_cuda_plan *)plan)->steps_done, memory_order_relaxed);
 
     /* One replay may be all steps of a run: the device counts them meanwhile. */
     if (plan->graphs && plan->rank_count > 0) {
@@ -401,13 +405,13 @@ int64_t cuda_plan_progress(const cuda_plan *plan)
     return done;
 }
 
-static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
+static void destroy_rank(const peal_cuda_plan *plan, peal_cuda_rank *rank)
 {
     const peal_cuda_driver *driver = plan->driver;
 
     for (int l = 0; l < rank->lanes; l++) {
-        cuda_lane *lane = &rank->lane[l];
-        for (int m = 0; m < CUDA_MARKS; m++)
+        peal_cuda_lane *lane = &rank->lane[l];
+        for (int m = 0; m < PEAL_CUDA_MARKS; m++)
             if (lane->mark[m])
                 driver->cuEventDestroy_(lane->mark[m]);
         if (lane->join)
@@ -423,36 +427,36 @@ static void destroy_rank(const cuda_plan *plan, cuda_rank *rank)
                 driver->cuEventDestroy_(rank->op[i].event[k]);
 }
 
-static void destroy_on_device(cuda_plan *plan)
+static void destroy_on_device(peal_cuda_plan *plan)
 {
-    cuda_fused_destroy(plan);
-    cuda_graphs_destroy(plan);
-    cuda_rescue_destroy(plan);
-    cuda_follow_destroy(plan);
+    peal_cuda_fused_destroy(plan);
+    peal_cuda_graphs_destroy(plan);
+    peal_cuda_rescue_destroy(plan);
+    peal_cuda_interop_destroy(plan);
     for (int r = 0; r < plan->rank_count; r++)
         destroy_rank(plan, &plan->rank[r]);
-    cuda_mapped_destroy(plan);
+    peal_cuda_mapped_destroy(plan);
     if (plan->tables_device)
         plan->driver->cuMemFree_(plan->tables_device);
     if (plan->words_device)
         plan->driver->cuMemFree_(plan->words_device);
-    cuda_kernels_destroy(plan->kernels);
+    peal_cuda_kernels_destroy(plan->kernels);
 }
 
-void cuda_plan_destroy(cuda_plan *plan)
+void peal_cuda_plan_destroy(peal_cuda_plan *plan)
 {
     if (!plan)
         return;
-    CUcontext previous = cuda_enter(plan->device);
+    CUcontext previous = peal_cuda_context_enter(plan->device);
     if (plan->running) {
         int none = 0;
         atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
         pthread_join(plan->thread, NULL);
     }
-    cuda_embed_destroy(plan);
+    peal_cuda_embed_destroy(plan);
     if (!plan->device->lost) /* else what it holds ends with the process */
         destroy_on_device(plan);
-    cuda_leave(plan->device, previous);
+    peal_cuda_context_leave(plan->device, previous);
     peal_saves_destroy(plan->own_saves);
     peal_diagnostics_destroy(plan->late);
     peal_arena_destroy(plan->arena);

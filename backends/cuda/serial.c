@@ -1,9 +1,9 @@
 /* serial on a GPU: the host backend's executor of serial runs everything but the tiles of kernels,
  * which the device runs, one launch a call, each waited for. Host and device work in the same
  * memory, which both have mapped. */
-#include "backends/cuda/device/launch.h"
-#include "backends/cuda/kernels.h"
-#include "backends/cuda/plan.h"
+#include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/jit/kernels.h"
+#include "backends/cuda/lower/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +13,16 @@ enum { ROWS = 8 /* points a thread in tiles of free shape */ };
 
 /* What runs the tiles of one task. */
 typedef struct tile_caller {
-    cuda_serial *serial;
+    peal_cuda_serial *serial;
     const peal_schedule *schedule;
     const peal_schedule_task *task;
-    const cuda_task_kernel *kernel;
+    const peal_cuda_task_kernel *kernel;
     struct tile_caller *next;
 } tile_caller;
 
-struct cuda_serial {
+struct peal_cuda_serial {
     peal_backend_plan *host; /* of the host backend */
-    cuda_kernels *kernels;
+    peal_cuda_kernels *kernels;
     peal_device *device;
     CUstream stream;
     CUevent done; /* the latest start */
@@ -97,7 +97,7 @@ static void describe_tile(const tile_caller *caller, const peal_call *call, bool
 /* After an error every call would fail: the run ends, its first error is told. */
 static void fail(const tile_caller *caller, CUresult result, const char *call)
 {
-    cuda_serial *serial = caller->serial;
+    peal_cuda_serial *serial = caller->serial;
     int none = 0;
     serial->device->lost |= result == CUDA_ERROR_LAUNCH_TIMEOUT;
     if (!serial->error) {
@@ -119,7 +119,7 @@ static double now_s(void)
 
 /* A kernel that never ends must not hold the host: CUDA_ERROR_LAUNCH_TIMEOUT once the deadline has
  * passed or the job was aborted and the kernel goes on all the same. */
-static CUresult await_tile(const cuda_serial *serial)
+static CUresult await_tile(const peal_cuda_serial *serial)
 {
     enum { POLLS_A_LOOK = 256 };
     const peal_cuda_driver *driver = serial->device->driver;
@@ -145,10 +145,10 @@ static CUresult await_tile(const cuda_serial *serial)
 static void run_tile(const peal_call *call, bool partials)
 {
     const tile_caller *caller = call->user;
-    const cuda_serial *serial = caller->serial;
+    const peal_cuda_serial *serial = caller->serial;
     const peal_cuda_driver *driver = serial->device->driver;
-    const cuda_task_kernel *kernel = caller->kernel;
-    static const int exact[3] = {CUDA_TASK_THREADS, 1, 1};
+    const peal_cuda_task_kernel *kernel = caller->kernel;
+    static const int exact[3] = {PEAL_CUDA_TASK_THREADS, 1, 1};
     bool free = caller->task->mergeable && (!partials || !caller->task->reduction_count);
     const int *threads = free ? kernel->threads : exact;
     peal_launch launch;
@@ -175,7 +175,7 @@ static void run_tile(const peal_call *call, bool partials)
 static void run_own(const peal_call *given)
 {
     const tile_caller *caller = given->user;
-    cuda_serial *serial = caller->serial;
+    peal_cuda_serial *serial = caller->serial;
     const peal_cuda_driver *driver = serial->device->driver;
     peal_call call = *given;
     CUresult result = CUDA_SUCCESS;
@@ -183,7 +183,7 @@ static void run_own(const peal_call *given)
         return;
     call.user = caller->task->user;
     if (caller->task->cuda_function) {
-        result = cuda_call_launch(driver, caller->task, serial->stream, &call);
+        result = peal_cuda_call_launch(driver, caller->task, serial->stream, &call);
     } else {
         peal_status status = caller->task->enqueue(serial->stream, &call);
         int none = 0;
@@ -216,10 +216,10 @@ static void run_bare(const peal_call *call)
 static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_task *task,
                  peal_function *full, peal_function *bare, void **call_user)
 {
-    cuda_serial *serial = user;
+    peal_cuda_serial *serial = user;
     bool own = task->cuda_function || task->enqueue;
-    const cuda_task_kernel *kernel =
-        own ? NULL : cuda_kernels_task(serial->kernels, schedule, task);
+    const peal_cuda_task_kernel *kernel =
+        own ? NULL : peal_cuda_kernels_task(serial->kernels, schedule, task);
     tile_caller *caller = kernel || own ? calloc(1, sizeof(*caller)) : NULL;
     if (!caller)
         return false;
@@ -237,7 +237,7 @@ static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_
 
 /* ---- plan ---- */
 
-static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
+static peal_status prepare(peal_cuda_serial *serial, const peal_backend_desc *desc)
 {
     const peal_cuda_driver *driver = serial->device->driver;
     const peal_source nowhere = {0};
@@ -245,18 +245,18 @@ static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
     CUresult result = driver->cuMemHostAlloc_(&pinned, sizeof(*serial->control),
                                               CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (result)
-        return cuda_failed(desc->diagnostics, nowhere, result, "cuMemHostAlloc",
-                           "a page for a plan");
+        return peal_cuda_driver_failed(desc->diagnostics, nowhere, result, "cuMemHostAlloc",
+                                       "a page for a plan");
     serial->control = memset(pinned, 0, sizeof(*serial->control));
     result = driver->cuStreamCreateWithPriority_(&serial->stream, CU_STREAM_NON_BLOCKING, 0);
     if (result)
-        return cuda_failed(desc->diagnostics, nowhere, result, "cuStreamCreateWithPriority",
-                           "a stream for a plan");
+        return peal_cuda_driver_failed(desc->diagnostics, nowhere, result,
+                                       "cuStreamCreateWithPriority", "a stream for a plan");
     result = driver->cuEventCreate_(&serial->done, CU_EVENT_DISABLE_TIMING);
     if (result)
-        return cuda_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
-                           "an event for a plan");
-    peal_status status = cuda_kernels_create(desc, serial->device, &serial->kernels);
+        return peal_cuda_driver_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
+                                       "an event for a plan");
+    peal_status status = peal_cuda_kernels_create(desc, serial->device, &serial->kernels);
     if (status)
         return status;
     const peal_kernel_source source = {.user = serial, .bind = bind};
@@ -266,9 +266,9 @@ static peal_status prepare(cuda_serial *serial, const peal_backend_desc *desc)
     return peal_backend_host.create(&with, &serial->host);
 }
 
-peal_status cuda_serial_create(const peal_backend_desc *desc, cuda_serial **out)
+peal_status peal_cuda_serial_create(const peal_backend_desc *desc, peal_cuda_serial **out)
 {
-    cuda_serial *serial = calloc(1, sizeof(*serial));
+    peal_cuda_serial *serial = calloc(1, sizeof(*serial));
     const peal_source nowhere = {0};
     if (!serial)
         return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
@@ -278,22 +278,22 @@ peal_status cuda_serial_create(const peal_backend_desc *desc, cuda_serial **out)
     serial->diagnostics = desc->diagnostics;
     peal_status status = prepare(serial, desc);
     if (status)
-        cuda_serial_destroy(serial);
+        peal_cuda_serial_destroy(serial);
     else
         *out = serial;
     return status;
 }
 
 /* The host's executor of serial runs in start. */
-peal_status cuda_serial_start(cuda_serial *serial, bool setup, int64_t steps, bool finish)
+peal_status peal_cuda_serial_start(peal_cuda_serial *serial, bool setup, int64_t steps, bool finish)
 {
-    CUcontext previous = cuda_enter(serial->device);
+    CUcontext previous = peal_cuda_context_enter(serial->device);
     peal_status status = peal_backend_host.start(serial->host, setup, steps, finish);
-    cuda_leave(serial->device, previous);
+    peal_cuda_context_leave(serial->device, previous);
     return status;
 }
 
-peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
+peal_status peal_cuda_serial_wait(peal_cuda_serial *serial, peal_backend_result *result)
 {
     peal_status status = peal_backend_host.wait(serial->host, result);
     if (!serial->failed)
@@ -311,61 +311,63 @@ peal_status cuda_serial_wait(cuda_serial *serial, peal_backend_result *result)
         return peal_report(serial->diagnostics, PEAL_E661, task->source,
                            "a kernel that does not end? --deadline sets the limit",
                            "%s: no progress for %.1f s", what, 1e-9 * (double)serial->deadline_ns);
-    return cuda_failed(serial->diagnostics, task->source, serial->error, serial->call, what);
+    return peal_cuda_driver_failed(serial->diagnostics, task->source, serial->error, serial->call,
+                                   what);
 }
 
 /* The host's executor works on the calling thread: it waits here. */
-peal_status cuda_serial_follow(cuda_serial *serial, void *stream, void *event)
+peal_status peal_cuda_serial_follow(peal_cuda_serial *serial, void *stream, void *event)
 {
     const peal_cuda_driver *driver = serial->device->driver;
-    CUcontext previous = cuda_enter(serial->device);
+    CUcontext previous = peal_cuda_context_enter(serial->device);
     CUresult result = stream ? driver->cuStreamSynchronize_(stream) : CUDA_SUCCESS;
     if (!result && event)
         result = driver->cuEventSynchronize_(event);
-    cuda_leave(serial->device, previous);
-    return result ? cuda_not_followed(serial->diagnostics, serial->device, result) : PEAL_STATUS_OK;
+    peal_cuda_context_leave(serial->device, previous);
+    return result ? peal_cuda_interop_failed(serial->diagnostics, serial->device, result)
+                  : PEAL_STATUS_OK;
 }
 
 /* Everything was waited for when start returned. */
-peal_status cuda_serial_event(cuda_serial *serial, void **event)
+peal_status peal_cuda_serial_event(peal_cuda_serial *serial, void **event)
 {
     const peal_source nowhere = {0};
-    CUcontext previous = cuda_enter(serial->device);
+    CUcontext previous = peal_cuda_context_enter(serial->device);
     CUresult result = serial->device->driver->cuEventRecord_(serial->done, serial->stream);
-    cuda_leave(serial->device, previous);
+    peal_cuda_context_leave(serial->device, previous);
     if (result)
-        return cuda_failed(serial->diagnostics, nowhere, result, "cuEventRecord",
-                           "the end of a run");
+        return peal_cuda_driver_failed(serial->diagnostics, nowhere, result, "cuEventRecord",
+                                       "the end of a run");
     *event = serial->done;
     return PEAL_STATUS_OK;
 }
 
-int cuda_serial_storage(const cuda_serial *serial, int index, int array)
+int peal_cuda_serial_storage(const peal_cuda_serial *serial, int index, int array)
 {
     return peal_backend_host.storage(serial->host, index, array);
 }
 
-int64_t cuda_serial_progress(const cuda_serial *serial)
+int64_t peal_cuda_serial_progress(const peal_cuda_serial *serial)
 {
     return peal_backend_host.progress(serial->host);
 }
 
-peal_function cuda_serial_function(const cuda_serial *serial, int index, int task, bool partials,
-                                   void **user)
+peal_function peal_cuda_serial_function(const peal_cuda_serial *serial, int index, int task,
+                                        bool partials, void **user)
 {
     peal_function found = peal_backend_host.function(serial->host, index, task, partials, user);
     return found;
 }
 
-void cuda_serial_destroy(cuda_serial *serial)
+void peal_cuda_serial_destroy(peal_cuda_serial *serial)
 {
     const peal_cuda_driver *driver = serial->device->driver;
-    CUcontext previous = cuda_enter(serial->device);
+    CUcontext previous = peal_cuda_context_enter(serial->device);
     if (serial->host)
         peal_backend_host.destroy(serial->host);
     bool lost = serial->device->lost;
     if (serial->kernels && !lost)
-        cuda_kernels_destroy(serial->kernels);
+        peal_cuda_kernels_destroy(serial->kernels);
     if (serial->done && !lost)
         driver->cuEventDestroy_(serial->done);
     if (serial->stream && !lost)
@@ -377,6 +379,6 @@ void cuda_serial_destroy(cuda_serial *serial)
         free(serial->callers);
         serial->callers = next;
     }
-    cuda_leave(serial->device, previous);
+    peal_cuda_context_leave(serial->device, previous);
     free(serial);
 }

@@ -4,10 +4,10 @@
  *
  * by hand: 16 bytes a thread; blocks are counted, the last one stores the flag by st.release.sys.
  * as peal: 8 bytes a thread with the places of a mirror; each block adds its share to the flag by
- * red.release.sys (backends/cuda/device/send.h), or stores it if it is the only one.
+ * red.release.sys (backends/cuda/codegen/device/send.h), or stores it if it is the only one.
  * flag in word: 4 of 8 bytes are data, the others the turn; nothing is released, data is polled.
  */
-#include "../../backends/cuda/device/memory.h"
+#include "../../backends/cuda/codegen/device/memory.h"
 #include "primitives.cuh"
 
 enum { BY_HAND, AS_PEAL, IN_WORD };

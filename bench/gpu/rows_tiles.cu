@@ -2,7 +2,7 @@
  * which each needs its neighbours of the level before; by words in the L2 cache, a hop each, and as
  * nodes of graphs. (A grid barrier a level is a row of rows_launches.cu, as is a chain of nodes.)
  */
-#include "../../backends/cuda/device/memory.h"
+#include "../../backends/cuda/codegen/device/memory.h"
 #include "primitives.cuh"
 
 enum { WIDTH = 132, TILE_THREADS = 256, APART = 32 }; /* words between two that are polled */

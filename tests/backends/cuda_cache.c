@@ -1,7 +1,7 @@
 /* What NVRTC compiled is kept on disk: found again, made anew when anything that it came from is
  * another, and never trusted. */
 #define _GNU_SOURCE
-#include "backends/cuda/compile.h"
+#include "backends/cuda/jit/compile.h"
 #include "tests/backends/check.h"
 #include "tests/backends/nvrtc_job.h"
 #include "tests/backends/scratch.h"
@@ -22,15 +22,15 @@ static bool compile_kept(const char *cache, int architecture, const char *source
     const char *folders[] = {folder};
     peal_kernel_file file = {path, source};
     peal_kernel_files files = {.file = &file, .count = 1, .folder = folders};
-    cuda_compile_request request = {.source = source,
-                                    .files = &files,
-                                    .architecture = architecture,
-                                    .cache_folder = cache,
-                                    .diagnostics = diagnostics,
-                                    .arena = arena};
-    cuda_compile_result result;
+    peal_cuda_compile_request request = {.source = source,
+                                         .files = &files,
+                                         .architecture = architecture,
+                                         .cache_folder = cache,
+                                         .diagnostics = diagnostics,
+                                         .arena = arena};
+    peal_cuda_compile_result result;
 
-    if (cuda_compile(&request, &result) != PEAL_STATUS_OK || !result.image) {
+    if (peal_cuda_compile(&request, &result) != PEAL_STATUS_OK || !result.image) {
         peal_diagnostics_print(diagnostics, stderr, 0);
         fail_msg("not compiled: %s", result.error_count ? result.error[0].message : "");
     }
@@ -93,19 +93,19 @@ static void folders_that_cannot_keep(void **state)
 static void strange_devices_are_told(void **state)
 {
     peal_kernel_files none = {0};
-    cuda_compile_result result;
+    peal_cuda_compile_result result;
     (void)state;
     if (!nvrtc_is_here())
         skip();
     peal_arena *arena = peal_arena_create();
     peal_diagnostics *diagnostics = peal_diagnostics_create();
-    cuda_compile_request request = {.source = "",
-                                    .files = &none,
-                                    .architecture = 999,
-                                    .ptx = true,
-                                    .diagnostics = diagnostics,
-                                    .arena = arena};
-    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_ENVIRONMENT);
+    peal_cuda_compile_request request = {.source = "",
+                                         .files = &none,
+                                         .architecture = 999,
+                                         .ptx = true,
+                                         .diagnostics = diagnostics,
+                                         .arena = arena};
+    assert_int_equal(peal_cuda_compile(&request, &result), PEAL_STATUS_ENVIRONMENT);
     assert_int_equal(peal_diagnostics_at(diagnostics, 0)->code, PEAL_E641);
     assert_non_null(strstr(peal_diagnostics_at(diagnostics, 0)->message, "compute_999"));
     peal_diagnostics_destroy(diagnostics);

@@ -1,7 +1,7 @@
 /* The device's code on the host: copies, folds, waits, flags and generated tasks, compiled by c++
  * with fibers for the threads of a block. */
 #define _GNU_SOURCE
-#include "backends/cuda/kernels.h"
+#include "backends/cuda/jit/kernels.h"
 #include "tests/backends/check.h"
 #include "tests/backends/local_job.h"
 #include "tests/backends/scratch.h"
@@ -46,11 +46,11 @@ static peal_status take_source(const peal_backend_desc *desc, void *user)
 {
     peal_arena *arena = peal_arena_create();
     const char *text = NULL, *plain = NULL;
-    peal_status status = cuda_kernels_source(desc, arena, &text);
+    peal_status status = peal_cuda_kernels_source(desc, arena, &text);
 
     (void)user;
     if (!status)
-        status = cuda_kernels_plain_source(desc, arena, &plain);
+        status = peal_cuda_kernels_communication_free_source(desc, arena, &plain);
     if (status)
         peal_diagnostics_print(desc->diagnostics, stderr, 0);
     else {
@@ -88,7 +88,7 @@ static void device_code_does_as_it_says(void **state)
     snprintf(path, sizeof(path), "%s/spec.yaml", folder);
     local_options options = {.spec = path, .ranks = 1, .workers = 1, .mode = PEAL_MODE_STREAM};
     assert_int_equal(local_describe(&options, take_source, NULL), PEAL_STATUS_OK);
-    assert_int_equal(shell("ln -s '#/backends/cuda/device' @/peal"), 0);
+    assert_int_equal(shell("ln -s '#/backends/cuda/codegen/device' @/peal"), 0);
     assert_int_equal(shell("cc -O1 -I '#' -I '#/include' -c '#/backends/host/fold.c' -o @/fold.o"),
                      0);
     assert_int_equal(shell("c++ -std=c++17 -O1 -w -ffp-contract=off -I @ "
@@ -96,7 +96,7 @@ static void device_code_does_as_it_says(void **state)
                            "@/fold.o -o @/run"),
                      0);
     assert_int_equal(shell("@/run"), 0);
-    assert_int_equal(shell("cc -O1 -I '#' -c '#/backends/cuda/cut.c' -o @/cut.o"), 0);
+    assert_int_equal(shell("cc -O1 -I '#' -c '#/backends/cuda/lower/tile_shape.c' -o @/cut.o"), 0);
     assert_int_equal(shell("c++ -std=c++17 -O1 -w -ffp-contract=off -I @ "
                            "-I '#/tests/backends/emulated' '#/tests/backends/emulated/plain.cc' "
                            "@/cut.o -o @/plain"),

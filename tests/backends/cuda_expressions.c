@@ -1,7 +1,7 @@
 /* The text that the device runs for an expression, compiled for the host, gives what
  * base/expression gives: random expressions, the same values, errors in the same places. */
 #define _GNU_SOURCE
-#include "backends/cuda/expression_source.h"
+#include "backends/cuda/codegen/expression.h"
 #include "tests/backends/check.h"
 
 #include <math.h>
@@ -162,8 +162,8 @@ static void print_program_begin(FILE *out)
     fprintf(out,
             "#include <math.h>\n#include <stdint.h>\n#include <stdio.h>\n"
             "#define PEAL_INLINE_ static inline\n"
-            "#include \"%s/backends/cuda/device/launch.h\"\n"
-            "#include \"%s/backends/cuda/device/expression.h\"\n"
+            "#include \"%s/backends/cuda/codegen/device/launch.h\"\n"
+            "#include \"%s/backends/cuda/codegen/device/expression.h\"\n"
             "typedef union value { double real; long long integer; } value;\n",
             root, root);
     fprintf(out, "static const long long counters[%d][2] = {", ROUNDS);
@@ -183,14 +183,15 @@ static void print_program_begin(FILE *out)
 static void print_functions(const peal_expr *const *expr, const peal_scope *scope, FILE *out)
 {
     static const char *const types[] = {"long long", "double", "int"};
-    cuda_elements *elements = calloc(EXPRESSIONS, sizeof(*elements));
+    peal_cuda_elements *elements = calloc(EXPRESSIONS, sizeof(*elements));
     peal_value_kind *kind = calloc(EXPRESSIONS, sizeof(*kind));
 
     for (int i = 0; i < EXPRESSIONS; i++) {
         char *text = NULL;
         size_t bytes = 0;
         FILE *body = open_memstream(&text, &bytes);
-        assert_int_equal(cuda_expression_print(expr[i], scope, &elements[i], body, &kind[i], NULL),
+        assert_int_equal(peal_cuda_expression_print(expr[i], scope, &elements[i], body, &kind[i],
+                                                    NULL),
                          PEAL_STATUS_OK);
         fclose(body);
         fprintf(out,

@@ -1,16 +1,16 @@
-/* Which blocks of the kernel of mode fused wait for which: random records, whose tiles' points are
- * listed one by one. Blocks of which one writes what the other touches are ordered, whichever
- * record comes first; shares are each block of a record's grid once. Tickets: whichever of those
- * that blocks have taken ends next, the lowest one can run, and none before what it depends on; and
- * of tiles with uneven work blocks that take tickets are through sooner. */
-#include "backends/cuda/fused.h"
+/* Which blocks of the kernel of mode fused wait for which: random work items, whose tiles' points
+ * are listed one by one. Blocks of which one writes what the other touches are ordered, whichever
+ * work item comes first; partitions are each block of a work item's grid once. Tickets: whichever
+ * of those that blocks have taken ends next, the lowest one can run, and none before what it
+ * depends on; and of tiles with uneven work blocks that take tickets are through sooner. */
+#include "backends/cuda/fused/fused.h"
 #include "tests/backends/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SPACES = 3, SIDE = 64, ORIGIN = 20, RECORDS = 4, GRID = 9, PLANS = 400, ROUNDS = 3 };
-enum { WORKERS = 20 /* at most, of a record */ };
+enum { WORKERS = 20 /* at most, of a work item */ };
 
 /* What a block touches: per space and point 1 (read), 2 (written), by tiles; messages apart. */
 typedef struct marks {
@@ -32,7 +32,7 @@ static int below(int n)
     return (int)(state % (uint64_t)n);
 }
 
-/* ---- random records ---- */
+/* ---- random work items ---- */
 
 static void random_box(peal_launch_box *box, unsigned first, int64_t tile)
 {
@@ -72,56 +72,58 @@ static peal_reach *random_reach(peal_arena *arena)
     return reach;
 }
 
-static void random_touch(peal_arena *arena, cuda_touch *touch)
+static void random_touch(peal_arena *arena, peal_cuda_touch *touch)
 {
     memset(touch, 0, sizeof(*touch));
     touch->space = below(SPACES);
     touch->write = below(3) == 0;
     touch->boxes = below(2) ? ~0u : (unsigned)below(8);
     int kind = below(12);
-    touch->kind = kind < 8 ? CUDA_TOUCH_REACH : kind < 10 ? CUDA_TOUCH_BOX : CUDA_TOUCH_INDEX;
-    if (touch->kind == CUDA_TOUCH_REACH)
+    touch->kind = kind < 8    ? PEAL_CUDA_TOUCH_REACH
+                  : kind < 10 ? PEAL_CUDA_TOUCH_BOX
+                              : PEAL_CUDA_TOUCH_INDEX;
+    if (touch->kind == PEAL_CUDA_TOUCH_REACH)
         touch->reach = random_reach(arena);
-    for (int k = 0; k < PEAL_AXES && touch->kind == CUDA_TOUCH_BOX; k++) {
+    for (int k = 0; k < PEAL_AXES && touch->kind == PEAL_CUDA_TOUCH_BOX; k++) {
         touch->lo[k] = k < 2 ? below(10) : 0;
         touch->hi[k] = touch->lo[k] + (k < 2 ? 1 + below(3) : 1);
     }
-    if (touch->kind == CUDA_TOUCH_BOX && below(2)) {
+    if (touch->kind == PEAL_CUDA_TOUCH_BOX && below(2)) {
         touch->word = 1;
         touch->write = true;
     }
 }
 
-static void random_record(peal_arena *arena, int number, cuda_record *record)
+static void random_record(peal_arena *arena, int number, peal_cuda_work_item *item)
 {
-    memset(record, 0, sizeof(*record));
-    record->number = number;
-    record->serves = below(6) - 1;
-    record->touch = PEAL_ARENA_ARRAY(arena, cuda_touch, CUDA_RECORD_TOUCHES);
-    record->touch_count = 1 + below(4);
-    for (int i = 0; i < record->touch_count; i++)
-        random_touch(arena, &record->touch[i]);
-    record->launch.box_count = 1 + below(3);
-    record->launch.wait_count = 1;
-    record->launch.wait[0].word = 1;
-    for (int b = 0; b < record->launch.box_count; b++) {
-        peal_launch_box *box = &record->launch.box[b];
-        random_box(box, record->blocks, record->blocks);
+    memset(item, 0, sizeof(*item));
+    item->number = number;
+    item->serves = below(6) - 1;
+    item->touch = PEAL_ARENA_ARRAY(arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
+    item->touch_count = 1 + below(4);
+    for (int i = 0; i < item->touch_count; i++)
+        random_touch(arena, &item->touch[i]);
+    item->launch.box_count = 1 + below(3);
+    item->launch.wait_count = 1;
+    item->launch.wait[0].word = 1;
+    for (int b = 0; b < item->launch.box_count; b++) {
+        peal_launch_box *box = &item->launch.box[b];
+        random_box(box, item->blocks, item->blocks);
         box->waits = below(3) == 0;
-        record->blocks += box->blocks;
+        item->blocks += box->blocks;
     }
 }
 
-static void random_plan(peal_arena *arena, cuda_fused *fused)
+static void random_plan(peal_arena *arena, peal_cuda_fused *fused)
 {
-    fused->record = PEAL_ARENA_ARRAY(arena, cuda_record, RECORDS);
-    fused->kind_record = PEAL_ARENA_ARRAY(arena, int, RECORDS);
+    fused->item = PEAL_ARENA_ARRAY(arena, peal_cuda_work_item, RECORDS);
+    fused->kind_item = PEAL_ARENA_ARRAY(arena, int, RECORDS);
     for (int r = 0; r < fused->count; r++) {
         if (r > 1 && below(3) == 0)
-            fused->record[r] = fused->record[below(r)];
+            fused->item[r] = fused->item[below(r)];
         else
-            random_record(arena, r, &fused->record[r]);
-        fused->record[r].step = r / 2;
+            random_record(arena, r, &fused->item[r]);
+        fused->item[r].step = r / 2;
     }
 }
 
@@ -137,7 +139,7 @@ static int64_t floored(int64_t a, int64_t b)
     return q;
 }
 
-static void mark(marks *m, const cuda_touch *touch, const int *lo, const int *hi)
+static void mark(marks *m, const peal_cuda_touch *touch, const int *lo, const int *hi)
 {
     unsigned char(*points)[SIDE] = touch->word ? m->message[touch->space] : m->point[touch->space];
 
@@ -149,15 +151,16 @@ static void mark(marks *m, const cuda_touch *touch, const int *lo, const int *hi
         }
 }
 
-static void mark_tile(marks *m, const cuda_touch *touch, const int *lo, const int *hi, int index)
+static void mark_tile(marks *m, const peal_cuda_touch *touch, const int *lo, const int *hi,
+                      int index)
 {
     int from[2] = {index, -ORIGIN}, to[2] = {index + 1, SIDE - ORIGIN};
 
-    if (touch->kind == CUDA_TOUCH_BOX) {
+    if (touch->kind == PEAL_CUDA_TOUCH_BOX) {
         mark(m, touch, touch->lo, touch->hi);
         return;
     }
-    for (int k = 0; k < 2 && touch->kind == CUDA_TOUCH_REACH; k++) {
+    for (int k = 0; k < 2 && touch->kind == PEAL_CUDA_TOUCH_REACH; k++) {
         const peal_reach_axis *axis = &touch->reach->axis[k];
         from[k] = (int)(axis->fixed ? axis->low
                                     : floored((int64_t)lo[k] * axis->num, axis->den) + axis->low);
@@ -165,14 +168,14 @@ static void mark_tile(marks *m, const cuda_touch *touch, const int *lo, const in
                                   : -floored(-(int64_t)hi[k] * axis->num, axis->den) + axis->high);
     }
     /* Indexes are few: those that are beyond the picture are left to their hulls. */
-    if (touch->kind == CUDA_TOUCH_INDEX && index >= SIDE - ORIGIN)
+    if (touch->kind == PEAL_CUDA_TOUCH_INDEX && index >= SIDE - ORIGIN)
         return;
     mark(m, touch, from, to);
 }
 
-static void mark_block(marks *m, const cuda_record *record, unsigned block)
+static void mark_block(marks *m, const peal_cuda_work_item *item, unsigned block)
 {
-    const peal_launch_box *box = record->launch.box;
+    const peal_launch_box *box = item->launch.box;
     int b = 0;
 
     while (block - box[b].first >= box[b].blocks)
@@ -188,9 +191,9 @@ static void mark_block(marks *m, const cuda_record *record, unsigned block)
     }
     m->works = true;
     m->awaits |= box[b].waits & 1;
-    for (int i = 0; i < record->touch_count; i++)
-        if (record->touch[i].boxes >> b & 1)
-            mark_tile(m, &record->touch[i], lo, hi, index);
+    for (int i = 0; i < item->touch_count; i++)
+        if (item->touch[i].boxes >> b & 1)
+            mark_tile(m, &item->touch[i], lo, hi, index);
 }
 
 /* ---- what has to be ordered ---- */
@@ -211,38 +214,41 @@ static bool conflict(const marks *a, const marks *b)
     return false;
 }
 
-/* How many records a block may be behind one that waits for it; -1: it is not waited for. */
-static int may_be_behind(const cuda_order *order, const peal_fused_share *share, unsigned block)
+/* How many work items a block may be behind one that waits for it; -1: it is not waited for. */
+static int may_be_behind(const peal_cuda_block_deps *order, const peal_fused_partition *partition,
+                         unsigned block)
 {
-    for (unsigned i = 0; i < share->after_count; i++)
-        if (order->after[share->after + i].block == block)
-            return order->after[share->after + i].behind;
-    return block >= share->range_first && block < share->range_first + (unsigned)share->range_count
-               ? share->range_behind
+    for (unsigned i = 0; i < partition->after_count; i++)
+        if (order->after[partition->after + i].block == block)
+            return order->after[partition->after + i].behind;
+    return block >= partition->range_first &&
+                   block < partition->range_first + (unsigned)partition->range_count
+               ? partition->range_behind
                : -1;
 }
 
-static void check_shares(const cuda_fused *fused, const cuda_order *order)
+static void check_shares(const peal_cuda_fused *fused, const peal_cuda_block_deps *order)
 {
     for (int r = 0; r < fused->count; r++) {
-        const cuda_record *record = &fused->record[r];
-        const peal_fused_share *share = &order->share[(size_t)record->kind * fused->grid];
+        const peal_cuda_work_item *item = &fused->item[r];
+        const peal_fused_partition *partition = &order->partition[(size_t)item->kind * fused->grid];
         unsigned covered = 0;
         for (unsigned b = 0; b < fused->grid; b++) {
-            for (unsigned i = 0; i < share[b].count; i++)
-                mark_block(&all[(unsigned)r * WORKERS + b], record,
-                           share[b].first + i * share[b].stride);
-            covered += share[b].count;
-            assert_true(share[b].count == 0 ||
-                        share[b].first + (share[b].count - 1) * share[b].stride < record->blocks);
+            for (unsigned i = 0; i < partition[b].count; i++)
+                mark_block(&all[(unsigned)r * WORKERS + b], item,
+                           partition[b].first + i * partition[b].stride);
+            covered += partition[b].count;
+            assert_true(partition[b].count == 0 ||
+                        partition[b].first + (partition[b].count - 1) * partition[b].stride <
+                            item->blocks);
         }
-        assert_int_equal(covered, record->blocks);
+        assert_int_equal(covered, item->blocks);
     }
 }
 
 /* A block waits until others are through with all before it that meets what it does; rounds do not
  * overlap. */
-static void check_order(const cuda_fused *fused, const cuda_order *order)
+static void check_order(const peal_cuda_fused *fused, const peal_cuda_block_deps *order)
 {
     for (int i = 0; i < fused->count * fused->count; i++) {
         int r = i / fused->count, other = i % fused->count;
@@ -250,11 +256,11 @@ static void check_order(const cuda_fused *fused, const cuda_order *order)
             for (unsigned b = 0; b < fused->grid; b++) {
                 const marks *mine = &all[(unsigned)r * WORKERS + a];
                 const marks *theirs = &all[(unsigned)other * WORKERS + b];
-                const peal_fused_share *share =
-                    &order->share[(size_t)fused->record[r].kind * fused->grid + a];
+                const peal_fused_partition *partition =
+                    &order->partition[(size_t)fused->item[r].kind * fused->grid + a];
                 if (a == b || !mine->works || !theirs->works)
                     continue;
-                int behind = may_be_behind(order, share, b);
+                int behind = may_be_behind(order, partition, b);
                 bool waits = behind >= 0 && r - behind > other;
                 if (conflict(mine, theirs))
                     assert_true(waits);
@@ -273,14 +279,14 @@ static void blocks_that_meet_are_ordered(void **unused)
     for (int plan = 0; plan < PLANS; plan++) {
         peal_arena *arena = peal_arena_create();
         peal_schedule schedule = {.array_count = SPACES};
-        cuda_plan owner = {.arena = arena};
-        cuda_rank rank = {.plan = &owner, .schedule = &schedule};
-        cuda_fused fused = {.count = 1 + below(RECORDS), .grid = 1 + (unsigned)below(GRID)};
-        cuda_order order;
+        peal_cuda_plan owner = {.arena = arena};
+        peal_cuda_rank rank = {.plan = &owner, .schedule = &schedule};
+        peal_cuda_fused fused = {.count = 1 + below(RECORDS), .grid = 1 + (unsigned)below(GRID)};
+        peal_cuda_block_deps order;
         random_plan(arena, &fused);
-        cuda_fused_spread(&fused, (unsigned)below(3));
-        cuda_fused_serve(&fused, below(2) ? fused.grid : 16 * (fused.grid - 1));
-        assert_true(cuda_fused_order(&rank, &fused, &order));
+        peal_cuda_partition_cyclic(&fused, (unsigned)below(3));
+        peal_cuda_partition_serve(&fused, below(2) ? fused.grid : 16 * (fused.grid - 1));
+        assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
         memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);
         check_order(&fused, &order);
@@ -295,56 +301,56 @@ static void blocks_that_meet_are_ordered(void **unused)
 
 /* A run of random blocks through the list: a window of tickets that they have taken. */
 typedef struct simulation {
-    const cuda_fused *fused;
-    const cuda_order *order;
-    const cuda_tickets *tickets;
+    const peal_cuda_fused *fused;
+    const peal_cuda_block_deps *order;
+    const peal_cuda_tickets *tickets;
     unsigned epoch[WORKERS];
-    unsigned round; /* epoch of its first record */
+    unsigned round; /* epoch of its first work item */
 } simulation;
 
-static const peal_fused_share *share_of_ticket(const simulation *s, const peal_fused_ticket *t)
+static const peal_fused_partition *share_of_ticket(const simulation *s, const peal_fused_ticket *t)
 {
-    return &s->order->share[(size_t)t->kind * s->fused->grid + t->worker];
+    return &s->order->partition[(size_t)t->kind * s->fused->grid + t->worker];
 }
 
 static bool can_run(const simulation *s, const peal_fused_ticket *t)
 {
-    const peal_fused_share *share = share_of_ticket(s, t);
+    const peal_fused_partition *partition = share_of_ticket(s, t);
 
     for (unsigned w = 0; w < s->fused->grid; w++) {
-        int behind = may_be_behind(s->order, share, w);
-        if (behind >= 0 && (int)(s->epoch[w] - (s->round + t->record - (unsigned)behind)) < 0)
+        int behind = may_be_behind(s->order, partition, w);
+        if (behind >= 0 && (int)(s->epoch[w] - (s->round + t->item - (unsigned)behind)) < 0)
             return false;
     }
     return true;
 }
 
-/* The one that runs meets none of earlier records that have not ended. */
+/* The one that runs meets none of earlier work items that have not ended. */
 static void check_run(const simulation *s, const peal_fused_ticket *const *open, int count,
                       const peal_fused_ticket *t)
 {
-    const marks *mine = &all[(unsigned)t->record * WORKERS + t->worker];
+    const marks *mine = &all[(unsigned)t->item * WORKERS + t->worker];
 
     for (int i = 0; i < count; i++) {
-        const marks *theirs = &all[(unsigned)open[i]->record * WORKERS + open[i]->worker];
-        if (open[i]->record >= t->record)
+        const marks *theirs = &all[(unsigned)open[i]->item * WORKERS + open[i]->worker];
+        if (open[i]->item >= t->item)
             continue;
         assert_false(open[i]->worker == t->worker);
         assert_false(mine->works && theirs->works && conflict(mine, theirs));
         ordered++;
     }
-    assert_true(s->epoch[t->worker] == s->round + t->record || share_of_ticket(s, t)->count == 0);
+    assert_true(s->epoch[t->worker] == s->round + t->item || share_of_ticket(s, t)->count == 0);
 }
 
 static void run_part(simulation *s, int part)
 {
-    const cuda_launch_part *p = &s->fused->part[part];
+    const peal_cuda_ticket_launch *p = &s->fused->part[part];
     const peal_fused_ticket *open[WORKERS + 1], *list = s->tickets->list + p->ticket;
     unsigned taken = 1, blocks = 1 + (unsigned)below(WORKERS - 1);
     int count = 0;
 
     assert_int_equal(list[0].worker, PEAL_TICKET_BEGIN);
-    assert_int_equal(list[0].record, p->record);
+    assert_int_equal(list[0].item, p->item);
     for (unsigned w = 0; w < s->fused->grid; w++) /* as it was left, or at the very begin */
         assert_int_equal(s->epoch[w],
                          s->round + s->tickets->first[(size_t)part * s->fused->grid + w]);
@@ -372,20 +378,21 @@ static void tickets_are_in_an_order(void **unused)
     for (int plan = 0; plan < PLANS; plan++) {
         peal_arena *arena = peal_arena_create();
         peal_schedule schedule = {.array_count = SPACES};
-        cuda_plan owner = {.arena = arena};
-        cuda_rank rank = {.plan = &owner, .schedule = &schedule};
-        cuda_fused fused = {.count = 1 + below(RECORDS), .blocks = 1 + (unsigned)below(4)};
-        cuda_order order;
-        cuda_tickets tickets;
+        peal_cuda_plan owner = {.arena = arena};
+        peal_cuda_rank rank = {.plan = &owner, .schedule = &schedule};
+        peal_cuda_fused fused = {.count = 1 + below(RECORDS), .blocks = 1 + (unsigned)below(4)};
+        peal_cuda_block_deps order;
+        peal_cuda_tickets tickets;
         fused.tickets = true;
         fused.receives = below(2);
-        owner.lowering.order = fused.receives ? CUDA_ORDER_PERIOD : CUDA_ORDER_TICKETS;
+        owner.options.order =
+            fused.receives ? PEAL_CUDA_DISPATCH_PAPER : PEAL_CUDA_DISPATCH_TICKETS;
         random_plan(arena, &fused);
-        fused.grid = cuda_fused_workers(&fused);
-        cuda_fused_serve(&fused, fused.grid);
+        fused.grid = peal_cuda_fused_workers(&fused);
+        peal_cuda_partition_serve(&fused, fused.grid);
         assert_in_range(fused.grid, 1, WORKERS);
-        assert_true(cuda_fused_order(&rank, &fused, &order));
-        cuda_fused_tickets(&rank, &fused, &order, &tickets);
+        assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
+        peal_cuda_fused_tickets(&rank, &fused, &order, &tickets);
         memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);
         simulation s = {.fused = &fused, .order = &order, .tickets = &tickets};
@@ -404,43 +411,43 @@ static void tickets_are_in_an_order(void **unused)
 
 enum { TILES = 64, LONG_TILES = 16, TIMES = 10, BLOCKS = 4 };
 
-static int work_of(const peal_fused_share *share)
+static int work_of(const peal_fused_partition *partition)
 {
     int work = 0;
 
-    for (unsigned i = 0; i < share->count; i++)
-        work += share->first + i * share->stride < LONG_TILES ? TIMES : 1;
+    for (unsigned i = 0; i < partition->count; i++)
+        work += partition->first + i * partition->stride < LONG_TILES ? TIMES : 1;
     return work;
 }
 
-/* One record, whose first tiles take ten times as long: when the last block is through. */
+/* One work item, whose first tiles take ten times as long: when the last block is through. */
 static int time_of(bool tickets)
 {
     peal_arena *arena = peal_arena_create();
     peal_schedule schedule = {.array_count = SPACES};
-    cuda_plan owner = {.arena = arena, .lowering.order = CUDA_ORDER_TICKETS};
-    cuda_rank rank = {.plan = &owner, .schedule = &schedule};
-    cuda_fused fused = {
+    peal_cuda_plan owner = {.arena = arena, .options.order = PEAL_CUDA_DISPATCH_TICKETS};
+    peal_cuda_rank rank = {.plan = &owner, .schedule = &schedule};
+    peal_cuda_fused fused = {
         .count = 1, .blocks = BLOCKS, .grid = BLOCKS, .services = 1, .tickets = tickets};
     int busy[BLOCKS] = {0}, last = 0;
-    cuda_order order;
-    cuda_tickets list = {.count = 0};
+    peal_cuda_block_deps order;
+    peal_cuda_tickets list = {.count = 0};
 
     random_plan(arena, &fused);
-    memset(&fused.record[0].launch, 0, sizeof(fused.record[0].launch));
-    fused.record[0].touch_count = 0;
-    fused.record[0].blocks = TILES;
-    fused.grid = tickets ? cuda_fused_workers(&fused) : BLOCKS;
-    assert_true(cuda_fused_order(&rank, &fused, &order));
+    memset(&fused.item[0].launch, 0, sizeof(fused.item[0].launch));
+    fused.item[0].touch_count = 0;
+    fused.item[0].blocks = TILES;
+    fused.grid = tickets ? peal_cuda_fused_workers(&fused) : BLOCKS;
+    assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
     if (tickets)
-        cuda_fused_tickets(&rank, &fused, &order, &list);
+        peal_cuda_fused_tickets(&rank, &fused, &order, &list);
     for (unsigned b = 0; b < BLOCKS && !tickets; b++)
-        busy[b] = work_of(&order.share[b]);
+        busy[b] = work_of(&order.partition[b]);
     for (size_t t = 1; t < list.count; t++) { /* by the block that is the first to be free */
         int free_one = 0;
         for (int b = 1; b < BLOCKS; b++)
             free_one = busy[b] < busy[free_one] ? b : free_one;
-        busy[free_one] += work_of(&order.share[list.list[t].worker]);
+        busy[free_one] += work_of(&order.partition[list.list[t].worker]);
     }
     for (int b = 0; b < BLOCKS; b++)
         last = busy[b] > last ? busy[b] : last;

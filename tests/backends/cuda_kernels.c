@@ -2,8 +2,8 @@
  * since a kernel may have waited for memory that another GPU has just written; mistakes are told at
  * the user's line. */
 #define _GNU_SOURCE
-#include "backends/cuda/compile.h"
-#include "backends/cuda/kernels.h"
+#include "backends/cuda/jit/compile.h"
+#include "backends/cuda/jit/kernels.h"
 #include "tests/backends/check.h"
 #include "tests/backends/cuda_ptx.h"
 #include "tests/backends/local_job.h"
@@ -65,7 +65,7 @@ static peal_status take_ptx(const peal_backend_desc *desc, void *user)
     peal_arena *arena = peal_arena_create();
     const char *ptx = NULL, *plain = NULL;
 
-    out->status = cuda_kernels_ptx(desc, arena, &ptx, &plain);
+    out->status = peal_cuda_kernels_ptx(desc, arena, &ptx, &plain);
     if (!out->status)
         out->ptx = strdup(ptx);
     if (!out->status && plain)
@@ -127,7 +127,7 @@ static peal_status take_plain_source(const peal_backend_desc *desc, void *user)
     char **out = user;
     peal_arena *arena = peal_arena_create();
     const char *text = NULL;
-    peal_status status = cuda_kernels_plain_source(desc, arena, &text);
+    peal_status status = peal_cuda_kernels_communication_free_source(desc, arena, &text);
 
     if (!status && text)
         *out = strdup(text);
@@ -236,19 +236,19 @@ static void search_finds_non_coherent_loads(void **state)
         "extern \"C\" __global__ void k(const double *a, double *b)\n"
         "{ b[threadIdx.x] = sin(a[threadIdx.x]) + cos(a[threadIdx.x] + 1); }\n";
     peal_kernel_files none = {0};
-    cuda_compile_result result;
+    peal_cuda_compile_result result;
     (void)state;
     if (!nvrtc_is_here())
         skip();
     peal_arena *arena = peal_arena_create();
-    cuda_compile_request request = {
+    peal_cuda_compile_request request = {
         .source = source, .files = &none, .architecture = 90, .ptx = true, .arena = arena};
-    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_OK);
+    assert_int_equal(peal_cuda_compile(&request, &result), PEAL_STATUS_OK);
     const char *found = ptx_non_coherent(result.image);
     assert_non_null(found);
     assert_memory_equal(found, "ld.global.nc", 12);
     request.source = tables;
-    assert_int_equal(cuda_compile(&request, &result), PEAL_STATUS_OK);
+    assert_int_equal(peal_cuda_compile(&request, &result), PEAL_STATUS_OK);
     assert_non_null(strstr(result.image, "ld.global.nc"));
     assert_null(ptx_non_coherent(result.image));
     peal_arena_destroy(arena);
@@ -363,7 +363,7 @@ static peal_status take_source(const peal_backend_desc *desc, void *user)
     char **out = user;
     peal_arena *arena = peal_arena_create();
     const char *text = NULL;
-    peal_status status = cuda_kernels_source(desc, arena, &text);
+    peal_status status = peal_cuda_kernels_source(desc, arena, &text);
 
     if (!status)
         *out = strdup(text);

@@ -1,6 +1,6 @@
 /* Blocks an SM by registers, shared memory, threads and blocks, and the registers that launch
  * bounds leave: against numbers of NVIDIA's occupancy tables. */
-#include "backends/cuda/resources.h"
+#include "backends/cuda/jit/resources.h"
 #include "tests/backends/check.h"
 
 #include <string.h>
@@ -30,35 +30,35 @@ static void blocks_are_those_of_the_tables(void **state)
     (void)state;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const cuda_sm *sm = cuda_sm_find(cases[i].architecture);
-        cuda_resource kernel = {.threads = cases[i].threads,
-                                .registers = cases[i].registers,
-                                .shared_bytes = cases[i].shared};
+        const peal_cuda_sm *sm = peal_cuda_sm_find(cases[i].architecture);
+        peal_cuda_resource kernel = {.threads = cases[i].threads,
+                                     .registers = cases[i].registers,
+                                     .shared_bytes = cases[i].shared};
         const char *limit = NULL;
         assert_non_null(sm);
-        int blocks = cuda_sm_blocks(sm, &kernel, &limit);
+        int blocks = peal_cuda_sm_blocks(sm, &kernel, &limit);
         if (blocks != cases[i].blocks || strcmp(limit, cases[i].limit) != 0)
             fail_msg("case %zu: %d blocks by %s", i, blocks, limit);
     }
-    assert_null(cuda_sm_find(42));
+    assert_null(peal_cuda_sm_find(42));
 }
 
 /* What __launch_bounds__ leaves, and that so many registers do fit. */
 static void budgets_fit(void **state)
 {
     (void)state;
-    assert_int_equal(cuda_sm_budget(256, 3), 80);
-    assert_int_equal(cuda_sm_budget(256, 4), 64);
-    assert_int_equal(cuda_sm_budget(256, 6), 40);
-    assert_int_equal(cuda_sm_budget(256, 8), 32);
-    assert_int_equal(cuda_sm_budget(256, 0), 255);
-    assert_int_equal(cuda_sm_budget(32, 1), 255);
+    assert_int_equal(peal_cuda_sm_budget(256, 3), 80);
+    assert_int_equal(peal_cuda_sm_budget(256, 4), 64);
+    assert_int_equal(peal_cuda_sm_budget(256, 6), 40);
+    assert_int_equal(peal_cuda_sm_budget(256, 8), 32);
+    assert_int_equal(peal_cuda_sm_budget(256, 0), 255);
+    assert_int_equal(peal_cuda_sm_budget(32, 1), 255);
     for (int threads = 32; threads <= 1024; threads += 32)
         for (int blocks = 1; blocks * threads <= 2048 && blocks <= 32; blocks++) {
             const char *limit = NULL;
-            cuda_resource kernel = {.threads = threads,
-                                    .registers = cuda_sm_budget(threads, blocks)};
-            assert_true(cuda_sm_blocks(cuda_sm_find(90), &kernel, &limit) >= blocks);
+            peal_cuda_resource kernel = {.threads = threads,
+                                         .registers = peal_cuda_sm_budget(threads, blocks)};
+            assert_true(peal_cuda_sm_blocks(peal_cuda_sm_find(90), &kernel, &limit) >= blocks);
         }
 }
 

@@ -1,6 +1,6 @@
 /* Pieces of copies for a GPU: whatever the shape and the greatest number of units, every byte goes
  * from where it was to where it belongs, once. */
-#include "backends/cuda/pieces.h"
+#include "backends/cuda/lower/copy_pieces.h"
 #include "tests/backends/check.h"
 
 #include <stdlib.h>
@@ -45,14 +45,14 @@ static void try_box(const int64_t *extent, const int64_t *source, const int64_t 
 {
     static int where[MOST_BYTES];
     static peal_device_piece piece[MOST_PIECES];
-    cuda_copied_box box = {.source_offset = below(4) * element,
-                           .target_offset = below(4) * element,
-                           .alignment = 16};
+    peal_cuda_copied_box box = {.source_offset = below(4) * element,
+                                .target_offset = below(4) * element,
+                                .alignment = 16};
 
-    cuda_box_normalise(extent, source, target, element, &box);
-    int count = cuda_box_cut_up(&box, most, NULL);
+    peal_cuda_box_normalise(extent, source, target, element, &box);
+    int count = peal_cuda_box_cut_up(&box, most, NULL);
     assert_in_range(count, 1, MOST_PIECES);
-    assert_int_equal(cuda_box_cut_up(&box, most, piece), count);
+    assert_int_equal(peal_cuda_box_cut_up(&box, most, piece), count);
     memset(where, 0, sizeof(where));
     for (int i = 0; i < count; i++) {
         assert_true(piece[i].units <= most);
@@ -107,18 +107,18 @@ static void great_boxes_are_cut(void **test)
     (void)test;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         static peal_device_piece piece[MOST_PIECES];
-        cuda_copied_box box = {.alignment = 16};
+        peal_cuda_copied_box box = {.alignment = 16};
         int64_t bytes = 0;
-        cuda_box_normalise(cases[i].extent, cases[i].stride, cases[i].stride, cases[i].element,
-                           &box);
-        int count = cuda_box_cut_up(&box, CUDA_PIECE_UNITS, NULL);
+        peal_cuda_box_normalise(cases[i].extent, cases[i].stride, cases[i].stride, cases[i].element,
+                                &box);
+        int count = peal_cuda_box_cut_up(&box, PEAL_CUDA_PIECE_UNITS, NULL);
         assert_in_range(count, 2, MOST_PIECES);
-        cuda_box_cut_up(&box, CUDA_PIECE_UNITS, piece);
+        peal_cuda_box_cut_up(&box, PEAL_CUDA_PIECE_UNITS, piece);
         for (int k = 0; k < count; k++) {
             int64_t units =
                 (int64_t)piece[k].run * piece[k].count[0] * piece[k].count[1] * piece[k].count[2];
             assert_int_equal(units, piece[k].units);
-            assert_true(units > CUDA_PIECE_UNITS / 4 && units <= CUDA_PIECE_UNITS);
+            assert_true(units > PEAL_CUDA_PIECE_UNITS / 4 && units <= PEAL_CUDA_PIECE_UNITS);
             bytes += units * piece[k].unit;
         }
         assert_int_equal(bytes, cases[i].bytes);
@@ -157,13 +157,13 @@ static void rows_far_apart_are_copied_one_by_one(void **test)
         piece.source_step[k] = near << 3 * k;
         piece.target_step[k] = far << 3 * k;
     }
-    assert_int_equal(cuda_copy_box(&driver, NULL, &piece, 1000, 2000), CUDA_SUCCESS);
+    assert_int_equal(peal_cuda_copy_box(&driver, NULL, &piece, 1000, 2000), CUDA_SUCCESS);
     assert_int_equal(rows, 5 * 3 * 2);
     assert_int_equal(last_from, 2000 + 4 * near + 2 * (near << 3) + (near << 6));
     assert_int_equal(last_to, 1000 + 4 * far + 2 * (far << 3) + (far << 6));
     assert_int_equal(boxes, 0);
     memcpy(piece.target_step, piece.source_step, sizeof(piece.target_step));
-    assert_int_equal(cuda_copy_box(&driver, NULL, &piece, 1000, 2000), CUDA_SUCCESS);
+    assert_int_equal(peal_cuda_copy_box(&driver, NULL, &piece, 1000, 2000), CUDA_SUCCESS);
     assert_int_equal(boxes, 2);
 }
 

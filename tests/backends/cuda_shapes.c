@@ -2,8 +2,8 @@
  * one: no load goes around the coherent caches; what is staged is what tiles read; what has failed
  * sends nothing. */
 #define _GNU_SOURCE
-#include "backends/cuda/compile.h"
-#include "backends/cuda/sketch.h"
+#include "backends/cuda/dry_plan.h"
+#include "backends/cuda/jit/compile.h"
 #include "tests/backends/check.h"
 #include "tests/backends/cuda_ptx.h"
 #include "tests/backends/local_job.h"
@@ -26,19 +26,19 @@ static peal_status take_unit(const peal_backend_desc *desc, void *user)
     unit *out = user;
     peal_arena *arena = peal_arena_create();
     peal_kernel_files none = {0};
-    cuda_compile_result compiled = {0};
+    peal_cuda_compile_result compiled = {0};
     const char *text = NULL;
-    peal_status status = cuda_sketch_fused(desc, 0, ARCHITECTURE, arena, &text);
-    cuda_compile_request request = {.source = text,
-                                    .files = &none,
-                                    .architecture = ARCHITECTURE,
-                                    .ptx = true,
-                                    .cache_folder = desc->cache_folder,
-                                    .diagnostics = desc->diagnostics,
-                                    .arena = arena};
+    peal_status status = peal_cuda_dry_plan_fused(desc, 0, ARCHITECTURE, arena, &text);
+    peal_cuda_compile_request request = {.source = text,
+                                         .files = &none,
+                                         .architecture = ARCHITECTURE,
+                                         .ptx = true,
+                                         .cache_folder = desc->cache_folder,
+                                         .diagnostics = desc->diagnostics,
+                                         .arena = arena};
 
     if (!status && out->compiles)
-        status = cuda_compile(&request, &compiled);
+        status = peal_cuda_compile(&request, &compiled);
     if (!status)
         out->text = strdup(text);
     if (!status && compiled.image)
@@ -89,7 +89,7 @@ static void shapes_load_coherently(void **state)
         skip();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unit out = unit_of(cases[i].spec, 2, cases[i].set, true);
-        assert_non_null(strstr(out.text, "peal_shaped_mirror_<"));
+        assert_non_null(strstr(out.text, "peal_shaped_remote_store_<"));
         assert_true(!cases[i].staged || strstr(out.text, "{ staged = 1,"));
         assert_non_null(out.ptx);
         assert_non_null(strstr(out.ptx, ".entry peal_fused_kernel"));
@@ -120,7 +120,7 @@ static void images_are_stored_in_front_of_folds(void **state)
     (void)state;
     unit out = unit_of("tests/gpu/specs/norm.yaml", 1, set, false);
 
-    assert_non_null(strstr(out.text, "peal_shaped_mirror_<"));
+    assert_non_null(strstr(out.text, "peal_shaped_remote_store_<"));
     forget(&out);
 }
 
@@ -128,7 +128,8 @@ static void images_are_stored_in_front_of_folds(void **state)
  * messages. */
 static void what_has_failed_sends_nothing(void **state)
 {
-    static const char mirror[] = "        peal_shaped_mirror_<", others[] = ">(launch, blocks);\n",
+    static const char remote_store[] = "        peal_shaped_remote_store_<",
+                      others[] = ">(launch, blocks);\n",
                       check[] = "        __syncthreads();\n        if (peal_fused_failed_.kind)\n"
                                 "            return;\n";
     static const char *const set[MOST_SETS] = {NULL};
@@ -136,7 +137,7 @@ static void what_has_failed_sends_nothing(void **state)
     (void)state;
     unit out = unit_of("samples/jacobi2d/jacobi2d.yaml", 2, set, false);
 
-    for (const char *at = out.text; (at = strstr(at, mirror)); at++) {
+    for (const char *at = out.text; (at = strstr(at, remote_store)); at++) {
         if (memcmp(at - strlen(others), others, strlen(others)) == 0)
             continue;
         assert_memory_equal(at - strlen(check), check, strlen(check));

@@ -3,7 +3,7 @@
 #ifndef PEAL_TESTS_GPU_LITMUS_RULES_CUH
 #define PEAL_TESTS_GPU_LITMUS_RULES_CUH
 
-#include "backends/cuda/device/memory.h"
+#include "backends/cuda/codegen/device/memory.h"
 
 enum {
     THREADS = 256,

@@ -6,8 +6,8 @@
 #define _GNU_SOURCE
 #include "tests/standin/emulate.h"
 
-#include "backends/cuda/device/fused_launch.h"
-#include "backends/cuda/device/launch.h"
+#include "backends/cuda/codegen/device/fused_launch.h"
+#include "backends/cuda/codegen/device/launch.h"
 
 #include <dlfcn.h>
 #include <sched.h>

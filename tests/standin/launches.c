@@ -5,7 +5,7 @@
  * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value.
  * STANDIN_FLAGS=1: a line "flags ..." for each launch of a kernel that stores some, with its name.
  */
-#include "backends/cuda/device/launch.h"
+#include "backends/cuda/codegen/device/launch.h"
 #include "tests/standin/record.h"
 #include "tests/standin/streams.h"
 
@@ -24,7 +24,7 @@ static void note_flags(CUfunction function, const peal_launch *of)
     if (!getenv("STANDIN_FLAGS") || of->write_count == 0)
         return;
     at = snprintf(line, sizeof(line), "flags boxes=%d mirrors=%d writes=", of->box_count,
-                  of->mirror_count);
+                  of->remote_store_count);
     for (int i = 0; i < of->write_count && at < (int)sizeof(line) - 16; i++)
         at += snprintf(line + at, sizeof(line) - (size_t)at, "%s%x", i ? "," : "",
                        of->write[i].boxes);

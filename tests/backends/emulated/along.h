@@ -14,7 +14,7 @@ template <class type, int combine> static void folding_kernel(const peal_launch 
 
 template <class type, int combine> static void riding_kernel(const peal_launch launch)
 {
-    peal_ride_<type, combine>(launch);
+    peal_piggyback_<type, combine>(launch);
 }
 
 template <class type> static bool equals(type a, type b)
@@ -37,13 +37,13 @@ static void check_fold_of(type *element, int count, int host_type)
     launch.partial[1] = at(element);
     launch.fold[1] = {count, 5};
     launch.view[5] = at(&result);
-    launch.mirror_count = 2;
-    launch.mirror[0].boxes = 4;
-    launch.mirror[0].view = 5;
-    launch.mirror[0].target = at(&mirrored);
-    launch.mirror[1].boxes = 1;
-    launch.mirror[1].view = 5;
-    launch.mirror[1].target = at(&other);
+    launch.remote_store_count = 2;
+    launch.remote_store[0].boxes = 4;
+    launch.remote_store[0].view = 5;
+    launch.remote_store[0].target = at(&mirrored);
+    launch.remote_store[1].boxes = 1;
+    launch.remote_store[1].view = 5;
+    launch.remote_store[1].target = at(&other);
     launch.wait_count = 2;
     launch.wait[0] = {at(&flag), 1000, 0, 0}; /* of a tile: never there */
     launch.wait[1] = {at(&credit), 12, 0, 0};
@@ -69,11 +69,11 @@ static void check_ride_of(const type *element, int rows, int host_type)
     peal_launch launch = {};
 
     result[WIDTH] = 1;
-    launch.ride.result = at(result);
-    launch.ride.rows = rows;
-    launch.ride.width = WIDTH;
+    launch.piggyback.result = at(result);
+    launch.piggyback.rows = rows;
+    launch.piggyback.width = WIDTH;
     for (int r = 0; r < rows; r++) /* in any order in memory */
-        launch.ride.row[r] = at(element + PITCH * (r ^ 1));
+        launch.piggyback.row[r] = at(element + PITCH * (r ^ 1));
     start(riding_kernel<type, combine>, 1, 256, launch);
     for (int i = 0; i < WIDTH; i++) {
         type column[PEAL_LAUNCH_ROWS];

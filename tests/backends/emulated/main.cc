@@ -219,7 +219,7 @@ static void check_mirrors(kernel_function *kernel, peal_launch launch, unsigned 
     unsigned long long flag[2] = {quantum, quantum};
     int lo[3][3], hi[3][3];
 
-    launch.mirror_count = 3;
+    launch.remote_store_count = 3;
     launch.box[1].sends = 1;
     launch.senders = blocks;
     launch.adds = (int)pick(2);
@@ -235,20 +235,20 @@ static void check_mirrors(kernel_function *kernel, peal_launch launch, unsigned 
             lo[m][k] = (int)pick((unsigned)n[k]);
             hi[m][k] = lo[m][k] + 1 + (int)pick((unsigned)(n[k] - lo[m][k]));
         }
-        launch.mirror[m] = {};
-        launch.mirror[m].target = at(target + (m == 0 ? 0 : 20000 * m));
-        launch.mirror[m].step[0] = 8 * n[0];
-        launch.mirror[m].step[1] = 8ll * n[0] * n[1];
-        memcpy(launch.mirror[m].lo, lo[m], sizeof(lo[m]));
-        memcpy(launch.mirror[m].hi, hi[m], sizeof(hi[m]));
+        launch.remote_store[m] = {};
+        launch.remote_store[m].target = at(target + (m == 0 ? 0 : 20000 * m));
+        launch.remote_store[m].step[0] = 8 * n[0];
+        launch.remote_store[m].step[1] = 8ll * n[0] * n[1];
+        memcpy(launch.remote_store[m].lo, lo[m], sizeof(lo[m]));
+        memcpy(launch.remote_store[m].hi, hi[m], sizeof(hi[m]));
         for (int k = 0; k < 3; k++) { /* the tiles are taken to fill a part of it only */
-            launch.mirror[m].inner_lo[k] = lo[m][k] + (int)pick((unsigned)(hi[m][k] - lo[m][k]));
-            launch.mirror[m].inner_hi[k] =
-                launch.mirror[m].inner_lo[k] + 1 +
-                (int)pick((unsigned)(hi[m][k] - launch.mirror[m].inner_lo[k]));
+            launch.remote_store[m].inner_lo[k] = lo[m][k] + (int)pick((unsigned)(hi[m][k] - lo[m][k]));
+            launch.remote_store[m].inner_hi[k] =
+                launch.remote_store[m].inner_lo[k] + 1 +
+                (int)pick((unsigned)(hi[m][k] - launch.remote_store[m].inner_lo[k]));
         }
-        launch.mirror[m].boxes = lo[m][0] >= cut_at ? 2 : hi[m][0] <= cut_at ? 1 : 3;
-        launch.mirror[m].bytes = 8;
+        launch.remote_store[m].boxes = lo[m][0] >= cut_at ? 2 : hi[m][0] <= cut_at ? 1 : 3;
+        launch.remote_store[m].bytes = 8;
     }
     memset(target, 0, sizeof(target));
     start(kernel, blocks, 256, launch);
@@ -262,9 +262,9 @@ static void check_mirrors(kernel_function *kernel, peal_launch launch, unsigned 
                     /* around the tiles nothing should change: here, what is copied is either */
                     double copied = target[20000 * m + i];
                     bool inner =
-                        x >= launch.mirror[m].inner_lo[0] && x < launch.mirror[m].inner_hi[0] &&
-                        y >= launch.mirror[m].inner_lo[1] && y < launch.mirror[m].inner_hi[1] &&
-                        z >= launch.mirror[m].inner_lo[2] && z < launch.mirror[m].inner_hi[2];
+                        x >= launch.remote_store[m].inner_lo[0] && x < launch.remote_store[m].inner_hi[0] &&
+                        y >= launch.remote_store[m].inner_lo[1] && y < launch.remote_store[m].inner_hi[1] &&
+                        z >= launch.remote_store[m].inner_lo[2] && z < launch.remote_store[m].inner_hi[2];
                     CHECK(copied == (in ? field[i] : 0) ||
                           (in && !inner && copied == field[i] - 1));
                 }

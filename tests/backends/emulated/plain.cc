@@ -8,7 +8,7 @@
 
 #include "partials.h"
 
-extern "C" void cuda_box_cut(int many, int most_rows, const int threads[3], int whole, int lead,
+extern "C" void peal_cuda_box_cut(int many, int most_rows, const int threads[3], int whole, int lead,
                              peal_launch_box *box);
 
 enum { HALO = 2, MOST_BOXES = 3 };
@@ -55,7 +55,7 @@ static int make_boxes(int axes, int sm_count, int begin, peal_launch *launch, ro
         }
         memcpy(box->lo, lo, sizeof(lo));
         memcpy(box->hi, hi, sizeof(hi));
-        cuda_box_cut(3 * sm_count, 8, threads[axes], kinds[axes],
+        peal_cuda_box_cut(3 * sm_count, 8, threads[axes], kinds[axes],
                      (int)((unsigned)(lo[0] - begin) % 32), box);
         box->first = blocks;
         blocks += box->blocks;

@@ -1,0 +1,16 @@
+/* What mode fused would compile on a GPU, found out without one. */
+#ifndef PEAL_CUDA_SKETCH_H
+#define PEAL_CUDA_SKETCH_H
+
+#include "base/arena.h"
+
+#include <peal/plugin/backend.h>
+
+enum { PEAL_CUDA_DRY_PLAN_SMS = 132 /* an H100's, and an H200's: tiles are cut for as many */ };
+
+/* The unit of desc's rank `index` in a process of its own, with the shapes that its launches have
+ * (shapes.c): in the arena. The rank's segment and desc's device are not looked at. */
+peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, int architecture,
+                                     peal_arena *arena, const char **out);
+
+#endif

@@ -1,0 +1,175 @@
+/* The persistent kernel of a buffer slot: how many blocks each rank gets, its compilation, its
+ * lists. */
+#include "backends/cuda/fused/fused.h"
+
+static peal_status refuse(peal_cuda_plan *plan, const char *reason)
+{
+    return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
+                       "--mode graph runs it; --mode auto takes the first mode that can",
+                       "mode fused cannot run this: %s", reason);
+}
+
+/* What a rank's blocks do in a round, and how many blocks it has work for beside the one for what
+ * is one block's. */
+typedef struct demand {
+    uint64_t work;
+    unsigned most;
+    bool folds; /* tiles have partials */
+} demand;
+
+static demand demand_of(const peal_cuda_fused *fused)
+{
+    demand d = {0, 1, false};
+
+    for (int r = 0; r < fused->count; r++) {
+        unsigned blocks = fused->item[r].blocks;
+        d.work += blocks;
+        d.most = blocks > d.most ? blocks : d.most;
+        d.folds |= fused->item[r].partials;
+    }
+    d.most++;
+    return d;
+}
+
+/* Ranks get two blocks each, or one if there are so few, then one at a time: who has the fewest for
+ * its work. */
+static void divide_blocks(peal_cuda_fused_kernel *kernel, const demand *of, int rank_count,
+                          unsigned resident)
+{
+    unsigned least = resident >= 2 * (unsigned)rank_count ? 2 : 1;
+
+    kernel->blocks = 0;
+    for (int r = 0; r < rank_count; r++)
+        kernel->blocks += kernel->rank[r].blocks = least;
+    while (kernel->blocks < resident) {
+        int next = -1;
+        for (int r = 0; r < rank_count; r++)
+            if (kernel->rank[r].blocks < of[r].most &&
+                (next < 0 ||
+                 kernel->rank[r].blocks * of[next].work < kernel->rank[next].blocks * of[r].work))
+                next = r;
+        if (next < 0)
+            return;
+        kernel->rank[next].blocks++;
+        kernel->blocks++;
+    }
+}
+
+/* Blocks of an SM get in each other's way where each has a tile or two: fences wait for what others
+ * have stored (5-point relaxation on 2 H200: 4.1 us a step with one block against 4.8 with three
+ * where an SM has 2 tiles, 9.5 against 6.5 where it has 8). Those with partials come one after the
+ * other in a block, and wait for memory each. */
+enum { LEAST_TILES = 2 };
+
+static int wanted_on_sm(const peal_cuda_plan *plan, const demand *of)
+{
+    unsigned tiles = 0, each = LEAST_TILES * (unsigned)plan->device->sm_count;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        tiles += of[r].folds ? LEAST_TILES * of[r].most : of[r].most;
+    if (plan->options.blocks > 0)
+        return plan->options.blocks;
+    return tiles < 2 * each ? 1 : (int)(tiles / each);
+}
+
+/* With as many blocks as the compiler leaves registers for: how their partitions are laid out is
+ * compiled in. */
+static void choose_cyclic(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel,
+                          const demand *of)
+{
+    int wanted = wanted_on_sm(plan, of);
+    unsigned on_sm = wanted < PEAL_FUSED_BLOCKS ? (unsigned)wanted : PEAL_FUSED_BLOCKS;
+
+    divide_blocks(kernel, of, plan->rank_count, on_sm * (unsigned)plan->device->sm_count);
+    for (int r = 0; r < plan->rank_count; r++)
+        peal_cuda_partition_cyclic(&kernel->rank[r], kernel->rank[r].blocks);
+}
+
+/* As many blocks as are resident together, and no more than there is work for. */
+static peal_status choose_grid(peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel,
+                               const demand *of)
+{
+    int resident = peal_cuda_fused_resident(plan, kernel);
+
+    if (resident < 1)
+        return refuse(plan, "its kernel does not fit on the device");
+    int wanted = wanted_on_sm(plan, of);
+    resident = wanted < resident ? wanted : resident;
+    unsigned all = (unsigned)resident * (unsigned)plan->device->sm_count;
+    if (all < (unsigned)plan->rank_count)
+        return refuse(plan, peal_arena_print(plan->arena,
+                                             "%d ranks of a process share a GPU, which has room "
+                                             "for %u of its kernel's blocks at a time",
+                                             plan->rank_count, all));
+    divide_blocks(kernel, of, plan->rank_count, all);
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_fused *fused = &kernel->rank[r];
+        fused->grid = fused->tickets ? peal_cuda_fused_workers(fused) : fused->blocks;
+        peal_cuda_partition_serve(fused, fused->blocks);
+        if (fused->grid >= UINT16_MAX)
+            return refuse(plan, "the device has too many SMs");
+    }
+    return PEAL_STATUS_OK;
+}
+
+static peal_status check_items(peal_cuda_plan *plan, const peal_cuda_fused *fused)
+{
+    if (fused->count > PEAL_FUSED_ITEMS)
+        return refuse(plan, "a period has more than 2048 launches");
+    for (int r = 0; r < fused->count; r++)
+        if (fused->item[r].overflows)
+            return refuse(plan, "a task or message touches more than 256 boxes of memory");
+    return PEAL_STATUS_OK;
+}
+
+static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal_fused *parameter)
+{
+    peal_cuda_block_deps order;
+    peal_cuda_tickets tickets;
+
+    fused->kind_item = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
+    if (!peal_cuda_block_deps_build(rank, fused, &order))
+        return refuse(rank->plan, "a period has more than 128 kinds of launches");
+    if (fused->tickets)
+        peal_cuda_fused_tickets(rank, fused, &order, &tickets);
+    return peal_cuda_fused_upload(rank, fused, &order, &tickets, parameter);
+}
+
+peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    demand *of = PEAL_ARENA_ARRAY(plan->arena, demand, plan->rank_count);
+    peal_status status = PEAL_STATUS_OK;
+    unsigned begin = 0;
+
+    for (int r = 0; r < plan->rank_count && !status; r++) {
+        kernel->rank[r].tickets = peal_cuda_dispatcher_has_tickets(plan->options.order);
+        kernel->rank[r].receives = plan->options.order == PEAL_CUDA_DISPATCH_PAPER;
+        status = check_items(plan, &kernel->rank[r]);
+        of[r] = demand_of(&kernel->rank[r]);
+    }
+    if (status)
+        return status;
+    choose_cyclic(plan, kernel, of);
+    const char *shapes = peal_cuda_fused_shape(kernel, plan->rank_count, plan->device, plan->arena);
+    status =
+        peal_cuda_kernels_fused(plan->kernels, slot, shapes, kernel->shapes, &kernel->function);
+    if (!status)
+        status = choose_grid(plan, kernel, of);
+    for (int r = 0; r < plan->rank_count && !status; r++) {
+        kernel->parameter[r].begin = begin;
+        kernel->parameter[r].grid = kernel->rank[r].blocks;
+        begin += kernel->rank[r].blocks;
+        status = build_rank(&plan->rank[r], &kernel->rank[r], &kernel->parameter[r]);
+    }
+    return status;
+}
+
+void peal_cuda_fused_destroy(peal_cuda_plan *plan)
+{
+    peal_cuda_reduction_ring_free(plan);
+    for (int slot = 0; plan->fused && slot < 2; slot++)
+        for (int r = 0; plan->fused[slot].rank && r < plan->rank_count; r++)
+            if (plan->fused[slot].rank[r].memory)
+                plan->driver->cuMemFree_(plan->fused[slot].rank[r].memory);
+}

@@ -1,0 +1,130 @@
+/* Shares: which blocks of a work item's grid each block of the kernel runs. What is one block's
+ * work is one of the last ones'; the others partition the rest, each a contiguous part unless it is
+ * cyclic, in the same way for grids of the same size. */
+#include "backends/cuda/codegen/call.h"
+#include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/fused/fused.h"
+
+/* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
+ * is kinder to memory (5-point relaxation of 16384^2 floats), and waiting for all blocks is short
+ * beside it. */
+enum { SPREAD_FROM = 16 };
+
+void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks)
+{
+    bool back = false;
+
+    for (int r = 0; r < fused->count; r++) {
+        peal_cuda_work_item *item = &fused->item[r];
+        item->cyclic = item->blocks > SPREAD_FROM * blocks;
+        item->dynamic = item->cyclic && !fused->tickets;
+        item->each = blocks > 0 ? (item->blocks + blocks - 1) / blocks : item->blocks;
+        item->back = back;
+        back ^= item->task && item->blocks > 1;
+    }
+}
+
+/* Folds that others go on beside wait for what is not there yet, most of the time: each task's have
+ * a block of their own, if there are so many. */
+enum { MOST_SERVICES = 4, BLOCKS_A_SERVICE = 16 };
+
+void peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks)
+{
+    int task[MOST_SERVICES], most = fused->tickets ? 1 : (int)(blocks / BLOCKS_A_SERVICE);
+
+    most = most < 1 ? 1 : most > MOST_SERVICES ? MOST_SERVICES : most;
+    fused->services = 0;
+    for (int r = 0; r < fused->count; r++) {
+        peal_cuda_work_item *item = &fused->item[r];
+        int i = 0;
+        item->service = 0;
+        if (item->blocks > 1 || item->serves < 0)
+            continue;
+        while (i < fused->services && task[i] != item->serves)
+            i++;
+        if (i == fused->services && i < most)
+            task[fused->services++] = item->serves;
+        item->service = i % most;
+    }
+    fused->services = fused->services > 0 ? fused->services : 1;
+}
+
+/* Tiles of borders, of a task's work item in which blocks have several tiles, are run by some of
+ * the blocks, which have fewer: who waits for messages, and whose messages others wait for, is
+ * through first. */
+unsigned peal_cuda_partition_first_blocks(const peal_launch *launch, unsigned blocks)
+{
+    unsigned sending = 0, first = 0, boxes = 0;
+
+    for (int i = 0; i < launch->write_count; i++)
+        boxes |= launch->write[i].boxes;
+    for (int b = 0; b < launch->box_count; b++)
+        sending += boxes >> b & 1 ? launch->box[b].blocks : 0;
+    for (int b = 0; b < launch->box_count; b++)
+        if (boxes >> b & 1 && launch->box[b].first + launch->box[b].blocks <= sending)
+            first += launch->box[b].blocks;
+    return first == sending && sending < blocks ? sending : 0;
+}
+
+static uint64_t ceiling(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* How many: as few as make the slowest block's work least, counted in tiles. Tiles that are taken
+ * even that out by themselves. */
+static unsigned own_workers(const peal_cuda_work_item *item, unsigned workers)
+{
+    uint64_t first = item->first_blocks, rest = item->blocks - first;
+    unsigned best = 0;
+
+    if (first == 0 || item->blocks <= workers || item->dynamic)
+        return 0;
+    /* What waiting, the flag and its fence take: clock stamps on H200s. */
+    uint64_t sending = peal_cuda_task_whole(item->task) == PEAL_WHOLE_FLAT ? 4 : 2;
+    uint64_t least = ceiling(item->blocks, workers) + sending;
+    for (unsigned own = 1; own <= workers / 3 && own <= first; own++) {
+        uint64_t theirs = ceiling(first, own) + sending, others = ceiling(rest, workers - own);
+        uint64_t most = theirs > others ? theirs : others;
+        best = most < least ? own : best;
+        least = most < least ? most : least;
+    }
+    return best;
+}
+
+/* Of tiles [begin, begin + count) that so many workers partition. */
+static void cut_share(const peal_cuda_work_item *item, unsigned begin, unsigned count,
+                      unsigned worker, unsigned workers, peal_fused_partition *partition)
+{
+    partition->first = begin + (unsigned)((uint64_t)worker * count / workers);
+    partition->count =
+        begin + (unsigned)((uint64_t)(worker + 1) * count / workers) - partition->first;
+    if (count <= workers || item->cyclic) {
+        partition->first = begin + worker;
+        partition->count = worker < count ? (count - worker + workers - 1) / workers : 0;
+        partition->stride = count > workers ? workers : 1;
+    }
+}
+
+peal_fused_partition peal_cuda_partition(const peal_cuda_fused *fused,
+                                         const peal_cuda_work_item *item, unsigned block)
+{
+    unsigned services = (unsigned)fused->services, blocks = item->blocks;
+    unsigned workers = fused->grid > services ? fused->grid - services : 1;
+    peal_fused_partition partition = {.stride = 1};
+
+    if (blocks == 1 || fused->grid == 1) {
+        partition.count = block == fused->grid - 1 - (unsigned)item->service ? blocks : 0;
+    } else if (block >= workers) {
+        partition.count = 0;
+    } else {
+        unsigned first = item->first_blocks, own = own_workers(item, workers);
+        if (own == 0)
+            cut_share(item, 0, blocks, block, workers, &partition);
+        else if (block < own)
+            cut_share(item, 0, first, block, own, &partition);
+        else
+            cut_share(item, first, blocks - first, block - own, workers - own, &partition);
+    }
+    return partition;
+}

@@ -1,0 +1,160 @@
+/* Launches of the lowering become work items of the persistent kernel. */
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/lower/emit.h"
+
+#include <string.h>
+
+static peal_cuda_fused *recorded(const peal_cuda_rank *rank)
+{
+    return &rank->plan->fused[rank->plan->fused_slot].rank[rank->index];
+}
+
+void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot)
+{
+    if (!plan->fused)
+        plan->fused = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused_kernel, 2);
+    peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    plan->fused_slot = slot;
+    kernel->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused, plan->rank_count);
+    kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count);
+    for (int r = 0; r < plan->rank_count; r++)
+        kernel->rank[r].touch =
+            PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
+}
+
+static peal_cuda_work_item *next_item(const peal_cuda_rank *rank)
+{
+    peal_cuda_fused *fused = recorded(rank);
+
+    if (fused->count == fused->room)
+        fused->item =
+            peal_arena_grow(rank->plan->arena, fused->item, &fused->room, sizeof(*fused->item));
+    peal_cuda_work_item *item = &fused->item[fused->count++];
+    memset(item, 0, sizeof(*item));
+    item->serves = -1;
+    return item;
+}
+
+static int number_of(const peal_cuda_rank *rank, CUfunction function, const peal_launch *launch,
+                     const peal_cuda_group *group)
+{
+    if (!group || group->kind != PEAL_CUDA_GROUP_TASK) {
+        int number = 0;
+        while (peal_cuda_kernels_builtin(rank->plan->kernels, (peal_cuda_builtin)number) !=
+               function)
+            number++;
+        return number;
+    }
+    int number = rank->op[launch->op].kernel->number;
+    bool folds = group->task->kind == PEAL_TASK_KERNEL && group->task->reduction_count > 0;
+    return number +
+           (int)(folds && !group->partials ? PEAL_CUDA_FUSED_NO_REDUCTION : PEAL_CUDA_FUSED_FULL);
+}
+
+static void keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *item)
+{
+    peal_cuda_touch *kept = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, item->touch_count + 1);
+
+    memcpy(kept, item->touch, (size_t)item->touch_count * sizeof(*kept));
+    item->touch = kept;
+}
+
+/* What a work item waits for, as one of its own. */
+static void add_receive(peal_cuda_rank *rank, const peal_launch *launch)
+{
+    peal_cuda_work_item *item = next_item(rank);
+    peal_launch *own = &item->launch;
+
+    own->control = launch->control;
+    own->stop = launch->stop;
+    own->skip = launch->skip;
+    own->step = launch->step;
+    own->budget = launch->budget;
+    own->op = launch->op;
+    own->counter[0] = launch->counter[0];
+    own->wait_count = launch->wait_count;
+    memcpy(own->wait, launch->wait, (size_t)launch->wait_count * sizeof(own->wait[0]));
+    own->box_count = 1;
+    own->box[0] = (peal_launch_box){.blocks = 1, .bit = 1, .waits = (1u << own->wait_count) - 1};
+    for (int k = 0; k < PEAL_AXES; k++) {
+        own->box[0].hi[k] = own->box[0].extent[k] = 1;
+        own->box[0].count[k] = 1;
+    }
+    item->number = PEAL_CUDA_BUILTIN_SIGNAL;
+    item->blocks = 1;
+    item->schedule = rank->schedule;
+    item->receives = true;
+    item->step = rank->walk.counter[0];
+    item->touch = recorded(rank)->touch;
+    peal_cuda_footprint_note_waits(rank, item);
+    keep_touches(rank->plan, item);
+}
+
+/* So many chunks a block folds one after the other, while others go on (16384^2 on 2 H200: 32 of
+ * them 441 us a step, 403 by many blocks). */
+enum { MOST_CHUNKS = 4 };
+
+/* Folds, and rows, for which no task waits can be behind: which of the schedule's tasks it is; -1.
+ */
+static int serves(const peal_cuda_rank *rank, const peal_cuda_group *group)
+{
+    if (!group || group->kind != PEAL_CUDA_GROUP_TASK || !rank->scratch)
+        return -1;
+    bool folds = group->task->kind == PEAL_TASK_FOLD || group->task->kind == PEAL_TASK_COMBINE;
+    if (folds ? !rank->scratch[group->task->gather] : group->task->kind != PEAL_TASK_PRINT)
+        return -1;
+    return (int)(group->task - rank->schedule->task);
+}
+
+/* What such a work item waits for and sends is then done by the dispatcher, at a time. A COMBINE
+ * reads contributions where they have come in. */
+static bool is_alone(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                     peal_cuda_work_item *item)
+{
+    peal_launch *launch = &item->launch;
+
+    if (item->serves < 0 || item->blocks != 1 || launch->stop || launch->skip ||
+        launch->box_count != 1 || peal_cuda_dispatcher_has_tickets(rank->plan->options.order))
+        return false;
+    memcpy(item->quantum, group->quantum, sizeof(item->quantum));
+    if (group->task->kind != PEAL_TASK_COMBINE)
+        return group->task->kind == PEAL_TASK_FOLD && launch->list_count == 0;
+    peal_launch_piggyback piggyback;
+    if (!peal_cuda_piggyback_describe(rank, group, &piggyback))
+        return false;
+    launch->piggyback = piggyback;
+    return true;
+}
+
+void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blocks,
+                         const peal_launch *launch, const peal_cuda_group *group)
+{
+    peal_cuda_plan *plan = rank->plan;
+
+    if (plan->options.order == PEAL_CUDA_DISPATCH_PAPER && launch->wait_count > 0)
+        add_receive(rank, launch);
+    peal_cuda_work_item *item = next_item(rank);
+    item->launch = *launch;
+    item->step = rank->walk.counter[0];
+    item->number = number_of(rank, function, launch, group);
+    item->blocks = blocks;
+    item->schedule = rank->schedule;
+    item->serves = serves(rank, group);
+    if (group && group->kind == PEAL_CUDA_GROUP_TASK && peal_cuda_fused_sends_fold(rank, group))
+        item->launch.view[0] = item->launch.view[1]; /* among the partials, which are read then */
+    if (group && group->kind == PEAL_CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
+        group->task->mergeable && rank->op[launch->op].kernel->shapes) {
+        item->task = group->task;
+        item->first_blocks = peal_cuda_partition_first_blocks(launch, blocks);
+        item->partials = group->partials;
+    }
+    if (launch->box_count == 1 && launch->box[0].blocks == 0)
+        item->launch.box[0].blocks = blocks;
+    if (item->serves >= 0 && group->task->kind == PEAL_TASK_FOLD && blocks <= MOST_CHUNKS)
+        item->blocks = item->launch.box[0].blocks = 1;
+    item->alone = is_alone(rank, group, item);
+    item->touch = recorded(rank)->touch;
+    peal_cuda_footprint_note(rank, item, group);
+    item->after_all |= plan->options.order == PEAL_CUDA_DISPATCH_GRID;
+    keep_touches(plan, item);
+}

@@ -1,0 +1,141 @@
+/* Scratch memory of mode fused: what the blocks of a step leave for a fold of the same step
+ * (partials, contributions gathered from ranks) lies in another place in each of a few steps, so
+ * that the next steps' tiles need not wait until it is folded. Only for reductions whose results no
+ * task of the loop needs: folds of others are waited for anyway. */
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/lower/emit.h"
+
+enum { ALIGNMENT = 256 };
+
+static size_t bytes_of(const peal_cuda_rank *rank, int storage)
+{
+    size_t bytes = (size_t)rank->schedule->array[storage].layout.bytes;
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+CUdeviceptr peal_cuda_array_at(const peal_cuda_rank *rank, const peal_walk_frame *frame, int array)
+{
+    int storage = frame->binding[array];
+
+    if (!rank->scratch || !rank->scratch[storage] || !peal_cuda_is_recording(rank->plan))
+        return rank->first[storage];
+    return rank->scratch[storage] +
+           (uint64_t)(frame->counter[0] % PEAL_CUDA_RING_STEPS) * bytes_of(rank, storage);
+}
+
+int peal_cuda_reduction_ring_at(const peal_cuda_rank *rank, CUdeviceptr address)
+{
+    int count = rank->schedule->array_count;
+
+    for (int i = 0; rank->scratch && i < count; i++) {
+        CUdeviceptr first = rank->scratch[i];
+        size_t bytes = bytes_of(rank, i);
+        if (first && address >= first && address < first + PEAL_CUDA_RING_STEPS * bytes)
+            return count + PEAL_CUDA_RING_STEPS * i + (int)((address - first) / bytes);
+    }
+    return -1;
+}
+
+/* ---- which arrays ---- */
+
+/* Whether a FOLD or COMBINE has what is gathered from ops of its own step alone. */
+static bool gathers_here(const peal_cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    int gather = rank->op[index].task->gather;
+
+    for (int i = 0; i < op->dependence_count; i++) {
+        const peal_dependence *d = &op->dependence[i];
+        const peal_cuda_op *before = &rank->op[d->op];
+        bool here = rank->schedule->op[d->op].kind != PEAL_OP_LAUNCH ||
+                    before->task->kind != PEAL_TASK_KERNEL || (d->lag == 0 && d->op < index);
+        for (int k = 0; !here && k < before->task->reduction_count; k++)
+            if (before->task->reduction[k].partials == gather)
+                return false;
+    }
+    return true;
+}
+
+static bool wants_scratch(const peal_cuda_rank *rank, int index)
+{
+    const peal_cuda_op *op = &rank->op[index];
+
+    return rank->schedule->op[index].kind == PEAL_OP_LAUNCH && op->region < 0 &&
+           (op->task->kind == PEAL_TASK_FOLD || op->task->kind == PEAL_TASK_COMBINE) &&
+           rank->schedule->array[op->task->gather].hidden && op->task->reported &&
+           gathers_here(rank, index);
+}
+
+static peal_status part(peal_cuda_rank *rank, int storage)
+{
+    peal_cuda_plan *plan = rank->plan;
+    size_t bytes = PEAL_CUDA_RING_STEPS * bytes_of(rank, storage);
+    char text[160];
+
+    if (!rank->scratch)
+        rank->scratch = PEAL_ARENA_ARRAY(plan->arena, CUdeviceptr, rank->schedule->array_count + 1);
+    if (rank->scratch[storage] || bytes == 0)
+        return PEAL_STATUS_OK;
+    CUresult result = plan->driver->cuMemAlloc_(&rank->scratch[storage], bytes);
+    if (!result)
+        return PEAL_STATUS_OK;
+    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                       "no device memory for what mode fused folds, %zu bytes: %s", bytes,
+                       peal_cuda_error(result, text));
+}
+
+peal_status peal_cuda_reduction_ring_create(peal_cuda_plan *plan)
+{
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int r = 0; r < plan->rank_count && plan->options.order == PEAL_CUDA_DISPATCH_TILES; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        const peal_schedule *schedule = rank->schedule;
+        for (int i = schedule->step.first; i < schedule->step.end && !status; i++)
+            if (wants_scratch(rank, i))
+                status = part(rank, rank->op[i].task->gather);
+    }
+    return status;
+}
+
+/* A COMBINE in the same step writes the array then, and nothing has read it before. */
+bool peal_cuda_fused_sends_fold(const peal_cuda_rank *rank, const peal_cuda_group *group)
+{
+    const peal_schedule *schedule = rank->schedule;
+    int fold = group->launch.op;
+    bool is_sent = false;
+
+    if (group->task->kind != PEAL_TASK_FOLD || !rank->scratch ||
+        !rank->scratch[group->task->gather] || group->launch.list_count > 0 /* copies read it */)
+        return false;
+    for (int i = fold + 1; i < schedule->step.end; i++) {
+        const peal_op *op = &schedule->op[i];
+        const peal_schedule_task *task = rank->op[i].task;
+        bool follows = false;
+        if (op->kind == PEAL_OP_LAUNCH && task->kind == PEAL_TASK_COMBINE &&
+            task->array == group->task->array)
+            return is_sent;
+        for (int k = 0; k < op->dependence_count; k++)
+            follows |= op->dependence[k].op == fold && op->dependence[k].lag == 0;
+        if (follows &&
+            (op->kind != PEAL_OP_COPY || !peal_cuda_group_has(group, i, group->op_count)))
+            return false;
+        is_sent |= follows;
+    }
+    return false;
+}
+
+bool peal_cuda_reduction_ring_free(peal_cuda_plan *plan)
+{
+    bool any = false;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        for (int i = 0; rank->scratch && i < rank->schedule->array_count; i++)
+            if (rank->scratch[i])
+                plan->driver->cuMemFree_(rank->scratch[i]);
+        any |= rank->scratch != NULL;
+        rank->scratch = NULL;
+    }
+    return any;
+}

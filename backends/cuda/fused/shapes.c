@@ -1,0 +1,343 @@
+/* Shapes: what the launches of a work item have in common with others but for addresses and counts
+ * of the run, printed as constants for the compiler (device/shaped.h). Records of the same shape
+ * partition a function. */
+#define _GNU_SOURCE
+#include "backends/cuda/codegen/call.h"
+#include "backends/cuda/codegen/source.h"
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/jit/resources.h"
+
+#include <string.h>
+
+/* A function each: more would cost the compiler long, and their work items have the general one. */
+enum { MOST_SHAPES = 24, MOST_BOXES = 4 };
+
+/* What a tile reads, in shared memory: up to MOST_BUFFERS tiles, one that is run and others on
+ * their way. Those of two axes have as much as blocks have beside the dispatcher; those of three,
+ * whose other boxes may be too large for that, leave it to the SM's cache. */
+enum { TILE_BYTES = 19584, MOST_BUFFERS = 4, DISPATCHER_BYTES = 28 * 1024 };
+
+static int64_t room_of(const peal_cuda_sm *sm, const peal_cuda_work_item *item)
+{
+    int room = 0;
+
+    if (sm && peal_cuda_task_axes(item->task) == 2)
+        room = sm->shared_bytes / PEAL_FUSED_BLOCKS - sm->shared_block - DISPATCHER_BYTES;
+    return room > TILE_BYTES ? room : TILE_BYTES;
+}
+
+/* Tiles that a partition has, as far as they count. */
+static int most_of(const peal_cuda_work_item *item)
+{
+    return item->each < 2 ? 2 : item->each > MOST_BUFFERS ? MOST_BUFFERS : (int)item->each;
+}
+
+_Static_assert((int)MOST_BOXES < (int)PEAL_FUSED_COUNTERS, "a counter a box, behind one for all");
+
+static bool can_shape(const peal_cuda_work_item *item)
+{
+    const peal_launch *launch = &item->launch;
+
+    if (!item->task || launch->skip || launch->list_count > 0 || launch->fold_bit ||
+        launch->piggyback.bit || launch->box_count < 1 || launch->box_count > MOST_BOXES)
+        return false;
+    for (int b = 0; b < launch->box_count; b++)
+        for (int k = 0; k < PEAL_AXES; k++)
+            if (launch->box[b].extent[k] < 1 || launch->box[b].count[k] < 1)
+                return false;
+    /* The same threads have the same points in all modes; whole tiles have to be aligned here. */
+    return !item->partials || launch->aligned != PEAL_UNALIGNED;
+}
+
+static bool is_same_box(const peal_launch_box *a, const peal_launch_box *b)
+{
+    for (int k = 0; k < PEAL_AXES; k++)
+        if (a->hi[k] - a->lo[k] != b->hi[k] - b->lo[k] || a->extent[k] != b->extent[k] ||
+            a->count[k] != b->count[k] || a->tile_step[k] != b->tile_step[k])
+            return false;
+    return a->first == b->first && a->blocks == b->blocks && a->bit == b->bit &&
+           !a->sends == !b->sends && !a->waits == !b->waits && a->lead == b->lead;
+}
+
+/* The same from where the first boxes begin. */
+static bool is_same_mirror(const peal_launch *x, const peal_launch *y, int index)
+{
+    const peal_launch_remote_store *a = &x->remote_store[index], *b = &y->remote_store[index];
+
+    for (int k = 0; k < 3; k++) {
+        int apart = x->box[0].lo[k] - y->box[0].lo[k];
+        if (a->lo[k] - b->lo[k] != apart || a->hi[k] - b->hi[k] != apart ||
+            a->inner_lo[k] - b->inner_lo[k] != apart || a->inner_hi[k] - b->inner_hi[k] != apart)
+            return false;
+    }
+    return a->step[0] == b->step[0] && a->step[1] == b->step[1] && a->boxes == b->boxes &&
+           a->view == b->view && a->bytes == b->bytes;
+}
+
+static bool is_same(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
+{
+    const peal_launch *x = &a->launch, *y = &b->launch;
+
+    if (a->number != b->number || x->box_count != y->box_count || x->aligned != y->aligned ||
+        x->remote_store_count != y->remote_store_count || a->cyclic != b->cyclic ||
+        a->dynamic != b->dynamic || most_of(a) != most_of(b) || x->adds != y->adds ||
+        memcmp(x->stride, y->stride, (size_t)a->task->access_count * sizeof(x->stride[0])) != 0)
+        return false;
+    for (int i = 0; i < x->box_count; i++)
+        for (int k = 0; k < PEAL_AXES; k++)
+            if (!is_same_box(&x->box[i], &y->box[i]) ||
+                x->box[i].lo[k] - x->box[0].lo[k] != y->box[i].lo[k] - y->box[0].lo[k])
+                return false;
+    for (int i = 0; i < x->remote_store_count; i++)
+        if (!is_same_mirror(x, y, i))
+            return false;
+    return true;
+}
+
+/* ---- printing ---- */
+
+static void print_constants(const char *type, const char *name, const long long *value, int count,
+                            FILE *out)
+{
+    fprintf(out, "    static __device__ constexpr %s %s(int axis)\n    {\n        return ", type,
+            name);
+    for (int k = 0; k < count - 1; k++)
+        fprintf(out, "axis == %d ? %lld : ", k, value[k]);
+    fprintf(out, "%lld;\n    }\n", value[count - 1]);
+}
+
+static void print_strides(const peal_cuda_work_item *item, FILE *out)
+{
+    fprintf(out, "    static __device__ __forceinline__ long long stride(const peal_launch &, int "
+                 "view, int axis)\n    {\n");
+    for (int v = 0; v < item->task->access_count; v++)
+        fprintf(out,
+                "        if (view == %d)\n            return axis == 0 ? %lld : axis == 1 ? %lld : "
+                "%lld;\n",
+                v, item->launch.stride[v][0], item->launch.stride[v][1], item->launch.stride[v][2]);
+    fprintf(out, "        return 0;\n    }\n");
+}
+
+/* Where each view's part of a buffer begins; bytes of all, 0: nothing is staged, because threads
+ * have one point each, rows do not begin at whole chunks of 16 bytes, or it is too much. */
+static int64_t lay_out_stage(const peal_cuda_work_item *item, const peal_launch_box *box,
+                             long long *place)
+{
+    int64_t bytes = 0, points = 1;
+
+    if (peal_cuda_task_whole(item->task) == PEAL_WHOLE_FLAT)
+        return 0; /* all loads of a thread are under way at a time */
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= box->extent[k];
+    for (int i = 0; i < item->task->access_count; i++) {
+        int64_t low[PEAL_AXES], high[PEAL_AXES];
+        int array = item->task->access[i].array;
+        int64_t size = (int64_t)peal_type_bytes(item->schedule->array[array].type);
+        place[i] = bytes;
+        if (!peal_cuda_access_stages(item->schedule, item->task, i, low, high))
+            continue;
+        if (16 % size != 0 || item->launch.stride[i][0] * size % 16 != 0 ||
+            item->launch.stride[i][1] * size % 16 != 0)
+            return 0;
+        int64_t each = 16 / size; /* as in device/staged.h */
+        int64_t pitch = (box->extent[0] + high[0] - low[0] + 2 * each - 2) / each * each;
+        bytes += pitch * (box->extent[1] + high[1] - low[1]) * (box->extent[2] + high[2] - low[2]) *
+                 size;
+    }
+    return points > PEAL_CUDA_TASK_THREADS && bytes <= TILE_BYTES ? bytes : 0;
+}
+
+/* How many buffers of so many bytes. */
+static int buffers_of(const peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
+                      int64_t bytes)
+{
+    int64_t buffers = bytes > 0 ? room_of(kernel->sm, item) / bytes : 0;
+
+    return buffers > most_of(item) ? most_of(item) : (int)buffers;
+}
+
+static void print_stage(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
+                        const peal_launch_box *box, FILE *out)
+{
+    long long place[PEAL_LAUNCH_VIEWS] = {0};
+    int64_t bytes = lay_out_stage(item, box, place);
+    int buffers = buffers_of(kernel, item, bytes);
+    bool dynamic = item->dynamic && buffers > 1 && !box->sends && !box->waits;
+
+    if (buffers * bytes > kernel->stage_bytes)
+        kernel->stage_bytes = (int)(buffers * bytes);
+    fprintf(out, "    enum : int { staged = %d, buffers = %d, dynamic = %d };\n", bytes > 0,
+            buffers, dynamic);
+    fprintf(out,
+            "    static __device__ __forceinline__ unsigned char *stage(unsigned turn)\n    {\n"
+            "        return (unsigned char *)peal_stage_ + turn * %lld;\n    }\n",
+            (long long)bytes);
+    print_constants("int", "place", place, item->task->access_count, out);
+}
+
+static void print_box(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item, int shape,
+                      int index, FILE *out)
+{
+    const peal_launch_box *box = &item->launch.box[index];
+    long long length[PEAL_AXES], extent[PEAL_AXES], count[PEAL_AXES], step[PEAL_AXES];
+
+    for (int k = 0; k < PEAL_AXES; k++) {
+        length[k] = box->hi[k] - box->lo[k];
+        extent[k] = box->extent[k];
+        count[k] = box->count[k];
+        step[k] = box->tile_step[k];
+    }
+    fprintf(out,
+            "/* %s: %lld x %lld x %lld points in tiles of %lld x %lld x %lld%s */\n"
+            "struct peal_box_%d_%d_ {\n"
+            "    enum : unsigned { index = %d, first = %u, blocks = %u };\n"
+            "    enum : int { lead = %d, cyclic = %d };\n",
+            item->task->name, length[0], length[1], length[2], extent[0], extent[1], extent[2],
+            box->sends ? ", parts of messages" : "", shape, index, index, box->first, box->blocks,
+            box->lead, item->cyclic);
+    print_constants("int", "length", length, PEAL_AXES, out);
+    print_constants("int", "extent", extent, PEAL_AXES, out);
+    print_constants("unsigned", "count", count, PEAL_AXES, out);
+    print_constants("unsigned", "step", step, PEAL_AXES, out);
+    print_strides(item, out);
+    print_stage(kernel, item, box, out);
+    fprintf(out,
+            "    static __device__ constexpr int aligned(const peal_launch &)\n    {\n"
+            "        return %d;\n    }\n};\n",
+            item->launch.aligned);
+}
+
+static bool is_sent_by(const peal_launch *launch, int box, int remote_store)
+{
+    return launch->box[box].sends &&
+           (launch->remote_store[remote_store].boxes & launch->box[box].bit);
+}
+
+/* Mirrors as boxes that send know them, from where the box begins. */
+static void print_mirror(const peal_cuda_work_item *item, int shape, int box, int index, FILE *out)
+{
+    static const char *const types[] = {[1] = "unsigned char",
+                                        [2] = "unsigned short",
+                                        [4] = "unsigned",
+                                        [8] = "unsigned long long"};
+    const peal_launch_remote_store *remote_store = &item->launch.remote_store[index];
+    const int *begin = item->launch.box[box].lo;
+    long long place[4][3], step[2], stride[2];
+
+    for (int k = 0; k < 3; k++) {
+        place[0][k] = remote_store->lo[k] - begin[k];
+        place[1][k] = remote_store->hi[k] - begin[k];
+        place[2][k] = remote_store->inner_lo[k] - begin[k];
+        place[3][k] = remote_store->inner_hi[k] - begin[k];
+    }
+    for (int k = 0; k < 2; k++) {
+        step[k] = remote_store->step[k];
+        stride[k] = item->launch.stride[remote_store->view][k];
+    }
+    fprintf(out,
+            "struct peal_remote_store_%d_%d_%d_ {\n    typedef %s type;\n"
+            "    enum : int { index = %d, view = %d };\n",
+            shape, box, index, types[remote_store->bytes], index, remote_store->view);
+    print_constants("int", "lo", place[0], 3, out);
+    print_constants("int", "hi", place[1], 3, out);
+    print_constants("int", "inner_lo", place[2], 3, out);
+    print_constants("int", "inner_hi", place[3], 3, out);
+    print_constants("long long", "step", step, 2, out);
+    print_constants("long long", "stride", stride, 2, out);
+    fprintf(out, "};\n");
+}
+
+/* The partition of a message that blocks of the boxes have. */
+static void print_sending(const peal_launch *launch, int shape, FILE *out)
+{
+    bool any = false;
+
+    for (int b = 0; b < launch->box_count; b++) {
+        if (!launch->box[b].sends)
+            continue;
+        fprintf(out, "%speal_shaped_count_<peal_box_%d_%d_>(blocks)",
+                any ? " +\n                              " : "    const unsigned senders = ", shape,
+                b);
+        any = true;
+    }
+    if (!any)
+        return;
+    fprintf(out, ";\n    if (senders > 0) {\n");
+    if (!launch->adds) /* else the dispatcher adds */
+        fprintf(out, "        peal_shaped_flags_(launch, senders);\n");
+    /* A tile whose expression has failed has nothing to send, and no other one after it. */
+    if (launch->remote_store_count > 0)
+        fprintf(out, "        __syncthreads();\n"
+                     "        if (peal_fused_failed_.kind)\n            return;\n");
+    for (int b = 0; b < launch->box_count; b++)
+        for (int m = 0; m < launch->remote_store_count; m++)
+            if (is_sent_by(launch, b, m))
+                fprintf(out,
+                        "        peal_shaped_remote_store_<peal_box_%d_%d_, "
+                        "peal_remote_store_%d_%d_%d_>(launch, "
+                        "blocks);\n",
+                        shape, b, shape, b, m);
+    fprintf(out, "    }\n");
+}
+
+static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item, int shape,
+                        FILE *out)
+{
+    const peal_launch *launch = &item->launch;
+    int entry = (item->number - PEAL_CUDA_BUILTIN_COUNT) / PEAL_CUDA_FUSED_VARIANTS;
+    bool bare = item->number == peal_cuda_fused_number(entry, PEAL_CUDA_FUSED_NO_REDUCTION);
+
+    for (int b = 0; b < launch->box_count; b++)
+        print_box(kernel, item, shape, b, out);
+    for (int b = 0; b < launch->box_count; b++)
+        for (int m = 0; m < launch->remote_store_count; m++)
+            if (is_sent_by(launch, b, m))
+                print_mirror(item, shape, b, m, out);
+    fprintf(out,
+            "static __device__ __forceinline__ void peal_shape_%d(const peal_launch &launch, "
+            "const peal_blocks_of_ &blocks)\n{\n",
+            shape);
+    for (int b = 0; b < launch->box_count; b++)
+        fprintf(out, "    peal_%stiles_%d<peal_box_%d_%d_>(launch, blocks);\n", bare ? "bare_" : "",
+                entry, shape, b);
+    print_sending(launch, shape, out);
+    fprintf(out, "}\n\n");
+}
+
+/* The work item's shape, printed if it is a new one; -1: it has none, or there are too many. */
+static int shape_of(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
+                    const peal_cuda_work_item **known, FILE *out)
+{
+    int s = 0;
+
+    if (!can_shape(item))
+        return -1;
+    while (s < kernel->shapes && !is_same(known[s], item))
+        s++;
+    if (s == MOST_SHAPES)
+        return -1;
+    if (s == kernel->shapes) {
+        known[kernel->shapes++] = item;
+        print_shape(kernel, item, s, out);
+    }
+    return s;
+}
+
+const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count,
+                                  const peal_device *device, peal_arena *arena)
+{
+    const peal_cuda_work_item *known[MOST_SHAPES];
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = peal_cuda_text_open(&text, &bytes);
+
+    kernel->shapes = 0;
+    kernel->stage_bytes = 0;
+    kernel->sm = peal_cuda_sm_find(10 * device->major + device->minor);
+    for (int r = 0; r < rank_count; r++)
+        for (int i = 0; i < kernel->rank[r].count; i++)
+            kernel->rank[r].item[i].shape = shape_of(kernel, &kernel->rank[r].item[i], known, out);
+    const char *shapes = peal_cuda_text_close(arena, out, &text);
+    return peal_arena_print(arena, "PEAL_SHARED_ROOM_(peal_stage_, %d);\n\n%s", kernel->stage_bytes,
+                            shapes);
+}

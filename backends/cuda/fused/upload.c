@@ -1,0 +1,172 @@
+/* How the work items of a rank lie in device memory. */
+#include "backends/cuda/fused/fused.h"
+
+#include <stddef.h>
+#include <string.h>
+
+_Static_assert(PEAL_FUSED_RANKS_MOST * sizeof(peal_fused) <= 4096, "a kernel's parameters");
+
+enum { PARTS = 7 };
+
+/* Parts of a peal_launch that work items use, all of the same length. */
+typedef struct part {
+    size_t from, bytes; /* of peal_launch; of what is used */
+} part;
+
+static size_t longer(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static int find_parts(const peal_cuda_fused *fused, part *out)
+{
+    part found[PARTS] = {{0, offsetof(peal_launch, base)},        {offsetof(peal_launch, base), 0},
+                         {offsetof(peal_launch, list), 0},        {offsetof(peal_launch, box), 0},
+                         {offsetof(peal_launch, wait), 0},        {offsetof(peal_launch, write), 0},
+                         {offsetof(peal_launch, remote_store), 0}};
+    int count = 0;
+
+    for (int r = 0; r < fused->count; r++) {
+        const peal_launch *l = &fused->item[r].launch;
+        found[1].bytes = longer(found[1].bytes, l->list_count > 0 ? sizeof(l->base) : 0);
+        found[2].bytes = longer(found[2].bytes, (size_t)l->list_count * sizeof(l->list[0]));
+        found[3].bytes = longer(found[3].bytes, (size_t)l->box_count * sizeof(l->box[0]));
+        found[4].bytes = longer(found[4].bytes, (size_t)l->wait_count * sizeof(l->wait[0]));
+        found[5].bytes = longer(found[5].bytes, (size_t)l->write_count * sizeof(l->write[0]));
+        found[6].bytes =
+            longer(found[6].bytes, (size_t)l->remote_store_count * sizeof(l->remote_store[0]));
+    }
+    for (int i = 0; i < PARTS; i++)
+        if (found[i].bytes > 0)
+            out[count++] = found[i];
+    return count;
+}
+
+_Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 == 0 &&
+                   sizeof(peal_launch_write) % 8 == 0 &&
+                   sizeof(peal_launch_remote_store) % 8 == 0 && sizeof(peal_launch_list) % 8 == 0 &&
+                   offsetof(peal_launch, base) % 8 == 0,
+               "records are copied by words of 8 bytes");
+
+/* Where things lie in the rank's one piece of device memory. */
+typedef struct word_index {
+    size_t heads, partitions, after, adds, word_index, epochs, arrived, items, tickets, first,
+        words, bytes;
+} word_index;
+
+static size_t take(size_t *end, size_t bytes)
+{
+    size_t at = (*end + 255) / 256 * 256;
+    *end = at + bytes;
+    return at;
+}
+
+static void pack(const peal_cuda_fused *fused, const part *parts, int count, char *out)
+{
+    for (int r = 0; r < fused->count; r++)
+        for (int p = 0; p < count; p++) {
+            memcpy(out, (const char *)&fused->item[r].launch + parts[p].from, parts[p].bytes);
+            out += parts[p].bytes;
+        }
+}
+
+static void take_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets *tickets,
+                         word_index *at)
+{
+    at->tickets = take(&at->bytes, tickets->count * sizeof(peal_fused_ticket));
+    at->first = take(&at->bytes, (size_t)fused->part_count * fused->grid * sizeof(unsigned short));
+    at->words = take(&at->bytes, sizeof(peal_fused_words));
+}
+
+/* The first launch's; `begun` is not that of the round that comes next. */
+static void write_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets *tickets,
+                          const word_index *at, char *image, peal_fused *f)
+{
+    memcpy(image + at->tickets, tickets->list, tickets->count * sizeof(peal_fused_ticket));
+    memcpy(image + at->first, tickets->first,
+           (size_t)fused->part_count * fused->grid * sizeof(unsigned short));
+    ((peal_fused_words *)(image + at->words))->begun = f->first;
+    f->tickets = (peal_fused_tickets){.list = fused->memory + at->tickets,
+                                      .first = fused->memory + at->first,
+                                      .words = fused->memory + at->words,
+                                      .count = fused->part[0].count,
+                                      .item = (unsigned)fused->part[0].item,
+                                      .workers = fused->grid};
+}
+
+peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *fused,
+                                   const peal_cuda_block_deps *order,
+                                   const peal_cuda_tickets *tickets, peal_fused *f)
+{
+    peal_cuda_plan *plan = rank->plan;
+    part parts[PARTS];
+    int count = find_parts(fused, parts);
+    size_t words = 0, grid = fused->grid, items = (size_t)fused->count;
+    word_index at = {.bytes = 0};
+    char text[160];
+
+    for (int p = 0; p < count; p++)
+        words += parts[p].bytes / 8;
+    /* Who polls one epoch holds up no other; but where all blocks poll all of them, they are near.
+     */
+    f->epoch_words = 8;
+    for (int r = 0; r < fused->count; r++)
+        f->epoch_words = fused->item[r].cyclic ? 1 : f->epoch_words;
+    at.heads = take(&at.bytes, items * sizeof(peal_fused_head));
+    at.partitions = take(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_partition));
+    at.after = take(&at.bytes, (order->after_count + 1) * sizeof(*order->after));
+    at.adds = take(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
+    at.word_index = take(&at.bytes, words * sizeof(unsigned short));
+    at.epochs = take(&at.bytes, grid * f->epoch_words * sizeof(unsigned));
+    at.arrived = take(&at.bytes, items * PEAL_FUSED_COUNTERS * sizeof(unsigned));
+    at.items = take(&at.bytes, items * words * 8);
+    if (fused->tickets)
+        take_tickets(fused, tickets, &at);
+    CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                           "no device memory for the records of mode fused, %zu bytes: %s",
+                           at.bytes, peal_cuda_error(result, text));
+    char *image = PEAL_ARENA_ARRAY(plan->arena, char, at.bytes);
+    for (int r = 0; r < fused->count; r++) {
+        peal_cuda_work_item *item = &fused->item[r];
+        unsigned function =
+            item->shape < 0 ? (unsigned)item->number : PEAL_FUSED_SHAPES + (unsigned)item->shape;
+        ((peal_fused_head *)(image + at.heads))[r] =
+            (peal_fused_head){function, (unsigned)item->kind, item->blocks, item->alone,
+                              item->back};
+        item->launch.arrived =
+            fused->memory + at.arrived + (size_t)r * PEAL_FUSED_COUNTERS * sizeof(unsigned);
+        if (item->alone)
+            item->launch.box[0].waits = item->launch.write_count = 0;
+    }
+    memcpy(image + at.partitions, order->partition,
+           (size_t)fused->kinds * grid * sizeof(peal_fused_partition));
+    memcpy(image + at.after, order->after, order->after_count * sizeof(*order->after));
+    if (fused->tickets)
+        write_tickets(fused, tickets, &at, image, f);
+    memcpy(image + at.adds, order->add, order->add_count * sizeof(peal_fused_add));
+    unsigned short *to = (unsigned short *)(image + at.word_index);
+    for (int p = 0; p < count; p++)
+        for (size_t i = 0; i < parts[p].bytes / 8; i++)
+            *to++ = (unsigned short)(parts[p].from / 8 + i);
+    pack(fused, parts, count, image + at.items);
+    result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                           "cannot copy the records of mode fused to the device: %s",
+                           peal_cuda_error(result, text));
+    f->heads = fused->memory + at.heads;
+    f->items = fused->memory + at.items;
+    f->partitions = fused->memory + at.partitions;
+    f->after = fused->memory + at.after;
+    f->adds = fused->memory + at.adds;
+    f->word_index = fused->memory + at.word_index;
+    f->epochs = fused->memory + at.epochs;
+    f->control = rank->control_device;
+    f->stop = rank->stop_word;
+    f->item_words = (unsigned)words;
+    f->item_count = (unsigned)fused->count;
+    f->kind_count = (unsigned)fused->kinds;
+    return PEAL_STATUS_OK;
+}

@@ -1,0 +1,124 @@
+/* `until` by a WHILE node: the K iterations are the body of a loop that the device itself runs
+ * until the verdict is there. One launch is then all the host does, and no replay is launched that
+ * finds the loop ended.
+ *
+ * The condition is set by the last node of the body, from rank 0's stop word: the verdict is the
+ * same on all ranks, so all processes' loops have as many rounds. A word holds how many they may
+ * have at most. Nodes of the body may be kernels, copies and memsets; what the lanes do by events
+ * becomes edges. Rows of `print` would be overwritten before the host has seen them, so such loops
+ * are unrolled; so are all if the driver has no such nodes. */
+#include "backends/cuda/graph/graph.h"
+
+#include <string.h>
+
+enum { LEFT_AT = 24 }; /* of rank 0's words: rounds that may follow */
+
+static bool prints(const peal_schedule *schedule)
+{
+    for (int i = schedule->step.first; i < schedule->step.end; i++)
+        if (schedule->op[i].kind == PEAL_OP_LAUNCH &&
+            schedule->task[schedule->op[i].task].kind == PEAL_TASK_PRINT)
+            return true;
+    return false;
+}
+
+static void tell(peal_cuda_plan *plan, const char *why)
+{
+    peal_warn(plan->desc.diagnostics, PEAL_E668, PEAL_CUDA_NOWHERE, NULL,
+              "`until` is not a WHILE node here, its steps are unrolled: %s", why);
+    plan->graphs->loops = false;
+    plan->options.early = plan->graphs->early;
+}
+
+/* Processes may come to different answers (only rank 0 prints): the steps are the same. */
+peal_status peal_cuda_conditional_create(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    char text[160];
+
+    graphs->rounds = 1;
+    graphs->early = plan->options.early;
+    graphs->loops = graphs->stops && plan->options.until == PEAL_CUDA_UNTIL_WHILE;
+    if (!graphs->loops)
+        return PEAL_STATUS_OK;
+    for (int r = 0; r < plan->rank_count; r++)
+        if (prints(plan->rank[r].schedule)) {
+            tell(plan, "`print` in the loop, whose rows the host takes between replays");
+            return PEAL_STATUS_OK;
+        }
+    CUresult result = CUDA_SUCCESS;
+    plan->options.early = 0; /* edges in a body are whole ones */
+    peal_status status = peal_cuda_kernels_round(plan->kernels, &graphs->round, &result);
+    if (!status && result)
+        tell(plan, peal_cuda_error(result, text));
+    return status;
+}
+
+void peal_cuda_conditional_give_up(peal_cuda_plan *plan, int slot, CUresult result)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    char text[160];
+
+    tell(plan, peal_cuda_error(result, text));
+    if (graphs->exec[slot])
+        plan->driver->cuGraphExecDestroy_(graphs->exec[slot]);
+    if (graphs->graph[slot])
+        plan->driver->cuGraphDestroy_(graphs->graph[slot]);
+    graphs->exec[slot] = NULL;
+    graphs->graph[slot] = NULL;
+}
+
+CUresult peal_cuda_conditional_begin(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    const peal_cuda_driver *driver = plan->driver;
+    CUgraphNodeParams node;
+    CUgraphNode added;
+    CUresult result = driver->cuGraphCreate_(&graphs->graph[slot], 0);
+
+    if (!result)
+        result = driver->cuGraphConditionalHandleCreate_(&graphs->condition, graphs->graph[slot],
+                                                         plan->device->context, 1,
+                                                         CU_GRAPH_COND_ASSIGN_DEFAULT);
+    if (result)
+        return result;
+    memset(&node, 0, sizeof(node));
+    node.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    node.conditional.handle = graphs->condition;
+    node.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    node.conditional.size = 1;
+    node.conditional.ctx = plan->device->context;
+    result = driver->cuGraphAddNode_(&added, graphs->graph[slot], NULL, NULL, 0, &node);
+    if (result)
+        return result;
+    return driver->cuStreamBeginCaptureToGraph_(peal_cuda_origin(plan),
+                                                node.conditional.phGraph_out[0], NULL, NULL, 0,
+                                                CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+bool peal_cuda_conditional_round(peal_cuda_plan *plan)
+{
+    const peal_cuda_rank *first = &plan->rank[0];
+    CUdeviceptr left = first->words + LEFT_AT, given_up = peal_cuda_kernels_given_up(plan->kernels);
+    void *parameter[] = {&plan->graphs->condition, &left, &plan->rank[0].stop_word, &given_up,
+                         &plan->rank[0].control_device};
+    CUresult result = plan->driver->cuLaunchKernel_(plan->graphs->round, 1, 1, 1, 32, 1, 1, 0,
+                                                    peal_cuda_origin(plan), parameter, NULL);
+
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "the end of a round");
+}
+
+bool peal_cuda_conditional_allow(peal_cuda_plan *plan, int64_t rounds)
+{
+    peal_launch launch;
+    void *parameter[] = {&launch};
+
+    memset(&launch, 0, sizeof(launch));
+    launch.step = plan->rank[0].words + LEFT_AT;
+    launch.argument[0].integer = plan->graphs->rounds = rounds;
+    CUresult result =
+        plan->driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels,
+                                                                PEAL_CUDA_BUILTIN_STEP),
+                                      1, 1, 1, 1, 1, 1, 0, peal_cuda_origin(plan), parameter, NULL);
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "the number of rounds");
+}

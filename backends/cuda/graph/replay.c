@@ -1,0 +1,273 @@
+/* `graph`: K iterations are captured once and replayed. Nothing is rebuilt, reset or patched
+ * between replays: K is such that flags, staging slots, swaps and periodic conditions are where
+ * they were, so the constants in the nodes hold again. What does change, the outermost counter,
+ * lies in a device word that a node of the graph advances.
+ *
+ * `until` of the outermost loop: every node looks at a stop word first and does nothing once it is
+ * set, so that the graph ends in the same step on all ranks and the host looks at it between
+ * replays. */
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/lower/predicate.h"
+
+/* ---- replay ---- */
+
+/* Whether a replay may begin where the ranks are now. */
+static bool is_aligned(const peal_cuda_plan *plan)
+{
+    const peal_cuda_graphs *graphs = plan->graphs;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        const peal_cuda_rank *rank = &plan->rank[r];
+        const char *reason = NULL;
+        int64_t apart = rank->walk.counter[0] - graphs->begin[r].counter[0];
+        if (apart < 0 || !peal_cuda_is_period(rank, &graphs->begin[r], apart, &reason))
+            return false;
+    }
+    return true;
+}
+
+static void advance_state(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        const state_change *change = &plan->graphs->change[r];
+        peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
+        for (int i = 0; i < rank->schedule->op_count; i++)
+            rank->walk.passed[i] += change->passed[i];
+        for (int i = 0; i < rank->program->message_counter_count; i++)
+            rank->walk.message[i] += change->message[i];
+        outer->iteration += change->iterations;
+        outer->evaluations += change->evaluations;
+        rank->walk.counter[0] = outer->iteration;
+        plan->graphs->word[r] = outer->iteration;
+    }
+}
+
+static int64_t steps_on_device(const peal_cuda_plan *plan)
+{
+    return (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_ACQUIRE);
+}
+
+/* Replays that are launched before the first of them has ended. */
+static uint64_t ahead(const peal_cuda_graphs *graphs)
+{
+    return graphs->rows > 0 || graphs->stops ? 2 : AHEAD;
+}
+
+/* Sleeps for most of the time that the replays before number `last` will take, by the rate at which
+ * the device was seen to step: the processor is the application's meanwhile. The rate is the
+ * greatest that was seen, since what the device waits for the host in is no measure of it. An
+ * `until` may end replays sooner. */
+static void doze(peal_cuda_plan *plan, uint64_t last)
+{
+    static const double shortest = 5e-5, longest = 0.02, most = 0.9;
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
+    int64_t end =
+        graphs->first + (int64_t)(last - graphs->begun_with) * graphs->rounds * graphs->steps;
+    /* It may have done as many more as it counts by. */
+    double left =
+        graphs->rate > 0 ? most * (double)(end - before - graphs->report) / graphs->rate : 0;
+    double begin = peal_cuda_clock();
+
+    left = left < longest ? left : longest;
+    if (graphs->stops || left < shortest)
+        return;
+    struct timespec nap = {0, (long)(left * 1e9)};
+    nanosleep(&nap, NULL);
+    int64_t steps = steps_on_device(plan) - before - graphs->report; /* which it counts by */
+    double rate = (double)steps / (peal_cuda_clock() - begin);
+    graphs->rate = rate > graphs->rate ? rate : graphs->rate;
+}
+
+/* The oldest replay that is under way: waits for it and hands out its rows. */
+static bool finish_replay(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    uint64_t index = graphs->finished % AHEAD;
+
+    /* Until slot of those under way have ended: the device does not run dry. */
+    uint64_t next = graphs->finished + 1, slot = graphs->launched - AHEAD / 2;
+    CUresult state = plan->driver->cuEventQuery_(graphs->done[index]);
+    if (state && state != CUDA_ERROR_NOT_READY)
+        return peal_cuda_report_driver_error(plan, state, NULL, "a replay");
+    if (state)
+        doze(plan, graphs->launched >= AHEAD / 2 && slot > next ? slot : next);
+    /* Rows of the single steps before it come first. */
+    if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_rows_out(plan, true))
+        return false;
+    int64_t first = graphs->first_step[index], done = steps_on_device(plan);
+    const peal_cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->slots];
+    for (unsigned i = 0; i < graphs->rows; i++)
+        if (!graphs->stops || first + row[i].step < done)
+            peal_cuda_row_out(plan, &row[i], first);
+    graphs->finished++;
+    if (!graphs->stops)
+        atomic_store(&plan->steps_done, first + graphs->rounds * graphs->steps);
+    return true;
+}
+
+/* The step word says where the ranks are, and nothing has stopped. */
+static bool set_words(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        int64_t behind = rank->walk.counter[0] - graphs->word[r];
+        if (behind != 0 && !peal_cuda_graph_count(rank, behind))
+            return false;
+        graphs->word[r] = rank->walk.counter[0];
+    }
+    return true;
+}
+
+static bool replay(peal_cuda_plan *plan, int64_t first_step)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    const peal_cuda_driver *driver = plan->driver;
+    uint64_t index = graphs->launched % AHEAD;
+
+    if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
+        return false;
+    graphs->first_step[index] = first_step;
+    int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
+    CUresult result = plan->fused
+                          ? peal_cuda_fused_start(plan, slot, graphs->rounds)
+                          : driver->cuGraphLaunch_(graphs->exec[slot], peal_cuda_origin(plan));
+    if (!result)
+        result = driver->cuEventRecord_(graphs->done[index], peal_cuda_origin(plan));
+    graphs->launched++;
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "a replay");
+}
+
+static bool finish_replays(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (graphs->finished < graphs->launched)
+        doze(plan, graphs->launched);
+    while (graphs->finished < graphs->launched)
+        if (!finish_replay(plan))
+            return false;
+    int64_t steps =
+        (int64_t)(graphs->launched - graphs->begun_with) * graphs->rounds * graphs->steps;
+    double rate = (double)steps / (peal_cuda_clock() - graphs->began);
+    graphs->rate = rate > graphs->rate ? rate : graphs->rate;
+    return true;
+}
+
+/* After replays whose `until` may have ended them: the walks go to where the device is. */
+static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
+{
+    int64_t done = steps_on_device(plan) - first;
+
+    plan->stopped = done < expected;
+    if (!plan->stopped) {
+        /* The last iteration of the last replay may be the one that ended the loop. */
+        unsigned word = 0;
+        CUresult result =
+            plan->driver->cuMemcpyDtoH_(&word, plan->rank[0].words + PEAL_CUDA_STOP_WORD,
+                                        sizeof(word));
+        if (result)
+            return peal_cuda_report_driver_error(plan, result, NULL, "the stop word");
+        plan->stopped = word != 0;
+    }
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        rank->dry = true;
+        for (int64_t i = 0; i < done; i++)
+            if (!peal_cuda_advance_walk_only(rank))
+                return peal_cuda_fail(plan, PEAL_STATUS_INTERNAL);
+        rank->dry = false;
+        rank->walk.position = rank->schedule->step.first;
+        if (!peal_cuda_begin_word(rank, peal_cuda_origin(plan), rank->words + PEAL_CUDA_STOP_WORD,
+                                  0, 0, 0))
+            return false;
+        plan->graphs->word[r] = rank->walk.counter[0];
+    }
+    atomic_store(&plan->steps_done, plan->rank[0].walk.counter[0]);
+    return true;
+}
+
+static int64_t least_alike(const peal_cuda_plan *plan)
+{
+    int64_t least = INT64_MAX;
+    for (int r = 0; r < plan->rank_count; r++) {
+        int64_t steps = peal_cuda_steps_alike(&plan->rank[r]);
+        least = steps < least ? steps : least;
+    }
+    return least;
+}
+
+/* As many replays as fit. */
+static bool run_replays(peal_cuda_plan *plan, int64_t *left)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t first = plan->rank[0].walk.counter[0], alike = least_alike(plan), launched = 0;
+    int64_t count = (*left < alike ? *left : alike) / graphs->steps;
+    int64_t most = plan->fused ? peal_cuda_fused_most_rounds(plan) : count;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!peal_cuda_flush_all(&plan->rank[r]))
+            return false;
+    if (!set_words(plan) || !peal_cuda_join_lanes(plan, false))
+        return false;
+    /* The replays' rows lie where those of the single steps before may still lie. */
+    if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
+        return false;
+    graphs->began = peal_cuda_clock();
+    graphs->first = first;
+    graphs->rate *= 0.98; /* should it step slower now */
+    graphs->begun_with = graphs->finished;
+    count = count < most ? count : most; /* more follow */
+    if (graphs->loops || (plan->fused && graphs->rows == 0 && count > 0)) {
+        graphs->rounds = count;
+        if ((graphs->loops && !peal_cuda_conditional_allow(plan, count)) || !replay(plan, first))
+            return false;
+        launched = count;
+        for (int64_t i = 0; i < count && !graphs->stops; i++)
+            advance_state(plan);
+    }
+    for (; launched < count; launched++) {
+        if (graphs->stops && graphs->finished > 0 && launched >= (int64_t)ahead(graphs)) {
+            int64_t least = first + (launched - (int64_t)ahead(graphs)) * graphs->steps;
+            if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
+                return false;
+            if (steps_on_device(plan) < least)
+                break;
+        }
+        if (!replay(plan, first + launched * graphs->steps))
+            return false;
+        if (!graphs->stops)
+            advance_state(plan);
+    }
+    plan->epoch++;
+    *left -= launched * graphs->steps;
+    /* The application's streams need not wait until the host has seen the replays end. */
+    if (*left == 0 && !graphs->stops && !plan->finish && !peal_cuda_interop_end(plan))
+        return false;
+    if (!graphs->stops)
+        return finish_replays(plan) && peal_cuda_join_lanes(plan, true);
+    return finish_replays(plan) && peal_cuda_join_lanes(plan, true) &&
+           catch_up(plan, first, launched * graphs->steps);
+}
+
+bool peal_cuda_graphs_run(peal_cuda_plan *plan)
+{
+    int64_t left = plan->steps;
+
+    while (left > 0 && !plan->stopped) {
+        if (left >= plan->graphs->steps && least_alike(plan) >= plan->graphs->steps &&
+            is_aligned(plan)) {
+            if (!run_replays(plan, &left))
+                return false;
+            continue;
+        }
+        if (!peal_cuda_run_steps(plan, 1))
+            return false;
+        left--;
+    }
+    return true;
+}

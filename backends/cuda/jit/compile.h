@@ -1,0 +1,57 @@
+/* Runs NVRTC on a generated source, and keeps what it makes in the cache. */
+#ifndef PEAL_CUDA_COMPILE_H
+#define PEAL_CUDA_COMPILE_H
+
+#include "base/compile_error.h"
+#include "base/text_file.h"
+
+#include <stdatomic.h>
+
+/* What kernels include: as <peal/NAME>, and as <NAME>. */
+extern const peal_text_file peal_cuda_device_headers[];
+extern const peal_text_file peal_cuda_device_libc[];
+
+typedef struct peal_cuda_compile_request {
+    const char *source;
+    const peal_kernel_files *files; /* already in the source: for their folders and includes */
+    int architecture;               /* 90 */
+    bool ptx;                       /* text for that architecture instead of an image */
+    bool fma;
+    bool links;   /* calls functions of files->code: linked with it (not if ptx) */
+    bool verbose; /* instead of an image what ptxas says of each kernel and, behind its NUL, the
+                     PTX; of what is linked, if there is device code */
+    peal_source place;        /* of what does not link */
+    int driver;               /* its version: part of the key */
+    bool anew;                /* whatever the cache has */
+    const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
+    int64_t deadline_ns;      /* longest wait for who makes the same; 0: 20 s */
+    const _Atomic int *abort_word; /* ends that wait; may be NULL */
+    peal_diagnostics *diagnostics;
+    peal_arena *arena; /* of the results */
+} peal_cuda_compile_request;
+
+typedef struct peal_cuda_compile_result {
+    const char *image; /* in the arena; NULL: errors */
+    size_t bytes;
+    bool was_cached;
+    peal_compile_error *error;
+    int error_count;
+} peal_cuda_compile_result;
+
+/* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
+ * failed has been reported: no NVRTC (E640), it failed (E641). */
+peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
+                              peal_cuda_compile_result *out);
+
+/* link.c: E646 if there is no nvJitLink; its version; and the image of LTO-IR with the request's
+ * device code. A function that is nowhere is an error of the file "<link NAME>"; what else
+ * nvJitLink refuses has been reported (E647). */
+peal_status peal_cuda_link_open(peal_diagnostics *diagnostics);
+const char *peal_cuda_link_version(peal_arena *arena);
+peal_status peal_cuda_link(const peal_cuda_compile_request *request, const char *unit, size_t bytes,
+                           peal_cuda_compile_result *out);
+
+/* kernel_names.c: names of all PEAL_KERNEL(name) in a text. */
+const char **peal_cuda_kernel_names(const char *text, peal_arena *arena, size_t *count);
+
+#endif

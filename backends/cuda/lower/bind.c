@@ -1,0 +1,362 @@
+/* Binds a rank's schedule to device memory: addresses of storages, kernels, boxes of tiles, tables
+ * of pieces (copy_pieces.c), words. What emit.c then does for an instance is to fill in a launch.
+ */
+#include "backends/cuda/lower/plan.h"
+#include "backends/cuda/lower/predicate.h"
+
+#include "base/box.h"
+
+#include <string.h>
+
+static CUdeviceptr address_of(const void *pointer)
+{
+    return (CUdeviceptr)(uintptr_t)pointer;
+}
+
+static void prepare_arrays(peal_cuda_rank *rank)
+{
+    static const int64_t zero[PEAL_AXES] = {0};
+    const peal_schedule *schedule = rank->schedule;
+    peal_arena *arena = rank->plan->arena;
+    int count = schedule->array_count;
+
+    rank->first = PEAL_ARENA_ARRAY(arena, CUdeviceptr, count + 1);
+    rank->origin = PEAL_ARENA_ARRAY(arena, int64_t, count + 1);
+    rank->final_binding = PEAL_ARENA_ARRAY(arena, int, count + 1);
+    for (int i = 0; i < count; i++) {
+        const peal_schedule_array *array = &schedule->array[i];
+        rank->final_binding[i] = i;
+        rank->first[i] = array->layout.offset < 0
+                             ? address_of(array->lent)
+                             : address_of(rank->bound->segment) + (uint64_t)array->layout.offset;
+        rank->origin[i] = peal_cuda_offset_of(&array->layout, zero, peal_type_bytes(array->type));
+    }
+    rank->peer_first = PEAL_ARENA_ARRAY(arena, CUdeviceptr *, schedule->peer_count + 1);
+    for (int p = 0; p < schedule->peer_count; p++) {
+        const peal_peer *peer = &schedule->peer[p];
+        bool me = peer->rank == schedule->rank;
+        rank->peer_first[p] = PEAL_ARENA_ARRAY(arena, CUdeviceptr, count + 1);
+        for (int i = 0; i < count; i++)
+            rank->peer_first[p][i] =
+                me ? rank->first[i]
+                   : address_of(rank->bound->peer_segment[p]) + (uint64_t)peer->layout[i].offset;
+    }
+}
+
+static peal_status prepare_tasks(peal_cuda_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_diagnostics *diagnostics = rank->plan->desc.diagnostics;
+    peal_arena *arena = rank->plan->arena;
+    peal_status status = PEAL_STATUS_OK;
+
+    rank->task = PEAL_ARENA_ARRAY(arena, peal_cuda_task, schedule->task_count + 1);
+    for (int t = 0; t < schedule->task_count && !status; t++) {
+        const peal_schedule_task *source = &schedule->task[t];
+        peal_cuda_task *task = &rank->task[t];
+        status = peal_walk_value_prepare(rank->program, source->needed, diagnostics, &task->needed);
+        task->argument = PEAL_ARENA_ARRAY(arena, peal_walk_value, source->argument_count + 1);
+        for (int i = 0; i < source->argument_count && !status; i++)
+            status = peal_walk_value_prepare(rank->program, source->argument[i], diagnostics,
+                                             &task->argument[i]);
+        task->stored_remotely = peal_cuda_remote_store_accesses(source);
+        if (!status && (source->cuda_function || source->enqueue))
+            status = peal_cuda_call_check(rank, source, task);
+    }
+    return status;
+}
+
+/* ---- words ---- */
+
+/* An offset into the segment of this rank, or of the channel's peer: in host memory where the
+ * channel is by shm. */
+static CUdeviceptr place_of(const peal_cuda_rank *rank, const peal_channel *channel, bool theirs,
+                            int64_t offset)
+{
+    const peal_backend_rank *bound = rank->bound;
+    const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
+    bool staged = channel->transport == PEAL_TRANSPORT_SHM;
+
+    if (!theirs || peer->rank == rank->schedule->rank)
+        return staged ? address_of(bound->mailbox) +
+                            (uint64_t)(offset - rank->schedule->mailbox_offset)
+                      : address_of(bound->segment) + (uint64_t)offset;
+    return staged ? address_of(bound->peer_mailbox[channel->peer_index]) +
+                        (uint64_t)(offset - peer->mailbox_offset)
+                  : address_of(bound->peer_segment[channel->peer_index]) + (uint64_t)offset;
+}
+
+/* Whether kernels of this device may add to the word: it is in memory of this device, or of one
+ * that takes part in its atomic operations. */
+static bool can_add_to(const peal_cuda_rank *rank, const peal_channel *channel, CUdeviceptr word)
+{
+    const peal_cuda_plan *plan = rank->plan;
+    const peal_cuda_driver *driver = plan->driver;
+    int ordinal = -1, can = 0;
+    CUdevice other;
+
+    /* What was opened by IPC may count as this device's. */
+    if (channel->transport == PEAL_TRANSPORT_SHM ||
+        (channel->transport == PEAL_TRANSPORT_P2P &&
+         rank->schedule->machine->path == PEAL_PATH_IPC))
+        return false;
+    /* Memory of the host has an ordinal, too. */
+    unsigned type = 0;
+    if (driver->cuPointerGetAttribute_(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ||
+        driver->cuPointerGetAttribute_(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, word) ||
+        type != CU_MEMORYTYPE_DEVICE || ordinal < 0 || driver->cuDeviceGet_(&other, ordinal))
+        return false;
+    return other == plan->device->device ||
+           (!driver->cuDeviceGetP2PAttribute_(&can, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                              plan->device->device, other) &&
+            can);
+}
+
+/* Flags lie in the receiver's segment, credits in the sender's. */
+static void prepare_words(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out)
+{
+    const peal_channel *channel = out->channel;
+    int64_t offset = op->credit ? channel->credit_offset : channel->flag_offset;
+
+    if (channel->staging_bytes > 0)
+        out->staging = place_of(rank, channel, channel->outgoing, channel->staging_offset);
+    out->word = place_of(rank, channel, op->kind != PEAL_OP_WAIT, offset);
+    out->can_add = op->kind == PEAL_OP_WRITE && can_add_to(rank, channel, out->word);
+}
+
+static peal_cuda_rank *hosted(const peal_cuda_plan *plan, int number)
+{
+    for (int i = 0; i < plan->rank_count; i++)
+        if (plan->desc.rank[i].schedule->rank == number)
+            return &plan->rank[i];
+    return NULL;
+}
+
+/* The WRITE of another (or this) rank of the process that a WAIT waits for. */
+static int twin_of(const peal_cuda_rank *peer, const peal_cuda_rank *rank, const peal_op *wait)
+{
+    const peal_channel *mine = &rank->schedule->channel[wait->channel];
+    int64_t offset = wait->credit ? mine->credit_offset : mine->flag_offset;
+
+    for (int i = 0; i < peer->schedule->op_count; i++) {
+        const peal_op *op = &peer->schedule->op[i];
+        if (op->kind != PEAL_OP_WRITE || op->credit != wait->credit)
+            continue;
+        const peal_channel *channel = &peer->schedule->channel[op->channel];
+        int64_t theirs = op->credit ? channel->credit_offset : channel->flag_offset;
+        if (channel->peer == rank->schedule->rank && channel->outgoing != mine->outgoing &&
+            theirs == offset)
+            return i;
+    }
+    return -1;
+}
+
+/* Tiles that a message is made of, beside others of their task that none is made of: they run on
+ * the lane of messages, the others meanwhile. */
+static bool sends_its_tiles(const peal_schedule *schedule, int index)
+{
+    const peal_op *op = &schedule->op[index];
+    bool sends = false, others = false;
+
+    for (int i = 0; i < schedule->op_count && op->kind == PEAL_OP_LAUNCH; i++) {
+        const peal_op *other = &schedule->op[i];
+        others |= i != index && other->kind == PEAL_OP_LAUNCH && other->task == op->task;
+        if (other->kind == PEAL_OP_COPY && other->copy == PEAL_COPY_SEND)
+            for (int d = 0; d < other->dependence_count; d++)
+                sends |= other->dependence[d].op == index;
+    }
+    return sends && others;
+}
+
+/* In `sync` a wait is a launch of its own, which takes its time where nobody waits for messages,
+ * too. */
+static bool is_launched_wait(const peal_cuda_plan *plan, const peal_schedule *schedule, int index)
+{
+    peal_backend_hooks hooks = plan->desc.hooks;
+
+    if (!hooks.unawaited || !plan->synchronous || schedule->op[index].kind != PEAL_OP_WAIT)
+        return false;
+    hooks.unawaited = false;
+    return !peal_hooks_skip(&hooks, schedule, index);
+}
+
+static void prepare_op(peal_cuda_rank *rank, int index)
+{
+    const peal_cuda_plan *plan = rank->plan;
+    const peal_backend_hooks *hooks = &plan->desc.hooks;
+    const peal_op *op = &rank->schedule->op[index];
+    peal_cuda_op *out = &rank->op[index];
+
+    *out = (peal_cuda_op){.source = op, .peer_op = -1, .region = -1};
+    out->lane = op->lane > 0 ? op->lane % rank->lanes : 0;
+    out->skipped = peal_hooks_skip(hooks, rank->schedule, index);
+    bool idles = out->skipped && is_launched_wait(plan, rank->schedule, index);
+    if (rank->lanes > 1 && sends_its_tiles(rank->schedule, index))
+        out->lane = rank->lanes - 1;
+    if (op->kind == PEAL_OP_LAUNCH) {
+        out->task = &rank->schedule->task[op->task];
+        out->kernel = peal_cuda_kernels_task(plan->kernels, rank->schedule, out->task);
+        if (out->task->function)
+            out->skipped = true; /* what the application does itself */
+        else if (out->task->kind == PEAL_TASK_KERNEL)
+            peal_cuda_tile_boxes_bind(rank, op, out);
+    }
+    if ((op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) || op->kind == PEAL_OP_WRITE ||
+        op->kind == PEAL_OP_WAIT) {
+        out->channel = &rank->schedule->channel[op->channel];
+        prepare_words(rank, op, out);
+        out->peer = hosted(plan, out->channel->peer);
+        out->self = out->peer != NULL;
+        out->idles = idles && !out->self;
+        out->skipped &= !out->idles;
+    }
+    if (op->kind == PEAL_OP_COPY)
+        peal_cuda_pieces_bind(rank, out);
+}
+
+/* Ops that ops of other lanes depend on get events. */
+static peal_status prepare_events(peal_cuda_rank *rank)
+{
+    const peal_cuda_driver *driver = rank->plan->driver;
+    CUresult result = CUDA_SUCCESS;
+    char text[160];
+
+    for (int i = 0; i < rank->schedule->op_count; i++) {
+        const peal_op *op = &rank->schedule->op[i];
+        for (int d = 0; d < op->dependence_count; d++) {
+            peal_cuda_op *other = &rank->op[op->dependence[d].op];
+            other->published |= other->lane != rank->op[i].lane;
+        }
+        if (op->kind == PEAL_OP_WRITE && rank->op[i].self)
+            rank->op[i].published = true;
+    }
+    for (int i = 0; i < rank->schedule->op_count && !result; i++)
+        for (int k = 0; k < 2 && rank->op[i].published && !result; k++)
+            result = driver->cuEventCreate_(&rank->op[i].event[k], CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        return PEAL_STATUS_OK;
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                       "cannot create the events of rank %d: %s", rank->schedule->rank,
+                       peal_cuda_error(result, text));
+}
+
+/* Words begin where the first message counts from: 0, but for the test of the wrap. */
+static peal_status prepare_first_message(peal_cuda_rank *rank)
+{
+    uint64_t first = rank->plan->desc.hooks.first_message;
+
+    for (int i = 0; first && i < rank->schedule->channel_count; i++) {
+        const peal_channel *channel = &rank->schedule->channel[i];
+        int64_t offset = channel->outgoing ? channel->credit_offset : channel->flag_offset;
+        uint64_t value = peal_flag_value(channel, first);
+        if (offset < 0)
+            continue;
+        CUdeviceptr word = place_of(rank, channel, false, offset);
+        if (peal_cuda_memory.write(rank->plan->device, (void *)(uintptr_t)word, &value,
+                                   sizeof(value), rank->plan->desc.diagnostics))
+            return PEAL_STATUS_DEVICE;
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* Tiles that are run as they are: a block each, whose numbers have 31 bits. */
+static peal_status check_tiles(const peal_cuda_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_status status = PEAL_STATUS_OK;
+
+    for (int t = 0; t < schedule->task_count; t++) {
+        const peal_schedule_task *task = &schedule->task[t];
+        bool exact = !task->mergeable || task->reduction_count > 0;
+        if (task->kind == PEAL_TASK_KERNEL && exact && task->tile_count > INT32_MAX)
+            status =
+                peal_report(rank->plan->desc.diagnostics, PEAL_E644, task->source,
+                            "give larger tiles, or use more ranks",
+                            "task `%s` has %lld tiles on rank %d, a grid at most %d", task->name,
+                            (long long)task->tile_count, schedule->rank, INT32_MAX);
+    }
+    return status;
+}
+
+peal_status peal_cuda_rank_bind(peal_cuda_plan *plan, int index)
+{
+    peal_cuda_rank *rank = &plan->rank[index];
+    const peal_schedule *schedule = rank->schedule;
+
+    rank->lanes = plan->options.lanes;
+    prepare_arrays(rank);
+    peal_status status =
+        peal_walk_program_create(schedule, plan->arena, plan->desc.diagnostics, &rank->program);
+    if (!status)
+        status = prepare_tasks(rank);
+    if (!status)
+        status = check_tiles(rank);
+    if (status)
+        return status;
+    peal_walk_order_create(schedule, plan->arena, true, &rank->order);
+    peal_walk_init(&rank->walk, rank->program, plan->arena, plan->desc.hooks.first_message);
+    rank->op = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_op, schedule->op_count + 1);
+    rank->member = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+    for (int i = 0; i < schedule->op_count; i++)
+        prepare_op(rank, i);
+    if (peal_cuda_repeats(plan))
+        peal_cuda_predicates_bind(rank);
+    for (int l = 0; l < rank->lanes; l++) {
+        rank->lane[l].group.op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+        rank->lane[l].group.op_instance =
+            PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
+        rank->lane[l].group.op_bits =
+            PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+        peal_cuda_group *held = &rank->lane[l].deferred;
+        held->op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+        held->op_instance = PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
+        held->op_bits = PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+        rank->lane[l].log =
+            PEAL_ARENA_ARRAY(plan->arena, peal_cuda_log_entry, PEAL_CUDA_LOG_ENTRIES);
+        rank->lane[l].graph_log =
+            PEAL_ARENA_ARRAY(plan->arena, peal_cuda_log_entry, PEAL_CUDA_LOG_ENTRIES);
+    }
+    status = prepare_events(rank);
+    return status ? status : prepare_first_message(rank);
+}
+
+/* Once all ranks are prepared: twins, and the tables of pieces in device memory. */
+peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
+{
+    int64_t count = 0;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        for (int i = 0; i < rank->schedule->op_count; i++) {
+            peal_cuda_op *op = &rank->op[i];
+            count += op->pieces.count;
+            if (op->source->kind == PEAL_OP_WAIT && op->self)
+                op->peer_op = twin_of(op->peer, rank, op->source);
+        }
+    }
+    if (count == 0)
+        return PEAL_STATUS_OK;
+    peal_device_piece *all = PEAL_ARENA_ARRAY(plan->arena, peal_device_piece, count);
+    size_t bytes = (size_t)count * sizeof(*all);
+    char text[160];
+    CUresult result = plan->driver->cuMemAlloc_(&plan->tables_device, bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                           "no device memory for %lld pieces of messages: %s", (long long)count,
+                           peal_cuda_error(result, text));
+    count = 0;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
+            peal_cuda_pieces *pieces = &plan->rank[r].op[i].pieces;
+            if (pieces->count > 0)
+                memcpy(all + count, pieces->piece, (size_t)pieces->count * sizeof(*all));
+            pieces->table = plan->tables_device + (uint64_t)count * sizeof(*all);
+            count += pieces->count;
+        }
+    result = plan->driver->cuMemcpyHtoD_(plan->tables_device, all, bytes);
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                           "cannot copy the tables of messages to the device: %s",
+                           peal_cuda_error(result, text));
+    return PEAL_STATUS_OK;
+}

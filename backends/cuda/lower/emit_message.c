@@ -1,0 +1,358 @@
+/* Messages onto lanes: WAIT, WRITE and COPY. */
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/lower/emit.h"
+
+#include <string.h>
+
+/* ---- waits and writes ---- */
+
+static bool emit_self_wait(peal_cuda_rank *rank, peal_cuda_op *op)
+{
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
+    peal_cuda_rank *peer = op->peer;
+
+    if (op->peer_op < 0)
+        return true;
+    peal_cuda_op *write = &peer->op[op->peer_op];
+    if (!peal_cuda_flush(rank, op->lane))
+        return false;
+    /* The latest WRITE that was put onto its lane is this message's or a later one: nothing that is
+     * put there later depends on what waits here now. */
+    uint64_t latest = peer->walk.passed[op->peer_op];
+    if (peer->member[op->peer_op] && !peal_cuda_flush(peer, write->lane))
+        return false;
+    if (write->epoch[latest % 2] != rank->plan->epoch ||
+        peal_cuda_lane_at(peer, write->lane)->stream == lane->stream)
+        return true;
+    lane->chained = false;
+    CUresult result =
+        rank->plan->driver->cuStreamWaitEvent_(lane->stream, write->event[latest % 2], 0);
+    return !result || peal_cuda_report_driver_error(rank->plan, result, op, op->channel->edge);
+}
+
+static bool emit_memory_op(peal_cuda_rank *rank, peal_cuda_op *op, uint64_t value, bool waits)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
+    int index = (int)(op - rank->op);
+    bool watched = waits && plan->embedding;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!peal_cuda_flush(rank, op->lane))
+        return false;
+    lane->chained = false;
+    if (watched)
+        result = peal_cuda_embed_mark(rank, lane->stream, index, true);
+    if (!result && waits)
+        result = plan->driver->cuStreamWaitValue64_(lane->stream, op->word, value,
+                                                    CU_STREAM_WAIT_VALUE_GEQ);
+    else if (!result)
+        result = plan->driver->cuStreamWriteValue64_(lane->stream, op->word, value, 0);
+    if (!result && watched)
+        result = peal_cuda_embed_mark(rank, lane->stream, index, false);
+    if (result)
+        return peal_cuda_report_driver_error(plan, result, op, op->channel->edge);
+    if (waits)
+        peal_cuda_log_enqueued(rank, lane, index, op->word, value);
+    else if (!peal_cuda_flags_enqueued(plan, lane))
+        return false;
+    return peal_cuda_mark(rank, lane, index) && peal_cuda_publish(rank, lane, index);
+}
+
+/* The wait for a credit may come before a task whose messages it is for: whoever writes the credit
+ * has an earlier message to do with, so no flag that is written later for that can hold it up. */
+static bool joins_before(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                         const peal_cuda_op *op)
+{
+    const peal_launch *launch = &group->launch;
+    /* What folds come before waits for it alone, when all else has been sent. */
+    bool holds_up = launch->fold_bit
+                        ? group->fold_writes > 0 && group->fold_event != op->source->event
+                        : launch->write_count > 0 && group->write_event != op->source->event;
+
+    return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed && op->source->credit &&
+           peal_cuda_signals(rank->plan) == PEAL_CUDA_SIGNAL_FUSED &&
+           launch->wait_count < PEAL_LAUNCH_WAITS && !rank->member[op - rank->op] && !holds_up;
+}
+
+static void wait_before(peal_cuda_rank *rank, peal_cuda_group *group, int index, uint64_t value)
+{
+    peal_launch *launch = &group->launch;
+
+    peal_cuda_group_wait(rank, group, index, value);
+    for (int b = 0; b < launch->box_count; b++)
+        if (launch->fold_bit == 1u << b)
+            launch->box[b].waits |= 1u << (launch->wait_count - 1);
+}
+
+bool peal_cuda_emit_wait(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_op *op = &rank->op[index];
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
+    uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
+    uint64_t value = op->idles ? 0 : peal_flag_value(op->channel, frame->message - slots);
+
+    /* The first messages need no credit. What a graph waits for must hold at every replay: there
+     * the value is one that the word has passed from the start. */
+    if (frame->message - plan->desc.hooks.first_message <= slots &&
+        (peal_cuda_is_by_event(rank, op) || !plan->capturing))
+        return true;
+    if (!peal_cuda_await_lanes(rank, index))
+        return false;
+    if (peal_cuda_is_by_event(rank, op))
+        return emit_self_wait(rank, op) && peal_cuda_publish(rank, lane, index);
+    if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
+        return emit_memory_op(rank, op, value, true);
+    peal_cuda_group *group = &lane->group;
+    if (joins_before(rank, group, op)) {
+        wait_before(rank, group, index, value);
+        return true;
+    }
+    if (!op->source->credit && peal_cuda_defer_wait(rank, index, value))
+        return true;
+    bool beside = group->kind == PEAL_CUDA_GROUP_COPY && group->event == op->source->event;
+    if ((group->kind > PEAL_CUDA_GROUP_WAITS && !beside) ||
+        (group->kind != PEAL_CUDA_GROUP_NONE && group->launch.wait_count == PEAL_LAUNCH_WAITS) ||
+        (group->kind == PEAL_CUDA_GROUP_WAITS && group->launch.write_count > 0) ||
+        rank->member[index])
+        if (!peal_cuda_flush(rank, op->lane))
+            return false;
+    group = peal_cuda_group_open(rank, lane, op, frame);
+    peal_cuda_group_wait(rank, group, index, value);
+    if (peal_cuda_signals(plan) == PEAL_CUDA_SIGNAL_KERNEL)
+        return peal_cuda_flush(rank, op->lane);
+    return true;
+}
+
+/* The boxes of a task that a WRITE comes after, their waits, and what its message is copied by: the
+ * order of one event's ops is no dependence. */
+static unsigned boxes_before(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
+                             unsigned *waits)
+{
+    unsigned boxes;
+
+    peal_cuda_depends_within(rank, group, index, waits, &boxes);
+    if (!rank->op[index].source->credit)
+        boxes |= peal_cuda_channel_bits(rank, group, index, PEAL_OP_COPY);
+    return group->kind == PEAL_CUDA_GROUP_TASK ? peal_cuda_group_boxes(group, boxes) : boxes;
+}
+
+/* Whether a word may be written by a task's sending blocks: the tiles that the WRITE depends on are
+ * among them. */
+static bool send_after(const peal_cuda_rank *rank, peal_cuda_group *group, int index)
+{
+    unsigned waits, boxes;
+
+    if (group->closed)
+        return false;
+    boxes = boxes_before(rank, group, index, &waits);
+    for (int b = 0; b < group->launch.box_count; b++) {
+        if (boxes >> b & 1)
+            group->launch.box[b].sends = 1;
+        if (group->launch.box[b].sends)
+            group->launch.box[b].waits |= waits;
+    }
+    return group->launch.list_count > 0 || boxes;
+}
+
+static void add_write(const peal_cuda_rank *rank, peal_cuda_group *group, int index, uint64_t value)
+{
+    const peal_cuda_op *op = &rank->op[index];
+    int at = group->launch.write_count++;
+    unsigned waits;
+
+    group->launch.write[at] =
+        (peal_launch_write){.word = op->word,
+                            .value = value,
+                            .boxes = boxes_before(rank, group, index, &waits)};
+    group->quantum[at] = op->channel->quantum;
+    if (group->launch.fold_bit && group->launch.write[at].boxes == group->launch.fold_bit) {
+        group->fold_writes++;
+        group->fold_event = op->source->event;
+        return;
+    }
+    group->can_add = group->can_add && op->can_add;
+    group->write_event = op->source->event;
+}
+
+bool peal_cuda_emit_write(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_op *op = &rank->op[index];
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
+    peal_cuda_group *group = &lane->group;
+    uint64_t value = peal_flag_value(op->channel, frame->message);
+
+    if (!peal_cuda_await_lanes(rank, index))
+        return false;
+    if (!peal_cuda_has_flag(rank, op))
+        return peal_cuda_flush(rank, op->lane) && peal_cuda_publish(rank, lane, index);
+    if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
+        return emit_memory_op(rank, op, value, false);
+    bool fits = group->kind == PEAL_CUDA_GROUP_WAITS || group->kind == PEAL_CUDA_GROUP_COPY ||
+                (group->kind == PEAL_CUDA_GROUP_TASK && send_after(rank, group, index));
+    if (group->kind != PEAL_CUDA_GROUP_NONE &&
+        (!fits || group->launch.write_count == PEAL_LAUNCH_WRITES || rank->member[index] ||
+         (peal_cuda_signals(plan) == PEAL_CUDA_SIGNAL_KERNEL &&
+          group->kind != PEAL_CUDA_GROUP_WAITS)))
+        if (!peal_cuda_flush(rank, op->lane))
+            return false;
+    group = peal_cuda_group_open(rank, lane, op, frame);
+    add_write(rank, group, index, value);
+    peal_cuda_group_join(rank, group, index, 0);
+    return true;
+}
+
+/* ---- copies ---- */
+
+int peal_cuda_storage_at(const peal_cuda_rank *rank, CUdeviceptr address)
+{
+    for (int i = 0; i < rank->schedule->array_count; i++) {
+        uint64_t bytes = (uint64_t)rank->schedule->array[i].layout.bytes;
+        if (rank->first[i] && address >= rank->first[i] && address < rank->first[i] + bytes)
+            return i;
+    }
+    return peal_cuda_reduction_ring_at(rank, address);
+}
+
+CUdeviceptr peal_cuda_base_address(const peal_cuda_rank *rank, const peal_cuda_op *op,
+                                   peal_cuda_base base, const peal_walk_frame *frame)
+{
+    const peal_channel *channel = op->channel;
+
+    switch (base.kind) {
+    case PEAL_CUDA_BASE_OWN:
+        return peal_cuda_array_at(rank, frame, base.array);
+    case PEAL_CUDA_BASE_PEER:
+        return op->target[frame->binding[base.array]];
+    default:
+        return op->staging + (channel->slots > 1 ? frame->message % (uint64_t)channel->slots *
+                                                       (uint64_t)channel->staging_bytes
+                                                 : 0);
+    }
+}
+
+static void append_list(const peal_cuda_rank *rank, peal_cuda_group *group, const peal_cuda_op *op,
+                        const peal_walk_frame *frame)
+{
+    peal_launch *launch = &group->launch;
+    peal_launch_list *list = &launch->list[launch->list_count++];
+
+    *list = (peal_launch_list){.piece = op->pieces.table,
+                               .end = launch->units + op->pieces.units,
+                               .count = op->pieces.count,
+                               .base = group->base_count};
+    launch->units += op->pieces.units;
+    for (int i = 0; i < op->pieces.base_count; i++)
+        launch->base[group->base_count++] =
+            peal_cuda_base_address(rank, op, op->pieces.base[i], frame);
+}
+
+static bool list_fits(const peal_cuda_group *group, const peal_cuda_op *op)
+{
+    return group->launch.list_count < PEAL_LAUNCH_LISTS &&
+           group->base_count + op->pieces.base_count <= PEAL_LAUNCH_BASES;
+}
+
+/* The tiles that a message's data come from send it themselves. */
+static bool joins_task(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                       const peal_cuda_op *op)
+{
+    return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed &&
+           (op->source->copy != PEAL_COPY_UNPACK || group->task->kind == PEAL_TASK_FOLD ||
+            group->launch.fold_bit) &&
+           peal_cuda_signals(rank->plan) == PEAL_CUDA_SIGNAL_FUSED &&
+           !peal_cuda_is_by_event(rank, op);
+}
+
+/* Their last block does. */
+static bool join_task(peal_cuda_rank *rank, peal_cuda_group *group, int index,
+                      const peal_walk_frame *frame)
+{
+    peal_cuda_op *op = &rank->op[index];
+    unsigned waits, boxes;
+
+    if (group->task->kind != PEAL_TASK_KERNEL ||
+        group->copy_bytes + op->pieces.bytes > rank->plan->options.fuse_bytes ||
+        !list_fits(group, op) || !peal_cuda_depends_within(rank, group, index, &waits, &boxes) ||
+        !boxes)
+        return false;
+    if (op->source->copy != PEAL_COPY_SEND || boxes & group->launch.piggyback.bit ||
+        (group->launch.fold_bit && peal_cuda_group_boxes(group, boxes) ==
+                                       group->launch.fold_bit)) /* of results: remote stores only */
+        return false;
+    waits |= peal_cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
+    for (int b = 0; b < group->launch.box_count; b++)
+        if (boxes >> b & 1 || group->launch.box[b].sends) {
+            group->launch.box[b].sends = 1;
+            group->launch.box[b].waits |= waits;
+        }
+    append_list(rank, group, op, frame);
+    group->copy_bytes += op->pieces.bytes;
+    peal_cuda_group_join(rank, group, index, 0);
+    return true;
+}
+
+static bool copy_by_engine(peal_cuda_rank *rank, peal_cuda_op *op, const peal_walk_frame *frame)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
+
+    if (!peal_cuda_flush(rank, op->lane))
+        return false;
+    lane->chained = false;
+    for (int i = 0; i < op->pieces.count; i++) {
+        const peal_device_piece *piece = &op->pieces.piece[i];
+        CUdeviceptr from = peal_cuda_base_address(rank, op, op->pieces.base[piece->source], frame) +
+                           (uint64_t)piece->source_offset;
+        CUdeviceptr to = peal_cuda_base_address(rank, op, op->pieces.base[piece->target], frame) +
+                         (uint64_t)piece->target_offset;
+        CUresult result = peal_cuda_copy_box(plan->driver, lane->stream, piece, to, from);
+        if (result)
+            return peal_cuda_report_driver_error(plan, result, op, op->source->label);
+    }
+    return peal_cuda_mark(rank, lane, (int)(op - rank->op)) &&
+           peal_cuda_publish(rank, lane, (int)(op - rank->op));
+}
+
+static bool unpacks_counted(const peal_cuda_op *op)
+{
+    bool counted = false;
+
+    for (int i = 0; i < op->pieces.count; i++)
+        counted |= op->pieces.piece[i].counted != 0;
+    return counted && op->source->copy == PEAL_COPY_UNPACK;
+}
+
+bool peal_cuda_emit_copy(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
+{
+    peal_cuda_op *op = &rank->op[index];
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
+    peal_cuda_group *group = &lane->group;
+    unsigned waits, boxes;
+
+    if (!peal_cuda_await_lanes(rank, index))
+        return false;
+    if (op->pieces.count == 0)
+        return peal_cuda_publish(rank, lane, index);
+    /* The engine sends as much as there can be; what is not meant stays behind here. */
+    if (rank->plan->options.copy == PEAL_CUDA_COPY_ENGINE && !unpacks_counted(op))
+        return copy_by_engine(rank, op, frame);
+    if (joins_task(rank, group, op) && (peal_cuda_remote_store_join(rank, group, index, frame) ||
+                                        join_task(rank, group, index, frame)))
+        return true;
+    bool fits = group->kind == PEAL_CUDA_GROUP_WAITS || group->kind == PEAL_CUDA_GROUP_COPY;
+    if (group->kind != PEAL_CUDA_GROUP_NONE &&
+        (!fits || !list_fits(group, op) || rank->member[index] ||
+         (group->kind == PEAL_CUDA_GROUP_WAITS && group->launch.write_count > 0) ||
+         !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || boxes))
+        if (!peal_cuda_flush(rank, op->lane))
+            return false;
+    group = peal_cuda_group_open(rank, lane, op, frame);
+    group->kind = PEAL_CUDA_GROUP_COPY;
+    group->event = op->source->event;
+    append_list(rank, group, op, frame);
+    peal_cuda_group_join(rank, group, index, 0);
+    return true;
+}

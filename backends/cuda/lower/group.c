@@ -1,0 +1,394 @@
+/* Groups: kernels that are being put together, how they are launched, and what orders them. */
+#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/predicate.h"
+
+#include <string.h>
+
+/* ---- launching ---- */
+
+/* After so many launches there is a mark; the walk goes on once the eighth last has passed
+ * (peal_cuda_within_lookahead). Memory operations are marked more often, so that a report can tell
+ * which of them a lane has come to: their values come round again. */
+bool peal_cuda_mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
+{
+    enum { EVERY = 48, EVERY_MEMOP = 16 };
+    peal_cuda_plan *plan = rank->plan;
+    int every = plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP ? EVERY_MEMOP : EVERY;
+
+    plan->launches++;
+    peal_cuda_log_enqueued(rank, lane, op, 0, 0);
+    if (plan->capturing || plan->embedding || ++lane->since_mark < every)
+        return true;
+    lane->since_mark = 0;
+    lane->mark_log[lane->marks % PEAL_CUDA_MARKS] = lane->log_count;
+    CUevent mark = lane->mark[lane->marks++ % PEAL_CUDA_MARKS];
+    CUresult result = plan->driver->cuEventRecord_(mark, lane->stream);
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "a mark");
+}
+
+/* Other lanes may wait for the ops of a kernel that was just launched. */
+static bool publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index, uint64_t instance)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_op *op = &rank->op[index];
+
+    if (!op->published || peal_cuda_is_recording(plan))
+        return true;
+    CUresult result = plan->driver->cuEventRecord_(op->event[instance % 2], lane->stream);
+    op->epoch[instance % 2] = plan->epoch;
+    return !result || peal_cuda_report_driver_error(plan, result, op, "an event");
+}
+
+/* The instance that the walk has just passed. */
+bool peal_cuda_publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index)
+{
+    return publish(rank, lane, index, rank->walk.passed[index]);
+}
+
+/* Waits that no block has asked for are left to the first box. */
+static void cover_waits(peal_cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+    unsigned all = launch->wait_count >= 32 ? ~0u : (1u << launch->wait_count) - 1, asked = 0;
+
+    for (int b = 0; b < launch->box_count; b++)
+        asked |= launch->box[b].waits;
+    if (launch->box_count == 0) {
+        memset(&launch->box[0], 0, sizeof(launch->box[0]));
+        launch->box_count = 1;
+    }
+    launch->box[0].waits |= all & ~asked;
+}
+
+/* Blocks are begun in the order of their numbers. Those of the smallest boxes come first: these are
+ * borders, which wait for messages and send some, and what they send is on its way while the others
+ * run. */
+static void order_boxes(peal_cuda_group *group)
+{
+    peal_launch *launch = &group->launch;
+    unsigned numbered = 0;
+
+    group->blocks = 0;
+    for (int i = 0; i < launch->box_count; i++) {
+        int next = 0;
+        while (numbered >> next & 1)
+            next++;
+        for (int b = next + 1; b < launch->box_count; b++)
+            if (!(numbered >> b & 1) && launch->box[b].blocks < launch->box[next].blocks)
+                next = b;
+        launch->box[next].first = group->blocks;
+        group->blocks += launch->box[next].blocks;
+        numbered |= 1u << next;
+    }
+}
+
+/* Boxes whose blocks flags wait for. Where no copies are left to the last block, the others have
+ * images of the rank's own points at most, of which the end of the kernel tells. */
+static unsigned counted_boxes(const peal_cuda_group *group, bool in_shares)
+{
+    const peal_launch *launch = &group->launch;
+    unsigned boxes = 0;
+
+    if (in_shares || launch->list_count > 0 || launch->fold_bit || launch->piggyback.bit ||
+        group->task->kind != PEAL_TASK_KERNEL)
+        return ~0u;
+    for (int i = 0; i < launch->write_count; i++)
+        boxes |= launch->write[i].boxes;
+    return boxes;
+}
+
+static void number_blocks(peal_cuda_group *group, bool in_shares)
+{
+    peal_launch *launch = &group->launch;
+    unsigned counted = counted_boxes(group, in_shares);
+
+    order_boxes(group);
+    launch->senders = 0;
+    for (int b = 0; b < launch->box_count; b++) {
+        peal_launch_box *box = &launch->box[b];
+        box->bit = 1u << b;
+        if (box->sends)
+            box->sends = counted & box->bit ? PEAL_SENDS_COUNTED : PEAL_SENDS_IMAGES;
+        launch->senders += box->sends == PEAL_SENDS_COUNTED ? box->blocks : 0;
+        if (box->bit == launch->fold_bit)
+            launch->fold_waits = box->waits;
+    }
+    peal_cuda_remote_store_flags(group, in_shares);
+}
+
+/* Whether blocks send all themselves, and it pays: more of them are on an SM. Where blocks wait for
+ * messages, those of the next kernel, which begin early, then wait beside tiles of this one: that
+ * is slower where one wave of the other kernel is enough. */
+static bool is_own(const peal_cuda_plan *plan, const peal_cuda_group *group)
+{
+    const peal_launch *launch = &group->launch;
+    bool alone = launch->write_count == 0 && launch->wait_count == 0;
+
+    return group->self_sending && launch->list_count == 0 &&
+           (launch->adds || launch->write_count == 0) &&
+           (alone || group->blocks > (unsigned)(group->wave * plan->device->sm_count));
+}
+
+/* A unit a thread on half of the device; four where there are more. All blocks have a part in all
+ * flags. */
+static void shape_copy(peal_cuda_group *group, int sm_count)
+{
+    peal_launch *launch = &group->launch;
+    int64_t one_each = (launch->units + PEAL_CUDA_COPY_THREADS - 1) / PEAL_CUDA_COPY_THREADS;
+    int64_t four_each = (one_each + 3) / 4, half = sm_count / 2;
+    int64_t blocks = one_each < half ? one_each : four_each > half ? four_each : half;
+
+    group->blocks = blocks < 1 ? 1 : blocks > 1024 ? 1024 : (unsigned)blocks;
+    group->threads[0] = PEAL_CUDA_COPY_THREADS;
+    group->threads[1] = group->threads[2] = 1;
+    launch->senders = launch->box[0].blocks = group->blocks;
+    for (int i = 0; i < launch->write_count; i++)
+        launch->write[i].boxes = 1;
+    peal_cuda_remote_store_flags(group, false);
+}
+
+/* Only where nothing else uses the device that the kernel before could wait for: blocks of both
+ * are resident at a time. */
+static bool starts_early(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
+{
+    return plan->capturing && lane->chained && plan->options.early && plan->device->major >= 9 &&
+           plan->rank_count == 1 && plan->rank[0].lanes == 1;
+}
+
+static CUresult start_kernel(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
+{
+    peal_cuda_plan *plan = rank->plan;
+    void *parameter[] = {&group->launch};
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    CUlaunchConfig config = {.gridDimX = group->blocks,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = (unsigned)group->threads[0],
+                             .blockDimY = (unsigned)group->threads[1],
+                             .blockDimZ = (unsigned)group->threads[2],
+                             .hStream = lane->stream,
+                             .attrs = &early,
+                             .numAttrs = 1};
+
+    if (peal_cuda_is_recording(plan)) {
+        peal_cuda_fused_add(rank, group->function, group->blocks, &group->launch, group);
+        return CUDA_SUCCESS;
+    }
+    early.value.programmaticStreamSerializationAllowed = 1;
+    if (starts_early(plan, lane) && !group->communication_free)
+        return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
+    lane->chained = true;
+    return plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
+                                         (unsigned)group->threads[0], (unsigned)group->threads[1],
+                                         (unsigned)group->threads[2], 0, lane->stream, parameter,
+                                         NULL);
+}
+
+static bool launch_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_launch *launch = &group->launch;
+
+    cover_waits(group);
+    if (group->kind == PEAL_CUDA_GROUP_TASK) {
+        number_blocks(group, peal_cuda_is_recording(plan));
+        if (is_own(plan, group))
+            group->function = group->self_sending;
+    } else if (group->kind == PEAL_CUDA_GROUP_COPY) {
+        group->function = peal_cuda_kernels_builtin(plan->kernels, PEAL_CUDA_BUILTIN_COPY);
+        shape_copy(group, plan->device->sm_count);
+    } else {
+        group->function = peal_cuda_kernels_builtin(plan->kernels, PEAL_CUDA_BUILTIN_SIGNAL);
+        group->threads[0] = 32;
+        group->threads[1] = group->threads[2] = group->blocks = 1;
+    }
+    launch->arrived = lane->arrived;
+    CUresult result = start_kernel(rank, lane, group);
+    if (result)
+        return peal_cuda_report_driver_error(plan, result, &rank->op[launch->op],
+                                             rank->schedule->op[launch->op].label);
+    if (launch->write_count > 0 && !peal_cuda_flags_enqueued(plan, lane))
+        return false;
+    return peal_cuda_mark(rank, lane, launch->op);
+}
+
+bool peal_cuda_flush_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
+{
+    if (group->kind == PEAL_CUDA_GROUP_NONE)
+        return true;
+    if (group == &lane->group)
+        peal_cuda_piggyback(rank, lane);
+    bool ok = launch_group(rank, lane, group);
+    for (int i = 0; i < group->op_count; i++) {
+        /* A later instance of a WAIT may have been put off meanwhile, or be in the group, too. */
+        if (rank->member[group->op[i]] ==
+            (group == &lane->deferred ? PEAL_CUDA_IN_DEFERRED_GROUP : i + 1))
+            rank->member[group->op[i]] = 0;
+        ok = ok && publish(rank, lane, group->op[i], group->op_instance[i]);
+    }
+    group->kind = PEAL_CUDA_GROUP_NONE;
+    group->op_count = 0;
+    return ok;
+}
+
+bool peal_cuda_flush(peal_cuda_rank *rank, int number)
+{
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, number);
+    return peal_cuda_flush_group(rank, lane, &lane->group);
+}
+
+/* An empty group, ready for waits. */
+peal_cuda_group *peal_cuda_group_open(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                                      const peal_cuda_op *op, const peal_walk_frame *frame)
+{
+    peal_cuda_group *group = &lane->group;
+    peal_launch *launch = &group->launch;
+
+    if (group->kind != PEAL_CUDA_GROUP_NONE)
+        return group;
+    memset(launch, 0, offsetof(peal_launch, argument));
+    launch->control = rank->control_device;
+    launch->step = rank->plan->capturing ? rank->words : 0;
+    launch->budget =
+        rank->plan->desc.deadline_ns > 0 ? (unsigned long long)rank->plan->desc.deadline_ns : 0;
+    launch->op = (int)(op - rank->op);
+    for (int d = 0; d < rank->schedule->loop_depth && d < PEAL_LAUNCH_COUNTERS; d++)
+        launch->counter[d] = frame->counter[d];
+    if (rank->plan->capturing)
+        launch->counter[0] -= rank->graph_step;
+    launch->stop = rank->plan->capturing ? rank->stop_word : 0;
+    launch->skip = peal_cuda_skip_word(rank, launch->op);
+    group->region = op->region;
+    group->kind = PEAL_CUDA_GROUP_WAITS;
+    group->base_count = 0;
+    group->copy_bytes = 0;
+    group->closed = false;
+    group->communication_free = false;
+    group->self_sending = NULL;
+    group->task = NULL;
+    group->written_count = 0;
+    group->can_add = true;
+    return group;
+}
+
+void peal_cuda_group_join(peal_cuda_rank *rank, peal_cuda_group *group, int index, unsigned bits)
+{
+    group->op[group->op_count] = index;
+    group->op_instance[group->op_count] = rank->walk.passed[index];
+    group->op_bits[group->op_count++] = bits;
+    rank->member[index] = group->op_count;
+}
+
+void peal_cuda_group_wait(peal_cuda_rank *rank, peal_cuda_group *group, int index, uint64_t value)
+{
+    int at = group->launch.wait_count++;
+
+    group->launch.wait[at] = (peal_launch_wait){rank->op[index].word, value, index, 0};
+    peal_cuda_group_join(rank, group, index, 1u << at);
+}
+
+/* ---- dependences ---- */
+
+bool peal_cuda_group_has(const peal_cuda_group *group, int op, int end)
+{
+    for (int i = 0; i < end; i++)
+        if (group->op[i] == op)
+            return true;
+    return false;
+}
+
+static bool does_work(const peal_op *op)
+{
+    return op->kind == PEAL_OP_LAUNCH || op->kind == PEAL_OP_COPY || op->kind == PEAL_OP_WRITE ||
+           op->kind == PEAL_OP_WAIT;
+}
+
+static bool wait_for_lane(peal_cuda_rank *rank, peal_cuda_lane *lane, int other, uint64_t instance)
+{
+    peal_cuda_plan *plan = rank->plan;
+    peal_cuda_op *op = &rank->op[other];
+
+    if (rank->member[other] && !peal_cuda_flush(rank, op->lane))
+        return false;
+    /* A graph begins when everything before it is done. */
+    if (op->epoch[instance % 2] != plan->epoch)
+        return true;
+    lane->chained = false;
+    CUresult result = plan->driver->cuStreamWaitEvent_(lane->stream, op->event[instance % 2], 0);
+    return !result || peal_cuda_report_driver_error(plan, result, op, "an event");
+}
+
+/* What ops of other lanes have to be waited for. The lane's group must be launched first unless it
+ * has nothing but waits. */
+bool peal_cuda_await_lanes(peal_cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    int number = rank->op[index].lane;
+    peal_cuda_lane *lane = peal_cuda_lane_at(rank, number);
+
+    for (int i = 0; i < op->dependence_count; i++) {
+        const peal_dependence *d = &op->dependence[i];
+        uint64_t passed = rank->walk.passed[d->op];
+        if (!does_work(&rank->schedule->op[d->op]) || rank->op[d->op].lane == number ||
+            passed <= (uint64_t)d->lag)
+            continue;
+        /* A flag that the group writes must not wait for the other lane, whose work may be waiting
+         * for a peer that waits for the flag. */
+        if ((lane->group.kind > PEAL_CUDA_GROUP_WAITS ||
+             (lane->group.kind == PEAL_CUDA_GROUP_WAITS && lane->group.launch.write_count > 0)) &&
+            !peal_cuda_flush(rank, number))
+            return false;
+        if (!wait_for_lane(rank, lane, d->op, passed - (uint64_t)d->lag))
+            return false;
+    }
+    return true;
+}
+
+/* Which ops of the lane's own group an op depends on: false if on one of a kind that it cannot
+ * follow within the group. bits: waits needed; boxes: tiles that come first. */
+bool peal_cuda_depends_within(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
+                              unsigned *waits, unsigned *boxes)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    bool ok = true;
+
+    *waits = *boxes = 0;
+    for (int i = 0; i < op->dependence_count; i++) {
+        int other = op->dependence[i].op;
+        int member = rank->member[other];
+        if (member <= 0 || rank->op[other].lane != rank->op[index].lane ||
+            op->dependence[i].lag > 0)
+            continue;
+        if (rank->schedule->op[other].kind == PEAL_OP_WAIT)
+            *waits |= group->op_bits[member - 1];
+        else if (rank->schedule->op[other].kind == PEAL_OP_LAUNCH)
+            *boxes |= group->op_bits[member - 1];
+        else {
+            *boxes |= group->op_bits[member - 1]; /* that copy the message themselves */
+            ok = ok && group->launch.piggyback.bit &&
+                 group->op_bits[member - 1] == group->launch.piggyback.bit;
+        }
+    }
+    return ok;
+}
+
+unsigned peal_cuda_group_boxes(const peal_cuda_group *group, unsigned boxes)
+{
+    unsigned folds = group->launch.fold_bit;
+
+    return boxes && folds && (boxes & folds || group->communication_free) ? folds : boxes;
+}
+
+unsigned peal_cuda_channel_bits(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
+                                peal_op_kind kind)
+{
+    unsigned bits = 0;
+
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (op->kind == kind && op->channel == rank->op[index].source->channel && op->channel >= 0)
+            bits |= group->op_bits[i];
+    }
+    return bits;
+}

@@ -1,0 +1,173 @@
+/* The boxes of points that a LAUNCH consists of, cut into the tiles of a grid: exactly as the
+ * schedule says, or freely (tile_shape.c). */
+#include "backends/cuda/codegen/call.h"
+#include "backends/cuda/lower/plan.h"
+#include "backends/cuda/lower/tile_shape.h"
+
+#include <string.h>
+
+/* Blocks that an SM holds at a time, at least (PEAL_BLOCKS_ in device/kernel.h). */
+enum { WAVE = 3 };
+
+static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
+                      peal_launch_box *out)
+{
+    const peal_tiling *tiling = &task->tiling[range->tiling];
+    int64_t step = 1;
+
+    memset(out, 0, sizeof(*out));
+    out->tile = tiling->first;
+    out->blocks = 1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t hi = tiling->box.lo[k] + range->hi[k] * tiling->extent[k];
+        out->lo[k] = (int)(tiling->box.lo[k] + range->lo[k] * tiling->extent[k]);
+        out->hi[k] = (int)(hi < tiling->box.hi[k] ? hi : tiling->box.hi[k]);
+        out->extent[k] = (int)tiling->extent[k];
+        out->count[k] = (unsigned)(range->hi[k] - range->lo[k]);
+        out->tile_step[k] = (unsigned)step;
+        out->tile += range->lo[k] * step;
+        step *= tiling->count[k];
+        out->blocks *= out->count[k];
+    }
+}
+
+/* Two boxes that differ along one axis only and meet there become one. */
+static bool join_boxes(peal_launch_box *a, const peal_launch_box *b)
+{
+    int along = -1;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        if (a->lo[k] == b->lo[k] && a->hi[k] == b->hi[k])
+            continue;
+        if (along >= 0 || (a->hi[k] != b->lo[k] && b->hi[k] != a->lo[k]))
+            return false;
+        along = k;
+    }
+    if (along < 0)
+        return false;
+    a->lo[along] = a->lo[along] < b->lo[along] ? a->lo[along] : b->lo[along];
+    a->hi[along] = a->hi[along] > b->hi[along] ? a->hi[along] : b->hi[along];
+    return true;
+}
+
+static int join_all(peal_launch_box *box, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int j = i + 1; j < count; j++)
+            if (join_boxes(&box[i], &box[j])) {
+                box[j] = box[--count];
+                i = -1;
+                break;
+            }
+    return count;
+}
+
+static int64_t points_of(const peal_launch_box *box)
+{
+    int64_t points = 1;
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= box->hi[k] - box->lo[k];
+    return points;
+}
+
+/* How many points a box begins behind a line of memory of the task's first field; 0: that depends
+ * on the row. */
+static int lead_of(const peal_cuda_rank *rank, const peal_schedule_task *task,
+                   const peal_launch_box *box)
+{
+    enum { LINE = 128, SECTOR = 32 };
+    const peal_schedule *schedule = rank->schedule;
+
+    for (int i = 0; i < task->access_count; i++) {
+        int array = task->access[i].array;
+        if (!peal_cuda_access_is_moved(schedule, &task->access[i]))
+            continue;
+        const peal_layout *layout = &schedule->array[array].layout;
+        int64_t bytes = (int64_t)peal_type_bytes(schedule->array[array].type);
+        uint64_t first = rank->first[array] + (uint64_t)(rank->origin[array] + box->lo[0] * bytes);
+        return layout->stride[1] * bytes % SECTOR ? 0 : (int)(first % LINE / (uint64_t)bytes);
+    }
+    return 0;
+}
+
+/* Tiles that a launch is to have: in flat ones a thread has all of its loads under way at a time,
+ * so that few will do. */
+static int many_of(const peal_cuda_plan *plan, int whole, int waves)
+{
+    return whole == PEAL_WHOLE_FLAT ? plan->device->sm_count / 4 : waves * plan->device->sm_count;
+}
+
+/* Mode fused: a tile for each SM, and then as large ones as can be. */
+static void cut_together(const peal_cuda_rank *rank, const peal_schedule_task *task,
+                         peal_cuda_op *out)
+{
+    int whole = peal_cuda_task_whole(task), many = many_of(rank->plan, whole, 1);
+
+    for (int rows = PEAL_CUDA_MOST_ROWS; rows > 0; rows /= 2) {
+        int64_t blocks = 0;
+        for (int i = 0; i < out->free_count; i++) {
+            peal_cuda_box_cut(0, rows, out->kernel->threads, whole,
+                              lead_of(rank, task, &out->plain[i]), &out->plain[i]);
+            blocks += out->plain[i].blocks;
+        }
+        if (blocks >= many)
+            return;
+    }
+}
+
+/* Whole tiles if there are enough of them: their threads have more points each. */
+static void cut_free(const peal_cuda_rank *rank, const peal_schedule_task *task,
+                     const peal_cuda_op *op, peal_launch_box *box)
+{
+    int whole = task->reduction_count == 0 ? peal_cuda_task_whole(task) : 0;
+    int64_t points = 1;
+
+    if (whole)
+        peal_cuda_box_cut(many_of(rank->plan, whole, WAVE), PEAL_CUDA_MOST_ROWS,
+                          op->kernel->threads, whole, lead_of(rank, task, box), box);
+    for (int k = 0; k < 3; k++) {
+        whole = box->hi[k] - box->lo[k] < box->extent[k] ? 0 : whole;
+        points *= box->extent[k];
+    }
+    if (!whole || points < (whole == PEAL_WHOLE_FLAT ? 1024 : 2048))
+        peal_cuda_box_cut(WAVE * rank->plan->device->sm_count, PEAL_CUDA_MOST_ROWS,
+                          op->kernel->threads, 0, 0, box);
+}
+
+void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out)
+{
+    const peal_cuda_plan *plan = rank->plan;
+    const peal_schedule_task *task = out->task;
+    int64_t points = 0;
+    int whole = peal_cuda_task_whole(task);
+
+    out->exact = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
+    out->free = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, op->range_count + 1);
+    for (int i = 0; i < op->range_count; i++) {
+        exact_box(task, &op->range[i], &out->exact[out->exact_count]);
+        out->exact_count += out->exact[out->exact_count].blocks > 0;
+    }
+    memcpy(out->free, out->exact, (size_t)out->exact_count * sizeof(*out->free));
+    out->free_count = out->exact_count;
+    if (!task->mergeable)
+        return;
+    out->free_count = join_all(out->free, out->free_count);
+    if (!out->kernel)
+        return; /* the application's own work: its grid is its own */
+    for (int i = 0; i < out->free_count; i++) {
+        points += points_of(&out->free[i]);
+        cut_free(rank, task, out, &out->free[i]);
+    }
+    bool fused = plan->desc.mode == PEAL_MODE_FUSED;
+    int64_t least = whole == PEAL_WHOLE_FLAT ? plan->options.plain_flat_points
+                    : out->kernel->light     ? plan->options.plain_light_points
+                                             : plan->options.plain_points;
+    if (!fused && (!out->kernel->plain || points < least))
+        return;
+    out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
+    memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
+    if (fused)
+        cut_together(rank, task, out);
+    for (int i = 0; i < out->free_count && !fused; i++)
+        peal_cuda_box_cut(many_of(plan, whole, WAVE), PEAL_CUDA_MOST_ROWS, out->kernel->threads,
+                          whole, lead_of(rank, task, &out->plain[i]), &out->plain[i]);
+}

@@ -1,0 +1,85 @@
+/* Choices of how ops are put onto lanes, forced by words: "signal=memop,copy=engine,lanes=2". */
+#include "backends/cuda/lower/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_word(const char *text, size_t length, const char *word)
+{
+    return strlen(word) == length && !strncmp(text, word, length);
+}
+
+/* One `key=value`. */
+static bool apply(const char *text, size_t length, peal_cuda_options *out)
+{
+    const char *equals = memchr(text, '=', length);
+    if (!equals)
+        return false;
+    size_t key = (size_t)(equals - text), rest = length - key - 1;
+    const char *value = equals + 1;
+    long number = strtol(value, NULL, 10);
+
+    if (is_word(text, key, "signal") && is_word(value, rest, "fused"))
+        out->signal = PEAL_CUDA_SIGNAL_FUSED;
+    else if (is_word(text, key, "signal") && is_word(value, rest, "kernel"))
+        out->signal = PEAL_CUDA_SIGNAL_KERNEL;
+    else if (is_word(text, key, "signal") && is_word(value, rest, "memop"))
+        out->signal = PEAL_CUDA_SIGNAL_MEMOP;
+    else if (is_word(text, key, "copy") && is_word(value, rest, "kernel"))
+        out->copy = PEAL_CUDA_COPY_KERNEL;
+    else if (is_word(text, key, "copy") && is_word(value, rest, "engine"))
+        out->copy = PEAL_CUDA_COPY_ENGINE;
+    else if (is_word(text, key, "until") && is_word(value, rest, "unroll"))
+        out->until = PEAL_CUDA_UNTIL_UNROLL;
+    else if (is_word(text, key, "until") && is_word(value, rest, "while"))
+        out->until = PEAL_CUDA_UNTIL_WHILE;
+    else if (is_word(text, key, "send") && is_word(value, rest, "each"))
+        out->send = PEAL_CUDA_SEND_EACH;
+    else if (is_word(text, key, "send") && is_word(value, rest, "last"))
+        out->send = PEAL_CUDA_SEND_LAST;
+    else if (is_word(text, key, "fold") && is_word(value, rest, "task"))
+        out->fold = PEAL_CUDA_FOLD_TASK;
+    else if (is_word(text, key, "fold") && is_word(value, rest, "kernel"))
+        out->fold = PEAL_CUDA_FOLD_KERNEL;
+    else if (is_word(text, key, "order") && is_word(value, rest, "tiles"))
+        out->order = PEAL_CUDA_DISPATCH_TILES;
+    else if (is_word(text, key, "order") && is_word(value, rest, "grid"))
+        out->order = PEAL_CUDA_DISPATCH_GRID;
+    else if (is_word(text, key, "order") && is_word(value, rest, "tickets"))
+        out->order = PEAL_CUDA_DISPATCH_TICKETS;
+    else if (is_word(text, key, "order") && is_word(value, rest, "period"))
+        out->order = PEAL_CUDA_DISPATCH_PAPER;
+    else if (is_word(text, key, "lanes") && number >= 1 && number <= PEAL_CUDA_LANES)
+        out->lanes = (int)number;
+    else if (is_word(text, key, "early") && number >= 0 && number <= 1)
+        out->early = (int)number;
+    else if (is_word(text, key, "later") && number >= 0 && number <= 1)
+        out->later = (int)number;
+    else if (is_word(text, key, "fuse") && number >= 0)
+        out->fuse_bytes = number;
+    else if (is_word(text, key, "plain") && number >= 0)
+        out->plain_points = number;
+    else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)
+        out->blocks = (int)number;
+    else if (is_word(text, key, "jitter") && number >= 0 && number <= 1000000)
+        out->jitter_ns = (int)number;
+    else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
+        out->steps = (int)number;
+    else if (is_word(text, key, "tile") && number >= 1)
+        return true; /* the scheduler has heeded it: peal_lowering_tile */
+    else
+        return false;
+    return true;
+}
+
+bool peal_cuda_options_parse(const char *text, peal_cuda_options *out)
+{
+    while (text && *text) {
+        size_t length = strcspn(text, ",");
+        if (!apply(text, length, out))
+            return false;
+        text += length + (text[length] == ',');
+    }
+    return true;
+}

@@ -1,0 +1,52 @@
+/* `load` and `save` tasks: the device's array is copied to host memory and back, with the rank's
+ * lanes drained before. */
+#include "backends/cuda/lower/plan.h"
+
+#include "base/array_file.h"
+
+#include <stdlib.h>
+
+static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
+                             const peal_walk_frame *frame, int storage, unsigned char *memory)
+{
+    peal_cuda_plan *plan = rank->plan;
+    bool loads = op->task->kind == PEAL_TASK_LOAD;
+    int64_t bytes = rank->schedule->array[storage].layout.bytes;
+    void *device = (void *)(uintptr_t)rank->first[storage];
+    peal_array_file request = {.schedule = rank->schedule,
+                               .task = op->task,
+                               .first = memory,
+                               .saves = plan->desc.saves,
+                               .allow_outside = plan->desc.allow_outside,
+                               .diagnostics = plan->late};
+
+    peal_walk_scope(rank->program, frame->counter, &request.scope);
+    /* A load leaves points alone that the file doesn't have. */
+    peal_status status = peal_cuda_memory.read(plan->device, memory, device, bytes, plan->late);
+    if (!status)
+        status = loads ? peal_array_file_load(&request) : peal_array_file_save(&request);
+    if (!status && loads)
+        status = peal_cuda_memory.write(plan->device, device, memory, bytes, plan->late);
+    return status;
+}
+
+bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame)
+{
+    peal_cuda_plan *plan = rank->plan;
+    int storage = frame->binding[op->task->array];
+
+    for (int l = 0; l < rank->lanes; l++)
+        if (!peal_cuda_drain_lane(plan, rank->lane[l].stream))
+            return false;
+    int64_t bytes = rank->schedule->array[storage].layout.bytes;
+    unsigned char *memory = calloc(1, bytes > 0 ? (size_t)bytes : 1);
+    if (!memory) {
+        peal_report(plan->late, PEAL_E367, op->source->source, NULL,
+                    "no memory for the %lld bytes of `%s`", (long long)bytes,
+                    rank->schedule->array[storage].name);
+        return peal_cuda_fail(plan, PEAL_STATUS_ENVIRONMENT);
+    }
+    peal_status status = move_file(rank, op, frame, storage, memory);
+    free(memory);
+    return status == PEAL_STATUS_OK || peal_cuda_fail(plan, status);
+}

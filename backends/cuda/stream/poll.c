@@ -1,0 +1,248 @@
+/* Polling without ever hanging: every wait of the host looks at the abort word, at what the device
+ * has recorded, and at how long nothing has moved. */
+#include "backends/cuda/lower/plan.h"
+#include "base/count.h"
+#include "base/stored.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+double peal_cuda_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool peal_cuda_is_aborted(const peal_cuda_plan *plan)
+{
+    return atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed) != 0;
+}
+
+/* Waits in kernels read this; nobody writes a flag after it. */
+void peal_cuda_stop_device(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (plan->rank[r].control)
+            __atomic_store_n(&plan->rank[r].control->abort, 1u, __ATOMIC_RELEASE);
+}
+
+bool peal_cuda_fail(peal_cuda_plan *plan, peal_status status)
+{
+    int none = 0;
+
+    if (!plan->status)
+        plan->status = status;
+    peal_cuda_stop_device(plan);
+    atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
+    return false;
+}
+
+bool peal_cuda_report_driver_error(peal_cuda_plan *plan, CUresult result, const peal_cuda_op *op,
+                                   const char *what)
+{
+    char text[160];
+    peal_source source = op ? op->source->source : PEAL_CUDA_NOWHERE;
+
+    peal_report(plan->late, PEAL_E660, source, NULL, "%s `%s`: %s", op ? "at" : "recording",
+                what ? what : "a message", peal_cuda_error(result, text));
+    return peal_cuda_fail(plan, PEAL_STATUS_DEVICE);
+}
+
+/* ---- what the device has recorded ---- */
+
+static const char *label_of(const peal_cuda_rank *rank, int op)
+{
+    const peal_op *source = &rank->schedule->op[op];
+    if (source->channel >= 0 && rank->schedule->channel[source->channel].edge)
+        return rank->schedule->channel[source->channel].edge;
+    return source->label ? source->label : "an op";
+}
+
+static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
+{
+    const peal_device_control *control = rank->control;
+    int index = control->op >= 0 && control->op < rank->schedule->op_count ? control->op : 0;
+    const peal_op *op = &rank->schedule->op[index];
+
+    if (control->kind == 2) {
+        peal_report(plan->late, PEAL_E662, op->source,
+                    "--backend host names the operator and its values",
+                    "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
+                    rank->schedule->rank, (long long)control->step, label_of(rank, index));
+        return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
+    }
+    if (control->kind == 3)
+        return peal_cuda_fail(plan, peal_count_report(plan->late, rank->schedule, op, control->step,
+                                                      (int64_t)control->seen,
+                                                      (int64_t)control->expected));
+    if (control->kind == 4)
+        return peal_cuda_fail(plan, peal_stored_report(plan->late, rank->schedule, op,
+                                                       control->step, (int64_t)control->seen));
+    const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
+    uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
+    peal_report(plan->late, PEAL_E661, op->source,
+                "is a neighbour stuck, or much slower? --deadline sets the limit",
+                "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen %llu",
+                rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
+                op->credit ? "the credit of " : "", label_of(rank, index),
+                (unsigned long long)(control->expected / quantum),
+                (unsigned long long)(UINT64_MAX / quantum + 1),
+                (unsigned long long)(control->seen / quantum));
+    return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
+}
+
+static bool look_at_records(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (__atomic_load_n(&plan->rank[r].control->failed, __ATOMIC_ACQUIRE))
+            return plan->status ? false : report_record(plan, &plan->rank[r]);
+    return true;
+}
+
+/* ---- waiting ---- */
+
+/* Replays and full lanes take long: the processor is the application's meanwhile. */
+static void relax(unsigned *polls)
+{
+    enum { SPINS = 30, SHORTEST_NS = 5000, LONGEST_NS = 200000 };
+    long length = SHORTEST_NS;
+
+    if (++*polls < SPINS)
+        return;
+    /* As long again by a half each time: a wait is noticed late by a third of it at most. */
+    for (unsigned i = SPINS; i < *polls && length < LONGEST_NS; i++)
+        length += length / 2;
+    struct timespec nap = {0, length < LONGEST_NS ? length : LONGEST_NS};
+    nanosleep(&nap, NULL);
+}
+
+static uint64_t device_steps(const peal_cuda_plan *plan)
+{
+    uint64_t steps = 0;
+    for (int r = 0; r < plan->rank_count; r++)
+        steps += __atomic_load_n(&plan->rank[r].control->steps_done, __ATOMIC_RELAXED);
+    return steps;
+}
+
+bool peal_cuda_check_failure(peal_cuda_plan *plan)
+{
+    if (!look_at_records(plan))
+        return false;
+    if (!peal_cuda_is_aborted(plan))
+        return true;
+    peal_cuda_stop_device(plan);
+    return peal_cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
+}
+
+/* One look around while something is awaited. */
+bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls)
+{
+    uint64_t steps = device_steps(plan);
+    double now = peal_cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1;
+
+    if (!peal_cuda_check_failure(plan))
+        return false;
+    if (now - plan->last_look > jump) /* this process was stopped, and with it maybe all others */
+        plan->last_progress = now;
+    plan->last_look = now;
+    if (steps != plan->seen_steps || !peal_cuda_interop_has_begun(plan)) {
+        plan->seen_steps = steps;
+        plan->last_progress = now;
+    }
+    /* A wait in a kernel notices the deadline itself and knows more: it is given a little longer.
+     */
+    if (deadline > 0 && now - plan->last_progress > 1.25 * deadline + 0.5) {
+        peal_cuda_report_stall(plan);
+        return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
+    }
+    relax(polls);
+    return true;
+}
+
+/* Until an event has passed, or all that was put onto a stream (event NULL). */
+static bool await(peal_cuda_plan *plan, CUevent event, CUstream stream)
+{
+    unsigned polls = 0;
+
+    for (;;) {
+        CUresult result =
+            event ? plan->driver->cuEventQuery_(event) : plan->driver->cuStreamQuery_(stream);
+        if (result == CUDA_SUCCESS) {
+            plan->last_progress = peal_cuda_clock();
+            return true;
+        }
+        if (result != CUDA_ERROR_NOT_READY)
+            return peal_cuda_report_driver_error(plan, result, NULL, "the work before");
+        if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &polls))
+            return false;
+    }
+}
+
+bool peal_cuda_await_event(peal_cuda_plan *plan, CUevent event)
+{
+    return await(plan, event, NULL);
+}
+
+/* All that was put onto a lane. */
+bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream)
+{
+    return await(plan, NULL, stream);
+}
+
+/* In `sync`. The lane is not drained here: what it waits for may depend on another rank of this
+ * process, whose turn comes first (peal_cuda_within_lookahead). */
+bool peal_cuda_synchronize(peal_cuda_rank *rank, int index)
+{
+    const peal_cuda_op *op = &rank->op[index];
+
+    if (!peal_cuda_flush(rank, op->lane))
+        return false;
+    if (op->source->kind != PEAL_OP_WAIT && op->source->kind != PEAL_OP_WRITE)
+        rank->drains = 1 + op->lane;
+    return true;
+}
+
+/* Passed: true; not yet: false and *ok; else reported. */
+static bool has_passed(peal_cuda_plan *plan, CUresult result, bool *ok)
+{
+    *ok = result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ||
+          peal_cuda_report_driver_error(plan, result, NULL, "the work before");
+    if (result == CUDA_SUCCESS)
+        plan->last_progress = peal_cuda_clock();
+    return result == CUDA_SUCCESS;
+}
+
+bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near)
+{
+    peal_cuda_plan *plan = rank->plan;
+    const peal_cuda_driver *driver = plan->driver;
+    bool ok = true;
+
+    *near = true;
+    if (plan->capturing || rank->dry)
+        return true;
+    if (rank->drains) {
+        *near = has_passed(plan, driver->cuStreamQuery_(rank->lane[rank->drains - 1].stream), &ok);
+        if (*near)
+            rank->lane[rank->drains - 1].log_done = rank->lane[rank->drains - 1].log_count;
+        rank->drains = *near ? 0 : rank->drains;
+    }
+    if (plan->rows - plan->rows_out >= PEAL_CUDA_ROWS / 2 - 1) {
+        ok = peal_cuda_rows_out(plan, false);
+        *near = *near && plan->rows - plan->rows_out < PEAL_CUDA_ROWS / 2 - 1;
+    }
+    for (int l = 0; l < rank->lanes && ok && *near; l++) {
+        peal_cuda_lane *lane = &rank->lane[l];
+        while (lane->marks - lane->marks_passed >= PEAL_CUDA_MARKS && ok && *near) {
+            *near =
+                has_passed(plan,
+                           driver->cuEventQuery_(lane->mark[lane->marks_passed % PEAL_CUDA_MARKS]),
+                           &ok);
+            lane->marks_passed += *near;
+        }
+    }
+    return ok;
+}

@@ -1,0 +1,118 @@
+/* After a failure: streams that wait are let go, so that everything can be given back. Waits of
+ * kernels read the abort word. Waits by memory operation are for words that reach a value, cyclic:
+ * two values half a cycle apart, written in turn, satisfy each of them sooner or later. What does
+ * not end then (a kernel that runs for ever) makes the device lost: no call is made any more that
+ * could wait for it, and what it holds ends with the process. */
+#include "backends/cuda/stream/run.h"
+
+#include <string.h>
+#include <time.h>
+
+/* Longest time without a stream that ends. */
+static const double patience_s = 1.5;
+
+peal_status peal_cuda_rescue_create(peal_cuda_plan *plan)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    int least = 0, greatest = 0;
+    void *pinned = NULL;
+    char text[160];
+    CUresult result = driver->cuMemHostAlloc_(&pinned, sizeof(uint64_t), CU_MEMHOSTALLOC_DEVICEMAP);
+
+    plan->read_word = pinned;
+    if (!result)
+        result = driver->cuCtxGetStreamPriorityRange_(&least, &greatest);
+    if (!result)
+        result =
+            driver->cuStreamCreateWithPriority_(&plan->rescue, CU_STREAM_NON_BLOCKING, greatest);
+    if (!result)
+        return PEAL_STATUS_OK;
+    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+                       "cannot create the stream that ends the others' waits: %s",
+                       peal_cuda_error(result, text));
+}
+
+void peal_cuda_rescue_destroy(peal_cuda_plan *plan)
+{
+    if (plan->rescue)
+        plan->driver->cuStreamDestroy_(plan->rescue);
+    if (plan->read_word)
+        plan->driver->cuMemFreeHost_(plan->read_word);
+}
+
+static void nap(void)
+{
+    struct timespec moment = {0, 100000};
+    nanosleep(&moment, NULL);
+}
+
+bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *value)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    double end = peal_cuda_clock() + 0.5;
+    /* the word may be the host's: this call looks where its ends are */
+    CUresult result = driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)plan->read_word, word,
+                                             sizeof(uint64_t), plan->rescue);
+
+    while (!result && (result = driver->cuStreamQuery_(plan->rescue)) == CUDA_ERROR_NOT_READY &&
+           peal_cuda_clock() < end) {
+        result = CUDA_SUCCESS;
+        nap();
+    }
+    *value = *plan->read_word;
+    return result == CUDA_SUCCESS;
+}
+
+/* Streams on which something is still under way; after an error of the device there is none. */
+static int busy_lanes(const peal_cuda_plan *plan)
+{
+    int busy = 0;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++)
+            busy +=
+                plan->driver->cuStreamQuery_(plan->rank[r].lane[l].stream) == CUDA_ERROR_NOT_READY;
+    return busy;
+}
+
+void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value)
+{
+    const peal_cuda_driver *driver = plan->driver;
+
+    if (driver->cuStreamQuery_(plan->rescue) != CUDA_SUCCESS)
+        return;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
+            const peal_cuda_op *op = &plan->rank[r].op[i];
+            if (op->source->kind == PEAL_OP_WAIT && !op->self)
+                driver->cuStreamWriteValue64_(plan->rescue, op->word, value, 0);
+        }
+}
+
+void peal_cuda_rescue_all(peal_cuda_plan *plan)
+{
+    double end = peal_cuda_clock() + patience_s;
+    uint64_t value = 0;
+    int busy, before = 0;
+
+    peal_cuda_stop_device(plan);
+    while ((busy = busy_lanes(plan)) > 0) {
+        if (busy < before)
+            end = peal_cuda_clock() + patience_s;
+        before = busy;
+        if (peal_cuda_clock() > end) {
+            plan->device->lost = true;
+            return;
+        }
+        if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
+            peal_cuda_rescue_write(plan, value += PEAL_CUDA_HALF_CYCLE);
+        nap();
+    }
+    /* The rescue stream may share a queue with others: it ends when they have. */
+    for (end = peal_cuda_clock() + patience_s;
+         plan->driver->cuStreamQuery_(plan->rescue) == CUDA_ERROR_NOT_READY; nap())
+        if (peal_cuda_clock() > end) {
+            plan->device->lost = true;
+            return;
+        }
+}

@@ -1,0 +1,224 @@
+/* Walks all ranks of the process, in turn (rank_turns.c), and puts what they do onto lanes.
+ *
+ * A rank goes on until its iteration is over, until it has to wait for another rank of the process,
+ * or for the device: a verdict that it has not given, or work that the walk may not be too far
+ * ahead of. The host never waits for the device in one rank's turn: the device may be waiting for
+ * another's. So what is put onto lanes depends only on what was put there before. */
+#include "backends/cuda/stream/run.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+
+/* Whether the next op is work of the host, which begins when the rank's lanes are idle. */
+static bool is_file(const peal_cuda_rank *rank)
+{
+    const peal_cuda_op *op = &rank->op[rank->walk.position];
+    return op->task && (op->task->kind == PEAL_TASK_LOAD || op->task->kind == PEAL_TASK_SAVE);
+}
+
+static bool is_idle(peal_cuda_rank *rank, bool *idle)
+{
+    *idle = true;
+    if (!peal_cuda_flush_all(rank))
+        return false;
+    for (int l = 0; l < rank->lanes && *idle; l++) {
+        rank->drains = 1 + l;
+        if (!peal_cuda_within_lookahead(rank, idle))
+            return false;
+    }
+    return true;
+}
+
+/* To the end of the section, of an iteration, or to something that has to be waited for. */
+static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *section)
+{
+    bool moved = false, near;
+
+    for (;;) {
+        if (!peal_cuda_within_lookahead(rank, &near))
+            return PEAL_CUDA_FAILED;
+        if (!near)
+            return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
+        switch (peal_walk_next(&rank->walk, section)) {
+        case PEAL_WALK_END:
+            return PEAL_CUDA_FINISHED;
+        case PEAL_WALK_BLOCKED:
+            return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
+        case PEAL_WALK_FAILED:
+            if (!rank->plan->status)
+                peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
+            return PEAL_CUDA_FAILED;
+        default:
+            break;
+        }
+        if (is_file(rank) && !is_idle(rank, &near))
+            return PEAL_CUDA_FAILED;
+        if (!near)
+            return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
+        peal_cuda_advance turn = peal_cuda_may_emit(rank);
+        if (turn != PEAL_CUDA_ADVANCED)
+            return moved && turn != PEAL_CUDA_FAILED ? PEAL_CUDA_ADVANCED : turn;
+        if (!peal_cuda_emit(rank))
+            return PEAL_CUDA_FAILED;
+        rank->moved = moved = true;
+    }
+}
+
+/* One rank, a little further in the iterations that it has left. */
+static peal_cuda_advance advance_steps(peal_cuda_rank *rank)
+{
+    const peal_section *section = &rank->schedule->step;
+    bool stop = false;
+
+    if (rank->steps_left == 0 || rank->stop)
+        return PEAL_CUDA_FINISHED;
+    if (rank->walk.position < section->end || !rank->at_end) {
+        peal_cuda_advance state = advance_in(rank, section);
+        if (state != PEAL_CUDA_FINISHED)
+            return state;
+        rank->at_end = true;
+    }
+    switch (peal_walk_step_done(&rank->walk, &stop)) {
+    case PEAL_WALK_OP:
+        break;
+    case PEAL_WALK_BLOCKED:
+        return PEAL_CUDA_WAITS_FOR_DEVICE;
+    default:
+        peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
+        return PEAL_CUDA_FAILED;
+    }
+    rank->at_end = false;
+    rank->moved = true;
+    rank->stop = stop;
+    rank->walk.position = section->first;
+    if (rank->plan->capturing && !peal_cuda_graph_step(rank))
+        return PEAL_CUDA_FAILED;
+    return --rank->steps_left == 0 || stop ? PEAL_CUDA_FINISHED : PEAL_CUDA_ADVANCED;
+}
+
+static peal_cuda_advance next_in_setup(peal_cuda_rank *rank)
+{
+    return advance_in(rank, &rank->schedule->setup);
+}
+
+static peal_cuda_advance next_in_finish(peal_cuda_rank *rank)
+{
+    return advance_in(rank, &rank->schedule->finish);
+}
+
+static void go_to(peal_cuda_plan *plan, bool finish)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        rank->walk.position = finish ? rank->schedule->finish.first : rank->schedule->step.first;
+    }
+}
+
+/* Once, before the first iteration. */
+static bool enter(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        if (rank->walk.loop[rank->schedule->loop_count].every == 0 &&
+            peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
+            return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
+    }
+    return true;
+}
+
+bool peal_cuda_run_steps(peal_cuda_plan *plan, int64_t steps)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        plan->rank[r].steps_left = steps;
+        plan->rank[r].stop = false;
+    }
+    bool ok = peal_cuda_take_turns(plan, advance_steps);
+    const peal_cuda_rank *first = &plan->rank[0];
+    plan->stopped = first->stop;
+    if (!plan->capturing)
+        atomic_store(&plan->steps_done, first->walk.loop[first->schedule->loop_count].iteration);
+    return ok;
+}
+
+bool peal_cuda_run_drain(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!peal_cuda_flush_all(&plan->rank[r]))
+            return false;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++)
+            if (!peal_cuda_drain_lane(plan, plan->rank[r].lane[l].stream))
+                return false;
+    return peal_cuda_rows_out(plan, true);
+}
+
+/* Steps in blocks, so that progress is seen. */
+static bool run_in_blocks(peal_cuda_plan *plan)
+{
+    enum { BLOCK = 16 };
+    int64_t left = plan->steps;
+
+    while (left > 0 && !plan->stopped) {
+        int64_t now = left < BLOCK ? left : BLOCK;
+        if (!peal_cuda_run_steps(plan, now))
+            return false;
+        left -= now;
+    }
+    return true;
+}
+
+static bool run(peal_cuda_plan *plan)
+{
+    if (plan->setup && !peal_cuda_take_turns(plan, next_in_setup))
+        return false;
+    if (!enter(plan))
+        return false;
+    go_to(plan, false);
+    if (!(plan->graphs ? peal_cuda_graphs_run(plan) : run_in_blocks(plan)))
+        return false;
+    if (plan->finish) {
+        go_to(plan, true);
+        if (!peal_cuda_take_turns(plan, next_in_finish))
+            return false;
+    }
+    /* The last launches may have recorded a failure after the last look. */
+    return peal_cuda_interop_end(plan) && peal_cuda_run_drain(plan) &&
+           peal_cuda_check_failure(plan);
+}
+
+/* The walk alone, without putting anything anywhere: through a section, verdicts false. */
+bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *section)
+{
+    for (;;) {
+        switch (peal_walk_next(&rank->walk, section)) {
+        case PEAL_WALK_END:
+            return true;
+        case PEAL_WALK_OP:
+            peal_walk_pass(&rank->walk);
+            break;
+        default:
+            return false;
+        }
+    }
+}
+
+void *peal_cuda_run_thread(void *user)
+{
+    peal_cuda_plan *plan = user;
+    struct timespec begin, end;
+
+    plan->driver->cuCtxSetCurrent_(plan->device->context);
+    prctl(PR_SET_TIMERSLACK, 1000); /* naps of microseconds */
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    plan->begin = plan->last_progress = peal_cuda_clock();
+    if (!run(plan))
+        peal_cuda_rescue_all(plan);
+    peal_cuda_interop_leave(plan);
+    plan->end = peal_cuda_clock();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    plan->cpu = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    for (int r = 0; r < plan->rank_count; r++)
+        memcpy(plan->rank[r].final_binding, plan->rank[r].walk.binding,
+               (size_t)plan->rank[r].schedule->array_count * sizeof(int));
+    return NULL;
+}

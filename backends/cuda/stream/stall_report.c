@@ -1,0 +1,160 @@
+/* What a report says when nothing moves and no kernel has said why: the lanes' notes of what was
+ * put onto them, from the last mark that has passed on. */
+#include "backends/cuda/graph/graph.h"
+
+static const char *label_of(const peal_cuda_rank *rank, int op)
+{
+    const peal_op *source = &rank->schedule->op[op];
+    if (source->channel >= 0 && rank->schedule->channel[source->channel].edge)
+        return rank->schedule->channel[source->channel].edge;
+    return source->label ? source->label : "an op";
+}
+
+void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
+                            uint64_t value)
+{
+    int64_t step = rank->walk.counter[0];
+    peal_cuda_log_entry note = {.op = op, .step = step, .word = word, .value = value};
+
+    if (rank->plan->capturing) {
+        note.step -= rank->graph_begin;
+        lane->graph_log[lane->graph_log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
+    } else {
+        lane->log[lane->log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
+    }
+}
+
+/* ---- a wait by memory operation ---- */
+
+/* The first of the notes that is a wait for the message after the one that its word shows. */
+static bool report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
+                        const peal_cuda_log_entry *ring, uint64_t from, uint64_t to,
+                        int64_t first_step, int64_t least_step)
+{
+    for (uint64_t i = from; i < to; i++) {
+        const peal_cuda_log_entry *note = &ring[i % PEAL_CUDA_LOG_ENTRIES];
+        uint64_t seen = 0;
+        if (!note->word || first_step + note->step < least_step)
+            continue;
+        const peal_cuda_op *op = &rank->op[note->op];
+        uint64_t quantum = op->channel->quantum ? op->channel->quantum : 1;
+        if (!peal_cuda_rescue_read(plan, note->word, &seen))
+            return false;
+        if (seen + quantum != note->value)
+            continue;
+        peal_report(plan->late, PEAL_E661, op->source->source,
+                    "is a neighbour stuck, or much slower? --deadline sets the limit",
+                    "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen "
+                    "%llu",
+                    rank->schedule->rank, (long long)(first_step + note->step),
+                    op->source->label ? op->source->label : "a receive",
+                    op->source->credit ? "the credit of " : "", label_of(rank, note->op),
+                    (unsigned long long)(note->value / quantum),
+                    (unsigned long long)(UINT64_MAX / quantum + 1),
+                    (unsigned long long)(seen / quantum));
+        return true;
+    }
+    return false;
+}
+
+/* ---- a lane ---- */
+
+/* The number of the first note that may not have been done yet. */
+static uint64_t first_open_note(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
+{
+    uint64_t oldest =
+        lane->log_count > PEAL_CUDA_LOG_ENTRIES ? lane->log_count - PEAL_CUDA_LOG_ENTRIES : 0;
+    uint64_t mark = lane->marks > PEAL_CUDA_MARKS ? lane->marks - PEAL_CUDA_MARKS : 0;
+
+    for (; mark < lane->marks; mark++) {
+        if (plan->driver->cuEventQuery_(lane->mark[mark % PEAL_CUDA_MARKS]) != CUDA_SUCCESS)
+            break;
+        oldest = lane->mark_log[mark % PEAL_CUDA_MARKS];
+    }
+    return oldest > lane->log_done ? oldest : lane->log_done;
+}
+
+static bool report_lane_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
+                             const peal_cuda_lane *lane)
+{
+    return report_wait(plan, rank, lane->log, first_open_note(plan, lane), lane->log_count, 0,
+                       INT64_MIN);
+}
+
+/* Kernels: which of them it is cannot be told. Always true. */
+static bool report_lane_range(peal_cuda_plan *plan, const peal_cuda_rank *rank,
+                              const peal_cuda_lane *lane)
+{
+    uint64_t from = first_open_note(plan, lane);
+
+    if (from == lane->log_count)
+        return true;
+    const peal_cuda_log_entry *first = &lane->log[from % PEAL_CUDA_LOG_ENTRIES];
+    const peal_cuda_log_entry *last = &lane->log[(lane->log_count - 1) % PEAL_CUDA_LOG_ENTRIES];
+    peal_report(
+        plan->late, PEAL_E661, rank->schedule->op[first->op].source,
+        "a kernel that does not end, or a message that does not come; --deadline sets the "
+        "limit",
+        "rank %d: no progress for %.1f s in what lies between `%s` of step %lld and `%s` of "
+        "step %lld (%llu launches)",
+        rank->schedule->rank, (double)plan->desc.deadline_ns * 1e-9, label_of(rank, first->op),
+        (long long)first->step, label_of(rank, last->op), (long long)last->step,
+        (unsigned long long)(lane->log_count - from));
+    return true;
+}
+
+/* Of all lanes on which something is under way. */
+static bool report_lanes(peal_cuda_plan *plan,
+                         bool (*report)(peal_cuda_plan *, const peal_cuda_rank *,
+                                        const peal_cuda_lane *))
+{
+    bool told = false;
+
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++) {
+            const peal_cuda_lane *lane = &plan->rank[r].lane[l];
+            if (plan->driver->cuStreamQuery_(lane->stream) == CUDA_ERROR_NOT_READY)
+                told |= report(plan, &plan->rank[r], lane);
+        }
+    return told;
+}
+
+/* ---- replays ---- */
+
+static void report_replay(peal_cuda_plan *plan)
+{
+    const peal_cuda_graphs *graphs = plan->graphs;
+    int64_t first = graphs->first_step[graphs->finished % AHEAD];
+    bool told = false;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        const peal_cuda_rank *rank = &plan->rank[r];
+        int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
+        for (int l = 0; l < rank->lanes; l++) {
+            const peal_cuda_lane *lane = &rank->lane[l];
+            uint64_t count = lane->graph_log_count,
+                     from = count > PEAL_CUDA_LOG_ENTRIES ? count - PEAL_CUDA_LOG_ENTRIES : 0;
+            told |= report_wait(plan, rank, lane->graph_log, from, count, first, done);
+        }
+    }
+    for (int r = 0; r < plan->rank_count && !told; r++) {
+        const peal_cuda_rank *rank = &plan->rank[r];
+        int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
+        peal_report(plan->late, PEAL_E661, PEAL_CUDA_NOWHERE,
+                    "a kernel that does not end, or a message that does not come; --mode stream "
+                    "tells which",
+                    "rank %d: no progress for %.1f s in the replay of steps %lld to %lld, of which "
+                    "%lld are known to have been done",
+                    rank->schedule->rank, (double)plan->desc.deadline_ns * 1e-9, (long long)first,
+                    (long long)(first + graphs->rounds * graphs->steps - 1),
+                    (long long)(done > first ? done - first : 0));
+    }
+}
+
+void peal_cuda_report_stall(peal_cuda_plan *plan)
+{
+    if (plan->graphs && plan->graphs->finished < plan->graphs->launched)
+        report_replay(plan);
+    else if (!report_lanes(plan, report_lane_wait))
+        report_lanes(plan, report_lane_range);
+}

@@ -1,0 +1,119 @@
+/* Starts and streams of the application: a start follows what it has put there, and its own end is
+ * an event that the application's streams can wait for. */
+#include "backends/cuda/graph/graph.h"
+
+peal_status peal_cuda_interop_failed(peal_diagnostics *diagnostics, const peal_device *device,
+                                     CUresult result)
+{
+    char text[160];
+    return peal_report(diagnostics, PEAL_E386, PEAL_CUDA_NOWHERE,
+                       "give a stream of the GPU that this process uses, made in its primary "
+                       "context, that is not being captured",
+                       "GPU %s, the application's stream or event: %s", device->bus,
+                       peal_cuda_error(result, text));
+}
+
+peal_status peal_cuda_interop_create(peal_cuda_plan *plan)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    CUevent *const event[] = {&plan->follow_event, &plan->begin_event, &plan->end_event};
+    CUresult result = CUDA_SUCCESS;
+
+    for (int i = 0; i < 3 && !result; i++)
+        result = driver->cuEventCreate_(event[i], CU_EVENT_DISABLE_TIMING);
+    return result ? peal_cuda_driver_failed(plan->desc.diagnostics, PEAL_CUDA_NOWHERE, result,
+                                            "cuEventCreate", "events of a plan")
+                  : PEAL_STATUS_OK;
+}
+
+void peal_cuda_interop_destroy(peal_cuda_plan *plan)
+{
+    const CUevent event[] = {plan->follow_event, plan->begin_event, plan->end_event};
+
+    for (int i = 0; i < 3; i++)
+        if (event[i])
+            plan->driver->cuEventDestroy_(event[i]);
+}
+
+/* The lanes are idle between starts, so the calling thread may use them. */
+static CUresult follow(peal_cuda_plan *plan, CUstream stream, CUevent event)
+{
+    const peal_cuda_driver *driver = plan->driver;
+    CUstream origin = peal_cuda_origin(plan);
+    CUresult result = CUDA_SUCCESS;
+
+    if (stream) {
+        result = driver->cuEventRecord_(plan->follow_event, stream);
+        if (!result)
+            result = driver->cuStreamWaitEvent_(origin, plan->follow_event, 0);
+    }
+    if (!result && event)
+        result = driver->cuStreamWaitEvent_(origin, event, 0);
+    if (!result)
+        result = driver->cuEventRecord_(plan->begin_event, origin);
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes && !result; l++)
+            if (r > 0 || l > 0)
+                result =
+                    driver->cuStreamWaitEvent_(plan->rank[r].lane[l].stream, plan->begin_event, 0);
+    return result;
+}
+
+peal_status peal_cuda_plan_follow(peal_cuda_plan *plan, void *stream, void *event)
+{
+    CUcontext previous = peal_cuda_context_enter(plan->device);
+    CUresult result = follow(plan, stream, event);
+
+    peal_cuda_context_leave(plan->device, previous);
+    plan->follows = !result;
+    return result ? peal_cuda_interop_failed(plan->desc.diagnostics, plan->device, result)
+                  : PEAL_STATUS_OK;
+}
+
+bool peal_cuda_interop_has_begun(peal_cuda_plan *plan)
+{
+    return !plan->follows || plan->driver->cuEventQuery_(plan->begin_event) != CUDA_ERROR_NOT_READY;
+}
+
+static void tell(peal_cuda_plan *plan, bool *what)
+{
+    pthread_mutex_lock(&plan->lock);
+    *what = true;
+    plan->enqueued = true;
+    pthread_cond_broadcast(&plan->enqueued_changed);
+    pthread_mutex_unlock(&plan->lock);
+}
+
+bool peal_cuda_interop_end(peal_cuda_plan *plan)
+{
+    if (plan->ended)
+        return true;
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!peal_cuda_flush_all(&plan->rank[r]))
+            return false;
+    if (!peal_cuda_join_lanes(plan, false))
+        return false;
+    CUresult result = plan->driver->cuEventRecord_(plan->end_event, peal_cuda_origin(plan));
+    if (result)
+        return peal_cuda_report_driver_error(plan, result, NULL, "the end of the run");
+    tell(plan, &plan->ended);
+    return true;
+}
+
+void peal_cuda_interop_leave(peal_cuda_plan *plan)
+{
+    tell(plan, &plan->enqueued);
+}
+
+peal_status peal_cuda_plan_event(peal_cuda_plan *plan, void **event)
+{
+    pthread_mutex_lock(&plan->lock);
+    while (plan->running && !plan->enqueued)
+        pthread_cond_wait(&plan->enqueued_changed, &plan->lock);
+    bool ended = plan->ended;
+    pthread_mutex_unlock(&plan->lock);
+    if (!ended)
+        return plan->status ? plan->status : PEAL_STATUS_DEVICE;
+    *event = plan->end_event;
+    return PEAL_STATUS_OK;
+}
