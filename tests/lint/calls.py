@@ -15,9 +15,19 @@ import sys
 
 # By part of the tree: its folders from the lowest to the highest, each with the folders it may
 # call. "." is the files that lie in the part itself: they may call all, and nobody may call them.
-ORDERS = {}
+ORDERS = {
+    "backends/cuda": {
+        "gpu": (),
+        "codegen": (),
+        "jit": ("gpu", "codegen"),
+        "lower": ("gpu", "codegen", "jit"),
+        "stream": ("gpu", "codegen", "jit", "lower"),
+        "fused": ("gpu", "codegen", "jit", "lower"),
+        "graph": ("gpu", "codegen", "jit", "lower", "stream"),
+    },
+}
 # Folders whose sources name no function of the driver: they describe work, others enqueue it.
-NO_DRIVER = []
+NO_DRIVER = ["backends/cuda/codegen", "backends/cuda/lower"]
 DRIVER_CALL = re.compile(r"\bdriver->\w+\s*\(")
 
 
