@@ -39,15 +39,15 @@ static int axis_count(const file_job *job)
 
 static peal_status failed(const file_job *job, const char *what, int error)
 {
-    return peal_report(job->request->diagnostics, PEAL_E210, job->task->source,
+    return peal_report(job->request->diagnostics, PEAL_E_LOAD_SAVE_FAILED, job->task->source,
                        "check the folder, its permissions and the room on the disk",
                        "cannot %s `%s`: %s", what, job->path, error ? strerror(error) : "it ended");
 }
 
 static peal_status no_memory(const file_job *job)
 {
-    return peal_report(job->request->diagnostics, PEAL_E146, job->task->source, NULL,
-                       "no memory for the name of a file");
+    return peal_report(job->request->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, job->task->source,
+                       NULL, "no memory for the name of a file");
 }
 
 /* Why there is no such file, or none may be. */
@@ -55,12 +55,12 @@ static peal_status refused(const file_job *job, const char *what, int error)
 {
     const peal_graph_data *graph = job->request->schedule->graph;
     if (error == EXDEV)
-        return peal_report(job->request->diagnostics, PEAL_E228, job->task->source,
+        return peal_report(job->request->diagnostics, PEAL_E_DATA_FILE_OUTSIDE, job->task->source,
                            "choose a name in the folder, or allow it with --allow-outside",
                            "`%s` is outside the spec's folder `%s`", job->path,
                            graph->folder && *graph->folder ? graph->folder : ".");
     if (error == EINVAL)
-        return peal_report(job->request->diagnostics, PEAL_E229, job->task->source,
+        return peal_report(job->request->diagnostics, PEAL_E_NOT_A_FILE, job->task->source,
                            "name a file, new or old",
                            "cannot %s `%s`: it is neither a file nor a character device", what,
                            job->path);
@@ -236,7 +236,7 @@ static peal_status canceled(const file_job *job)
     int cause = peal_saves_await_cause(job->request->saves);
     if (cause)
         return (peal_status)cause;
-    return peal_report(job->request->diagnostics, PEAL_E210, job->task->source,
+    return peal_report(job->request->diagnostics, PEAL_E_LOAD_SAVE_FAILED, job->task->source,
                        "see what the other processes say",
                        "`%s` is not saved: another rank could not write its part", job->path);
 }
@@ -257,7 +257,7 @@ static peal_status save_new(file_job *job)
     peal_saves_name(saves, statement, rank, alone, name);
     int error = peal_target_create(&job->target, name, &job->fd);
     if (error == EACCES || error == EPERM || error == EROFS)
-        return peal_report(job->request->diagnostics, PEAL_E227, job->task->source,
+        return peal_report(job->request->diagnostics, PEAL_E_CANNOT_REPLACE_FILE, job->task->source,
                            "let the folder be written to, or save to another one",
                            "cannot make a new file beside `%s`: %s", job->path, strerror(error));
     if (error)

@@ -70,31 +70,32 @@ const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnosti
     struct stat info;
 
     if (!path) {
-        peal_warn(diagnostics, PEAL_E207, nowhere, hint,
+        peal_warn(diagnostics, PEAL_E_KERNELS_NOT_CACHED, nowhere, hint,
                   "no folder for compiled kernels: HOME is "
                   "not set");
         return NULL;
     }
     if (!make_folders(path) || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        peal_warn(diagnostics, PEAL_E207, nowhere, hint, "cannot make the folder `%s`: %s", path,
+        peal_warn(diagnostics, PEAL_E_KERNELS_NOT_CACHED, nowhere, hint,
+                  "cannot make the folder `%s`: %s", path,
                   errno == EEXIST ? "something else has this name" : strerror(errno));
         return NULL;
     }
     /* What is loaded from there is run: it must be ours alone. */
     if (info.st_uid != geteuid() || (info.st_mode & 022) != 0) {
-        peal_warn(diagnostics, PEAL_E207, nowhere, hint,
+        peal_warn(diagnostics, PEAL_E_KERNELS_NOT_CACHED, nowhere, hint,
                   "the folder `%s` belongs to or can be written by others", path);
         return NULL;
     }
     const char *reason = peal_distrust(path, words, sizeof(words));
     if (reason) {
-        peal_warn(diagnostics, PEAL_E207, nowhere, hint, "the folder `%s` is not safe: %s", path,
-                  reason);
+        peal_warn(diagnostics, PEAL_E_KERNELS_NOT_CACHED, nowhere, hint,
+                  "the folder `%s` is not safe: %s", path, reason);
         return NULL;
     }
     if (access(path, W_OK | X_OK) != 0) {
-        peal_warn(diagnostics, PEAL_E207, nowhere, hint, "the folder `%s` cannot be written: %s",
-                  path, strerror(errno));
+        peal_warn(diagnostics, PEAL_E_KERNELS_NOT_CACHED, nowhere, hint,
+                  "the folder `%s` cannot be written: %s", path, strerror(errno));
         return NULL;
     }
     return path;
@@ -233,7 +234,7 @@ bool peal_cache_keep(const void *data, size_t bytes, const char *path,
     }
     free(all);
     if (error)
-        peal_warn(diagnostics, PEAL_E207, (peal_source){0},
+        peal_warn(diagnostics, PEAL_E_KERNELS_NOT_CACHED, (peal_source){0},
                   "kernels are compiled anew at every start; make room, or set PEAL_CACHE to "
                   "another folder",
                   "cannot keep the compiled kernels in `%.*s`: %s",

@@ -8,15 +8,15 @@
 
 #include <stdatomic.h>
 
-/* The folder of the cache, made if need be, or NULL (reported as a warning, E207): then nothing is
- * kept. given NULL: $PEAL_CACHE, else by XDG rules. */
+/* The folder of the cache, made if need be, or NULL (reported as a warning,
+ * PEAL_E_KERNELS_NOT_CACHED): then nothing is kept. given NULL: $PEAL_CACHE, else by XDG rules. */
 const char *peal_cache_open(const char *given, peal_arena *arena, peal_diagnostics *diagnostics);
 /* Whether the entry is there and has the contents that were stored. */
 bool peal_cache_check(const char *path);
 /* What was stored, without the trailer, malloc'ed; NULL: not there, or not what was stored. */
 char *peal_cache_load(const char *path, size_t *bytes);
 /* Keeps these bytes under the name path: whole or not at all, whoever else does the same. False
- * after a warning (E207): they could not be kept. */
+ * after a warning (PEAL_E_KERNELS_NOT_CACHED): they could not be kept. */
 bool peal_cache_keep(const void *data, size_t bytes, const char *path,
                      peal_diagnostics *diagnostics);
 /* Waits while another process or thread makes this entry, so that few compile what many need: look

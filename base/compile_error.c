@@ -157,7 +157,7 @@ peal_status peal_compile_errors_unclosed(const peal_compile_error *error, int co
             place.line += *c == '\n';
         }
         if (open)
-            return peal_report(diagnostics, PEAL_E200, place,
+            return peal_report(diagnostics, PEAL_E_KERNEL_COMPILE_ERROR, place,
                                "is a `}` missing before the next kernel, or at the end?",
                                "this `{` is never closed");
     }

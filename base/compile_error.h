@@ -22,8 +22,9 @@ int peal_compile_errors_read(const char *text, peal_arena *arena, peal_compile_e
 int peal_compile_errors_sift(peal_compile_error *error, int count);
 /* What to do about it, or NULL. */
 const char *peal_compile_error_hint(const char *message);
-/* E200 of a `{` in the files that is never closed, if errors say so in their ways: each compiler
- * tells other things, about what comes behind. PEAL_STATUS_OK: there is none. */
+/* PEAL_E_KERNEL_COMPILE_ERROR of a `{` in the files that is never closed, if errors say so in their
+ * ways: each compiler tells other things, about what comes behind. PEAL_STATUS_OK: there is none.
+ */
 peal_status peal_compile_errors_unclosed(const peal_compile_error *error, int count,
                                          const peal_kernel_files *files,
                                          peal_diagnostics *diagnostics);

@@ -11,7 +11,7 @@ peal_status peal_count_report(peal_diagnostics *diagnostics, const peal_schedule
 
     if (!is_message && schedule->task[op->task].count)
         source = schedule->task[op->task].count->source;
-    return peal_report(diagnostics, PEAL_E370, source,
+    return peal_report(diagnostics, PEAL_E_COUNT_OUT_OF_RANGE, source,
                        count < 0    ? "mend what computes the count"
                        : is_message ? "make the block larger, or mend what computes the count"
                                     : "raise `max`, or mend what computes the count",

@@ -6,8 +6,8 @@
 
 #include <peal/plugin/schedule.h>
 
-/* Reports PEAL_E370 of a count that is not in [0, most]: that of a task's box, or, with a channel,
- * of one of its messages. Returns the status. */
+/* Reports PEAL_E_COUNT_OUT_OF_RANGE of a count that is not in [0, most]: that of a task's box, or,
+ * with a channel, of one of its messages. Returns the status. */
 peal_status peal_count_report(peal_diagnostics *diagnostics, const peal_schedule *schedule,
                               const peal_op *op, int64_t step, int64_t count, int64_t most);
 

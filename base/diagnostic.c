@@ -15,13 +15,13 @@ struct peal_diagnostics {
 };
 
 typedef struct code_info {
-    const char *name, *title, *explanation;
+    const char *number, *title, *explanation;
     peal_status status;
 } code_info;
 
 static const code_info codes[PEAL_CODE_COUNT] = {
-#define PEAL_DIAGNOSTIC(code, code_status, code_title, code_explanation)                           \
-    {#code, code_title, code_explanation, PEAL_STATUS_##code_status},
+#define PEAL_DIAGNOSTIC(code_number, name, code_status, code_title, code_explanation)              \
+    {#code_number, code_title, code_explanation, PEAL_STATUS_##code_status},
 #include "base/diagnostics.def"
 #undef PEAL_DIAGNOSTIC
 };
@@ -86,7 +86,14 @@ static bool same_place(const peal_source *a, const peal_source *b)
 /* What the scheduler says of one place for many ranks is said once, and counted. */
 static bool is_said_per_rank(peal_code code)
 {
-    return code >= PEAL_E120 && code < PEAL_E200;
+    switch (code) {
+#define PEAL_DIAGNOSTIC(number, name, status, title, explanation) case PEAL_E_##name:
+#include "base/diagnostics/scheduler.def"
+#undef PEAL_DIAGNOSTIC
+        return true;
+    default:
+        return false;
+    }
 }
 
 static bool is_known(peal_diagnostics *list, const peal_diagnostic *d)
@@ -216,9 +223,9 @@ peal_status peal_diagnostics_status(const peal_diagnostics *list)
     return PEAL_STATUS_OK;
 }
 
-const char *peal_code_name(peal_code code)
+const char *peal_code_number(peal_code code)
 {
-    return codes[code].name;
+    return codes[code].number;
 }
 
 const char *peal_code_title(peal_code code)
@@ -239,7 +246,7 @@ peal_status peal_code_status(peal_code code)
 bool peal_code_parse(const char *text, peal_code *out)
 {
     for (int i = 0; i < PEAL_CODE_COUNT; i++)
-        if (!strcasecmp(codes[i].name, text)) {
+        if (!strcasecmp(codes[i].number, text)) {
             *out = (peal_code)i;
             return true;
         }

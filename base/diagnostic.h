@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 typedef enum peal_code {
-#define PEAL_DIAGNOSTIC(code, status, title, explanation) PEAL_##code,
+#define PEAL_DIAGNOSTIC(number, name, status, title, explanation) PEAL_E_##name,
 #include "base/diagnostics.def"
 #undef PEAL_DIAGNOSTIC
     PEAL_CODE_COUNT
@@ -38,9 +38,9 @@ peal_diagnostics *peal_diagnostics_create(void);
 void peal_diagnostics_destroy(peal_diagnostics *list);
 
 /* Adds an error (or a warning) and returns the status that its code stands for, so that
- * `return peal_report(d, PEAL_E021, source, "hint or NULL", "format", ...)` reads well. May be
- * called by several threads. `list` may be NULL: then nothing is kept. The same code at the same
- * place with the same text is kept once. */
+ * `return peal_report(d, PEAL_E_DUPLICATE_KEY, source, "hint or NULL", "format", ...)` reads well.
+ * May be called by several threads. `list` may be NULL: then nothing is kept. The same code at the
+ * same place with the same text is kept once. */
 peal_status peal_report(peal_diagnostics *list, peal_code code, peal_source source,
                         const char *hint, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -72,12 +72,12 @@ void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limi
 /* A Graphviz digraph: a box a message, in it one a rank with the events of its story. */
 void peal_diagnostics_print_dot(const peal_diagnostics *list, FILE *stream);
 
-/* "E021"; its title; its page for `peal explain`; the status it stands for. */
-const char *peal_code_name(peal_code code);
+/* "E009", which users see; its title; its page for `peal explain`; the status it stands for. */
+const char *peal_code_number(peal_code code);
 const char *peal_code_title(peal_code code);
 const char *peal_code_explanation(peal_code code);
 peal_status peal_code_status(peal_code code);
-/* True and *out set if text is the name of a code ("E021", "e021"). */
+/* True and *out set if text is a code's number ("E009", "e009"). */
 bool peal_code_parse(const char *text, peal_code *out);
 
 /* The candidate nearest to word (edit distance at most a third of its length, not all of it, or

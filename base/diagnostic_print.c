@@ -55,7 +55,7 @@ static void print_text(const peal_diagnostic *d, style how, FILE *out)
     peal_print_quoted(out, d->message ? d->message : "there is no memory for the message", "    ");
     if (d->repeats > 0)
         fprintf(out, " (and %d more like this)", d->repeats);
-    fprintf(out, " [%s]\n", peal_code_name(d->code));
+    fprintf(out, " [%s]\n", peal_code_number(d->code));
     if (how.is_terminal)
         peal_excerpt_print(out, d->source, how.has_color);
     if (d->hint) {
@@ -108,7 +108,7 @@ void peal_diagnostics_print_dot(const peal_diagnostics *list, FILE *stream)
     for (int i = 0; i < peal_diagnostics_count(list); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(list, i);
         fprintf(stream, "  subgraph cluster_e%d {\n    label=\"%s: %s\";\n    labeljust=l;\n", i,
-                peal_code_name(d->code), peal_code_title(d->code));
+                peal_code_number(d->code), peal_code_title(d->code));
         if (d->story)
             peal_story_print_dot(d->story, i, stream);
         else

@@ -60,8 +60,8 @@ static const char *operator_name(peal_operator op)
 
 static peal_status wrong_kind(const evaluation *e, const peal_expr *expr, const peal_value *value)
 {
-    return peal_report(e->diagnostics, PEAL_E045, expr->source, NULL, "`%s` cannot take %s",
-                       operator_name(expr->op), kind_names[value->kind]);
+    return peal_report(e->diagnostics, PEAL_E_WRONG_VALUE_TYPE, expr->source, NULL,
+                       "`%s` cannot take %s", operator_name(expr->op), kind_names[value->kind]);
 }
 
 /* "rank 1, step 3: " while running, "rank 1: " of what ranks make of it, else "". */
@@ -79,7 +79,7 @@ static const char *where_text(const evaluation *e, const peal_expr *expr, char t
 static peal_status overflow_of_one(const evaluation *e, const peal_expr *expr, int64_t a)
 {
     char where[64];
-    return peal_report(e->diagnostics, PEAL_E043, expr->source, too_large,
+    return peal_report(e->diagnostics, PEAL_E_INTEGER_OVERFLOW, expr->source, too_large,
                        "%s`%s` overflows: %s(%" PRId64 ")", where_text(e, expr, where),
                        operator_name(expr->op), operator_name(expr->op), a);
 }
@@ -87,14 +87,14 @@ static peal_status overflow_of_one(const evaluation *e, const peal_expr *expr, i
 static peal_status overflow_of_two(const evaluation *e, const peal_expr *expr, int64_t a, int64_t b)
 {
     char where[64];
-    return peal_report(e->diagnostics, PEAL_E043, expr->source, too_large,
+    return peal_report(e->diagnostics, PEAL_E_INTEGER_OVERFLOW, expr->source, too_large,
                        "%s`%s` overflows: %" PRId64 " %s %" PRId64, where_text(e, expr, where),
                        operator_name(expr->op), a, operator_name(expr->op), b);
 }
 
 static peal_status unknown(const evaluation *e, const peal_expr *expr, const char *what)
 {
-    return peal_report(e->diagnostics, PEAL_E048, expr->source, NULL,
+    return peal_report(e->diagnostics, PEAL_E_VALUE_NOT_KNOWN_YET, expr->source, NULL,
                        "the value of %s is not known here", what);
 }
 
@@ -124,7 +124,7 @@ static peal_status evaluate_rounding(const evaluation *e, const peal_expr *expr,
     const double limit = 9223372036854775808.0; /* 2^63 */
     char where[64];
     if (!(real >= -limit && real < limit))
-        return peal_report(e->diagnostics, PEAL_E047, expr->source, NULL,
+        return peal_report(e->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, expr->source, NULL,
                            "%s`%s` of %g is not an integer of 64 bits", where_text(e, expr, where),
                            operator_name(expr->op),
                            isnan(value->u.real) ? (double)NAN : value->u.real);
@@ -194,7 +194,7 @@ static peal_status evaluate_integers(const evaluation *e, const peal_expr *expr,
         break;
     default:
         if (b == 0)
-            return peal_report(e->diagnostics, PEAL_E044, expr->source,
+            return peal_report(e->diagnostics, PEAL_E_DIVISION_BY_ZERO, expr->source,
                                e->scope->element
                                    ? "let a `when`, or an `and` before it, leave these values out"
                                    : NULL,
@@ -254,7 +254,7 @@ static peal_status evaluate_comparison(const evaluation *e, const peal_expr *exp
     else if (equality && a->kind == PEAL_TEXT && b->kind == PEAL_TEXT)
         order = strcmp(a->u.text, b->u.text) != 0;
     else
-        return peal_report(e->diagnostics, PEAL_E045, expr->source, NULL,
+        return peal_report(e->diagnostics, PEAL_E_WRONG_VALUE_TYPE, expr->source, NULL,
                            "`%s` cannot compare %s with %s", operator_name(expr->op),
                            kind_names[a->kind], kind_names[b->kind]);
     switch (expr->op) {
@@ -409,7 +409,8 @@ static peal_status evaluate(const evaluation *e, const peal_expr *expr, peal_val
     case PEAL_EXPR_OPERATOR:
         return evaluate_operator(e, expr, out);
     }
-    return peal_report(e->diagnostics, PEAL_E900, expr->source, NULL, "expression of no kind");
+    return peal_report(e->diagnostics, PEAL_E_INTERNAL, expr->source, NULL,
+                       "expression of no kind");
 }
 
 peal_status peal_expr_evaluate(const peal_expr *expr, const peal_scope *scope, peal_value *out,
@@ -426,8 +427,8 @@ peal_status peal_expr_evaluate(const peal_expr *expr, const peal_scope *scope, p
 static peal_status expected(const peal_expr *expr, const char *what, const peal_value *value,
                             peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E045, expr->source, NULL, "expected %s, found %s", what,
-                       kind_names[value->kind]);
+    return peal_report(diagnostics, PEAL_E_WRONG_VALUE_TYPE, expr->source, NULL,
+                       "expected %s, found %s", what, kind_names[value->kind]);
 }
 
 peal_status peal_expr_integer(const peal_expr *expr, const peal_scope *scope, int64_t missing,

@@ -155,7 +155,7 @@ static bool refuse(peal_code code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    snprintf(message, sizeof(message), "%s [%s]", text, peal_code_name(code));
+    snprintf(message, sizeof(message), "%s [%s]", text, peal_code_number(code));
     return false;
 }
 
@@ -172,30 +172,31 @@ bool peal_handle_check(const void *object, peal_handle_kind kind, const char *ca
         return true;
     const char *name = kind_names[kind];
     if (!object)
-        return refuse(PEAL_E336, "%s: the %s is NULL", call, name);
+        return refuse(PEAL_E_INVALID_HANDLE, "%s: the %s is NULL", call, name);
     s = find(object);
     if (!s)
-        return refuse(PEAL_E336, "%s: %p is no %s", call, (void *)(size_t)object, name);
+        return refuse(PEAL_E_INVALID_HANDLE, "%s: %p is no %s", call, (void *)(size_t)object, name);
     if (is_good(s, object, kind)) {
         latest[kind] = s;
         return true;
     }
     if (s->kind != kind)
-        return refuse(PEAL_E336, "%s: a %s was given where a %s is needed", call,
+        return refuse(PEAL_E_INVALID_HANDLE, "%s: a %s was given where a %s is needed", call,
                       kind_names[s->kind], name);
     if (atomic_load(&s->state) == INHERITED)
-        return refuse(PEAL_E338, "%s: the %s is of the parent process", call, name);
-    return refuse(PEAL_E337, "%s: the %s has been destroyed", call, name);
+        return refuse(PEAL_E_USED_AFTER_FORK, "%s: the %s is of the parent process", call, name);
+    return refuse(PEAL_E_USED_AFTER_DESTROY, "%s: the %s has been destroyed", call, name);
 }
 
 bool peal_argument_check(const void *pointer, const char *name, const char *call)
 {
-    return pointer || refuse(PEAL_E336, "%s: %s is NULL", call, name);
+    return pointer || refuse(PEAL_E_INVALID_HANDLE, "%s: %s is NULL", call, name);
 }
 
 void peal_handle_report_early(const char *call, peal_handle_kind kind)
 {
-    refuse(PEAL_E339, "%s: a%s %s of the session was still there, and was destroyed with it", call,
+    refuse(PEAL_E_PLANS_OUTLIVE_SESSION,
+           "%s: a%s %s of the session was still there, and was destroyed with it", call,
            kind == PEAL_HANDLE_EXCHANGE ? "n" : "", kind_names[kind]);
 }
 

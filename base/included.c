@@ -250,12 +250,12 @@ peal_status peal_kernel_files_check_included(const peal_kernel_files *files, pea
         status = status ? status : one;
     }
     if (f->error && !status)
-        return peal_report(diagnostics, PEAL_E302, files->source, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, files->source, NULL,
                            "cannot read a file that the kernel files include: %s",
                            strerror(f->error));
     if (f->unknown && files->root && !status)
         return peal_report(
-            diagnostics, PEAL_E231, files->source,
+            diagnostics, PEAL_E_INCLUDED_FILE_OUTSIDE, files->source,
             "name the file itself, or allow any with --allow-outside",
             "the kernel files include a file by a macro, or in a way that is not "
             "followed: for a GPU, nobody can tell whether it is in the spec's folder");

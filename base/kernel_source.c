@@ -62,15 +62,15 @@ static peal_status judge(const char *root, const char *path, const char *real,
     const char *reason = peal_distrust_file(real, info, words, sizeof(words));
 
     if (root && !peal_path_is_inside(root, real))
-        return from ? peal_report(diagnostics, PEAL_E231, source,
+        return from ? peal_report(diagnostics, PEAL_E_INCLUDED_FILE_OUTSIDE, source,
                                   "move it there, or allow it with --allow-outside",
                                   "`%s`, which `%s` includes, is outside the spec's folder `%s`",
                                   path, from, root)
-                    : peal_report(diagnostics, PEAL_E204, source,
+                    : peal_report(diagnostics, PEAL_E_KERNEL_FILE_OUTSIDE, source,
                                   "move it there, or allow it with --allow-outside",
                                   "kernel file `%s` is outside the spec's folder `%s`", path, root);
     if (reason)
-        return peal_report(diagnostics, PEAL_E230, source,
+        return peal_report(diagnostics, PEAL_E_KERNEL_FILE_NOT_TRUSTED, source,
                            "make it yours alone: chown, chmod o-w; or copy it",
                            "`%s` is not run: %s", path, reason);
     return PEAL_STATUS_OK;
@@ -84,7 +84,7 @@ peal_status peal_kernel_file_check(const char *root, const char *path, const cha
 
     if (realpath(path, real) && stat(real, &info) == 0)
         return judge(root, path, real, &info, from, source, diagnostics);
-    return peal_report(diagnostics, PEAL_E230, source, NULL,
+    return peal_report(diagnostics, PEAL_E_KERNEL_FILE_NOT_TRUSTED, source, NULL,
                        "`%s` is not run: it was there when `%s` included it, and is no longer: %s",
                        path, from, strerror(errno));
 }
@@ -121,7 +121,8 @@ static peal_status report_unread(const char *path, int error, peal_source source
                                  peal_diagnostics *diagnostics)
 {
     bool is_ours = peal_is_lack_of_means(error);
-    return peal_report(diagnostics, is_ours ? PEAL_E302 : PEAL_E201, source,
+    return peal_report(diagnostics,
+                       is_ours ? PEAL_E_SYSTEM_CALL_FAILED : PEAL_E_KERNEL_FILE_UNREADABLE, source,
                        is_ours ? NULL : "names of kernel files are relative to the spec's folder",
                        "cannot read the kernel file `%s`: %s", path,
                        error ? strerror(error) : "it is not a file");
@@ -230,14 +231,14 @@ peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena
         hint = peal_arena_print(arena, "functions of `%s` run on GPUs only; %s",
                                 files->code[0].path, hint);
 
-    return peal_report(diagnostics, PEAL_E202, task->source, hint,
+    return peal_report(diagnostics, PEAL_E_NO_SUCH_KERNEL, task->source, hint,
                        "no kernel file defines PEAL_KERNEL(%s)", task->kernel);
 }
 
 peal_status peal_kernel_report_no_files(peal_diagnostics *diagnostics,
                                         const peal_schedule_task *task)
 {
-    return peal_report(diagnostics, PEAL_E202, task->source,
+    return peal_report(diagnostics, PEAL_E_NO_SUCH_KERNEL, task->source,
                        "name the C file that has it: `kernels: file.c`",
                        "no kernel file defines PEAL_KERNEL(%s): the graph names none",
                        task->kernel);
@@ -249,7 +250,8 @@ peal_status peal_kernel_report_misfit(peal_diagnostics *diagnostics, peal_arena 
                                       const char *message)
 {
     bool types = strstr(message, "incompatible") || strstr(message, "type conversion");
-    return peal_report(diagnostics, PEAL_E206, peal_kernel_place(files, task->kernel, task->source),
+    return peal_report(diagnostics, PEAL_E_KERNEL_SIGNATURE_MISMATCH,
+                       peal_kernel_place(files, task->kernel, task->source),
                        peal_arena_print(arena, "the task needs %s", signature),
                        "kernel `%s` does not fit task `%s`: %s", task->kernel, task->name,
                        types ? "its parameters are others" : message);

@@ -39,12 +39,14 @@ const char *peal_kernel_signature(peal_arena *arena, const peal_schedule *schedu
 /* The parameters behind `peal_tile t` of a signature: ", PEAL_READ(float, a))". */
 const char *peal_kernel_parameters(const char *signature);
 
-/* Whether a file that `from` has included may be run: it lies in root, unless that is NULL (E231),
- * and nobody else can change it (E230; also if it is gone: then nobody can tell). */
+/* Whether a file that `from` has included may be run: it lies in root, unless that is NULL
+ * (PEAL_E_INCLUDED_FILE_OUTSIDE), and nobody else can change it (PEAL_E_KERNEL_FILE_NOT_TRUSTED;
+ * also if it is gone: then nobody can tell). */
 peal_status peal_kernel_file_check(const char *root, const char *path, const char *from,
                                    peal_source source, peal_diagnostics *diagnostics);
-/* Reads the graph's kernel files, which must be as those that they include (E201, E204, E230,
- * E302). */
+/* Reads the graph's kernel files, which must be as those that they include
+ * (PEAL_E_KERNEL_FILE_UNREADABLE, PEAL_E_KERNEL_FILE_OUTSIDE, PEAL_E_KERNEL_FILE_NOT_TRUSTED,
+ * PEAL_E_SYSTEM_CALL_FAILED). */
 peal_status peal_kernel_files_read(const peal_graph_data *graph, bool allow_outside,
                                    peal_arena *arena, peal_diagnostics *diagnostics,
                                    peal_kernel_files *out);
@@ -67,7 +69,7 @@ void peal_kernel_file_print(const peal_kernel_file *file, FILE *out);
 peal_source peal_kernel_place(const peal_kernel_files *files, const char *kernel,
                               peal_source otherwise);
 
-/* E202: no file defines the task's kernel; names: those that are there. */
+/* PEAL_E_NO_SUCH_KERNEL: no file defines the task's kernel; names: those that are there. */
 peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena *arena,
                                        const peal_kernel_files *files,
                                        const peal_schedule_task *task, const char *signature,
@@ -75,7 +77,7 @@ peal_status peal_kernel_report_missing(peal_diagnostics *diagnostics, peal_arena
 /* The same, for a graph that names no file at all. */
 peal_status peal_kernel_report_no_files(peal_diagnostics *diagnostics,
                                         const peal_schedule_task *task);
-/* E206: the kernel does not fit its task. */
+/* PEAL_E_KERNEL_SIGNATURE_MISMATCH: the kernel does not fit its task. */
 peal_status peal_kernel_report_misfit(peal_diagnostics *diagnostics, peal_arena *arena,
                                       const peal_kernel_files *files,
                                       const peal_schedule_task *task, const char *signature,

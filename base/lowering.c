@@ -111,7 +111,7 @@ peal_status peal_lowering_check(const char *words, peal_diagnostics *diagnostics
         snprintf(word, sizeof(word), "%.*s", (int)(length < WORD_BYTES ? length : WORD_BYTES - 1),
                  words);
         if (!check_word(word, hint, sizeof(hint)))
-            status = peal_report(diagnostics, PEAL_E665, (peal_source){0}, hint,
+            status = peal_report(diagnostics, PEAL_E_UNKNOWN_LOWERING, (peal_source){0}, hint,
                                  "'%s' is no lowering", word);
         words += length + (words[length] == ',');
     }

@@ -6,7 +6,8 @@
 
 #include <peal/plugin/backend.h>
 
-/* Reports each word that is unknown, or whose value is none of its own (E665). words NULL: fine. */
+/* Reports each word that is unknown, or whose value is none of its own (PEAL_E_UNKNOWN_LOWERING).
+ * words NULL: fine. */
 peal_status peal_lowering_check(const char *words, peal_diagnostics *diagnostics);
 
 #endif

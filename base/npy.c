@@ -45,7 +45,7 @@ static bool take(header *h, char c)
 
 static peal_status malformed(header *h, const char *what)
 {
-    return peal_report(h->diagnostics, PEAL_E221, h->source, "write it with numpy.save",
+    return peal_report(h->diagnostics, PEAL_E_NOT_NPY, h->source, "write it with numpy.save",
                        "%s: not a .npy file that peal can read: %s", h->path, what);
 }
 
@@ -78,10 +78,10 @@ static peal_status parse_type(header *h)
             return PEAL_STATUS_OK;
         }
     if (text[0] == '>')
-        return peal_report(h->diagnostics, PEAL_E223, h->source,
+        return peal_report(h->diagnostics, PEAL_E_NPY_BIG_ENDIAN, h->source,
                            "convert it: numpy.save(path, a.astype(a.dtype.newbyteorder('<')))",
                            "%s: type '%s' is big-endian", h->path, text);
-    return peal_report(h->diagnostics, PEAL_E222, h->source,
+    return peal_report(h->diagnostics, PEAL_E_NPY_WRONG_TYPE, h->source,
                        "peal reads float64, float32, int32, int64 and uint8",
                        "%s: type '%s' is not one of peal's", h->path, text);
 }
@@ -96,7 +96,7 @@ static peal_status parse_order(header *h)
     }
     if (strncmp(h->at, "True", 4))
         return malformed(h, "fortran_order is neither True nor False");
-    return peal_report(h->diagnostics, PEAL_E225, h->source,
+    return peal_report(h->diagnostics, PEAL_E_NPY_FORTRAN_ORDER, h->source,
                        "convert it: numpy.save(path, numpy.ascontiguousarray(a))",
                        "%s: the array is in Fortran order", h->path);
 }
@@ -124,7 +124,7 @@ static peal_status parse_shape(header *h)
     npy->axis_count = 0;
     while (!take(h, ')')) {
         if (npy->axis_count == PEAL_AXES)
-            return peal_report(h->diagnostics, PEAL_E224, h->source, NULL,
+            return peal_report(h->diagnostics, PEAL_E_NPY_WRONG_SHAPE, h->source, NULL,
                                "%s: has more than %d axes", h->path, PEAL_AXES);
         peal_status status = parse_extent(h, &shape[npy->axis_count]);
         if (status)
@@ -173,7 +173,7 @@ static peal_status compute_bytes(header *h, int64_t file_bytes)
         peal_add_overflows(npy->bytes, npy->data_offset, &end))
         return malformed(h, "its shape overflows");
     if (file_bytes < end)
-        return peal_report(h->diagnostics, PEAL_E226, h->source, NULL,
+        return peal_report(h->diagnostics, PEAL_E_NPY_TRUNCATED, h->source, NULL,
                            "%s: truncated: %" PRId64 " bytes, its header promises %" PRId64,
                            h->path, file_bytes, end);
     return PEAL_STATUS_OK;
@@ -201,9 +201,11 @@ peal_status peal_npy_read_header(int fd, const char *path, peal_source source, p
     unsigned char start[12];
     struct stat info;
     if (fstat(fd, &info))
-        return peal_report(diagnostics, PEAL_E220, source, NULL, "%s: %s", path, strerror(errno));
+        return peal_report(diagnostics, PEAL_E_NPY_UNREADABLE, source, NULL, "%s: %s", path,
+                           strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return peal_report(diagnostics, PEAL_E220, source, NULL, "%s: not a regular file", path);
+        return peal_report(diagnostics, PEAL_E_NPY_UNREADABLE, source, NULL,
+                           "%s: not a regular file", path);
     if (!read_at(fd, start, 10, 0) || memcmp(start, "\x93NUMPY", 6) || start[6] < 1 || start[6] > 3)
         return malformed(&h, "it does not begin as one");
     size_t prefix = start[6] == 1 ? 10 : 12;
@@ -217,8 +219,8 @@ peal_status peal_npy_read_header(int fd, const char *path, peal_source source, p
         return malformed(&h, "its header is too long");
     char *text = calloc(1, length + 1);
     if (!text)
-        return peal_report(diagnostics, PEAL_E367, source, NULL, "%s: no memory for its header",
-                           path);
+        return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, source, NULL,
+                           "%s: no memory for its header", path);
     if (!read_at(fd, text, length, (int64_t)prefix)) {
         free(text);
         return malformed(&h, "its header is cut off");
@@ -250,14 +252,15 @@ peal_status peal_npy_check(const peal_npy *npy, const char *path, peal_source so
 {
     char found[128], wanted[128];
     if (npy->type != type)
-        return peal_report(diagnostics, PEAL_E222, source, NULL, "%s: holds %s, expected %s", path,
-                           peal_type_name(npy->type), peal_type_name(type));
+        return peal_report(diagnostics, PEAL_E_NPY_WRONG_TYPE, source, NULL,
+                           "%s: holds %s, expected %s", path, peal_type_name(npy->type),
+                           peal_type_name(type));
     if (npy->axis_count == axis_count &&
         !memcmp(npy->size, size, (size_t)axis_count * sizeof(*size)))
         return PEAL_STATUS_OK;
     print_shape(found, sizeof(found), npy->axis_count, npy->size);
     print_shape(wanted, sizeof(wanted), axis_count, size);
-    return peal_report(diagnostics, PEAL_E224, source,
+    return peal_report(diagnostics, PEAL_E_NPY_WRONG_SHAPE, source,
                        "numpy names the slowest axis first: the field's size reversed",
                        "%s: its shape is %s, expected %s", path, found, wanted);
 }
@@ -297,7 +300,7 @@ static peal_status read_vector(int fd, const char *path, peal_source source, pea
     void *memory = malloc(npy.bytes > 0 ? (size_t)npy.bytes : 1);
     if (!memory || !read_at(fd, memory, (size_t)npy.bytes, npy.data_offset)) {
         free(memory);
-        return peal_report(diagnostics, PEAL_E220, source, NULL,
+        return peal_report(diagnostics, PEAL_E_NPY_UNREADABLE, source, NULL,
                            "%s: cannot read its %" PRId64 " bytes: %s", path, npy.bytes,
                            strerror(errno));
     }
@@ -311,7 +314,8 @@ peal_status peal_npy_read_vector(const char *path, peal_source source, peal_type
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return peal_report(diagnostics, PEAL_E220, source, NULL, "%s: %s", path, strerror(errno));
+        return peal_report(diagnostics, PEAL_E_NPY_UNREADABLE, source, NULL, "%s: %s", path,
+                           strerror(errno));
     peal_status status = read_vector(fd, path, source, type, count, data, diagnostics);
     close(fd);
     return status;

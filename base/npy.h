@@ -22,11 +22,12 @@ typedef struct peal_npy {
 
 /* Reads the header of the open file fd (regular; its position is not used) and checks that the file
  * is long enough for its data. path is for messages; source is the place in the spec that names the
- * file. E220 .. E226 otherwise. */
+ * file. PEAL_E_NPY_UNREADABLE .. PEAL_E_NPY_TRUNCATED otherwise. */
 peal_status peal_npy_read_header(int fd, const char *path, peal_source source, peal_npy *out,
                                  peal_diagnostics *diagnostics);
 
-/* Whether the file holds axis_count axes of these sizes (x first) of this type: E222, E224. */
+/* Whether the file holds axis_count axes of these sizes (x first) of this type:
+ * PEAL_E_NPY_WRONG_TYPE, PEAL_E_NPY_WRONG_SHAPE. */
 peal_status peal_npy_check(const peal_npy *npy, const char *path, peal_source source,
                            peal_type type, int axis_count, const int64_t *size,
                            peal_diagnostics *diagnostics);

@@ -41,13 +41,13 @@ typedef struct path_list {
 
 static peal_status no_memory(peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E367, (peal_source){0}, NULL,
+    return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                        "no memory for the names of the files that are loaded and saved");
 }
 
 static peal_status cannot_keep(peal_diagnostics *diagnostics, const char *path, int error)
 {
-    return peal_report(diagnostics, PEAL_E373, (peal_source){0},
+    return peal_report(diagnostics, PEAL_E_FILE_NOT_COMPARABLE, (peal_source){0},
                        "are there too many open files (ulimit -n)?",
                        "cannot keep `%s` open, which is loaded and saved: %s", path,
                        strerror(error));

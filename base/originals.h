@@ -13,7 +13,7 @@
 
 typedef struct peal_originals peal_originals;
 
-/* *out NULL: there are no such files. PEAL_E373: one cannot be kept open. */
+/* *out NULL: there are no such files. PEAL_E_FILE_NOT_COMPARABLE: one cannot be kept open. */
 peal_status peal_originals_create(const peal_graph_data *graph, bool allow_outside,
                                   peal_diagnostics *diagnostics, peal_originals **out);
 /* The same files for another run. */

@@ -63,7 +63,7 @@ static bool look_at(places *p, const char *path, const char *name, peal_source s
     if (error != EXDEV)
         return true;
     peal_status status =
-        peal_report(p->diagnostics, PEAL_E228, source,
+        peal_report(p->diagnostics, PEAL_E_DATA_FILE_OUTSIDE, source,
                     "choose a name in the folder, or allow it with --allow-outside",
                     "`%s` is outside the spec's folder `%s`", name, p->root);
     p->first = p->first ? p->first : status;
@@ -92,8 +92,8 @@ static void look_at_body(places *p, const peal_body *body)
 
 static void tell_no_memory(places *p, const peal_array *array)
 {
-    peal_status status = peal_report(p->diagnostics, PEAL_E146, array->source, NULL,
-                                     "no memory for the name of a file");
+    peal_status status = peal_report(p->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, array->source,
+                                     NULL, "no memory for the name of a file");
     p->first = p->first ? p->first : status;
 }
 

@@ -14,8 +14,8 @@ bool peal_file_may_happen(const peal_graph_data *graph, const peal_statement *s)
 /* The path of its file, from the folder of the spec, up to what only a run can tell. True: all of
  * it. An empty path: it is too long, which the run will tell. */
 bool peal_file_path(const peal_graph_data *graph, const peal_statement *s, char path[PATH_MAX]);
-/* Reports PEAL_E228 of every file of a `load`, `save` or constant buffer that is outside the spec's
- * folder, unless that is allowed. */
+/* Reports PEAL_E_DATA_FILE_OUTSIDE of every file of a `load`, `save` or constant buffer that is
+ * outside the spec's folder, unless that is allowed. */
 peal_status peal_places_check(const peal_graph_data *graph, int ranks, bool allow_outside,
                               peal_diagnostics *diagnostics);
 

@@ -23,7 +23,8 @@ peal_status peal_stored_report(peal_diagnostics *diagnostics, const peal_schedul
     const peal_schedule_task *task = &schedule->task[op->task];
     const peal_schedule_array *array = &schedule->array[task->array];
 
-    return peal_report(diagnostics, PEAL_E371, task->value ? task->value->source : op->source,
+    return peal_report(diagnostics, PEAL_E_SET_OUT_OF_RANGE_IN_RUN,
+                       task->value ? task->value->source : op->source,
                        "give the buffer a wider type, or mend what computes the value",
                        "rank %d, step %lld: `%s` is set to %lld, but its type %s holds %s",
                        schedule->rank, (long long)step, array->name, (long long)value,

@@ -12,7 +12,8 @@
 bool peal_type_holds(peal_type type, int64_t value);
 /* "0 to 255"; NULL for reals. */
 const char *peal_type_range(peal_type type);
-/* Reports PEAL_E371 of the value that the SET of op was about to store. Returns the status. */
+/* Reports PEAL_E_SET_OUT_OF_RANGE_IN_RUN of the value that the SET of op was about to store.
+ * Returns the status. */
 peal_status peal_stored_report(peal_diagnostics *diagnostics, const peal_schedule *schedule,
                                const peal_op *op, int64_t step, int64_t value);
 

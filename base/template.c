@@ -45,8 +45,8 @@ static peal_status unknown_name(const expansion *e, const char *name)
                            ? peal_arena_print(e->arena, "did you mean {%s}?", nearest)
                            : "known are {rank}, {ranks}, params and the counters of the loops "
                              "around this statement";
-    return peal_report(e->diagnostics, PEAL_E049, e->source, hint, "unknown name {%s} in a text",
-                       name);
+    return peal_report(e->diagnostics, PEAL_E_UNKNOWN_NAME_IN_TEXT, e->source, hint,
+                       "unknown name {%s} in a text", name);
 }
 
 static peal_status expand_name(const expansion *e, const char *name, const char **out)
@@ -77,7 +77,7 @@ static peal_status expand_placeholder(const expansion *e, const char *text, cons
     char name[NAME_BYTES];
     size_t length = close ? (size_t)(close - text - 1) : 0;
     if (!close || length == 0 || length >= sizeof(name))
-        return peal_report(e->diagnostics, PEAL_E049, e->source,
+        return peal_report(e->diagnostics, PEAL_E_UNKNOWN_NAME_IN_TEXT, e->source,
                            "write {rank}, {step} or a param's name; {{ stands for a brace",
                            "a `{` without a name and `}` in a text");
     memcpy(name, text + 1, length);

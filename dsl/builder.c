@@ -93,7 +93,7 @@ int peal_graph_out_of_memory(peal_graph *graph)
 
 peal_status peal_graph_no_memory(const peal_graph *graph, peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E146, (peal_source){0}, NULL,
+    return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0}, NULL,
                        "no memory for the graph: %zu bytes are in use, %zu more are needed",
                        peal_arena_bytes(graph->arena), peal_arena_wanted(graph->arena));
 }
@@ -168,7 +168,7 @@ static bool is_closed(peal_graph *graph, peal_source source)
     if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, "peal_graph_add"))
         return true;
     if (graph->resolved)
-        peal_report(graph->report_to, PEAL_E070, source, "build another graph",
+        peal_report(graph->report_to, PEAL_E_STATEMENT_OUTSIDE_BODY, source, "build another graph",
                     "the graph has been compiled, nothing can be added to it");
     return graph->resolved;
 }
@@ -267,7 +267,8 @@ int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *de
     if (!own)
         return -1;
     if (graph->topology)
-        peal_report(graph->mistakes, PEAL_E069, own->source, NULL, "the topology is set twice");
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, own->source, NULL,
+                    "the topology is set twice");
     graph->topology = own;
     return 0;
 }
@@ -281,7 +282,7 @@ int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
     if (!own)
         return -1;
     if (graph->loop)
-        peal_report(graph->mistakes, PEAL_E069, own->source, NULL,
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, own->source, NULL,
                     "the outermost loop is set twice");
     graph->loop = own;
     return 0;
@@ -291,16 +292,16 @@ static void begin_section(peal_graph *graph, peal_graph_section section, peal_so
 {
     source = keep_source(graph, source);
     if ((unsigned)section > PEAL_FINISH) {
-        peal_report(graph->mistakes, PEAL_E069, source, NULL, "there is no section %d",
-                    (int)section);
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
+                    "there is no section %d", (int)section);
         return;
     }
     if (graph->open_section >= 0)
-        peal_report(graph->mistakes, PEAL_E069, source, "call peal_graph_end before",
-                    "%s begins inside %s", section_names[section],
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source,
+                    "call peal_graph_end before", "%s begins inside %s", section_names[section],
                     section_names[graph->open_section]);
     else if (graph->begun[section])
-        peal_report(graph->mistakes, PEAL_E069, source, NULL, "%s begins twice",
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL, "%s begins twice",
                     section_names[section]);
     graph->open_section = (int)section;
     graph->open_loop = NULL;
@@ -321,10 +322,12 @@ static void end_section(peal_graph *graph, peal_source source)
 {
     source = keep_source(graph, source);
     if (graph->open_section < 0)
-        peal_report(graph->mistakes, PEAL_E069, source, NULL, "an end without a begin");
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
+                    "an end without a begin");
     else if (graph->open_loop)
-        peal_report(graph->mistakes, PEAL_E069, source, "call peal_graph_end_repeat before",
-                    "%s ends inside a loop", section_names[graph->open_section]);
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source,
+                    "call peal_graph_end_repeat before", "%s ends inside a loop",
+                    section_names[graph->open_section]);
     graph->open_section = -1;
     graph->open_loop = NULL;
     graph->open_depth = 0;
@@ -349,7 +352,7 @@ static int add_statement(peal_graph *graph, raw_statement statement, const void 
     if (!peal_desc_copy_statement(graph, desc, own))
         return -1;
     if (graph->open_section < 0) {
-        peal_report(graph->mistakes, PEAL_E070, own->source,
+        peal_report(graph->mistakes, PEAL_E_STATEMENT_OUTSIDE_BODY, own->source,
                     "call peal_graph_begin(graph, PEAL_SETUP, PEAL_STEP or PEAL_FINISH) before",
                     "a statement outside setup, step and finish");
         return graph->statement_count++;
@@ -366,7 +369,7 @@ static int add_statement(peal_graph *graph, raw_statement statement, const void 
         graph->open_loop = own;
         own->body.source = own->source;
         if (++graph->open_depth >= PEAL_LOOP_DEPTH)
-            peal_report(graph->mistakes, PEAL_E074, own->source, NULL,
+            peal_report(graph->mistakes, PEAL_E_LOOPS_TOO_DEEP, own->source, NULL,
                         "more than %d loops inside each other", PEAL_LOOP_DEPTH);
     }
     return graph->statement_count++;
@@ -437,7 +440,7 @@ static void end_repeat(peal_graph *graph, peal_source source)
 {
     source = keep_source(graph, source);
     if (!graph->open_loop) {
-        peal_report(graph->mistakes, PEAL_E069, source, NULL,
+        peal_report(graph->mistakes, PEAL_E_UNBALANCED_BEGIN_END, source, NULL,
                     "an end_repeat without a begin_repeat");
         return;
     }

@@ -155,7 +155,7 @@ static void refuse(uniform_check *c, const peal_expr *expr, peal_term where, con
     bool is_mixed =
         what == when_of_message && f.array < 0 && peal_expr_uses(expr) & PEAL_USES_ELEMENT;
     peal_parser_report(
-        c->parser, PEAL_E067, NULL, expr->source,
+        c->parser, PEAL_E_DECISION_DIFFERS_BY_RANK, NULL, expr->source,
         is_mixed ? "leave the rank in this `when`, in a `repeat: 1` whose `when` has the rest"
                  : "use values from allreduce, and what set or tasks without a box make of them",
         "%s may differ from rank to rank: %s", what, why);
@@ -212,7 +212,7 @@ static void look_at_print(uniform_check *c, const peal_statement *s)
             (differs != c->always && peal_terms_meet(c->m, all, 3, NULL, 0).answer != PEAL_YES))
             continue;
         c->warned[s->id] = true;
-        peal_warn(c->parser->diagnostics, PEAL_E064, item->value->source,
+        peal_warn(c->parser->diagnostics, PEAL_E_PRINT_DIFFERS_BY_RANK, item->value->source,
                   "print what allreduce gives; rank 0's value is printed",
                   "column `%s` may differ from rank to rank", item->name);
     }

@@ -37,11 +37,11 @@ static void check_list(peal_parser *parser, int array, peal_source source, const
         return;
     bool integer = a->type == PEAL_I32 || a->type == PEAL_I64;
     if (!a->is_constant)
-        peal_parser_report(parser, PEAL_E063, NULL, source,
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, NULL, source,
                            "a list comes from `file` or `values`, and nothing writes it",
                            "`%s` is not constant: it cannot be a list of %s", a->name, what);
     else if (!integer)
-        peal_parser_report(parser, PEAL_E063, NULL, source, "say type: i32",
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, NULL, source, "say type: i32",
                            "`%s` has type %s: a list of %s is i32 or i64", a->name,
                            peal_type_name(a->type), what);
 }
@@ -104,7 +104,7 @@ static peal_status evaluate_value(const peal_array *array, int index, const peal
     peal_status status = peal_expr_integer(expr, scope, 0, &integer, diagnostics);
     if (!status && store_integer(array->type, integer, data, index))
         status =
-            peal_report(diagnostics, PEAL_E047, expr->source, NULL,
+            peal_report(diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, expr->source, NULL,
                         "%" PRId64 " does not fit type %s", integer, peal_type_name(array->type));
     return status;
 }
@@ -140,7 +140,7 @@ static peal_status read_file(const peal_graph *graph, const peal_array *array,
     void *data = NULL;
     int64_t count = 0;
     if (!arena)
-        return peal_report(graph->report_to, PEAL_E146, array->source, NULL,
+        return peal_report(graph->report_to, PEAL_E_COMPILE_OUT_OF_MEMORY, array->source, NULL,
                            "no memory to read its contents");
     peal_status status = find_file(graph, array, scope, arena, &path);
     if (!status)
@@ -251,7 +251,7 @@ static peal_status find_contents(const peal_graph_data *data, int array, int ran
     if (!keep && differs && !a->file)
         return brief_contents(graph, a, array, &scope, out);
     if (graph->constant_count == graph->constant_buckets && !grow_table(graph))
-        return peal_report(graph->report_to, PEAL_E146, a->source, NULL,
+        return peal_report(graph->report_to, PEAL_E_COMPILE_OUT_OF_MEMORY, a->source, NULL,
                            "no memory for its contents");
     constant_entry *own = PEAL_ARENA_NEW(graph->arena, constant_entry);
     peal_status status =

@@ -89,8 +89,8 @@ static peal_status syntax_error(loader *l)
         mark = l->parser.mark;
     else if (strstr(problem, "end of stream") && l->parser.context)
         mark = l->parser.context_mark; /* where the quote opens, not where the file ends */
-    return peal_report(l->diagnostics, PEAL_E005, place_of(l, mark), hint_for(problem), "%s%s%s",
-                       problem, l->parser.context ? ", " : "",
+    return peal_report(l->diagnostics, PEAL_E_YAML_SYNTAX, place_of(l, mark), hint_for(problem),
+                       "%s%s%s", problem, l->parser.context ? ", " : "",
                        l->parser.context ? l->parser.context : "");
 }
 
@@ -109,10 +109,11 @@ static void check_properties(loader *l, const yaml_char_t *anchor, const yaml_ch
                              peal_source place)
 {
     if (anchor)
-        refuse(l, PEAL_E008, place, "write it out, or use a param",
+        refuse(l, PEAL_E_UNSUPPORTED_YAML, place, "write it out, or use a param",
                "anchors (&name) are not part of the language");
     if (tag)
-        refuse(l, PEAL_E008, place, NULL, "tags (!name) are not part of the language");
+        refuse(l, PEAL_E_UNSUPPORTED_YAML, place, NULL,
+               "tags (!name) are not part of the language");
 }
 
 static peal_node *new_node(loader *l, peal_node_kind kind, peal_source place)
@@ -133,7 +134,7 @@ static void load_scalar(loader *l, const yaml_event_t *event, peal_node *node)
     node->quoted = style != YAML_PLAIN_SCALAR_STYLE;
     check_properties(l, event->data.scalar.anchor, event->data.scalar.tag, node->at);
     if (memchr(value, 0, length)) {
-        refuse(l, PEAL_E004, node->at, NULL, "a NUL in a text");
+        refuse(l, PEAL_E_NUL_IN_SPEC, node->at, NULL, "a NUL in a text");
         length = strlen(value);
     }
     if (style == YAML_SINGLE_QUOTED_SCALAR_STYLE || style == YAML_DOUBLE_QUOTED_SCALAR_STYLE) {
@@ -197,7 +198,7 @@ static void check_duplicates(loader *l, const peal_node *map)
     qsort(sorted, (size_t)map->count, sizeof(*sorted), by_key);
     for (int i = 1; i < map->count; i++)
         if (!strcmp(sorted[i].key->text, sorted[i - 1].key->text)) {
-            peal_report(l->diagnostics, PEAL_E009, sorted[i].key->at,
+            peal_report(l->diagnostics, PEAL_E_DUPLICATE_KEY, sorted[i].key->at,
                         peal_arena_print(l->arena, "the first one is on line %d",
                                          sorted[i - 1].key->at.line),
                         "key `%.100s` is given twice", sorted[i].key->text);
@@ -236,9 +237,9 @@ static peal_status load_map(loader *l, int depth, peal_node *node)
             (status = load_node(l, &event, depth + 1, &pair.value)))
             return status;
         if (pair.key->kind != PEAL_NODE_SCALAR)
-            refuse(l, PEAL_E013, pair.key->at, NULL, "a key must be a word");
+            refuse(l, PEAL_E_WRONG_VALUE_SHAPE, pair.key->at, NULL, "a key must be a word");
         else if (!pair.key->quoted && !strcmp(pair.key->text, "<<"))
-            refuse(l, PEAL_E008, pair.key->at, "use `like:` for fields",
+            refuse(l, PEAL_E_UNSUPPORTED_YAML, pair.key->at, "use `like:` for fields",
                    "merge keys (<<) are not part of the language");
         else
             add_pair(l, node, &capacity, pair);
@@ -253,14 +254,15 @@ static peal_status load_node(loader *l, yaml_event_t *event, int depth, peal_nod
     peal_status status = PEAL_STATUS_OK;
     *out = new_node(l, PEAL_NODE_SCALAR, place);
     if (depth > PEAL_DOCUMENT_DEPTH)
-        status = peal_report(l->diagnostics, PEAL_E006, place, NULL,
+        status = peal_report(l->diagnostics, PEAL_E_NESTED_TOO_DEEP, place, NULL,
                              "lists and maps are nested more than %d deep", PEAL_DOCUMENT_DEPTH);
     else if (++l->node_count > PEAL_DOCUMENT_NODES)
-        status = peal_report(l->diagnostics, PEAL_E007, place,
+        status = peal_report(l->diagnostics, PEAL_E_TOO_MANY_NODES, place,
                              "large tables belong in .npy files, large graphs in C",
                              "the spec has more than %d nodes", PEAL_DOCUMENT_NODES);
     else if (event->type == YAML_ALIAS_EVENT)
-        status = peal_report(l->diagnostics, PEAL_E008, place, "write it out, or use a param",
+        status = peal_report(l->diagnostics, PEAL_E_UNSUPPORTED_YAML, place,
+                             "write it out, or use a param",
                              "aliases (*name) are not part of the language");
     else if (event->type == YAML_SCALAR_EVENT)
         load_scalar(l, event, *out);
@@ -294,8 +296,8 @@ static peal_status load_stream(loader *l, peal_node **out)
         }
         if (type == YAML_DOCUMENT_START_EVENT && *out) {
             yaml_event_delete(&event);
-            return peal_report(l->diagnostics, PEAL_E010, place, "one spec, one file",
-                               "a second document begins");
+            return peal_report(l->diagnostics, PEAL_E_SEVERAL_DOCUMENTS, place,
+                               "one spec, one file", "a second document begins");
         }
         if (type == YAML_STREAM_START_EVENT || type == YAML_DOCUMENT_START_EVENT ||
             type == YAML_DOCUMENT_END_EVENT) {
@@ -313,7 +315,7 @@ static peal_status load_stream(loader *l, peal_node **out)
 peal_status peal_document_no_memory(const char *file, const peal_arena *arena,
                                     peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E146, (peal_source){file, 0, 0}, NULL,
+    return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){file, 0, 0}, NULL,
                        "no memory to read it: %zu bytes are in use, %zu more are needed",
                        peal_arena_bytes(arena), peal_arena_wanted(arena));
 }
@@ -345,7 +347,8 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
     l.bytes = bytes;
     l.count = count;
     if (!yaml_parser_initialize(&l.parser))
-        return peal_report(diagnostics, PEAL_E146, whole, NULL, "no memory to read it");
+        return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, whole, NULL,
+                           "no memory to read it");
     yaml_parser_set_encoding(&l.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&l.parser, (const unsigned char *)bytes, count);
     status = try_to_load_stream(&l, &root);
@@ -353,7 +356,7 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
     if (!status && l.failed)
         status = PEAL_STATUS_SPEC;
     if (!status && !root)
-        status = peal_report(diagnostics, PEAL_E011, (peal_source){file, 1, 1},
+        status = peal_report(diagnostics, PEAL_E_NOT_A_SPEC, (peal_source){file, 1, 1},
                              "a spec begins with `peal: 1`", "the spec is empty");
     if (!status) {
         *out = root;

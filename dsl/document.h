@@ -42,7 +42,7 @@ peal_status peal_document_parse(const char *file, const char *bytes, size_t coun
 peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,
                                const char **bytes, size_t *count);
 
-/* E146, where the guard of an arena goes on. */
+/* PEAL_E_COMPILE_OUT_OF_MEMORY, where the guard of an arena goes on. */
 peal_status peal_document_no_memory(const char *file, const peal_arena *arena,
                                     peal_diagnostics *diagnostics);
 

@@ -58,7 +58,7 @@ static peal_status print_json(const char *path, peal_arena *arena, FILE *stream,
     bool written = json && !json_dumpf(json, stream, JSON_INDENT(2) | JSON_ENCODE_ANY);
     json_decref(json);
     if (!written || fputc('\n', stream) == EOF)
-        return peal_report(diagnostics, PEAL_E001, whole, NULL,
+        return peal_report(diagnostics, PEAL_E_SPEC_UNREADABLE, whole, NULL,
                            "cannot write the document as JSON");
     return PEAL_STATUS_OK;
 }

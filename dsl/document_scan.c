@@ -11,8 +11,10 @@
 static peal_status report_unread(peal_source place, const char *what, int error,
                                  peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, peal_is_lack_of_means(error) ? PEAL_E302 : PEAL_E001, place,
-                       NULL, "cannot %s the spec: %s", what, strerror(error));
+    return peal_report(diagnostics,
+                       peal_is_lack_of_means(error) ? PEAL_E_SYSTEM_CALL_FAILED
+                                                    : PEAL_E_SPEC_UNREADABLE,
+                       place, NULL, "cannot %s the spec: %s", what, strerror(error));
 }
 
 peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,
@@ -78,12 +80,12 @@ static peal_status check_character(const unsigned char *p, int length, peal_sour
                                    peal_diagnostics *diagnostics)
 {
     if (*p == 0)
-        return peal_report(diagnostics, PEAL_E004, place, NULL, "a NUL byte");
+        return peal_report(diagnostics, PEAL_E_NUL_IN_SPEC, place, NULL, "a NUL byte");
     if (length == 0)
-        return peal_report(diagnostics, PEAL_E003, place, "save the spec as UTF-8",
+        return peal_report(diagnostics, PEAL_E_NOT_UTF8, place, "save the spec as UTF-8",
                            "byte 0x%02x is not UTF-8", *p);
     if (is_odd(p, length))
-        return peal_report(diagnostics, PEAL_E003, place, NULL,
+        return peal_report(diagnostics, PEAL_E_NOT_UTF8, place, NULL,
                            "a control character or odd end of line (0x%02x ...)", *p);
     return PEAL_STATUS_OK;
 }
@@ -133,7 +135,7 @@ static peal_status scan_characters(const char *file, const char *bytes, size_t c
             return status;
         count_bracket(&scan, *p);
         if (scan.depth > PEAL_DOCUMENT_DEPTH)
-            return peal_report(diagnostics, PEAL_E006, place, NULL,
+            return peal_report(diagnostics, PEAL_E_NESTED_TOO_DEEP, place, NULL,
                                "lists and maps are nested more than %d deep", PEAL_DOCUMENT_DEPTH);
         bool ends = *p == '\n' || (*p == '\r' && (p + 1 == end || p[1] != '\n'));
         place.line += ends;
@@ -149,12 +151,12 @@ peal_status peal_document_scan(const char *file, const char **bytes, size_t *cou
     const unsigned char *p = (const unsigned char *)*bytes;
     peal_source place = {file, 1, 1};
     if (*count > PEAL_DOCUMENT_BYTES)
-        return peal_report(diagnostics, PEAL_E002, (peal_source){file, 0, 0},
+        return peal_report(diagnostics, PEAL_E_SPEC_TOO_LARGE, (peal_source){file, 0, 0},
                            "large tables belong in .npy files", "the spec has more than %d bytes",
                            PEAL_DOCUMENT_BYTES);
     if (*count >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff) ||
                         (p[0] && !p[1]) || (!p[0] && p[1])))
-        return peal_report(diagnostics, PEAL_E003, place, "save the spec as UTF-8",
+        return peal_report(diagnostics, PEAL_E_NOT_UTF8, place, "save the spec as UTF-8",
                            "the spec is UTF-16");
     if (*count >= 3 && p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf) {
         *bytes += 3;

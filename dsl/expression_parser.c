@@ -48,7 +48,7 @@ peal_source peal_cursor_place(peal_cursor *c, const char *at)
 
 static const peal_expr *syntax(peal_cursor *c, const char *at, const char *hint, const char *what)
 {
-    peal_parser_report(c->parser, PEAL_E040, at, c->source, hint, "%s", what);
+    peal_parser_report(c->parser, PEAL_E_EXPRESSION_SYNTAX, at, c->source, hint, "%s", what);
     return NULL;
 }
 
@@ -94,7 +94,7 @@ static bool enter(peal_cursor *c, const char *at)
 {
     if (++c->depth <= PEAL_EXPRESSION_DEPTH)
         return true;
-    peal_parser_report(c->parser, PEAL_E046, at, c->source, NULL,
+    peal_parser_report(c->parser, PEAL_E_EXPRESSION_TOO_LONG, at, c->source, NULL,
                        "the expression is nested more than %d deep", PEAL_EXPRESSION_DEPTH);
     return false;
 }
@@ -123,7 +123,7 @@ static const peal_expr *parse_integer(peal_cursor *c, const char *start, const c
         expr->value.u.integer = strtoll(digits, NULL, 10);
     }
     if (errno) {
-        peal_parser_report(c->parser, PEAL_E043, start, c->source,
+        peal_parser_report(c->parser, PEAL_E_INTEGER_OVERFLOW, start, c->source,
                            "write it as a real number: 1e20", "`%.*s` does not fit 64 bits",
                            (int)(length < 40 ? length : 40), start);
         return NULL;
@@ -223,7 +223,7 @@ static const peal_expr *parse_word(peal_cursor *c)
     if (*c->at == '(') {
         static const char *const names[] = {"min", "max", "abs", "sqrt", "floor", "ceil"};
         const char *hint = peal_parser_hint(c->parser, word, names, COUNT(names));
-        peal_parser_report(c->parser, PEAL_E041, start, c->source,
+        peal_parser_report(c->parser, PEAL_E_UNKNOWN_NAME, start, c->source,
                            hint ? hint : "functions are min max abs sqrt floor ceil",
                            "unknown function `%s`", word);
         return NULL;
@@ -429,7 +429,7 @@ const peal_expr *peal_parse_one(peal_cursor *c)
     while (end > start && isspace((unsigned char)end[-1]))
         end--;
     if (end - start > PEAL_EXPRESSION_BYTES) {
-        peal_parser_report(c->parser, PEAL_E046, start, c->source, NULL,
+        peal_parser_report(c->parser, PEAL_E_EXPRESSION_TOO_LONG, start, c->source, NULL,
                            "the expression is longer than %d bytes", PEAL_EXPRESSION_BYTES);
         return NULL;
     }
@@ -446,7 +446,7 @@ const peal_expr *peal_parse_expression(peal_parser *parser, const char *text, pe
         return NULL;
     peal_cursor c = {.parser = parser, .at = text, .source = source};
     if (strlen(text) > PEAL_EXPRESSION_BYTES) {
-        peal_parser_report(parser, PEAL_E046, text, source, NULL,
+        peal_parser_report(parser, PEAL_E_EXPRESSION_TOO_LONG, text, source, NULL,
                            "the expression is longer than %d bytes", PEAL_EXPRESSION_BYTES);
         return NULL;
     }

@@ -11,7 +11,7 @@ static bool parse_item(peal_cursor *c, const char *word, int depth, peal_item *o
 
 static bool refuse(peal_cursor *c, const char *at, const char *hint, const char *what)
 {
-    peal_parser_report(c->parser, PEAL_E058, at, c->source, hint, "%s", what);
+    peal_parser_report(c->parser, PEAL_E_WRONG_LIST_SHAPE, at, c->source, hint, "%s", what);
     return false;
 }
 
@@ -87,13 +87,13 @@ const peal_item *peal_parse_list(peal_parser *parser, const char *text, peal_sou
 static bool wrong_shape(peal_parser *parser, const peal_item *item, const char *hint,
                         const char *what)
 {
-    peal_parser_report(parser, PEAL_E058, NULL, item->source, hint, "%s", what);
+    peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, item->source, hint, "%s", what);
     return false;
 }
 
 static bool too_many(peal_parser *parser, const peal_item *item, int axis_count)
 {
-    peal_parser_report(parser, PEAL_E059, NULL, item->source, NULL,
+    peal_parser_report(parser, PEAL_E_WRONG_AXIS_COUNT, NULL, item->source, NULL,
                        "%d axes are listed where there %s %d", item->count,
                        axis_count == 1 ? "is" : "are", axis_count);
     return false;
@@ -108,15 +108,15 @@ static bool wrong_kind(peal_parser *parser, const peal_expr *expr, const char *w
     const peal_param *param =
         expr->kind == PEAL_EXPR_PARAM ? &parser->data->params[expr->index] : NULL;
     if (param && kind == PEAL_TEXT)
-        peal_parser_report(parser, PEAL_E045, NULL, expr->source,
+        peal_parser_report(parser, PEAL_E_WRONG_VALUE_TYPE, NULL, expr->source,
                            peal_parse_literal(param->value.u.text).kind == PEAL_TEXT
                                ? "params are constants: a number, true, false or a text"
                                : "leave out the quotes",
                            "%s must be %s, and param `%s` is the text \"%s\"", what, wanted,
                            param->name, param->value.u.text);
     else
-        peal_parser_report(parser, PEAL_E045, NULL, expr->source, hint, "%s must be %s, not %s",
-                           what, wanted, kind_names[kind]);
+        peal_parser_report(parser, PEAL_E_WRONG_VALUE_TYPE, NULL, expr->source, hint,
+                           "%s must be %s, not %s", what, wanted, kind_names[kind]);
     return false;
 }
 
@@ -234,13 +234,13 @@ bool peal_parse_direction(peal_parser *parser, const char *text, peal_source sou
         bool known = peal_constant_value(parser, out->step[k], &value);
         all_zero = all_zero && known && value.u.integer == 0;
         if (known && (value.u.integer < -1 || value.u.integer > 1)) {
-            peal_parser_report(parser, PEAL_E073, NULL, item->item[k].source, hint,
+            peal_parser_report(parser, PEAL_E_INVALID_DIRECTION, NULL, item->item[k].source, hint,
                                "a direction has no step of %" PRId64, value.u.integer);
             return false;
         }
     }
     if (all_zero)
-        peal_parser_report(parser, PEAL_E073, NULL, item->source, hint,
+        peal_parser_report(parser, PEAL_E_INVALID_DIRECTION, NULL, item->source, hint,
                            "the direction leads nowhere");
     return !all_zero;
 }

@@ -18,15 +18,16 @@ static int64_t read_count(peal_reader *r, const peal_node *root, const char *key
     bool digits = node->kind == PEAL_NODE_SCALAR && !node->quoted && *node->text &&
                   strspn(node->text, "0123456789") == strlen(node->text);
     if (!digits) {
-        peal_reader_report(r, PEAL_E013, node->at, NULL, "`%s` is a whole number", key);
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL, "`%s` is a whole number",
+                           key);
         return 0;
     }
     errno = 0;
     int64_t value = strtoll(node->text, NULL, 10);
     if (!errno && value >= 1 && value <= most)
         return value;
-    peal_reader_report(r, PEAL_E047, node->at, NULL, "`%s` is %s, not from 1 to %" PRId64, key,
-                       node->text, most);
+    peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, node->at, NULL,
+                       "`%s` is %s, not from 1 to %" PRId64, key, node->text, most);
     return 0;
 }
 
@@ -42,15 +43,15 @@ static double read_number(peal_reader *r, const peal_node *map, const char *key,
                   strspn(node->text, "0123456789.eE+-") == strlen(node->text);
     double value = number ? strtod(node->text, &end) : 0;
     if (!number || *end) {
-        peal_reader_report(r, PEAL_E013, node->at,
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
                            "seconds and bytes without a unit, such as 1.5e-6", "`%s` is a number",
                            key);
         return 0;
     }
     if (value >= least && value <= most)
         return value;
-    peal_reader_report(r, PEAL_E047, node->at, NULL, "`%s` is %s, not from %g to %g", key,
-                       node->text, least, most);
+    peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, node->at, NULL,
+                       "`%s` is %s, not from %g to %g", key, node->text, least, most);
     return 0;
 }
 
@@ -65,7 +66,7 @@ static const peal_node *read_map(peal_reader *r, const peal_node *root, const ch
     const peal_node *node = peal_node_find(root, key);
     if (!node || node->kind == PEAL_NODE_MAP)
         return node;
-    peal_reader_report(r, PEAL_E013, node->at, NULL, "`%s` is %s", key,
+    peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL, "`%s` is %s", key,
                        peal_key_type_name(
                            peal_context_find(peal_context_at(PEAL_CONTEXT_MACHINE), key)->type));
     return NULL;
@@ -75,8 +76,9 @@ static const peal_node *read_map(peal_reader *r, const peal_node *root, const ch
 static const peal_node *read_times(peal_reader *r, const peal_pair *pair, peal_context_id context)
 {
     if (pair->value->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E013, pair->value->at, peal_context_at(context)->example,
-                           "`%s` is a map of times", pair->key->text);
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, pair->value->at,
+                           peal_context_at(context)->example, "`%s` is a map of times",
+                           pair->key->text);
         return NULL;
     }
     return peal_reader_check_keys(r, pair->value, context) ? pair->value : NULL;
@@ -90,7 +92,7 @@ static int find_word(peal_reader *r, const peal_node *key, const char *const *na
         if (!strcmp(key->text, names[i]))
             return i;
     const char *nearest = peal_nearest_word(key->text, names, (size_t)count);
-    peal_reader_report(r, PEAL_E055, key->at,
+    peal_reader_report(r, PEAL_E_UNKNOWN_WORD, key->at,
                        nearest ? peal_arena_print(r->arena, "did you mean `%s`?", nearest) : NULL,
                        "`%s` is no %s", key->text, what);
     return -1;
@@ -106,7 +108,7 @@ static bool read_boolean(peal_reader *r, const peal_node *root, const char *key)
 static void refuse_zeros(peal_reader *r, const peal_pair *pair, const char *what, double sum)
 {
     if (sum <= 0)
-        peal_reader_report(r, PEAL_E422, pair->key->at,
+        peal_reader_report(r, PEAL_E_MACHINE_TIMES_ZERO, pair->key->at,
                            "leave it out, or measure it: `peal bench --save-machine FILE.yaml`",
                            "%s `%s` has no time above 0", what, pair->key->text);
 }
@@ -120,7 +122,7 @@ static void read_kernels(peal_reader *r, const peal_node *map, const peal_mode *
         const peal_node *times = read_times(r, pair, PEAL_CONTEXT_KERNEL_TIMES);
         if (out->kernel_count >= PEAL_KERNEL_TIMES ||
             strlen(pair->key->text) >= PEAL_TASK_NAME_BYTES) {
-            peal_reader_report(r, PEAL_E020, pair->key->at,
+            peal_reader_report(r, PEAL_E_TOO_MANY_ITEMS, pair->key->at,
                                "`default` is for the tasks that are not listed",
                                "`kernels` has at most %d tasks, with names of less than %d bytes",
                                PEAL_KERNEL_TIMES, PEAL_TASK_NAME_BYTES);
@@ -181,7 +183,8 @@ static peal_link_share read_share(peal_reader *r, const peal_node *node)
     static const char *const names[] = {"none", "device", "node"};
     int share = 0;
     if (node && node->kind != PEAL_NODE_SCALAR)
-        peal_reader_report(r, PEAL_E013, node->at, NULL, "`shared` is none, device or node");
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
+                           "`shared` is none, device or node");
     else if (node)
         share = find_word(r, node, names, 3, "way to share a link: none, device, node");
     return share < 0 ? PEAL_SHARE_NONE : (peal_link_share)share;
@@ -209,14 +212,15 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
                          peal_machine_times *times)
 {
     if (root->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E011, root->at, "a machine file begins with `machine: 1`",
+        peal_reader_report(r, PEAL_E_NOT_A_SPEC, root->at,
+                           "a machine file begins with `machine: 1`",
                            "a machine file is a map of keys");
         return;
     }
     peal_reader_check_keys(r, root, PEAL_CONTEXT_MACHINE);
     const peal_node *version = peal_node_find(root, "machine");
     if (version && (version->kind != PEAL_NODE_SCALAR || strcmp(version->text, "1")))
-        peal_reader_report(r, PEAL_E015, version->at, "write `machine: 1`",
+        peal_reader_report(r, PEAL_E_WRONG_VERSION, version->at, "write `machine: 1`",
                            "this peal reads version 1 of machine files");
     out->ranks = (int)read_count(r, root, "ranks", MOST_RANKS);
     out->processes = (int)read_count(r, root, "processes", MOST_PROCESSORS);
@@ -224,8 +228,9 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
     out->cache_bytes = read_count(r, root, "cache_bytes", INT64_C(1) << 40);
     const peal_node *processes = peal_node_find(root, "processes");
     if (out->ranks && out->processes > out->ranks)
-        peal_reader_report(r, PEAL_E047, processes->at, "each process hosts at least one rank",
-                           "%d processes for %d ranks", out->processes, out->ranks);
+        peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, processes->at,
+                           "each process hosts at least one rank", "%d processes for %d ranks",
+                           out->processes, out->ranks);
     times->accelerator = read_boolean(r, root, "accelerator");
     times->devices = (int)read_count(r, root, "devices", MOST_PROCESSORS);
     times->devices += times->devices == 0;
@@ -253,7 +258,7 @@ static peal_status try_to_read(const char *name, const char *bytes, size_t count
 
 static peal_status no_arena(const char *path, peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E146, (peal_source){path, 0, 0}, NULL,
+    return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){path, 0, 0}, NULL,
                        "no memory to read it");
 }
 

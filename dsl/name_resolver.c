@@ -25,8 +25,8 @@ static peal_expr *node(peal_cursor *c, peal_expr_kind kind, const char *at, int 
 static const peal_expr *refuse(peal_cursor *c, const char *at, const char *hint, const char *word,
                                const char *why)
 {
-    peal_parser_report(c->parser, PEAL_E042, at, c->source, hint, "`%s` cannot stand here: %s",
-                       word, why);
+    peal_parser_report(c->parser, PEAL_E_NAME_OUT_OF_SCOPE, at, c->source, hint,
+                       "`%s` cannot stand here: %s", word, why);
     return NULL;
 }
 
@@ -75,7 +75,7 @@ static const peal_expr *unknown_name(peal_cursor *c, const char *word, const cha
         hint = "did you mean `false`?";
     if (peal_is_reserved(word))
         hint = "it is a word of the language, which has no value in an expression";
-    peal_parser_report(parser, PEAL_E041, at, c->source, hint, "unknown name `%s`", word);
+    peal_parser_report(parser, PEAL_E_UNKNOWN_NAME, at, c->source, hint, "unknown name `%s`", word);
     return NULL;
 }
 
@@ -147,7 +147,7 @@ static const peal_expr *resolve_member(peal_cursor *c, const char *word, const c
     bool is_extent = axis && start[0] == 'n';
     bool fits = array->kind == PEAL_ARRAY_FIELD ? is_extent || origin : is_count;
     if (!fits) {
-        peal_parser_report(c->parser, PEAL_E041, start, c->source,
+        peal_parser_report(c->parser, PEAL_E_UNKNOWN_NAME, start, c->source,
                            "fields have nx ny nz (extent of my part) and x0 y0 z0 (its first "
                            "coordinate), buffers have count",
                            "`%s` has no `%.*s`", word, (int)(length < 60 ? length : 60), start);
@@ -162,7 +162,7 @@ static const peal_expr *resolve_member(peal_cursor *c, const char *word, const c
         return node(c, PEAL_EXPR_COUNT, at, index, 0);
     int k = (int)((is_extent ? axis : origin) - axis_letters);
     if (k >= array->axis_count) {
-        peal_parser_report(c->parser, PEAL_E059, start, c->source, NULL,
+        peal_parser_report(c->parser, PEAL_E_WRONG_AXIS_COUNT, start, c->source, NULL,
                            "`%s` has no axis %c: it has %d", word, axis_letters[k],
                            array->axis_count);
         return NULL;
@@ -182,7 +182,7 @@ static const peal_expr *resolve_array(peal_cursor *c, const char *word, const ch
         return refuse(c, at, "run-time values are for args, set, when, until, print", word,
                       "its value is known only while running");
     if (!peal_is_one_element(parser, &parser->arrays[index])) {
-        peal_parser_report(parser, PEAL_E063, at, c->source,
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, at, c->source,
                            "only a buffer of one element has a value in expressions",
                            "`%s` is not a buffer of one element", word);
         return NULL;

@@ -3,7 +3,7 @@
 
 static peal_status refuse(const char *name, peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E019, (peal_source){name, 0, 0},
+    return peal_report(diagnostics, PEAL_E_BUILT_WITHOUT_YAML, (peal_source){name, 0, 0},
                        "install libyaml's headers and build again, or use the C builder",
                        "this peal was built without libyaml");
 }

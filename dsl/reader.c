@@ -9,7 +9,7 @@ static bool expect_map(peal_reader *r, const peal_node *node, const char *what)
 {
     if (!node || node->kind == PEAL_NODE_MAP)
         return node != NULL;
-    peal_reader_report(r, PEAL_E013, node->at,
+    peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
                        node->kind == PEAL_NODE_LIST ? "write `name: ...` a line, without `- `"
                                                     : NULL,
                        "expected a map of %s", what);
@@ -44,7 +44,8 @@ static void read_topology(peal_reader *r, const peal_node *map)
         return;
     peal_topology_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
     if (map->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E013, map->at, "write topology: {dims: [2, auto]}",
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, map->at,
+                           "write topology: {dims: [2, auto]}",
                            "expected a map with dims and periodic");
         return;
     }
@@ -62,7 +63,7 @@ static void read_fields(peal_reader *r, const peal_node *map)
         desc.name = peal_reader_key(r, &map->pair[i]);
         if (keys->kind != PEAL_NODE_MAP) {
             bool like = keys->kind == PEAL_NODE_SCALAR && peal_is_name(keys->text);
-            peal_reader_report(r, PEAL_E013, keys->at,
+            peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, keys->at,
                                like ? peal_arena_print(r->arena, "write %s: {like: %s}",
                                                        map->pair[i].key->text, keys->text)
                                     : "write u: {size: [nx, ny], halo: 1}",
@@ -89,7 +90,8 @@ static void read_buffers(peal_reader *r, const peal_node *map)
         peal_buffer_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
         desc.name = peal_reader_key(r, &map->pair[i]);
         if (keys->kind != PEAL_NODE_MAP) {
-            peal_reader_report(r, PEAL_E013, keys->at, "write b: {count: 8}, or b: {}",
+            peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, keys->at,
+                               "write b: {count: 8}, or b: {}",
                                "expected a map with the keys of a buffer");
             r->trapped = true;
             continue;
@@ -142,14 +144,14 @@ static void read_texts(peal_reader *r, peal_node *node,
 static void read_version(peal_reader *r, const peal_node *node)
 {
     if (node && (node->kind != PEAL_NODE_SCALAR || strcmp(node->text, "1")))
-        peal_reader_report(r, PEAL_E015, node->at, "write `peal: 1`",
+        peal_reader_report(r, PEAL_E_WRONG_VERSION, node->at, "write `peal: 1`",
                            "this peal reads version 1 of the language");
 }
 
 static void read_spec(peal_reader *r, const peal_node *root)
 {
     if (root->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E011, root->at, "a spec begins with `peal: 1`",
+        peal_reader_report(r, PEAL_E_NOT_A_SPEC, root->at, "a spec begins with `peal: 1`",
                            "a spec is a map of keys");
         return;
     }
@@ -235,7 +237,7 @@ peal_status peal_graph_read_memory(const char *name, const char *bytes, size_t c
     peal_graph *graph = NULL;
     peal_status status = peal_graph_create(NULL, &graph);
     if (status)
-        return peal_report(diagnostics, PEAL_E146, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0}, NULL,
                            "no memory for the graph");
     for (int i = 0; i < override_count; i++)
         peal_graph_override(graph, overrides[i]);
@@ -261,8 +263,8 @@ peal_status peal_graph_read(const char *path, const char *const *overrides, int 
     const char *bytes;
     size_t count;
     if (!arena)
-        return peal_report(diagnostics, PEAL_E146, (peal_source){path, 0, 0}, NULL,
-                           "no memory to read it");
+        return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){path, 0, 0},
+                           NULL, "no memory to read it");
     peal_status status = try_to_load(path, arena, diagnostics, &bytes, &count);
     if (!status)
         status = peal_graph_read_memory(strcmp(path, "-") ? path : "<stdin>", bytes, count,

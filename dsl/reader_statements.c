@@ -51,7 +51,7 @@ static void read_form(peal_reader *r, peal_node *form, bool message, peal_points
         return;
     }
     if (form->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E013, form->at,
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, form->at,
                            message
                                ? "write {b: [[first, end]]}, {u: {border: [0, 1]}}"
                                : "write {u: {grow: 1}}, {u: {rim: 1}} or {u: [[0, 1], [0, ny]]}",
@@ -80,7 +80,7 @@ void peal_reader_points(peal_reader *r, peal_node *node, bool message, peal_poin
     else if (node->kind == PEAL_NODE_LIST && !message)
         out->box = peal_reader_list(r, node);
     else if (node->kind == PEAL_NODE_LIST)
-        peal_reader_report(r, PEAL_E013, node->at, "write one statement for each",
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, "write one statement for each",
                            "a message carries one buffer or region");
     else if (peal_node_find(node, "max") ||
              (peal_node_find(node, "count") &&
@@ -89,7 +89,7 @@ void peal_reader_points(peal_reader *r, peal_node *node, bool message, peal_poin
         out->count = text_of(r, node, "count");
         out->max = text_of(r, node, "max");
     } else if (node->count != 1)
-        peal_reader_report(r, PEAL_E013, node->at, "write {u: {grow: 1}}",
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, "write {u: {grow: 1}}",
                            "expected one name with its form, found %d", node->count);
     else {
         out->name = peal_reader_key(r, &node->pair[0]);
@@ -103,8 +103,8 @@ static void read_stale(peal_reader *r, const peal_node *form, peal_access_desc *
     const char *word = text_of(r, form, "stale");
     out->stale_ok = word && !strcmp(word, "ok");
     if (word && !out->stale_ok)
-        peal_reader_report(r, PEAL_E013, node->at, "leave `stale` out where it is not meant so",
-                           "expected `stale: ok`");
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
+                           "leave `stale` out where it is not meant so", "expected `stale: ok`");
 }
 
 static void read_access_form(peal_reader *r, peal_node *form, bool exchange, peal_access_desc *out)
@@ -127,7 +127,7 @@ static void read_access_form(peal_reader *r, peal_node *form, bool exchange, pea
     else if (!exchange && form->kind == PEAL_NODE_SCALAR && !strcmp(form->text, "whole"))
         out->whole = true;
     else
-        peal_reader_report(r, PEAL_E013, form->at, NULL,
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, form->at, NULL,
                            exchange
                                ? "expected {star: 1} or {grow: 1}"
                                : "expected tile, whole, {star: 1}, {grow: 1}, {per_tile: n} or "
@@ -147,7 +147,8 @@ static peal_access_desc *new_access(peal_reader *r, access_list *list, const pea
         return &list->item[list->count++];
     }
     if (list->count++ == list->most)
-        peal_reader_report(r, PEAL_E020, node->at, NULL, "more than %d items", list->most);
+        peal_reader_report(r, PEAL_E_TOO_MANY_ITEMS, node->at, NULL, "more than %d items",
+                           list->most);
     return NULL;
 }
 
@@ -162,7 +163,8 @@ static void read_accesses(peal_reader *r, peal_node *node, int depth, access_lis
         return;
     }
     if (node->kind == PEAL_NODE_LIST) {
-        peal_reader_report(r, PEAL_E013, node->at, NULL, "expected a name or {name: form}");
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
+                           "expected a name or {name: form}");
         return;
     }
     if (node->kind == PEAL_NODE_SCALAR) {
@@ -196,15 +198,15 @@ static void read_reductions(peal_reader *r, const peal_node *map, const char *ke
     if (node->kind != PEAL_NODE_MAP) {
         const peal_node *name = node->kind == PEAL_NODE_LIST && node->count ? node->item[0] : node;
         bool named = name->kind == PEAL_NODE_SCALAR && peal_is_name(name->text);
-        peal_reader_report(r, PEAL_E013, node->at,
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
                            peal_arena_print(r->arena, "write {%s: sum}", named ? name->text : "d2"),
                            "expected a map {buffer: sum, min or max}");
         return;
     }
     for (int i = 0; i < node->count; i++) {
         if (i == PEAL_CALL_PARTIALS) {
-            peal_reader_report(r, PEAL_E020, node->pair[i].key->at, NULL, "more than %d items",
-                               PEAL_CALL_PARTIALS);
+            peal_reader_report(r, PEAL_E_TOO_MANY_ITEMS, node->pair[i].key->at, NULL,
+                               "more than %d items", PEAL_CALL_PARTIALS);
             return;
         }
         out[i].source = node->pair[i].value->at;
@@ -294,7 +296,7 @@ static void read_swap(peal_reader *r, const peal_node *map, statement_keys keys)
     peal_swap_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
     peal_node *node = peal_node_find(map, "swap");
     if (node->kind != PEAL_NODE_LIST || node->count != 2)
-        peal_reader_report(r, PEAL_E013, node->at, "write {swap: [a, b]}",
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, "write {swap: [a, b]}",
                            "expected a list of two names");
     else
         peal_reader_texts(r, node, desc.swap, 2);
@@ -319,10 +321,10 @@ static void read_print(peal_reader *r, const peal_node *map, statement_keys keys
     const peal_node *node = peal_node_find(map, "print");
     int count = node->kind == PEAL_NODE_MAP ? node->count : 0;
     if (node->kind != PEAL_NODE_MAP)
-        peal_reader_report(r, PEAL_E013, node->at, "write {print: {norm: sqrt(d2)}}",
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, "write {print: {norm: sqrt(d2)}}",
                            "expected a map {column: expression}");
     if (count > PEAL_GRAPH_PRINT) {
-        peal_reader_report(r, PEAL_E020, node->pair[PEAL_GRAPH_PRINT].key->at, NULL,
+        peal_reader_report(r, PEAL_E_TOO_MANY_ITEMS, node->pair[PEAL_GRAPH_PRINT].key->at, NULL,
                            "more than %d items", PEAL_GRAPH_PRINT);
         count = PEAL_GRAPH_PRINT;
     }
@@ -379,22 +381,23 @@ static peal_context_id recognise(peal_reader *r, const peal_node *map)
     const char *nearest = peal_nearest_word(first, words, count);
     peal_source place = map->count > 0 ? map->pair[0].key->at : map->at;
     if (peal_key_is_reserved(first)) {
-        peal_reader_report(r, PEAL_E016, place, NULL, "key `%s` is reserved for a later version",
-                           first);
+        peal_reader_report(r, PEAL_E_RESERVED_KEY, place, NULL,
+                           "key `%s` is reserved for a later version", first);
         return PEAL_CONTEXT_COUNT;
     }
     const char *hint =
         nearest ? peal_arena_print(r->arena, "did you mean `%s`?", nearest)
                 : "a statement is one of task, exchange, send, recv, allreduce, reduce, swap, set, "
                   "print, load, save, repeat";
-    peal_reader_report(r, PEAL_E017, place, hint, "not a statement: `%.100s`", first);
+    peal_reader_report(r, PEAL_E_NOT_A_STATEMENT, place, hint, "not a statement: `%.100s`", first);
     return PEAL_CONTEXT_COUNT;
 }
 
 static void read_statement(peal_reader *r, const peal_node *map)
 {
     if (map->kind != PEAL_NODE_MAP) {
-        peal_reader_report(r, PEAL_E017, map->at, "write - {exchange: u}", "a statement is a map");
+        peal_reader_report(r, PEAL_E_NOT_A_STATEMENT, map->at, "write - {exchange: u}",
+                           "a statement is a map");
         return;
     }
     peal_context_id id = recognise(r, map);
@@ -443,8 +446,8 @@ void peal_reader_body(peal_reader *r, const peal_node *node)
     if (node->kind == PEAL_NODE_MAP)
         read_statement(r, node);
     else if (node->kind == PEAL_NODE_SCALAR)
-        peal_reader_report(r, PEAL_E013, node->at, "write step: [{exchange: u}, ...]",
-                           "expected a list of statements");
+        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
+                           "write step: [{exchange: u}, ...]", "expected a list of statements");
     else
         for (int i = 0; i < node->count; i++)
             read_statement(r, node->item[i]);

@@ -51,7 +51,7 @@ static bool check_cut(peal_reader *reader, peal_node *node)
         return !node->trapped;
     node->trapped = true;
     reader->trapped = true;
-    peal_reader_report(reader, PEAL_E018, node->at,
+    peal_reader_report(reader, PEAL_E_VALUE_CUT_AT_COMMA, node->at,
                        "within {} and [] YAML ends a value at a comma: quote it, \"min(a, b)\"; "
                        "boxes and footprints are written {a: {grow: 1}}",
                        "`%.60s` is cut off", node->text);
@@ -63,7 +63,8 @@ const char *peal_reader_text(peal_reader *reader, peal_node *node)
     if (!node || node->trapped)
         return NULL;
     if (node->kind != PEAL_NODE_SCALAR) {
-        peal_reader_report(reader, PEAL_E013, node->at, NULL, "expected a single value, found a %s",
+        peal_reader_report(reader, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
+                           "expected a single value, found a %s",
                            node->kind == PEAL_NODE_LIST ? "list" : "map");
         return NULL;
     }
@@ -71,7 +72,8 @@ const char *peal_reader_text(peal_reader *reader, peal_node *node)
         return NULL;
     if (!node->quoted && (!*node->text || !strcmp(node->text, "~"))) {
         if (!reader->trapped)
-            peal_reader_report(reader, PEAL_E013, node->at, NULL, "the value is missing");
+            peal_reader_report(reader, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
+                               "the value is missing");
         return NULL;
     }
     if (!node->lent) {
@@ -86,7 +88,7 @@ static bool append_list(peal_reader *reader, peal_node *node)
 {
     bool good = true;
     if (node->kind == PEAL_NODE_MAP) {
-        peal_reader_report(reader, PEAL_E013, node->at, NULL,
+        peal_reader_report(reader, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
                            "expected a value or a list, found a map");
         return false;
     }
@@ -122,7 +124,8 @@ bool peal_reader_boolean(peal_reader *reader, peal_node *node)
     bool is_true = node->kind == PEAL_NODE_SCALAR && !node->quoted && !strcmp(node->text, "true");
     bool is_false = node->kind == PEAL_NODE_SCALAR && !node->quoted && !strcmp(node->text, "false");
     if (!is_true && !is_false)
-        peal_reader_report(reader, PEAL_E013, node->at, NULL, "expected true or false");
+        peal_reader_report(reader, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
+                           "expected true or false");
     return is_true;
 }
 
@@ -135,7 +138,8 @@ int peal_reader_texts(peal_reader *reader, peal_node *node, const char **out, in
     for (int i = 0; i < (is_list ? node->count : 1); i++) {
         peal_node *item = is_list ? node->item[i] : node;
         if (count == most) {
-            peal_reader_report(reader, PEAL_E020, item->at, NULL, "more than %d items", most);
+            peal_reader_report(reader, PEAL_E_TOO_MANY_ITEMS, item->at, NULL, "more than %d items",
+                               most);
             break;
         }
         const char *text = peal_reader_text(reader, item);
@@ -191,18 +195,18 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
     if (!key->quoted && strchr(key->text, ')') && !strchr(key->text, '(')) {
         peal_node *before = index > 0 ? map->pair[index - 1].value : NULL;
         if (before && before->kind == PEAL_NODE_SCALAR && check_cut(reader, before))
-            peal_reader_report(reader, PEAL_E012, key->at, NULL, "unknown key `%.100s` in %s",
-                               key->text, context->title);
+            peal_reader_report(reader, PEAL_E_UNKNOWN_KEY, key->at, NULL,
+                               "unknown key `%.100s` in %s", key->text, context->title);
         if (before)
             return;
     }
     if (peal_key_is_reserved(key->text)) {
-        peal_reader_report(reader, PEAL_E016, key->at, NULL,
+        peal_reader_report(reader, PEAL_E_RESERVED_KEY, key->at, NULL,
                            "key `%s` is reserved for a later version", key->text);
         return;
     }
     if (is_statement(context->name) && is_statement(key->text)) {
-        peal_reader_report(reader, PEAL_E017, key->at, "write two statements",
+        peal_reader_report(reader, PEAL_E_NOT_A_STATEMENT, key->at, "write two statements",
                            "`%s` and `%s` in one statement", context->name, key->text);
         return;
     }
@@ -225,8 +229,8 @@ static void report_unknown(peal_reader *reader, const peal_node *map, int index,
         for (int i = 0; i < count && reader->failures < 200; i++)
             hint = peal_arena_print(reader->arena, "%s %s", hint, candidates[i]);
     }
-    peal_reader_report(reader, PEAL_E012, key->at, hint, "unknown key `%.100s` in %s", written,
-                       context->title);
+    peal_reader_report(reader, PEAL_E_UNKNOWN_KEY, key->at, hint, "unknown key `%.100s` in %s",
+                       written, context->title);
 }
 
 bool peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_context_id id)
@@ -241,7 +245,7 @@ bool peal_reader_check_keys(peal_reader *reader, const peal_node *map, peal_cont
         if (!key->required || peal_node_find(map, key->name))
             continue;
         complete = false;
-        peal_reader_report(reader, PEAL_E014, map->at,
+        peal_reader_report(reader, PEAL_E_MISSING_KEY, map->at,
                            peal_arena_print(reader->arena, "%s: %.*s", key->name,
                                             (int)strcspn(key->doc, ";"), key->doc),
                            "%s needs the key `%s`", context->title, key->name);

@@ -16,7 +16,7 @@ static void hand_over_mistakes(peal_parser *parser)
         parser->failures++;
     }
     if (parser->graph->open_section >= 0)
-        peal_parser_report(parser, PEAL_E069, NULL,
+        peal_parser_report(parser, PEAL_E_UNBALANCED_BEGIN_END, NULL,
                            parser->graph->section[parser->graph->open_section].source,
                            "call peal_graph_end", "the graph's last section has no end");
 }
@@ -28,8 +28,8 @@ static void resolve_kernels(peal_parser *parser)
     for (int i = 0; i < graph->kernels.count; i++) {
         files[i] = graph->kernels.item[i].text;
         if (!*files[i])
-            peal_parser_report(parser, PEAL_E061, NULL, graph->kernels.item[i].source, NULL,
-                               "a kernel file without a name");
+            peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL,
+                               graph->kernels.item[i].source, NULL, "a kernel file without a name");
     }
     parser->data->kernels = files;
     parser->data->kernel_count = graph->kernels.count;

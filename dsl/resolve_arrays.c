@@ -19,7 +19,8 @@ int peal_parse_word(peal_parser *parser, const char *word, peal_source source, c
             hint = peal_arena_print(parser->graph->arena, "%s, %s", hint, words[i]);
         hint = peal_arena_print(parser->graph->arena, "possible are: %s", hint);
     }
-    peal_parser_report(parser, PEAL_E055, word, source, hint, "`%s` is no %s", word, what);
+    peal_parser_report(parser, PEAL_E_UNKNOWN_WORD, word, source, hint, "`%s` is no %s", word,
+                       what);
     return -1;
 }
 
@@ -27,13 +28,13 @@ static void add_name(peal_parser *parser, const char *name, peal_source source, 
 {
     struct peal_name_slot slot;
     if (!peal_is_name(name) || peal_is_reserved(name))
-        peal_parser_report(parser, PEAL_E051, name, source,
+        peal_parser_report(parser, PEAL_E_INVALID_NAME, name, source,
                            "a name is a letter, then letters, digits, _; words of the language are "
                            "taken",
                            "`%s` cannot be the name of a field or buffer", name);
     else if (!peal_name_add(parser->graph->arena, &parser->names, name, PEAL_NAME_ARRAY, index,
                             &slot))
-        peal_parser_report(parser, PEAL_E050, name, source,
+        peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, name, source,
                            "params, fields and buffers share one name space",
                            "there is a %s `%s` already",
                            slot.kind == PEAL_NAME_PARAM                          ? "param"
@@ -54,7 +55,7 @@ static const raw_array *find_field(peal_parser *parser, const char *name, peal_s
     for (int i = 0; i < parser->data->array_count && count < 256; i++)
         if (parser->arrays[i].kind == PEAL_ARRAY_FIELD)
             names[count++] = parser->arrays[i].name;
-    peal_parser_report(parser, PEAL_E062, name, source,
+    peal_parser_report(parser, PEAL_E_INVALID_LIKE, name, source,
                        peal_parser_hint(parser, name, names, (size_t)count),
                        "`like` names no field: `%s`", name);
     return NULL;
@@ -69,7 +70,7 @@ static bool merge_like(peal_parser *parser, peal_field_desc *field)
         if (!raw)
             return false;
         if (steps > parser->data->array_count || !strcmp(like, field->name)) {
-            peal_parser_report(parser, PEAL_E062, field->like, field->source, NULL,
+            peal_parser_report(parser, PEAL_E_INVALID_LIKE, field->like, field->source, NULL,
                                "field `%s` is like itself", field->name);
             return false;
         }
@@ -95,7 +96,7 @@ static void resolve_type(peal_parser *parser, const char *type, peal_source sour
                                                {"char", "u8"},    {"uint8", "u8"}};
     for (size_t i = 0; type && i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
         if (!strcmp(type, elsewhere[i][0])) {
-            peal_parser_report(parser, PEAL_E055, type, source,
+            peal_parser_report(parser, PEAL_E_UNKNOWN_WORD, type, source,
                                peal_arena_print(parser->graph->arena, "write `%s`",
                                                 elsewhere[i][1]),
                                "`%s` is no type", type);
@@ -111,7 +112,7 @@ static bool resolve_size(peal_parser *parser, const peal_field_desc *field, peal
     if (!field->size && field->like)
         parser->failures++; /* told of the field that it is like */
     else if (!field->size)
-        peal_parser_report(parser, PEAL_E061, field->name, field->source,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, field->name, field->source,
                            "say size: [nx, ny], or like: another field", "field `%s` has no size",
                            field->name);
     if (!field->size)
@@ -122,7 +123,7 @@ static bool resolve_size(peal_parser *parser, const peal_field_desc *field, peal
         return false;
     int axes = item->is_list ? item->count : 1;
     if (axes < 1 || axes > PEAL_AXES) {
-        peal_parser_report(parser, PEAL_E059, field->size, field->source, NULL,
+        peal_parser_report(parser, PEAL_E_WRONG_AXIS_COUNT, field->size, field->source, NULL,
                            "a field has 1 to %d axes, not %d", PEAL_AXES, axes);
         return false;
     }
@@ -130,7 +131,7 @@ static bool resolve_size(peal_parser *parser, const peal_field_desc *field, peal
     for (int k = 0; k < axes; k++) {
         const peal_item *part = item->is_list ? &item->item[k] : item;
         if (!part->expr) {
-            peal_parser_report(parser, PEAL_E058, NULL, part->source, NULL,
+            peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, part->source, NULL,
                                "expected the size of an axis");
             return false;
         }
@@ -179,7 +180,7 @@ static void resolve_values(peal_parser *parser, const peal_buffer_desc *buffer, 
         const peal_item *part = item->is_list ? &item->item[i] : item;
         values[i] = part->expr;
         if (!part->expr) {
-            peal_parser_report(parser, PEAL_E058, NULL, part->source, NULL,
+            peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, part->source, NULL,
                                "values are a list of numbers");
             return;
         }
@@ -202,7 +203,7 @@ static void resolve_buffer(peal_parser *parser, const peal_buffer_desc *buffer, 
     out->axis_count = 1;
     resolve_type(parser, buffer->type, buffer->source, out);
     if (ways > 1) {
-        peal_parser_report(parser, PEAL_E060, buffer->name, buffer->source,
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, buffer->name, buffer->source,
                            "each of them says how many elements there are",
                            "buffer `%s` has more than one of count, box, file, values", out->name);
         return;
@@ -276,8 +277,8 @@ static bool resolve_periodic_item(peal_parser *parser, const peal_item *item, bo
     peal_value value;
     if (!item->expr || !peal_constant_value(parser, item->expr, &value) ||
         value.kind != PEAL_BOOLEAN) {
-        peal_parser_report(parser, PEAL_E058, NULL, item->source, "write periodic: [false, true]",
-                           "expected true or false by axis");
+        peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, item->source,
+                           "write periodic: [false, true]", "expected true or false by axis");
         return false;
     }
     *out = value.u.boolean;
@@ -291,7 +292,7 @@ static void resolve_periodic(peal_parser *parser, const peal_topology_desc *desc
     if (!item)
         return;
     if (item->is_list && item->count > out->axis_count) {
-        peal_parser_report(parser, PEAL_E059, NULL, item->source, NULL,
+        peal_parser_report(parser, PEAL_E_WRONG_AXIS_COUNT, NULL, item->source, NULL,
                            "periodic lists %d axes, the topology has %d", item->count,
                            out->axis_count);
         return;
@@ -317,7 +318,7 @@ void peal_resolve_topology(peal_parser *parser)
             return;
         out->axis_count = item->is_list ? item->count : 1;
         if (out->axis_count < 1 || out->axis_count > PEAL_RANK_AXES) {
-            peal_parser_report(parser, PEAL_E059, desc->dims, desc->source, NULL,
+            peal_parser_report(parser, PEAL_E_WRONG_AXIS_COUNT, desc->dims, desc->source, NULL,
                                "a topology has 1 to %d axes, not %d", PEAL_RANK_AXES,
                                out->axis_count);
             out->axis_count = 1;
@@ -327,7 +328,7 @@ void peal_resolve_topology(peal_parser *parser)
             const peal_item *part = item->is_list ? &item->item[k] : item;
             out->dims[k] = part->expr;
             if (part->is_list)
-                peal_parser_report(parser, PEAL_E058, NULL, part->source, NULL,
+                peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, part->source, NULL,
                                    "expected a number or auto by axis");
             peal_require_integer(parser, part->expr, "a number of ranks");
         }

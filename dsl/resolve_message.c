@@ -23,14 +23,14 @@ void peal_resolve_exchange(peal_parser *parser, const peal_exchange_desc *desc, 
         for (int i = 0; i < count; i++)
             twice = twice || list[i].array == to->array;
         if (array->kind != PEAL_ARRAY_FIELD)
-            peal_parser_report(parser, PEAL_E063, item->name, source,
+            peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, item->name, source,
                                "buffers have no halo; send and recv them", "`%s` is not a field",
                                array->name);
         else if (twice)
-            peal_parser_report(parser, PEAL_E052, item->name, source, NULL,
+            peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, item->name, source, NULL,
                                "`%s` stands twice in an exchange", array->name);
         else if ((item->grow && item->star) || item->box || item->per_tile || item->tile)
-            peal_parser_report(parser, PEAL_E060, item->name, source, NULL,
+            peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, item->name, source, NULL,
                                "an exchange takes all of the halo, or grow or star of it");
         else if (!item->grow && !item->star)
             count++;
@@ -42,7 +42,7 @@ void peal_resolve_exchange(peal_parser *parser, const peal_exchange_desc *desc, 
         }
     }
     if (given == 0)
-        peal_parser_report(parser, PEAL_E061, NULL, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, desc->source, NULL,
                            "an exchange names no field");
     out->u.exchange.item = list;
     out->u.exchange.item_count = count;
@@ -79,8 +79,8 @@ static void resolve_peers(peal_parser *parser, const char *text, const char *alo
     *out = (peal_peers){.list = -1, .kind = PEAL_PEER_ALL};
     out->source = peal_graph_place(parser->graph, along ? along : text, source);
     if (along && text) {
-        peal_parser_report(parser, PEAL_E060, along, source, NULL, "`%s` and `along` together",
-                           word);
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, along, source, NULL,
+                           "`%s` and `along` together", word);
         return;
     }
     if (along) {
@@ -90,7 +90,7 @@ static void resolve_peers(peal_parser *parser, const char *text, const char *alo
         return;
     }
     if (!text) {
-        peal_parser_report(parser, PEAL_E061, NULL, source,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, source,
                            "a direction [0, -1], a rank, a list of ranks, all, or {along: x}",
                            "`%s` is missing", word);
         return;
@@ -119,7 +119,7 @@ static void resolve_offsets(peal_parser *parser, const peal_message_desc *desc,
     if (!desc->offsets)
         return;
     if (out->peers.kind == PEAL_PEER_DIRECTION || out->peers.kind == PEAL_PEER_RANK)
-        peal_parser_report(parser, PEAL_E060, desc->offsets, desc->source,
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, desc->offsets, desc->source,
                            "offsets say which piece each of several peers gets",
                            "offsets with a single peer");
     out->offsets = list_named(parser, desc->offsets);
@@ -142,15 +142,16 @@ static void resolve_count(peal_parser *parser, const peal_message_desc *desc,
     const peal_array *count = &parser->arrays[array], *sent = &parser->arrays[out->points.array];
     if (count->kind != PEAL_ARRAY_BUFFER || count->points.kind != PEAL_POINTS_ONE ||
         (count->type != PEAL_I32 && count->type != PEAL_I64))
-        peal_parser_report(parser, PEAL_E063, desc->count, desc->source, "say {type: i32}",
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc->count, desc->source,
+                           "say {type: i32}",
                            "`%s` is no buffer of integers without `box`: it cannot hold counts",
                            count->name);
     else if (sent->kind != PEAL_ARRAY_BUFFER || sent->points.kind != PEAL_POINTS_ONE)
-        peal_parser_report(parser, PEAL_E063, desc->count, desc->source,
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc->count, desc->source,
                            "send a buffer without `box`",
                            "`count` counts elements; `%s` has coordinates", sent->name);
     else if (array == out->points.array)
-        peal_parser_report(parser, PEAL_E052, desc->count, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, desc->count, desc->source, NULL,
                            "`%s` stands twice in a message", count->name);
     else
         out->count = array;
@@ -164,13 +165,13 @@ void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, pe
     const char *wrong = is_send ? desc->from : desc->to;
     message->points.array = -1;
     if (!points->name)
-        peal_parser_report(parser, PEAL_E061, points->box, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, points->box, desc->source, NULL,
                            "a %s names no field or buffer", is_send ? "send" : "recv");
     else
         peal_resolve_points(parser, points, desc->source, PEAL_ALLOW_STATIC, true,
                             &message->points);
     if (wrong)
-        peal_parser_report(parser, PEAL_E060, wrong, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, wrong, desc->source, NULL,
                            is_send ? "a send goes `to`, not `from`"
                                    : "a recv comes `from`, not `to`");
     resolve_peers(parser, is_send ? desc->to : desc->from, desc->along, desc->source,
@@ -198,23 +199,23 @@ void peal_resolve_rank_reduce(peal_parser *parser, const peal_rank_reduce_desc *
         own[i] = list[i];
         for (int j = 0; j < i; j++)
             if (list[j].array == list[i].array)
-                peal_parser_report(parser, PEAL_E052, NULL, list[i].source, NULL,
+                peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, NULL, list[i].source, NULL,
                                    "`%s` stands twice in a reduction",
                                    parser->arrays[list[i].array].name);
     }
     if (!desc->reduce[0].name)
-        peal_parser_report(parser, PEAL_E061, NULL, desc->source, "write {allreduce: {d2: sum}}",
-                           "the reduction names no buffer");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, desc->source,
+                           "write {allreduce: {d2: sum}}", "the reduction names no buffer");
     reduce->item = own;
     reduce->item_count = count;
     if (desc->along)
         reduce->along = resolve_axis(parser, desc->along, desc->source);
     if (everyone && desc->to)
-        peal_parser_report(parser, PEAL_E060, desc->to, desc->source,
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, desc->to, desc->source,
                            "reduce goes to one rank, allreduce to all", "an allreduce with `to`");
     else if (!everyone && !desc->to)
-        peal_parser_report(parser, PEAL_E061, NULL, desc->source, "say to: 0, or write allreduce",
-                           "a reduce without `to`");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, desc->source,
+                           "say to: 0, or write allreduce", "a reduce without `to`");
     reduce->root = peal_parse_expression(parser, desc->to, desc->source,
                                          PEAL_ALLOW_UNIFORM | PEAL_ALLOW_COUNTERS);
     peal_require_integer(parser, reduce->root, "a rank");

@@ -78,12 +78,12 @@ static void check_bound(peal_parser *parser, const peal_param_desc *desc, const 
         return;
     peal_value bound = peal_parse_literal(bound_text);
     if (bound.kind > PEAL_REAL || param->value.kind > PEAL_REAL) {
-        peal_parser_report(parser, PEAL_E056, bound_text, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_INVALID_PARAM_VALUE, bound_text, desc->source, NULL,
                            "a bound and its param must be numbers");
         return;
     }
     if (compare(&param->value, &bound) * sign < 0)
-        peal_parser_report(parser, PEAL_E056, desc->value, param->source, NULL,
+        peal_parser_report(parser, PEAL_E_INVALID_PARAM_VALUE, desc->value, param->source, NULL,
                            "param `%s` must be %s %s", param->name, relation, bound_text);
 }
 
@@ -120,7 +120,7 @@ static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal
     out->source = desc->source;
     out->name = desc->name ? desc->name : "";
     if (!desc->value) {
-        peal_parser_report(parser, PEAL_E061, desc->name, desc->source,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, desc->name, desc->source,
                            "its default says of which type it is: params: {n: 64}",
                            "param `%s` has no value", out->name);
         return;
@@ -130,14 +130,14 @@ static void resolve_param(peal_parser *parser, const peal_param_desc *desc, peal
         out->value = peal_parse_literal(desc->value);
     if (!desc->text && out->value.kind == PEAL_TEXT &&
         is_expression(parser, out->name, desc->value)) {
-        peal_parser_report(parser, PEAL_E079, desc->value, desc->source,
+        peal_parser_report(parser, PEAL_E_PARAM_IS_EXPRESSION, desc->value, desc->source,
                            "write its value, or the expression where the param is used; in quotes "
                            "it is a text",
                            "param `%s` is an expression; params are constants", out->name);
         out->value = (peal_value){.kind = PEAL_INTEGER, .u.integer = 1}; /* one message is enough */
     }
     if (!desc->text && is_huge_integer(desc->value))
-        peal_parser_report(parser, PEAL_E043, desc->value, desc->source,
+        peal_parser_report(parser, PEAL_E_INTEGER_OVERFLOW, desc->value, desc->source,
                            "write it as a real number: 1e20", "param `%s` does not fit 64 bits",
                            out->name);
 }
@@ -147,13 +147,13 @@ static void add_name(peal_parser *parser, const peal_param_desc *desc, int index
     struct peal_name_slot slot;
     const char *name = desc->name ? desc->name : "";
     if (!peal_is_name(name) || peal_is_reserved(name))
-        peal_parser_report(parser, PEAL_E051, desc->name, desc->source,
+        peal_parser_report(parser, PEAL_E_INVALID_NAME, desc->name, desc->source,
                            "a name is a letter, then letters, digits, _; words of the language are "
                            "taken",
                            "`%s` cannot be the name of a param", name);
     else if (!peal_name_add(parser->graph->arena, &parser->names, name, PEAL_NAME_PARAM, index,
                             &slot))
-        peal_parser_report(parser, PEAL_E050, desc->name, desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, desc->name, desc->source, NULL,
                            "there is a param `%s` already", name);
 }
 
@@ -182,7 +182,7 @@ static void apply(peal_parser *parser, peal_param *param, const char *text)
     if (param->value.kind == PEAL_REAL && value.kind == PEAL_INTEGER)
         value = (peal_value){.kind = PEAL_REAL, .u.real = (double)value.u.integer};
     if (value.kind != param->value.kind) {
-        peal_parser_report(parser, PEAL_E056, NULL, none,
+        peal_parser_report(parser, PEAL_E_INVALID_PARAM_VALUE, NULL, none,
                            "a param has the type of its default in the spec",
                            "--set %s=%s: `%s` is %s", param->name, text, param->name,
                            kind_names[param->value.kind]);
@@ -199,13 +199,13 @@ static void apply_override(peal_parser *parser, peal_param *params, const char *
     struct peal_name_slot slot;
     const char *equals = strchr(assignment, '=');
     if (!equals || equals == assignment) {
-        peal_parser_report(parser, PEAL_E057, NULL, none, "write --set name=value",
+        peal_parser_report(parser, PEAL_E_UNKNOWN_PARAM, NULL, none, "write --set name=value",
                            "`%s` sets nothing", assignment);
         return;
     }
     const char *name = peal_arena_copy_bytes(arena, assignment, (size_t)(equals - assignment));
     if (!peal_name_find(&parser->names, name, &slot)) {
-        peal_parser_report(parser, PEAL_E057, NULL, none, params_hint(parser, name),
+        peal_parser_report(parser, PEAL_E_UNKNOWN_PARAM, NULL, none, params_hint(parser, name),
                            "--set %s: there is no param `%s`", assignment, name);
         return;
     }

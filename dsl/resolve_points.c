@@ -22,7 +22,7 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
     if (peal_name_find(&parser->names, name, &slot) && slot.kind == PEAL_NAME_ARRAY) {
         if (slot.index < parser->array_ready)
             return slot.index;
-        peal_parser_report(parser, PEAL_E042, name, source, "declare it further up",
+        peal_parser_report(parser, PEAL_E_NAME_OUT_OF_SCOPE, name, source, "declare it further up",
                            "`%s` is declared after what uses it", name);
         return -1;
     }
@@ -40,7 +40,7 @@ int peal_resolve_array_name(peal_parser *parser, const char *name, peal_source s
         hint = "of a field: {u: {part: interior}}";
     else if (strchr(name, '('))
         hint = "boxes and footprints are written {u: {star: 1}}";
-    peal_parser_report(parser, PEAL_E041, name, source,
+    peal_parser_report(parser, PEAL_E_UNKNOWN_NAME, name, source,
                        hint ? hint : list_names(parser, candidates, count),
                        "%s names no field or buffer: `%s`", what, name);
     return -1;
@@ -55,7 +55,7 @@ static int count_forms(const peal_points_desc *desc)
 static bool contradiction(peal_parser *parser, const char *at, peal_source source, const char *hint,
                           const char *what)
 {
-    peal_parser_report(parser, PEAL_E060, at, source, hint, "%s", what);
+    peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, at, source, hint, "%s", what);
     return false;
 }
 
@@ -106,7 +106,7 @@ static bool check_array(peal_parser *parser, const peal_points_desc *desc, peal_
     bool plain = !desc->grow && !desc->rim && !desc->border && !desc->halo && !desc->part;
     if (message && plain)
         return true;
-    peal_parser_report(parser, PEAL_E063, desc->name, source,
+    peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc->name, source,
                        message ? "of a buffer all or {b: [[first, end]]} is sent"
                                : "points that belong to no field are a box of their own: [[0, m]]",
                        "`%s` is not a field", array->name);
@@ -132,7 +132,7 @@ static bool resolve_counted(peal_parser *parser, const peal_points_desc *desc, p
         return contradiction(parser, desc->name ? desc->name : desc->part, source, NULL,
                              "points that are counted at run time belong to no field");
     if (!desc->count || !desc->max) {
-        peal_parser_report(parser, PEAL_E061, NULL, source,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, source,
                            "{count: n, max: m}: memory and tiles are those of `max` points",
                            "a box with `%s` alone", desc->count ? "count" : "max");
         return false;

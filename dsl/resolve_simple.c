@@ -73,8 +73,8 @@ void peal_resolve_swap(peal_parser *parser, const peal_swap_desc *desc, peal_sta
         if (desc->swap[i])
             array[i] = peal_resolve_array_name(parser, desc->swap[i], desc->source, "`swap`");
         else
-            peal_parser_report(parser, PEAL_E061, desc->swap[0], desc->source, "swap: [a, b]",
-                               "a swap names two fields or two buffers");
+            peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, desc->swap[0], desc->source,
+                               "swap: [a, b]", "a swap names two fields or two buffers");
     out->u.swap.first = array[0];
     out->u.swap.second = array[1];
     if (!out->name)
@@ -84,13 +84,13 @@ void peal_resolve_swap(peal_parser *parser, const peal_swap_desc *desc, peal_sta
     if (array[0] < 0 || array[1] < 0)
         return;
     if (array[0] == array[1]) {
-        peal_parser_report(parser, PEAL_E052, desc->swap[1], desc->source, NULL,
+        peal_parser_report(parser, PEAL_E_DUPLICATE_ARRAY, desc->swap[1], desc->source, NULL,
                            "`%s` is swapped with itself", desc->swap[1]);
         return;
     }
     const char *why = difference(parser, &parser->arrays[array[0]], &parser->arrays[array[1]]);
     if (why)
-        peal_parser_report(parser, PEAL_E066, desc->swap[0], desc->source,
+        peal_parser_report(parser, PEAL_E_UNEQUAL_SWAP, desc->swap[0], desc->source,
                            "swap exchanges names, not values; say like: for the second",
                            "`%s` and `%s` cannot be swapped: %s", desc->swap[0], desc->swap[1],
                            why);
@@ -102,8 +102,8 @@ void peal_resolve_set(peal_parser *parser, const peal_set_desc *desc, peal_state
         out->name = peal_arena_print(parser->graph->arena, "set %s", desc->set ? desc->set : "");
     out->u.set.array = -1;
     if (!desc->set || !desc->value) {
-        peal_parser_report(parser, PEAL_E061, desc->set, desc->source, "{set: x, value: 0.5}",
-                           "a set names a buffer and a value");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, desc->set, desc->source,
+                           "{set: x, value: 0.5}", "a set names a buffer and a value");
         return;
     }
     int array = peal_resolve_array_name(parser, desc->set, desc->source, "`set`");
@@ -113,7 +113,7 @@ void peal_resolve_set(peal_parser *parser, const peal_set_desc *desc, peal_state
         return;
     const peal_array *to = &parser->arrays[array];
     if (!peal_is_one_element(parser, to))
-        peal_parser_report(parser, PEAL_E063, desc->set, desc->source,
+        peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc->set, desc->source,
                            "tasks write fields and buffers of more elements",
                            "`%s` is not a buffer of one element", to->name);
     else if (to->type == PEAL_F64 || to->type == PEAL_F32)
@@ -132,18 +132,18 @@ void peal_resolve_print(peal_parser *parser, const peal_print_row_desc *desc, pe
         peal_source source = item->source.line > 0 ? item->source : desc->source;
         for (int j = 0; j < i; j++)
             if (!strcmp(desc->print[j].name, item->name))
-                peal_parser_report(parser, PEAL_E050, item->name, source, NULL,
+                peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, item->name, source, NULL,
                                    "two columns `%s` in a print", item->name);
         if (!item->value)
-            peal_parser_report(parser, PEAL_E061, item->name, source, "{print: {norm: sqrt(d2)}}",
-                               "column `%s` has no value", item->name);
+            peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, item->name, source,
+                               "{print: {norm: sqrt(d2)}}", "column `%s` has no value", item->name);
         const peal_expr *value = peal_parse_expression(parser, item->value, source, PEAL_ALLOW_ALL);
         if (value && peal_require_number(parser, value, "what is printed"))
             list[count++] = (peal_print_item){item->name, value};
     }
     if (!desc->print[0].name)
-        peal_parser_report(parser, PEAL_E061, NULL, desc->source, "{print: {norm: sqrt(d2)}}",
-                           "a print of nothing");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, desc->source,
+                           "{print: {norm: sqrt(d2)}}", "a print of nothing");
     out->u.print.item = list;
     out->u.print.item_count = count;
     if (!out->name)
@@ -174,8 +174,9 @@ void peal_resolve_file(peal_parser *parser, const peal_file_desc *desc, peal_sta
         out->name = peal_arena_print(parser->graph->arena, "%s %s", is_load ? "load" : "save",
                                      what ? what : "");
     if (!what || !desc->file) {
-        peal_parser_report(parser, PEAL_E061, what, desc->source, "{save: u, file: \"u.npy\"}",
-                           "a %s names a field or buffer and a file", is_load ? "load" : "save");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, what, desc->source,
+                           "{save: u, file: \"u.npy\"}", "a %s names a field or buffer and a file",
+                           is_load ? "load" : "save");
         return;
     }
     out->u.file.array =

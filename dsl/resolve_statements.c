@@ -41,7 +41,7 @@ static void add_label(walk *w, const peal_statement *statement, const raw_statem
     label *other = &w->labels.item[slot.index];
     other->ambiguous = true;
     if (own.given || other->given)
-        peal_parser_report(w->parser, PEAL_E053, raw->name, raw->source, NULL,
+        peal_parser_report(w->parser, PEAL_E_DUPLICATE_STATEMENT_NAME, raw->name, raw->source, NULL,
                            "two statements are named `%s`", statement->name);
 }
 
@@ -70,21 +70,21 @@ static int resolve_after_name(walk *w, const raw_statement *raw, const char *nam
     struct peal_name_slot slot;
     if (!peal_name_find(&w->names, name, &slot)) {
         const char *hint = hint_of_labels(w, name);
-        peal_parser_report(w->parser, PEAL_E054, name, raw->source,
+        peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, name, raw->source,
                            hint ? hint : "it names statements further up by their `name:` or task",
                            "`after` names no statement further up: `%s`", name);
         return -1;
     }
     const label *found = &w->labels.item[slot.index];
     if (found->ambiguous) {
-        peal_parser_report(w->parser, PEAL_E054, name, raw->source,
+        peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, name, raw->source,
                            "give the statement a `name:` of its own",
                            "`after` is ambiguous: several tasks are named `%s`", name);
         return -1;
     }
     if (found->section == w->section && is_around(found->parent, raw))
         return found->id;
-    peal_parser_report(w->parser, PEAL_E054, name, raw->source,
+    peal_parser_report(w->parser, PEAL_E_INVALID_AFTER, name, raw->source,
                        "name statements of the same body or of one around it",
                        "`%s` is a statement of another body", name);
     return -1;
@@ -105,7 +105,7 @@ static bool check_counter(peal_parser *parser, const char *name, peal_source sou
 {
     struct peal_name_slot slot;
     if (!peal_is_name(name) || peal_is_reserved(name)) {
-        peal_parser_report(parser, PEAL_E051, name, source,
+        peal_parser_report(parser, PEAL_E_INVALID_NAME, name, source,
                            "a name is a letter, then letters, digits, _; words of the language are "
                            "taken",
                            "`%s` cannot be the name of a counter", name);
@@ -115,7 +115,8 @@ static bool check_counter(peal_parser *parser, const char *name, peal_source sou
     for (int i = 0; i < parser->counter_count; i++)
         taken = taken || (parser->counter[i] && !strcmp(parser->counter[i], name));
     if (taken)
-        peal_parser_report(parser, PEAL_E050, name, source, NULL, "the name `%s` is taken", name);
+        peal_parser_report(parser, PEAL_E_DUPLICATE_NAME, name, source, NULL,
+                           "the name `%s` is taken", name);
     return !taken;
 }
 
@@ -126,7 +127,7 @@ static void require_at_least(peal_parser *parser, const peal_expr *expr, int64_t
     peal_value value;
     if (expr && peal_expr_kind_of(expr, parser->data) == PEAL_INTEGER &&
         peal_constant_value(parser, expr, &value) && value.u.integer < least)
-        peal_parser_report(parser, PEAL_E047, NULL, expr->source, NULL,
+        peal_parser_report(parser, PEAL_E_VALUE_OUT_OF_RANGE, NULL, expr->source, NULL,
                            "%s is %" PRId64 ", and cannot be less than %" PRId64, what,
                            value.u.integer, least);
 }
@@ -145,7 +146,8 @@ static void resolve_limits(peal_parser *parser, const peal_loop_desc *desc, peal
     require_at_least(parser, out->every, 1, "`every`");
     require_at_least(parser, out->lag, 0, "`lag`");
     if ((desc->every || desc->lag) && !desc->until)
-        peal_parser_report(parser, PEAL_E061, desc->every ? desc->every : desc->lag, desc->source,
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION,
+                           desc->every ? desc->every : desc->lag, desc->source,
                            "every and lag are about until", "`until` is missing");
 }
 
@@ -165,7 +167,8 @@ static void resolve_repeat(walk *w, const raw_statement *raw, peal_statement *ou
     if (!out->name)
         out->name = "repeat";
     if (!desc->repeat)
-        peal_parser_report(parser, PEAL_E061, NULL, raw->source, NULL, "a loop without `repeat`");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, raw->source, NULL,
+                           "a loop without `repeat`");
     resolve_limits(parser, desc, loop);
     if (loop->depth >= PEAL_LOOP_DEPTH)
         return; /* reported by the builder */

@@ -18,7 +18,7 @@ static bool note_name(task_parse *t, int array, const char *name, peal_source so
 {
     for (int i = 0; i < t->seen_count; i++)
         if (t->seen[i] == array) {
-            peal_parser_report(t->parser, PEAL_E052, name, source,
+            peal_parser_report(t->parser, PEAL_E_DUPLICATE_ARRAY, name, source,
                                "list what is both read and written under `update`",
                                "`%s` stands twice in task `%s`", name,
                                t->desc->name ? t->desc->name : "");
@@ -57,7 +57,7 @@ static bool resolve_footprint(task_parse *t, const peal_access_desc *desc, peal_
         return true;
     out->footprint = desc->grow ? PEAL_FOOTPRINT_GROW : PEAL_FOOTPRINT_STAR;
     if (out->mode == PEAL_WRITE_ACCESS) {
-        peal_parser_report(t->parser, PEAL_E060, desc->name, source,
+        peal_parser_report(t->parser, PEAL_E_CONFLICTING_KEYS, desc->name, source,
                            "grow and star widen only what is read; a tile writes its points",
                            "`%s` is only written", desc->name);
         return false;
@@ -78,7 +78,7 @@ static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_acc
     if (out.array < 0 || !note_name(t, out.array, desc->name, source))
         return;
     if (forms > 1) {
-        peal_parser_report(t->parser, PEAL_E060, desc->name, source, NULL,
+        peal_parser_report(t->parser, PEAL_E_CONFLICTING_KEYS, desc->name, source, NULL,
                            "an access is one of tile, grow, star, whole, per_tile, ranges");
         return;
     }
@@ -87,7 +87,7 @@ static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_acc
     out.stale_is_meant = desc->stale_ok;
     if (desc->stale_ok &&
         (mode == PEAL_WRITE_ACCESS || t->parser->arrays[out.array].kind != PEAL_ARRAY_FIELD)) {
-        peal_parser_report(t->parser, PEAL_E060, desc->name, source,
+        peal_parser_report(t->parser, PEAL_E_CONFLICTING_KEYS, desc->name, source,
                            "`stale: ok` is said of a field that is read",
                            mode == PEAL_WRITE_ACCESS ? "`%s` is only written"
                                                      : "`%s` is a buffer, which has no halo",
@@ -95,8 +95,8 @@ static void resolve_access(task_parse *t, const peal_access_desc *desc, peal_acc
         return;
     }
     if (t->access_count == PEAL_CALL_VIEWS) {
-        peal_parser_report(t->parser, PEAL_E065, desc->name, source, "split the task",
-                           "a task has at most %d accesses", PEAL_CALL_VIEWS);
+        peal_parser_report(t->parser, PEAL_E_TOO_MANY_ACCESSES, desc->name, source,
+                           "split the task", "a task has at most %d accesses", PEAL_CALL_VIEWS);
         return;
     }
     t->access[t->access_count++] = out;
@@ -124,7 +124,7 @@ int peal_resolve_reductions(peal_parser *parser, const peal_reduce_desc *desc, p
             continue;
         const peal_array *a = &parser->arrays[array];
         if (of_task ? !peal_is_one_element(parser, a) : a->kind == PEAL_ARRAY_FIELD) {
-            peal_parser_report(parser, PEAL_E063, desc[i].name, place,
+            peal_parser_report(parser, PEAL_E_WRONG_ARRAY_KIND, desc[i].name, place,
                                of_task ? "declare one: buffers: {d2: {}}"
                                        : "let a task reduce it into a buffer: reduce: {d2: sum}",
                                of_task ? "`%s` is not a buffer of one element"
@@ -197,22 +197,22 @@ static void resolve_kernel(task_parse *t, peal_task_statement *out)
     out->user = desc->user;
     out->cuda_threads = desc->cuda_threads ? desc->cuda_threads : 256;
     if (out->cuda_threads < 1 || out->cuda_threads > 1024)
-        peal_parser_report(t->parser, PEAL_E047, NULL, t->source, "1 to 1024; 0: 256",
-                           "a block of %d threads", desc->cuda_threads);
+        peal_parser_report(t->parser, PEAL_E_VALUE_OUT_OF_RANGE, NULL, t->source,
+                           "1 to 1024; 0: 256", "a block of %d threads", desc->cuda_threads);
     if (functions > 0) {
         if (desc->kernel || functions > 1)
-            peal_parser_report(t->parser, PEAL_E060, desc->kernel, t->source, NULL,
+            peal_parser_report(t->parser, PEAL_E_CONFLICTING_KEYS, desc->kernel, t->source, NULL,
                                "a task has a kernel or a function, not both");
         return;
     }
     out->kernel = kernel;
     if (kernel && !peal_is_name(kernel))
-        peal_parser_report(t->parser, PEAL_E051, kernel, t->source,
+        peal_parser_report(t->parser, PEAL_E_INVALID_NAME, kernel, t->source,
                            "kernels are C functions: PEAL_KERNEL(relax)(...)",
                            "`%s` cannot be the name of a kernel", kernel);
     else if (kernel && t->parser->graph->kernels.count == 0 && !t->parser->lacks_kernels) {
         t->parser->lacks_kernels = true;
-        peal_parser_report(t->parser, PEAL_E061, kernel, t->source,
+        peal_parser_report(t->parser, PEAL_E_INCOMPLETE_DEFINITION, kernel, t->source,
                            "name the C file that defines it: kernels: file.c",
                            "there are no kernels for task `%s`", desc->name ? desc->name : kernel);
     }
@@ -224,7 +224,8 @@ void peal_resolve_task(peal_parser *parser, const peal_task_desc *desc, peal_sta
     peal_task_statement *task = &out->u.task;
     peal_arena *arena = parser->graph->arena;
     if (!desc->name || !*desc->name)
-        peal_parser_report(parser, PEAL_E061, desc->name, t.source, NULL, "a task without a name");
+        peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, desc->name, t.source, NULL,
+                           "a task without a name");
     resolve_kernel(&t, task);
     peal_resolve_points(parser, &desc->box, t.source, PEAL_ALLOW_ALL, false, &task->box);
     resolve_tile(&t, task);

@@ -181,7 +181,7 @@ static peal_status predict_best(peal_plan *plan, decision *out)
     peal_candidates *set = calloc(1, sizeof(*set));
     char from[PEAL_FROM_BYTES];
     if (!set)
-        return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for candidates");
     peal_status status = peal_plan_candidates(plan, true, set, from);
     double step_s[PEAL_MODE_COUNT] = {0};

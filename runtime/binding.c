@@ -21,7 +21,7 @@ void peal_machine_ranks(const peal_machine *machine, int process, int *first, in
 
 static peal_status no_memory(peal_session *session)
 {
-    return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+    return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                        "no memory for the tables of a plan");
 }
 
@@ -214,7 +214,8 @@ static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
         const char *reason =
             transport ? transport->refuses(&site, peer->process) : "it is not part of this build";
         if (reason)
-            return peal_report(binding->session->diagnostics, PEAL_E358, PEAL_NO_SOURCE, NULL,
+            return peal_report(binding->session->diagnostics, PEAL_E_NO_PATH_TO_NEIGHBOUR,
+                               PEAL_NO_SOURCE, NULL,
                                "rank %d (process %d) cannot reach rank %d (process %d) by %s: %s",
                                schedule->rank, binding->process, peer->rank, peer->process,
                                peal_transport_name(kind), reason);

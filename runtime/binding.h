@@ -38,8 +38,8 @@ typedef struct peal_binding {
 /* Ranks [*first, *end) of a machine that `process` hosts. */
 void peal_machine_ranks(const peal_machine *machine, int process, int *first, int *end);
 
-/* Collective: whether there is room for the memory that all processes are about to take. E300, in
- * all of them, if the machine or a control group lacks it. */
+/* Collective: whether there is room for the memory that all processes are about to take.
+ * PEAL_E_NOT_ENOUGH_MEMORY, in all of them, if the machine or a control group lacks it. */
 peal_status peal_binding_check_room(peal_session *session, peal_compilation *compilation,
                                     const peal_machine *machine);
 /* Takes the schedules of the ranks of this process from the compilation, allocates and fills their

@@ -89,8 +89,8 @@ static peal_status wrap(calibration *c)
         c->plan->binding.backend_rank[r].schedule = &c->schedule[r];
     }
     if (!fine)
-        return peal_report(c->plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                           "no memory to time kernels");
+        return peal_report(c->plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE,
+                           NULL, "no memory to time kernels");
     return peal_plan_arm(c->plan, &c->plan->binding, PEAL_MODE_SYNC, &c->run);
 }
 

@@ -318,8 +318,8 @@ static peal_status calibrate(peal_plan *plan, peal_machine_times *times)
     d.count = calloc(ops, sizeof(*d.count));
     peal_status status = adds && d.count && make_all_endless(&d)
                              ? count_ops(&d, times)
-                             : peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE,
-                                           NULL, "no memory to time kernels");
+                             : peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                           PEAL_NO_SOURCE, NULL, "no memory to time kernels");
     if (!status)
         status = time_ops(&d, adds);
     if (!status)

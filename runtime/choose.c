@@ -107,7 +107,7 @@ static peal_status choose_auto(peal_plan *plan)
     }
     if (found)
         return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E355, PEAL_NO_SOURCE, NULL,
+    return peal_report(plan->session->diagnostics, PEAL_E_MODE_CANNOT_RUN, PEAL_NO_SOURCE, NULL,
                        "no mode can run this graph: %s", plan->note);
 }
 
@@ -120,7 +120,7 @@ static peal_status unknown_mode(const peal_plan *plan, const char *name)
     known[PEAL_MODE_COUNT] = "auto";
     const char *nearest = peal_nearest_word(name, known, PEAL_MODE_COUNT + 1);
     snprintf(hint, sizeof(hint), "did you mean %s?", nearest ? nearest : "auto");
-    return peal_report(plan->session->diagnostics, PEAL_E352, PEAL_NO_SOURCE, hint,
+    return peal_report(plan->session->diagnostics, PEAL_E_UNKNOWN_MODE, PEAL_NO_SOURCE, hint,
                        "there is no mode '%s'", name);
 }
 
@@ -135,9 +135,9 @@ static peal_status choose_mode(peal_plan *plan)
     if (!reason)
         return PEAL_STATUS_OK;
     if (is_excluded(plan->data, plan->mode))
-        return peal_report(plan->session->diagnostics, PEAL_E357, PEAL_NO_SOURCE, NULL,
-                           "mode %s was asked for, but %s", name, reason);
-    return peal_report(plan->session->diagnostics, PEAL_E355, PEAL_NO_SOURCE,
+        return peal_report(plan->session->diagnostics, PEAL_E_REQUIRED_PATH_MISSING, PEAL_NO_SOURCE,
+                           NULL, "mode %s was asked for, but %s", name, reason);
+    return peal_report(plan->session->diagnostics, PEAL_E_MODE_CANNOT_RUN, PEAL_NO_SOURCE,
                        "--mode auto takes one that can", "mode %s cannot run: %s", name, reason);
 }
 
@@ -165,13 +165,13 @@ static peal_status check_lent(const peal_plan *plan)
         if (!array->data)
             continue;
         if (!one_each)
-            return peal_report(plan->session->diagnostics, PEAL_E365, array->source,
-                               "use as many processes as ranks",
+            return peal_report(plan->session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE,
+                               array->source, "use as many processes as ranks",
                                "'%s' has lent memory, but there are %d ranks in %d processes",
                                array->name, machine->ranks, plan->session->identity.processes);
         if (plan->mode == PEAL_MODE_SERIAL && !alone)
-            return peal_report(plan->session->diagnostics, PEAL_E365, array->source,
-                               "let peal allocate it, or use another mode",
+            return peal_report(plan->session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE,
+                               array->source, "let peal allocate it, or use another mode",
                                "'%s' has lent memory, which process 0 cannot reach in serial mode",
                                array->name);
     }
@@ -209,7 +209,7 @@ static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops 
 {
     const char *name = plan->options.backend ? plan->options.backend : "auto", *reason = NULL;
     if (!peal_backend_is_known(name))
-        return peal_report(plan->session->diagnostics, PEAL_E380, PEAL_NO_SOURCE,
+        return peal_report(plan->session->diagnostics, PEAL_E_UNKNOWN_BACKEND, PEAL_NO_SOURCE,
                            "auto, host or cuda", "there is no backend '%s'", name);
     *out = !strcmp(name, "auto") ? automatic_backend(plan) : peal_backend_named(name);
     bool has_device = !*out || !(*out)->open || peal_session_device(plan->session, &reason);
@@ -217,7 +217,7 @@ static peal_status choose_backend(const peal_plan *plan, const peal_backend_ops 
         peal_device_count(&reason); /* it says what the build lacks */
     if (*out && has_device)
         return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E381, PEAL_NO_SOURCE,
+    return peal_report(plan->session->diagnostics, PEAL_E_NO_GPU, PEAL_NO_SOURCE,
                        "--backend auto takes the CPU then; `peal doctor` says more",
                        "backend %s was asked for, but %s", name, reason);
 }
@@ -234,7 +234,7 @@ static peal_status check_host_use(const peal_plan *plan)
         reason = "the host backend was asked for";
     else if (peal_session_device(plan->session, &reason))
         reason = "lent memory is the host's, or another process has no GPU";
-    return peal_report(plan->session->diagnostics, PEAL_E387, task->source,
+    return peal_report(plan->session->diagnostics, PEAL_E_GPU_WORK_ON_HOST, task->source,
                        "leave the backend to auto, on a machine with a GPU",
                        "task '%s' is work of a GPU, but the graph would run on the host: %s",
                        task->name, reason);
@@ -248,13 +248,13 @@ static peal_status check_device_use(const peal_plan *plan)
         return check_host_use(plan);
     const peal_statement *task = find_function(plan->data, is_of_host);
     if (task && plan->mode != PEAL_MODE_SERIAL)
-        return peal_report(plan->session->diagnostics, PEAL_E385, task->source,
+        return peal_report(plan->session->diagnostics, PEAL_E_HOST_FUNCTION_ON_GPU, task->source,
                            "name a PEAL_KERNEL, or use the host backend",
                            "task '%s' is a function of the host, which a GPU cannot run",
                            task->name);
     const peal_array *array = unfit_memory(plan, plan->backend, plan->mode, &reason);
     if (array)
-        return peal_report(plan->session->diagnostics, PEAL_E365, array->source,
+        return peal_report(plan->session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE, array->source,
                            "lend memory of the GPU, or let peal allocate it",
                            "'%s' has lent memory that the %s backend cannot use: %s", array->name,
                            plan->backend->name, reason);
@@ -289,12 +289,12 @@ peal_status peal_plan_choose(peal_plan *plan)
     int processes = plan->session->identity.processes;
     int ranks = options->ranks ? options->ranks : processes;
     if (ranks < processes)
-        return peal_report(plan->session->diagnostics, PEAL_E356, PEAL_NO_SOURCE,
-                           "use fewer processes or more ranks", "%d ranks in %d processes", ranks,
-                           processes);
+        return peal_report(plan->session->diagnostics, PEAL_E_FEWER_RANKS_THAN_PROCESSES,
+                           PEAL_NO_SOURCE, "use fewer processes or more ranks",
+                           "%d ranks in %d processes", ranks, processes);
     if (options->threads < 0 || !(options->deadline_s >= 0))
-        return peal_report(plan->session->diagnostics, PEAL_E350, PEAL_NO_SOURCE, NULL,
-                           "plan options: threads %d, deadline %g", options->threads,
+        return peal_report(plan->session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           NULL, "plan options: threads %d, deadline %g", options->threads,
                            options->deadline_s);
     peal_status status = peal_transport_check(options->transport, plan->session->diagnostics);
     if (!status)
@@ -312,7 +312,8 @@ peal_status peal_plan_check_required(peal_plan *plan)
         for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
             if (!strcmp(name, peal_transport_name((peal_transport_kind)k)) &&
                 !(plan->transports >> k & 1))
-                status = peal_report(plan->session->diagnostics, PEAL_E357, PEAL_NO_SOURCE, NULL,
+                status = peal_report(plan->session->diagnostics, PEAL_E_REQUIRED_PATH_MISSING,
+                                     PEAL_NO_SOURCE, NULL,
                                      "the spec requires %s, but no message of this plan (%d ranks "
                                      "in %d processes) goes that way",
                                      name, plan->machine.ranks, plan->machine.processes);

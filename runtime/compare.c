@@ -107,11 +107,11 @@ static peal_status report_difference(const peal_plan *plan, char *mine, char *fi
     }
     const char *hint = "give all processes the same spec, kernels and --set";
     if (!here)
-        return peal_report(plan->session->diagnostics, PEAL_E353, PEAL_NO_SOURCE, hint,
+        return peal_report(plan->session->diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE, hint,
                            "the graph of process %d differs from that of process 0 in its "
                            "statements (%016llx)",
                            plan->session->identity.process, (unsigned long long)plan->data->hash);
-    return peal_report(plan->session->diagnostics, PEAL_E353, PEAL_NO_SOURCE, hint,
+    return peal_report(plan->session->diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE, hint,
                        "the graph of process %d differs from that of process 0: \"%s\" here, "
                        "\"%s\" there",
                        plan->session->identity.process, here, there);
@@ -156,7 +156,7 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
         else if (all[p].check_footprints != all[0].check_footprints)
             what = "check_footprints";
         if (what)
-            return peal_report(plan->session->diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+            return peal_report(plan->session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
                                "give all processes the same options",
                                "peal_graph_compile: process %d has another %s than process 0", p,
                                what);
@@ -180,7 +180,7 @@ static peal_status settle_backend(peal_plan *plan, const claim *all, int process
     }
     for (int p = 1; without < 0 && p < processes; p++)
         if (strcmp(all[p].device.model, all[0].device.model) != 0)
-            return peal_report(plan->session->diagnostics, PEAL_E384, PEAL_NO_SOURCE,
+            return peal_report(plan->session->diagnostics, PEAL_E_GPUS_DIFFER, PEAL_NO_SOURCE,
                                "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES), or the "
                                "host backend",
                                "process %d has %s, process 0 has %s", p, all[p].device.model,
@@ -197,7 +197,7 @@ static peal_status keep_devices(peal_plan *plan, const claim *all, int processes
     if (!session->neighbours)
         session->neighbours = calloc((size_t)processes, sizeof(*session->neighbours));
     if (!session->neighbours)
-        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for %d devices", processes);
     for (int p = 0; p < processes; p++) {
         session->neighbours[p] = all[p].device;
@@ -250,8 +250,8 @@ static peal_status judge(peal_plan *plan, peal_status mine, const claim *all, in
     for (int p = 0; p < processes; p++)
         if (all[p].status) {
             if (!mine)
-                peal_report(plan->session->diagnostics, PEAL_E359, PEAL_NO_SOURCE, NULL,
-                            "process %d: %.*s", p, MESSAGE_BYTES - 1, all[p].message);
+                peal_report(plan->session->diagnostics, PEAL_E_PEER_CALL_FAILED, PEAL_NO_SOURCE,
+                            NULL, "process %d: %.*s", p, MESSAGE_BYTES - 1, all[p].message);
             return (peal_status)all[p].status;
         }
     for (int p = 1; p < processes; p++)
@@ -279,8 +279,9 @@ peal_status peal_plan_compare(peal_plan *plan, peal_status mine, int from)
     claim *all = calloc((size_t)processes, sizeof(*all));
     if (!all)
         return peal_session_fail(session,
-                                 peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                                             "no memory for %d claims", processes),
+                                 peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                             PEAL_NO_SOURCE, NULL, "no memory for %d claims",
+                                             processes),
                                  from);
     peal_status status = peal_control_allgather(session->control, &own, sizeof(own), all);
     if (status)

@@ -110,7 +110,7 @@ static peal_status digest_array(const peal_plan *plan, int index, int array, uin
 
 static peal_status no_memory(peal_session *session)
 {
-    return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+    return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                        "no memory for the results of %d processes", session->identity.processes);
 }
 
@@ -128,10 +128,10 @@ peal_status peal_plan_digest(peal_plan *plan, const char *name, uint64_t *digest
         known |= !strcmp(plan->data->arrays[a].name, name);
     peal_status status = PEAL_STATUS_OK;
     if (plan->state != PEAL_PLAN_READY && plan->state != PEAL_PLAN_FINISHED)
-        status = peal_report(session->diagnostics, PEAL_E351, PEAL_NO_SOURCE,
+        status = peal_report(session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
                              "call peal_plan_wait first", "peal_plan_digest: the plan is running");
     else if (!known)
-        status = peal_report(session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
+        status = peal_report(session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
                              "peal_plan_digest: the graph has no '%s'", name);
     for (int r = 0; !status && r < plan->binding.count; r++)
         for (int a = 0; !status && a < plan->data->array_count; a++)

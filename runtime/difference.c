@@ -55,7 +55,8 @@ peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *s
     }
     print_element(a->type, run + (size_t)first * element, got, sizeof(got));
     print_element(a->type, serial + (size_t)first * element, want, sizeof(want));
-    return peal_report(plan->session->diagnostics, PEAL_E360, plan->data->arrays[array].source,
+    return peal_report(plan->session->diagnostics, PEAL_E_VERIFICATION_FAILED,
+                       plan->data->arrays[array].source,
                        "try --check-footprints: a kernel may touch what it doesn't declare",
                        "'%s' of rank %d differs from serial at (%s): %s, serial has %s; %" PRId64
                        " of %" PRId64 " points differ",

@@ -18,7 +18,7 @@ static int mark(const peal_session *session)
 
 static peal_status no_memory(peal_session *session)
 {
-    return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+    return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                        "no memory for the tables of an exchange");
 }
 
@@ -35,12 +35,12 @@ static peal_status choose_machine(peal_exchange *exchange, const peal_halo_desc 
         .cache_bytes = 1 << 20,
     };
     if (exchange->machine.ranks < processes)
-        return peal_report(session->diagnostics, PEAL_E356, PEAL_NO_SOURCE,
+        return peal_report(session->diagnostics, PEAL_E_FEWER_RANKS_THAN_PROCESSES, PEAL_NO_SOURCE,
                            "use fewer processes or more ranks", "%d ranks in %d processes",
                            exchange->machine.ranks, processes);
     for (int i = 0; i < desc->field_count; i++)
         if (desc->field[i].data && exchange->machine.ranks != processes)
-            return peal_report(session->diagnostics, PEAL_E365, PEAL_NO_SOURCE,
+            return peal_report(session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE, PEAL_NO_SOURCE,
                                "use as many processes as ranks, or let peal allocate",
                                "field %d is lent memory, but there are %d ranks in %d processes", i,
                                exchange->machine.ranks, processes);
@@ -70,7 +70,8 @@ static peal_status apply_strides(peal_exchange *exchange, const peal_halo_desc *
                 if (!desc->field[f].data || !asked)
                     continue;
                 if (asked < *stride)
-                    return peal_report(exchange->session->diagnostics, PEAL_E362, PEAL_NO_SOURCE,
+                    return peal_report(exchange->session->diagnostics, PEAL_E_INVALID_EXCHANGE,
+                                       PEAL_NO_SOURCE,
                                        "strides count elements, and rows must not overlap",
                                        "field %d of rank %d has stride[%d] = %" PRId64
                                        ", its stored points need %" PRId64,
@@ -133,24 +134,24 @@ static peal_status judge(const peal_exchange *exchange, const claim *all)
     peal_diagnostics *diagnostics = exchange->session->diagnostics;
     for (int p = 1; p < exchange->session->identity.processes; p++) {
         if (all[p].hash != all[0].hash || all[p].ranks != all[0].ranks)
-            return peal_report(diagnostics, PEAL_E353, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
                                "give all processes the same peal_halo_desc (but for data and "
                                "stride)",
                                "the exchange of process %d differs from that of process 0", p);
         if (all[p].accelerated != all[0].accelerated)
-            return peal_report(diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
                                "lend the same kind of memory in all processes",
                                "the exchange of process %d is %s, that of process 0 %s", p,
                                all[p].accelerated ? "on a GPU" : "on the host",
                                all[0].accelerated ? "on a GPU" : "on the host");
         if (strcmp(all[p].transport, all[0].transport) != 0)
-            return peal_report(diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
                                "give all processes the same options",
                                "the exchange of process %d has another transport than that of "
                                "process 0",
                                p);
         if (strcmp(all[p].device.model, all[0].device.model) != 0)
-            return peal_report(diagnostics, PEAL_E384, PEAL_NO_SOURCE,
+            return peal_report(diagnostics, PEAL_E_GPUS_DIFFER, PEAL_NO_SOURCE,
                                "let the job use equal GPUs only (CUDA_VISIBLE_DEVICES)",
                                "process %d has %s, process 0 has %s", p, all[p].device.model,
                                all[0].device.model);
@@ -304,7 +305,7 @@ static peal_status give_up(peal_exchange *exchange, const peal_exchange_word *wo
     int from = mark(session);
     peal_status status = PEAL_STATUS_OK;
     if (!peal_session_status(session))
-        status = peal_report(session->diagnostics, PEAL_E369, word->channel->source, NULL,
+        status = peal_report(session->diagnostics, PEAL_E_BORDER_LATE, word->channel->source, NULL,
                              "rank %d has waited %g s for %s of rank %d (%s, exchange %" PRIu64 ")",
                              word->rank, (double)exchange->deadline_ns * 1e-9,
                              word->channel->outgoing ? "a credit" : "the border",
@@ -373,8 +374,8 @@ static peal_status misuse(const peal_exchange *exchange, const char *call, const
 {
     if (exchange->failure)
         return exchange->failure;
-    return peal_report(exchange->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
-                       "%s: the exchange %s", call, why);
+    return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                       NULL, "%s: the exchange %s", call, why);
 }
 
 static bool is_exchange(const peal_exchange *exchange, const char *call)
@@ -430,8 +431,8 @@ peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int fiel
     const peal_binding *binding = &exchange->binding;
     int index = rank < 0 ? 0 : rank - binding->first;
     if (field < 0 || field >= exchange->field_count || index < 0 || index >= binding->count)
-        return peal_report(exchange->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
-                           "peal_exchange_view: process %d has no field %d of rank %d",
+        return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                           NULL, "peal_exchange_view: process %d has no field %d of rank %d",
                            exchange->session->identity.process, field, rank);
     const peal_layout *layout = &binding->rank[index].schedule->array[field].layout;
     out->data = peal_binding_array(binding, index, field);

@@ -9,7 +9,7 @@ enum { LANES = 2 };
 
 static peal_status no_backend(const peal_session *session, const char *name, const char *reason)
 {
-    return peal_report(session->diagnostics, PEAL_E381, PEAL_NO_SOURCE,
+    return peal_report(session->diagnostics, PEAL_E_NO_GPU, PEAL_NO_SOURCE,
                        "backend auto takes the CPU for host memory; `peal doctor` says more",
                        "backend %s was asked for, but %s", name, reason);
 }
@@ -34,7 +34,7 @@ static peal_status check_memory(const peal_session *session, const peal_backend_
         const char *reason =
             data ? backend->memory->refuses(session->device, PEAL_MODE_STREAM, data) : NULL;
         if (reason)
-            return peal_report(session->diagnostics, PEAL_E365, PEAL_NO_SOURCE,
+            return peal_report(session->diagnostics, PEAL_E_LENT_MEMORY_UNUSABLE, PEAL_NO_SOURCE,
                                "lend memory of the GPU in all fields, or let peal allocate it",
                                "field %d has lent memory that the %s backend cannot use: %s", i,
                                backend->name, reason);
@@ -48,8 +48,8 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
     const char *name = desc->backend ? desc->backend : "auto", *reason = NULL;
     const peal_backend_ops *backend = peal_backend_accelerated();
     if (!peal_backend_is_known(name))
-        return peal_report(session->diagnostics, PEAL_E380, PEAL_NO_SOURCE, "auto, host or cuda",
-                           "there is no backend '%s'", name);
+        return peal_report(session->diagnostics, PEAL_E_UNKNOWN_BACKEND, PEAL_NO_SOURCE,
+                           "auto, host or cuda", "there is no backend '%s'", name);
     if (!strcmp(name, "host"))
         return PEAL_STATUS_OK;
     bool forced = strcmp(name, "auto") != 0;

@@ -20,7 +20,8 @@ static peal_status refuse(peal_session *session, const char *hint, const char *f
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    return peal_report(session->diagnostics, PEAL_E362, PEAL_NO_SOURCE, hint, "%s", text);
+    return peal_report(session->diagnostics, PEAL_E_INVALID_EXCHANGE, PEAL_NO_SOURCE, hint, "%s",
+                       text);
 }
 
 /* Points stored at each end of an axis. */
@@ -58,7 +59,7 @@ static peal_status check(peal_session *session, const peal_halo_desc *desc)
 {
     if (desc->size_bytes != sizeof(*desc))
         return peal_report(
-            session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+            session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
             "set .size_bytes = sizeof(peal_halo_desc) and build against this version",
             "peal_halo_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
             desc->size_bytes);

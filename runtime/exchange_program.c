@@ -361,7 +361,7 @@ static peal_status check_op(const builder *b, const peal_op *op)
 {
     if (op->kind != PEAL_OP_LOOP && op->kind != PEAL_OP_IF && op->kind != PEAL_OP_SWAP)
         return PEAL_STATUS_OK;
-    return peal_report(b->exchange->session->diagnostics, PEAL_E900, PEAL_NO_SOURCE, NULL,
+    return peal_report(b->exchange->session->diagnostics, PEAL_E_INTERNAL, PEAL_NO_SOURCE, NULL,
                        "the schedule of an exchange has an op of kind %d", (int)op->kind);
 }
 
@@ -431,8 +431,9 @@ peal_status peal_exchange_flatten(peal_exchange *exchange)
     look_at_messages(&b);
     peal_status status = walk(&b);
     if (!status && !allocate(&b))
-        status = peal_report(exchange->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                             "no memory for an exchange of %d moves", exchange->program.move_count);
+        status =
+            peal_report(exchange->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                        "no memory for an exchange of %d moves", exchange->program.move_count);
     b.counting = false;
     if (!status)
         status = walk(&b);

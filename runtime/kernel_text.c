@@ -56,7 +56,7 @@ static void print_compiler(FILE *out)
 
 static peal_status no_memory(peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+    return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                        "no memory to compare the kernels of the processes");
 }
 
@@ -76,7 +76,7 @@ static peal_status print_files(const peal_plan *plan, peal_arena *arena,
         return status;
     int count = peal_kernel_files_find(&files, arena, &included, &known);
     if (count < 0)
-        return peal_report(diagnostics, PEAL_E302, files.source, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, files.source, NULL,
                            "cannot read a file that the kernel files include: %s", strerror(errno));
     FILE *out = open_memstream(text, &bytes);
     if (!out)

@@ -13,15 +13,15 @@ peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics
 {
     if (peal_transport_is_known(name))
         return PEAL_STATUS_OK;
-    return peal_report(diagnostics, PEAL_E389, PEAL_NO_SOURCE, "auto, p2p, p2p:vmm, p2p:ipc or shm",
-                       "there is no transport '%s'", name);
+    return peal_report(diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
+                       "auto, p2p, p2p:vmm, p2p:ipc or shm", "there is no transport '%s'", name);
 }
 
 peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics)
 {
     if (peal_transport_allows(name, PEAL_PATH_STAGED))
         return PEAL_STATUS_OK;
-    return peal_report(diagnostics, PEAL_E388, PEAL_NO_SOURCE,
+    return peal_report(diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
                        "processes reach each other's host memory by shm",
                        "transport %s was asked for, but the ranks run on the CPU", name);
 }
@@ -53,9 +53,10 @@ static peal_status collect(peal_session *session, const char *mine, char *out)
     int processes = session->identity.processes;
     char own[PEAL_REASON_BYTES] = "", *all = calloc((size_t)processes, PEAL_REASON_BYTES);
     snprintf(own, sizeof(own), "%s", mine);
-    peal_status status = all ? peal_control_allgather(session->control, own, sizeof(own), all)
-                             : peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                                           "no memory for what %d processes say", processes);
+    peal_status status =
+        all ? peal_control_allgather(session->control, own, sizeof(own), all)
+            : peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                          "no memory for what %d processes say", processes);
     *out = 0;
     for (int p = 0; !status && p < processes && !*out; p++)
         if (all[(size_t)p * PEAL_REASON_BYTES])
@@ -125,7 +126,7 @@ static peal_status look(peal_session *session, peal_path path)
 static peal_status none_left(peal_session *session, const char *name, const char *tried)
 {
     bool forced = name && strcmp(name, "auto") != 0;
-    return peal_report(session->diagnostics, PEAL_E388, PEAL_NO_SOURCE,
+    return peal_report(session->diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
                        forced ? "--transport auto takes the first that works; `peal doctor` lists "
                                 "them all"
                               : "host all ranks in one process (--processes 1) or on the CPU "
@@ -144,7 +145,7 @@ peal_status peal_ladder_climb(peal_session *session, const char *name, peal_path
     if (!session->ladder)
         session->ladder = calloc(1, sizeof(*session->ladder));
     if (!session->ladder)
-        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for the ladder of transports");
     for (int path = PEAL_PATH_VMM; path < PEAL_PATH_COUNT; path++) {
         if (!peal_transport_allows(name, (peal_path)path))

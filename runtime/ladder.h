@@ -14,15 +14,16 @@ typedef struct peal_ladder {
     char reason[PEAL_PATH_COUNT][PEAL_REASON_BYTES]; /* why nobody can use the path; "": all can */
 } peal_ladder;
 
-/* E389 unless `name` is what a plan's `transport` may be; NULL is. */
+/* PEAL_E_UNKNOWN_TRANSPORT unless `name` is what a plan's `transport` may be; NULL is. */
 peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics);
-/* The same for ranks on the host, who have shm only: E388 for what is between GPUs. */
+/* The same for ranks on the host, who have shm only: PEAL_E_NO_GPU_TRANSPORT for what is between
+ * GPUs. */
 peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics);
 
 /* Collective, with equal arguments: the best path of those that `name` allows and that every
  * process can use to every other one; each is tried out the first time. *note gets what was passed
- * over, and why. PEAL_STATUS_ENVIRONMENT (E388), in all processes, if there is none.
- * session->neighbours are known. */
+ * over, and why. PEAL_STATUS_ENVIRONMENT (PEAL_E_NO_GPU_TRANSPORT), in all processes, if there is
+ * none. session->neighbours are known. */
 peal_status peal_ladder_climb(peal_session *session, const char *name, peal_path *out, char *note,
                               size_t bytes);
 

@@ -250,7 +250,7 @@ peal_status peal_measure(peal_session *session, const char *backend, int rounds,
     *out = (peal_measure_table){.accelerator = accelerator,
                                 .apart = peal_session_processes(session) > 1};
     if (!write_kernels(&folder, &path))
-        status = peal_report(session->diagnostics, PEAL_E209, PEAL_NO_SOURCE,
+        status = peal_report(session->diagnostics, PEAL_E_SOURCE_NOT_WRITTEN, PEAL_NO_SOURCE,
                              "make room, or set TMPDIR to a folder that can be written",
                              "cannot write the kernels of the measurement");
     else

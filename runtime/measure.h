@@ -48,7 +48,8 @@ peal_status peal_measure(peal_session *session, const char *backend, int rounds,
 /* measure_fit.c: the times with which predictions of the cases are what was measured. Pure. */
 void peal_measure_fit(const peal_measure_table *table, peal_machine_times *out);
 
-/* measure_judge.c: E421 for each difference that is no time, so that no zeros are written. Pure. */
+/* measure_judge.c: PEAL_E_MEASURED_NO_TIME for each difference that is no time, so that no zeros
+ * are written. Pure. */
 peal_status peal_measure_judge(const peal_measure_table *table, const peal_machine_times *times,
                                peal_diagnostics *diagnostics);
 /* The same of the kernels of a spec. */

@@ -39,7 +39,7 @@ static void refuse(judgement *j, int mode, peal_measure_case more, peal_measure_
 {
     const double *step_s = j->table->step_s[mode];
     j->status =
-        peal_report(j->diagnostics, PEAL_E421, PEAL_NO_SOURCE, hint,
+        peal_report(j->diagnostics, PEAL_E_MEASURED_NO_TIME, PEAL_NO_SOURCE, hint,
                     "mode %s: %s took %.4g us a step, %s %.4g us: the difference is no time",
                     peal_mode_name((peal_mode)mode), case_name[more], step_s[more] * 1e6,
                     case_name[less], step_s[less] * 1e6);
@@ -68,7 +68,7 @@ static void judge_mode(judgement *j, int mode)
         if (i == PEAL_MEASURE_UNAWAITED && !accelerator)
             continue;
         if (!is_time(seconds))
-            j->status = peal_report(j->diagnostics, PEAL_E421, PEAL_NO_SOURCE, hint,
+            j->status = peal_report(j->diagnostics, PEAL_E_MEASURED_NO_TIME, PEAL_NO_SOURCE, hint,
                                     "mode %s: %s took %.4g us a step, which is no time",
                                     peal_mode_name((peal_mode)mode), case_name[i], seconds * 1e6);
     }
@@ -84,7 +84,7 @@ static void expect_time(judgement *j, const char *of, const char *name, double v
 {
     if (isfinite(value) && value > 0)
         return;
-    j->status = peal_report(j->diagnostics, PEAL_E421, PEAL_NO_SOURCE, hint,
+    j->status = peal_report(j->diagnostics, PEAL_E_MEASURED_NO_TIME, PEAL_NO_SOURCE, hint,
                             "`%s` of %s came out as %g", name, of, value);
 }
 
@@ -121,7 +121,7 @@ peal_status peal_measure_judge(const peal_measure_table *table, const peal_machi
             judge_mode(&j, mode);
     if (!table->accelerator && !is_time(table->line_s))
         j.status =
-            peal_report(diagnostics, PEAL_E421, PEAL_NO_SOURCE,
+            peal_report(diagnostics, PEAL_E_MEASURED_NO_TIME, PEAL_NO_SOURCE,
                         "a machine file needs two cores that this process may use",
                         "a cache line took %.4g us from one core to another", table->line_s * 1e6);
     if (!j.status)
@@ -144,7 +144,7 @@ peal_status peal_measure_judge_kernels(const peal_machine_times *times,
         const peal_kernel_times *k = &times->kernel[i];
         double sum = k->fixed_s + k->per_point_s + k->per_byte_s + k->launch_s;
         if (!isfinite(sum) || sum < 0 || (sum == 0 && is_task(k->task)))
-            status = peal_report(diagnostics, PEAL_E421, PEAL_NO_SOURCE, hint,
+            status = peal_report(diagnostics, PEAL_E_MEASURED_NO_TIME, PEAL_NO_SOURCE, hint,
                                  "kernel `%s` came out as taking no time at all", k->task);
     }
     return status;

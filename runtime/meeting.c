@@ -66,7 +66,7 @@ static bool is_stopped(int32_t pid)
 
 static peal_status report_absence(const peal_session *session, int p, bool stopped)
 {
-    return peal_report(session->diagnostics, PEAL_E368, PEAL_NO_SOURCE,
+    return peal_report(session->diagnostics, PEAL_E_PROCESS_DID_NOT_CALL, PEAL_NO_SOURCE,
                        stopped ? "continue it (SIGCONT, or in its debugger)"
                                : "do all processes make the same calls in the same order?",
                        "process %d %s within %g s", p,
@@ -122,17 +122,17 @@ static peal_status compare(peal_session *session)
     for (int p = 1; p < session->identity.processes; p++) {
         const peal_meeting_record *other = &seat_of(session, p)->record[session->round & 1];
         if (other->kind != first->kind)
-            return peal_report(session->diagnostics, PEAL_E354, PEAL_NO_SOURCE, NULL,
+            return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
                                "process 0 calls %s, process %d calls %s", kind_name(first->kind), p,
                                kind_name(other->kind));
         if (other->hash != first->hash)
-            return peal_report(session->diagnostics, PEAL_E354, PEAL_NO_SOURCE,
+            return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
                                "plans are started in the same order in all processes",
                                "%s: process 0 is at plan %016llx, process %d at plan %016llx",
                                kind_name(first->kind), (unsigned long long)first->hash, p,
                                (unsigned long long)other->hash);
         if (other->count != first->count)
-            return peal_report(session->diagnostics, PEAL_E354, PEAL_NO_SOURCE, NULL,
+            return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
                                "%s: process 0 has %lld %s, process %d has %lld",
                                kind_name(first->kind), (long long)first->count,
                                first->kind == PEAL_MEET_EXCHANGE ? "exchanges" : "steps", p,

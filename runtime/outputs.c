@@ -41,14 +41,14 @@ static peal_status report(const peal_plan *plan, const peal_statement *s, int er
     const char *file = s->u.file.file;
     peal_diagnostics *diagnostics = plan->session->diagnostics;
     if (error == EINVAL)
-        return peal_report(diagnostics, PEAL_E229, s->source, "name a file, new or old",
+        return peal_report(diagnostics, PEAL_E_NOT_A_FILE, s->source, "name a file, new or old",
                            "cannot create `%s`: it is neither a file nor a character device", file);
     if (error == ENOTEMPTY)
-        return peal_report(diagnostics, PEAL_E227, s->source,
+        return peal_report(diagnostics, PEAL_E_CANNOT_REPLACE_FILE, s->source,
                            "let the folder be written to, or save to another one",
                            "cannot make a new file beside `%s`: its folder cannot be written",
                            file);
-    return peal_report(diagnostics, PEAL_E210, s->source,
+    return peal_report(diagnostics, PEAL_E_LOAD_SAVE_FAILED, s->source,
                        "make the folder before the run; names are relative to the spec's folder",
                        "cannot create `%s`: %s", file, strerror(error));
 }
@@ -151,7 +151,7 @@ peal_status peal_plan_attach_saves(peal_plan *plan)
     plan->saves = peal_saves_create(plan->data, plan->machine.ranks, plan->saves_board.base,
                                     &session->abort_word);
     if (!plan->saves)
-        return peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for the counts of saved files");
     peal_saves_divert(plan->saves, plan->originals, NULL);
     return PEAL_STATUS_OK;

@@ -28,7 +28,7 @@ static peal_status check_options(peal_session *session, const peal_plan_options 
 {
     if (options && options->size_bytes != sizeof(*options))
         return peal_report(
-            session->diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+            session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
             "set .size_bytes = sizeof(peal_plan_options) and build against this version",
             "peal_plan_options has %zu bytes here, the caller's has %zu", sizeof(*options),
             options->size_bytes);
@@ -79,7 +79,7 @@ static peal_status evaluate_repeat(peal_plan *plan)
     const peal_schedule *first = plan->binding.rank[0].schedule;
     peal_layout *layout = calloc((size_t)first->array_count + 1, sizeof(*layout));
     if (!layout)
-        return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for %d layouts", first->array_count);
     for (int a = 0; a < first->array_count; a++)
         layout[a] = first->array[a].layout;
@@ -93,9 +93,9 @@ static peal_status evaluate_repeat(peal_plan *plan)
                                            plan->session->diagnostics);
     free(layout);
     if (!status && plan->repeat < 0)
-        status = peal_report(plan->session->diagnostics, PEAL_E047, first->outer.repeat->source,
-                             NULL, "`repeat` is %lld on %d ranks", (long long)plan->repeat,
-                             plan->machine.ranks);
+        status = peal_report(plan->session->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE,
+                             first->outer.repeat->source, NULL, "`repeat` is %lld on %d ranks",
+                             (long long)plan->repeat, plan->machine.ranks);
     return status;
 }
 
@@ -111,13 +111,13 @@ static peal_status join_bound(peal_plan *plan)
     if (processes == 1)
         return PEAL_STATUS_OK;
     bound *all = calloc((size_t)processes, sizeof(*all));
-    peal_status status =
-        all ? peal_control_allgather(session->control, &own, sizeof(own), all)
-            : peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL, "no memory");
+    peal_status status = all ? peal_control_allgather(session->control, &own, sizeof(own), all)
+                             : peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                           PEAL_NO_SOURCE, NULL, "no memory");
     for (int p = 0; !status && p < processes; p++) {
         plan->transports |= all[p].transports;
         if (all[p].has_rank && all[p].hash != all[0].hash)
-            status = peal_report(session->diagnostics, PEAL_E353, PEAL_NO_SOURCE,
+            status = peal_report(session->diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
                                  "this is a bug of peal unless the data files differ",
                                  "process %d has scheduled plan %016llx, process 0 %016llx", p,
                                  (unsigned long long)all[p].hash, (unsigned long long)all[0].hash);
@@ -258,7 +258,7 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
     peal_plan *plan = calloc(1, sizeof(*plan));
     if (!plan || !peal_handle_open(plan, PEAL_HANDLE_PLAN, session)) {
         free(plan);
-        status = peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        status = peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                              "no memory for a plan");
         return peal_session_fail(session, status, from);
     }
@@ -293,7 +293,7 @@ static peal_status misuse(const peal_plan *plan, const char *call)
                                         "has been finished", "has failed"};
     if (plan->state == PEAL_PLAN_FAILED)
         return plan->failure;
-    return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
+    return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
                        "%s: the plan %s", call, names[plan->state]);
 }
 
@@ -319,23 +319,25 @@ static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *sta
     if (plan->state != PEAL_PLAN_READY)
         return misuse(plan, "peal_plan_start");
     if (n < 0 && n != PEAL_STEPS_ALL)
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
                            "PEAL_STEPS_ALL starts what is left of `repeat`",
                            "peal_plan_start: %lld steps", (long long)n);
     if (plan->within_repeat && n > plan->repeat - plan->steps_asked)
-        return peal_report(diagnostics, PEAL_E144, plan->data->step.repeat->source,
+        return peal_report(diagnostics, PEAL_E_MESSAGE_CONDITION_MISMATCH,
+                           plan->data->step.repeat->source,
                            "let conditions on `step` suit further steps, or start no more than "
                            "`repeat` says",
                            "%lld steps, but messages match and halos are fresh in the first %lld "
                            "alone",
                            (long long)(plan->steps_asked + n), (long long)plan->repeat);
     if (start && start->size_bytes != sizeof(*start))
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
                            "set .size_bytes = sizeof(peal_start)",
                            "peal_start has %zu bytes here, the caller's has %zu", sizeof(*start),
                            start->size_bytes);
     if (start && (start->stream || start->event) && !plan->backend->follow)
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "leave .stream and .event NULL",
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "leave .stream and .event NULL",
                            "peal_plan_start: the %s backend has no streams", plan->backend->name);
     return PEAL_STATUS_OK;
 }
@@ -413,8 +415,8 @@ peal_status peal_plan_event(peal_plan *plan, void **event)
     if (plan->state != PEAL_PLAN_RUNNING)
         return misuse(plan, "peal_plan_event");
     if (!plan->backend->event || !run)
-        return peal_report(diagnostics, PEAL_E351, PEAL_NO_SOURCE, "call peal_plan_wait",
-                           "peal_plan_event: %s",
+        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                           "call peal_plan_wait", "peal_plan_event: %s",
                            run ? "the host backend has no events" : "no rank is hosted here");
     return plan->backend->event(run, event);
 }

@@ -122,11 +122,12 @@ peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish);
 void peal_oracle_destroy(peal_oracle *oracle);
 /* Of the serial run; NULL: it saves nothing. */
 peal_saves *peal_oracle_saves(const peal_oracle *oracle);
-/* difference.c: PEAL_E360 of an array whose own points, packed, are these in the run and in serial.
+/* difference.c: PEAL_E_VERIFICATION_FAILED of an array whose own points, packed, are these in the
+ * run and in serial.
  */
 peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *schedule, int array,
                                    const unsigned char *run, const unsigned char *serial);
-/* PEAL_E372: there was nothing to compare. */
+/* PEAL_E_NOTHING_COMPARED: there was nothing to compare. */
 peal_status peal_report_nothing(const peal_graph_data *graph, peal_diagnostics *diagnostics);
 
 /* What has been computed so far, by which modes are compared: peal_plan_digest of all arrays, and
@@ -140,7 +141,8 @@ void peal_plan_take_row(void *user, int64_t step, int count, const char *const *
 /* A log of the rows that the run makes; NULL: no memory. */
 peal_row_log *peal_row_log_create(void);
 void peal_row_log_destroy(peal_row_log *log);
-/* Before serial makes its own; then each of them (user: the log); then PEAL_E360 if they differ. */
+/* Before serial makes its own; then each of them (user: the log); then PEAL_E_VERIFICATION_FAILED
+ * if they differ. */
 void peal_row_log_rewind(peal_row_log *log);
 void peal_row_log_compare(void *user, int64_t step, int count, const char *const *names,
                           const peal_value *values);

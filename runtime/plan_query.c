@@ -23,8 +23,8 @@ static peal_status unknown_array(const peal_plan *plan, const char *name)
         known[count++] = plan->data->arrays[a].name;
     const char *nearest = peal_nearest_word(name, known, count);
     snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest ? nearest : "");
-    return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE, nearest ? hint : NULL,
-                       "peal_plan_view: the graph has no '%s'", name);
+    return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                       nearest ? hint : NULL, "peal_plan_view: the graph has no '%s'", name);
 }
 
 peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out)
@@ -35,10 +35,10 @@ peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, pe
     peal_diagnostics *diagnostics = plan->session->diagnostics;
     const peal_binding *binding = &plan->binding;
     if (plan->state == PEAL_PLAN_RUNNING)
-        return peal_report(diagnostics, PEAL_E351, PEAL_NO_SOURCE, "call peal_plan_wait first",
-                           "peal_plan_view: the plan is running");
+        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                           "call peal_plan_wait first", "peal_plan_view: the plan is running");
     if (rank < binding->first || rank >= binding->first + binding->count)
-        return peal_report(diagnostics, PEAL_E351, PEAL_NO_SOURCE, NULL,
+        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
                            "peal_plan_view: process %d hosts %d ranks from %d on, rank %d is not "
                            "among them",
                            plan->session->identity.process, binding->count, binding->first, rank);

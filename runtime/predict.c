@@ -33,7 +33,7 @@ static peal_status compile(peal_compilation *compilation, const int *first, int6
         if (!set->alike && i >= FIRST_OF_MANY)
             bytes *= (double)set->count / (i + 1);
         if (!status && bytes > (double)most_bytes)
-            status = peal_report(diagnostics, PEAL_E432, (peal_source){0},
+            status = peal_report(diagnostics, PEAL_E_SIMULATION_TOO_LARGE, (peal_source){0},
                                  "ranks that are alike share a schedule: lists of ranks, rooted "
                                  "reductions and --processes tell them apart",
                                  "%d different schedules take more than %lld MiB, half of the "
@@ -57,8 +57,8 @@ peal_status peal_schedule_set_create(peal_compilation *compilation, int ranks, i
     if (out->schedule)
         status = compile(compilation, first, most_bytes, diagnostics, out);
     else
-        peal_report(diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory for %d ranks",
-                    ranks);
+        peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
+                    "no memory for %d ranks", ranks);
     free(first);
     if (status)
         peal_schedule_set_release(out);
@@ -129,7 +129,7 @@ static peal_status evaluate(const peal_prediction_desc *desc, const sim_desc *si
             break;
         peal_op_times *times = op_times(&told, schedule->op_count);
         if (!times || peal_period_init(&period, schedule, times, told.lanes))
-            status = peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+            status = peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                                  "no memory for a prediction");
         period.periods = periods_of(desc, all_steps);
         if (!status)

@@ -18,7 +18,7 @@ typedef struct peal_schedule_set {
     bool alike; /* else each rank has its own */
 } peal_schedule_set;
 
-/* PEAL_STATUS_SPEC (E432) if they take more than most_bytes. */
+/* PEAL_STATUS_SPEC (PEAL_E_SIMULATION_TOO_LARGE) if they take more than most_bytes. */
 peal_status peal_schedule_set_create(peal_compilation *compilation, int ranks, int64_t most_bytes,
                                      peal_diagnostics *diagnostics, peal_schedule_set *out);
 void peal_schedule_set_release(peal_schedule_set *set);
@@ -47,7 +47,7 @@ typedef struct peal_prediction {
 } peal_prediction;
 
 /* The same input gives the same bits, in every process. PEAL_STATUS_SPEC: the ranks don't fit, or
- * times->mode[mode] (or a link, or kernels) are not given, E430. */
+ * times->mode[mode] (or a link, or kernels) are not given, PEAL_E_MACHINE_TIME_MISSING. */
 peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out);
 
 /* Of steps in seconds by mode (0: no prediction), the simplest that is within 2 % of the fastest:

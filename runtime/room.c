@@ -48,7 +48,7 @@ static peal_status judge(peal_session *session, const peal_memory_room *all)
     const char *name;
     if (!peal_memory_room_exceeded(all, processes, &need, &have, &sharers, &name))
         return PEAL_STATUS_OK;
-    return peal_report(session->diagnostics, PEAL_E300, PEAL_NO_SOURCE,
+    return peal_report(session->diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, PEAL_NO_SOURCE,
                        "use smaller fields, fewer ranks on this host, or a larger memory limit",
                        "the ranks of %d process%s of this host need %" PRId64
                        " bytes of memory together, they can have %" PRId64 " (%s)",
@@ -64,7 +64,7 @@ peal_status peal_binding_check_room(peal_session *session, peal_compilation *com
     peal_status status = need_of(session, compilation, machine, &need);
     peal_memory_room *all = calloc((size_t)processes, sizeof(*all)), own;
     if (!status && !all)
-        status = peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        status = peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                              "no memory for the needs of %d processes", processes);
     status = peal_session_agree(session, status, from);
     if (!status) {

@@ -170,21 +170,21 @@ peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagno
     char here[48], there[48];
 
     if (log->lost)
-        return peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, "verify fewer steps",
+        return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, "verify fewer steps",
                            "no memory for %d rows of `print` to compare", log->row_count);
     if (log->wrong >= 0 && log->column < 0)
-        return peal_report(diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
+        return peal_report(diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
                            "row %d of `print` is of step %" PRId64 ", serial's of step %" PRId64,
                            log->wrong + 1, mine->step, log->step);
     if (log->wrong >= 0) {
         print_value(&log->value[mine->first + log->column], here, sizeof(here));
         print_value(&log->got, there, sizeof(there));
-        return peal_report(diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
+        return peal_report(diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
                            "row %d of `print`, step %" PRId64 ": '%s' is %s, serial has %s",
                            log->wrong + 1, log->step, log->name, here, there);
     }
     if (log->next != log->row_count)
-        return peal_report(diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
+        return peal_report(diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
                            "`print` has made %d rows, serial %d", log->row_count, log->next);
     return PEAL_STATUS_OK;
 }

@@ -27,14 +27,14 @@ typedef struct file_pair {
 
 static peal_status cannot_read(const file_pair *pair, int side, int error)
 {
-    return peal_report(pair->diagnostics, PEAL_E373, PEAL_NO_SOURCE, NULL,
+    return peal_report(pair->diagnostics, PEAL_E_FILE_NOT_COMPARABLE, PEAL_NO_SOURCE, NULL,
                        "cannot read `%s`%s to compare it: %s", pair->name, side ? " of serial" : "",
                        error < 0 ? "it ended" : strerror(error));
 }
 
 static peal_status differs(const file_pair *pair, int64_t place)
 {
-    return peal_report(pair->diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
+    return peal_report(pair->diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
                        "the file `%s` differs from the one that serial saves, from byte %" PRId64
                        " on",
                        pair->name, place);
@@ -64,7 +64,7 @@ static peal_status open_side(file_pair *pair, int side, const char *path, bool *
     struct stat info;
     pair->descriptor[side] = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (pair->descriptor[side] < 0 && errno == ENOENT && side == 0)
-        return peal_report(pair->diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
+        return peal_report(pair->diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
                            "serial saves `%s`, which is not there now", pair->name);
     if (pair->descriptor[side] < 0 || fstat(pair->descriptor[side], &info) != 0)
         return cannot_read(pair, side, errno);
@@ -106,7 +106,7 @@ peal_status peal_saved_compare(peal_redirect *redirect, int *count, peal_diagnos
 
     *count = 0;
     if (!chunks)
-        return peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory to compare files");
     for (int i = 0; i < files && !status; i++)
         status = compare_file(redirect, &file[i], chunks, count, diagnostics);

@@ -5,8 +5,9 @@
 #include "base/diagnostic.h"
 #include "base/redirect.h"
 
-/* PEAL_E360 of the first file that serial has saved and that differs from the run's; *count: how
- * many were compared: devices are not. PEAL_E373: some file cannot be read. */
+/* PEAL_E_VERIFICATION_FAILED of the first file that serial has saved and that differs from the
+ * run's; *count: how many were compared: devices are not. PEAL_E_FILE_NOT_COMPARABLE: some file
+ * cannot be read. */
 peal_status peal_saved_compare(peal_redirect *redirect, int *count, peal_diagnostics *diagnostics);
 
 #endif

@@ -25,13 +25,14 @@ static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *d
         return PEAL_STATUS_OK;
     if (desc->size_bytes != sizeof(*desc))
         return peal_report(
-            diagnostics, PEAL_E350, PEAL_NO_SOURCE,
+            diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
             "set .size_bytes = sizeof(peal_session_desc) and build against this version",
             "peal_session_desc has %zu bytes here, the caller's has %zu", sizeof(*desc),
             desc->size_bytes);
     if (!(desc->deadline_s >= 0) || desc->deadline_s > 1e9)
-        return peal_report(diagnostics, PEAL_E350, PEAL_NO_SOURCE, "seconds; 0 means 30",
-                           "the deadline of a session is %g", desc->deadline_s);
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "seconds; 0 means 30", "the deadline of a session is %g",
+                           desc->deadline_s);
     return PEAL_STATUS_OK;
 }
 
@@ -144,7 +145,7 @@ bool peal_session_check_handle(const void *object, peal_handle_kind kind, const 
         return true;
     peal_session *session = peal_handle_owner(object);
     if (session)
-        peal_report(session->diagnostics, PEAL_E337, PEAL_NO_SOURCE, NULL,
+        peal_report(session->diagnostics, PEAL_E_USED_AFTER_DESTROY, PEAL_NO_SOURCE, NULL,
                     "%s: the %s has been destroyed", call,
                     kind == PEAL_HANDLE_PLAN ? "plan" : "exchange");
     return false;
@@ -260,12 +261,13 @@ peal_status peal_session_cause(peal_session *session)
     /* The control's thread sets the abort word before it reports why. Whoever comes first adds the
      * text; the same text is kept once. */
     if (process >= 0 && process != session->identity.process)
-        peal_warn(session->diagnostics, PEAL_E324, PEAL_NO_SOURCE, NULL,
+        peal_warn(session->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, PEAL_NO_SOURCE, NULL,
                   "process %d ended the job: %s", process, message);
     else if (process >= 0 && status == PEAL_STATUS_PEER_LOST)
         peal_report(session->diagnostics,
-                    strcmp(message, PEAL_LAUNCHER_GONE) ? PEAL_E320 : PEAL_E315, PEAL_NO_SOURCE,
-                    NULL, "%s", message);
+                    strcmp(message, PEAL_LAUNCHER_GONE) ? PEAL_E_PROCESS_LOST
+                                                        : PEAL_E_LAUNCHER_LOST,
+                    PEAL_NO_SOURCE, NULL, "%s", message);
     return status ? status : peal_session_status(session);
 }
 
@@ -277,7 +279,8 @@ peal_status peal_session_fail(peal_session *session, peal_status status, int fro
     const peal_diagnostic *error = first_error(session, from);
     char message[MESSAGE_BYTES]; /* what others print: with the number to ask `explain` about */
     if (error)
-        snprintf(message, sizeof(message), "%s [%s]", error->message, peal_code_name(error->code));
+        snprintf(message, sizeof(message), "%s [%s]", error->message,
+                 peal_code_number(error->code));
     else
         snprintf(message, sizeof(message), "%s", peal_status_name(status));
     peal_control_abort(session->control, first ? first : status, message);
@@ -302,8 +305,9 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
     outcome *all = calloc((size_t)processes, sizeof(*all));
     if (!all)
         return peal_session_fail(session,
-                                 peal_report(session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
-                                             "no memory for %d outcomes", processes),
+                                 peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                             PEAL_NO_SOURCE, NULL, "no memory for %d outcomes",
+                                             processes),
                                  from);
     peal_status status = peal_control_allgather(session->control, &own, sizeof(own), all);
     if (status && peal_session_status(session))
@@ -315,8 +319,8 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
         status = (peal_status)all[p].status;
         session->failed_first = p;
         if (!mine)
-            peal_report(session->diagnostics, PEAL_E359, PEAL_NO_SOURCE, NULL, "process %d: %s", p,
-                        all[p].message);
+            peal_report(session->diagnostics, PEAL_E_PEER_CALL_FAILED, PEAL_NO_SOURCE, NULL,
+                        "process %d: %s", p, all[p].message);
     }
     free(all);
     return status;

@@ -91,9 +91,9 @@ enum {
     PEAL_MEET_EXCHANGE
 };
 
-/* Collective: waits until all processes have come with the same kind, hash and count. E354 names
- * the first that came with something else. PEAL_STATUS_DEADLINE when one that isn't running
- * anything does not come. */
+/* Collective: waits until all processes have come with the same kind, hash and count.
+ * PEAL_E_CALLS_DIFFER names the first that came with something else. PEAL_STATUS_DEADLINE when one
+ * that isn't running anything does not come. */
 peal_status peal_session_meet(peal_session *session, int kind, uint64_t hash, int64_t count);
 /* Begins or ends a run. While one is under way, others wait for this process without a deadline:
  * its own waits have one. */

@@ -36,7 +36,7 @@ struct peal_oracle {
 
 static peal_status no_memory(const peal_plan *plan)
 {
-    return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+    return peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                        "no memory for the verification's tables");
 }
 
@@ -63,7 +63,7 @@ static peal_status check_memory(const peal_plan *plan, const peal_oracle *oracle
             have = peal_memory_available("", reason, sizeof(reason));
     if (need <= have)
         return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E361, PEAL_NO_SOURCE,
+    return peal_report(plan->session->diagnostics, PEAL_E_NO_MEMORY_TO_VERIFY, PEAL_NO_SOURCE,
                        "verify a smaller size, or run without",
                        "the run and its verification need %" PRId64
                        " bytes, process 0 can have %" PRId64 " (%s)",
@@ -87,7 +87,7 @@ static peal_status redirect(const peal_plan *plan, const peal_schedule *schedule
     oracle->redirect = peal_redirect_create();
     if (oracle->redirect)
         return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E210, PEAL_NO_SOURCE,
+    return peal_report(plan->session->diagnostics, PEAL_E_LOAD_SAVE_FAILED, PEAL_NO_SOURCE,
                        "set TMPDIR to a folder that can be written",
                        "cannot make a folder for the files of the verification: %s",
                        strerror(errno));
@@ -311,8 +311,8 @@ static peal_status replay(const peal_plan *plan, peal_backend_plan *run)
             steps += result.steps_done;
         }
     if (plan->binding.count && steps != plan->steps_done)
-        return peal_report(plan->session->diagnostics, PEAL_E360, PEAL_NO_SOURCE, NULL,
-                           "the run stopped after %" PRId64 " steps, serial after %" PRId64,
+        return peal_report(plan->session->diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE,
+                           NULL, "the run stopped after %" PRId64 " steps, serial after %" PRId64,
                            plan->steps_done, steps);
     return PEAL_STATUS_OK;
 }
@@ -400,10 +400,10 @@ static peal_status check_state(const peal_plan *plan)
     if (plan->state == PEAL_PLAN_FAILED)
         return plan->failure;
     if (plan->state == PEAL_PLAN_RUNNING)
-        return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE,
+        return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
                            "call peal_plan_wait first", "peal_plan_verify: the plan is running");
     if (!plan->oracle)
-        return peal_report(plan->session->diagnostics, PEAL_E351, PEAL_NO_SOURCE,
+        return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
                            "set .verify = true in peal_plan_options",
                            "peal_plan_verify: the plan was not compiled for it");
     return PEAL_STATUS_OK;
@@ -431,12 +431,12 @@ peal_status peal_report_nothing(const peal_graph_data *graph, peal_diagnostics *
         if (graph->arrays[i].kind == PEAL_ARRAY_FIELD || graph->arrays[i].keep)
             empty = &graph->arrays[i];
     if (empty)
-        return peal_report(diagnostics, PEAL_E372, empty->source,
+        return peal_report(diagnostics, PEAL_E_NOTHING_COMPARED, empty->source,
                            "give it elements, or print or save a result",
                            "nothing was compared: what the spec keeps (`%s`) has 0 elements on all "
                            "ranks, and no row was printed and no file saved",
                            empty->name);
-    return peal_report(diagnostics, PEAL_E372, PEAL_NO_SOURCE,
+    return peal_report(diagnostics, PEAL_E_NOTHING_COMPARED, PEAL_NO_SOURCE,
                        "let a buffer `keep: true`, or print or save a result",
                        "nothing was compared: the spec has no fields and keeps no buffer, and "
                        "no row was printed and no file saved");

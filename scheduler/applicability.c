@@ -94,16 +94,17 @@ static bool acts_late(const peal_graph_data *graph, const peal_expr *lag)
     return lag && !(value && value->kind == PEAL_INTEGER && value->u.integer == 0);
 }
 
-/* ---- E450: iterations ---- */
+/* ---- PEAL_E_ITERATIONS_NOT_FIXED: iterations ---- */
 
 /* The host looks at a verdict before it goes on. */
 static void ask_of_draining(mode_question *q, const peal_loop *loop)
 {
     if (q->mode != PEAL_MODE_STREAM || !q->accelerated)
         return;
-    peal_reason *found = add_reason(q, PEAL_E450, false, NULL, "`lag: 1` would not",
-                                    "waits for the GPU at each look at the `until` of line %d",
-                                    loop->until->source.line);
+    peal_reason *found =
+        add_reason(q, PEAL_E_ITERATIONS_NOT_FIXED, false, NULL, "`lag: 1` would not",
+                   "waits for the GPU at each look at the `until` of line %d",
+                   loop->until->source.line);
     if (found) {
         found->source = loop->until->source;
         found->drains = true;
@@ -116,13 +117,13 @@ static void ask_of_loop(mode_question *q, const peal_statement *s)
     bool late = acts_late(q->graph, loop->lag);
 
     if (q->repeats && is_aperiodic(loop->repeat))
-        add_reason(q, PEAL_E450, true, s, "let it depend on params alone",
+        add_reason(q, PEAL_E_ITERATIONS_NOT_FIXED, true, s, "let it depend on params alone",
                    "is repeated a number of times that depends on the step");
     else if (q->repeats && ends_amid_swaps(loop))
-        add_reason(q, PEAL_E450, true, s, "give it `every: 2`",
+        add_reason(q, PEAL_E_ITERATIONS_NOT_FIXED, true, s, "give it `every: 2`",
                    "may end where its `swap` has not come round");
     else if (q->repeats && loop->until)
-        add_reason(q, PEAL_E450, false, s, "keep `repeat` near what is needed",
+        add_reason(q, PEAL_E_ITERATIONS_NOT_FIXED, false, s, "keep `repeat` near what is needed",
                    "is recorded for all of its `repeat`: what is behind `until` is launched, and "
                    "does nothing");
     else if (loop->until && !late)
@@ -138,7 +139,7 @@ static void ask_of_outermost(mode_question *q)
         return;
     if (q->mode == PEAL_MODE_GRAPH && q->accelerated)
         add_reason(
-            q, PEAL_E450, false, NULL, NULL,
+            q, PEAL_E_ITERATIONS_NOT_FIXED, false, NULL, NULL,
             "`until` in line %d ends amid the steps of a graph: the others are launched, and "
             "do nothing",
             loop->until->source.line)
@@ -147,27 +148,29 @@ static void ask_of_outermost(mode_question *q)
         ask_of_draining(q, loop);
 }
 
-/* ---- E451: conditions ---- */
+/* ---- PEAL_E_CONDITION_NOT_PERIODIC: conditions ---- */
 
 /* skipped: a condition of the run may skip it. */
 static void ask_of_condition(mode_question *q, const peal_statement *s, bool skipped)
 {
     if (q->repeats && is_aperiodic(s->when))
-        add_reason(q, PEAL_E451, true, s, "`when: step % n == r` has a period",
+        add_reason(q, PEAL_E_CONDITION_NOT_PERIODIC, true, s, "`when: step % n == r` has a period",
                    "has a `when` without a period: only `step %% n` repeats itself in a graph");
     else if (q->repeats && s->kind == PEAL_STATEMENT_SWAP && skipped)
-        add_reason(q, PEAL_E451, true, s, "let a task copy instead, or use stream",
+        add_reason(q, PEAL_E_CONDITION_NOT_PERIODIC, true, s,
+                   "let a task copy instead, or use stream",
                    "swaps under a `when` that reads a buffer");
     else if (q->mode == PEAL_MODE_STREAM && q->accelerated && is_decided_late(s->when)) {
         peal_reason *found =
-            add_reason(q, PEAL_E451, false, NULL, "use graph, where the GPU decides",
+            add_reason(q, PEAL_E_CONDITION_NOT_PERIODIC, false, NULL,
+                       "use graph, where the GPU decides",
                        "waits for the GPU at each look at the `when` of line %d", s->source.line);
         if (found)
             found->drains = true;
     }
 }
 
-/* ---- E452: sizes ---- */
+/* ---- PEAL_E_SIZES_NOT_FIXED: sizes ---- */
 
 static void ask_of_size(mode_question *q, const peal_statement *s)
 {
@@ -178,17 +181,18 @@ static void ask_of_size(mode_question *q, const peal_statement *s)
     if ((!box && !message) || q->mode == PEAL_MODE_SERIAL)
         return;
     if (q->sized++ == 0)
-        add_reason(q, PEAL_E452, false, s, "keep bounds near what is needed",
+        add_reason(q, PEAL_E_SIZES_NOT_FIXED, false, s, "keep bounds near what is needed",
                    box ? "has tiles for all points of its `max`, however few there are"
                        : "is laid out for all elements of its block, however few are sent");
 }
 
-/* ---- E453, E454: what the device does not do ---- */
+/* ---- PEAL_E_HOST_WORK_IN_LOOP, PEAL_E_APPLICATION_FUNCTION: what the device does not do ---- */
 
 static void ask_of_host_work(mode_question *q, const peal_statement *s)
 {
     if (q->repeats && (s->kind == PEAL_STATEMENT_LOAD || s->kind == PEAL_STATEMENT_SAVE))
-        add_reason(q, PEAL_E453, true, s, "move it to setup or finish, or use stream",
+        add_reason(q, PEAL_E_HOST_WORK_IN_LOOP, true, s,
+                   "move it to setup or finish, or use stream",
                    "reads or writes a file, which only the host can do");
 }
 
@@ -203,20 +207,20 @@ static void ask_of_function(mode_question *q, const peal_statement *s, bool loop
     for (int i = 0; i < task->argument_count; i++)
         changes |= (peal_expr_uses(task->argument[i]) & PEAL_USES_COUNTER) != 0;
     if (q->mode == PEAL_MODE_FUSED)
-        add_reason(q, PEAL_E454, true, NULL, "use graph, or name a PEAL_KERNEL",
+        add_reason(q, PEAL_E_APPLICATION_FUNCTION, true, NULL, "use graph, or name a PEAL_KERNEL",
                    "one kernel cannot call the application's CUDA functions and what it enqueues");
     else if (task->box.kind == PEAL_POINTS_COUNT && q->mode != PEAL_MODE_SERIAL)
-        add_reason(q, PEAL_E454, true, s, "name a PEAL_KERNEL",
+        add_reason(q, PEAL_E_APPLICATION_FUNCTION, true, s, "name a PEAL_KERNEL",
                    "is a CUDA function of the application, which cannot be told a `count`");
     else if (q->mode == PEAL_MODE_GRAPH && loops && changes)
-        add_reason(q, PEAL_E454, true, NULL, "use stream",
+        add_reason(q, PEAL_E_APPLICATION_FUNCTION, true, NULL, "use stream",
                    "an argument of the application's CUDA function changes");
     else if (q->mode == PEAL_MODE_GRAPH && loops && q->graph->step.until)
-        add_reason(q, PEAL_E454, true, NULL, "use stream",
+        add_reason(q, PEAL_E_APPLICATION_FUNCTION, true, NULL, "use stream",
                    "with `until` the application's CUDA functions cannot be skipped");
 }
 
-/* ---- E455: room ---- */
+/* ---- PEAL_E_TOO_MANY_RANKS_FOR_KERNEL: room ---- */
 
 static void ask_of_room(mode_question *q)
 {
@@ -226,10 +230,12 @@ static void ask_of_room(mode_question *q)
         return;
     int most = (m->ranks + m->processes - 1) / m->processes;
     if (m->shares_device)
-        add_reason(q, PEAL_E455, true, NULL, "use graph, or host all ranks in one process",
+        add_reason(q, PEAL_E_TOO_MANY_RANKS_FOR_KERNEL, true, NULL,
+                   "use graph, or host all ranks in one process",
                    "processes share a GPU, and a kernel that stays keeps the others' off it");
     else if (most > PEAL_KERNEL_RANKS)
-        add_reason(q, PEAL_E455, true, NULL, "use more processes and GPUs, or graph",
+        add_reason(q, PEAL_E_TOO_MANY_RANKS_FOR_KERNEL, true, NULL,
+                   "use more processes and GPUs, or graph",
                    "%d ranks of a process share a kernel, which has room for %d", most,
                    PEAL_KERNEL_RANKS);
 }
@@ -260,7 +266,7 @@ static void count_others(mode_question *q)
     for (int i = 0; i < q->count && q->sized > 1; i++) {
         char *text = q->reason[i].text;
         size_t used = strlen(text);
-        if (q->reason[i].code == PEAL_E452)
+        if (q->reason[i].code == PEAL_E_SIZES_NOT_FIXED)
             snprintf(text + used, sizeof(q->reason[i].text) - used, "; %d more like it",
                      q->sized - 1);
     }
@@ -312,6 +318,6 @@ const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, boo
 
     if (count == 0 || !reason[0].refuses)
         return NULL;
-    snprintf(text, sizeof(text), "%s [%s]", reason[0].text, peal_code_name(reason[0].code));
+    snprintf(text, sizeof(text), "%s [%s]", reason[0].text, peal_code_number(reason[0].code));
     return text;
 }

@@ -249,7 +249,7 @@ static peal_status check_repeat(peal_compilation *c)
         return PEAL_STATUS_OK; /* said by what looks at the rank */
     peal_status status = peal_expr_integer(repeat, &v->scope, 1, &count, c->diagnostics);
     if (!status && count < 0)
-        status = peal_report(c->diagnostics, PEAL_E047, repeat->source, NULL,
+        status = peal_report(c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, repeat->source, NULL,
                              "`repeat` is %lld on %d ranks", (long long)count, c->machine.ranks);
     return status;
 }

@@ -85,9 +85,9 @@ static peal_status report(peal_compilation *c, const rank_view *v, const peal_ta
                            : "peal may cut the task anywhere: write `tile: whole` to make it one "
                              "tile, or `independent: true` if its points never meet in one element";
     peal_story story = {0};
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E131, a->source))
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E_TILES_COLLIDE, a->source))
         tell_collision(c, v, t, a, reach, count, &story);
-    return peal_report_story(c->diagnostics, PEAL_E131, a->source, hint, &story,
+    return peal_report_story(c->diagnostics, PEAL_E_TILES_COLLIDE, a->source, hint, &story,
                              "tiles of task `%s` touch what other tiles of it write in `%s`",
                              t->name, array_name(c, a->array));
 }

@@ -177,7 +177,7 @@ peal_status out_of_memory(peal_compilation *c)
     c->records = NULL;
     c->diagnostics = c->own_diagnostics;
     c->exhausted = true;
-    return peal_report(c->diagnostics, PEAL_E146, (peal_source){0},
+    return peal_report(c->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0},
                        "check fewer ranks, or where there is more memory",
                        "no memory for the messages and schedules of %d rank%s: %zu bytes are in "
                        "use, %zu more are needed",
@@ -207,7 +207,7 @@ peal_status peal_compilation_create(const peal_graph_data *graph, const peal_mac
     peal_compilation *c = arena ? new_compilation(arena) : NULL;
     if (!c) {
         peal_arena_destroy(arena);
-        return peal_report(diagnostics, PEAL_E146, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0}, NULL,
                            "no memory to begin a compilation");
     }
     *c = (peal_compilation){.graph = graph,

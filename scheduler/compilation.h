@@ -228,7 +228,8 @@ int array_total(const peal_compilation *c);
 const char *array_name(const peal_compilation *c, int array);
 peal_type array_type(const peal_compilation *c, int array);
 
-/* compilation.c: where the guard of the compilation's arena goes on; reports E146, once. */
+/* compilation.c: where the guard of the compilation's arena goes on; reports
+ * PEAL_E_COMPILE_OUT_OF_MEMORY, once. */
 peal_status out_of_memory(peal_compilation *c);
 /* Allocates from an arena of its own until end_scratch. */
 void begin_scratch(peal_compilation *c);
@@ -292,8 +293,8 @@ peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_bo
  * multiples of these. */
 void tile_multiples(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
                     int64_t multiple[PEAL_AXES]);
-/* collisions.c: PEAL_E131 if tiles of the task, however it is cut where the spec doesn't say, touch
- * what others write through access a. */
+/* collisions.c: PEAL_E_TILES_COLLIDE if tiles of the task, however it is cut where the spec doesn't
+ * say, touch what others write through access a. */
 peal_status check_collisions(peal_compilation *c, const rank_view *v,
                              const peal_task_statement *task, const peal_schedule_task *t,
                              const peal_access *a, const peal_reach *reach, int count);
@@ -308,7 +309,7 @@ void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    peal_tiling *tiling);
 /* Whether nothing but speed depends on the tiles of a task. */
 bool tiles_are_free(const peal_task_statement *task);
-/* values.c: PEAL_E078 for values of `set` that are known and do not fit. */
+/* values.c: PEAL_E_SET_OUT_OF_RANGE for values of `set` that are known and do not fit. */
 peal_status check_set_values(peal_compilation *c);
 /* needed.c */
 const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s);

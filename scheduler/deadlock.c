@@ -178,11 +178,11 @@ static peal_status report_cycle(const replay *r, int first, bool undecided)
     tell_cycle(&story);
     if (undecided)
         return peal_report_story(
-            c->diagnostics, PEAL_E154, source,
+            c->diagnostics, PEAL_E_POSSIBLE_DEADLOCK, source,
             "move the sends above the receives, or write conditions that can be decided", &story,
             "a deadlock, unless conditions that cannot be decided exclude it: %s", text);
-    return peal_report_story(c->diagnostics, PEAL_E145, source, "move the sends above the receives",
-                             &story, "deadlock: %s", text);
+    return peal_report_story(c->diagnostics, PEAL_E_DEADLOCK, source,
+                             "move the sends above the receives", &story, "deadlock: %s", text);
 }
 
 static void look_at(replay *r, int rank)

@@ -128,7 +128,7 @@ static bool check_division(value_walk *w, const peal_expr *e, peal_term guard)
     peal_term zero = peal_term_operator(w->m, PEAL_OPERATOR_EQUAL, by, peal_term_integer(w->m, 0));
     if (zero == peal_term_boolean(w->m, false) || !happens(w, guard, zero, &found))
         return true;
-    note(w, peal_report(w->c->diagnostics, PEAL_E044, e->source,
+    note(w, peal_report(w->c->diagnostics, PEAL_E_DIVISION_BY_ZERO, e->source,
                         "let a `when`, or an `and` before it, leave these values out",
                         "`%s` by zero%s%s", e->op == PEAL_OPERATOR_DIVIDE ? "/" : "%",
                         operands_text(w, e, &found, what, sizeof(what)),
@@ -153,7 +153,7 @@ static bool check_overflow(value_walk *w, const peal_expr *e, peal_term guard)
     if (wrong == peal_term_boolean(m, false) || !happens(w, guard, wrong, &found))
         return true;
     note(w,
-         peal_report(w->c->diagnostics, PEAL_E043, e->source,
+         peal_report(w->c->diagnostics, PEAL_E_INTEGER_OVERFLOW, e->source,
                      "integers have 64 bits; write a real number (2.0 * n) if it need not be "
                      "exact",
                      "`%s` overflows%s%s", e->op == PEAL_OPERATOR_ABSOLUTE ? "abs" : names[e->op],
@@ -277,9 +277,9 @@ static void check_least(value_walk *w, const peal_expr *e, int64_t least, const 
     if (less == peal_term_boolean(w->m, false) ||
         !happens(w, peal_term_boolean(w->m, true), less, &found))
         return;
-    note(w,
-         peal_report(w->c->diagnostics, PEAL_E047, e->source, NULL, "%s is less than %" PRId64 "%s",
-                     what, least, where_text(w, e, &found, where, sizeof(where))));
+    note(w, peal_report(w->c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, e->source, NULL,
+                        "%s is less than %" PRId64 "%s", what, least,
+                        where_text(w, e, &found, where, sizeof(where))));
 }
 
 static void check_loop(value_walk *w, const peal_statement *s)

@@ -66,7 +66,7 @@ static peal_status item_amount(peal_compilation *c, const rank_view *v,
         for (int side = 0; side < 2; side++) {
             if (part[k][side] < 0 || part[k][side] > amount[k][side])
                 return peal_report(
-                    c->diagnostics, PEAL_E134, item->source,
+                    c->diagnostics, PEAL_E_EXCHANGE_TOO_WIDE, item->source,
                     part[k][side] < 0 ? "exchange 0 points or more"
                                       : "exchange at most the field's halo",
                     "exchange of %lld points of `%s` along axis %c; its halo there is %lld",

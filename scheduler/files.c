@@ -308,7 +308,7 @@ static peal_status report(peal_compilation *c, file_use *save, file_use *other)
     int rank =
         other->rank[0] == save->rank[0] && other->rank[1] >= 0 ? other->rank[1] : other->rank[0];
     if (save == other)
-        return peal_report(c->diagnostics, PEAL_E155, save->s->source,
+        return peal_report(c->diagnostics, PEAL_E_FILE_RACE, save->s->source,
                            "put {rank} into the name, or let one rank save: when: rank == 0",
                            "rank %d and rank %d may both save `%s` as `%s`", save->rank[0],
                            save->rank[1], array_name(c, save->s->u.file.array),
@@ -317,7 +317,7 @@ static peal_status report(peal_compilation *c, file_use *save, file_use *other)
         loads ? "load on the rank that has saved (a name with {rank}), or a field that is cut like "
                 "the saved one, or send what the other rank needs"
               : "give each a name of its own, with {rank} for what each rank saves";
-    return peal_report(c->diagnostics, PEAL_E155, other->s->source, hint,
+    return peal_report(c->diagnostics, PEAL_E_FILE_RACE, other->s->source, hint,
                        "`%s %s` of `%s` on rank %d may come before or after `save %s` of `%s` on "
                        "rank %d (line %d)",
                        verb_of(other), array_name(c, other->s->u.file.array), other->s->u.file.file,

@@ -14,7 +14,7 @@ static peal_status positive(peal_compilation *c, const peal_scope *scope, const 
 {
     peal_status status = peal_expr_integer(expr, scope, missing, out, c->diagnostics);
     if (!status && (*out < least || *out > INT32_MAX))
-        status = peal_report(c->diagnostics, PEAL_E120, expr->source,
+        status = peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, expr->source,
                              "an axis has 1 to 2147483647 points", "%s of field `%s` is %lld", what,
                              a->name, (long long)*out);
     return status;
@@ -44,12 +44,13 @@ peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, fi
             status = positive(c, scope, a, a->coarsen[k], 1, 1, &s.coarsen[k], "`coarsen`");
         if (!status && s.align[k] % s.coarsen[k] && ranks_along(c, k) > 1)
             status = peal_report(
-                c->diagnostics, PEAL_E122, a->source, "make `align` a multiple of `coarsen`",
+                c->diagnostics, PEAL_E_ALIGN_COARSEN_MISMATCH, a->source,
+                "make `align` a multiple of `coarsen`",
                 "field `%s`: align %lld does not divide into coarsen %lld along axis %c", a->name,
                 (long long)s.align[k], (long long)s.coarsen[k], "xyzw"[k]);
         if (!status && (s.halo[k][0] < 0 || s.halo[k][1] < 0))
             status =
-                peal_report(c->diagnostics, PEAL_E120, a->halo.source,
+                peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, a->halo.source,
                             "a halo is 0 or more points wide",
                             "the halo of field `%s` is %lld points wide along axis %c", a->name,
                             (long long)(s.halo[k][0] < 0 ? s.halo[k][0] : s.halo[k][1]), "xyzw"[k]);
@@ -97,7 +98,8 @@ peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const pea
     }
     overflow |= peal_multiply_overflows(elements, (int64_t)peal_type_bytes(type), &layout->bytes);
     if (overflow || layout->bytes > INT64_MAX / 4)
-        return peal_report(c->diagnostics, PEAL_E120, source, "make it smaller, or use more ranks",
+        return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, source,
+                           "make it smaller, or use more ranks",
                            "the memory of `%s` on one rank overflows 62 bits", name);
     layout->stored = *stored;
     return PEAL_STATUS_OK;
@@ -134,7 +136,7 @@ static peal_status check_part(peal_compilation *c, const rank_view *v, const pea
                               const field_shape *s, int k, int64_t extent)
 {
     if (extent < 1)
-        return peal_report(c->diagnostics, PEAL_E123, a->source,
+        return peal_report(c->diagnostics, PEAL_E_MORE_RANKS_THAN_POINTS, a->source,
                            "use fewer ranks along this axis, or a larger field",
                            "field `%s`: %lld points (align %lld) along axis %c are too few for %d "
                            "ranks: rank %d has "
@@ -144,7 +146,7 @@ static peal_status check_part(peal_compilation *c, const rank_view *v, const pea
     bool below = has_neighbour(c, v, k, 0), above = has_neighbour(c, v, k, 1);
     /* the neighbour below stores halo[1] of mine, the one above halo[0] */
     if ((below && s->halo[k][1] > extent) || (above && s->halo[k][0] > extent))
-        return peal_report(c->diagnostics, PEAL_E124,
+        return peal_report(c->diagnostics, PEAL_E_HALO_TOO_WIDE,
                            a->halo.source.line ? a->halo.source : a->source,
                            "use a narrower halo, fewer ranks along this axis, or a larger field",
                            "field `%s`: the halo of %lld and %lld points along axis %c is wider "
@@ -189,8 +191,8 @@ static peal_status buffer_count(peal_compilation *c, rank_view *v, int array, in
     if (a->file || a->values) {
         peal_constant constant;
         if (!c->graph->constant)
-            return peal_report(c->diagnostics, PEAL_E900, a->source, NULL, "`%s` has no contents",
-                               a->name);
+            return peal_report(c->diagnostics, PEAL_E_INTERNAL, a->source, NULL,
+                               "`%s` has no contents", a->name);
         peal_status status =
             c->graph->constant(c->graph, array, v->rank, c->machine.ranks, false, &constant);
         *count = constant.count;
@@ -198,7 +200,7 @@ static peal_status buffer_count(peal_compilation *c, rank_view *v, int array, in
     }
     peal_status status = peal_expr_integer(a->count, &v->scope, 1, count, c->diagnostics);
     if (!status && *count < 0)
-        status = peal_report(c->diagnostics, PEAL_E125, a->count->source,
+        status = peal_report(c->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->count->source,
                              "a buffer has 0 or more elements",
                              "buffer `%s` has %lld elements on rank %d", a->name, (long long)*count,
                              v->rank);
@@ -215,7 +217,7 @@ static peal_status place_buffer(peal_compilation *c, rank_view *v, int array)
         box_list list;
         status = points_of(c, v, &a->points, &list);
         if (!status && list.count > 1)
-            status = peal_report(c->diagnostics, PEAL_E125, a->points.source,
+            status = peal_report(c->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->points.source,
                                  "give a box that is one piece",
                                  "the points of buffer `%s` are %d boxes on rank %d", a->name,
                                  list.count, v->rank);

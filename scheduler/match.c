@@ -88,9 +88,10 @@ peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool 
     char text[200];
     peal_story story = {0};
     peal_source source = c->statement[r->statement]->source;
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E140, source))
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E_DUPLICATE_TAG, source))
         tell_ambiguous(c, r, outgoing, &story);
-    return peal_report_story(c->diagnostics, PEAL_E140, source, "give each its own `tag`", &story,
+    return peal_report_story(c->diagnostics, PEAL_E_DUPLICATE_TAG, source,
+                             "give each its own `tag`", &story,
                              "%s: %d such statements: a match would not be unique",
                              describe(c, r, outgoing, text, sizeof(text)), count);
 }
@@ -100,9 +101,9 @@ peal_status report_unmatched(peal_compilation *c, const message_record *r, bool 
     char text[200];
     peal_story story = {0};
     peal_source source = c->statement[r->statement]->source;
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E139, source))
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E_UNMATCHED_MESSAGE, source))
         tell_unmatched(c, r, outgoing, &story);
-    return peal_report_story(c->diagnostics, PEAL_E139, source,
+    return peal_report_story(c->diagnostics, PEAL_E_UNMATCHED_MESSAGE, source,
                              outgoing ? "add the recv, or let fewer ranks send"
                                       : "add the send, or let fewer receive",
                              &story, "%s has no matching %s",
@@ -127,11 +128,11 @@ static peal_status report_pair(peal_compilation *c, const message_record *from,
     static const struct {
         peal_code code;
         const char *hint;
-    } said[] = {{PEAL_E142, "send and recv elements of one type"},
-                {PEAL_E141, "send as many elements as are received"},
-                {PEAL_E143, "put both into the same loop body"},
-                {PEAL_E144, "give send and recv the same `when`"},
-                {PEAL_E151, "give both a `count:`, of one type, or neither"}};
+    } said[] = {{PEAL_E_MESSAGE_TYPE_MISMATCH, "send and recv elements of one type"},
+                {PEAL_E_MESSAGE_SIZE_MISMATCH, "send as many elements as are received"},
+                {PEAL_E_MESSAGE_LOOP_MISMATCH, "put both into the same loop body"},
+                {PEAL_E_MESSAGE_CONDITION_MISMATCH, "give send and recv the same `when`"},
+                {PEAL_E_MESSAGE_COUNT_MISMATCH, "give both a `count:`, of one type, or neither"}};
     const peal_statement *send = c->statement[from->statement];
     int sent = send->u.message.points.array,
         received = c->statement[to->statement]->u.message.points.array;
@@ -173,7 +174,8 @@ static peal_status report_conditions(peal_compilation *c, const message_record *
         return PEAL_STATUS_OK;
     if (how == CONDITIONS_DIFFER)
         return report_pair(c, from, to, DIFFERS_IN_CONDITION);
-    peal_code code = how == CONDITIONS_CHANGE ? PEAL_E152 : PEAL_E153;
+    peal_code code =
+        how == CONDITIONS_CHANGE ? PEAL_E_CONDITION_CHANGES : PEAL_E_CONDITIONS_NOT_COMPARABLE;
     if (peal_diagnostics_want(c->diagnostics, code, send->source))
         tell_pair(c, from, to, DIFFERS_IN_CONDITION, &story);
     if (how == CONDITIONS_CHANGE && story.event_count) {

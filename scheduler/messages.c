@@ -65,7 +65,7 @@ static peal_status constant_at(peal_compilation *c, const rank_view *v, const co
 {
     peal_type type = list->type;
     if (index >= list->values.count || (type != PEAL_I32 && type != PEAL_I64))
-        return peal_report(c->diagnostics, PEAL_E136, source,
+        return peal_report(c->diagnostics, PEAL_E_INVALID_LIST, source,
                            "give an integer buffer with enough elements",
                            "`%s` (%s, %lld elements on rank %d) has no element %lld",
                            array_name(c, list->array), peal_type_name(type),
@@ -119,10 +119,10 @@ static peal_status peer_at(peal_compilation *c, const rank_view *v, const peal_p
         break;
     }
     if (!status && (*out < 0 || *out >= c->machine.ranks))
-        status =
-            peal_report(c->diagnostics, PEAL_E137, p->source, "name a rank from 0 to ranks - 1",
-                        "rank %lld on rank %d: there are %d ranks", (long long)*out, v->rank,
-                        c->machine.ranks);
+        status = peal_report(c->diagnostics, PEAL_E_NO_SUCH_RANK, p->source,
+                             "name a rank from 0 to ranks - 1",
+                             "rank %lld on rank %d: there are %d ranks", (long long)*out, v->rank,
+                             c->machine.ranks);
     return status;
 }
 
@@ -140,11 +140,12 @@ static peal_status check_offsets(peal_compilation *c, const statement_ends *e)
 {
     const peal_message_statement *m = &e->s->u.message;
     if (e->cut && !is_plain_buffer(c, m->points.array))
-        return peal_report(c->diagnostics, PEAL_E138, e->s->source, "use a buffer without `box`",
+        return peal_report(c->diagnostics, PEAL_E_OFFSETS_OUT_OF_BOUNDS, e->s->source,
+                           "use a buffer without `box`",
                            "`offsets` count elements; `%s` has coordinates",
                            array_name(c, m->points.array));
     if (!e->cut && e->count > 1 && e->s->kind == PEAL_STATEMENT_RECV)
-        return peal_report(c->diagnostics, PEAL_E138, e->s->source,
+        return peal_report(c->diagnostics, PEAL_E_OFFSETS_OUT_OF_BOUNDS, e->s->source,
                            "say `offsets:` (a buffer, or elements a peer)",
                            "%lld peers would all be received into the same elements of `%s`",
                            (long long)e->count, array_name(c, m->points.array));
@@ -158,7 +159,8 @@ static peal_status check_counts(peal_compilation *c, const rank_view *v, const s
     int64_t have = array >= 0 ? v->layout[array].stored.hi[0] : e->count;
     if (have >= e->count)
         return PEAL_STATUS_OK;
-    return peal_report(c->diagnostics, PEAL_E151, e->s->source, "give it an element for each peer",
+    return peal_report(c->diagnostics, PEAL_E_MESSAGE_COUNT_MISMATCH, e->s->source,
+                       "give it an element for each peer",
                        "`%s` has %lld elements on rank %d, but there are %lld peers",
                        array_name(c, array), (long long)have, v->rank, (long long)e->count);
 }
@@ -181,13 +183,13 @@ static peal_status piece_of(peal_compilation *c, const rank_view *v, const state
         lo = -1;
     if (!status && (lo < 0 || hi < lo || hi > v->layout[m->points.array].stored.hi[0]))
         status = peal_report(
-            c->diagnostics, PEAL_E138, e->s->source,
+            c->diagnostics, PEAL_E_OFFSETS_OUT_OF_BOUNDS, e->s->source,
             "offsets grow from 0 to at most the buffer's count",
             "elements [%lld, %lld) of peer %lld are outside `%s`, which has %lld on rank %d",
             (long long)lo, (long long)hi, (long long)k, array_name(c, m->points.array),
             (long long)v->layout[m->points.array].stored.hi[0], v->rank);
     if (!status && lo == hi && m->count >= 0)
-        status = peal_report(c->diagnostics, PEAL_E151, e->s->source,
+        status = peal_report(c->diagnostics, PEAL_E_MESSAGE_COUNT_MISMATCH, e->s->source,
                              "leave room for one element at least",
                              "of `%s`, whose elements a run counts, peer %lld has none on rank %d",
                              array_name(c, m->points.array), (long long)k, v->rank);
@@ -208,8 +210,8 @@ static peal_status begin_ends(peal_compilation *c, rank_view *v, const peal_stat
     if (!status)
         status = peal_expr_integer(m->tag, &v->scope, 0, &common->tag, c->diagnostics);
     if (!status && boxes.count > 1)
-        status = peal_report(c->diagnostics, PEAL_E129, m->points.source, "send one box",
-                             "a message of %d boxes", boxes.count);
+        status = peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, m->points.source,
+                             "send one box", "a message of %d boxes", boxes.count);
     if (status || !out->count)
         return status;
     out->all = boxes.count ? boxes.box[0] : (peal_box){.axis_count = 1};
@@ -346,7 +348,8 @@ static peal_status check_alike(peal_compilation *c, const rank_view *v, const ra
     int array;
     condition_match how =
         one.term == two.term ? CONDITIONS_AGREE : match_conditions(c, &one, &two, &writer, &array);
-    peal_code code = how == CONDITIONS_UNDECIDED ? PEAL_E153 : PEAL_E144;
+    peal_code code = how == CONDITIONS_UNDECIDED ? PEAL_E_CONDITIONS_NOT_COMPARABLE
+                                                 : PEAL_E_MESSAGE_CONDITION_MISMATCH;
     peal_story story = {0};
     if (how == CONDITIONS_AGREE)
         return PEAL_STATUS_OK;
@@ -367,9 +370,9 @@ peal_status check_partner(peal_compilation *c, const rank_view *v, const rank_vi
     peal_story story = {0};
     if (is_active(other, s))
         return check_alike(c, v, other, s);
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E139, s->source))
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E_UNMATCHED_MESSAGE, s->source))
         tell_absent(c, v, other, s, &story);
-    return peal_report_story(c->diagnostics, PEAL_E139, s->source,
+    return peal_report_story(c->diagnostics, PEAL_E_UNMATCHED_MESSAGE, s->source,
                              "give it a `when` that is the same on all ranks", &story,
                              "`%s` on rank %d needs rank %d, but rank %d takes no part", s->name,
                              v->rank, other->rank, other->rank);

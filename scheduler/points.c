@@ -11,7 +11,7 @@ peal_status amount_of(peal_compilation *c, const peal_scope *scope, const peal_a
             status = peal_expr_integer(amount->high[k], scope, 0, &out[k][1], c->diagnostics);
         for (int side = 0; !status && side < 2; side++)
             if (out[k][side] > INT32_MAX || out[k][side] < -(int64_t)INT32_MAX)
-                status = peal_report(c->diagnostics, PEAL_E120, amount->source, NULL,
+                status = peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, amount->source, NULL,
                                      "an amount of %lld points", (long long)out[k][side]);
     }
     return status;
@@ -27,7 +27,7 @@ peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_r
         if (!status)
             status = peal_expr_integer(ranges->high[k], scope, 0, &box.hi[k], c->diagnostics);
         if (!status && (box.hi[k] < box.lo[k] || box.lo[k] < INT32_MIN || box.hi[k] > INT32_MAX))
-            status = peal_report(c->diagnostics, PEAL_E126, ranges->source,
+            status = peal_report(c->diagnostics, PEAL_E_NEGATIVE_RANGE, ranges->source,
                                  "write [low, end] with low <= end",
                                  "the range [%lld, %lld) of axis %c has a negative extent",
                                  (long long)box.lo[k], (long long)box.hi[k], "xyzw"[k]);
@@ -50,7 +50,7 @@ peal_status direction_of(peal_compilation *c, const peal_scope *scope,
                 return status;
         }
         if (step < -1 || step > 1)
-            return peal_report(c->diagnostics, PEAL_E127, direction->source,
+            return peal_report(c->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE, direction->source,
                                "each step is -1, 0 or 1",
                                "direction has a step of %lld along axis %c", (long long)step,
                                "xyz"[k]);
@@ -133,7 +133,7 @@ static peal_status grow_points(peal_compilation *c, rank_view *v, const peal_poi
     for (int k = 0; !status && k < s->axis_count; k++)
         for (int side = 0; side < 2; side++)
             if (amount[k][side] > s->halo[k][side] && !(k < PEAL_RANK_AXES && c->periodic[k]))
-                status = peal_report(c->diagnostics, PEAL_E128, p->source,
+                status = peal_report(c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                                      "grow by at most the field's halo",
                                      "the box grows %lld points beyond the end of `%s` along axis "
                                      "%c; its halo is %lld",
@@ -156,7 +156,7 @@ static peal_status rim_points(peal_compilation *c, rank_view *v, const peal_poin
         return status;
     for (int k = 0; k < PEAL_AXES; k++) {
         if (amount[k][0] < 0 || amount[k][1] < 0)
-            return peal_report(c->diagnostics, PEAL_E047, p->source,
+            return peal_report(c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, p->source,
                                "a rim is how many points wide the field's border is: 1, or more",
                                "the rim is %lld points wide",
                                (long long)(amount[k][0] < 0 ? amount[k][0] : amount[k][1]));
@@ -192,7 +192,7 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
     if (c->graph->arrays[p->array].kind == PEAL_ARRAY_BUFFER) {
         whole_axes(&layout->stored, &box);
         if (!peal_box_contains(&layout->stored, &box))
-            return peal_report(c->diagnostics, PEAL_E128, p->source,
+            return peal_report(c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                                "stay within the buffer's elements",
                                "[%lld, %lld) is outside `%s`, which has %lld elements on rank %d",
                                (long long)box.lo[0], (long long)box.hi[0], array_name(c, p->array),
@@ -205,7 +205,8 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
     for (int k = 0; k < given; k++)
         if (box.lo[k] < -s->halo[k][0] || box.hi[k] > s->size[k] + s->halo[k][1])
             return peal_report(
-                c->diagnostics, PEAL_E128, p->source, "stay within the field and its ghost points",
+                c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
+                "stay within the field and its ghost points",
                 "[%lld, %lld) along axis %c is outside `%s`, which has points [%lld, %lld) there",
                 (long long)box.lo[k], (long long)box.hi[k], "xyzw"[k], array_name(c, p->array),
                 (long long)-s->halo[k][0], (long long)(s->size[k] + s->halo[k][1]));
@@ -222,7 +223,7 @@ static peal_status directed_points(peal_compilation *c, rank_view *v, const peal
         return status;
     for (int k = 0; k < PEAL_RANK_AXES; k++)
         if (direction[k] && k >= s->axis_count)
-            return peal_report(c->diagnostics, PEAL_E127, p->direction.source,
+            return peal_report(c->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE, p->direction.source,
                                "use the field's axes only", "`%s` has no axis %c",
                                array_name(c, p->array), "xyz"[k]);
     if (neighbour(c, v->position, direction) < 0)
@@ -308,7 +309,7 @@ static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_poi
         for (int side = 0; side < 2; side++) {
             if (amount[k][side] < 0 || amount[k][side] > s->halo[k][side])
                 return peal_report(
-                    c->diagnostics, PEAL_E128, p->source,
+                    c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                     amount[k][side] < 0
                         ? "extend by 0 points or more; `grow` with a negative amount shrinks a box"
                         : "extend by at most the field's halo",
@@ -323,7 +324,7 @@ static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_poi
             cut_with_images(all.lo[k], all.hi[k], periodic, s->size[k], &box.lo[k], &box.hi[k]);
     }
     if (!status && !one_piece)
-        status = peal_report(c->diagnostics, PEAL_E129, p->source,
+        status = peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
                              "use a box that is one piece with its images",
                              "the points of `part` are several boxes on rank %d", v->rank);
     list->box[0] = box;
@@ -339,7 +340,7 @@ static peal_status take_part(peal_compilation *c, rank_view *v, const peal_point
     if (p->part == PEAL_PART_EXTENDED)
         return extend_part(c, v, p, s, list);
     if (list->count > 1)
-        return peal_report(c->diagnostics, PEAL_E129, p->source,
+        return peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
                            "use `part` with a box that is one piece",
                            "`part` of a rim of several pieces");
     peal_box inside = interior_of(c, v, p->array, s);
@@ -364,7 +365,7 @@ static peal_status points_of_array(peal_compilation *c, rank_view *v, const peal
     if (status)
         return status;
     if (!is_field && p->kind != PEAL_POINTS_ALL && p->kind != PEAL_POINTS_RANGES)
-        return peal_report(c->diagnostics, PEAL_E129, p->source,
+        return peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
                            "only fields have ends, borders and halos", "`%s` is a buffer",
                            array_name(c, p->array));
     switch (p->kind) {
@@ -397,7 +398,7 @@ static peal_status counted_points(peal_compilation *c, const rank_view *v, const
     if (status)
         return status;
     if (most < 1 || most >= INT32_MAX)
-        return peal_report(c->diagnostics, PEAL_E120, p->maximum->source,
+        return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, p->maximum->source,
                            "give 1 or more, and fewer than 2^31 points",
                            "a box of at most %lld points on rank %d", (long long)most, v->rank);
     out->box[0] = (peal_box){.axis_count = 1, .hi = {most, 1, 1, 1}};

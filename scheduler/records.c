@@ -120,7 +120,7 @@ static bool make_room(const message_records *r, end_list *list, int rank, int64_
 static peal_status no_memory(const message_records *r, peal_source source)
 {
     int64_t ends = r->sends.count + r->recvs.count;
-    return peal_report(r->c->diagnostics, PEAL_E146, source,
+    return peal_report(r->c->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, source,
                        "check fewer ranks, or where there is more memory",
                        "no memory for the %lld ends of messages so far, which need %lld bytes",
                        (long long)ends, (long long)(3 * ends * (int64_t)sizeof(end_record)));

@@ -53,7 +53,7 @@ static peal_status plan_reduction(peal_compilation *c, const rank_view *v, const
     if (status)
         return status;
     if (r->root && (root < 0 || root >= c->machine.ranks))
-        return peal_report(c->diagnostics, PEAL_E135, r->root->source,
+        return peal_report(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, r->root->source,
                            "name a rank from 0 to ranks - 1", "there is no rank %lld among %d",
                            (long long)root, c->machine.ranks);
     reduction_plan plan = {.member_count = c->machine.ranks,
@@ -134,8 +134,9 @@ static peal_status check_item(peal_compilation *c, const rank_view *v, const pea
     (void)v;
     if (is_plain_buffer(c, item->array))
         return PEAL_STATUS_OK;
-    return peal_report(c->diagnostics, PEAL_E135, item->source, "reduce a buffer without `box`",
-                       "`%s` is not a plain buffer", array_name(c, item->array));
+    return peal_report(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source,
+                       "reduce a buffer without `box`", "`%s` is not a plain buffer",
+                       array_name(c, item->array));
 }
 
 /* The rows that I fold of an item. */
@@ -155,7 +156,7 @@ static peal_status place_gathered(peal_compilation *c, rank_view *v, const peal_
         rows = contributors(&plan, level) > rows ? contributors(&plan, level) : rows;
     count = slice_end(&plan, count, plan.me) - slice_start(&plan, count, plan.me);
     if (peal_multiply_overflows(count, rows, &elements))
-        return peal_report(c->diagnostics, PEAL_E120, item->source, NULL,
+        return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, item->source, NULL,
                            "the reduction overflows");
     peal_box stored = {.axis_count = 1, .hi = {elements, 1, 1, 1}};
     v->layout[hidden].part = v->layout[hidden].own = stored;
@@ -216,9 +217,9 @@ peal_status report_uneven(peal_compilation *c, const peal_statement *s, const pe
                           const int rank[2], const int64_t count[2])
 {
     peal_story story = {0};
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E135, item->source))
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source))
         tell_uneven(c, s, item, rank, count, &story);
-    return peal_report_story(c->diagnostics, PEAL_E135, item->source,
+    return peal_report_story(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source,
                              "give the buffer the same count on all ranks", &story,
                              "`%s` has %lld elements on rank %d and %lld on rank %d",
                              array_name(c, item->array), (long long)count[0], rank[0],

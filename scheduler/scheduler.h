@@ -47,9 +47,9 @@ void peal_compilation_dims(const peal_compilation *compilation, int dims[PEAL_RA
 
 /* What bears on whether a graph can run in a mode, by one rule of the applicability table. */
 typedef struct peal_reason {
-    peal_code code;     /* the rule: E450 to E455 */
-    bool refuses;       /* it cannot; else it can, with a bound or at a cost */
-    bool drains;        /* the host waits for the device in the loop */
+    peal_code code; /* the rule: PEAL_E_ITERATIONS_NOT_FIXED to PEAL_E_TOO_MANY_RANKS_FOR_KERNEL */
+    bool refuses;   /* it cannot; else it can, with a bound or at a cost */
+    bool drains;    /* the host waits for the device in the loop */
     peal_source source; /* the first statement that it is about; {0}: none */
     char text[240];
     const char *change; /* what would help; NULL: nothing need be done */

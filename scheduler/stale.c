@@ -126,7 +126,7 @@ static void tell_stale(const halo_stale_read *r)
     const char *name = array_name(r->map->c, r->map->name[r->effect->name].array);
     char where[100], step[32], hint[300];
     write_region(r, &region, where, sizeof(where));
-    if (peal_diagnostics_want(diagnostics, PEAL_E148, r->effect->source))
+    if (peal_diagnostics_want(diagnostics, PEAL_E_STALE_HALO, r->effect->source))
         tell_events(r, &region, where, &story);
     snprintf(
         hint, sizeof(hint),
@@ -134,7 +134,7 @@ static void tell_stale(const halo_stale_read *r)
         "{%.60s: {..., stale: ok}}",
         distance_of(region.direction) > 1 ? " (`star` brings no corners)" : "", name);
     peal_report_story(
-        diagnostics, PEAL_E148, r->effect->source, hint, &story,
+        diagnostics, PEAL_E_STALE_HALO, r->effect->source, hint, &story,
         "task `%s` reads the halo of `%s` in direction %s in %s%s, which has changed since it was "
         "last renewed%s",
         r->statement->name, name, where, r->step >= 0 ? "" : "the ", peal_story_step(r->step, step),
@@ -176,7 +176,7 @@ static peal_status check_rank(peal_compilation *c, peal_arena *arena, int rank,
     peal_status status = map_halos(&m);
     if (status || !m.any_read || !walk_halos(&m, tell_stale))
         return status;
-    return peal_code_status(PEAL_E148);
+    return peal_code_status(PEAL_E_STALE_HALO);
 }
 
 typedef struct class_views {
@@ -323,7 +323,7 @@ static void warn_of_one(peal_compilation *c, int exchange, const peal_exchange_i
     else
         snprintf(hint, sizeof(hint), "no task reads `%.80s` at all: leave it out",
                  array_name(c, item->array));
-    peal_warn(c->diagnostics, PEAL_E149, item->source, hint,
+    peal_warn(c->diagnostics, PEAL_E_UNREAD_EXCHANGE, item->source, hint,
               "no task reads the halo of `%s` that is exchanged here", array_name(c, item->array));
 }
 

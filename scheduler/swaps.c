@@ -45,7 +45,7 @@ static peal_status check_swap(peal_compilation *c, const rank_view *v, const pea
     if (!why)
         return PEAL_STATUS_OK;
     return peal_report(
-        c->diagnostics, PEAL_E066, s->source,
+        c->diagnostics, PEAL_E_UNEQUAL_SWAP, s->source,
         "swap exchanges names, not values; say like: for the second, or the same count",
         "`%s` and `%s` cannot be swapped: %s: %lld and %lld points on rank %d",
         array_name(c, first), array_name(c, second), why, (long long)peal_box_points(&a->stored),

@@ -85,12 +85,12 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
         if (!amount[k][0] && !amount[k][1])
             continue;
         if (base->axis[k].fixed)
-            return peal_report(c->diagnostics, PEAL_E147, a->source, hint,
+            return peal_report(c->diagnostics, PEAL_E_FOOTPRINT_WITHOUT_BOX, a->source, hint,
                                "`%s` is widened along axis %c, which the task's box does not have",
                                array_name(c, a->array), "xyzw"[k]);
         if (amount[k][0] + amount[k][1] < 0)
             return peal_report(
-                c->diagnostics, PEAL_E120, a->source,
+                c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, a->source,
                 "say how many points beyond its own the task touches: 0, or more",
                 "`%s` of `%s` is %lld and %lld points along axis %c: less than nothing",
                 star ? "star" : "grow", array_name(c, a->array), (long long)amount[k][0],
@@ -189,11 +189,11 @@ static peal_status report_reach(peal_compilation *c, const rank_view *v,
     const peal_box *stored = &v->layout[a->array].stored;
     peal_story story = {0};
     char hint[160];
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E130, a->source))
+    if (peal_diagnostics_want(c->diagnostics, PEAL_E_HALO_TOO_NARROW, a->source))
         tell_reach(c, v, t, a, visited, range, &story);
     return peal_report_story(
-        c->diagnostics, PEAL_E130, a->source, wider_halo(c, v, a, range, k, hint, sizeof(hint)),
-        &story,
+        c->diagnostics, PEAL_E_HALO_TOO_NARROW, a->source,
+        wider_halo(c, v, a, range, k, hint, sizeof(hint)), &story,
         "task `%s` touches `%s` at [%lld, %lld) along axis %c; rank %d stores [%lld, %lld) there",
         t->name, array_name(c, a->array), (long long)range->lo[k], (long long)range->hi[k],
         "xyzw"[k], v -> rank, (long long)stored -> lo[k], (long long)stored -> hi[k]);
@@ -230,7 +230,8 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
     if (!status && a->footprint == PEAL_FOOTPRINT_PER_TILE) {
         int64_t have = v->layout[a->array].stored.hi[0], need;
         if (!is_plain_buffer(c, a->array))
-            return peal_report(c->diagnostics, PEAL_E130, a->source, "use a buffer without `box`",
+            return peal_report(c->diagnostics, PEAL_E_HALO_TOO_NARROW, a->source,
+                               "use a buffer without `box`",
                                "`per_tile` counts elements; `%s` has coordinates",
                                array_name(c, a->array));
         status = peal_expr_integer(a->per_tile, &v->scope, 1, &out->per_tile, c->diagnostics);
@@ -238,7 +239,7 @@ static peal_status add_access(peal_compilation *c, rank_view *v, const peal_task
         if (!status && (out->per_tile < 1 || peal_multiply_overflows(out->per_tile, tiles, &need) ||
                         need > have))
             status = peal_report(
-                c->diagnostics, PEAL_E130, a->source,
+                c->diagnostics, PEAL_E_HALO_TOO_NARROW, a->source,
                 task->tile_given || tiles < 2
                     ? "make the buffer as large as tiles * per_tile"
                     : "peal may cut the task anywhere: give it tiles (`tile: 64`), or make the "
@@ -279,7 +280,7 @@ static peal_status cut_into_tiles(peal_compilation *c, rank_view *v,
             peal_expr_integer(task->tile[k], &v->scope, INT32_MAX, &tile[k], c->diagnostics);
         if (!status && tile[k] < 1)
             status =
-                peal_report(c->diagnostics, PEAL_E132, task->tile[k]->source,
+                peal_report(c->diagnostics, PEAL_E_INVALID_TILE_EXTENT, task->tile[k]->source,
                             "give extents of at least 1", "a tile of %lld points along axis %c",
                             (long long)tile[k], "xyzw"[k]);
         if (status)
@@ -296,8 +297,8 @@ static peal_status cut_into_tiles(peal_compilation *c, rank_view *v,
         for (int k = 0; k < PEAL_AXES; k++)
             overflow |= peal_multiply_overflows(count, tiling[i].count[k], &count);
         if (overflow || peal_add_overflows(t->tile_count, count, &t->tile_count))
-            return peal_report(c->diagnostics, PEAL_E120, task->box.source, "use larger tiles",
-                               "the number of tiles overflows 63 bits");
+            return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, task->box.source,
+                               "use larger tiles", "the number of tiles overflows 63 bits");
     }
     t->tiling = tiling;
     t->tiling_count = boxes->count;
@@ -344,7 +345,7 @@ static peal_status check_arguments(peal_compilation *c, const peal_task_statemen
             const peal_access *a = &task->access[k];
             const peal_expr *read = i < 0 ? task->box.count : task->argument[i];
             if (a->mode != PEAL_READ_ACCESS && read && peal_expr_reads(read, a->array))
-                status = peal_report(c->diagnostics, PEAL_E150, read->source,
+                status = peal_report(c->diagnostics, PEAL_E_ARGUMENT_CHANGED_BY_TILES, read->source,
                                      "copy it to another buffer first: {set: old, value: ...}",
                                      "%s of the independent task `%s` reads `%s`, which the "
                                      "task writes",

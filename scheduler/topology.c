@@ -148,7 +148,7 @@ static peal_status given_dims(peal_compilation *c, search *s, int64_t *product)
         if (status)
             return status;
         if (dim < 1 || dim > c->machine.ranks)
-            return peal_report(c->diagnostics, PEAL_E121, t->dims[k]->source,
+            return peal_report(c->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, t->dims[k]->source,
                                "give as many ranks along the axes as the run has, or `auto`",
                                "%lld ranks along axis %c, but the run has %d", (long long)dim,
                                "xyz"[k], c -> machine.ranks);
@@ -161,7 +161,7 @@ static peal_status given_dims(peal_compilation *c, search *s, int64_t *product)
 static peal_status refuse_dims(peal_compilation *c, const search *s)
 {
     return peal_report(
-        c->diagnostics, PEAL_E121, topology_source(c),
+        c->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, topology_source(c),
         "run with a number of ranks that the dims divide, change `dims`, or write `auto`",
         "the topology's dims [%d, %d, %d]%s do not make %d ranks", s->dims[0], s->dims[1],
         s->dims[2],

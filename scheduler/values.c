@@ -2,8 +2,8 @@
  *
  * A value is known if it depends on params, ranks and steps alone. Ranks are asked one by one only
  * where the value uses them; a rank's part of a field is known where ranks are few. What is not
- * looked at here is met by the run, which ends (E371). Arithmetic that has no result is reported by
- * others. */
+ * looked at here is met by the run, which ends (PEAL_E_SET_OUT_OF_RANGE_IN_RUN). Arithmetic that
+ * has no result is reported by others. */
 #include "base/stored.h"
 #include "scheduler/compilation.h"
 
@@ -55,7 +55,7 @@ static peal_status report(const known_set *k, const peal_scope *scope, int64_t v
         used = (size_t)snprintf(where, sizeof(where), "on rank %d ", scope->rank);
     if (uses & PEAL_USES_COUNTER)
         snprintf(where + used, sizeof(where) - used, "at step %lld ", (long long)k->counter[0]);
-    return peal_report(k->c->diagnostics, PEAL_E078, k->s->u.set.value->source,
+    return peal_report(k->c->diagnostics, PEAL_E_SET_OUT_OF_RANGE, k->s->u.set.value->source,
                        "give the buffer a wider type, or another value",
                        "%s`%s` is set to %lld, but its type %s holds %s", where,
                        array_name(k->c, k->s->u.set.array), (long long)value,

@@ -62,8 +62,9 @@ static peal_status save(const peal_machine_times *times, const bench_origin *ori
         written = (errno = peal_file_replace(text, bytes, path, 0)) == 0;
     free(text);
     if (!written)
-        return peal_report(diagnostics, PEAL_E410, nowhere, NULL, "cannot write %s: %s",
-                           path ? path : "the machine file", strerror(errno));
+        return peal_report(diagnostics, PEAL_E_OUTPUT_NOT_WRITTEN, nowhere, NULL,
+                           "cannot write %s: %s", path ? path : "the machine file",
+                           strerror(errno));
     if (path && !origin->options->quiet && !is_object)
         printf("written to %s\n", path);
     return PEAL_STATUS_OK;
@@ -82,7 +83,7 @@ static peal_status take_times(const peal_options *options, peal_session *session
             return status;
         if (times->given && times->accelerator == (backend->open != NULL))
             return PEAL_STATUS_OK;
-        return peal_report(diagnostics, PEAL_E430, nowhere,
+        return peal_report(diagnostics, PEAL_E_MACHINE_TIME_MISSING, nowhere,
                            "name a machine file of what is measured, or --backend",
                            "%s has no times of %s", options->machine,
                            backend->open ? "GPUs" : "cores");
@@ -148,7 +149,7 @@ static peal_status choose_backend(const peal_options *options, peal_diagnostics 
     bool cuda = options->backend && !strcmp(options->backend, "cuda");
     *out = backend_expected(options);
     if (cuda && (*out == &peal_backend_host || peal_device_count(&reason) == 0))
-        return peal_report(diagnostics, PEAL_E381, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_NO_GPU, nowhere, NULL,
                            "--backend cuda: there is no GPU");
     return PEAL_STATUS_OK;
 }

@@ -46,7 +46,7 @@ peal_status descriptors_check(int wanted, peal_diagnostics *diagnostics)
     }
     snprintf(hint, sizeof(hint), "raise the limit: ulimit -n %llu, or more",
              allowed + (unsigned long long)(wanted - found) + SPARE);
-    return peal_report(diagnostics, PEAL_E423, (peal_source){0}, hint,
+    return peal_report(diagnostics, PEAL_E_TOO_FEW_OPEN_FILES, (peal_source){0}, hint,
                        "this process may have %llu files open, of which %d are left: it needs %d",
                        allowed, found, wanted);
 }

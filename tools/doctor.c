@@ -180,7 +180,7 @@ static void print_json(const peal_findings *findings)
 static peal_status run(const peal_options *options, peal_diagnostics *diagnostics)
 {
     if (options->subject)
-        return peal_report(diagnostics, PEAL_E403, PEAL_NO_SOURCE, NULL,
+        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, PEAL_NO_SOURCE, NULL,
                            "`peal doctor` takes no argument, not '%s'", options->subject);
     peal_findings findings = {.count = 0};
     int number = 0; /* asked now: libpmix changes the environment */

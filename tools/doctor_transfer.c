@@ -73,7 +73,7 @@ static peal_status count_good(const peal_plan *plan, peal_mode mode, peal_diagno
             return status;
         int64_t count = *(const int64_t *)good.view.base;
         if (count != (int64_t)ELEMENTS * STEPS)
-            return peal_report(diagnostics, PEAL_E412, nowhere, NULL,
+            return peal_report(diagnostics, PEAL_E_RESULT_DIFFERS, nowhere, NULL,
                                "doctor's transfer to rank %d in mode %s: %" PRId64
                                " of %d elements are right",
                                rank, peal_mode_name(mode), count, ELEMENTS * STEPS);

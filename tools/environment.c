@@ -56,8 +56,8 @@ static void check_log_level(peal_diagnostics *diagnostics)
 {
     const char *name = getenv("PEAL_LOG");
     if (name && find_level(name) < 0)
-        peal_warn(diagnostics, PEAL_E405, (peal_source){0}, "known: quiet, error, info",
-                  "PEAL_LOG has no level '%s'", name);
+        peal_warn(diagnostics, PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE, (peal_source){0},
+                  "known: quiet, error, info", "PEAL_LOG has no level '%s'", name);
 }
 
 void environment_check(peal_diagnostics *diagnostics)
@@ -82,7 +82,7 @@ void environment_check(peal_diagnostics *diagnostics)
         const char *nearest = peal_nearest_word(name, names, VARIABLE_COUNT);
         if (nearest)
             snprintf(hint, sizeof(hint), "did you mean %s?", nearest);
-        peal_warn(diagnostics, PEAL_E405, nowhere,
+        peal_warn(diagnostics, PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE, nowhere,
                   nearest ? hint : "`peal doctor` lists the variables that exist",
                   "nobody reads the environment variable %s", name);
     }

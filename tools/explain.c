@@ -31,8 +31,14 @@ static void print_wrapped(const char *text)
 /* Those that are never reported as errors. */
 static bool is_warning(peal_code code)
 {
-    static const peal_code warnings[] = {PEAL_E064, PEAL_E149, PEAL_E207, PEAL_E324,
-                                         PEAL_E405, PEAL_E416, PEAL_E473, PEAL_E668};
+    static const peal_code warnings[] = {PEAL_E_PRINT_DIFFERS_BY_RANK,
+                                         PEAL_E_UNREAD_EXCHANGE,
+                                         PEAL_E_KERNELS_NOT_CACHED,
+                                         PEAL_E_JOB_ENDED_BY_PEER,
+                                         PEAL_E_UNKNOWN_ENVIRONMENT_VARIABLE,
+                                         PEAL_E_STARTED_WITHOUT_PMIX,
+                                         PEAL_E_TUNING_NOT_SAVED,
+                                         PEAL_E_NO_WHILE_NODE};
     for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
         if (warnings[i] == code)
             return true;
@@ -44,7 +50,7 @@ static peal_status explain_code(peal_code code, const peal_options *options)
     peal_status status = peal_code_status(code);
     if (options->format == FORMAT_JSON) {
         json_t *object = json_begin("peal.explain/1");
-        json_object_set_new(object, "code", json_string(peal_code_name(code)));
+        json_object_set_new(object, "code", json_string(peal_code_number(code)));
         json_object_set_new(object, "title", json_string(peal_code_title(code)));
         json_object_set_new(object, "explanation", json_string(peal_code_explanation(code)));
         json_object_set_new(object, "status", json_string(peal_status_name(status)));
@@ -53,10 +59,10 @@ static peal_status explain_code(peal_code code, const peal_options *options)
         return PEAL_STATUS_OK;
     }
     if (is_warning(code))
-        printf("%s: %s (a warning; the exit code stays)\n\n", peal_code_name(code),
+        printf("%s: %s (a warning; the exit code stays)\n\n", peal_code_number(code),
                peal_code_title(code));
     else
-        printf("%s: %s (%s; exit code %d)\n\n", peal_code_name(code), peal_code_title(code),
+        printf("%s: %s (%s; exit code %d)\n\n", peal_code_number(code), peal_code_title(code),
                peal_status_name(status), (int)status);
     print_wrapped(peal_code_explanation(code));
     return PEAL_STATUS_OK;
@@ -77,12 +83,13 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
 {
     peal_code code;
     if (!options->subject)
-        return peal_report(diagnostics, PEAL_E403, nowhere, "for example: peal explain E021",
+        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere,
+                           "for example: peal explain E021",
                            "`peal explain` needs the number of a diagnostic, or a spec");
     if (peal_code_parse(options->subject, &code))
         return explain_code(code, options);
     if (looks_like_code(options->subject))
-        return peal_report(diagnostics, PEAL_E407, nowhere,
+        return peal_report(diagnostics, PEAL_E_UNKNOWN_DIAGNOSTIC, nowhere,
                            "the number stands in brackets at the end of a message",
                            "no diagnostic has the number %s", options->subject);
     return explain_spec(options, diagnostics);

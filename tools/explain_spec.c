@@ -114,7 +114,7 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
             const peal_reason *reason = &line.reason[i];
             if (i > 0 && line.reason[0].refuses && !reason->refuses)
                 break;
-            printf("%*s %s [%s]\n", i ? 18 : 0, "", reason->text, peal_code_name(reason->code));
+            printf("%*s %s [%s]\n", i ? 18 : 0, "", reason->text, peal_code_number(reason->code));
             if (reason->change)
                 printf("%*s     %s\n", 18, "", reason->change);
         }
@@ -168,13 +168,13 @@ static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_da
         json_object_set_new(item, "reason",
                             json_string(line.refusal ? line.refusal : line.reason[0].text));
         json_object_set_new(item, "code",
-                            json_string(line.refusal ? peal_code_name(PEAL_E355)
-                                                     : peal_code_name(line.reason[0].code)));
+                            json_string(line.refusal ? peal_code_number(PEAL_E_MODE_CANNOT_RUN)
+                                                     : peal_code_number(line.reason[0].code)));
     } else if (line.bounded)
         json_object_set_new(item, "cost", json_string(line.reason[0].text));
     for (int i = 0; i < line.count; i++) {
         const peal_reason *reason = &line.reason[i];
-        json_t *one = json_pack("{s:s,s:b,s:s}", "code", peal_code_name(reason->code), "refuses",
+        json_t *one = json_pack("{s:s,s:b,s:s}", "code", peal_code_number(reason->code), "refuses",
                                 (int)reason->refuses, "text", reason->text);
         if (reason->source.line > 0)
             json_object_set_new(one, "line", json_integer(reason->source.line));

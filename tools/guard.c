@@ -20,7 +20,8 @@ static void leave(const char *what)
     if (!member || getpid() != member_pid)
         return;
     peal_diagnostics *list = peal_diagnostics_create();
-    peal_report(list, PEAL_E415, (peal_source){0}, "kernels return; they don't end the program",
+    peal_report(list, PEAL_E_PROCESS_EXITED_IN_RUN, (peal_source){0},
+                "kernels return; they don't end the program",
                 "process %d left before the job was finished (a kernel called %s?)",
                 peal_session_process(member), what);
     fflush(stdout);

@@ -98,7 +98,7 @@ static peal_status find_spec(const peal_options *options, peal_diagnostics *diag
     char hint[400];
     if (!subject)
         return peal_report(
-            diagnostics, PEAL_E403, nowhere, "for example: peal run samples/jacobi2d",
+            diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere, "for example: peal run samples/jacobi2d",
             "which spec? a YAML file, a folder that holds one, or - for standard input");
     if (!strcmp(subject, "-")) {
         *path = strdup("-");
@@ -107,13 +107,13 @@ static peal_status find_spec(const peal_options *options, peal_diagnostics *diag
     if (stat(subject, &info)) {
         int error = errno;
         hint_of_files(subject, hint, sizeof(hint));
-        return peal_report(diagnostics, PEAL_E411, nowhere, *hint ? hint : NULL,
+        return peal_report(diagnostics, PEAL_E_SPEC_NOT_FOUND, nowhere, *hint ? hint : NULL,
                            "cannot read '%s': %s", subject, strerror(error));
     }
     int count = 0;
     *path = S_ISDIR(info.st_mode) ? spec_of_folder(subject, &count) : strdup(subject);
     if (!*path)
-        return peal_report(diagnostics, PEAL_E411, nowhere, "name the file itself",
+        return peal_report(diagnostics, PEAL_E_SPEC_NOT_FOUND, nowhere, "name the file itself",
                            "the folder '%s' doesn't hold exactly one spec, but %d (.yaml or .yml)",
                            subject, count);
     return PEAL_STATUS_OK;
@@ -131,7 +131,7 @@ static peal_status read_descriptor(const peal_options *options, peal_diagnostics
         status = peal_graph_read_memory("-", text, (size_t)info.st_size, options->setting,
                                         options->setting_count, diagnostics, graph);
     else
-        status = peal_report(diagnostics, PEAL_E411, nowhere, NULL,
+        status = peal_report(diagnostics, PEAL_E_SPEC_NOT_FOUND, nowhere, NULL,
                              "the launched process cannot read the spec");
     free(text);
     return status;
@@ -204,7 +204,7 @@ static peal_status read_word(const char *word, machine_words *description,
                            : parse_count(value, 1, i == 0 ? 1 : 1 << 16, targets[i]);
         if (fine)
             return PEAL_STATUS_OK;
-        return peal_report(diagnostics, PEAL_E406, nowhere,
+        return peal_report(diagnostics, PEAL_E_INVALID_MACHINE, nowhere,
                            i == 0
                                ? "several nodes need a network transport, which doesn't exist yet"
                                : "for example: \"process:4 core:2 cache:1MiB\"",
@@ -213,7 +213,8 @@ static peal_status read_word(const char *word, machine_words *description,
     const char *nearest = peal_nearest_word(kind, kinds, 4);
     snprintf(hint, sizeof(hint), nearest ? "did you mean %s?" : "known: node process core cache",
              nearest);
-    return peal_report(diagnostics, PEAL_E406, nowhere, hint, "--machine: unknown word '%s'", kind);
+    return peal_report(diagnostics, PEAL_E_INVALID_MACHINE, nowhere, hint,
+                       "--machine: unknown word '%s'", kind);
 }
 
 static peal_status read_description(const char *text, machine_given *out,
@@ -303,7 +304,7 @@ const peal_backend_ops *backend_described(const peal_options *options,
     if (backend)
         return backend;
     peal_device_count(&reason);
-    peal_report(diagnostics, PEAL_E381, nowhere, NULL, "--backend cuda: %s", reason);
+    peal_report(diagnostics, PEAL_E_NO_GPU, nowhere, NULL, "--backend cuda: %s", reason);
     return NULL;
 }
 

@@ -80,7 +80,7 @@ json_t *json_diagnostics(const peal_diagnostics *diagnostics)
     for (int i = 0; i < peal_diagnostics_count(diagnostics); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(diagnostics, i);
         json_t *item = json_object();
-        json_object_set_new(item, "code", json_string(peal_code_name(d->code)));
+        json_object_set_new(item, "code", json_string(peal_code_number(d->code)));
         json_object_set_new(item, "severity", json_string(severities[d->severity]));
         if (d->source.file)
             json_object_set_new(item, "file", json_string(d->source.file));

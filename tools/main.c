@@ -64,7 +64,8 @@ static peal_status report_unknown_verb(const char *name, peal_diagnostics *diagn
     const char *nearest = peal_nearest_word(name, names, COMMAND_COUNT);
     snprintf(hint, sizeof(hint),
              nearest ? "did you mean `peal %s`?" : "`peal --help` lists the verbs", nearest);
-    return peal_report(diagnostics, PEAL_E400, nowhere, hint, "there is no verb '%s'", name);
+    return peal_report(diagnostics, PEAL_E_UNKNOWN_VERB, nowhere, hint, "there is no verb '%s'",
+                       name);
 }
 
 static peal_status run_verb(const peal_command *command, int argc, char **argv,
@@ -100,7 +101,8 @@ static peal_status flush_output(peal_status status, peal_diagnostics *diagnostic
     static const peal_source nowhere;
     if ((fflush(stdout) == 0 && !ferror(stdout)) || reader_has_gone())
         return status;
-    peal_report(diagnostics, PEAL_E410, nowhere, NULL, "writing to standard output failed");
+    peal_report(diagnostics, PEAL_E_OUTPUT_NOT_WRITTEN, nowhere, NULL,
+                "writing to standard output failed");
     return status == PEAL_STATUS_OK ? PEAL_STATUS_ENVIRONMENT : status;
 }
 

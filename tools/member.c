@@ -35,7 +35,7 @@ static void warn_of_copies(peal_diagnostics *diagnostics)
         if (copies < 2)
             continue;
         if (!environment_count(launchers[i].rank)) /* once is enough */
-            peal_warn(diagnostics, PEAL_E416, nowhere, launchers[i].hint,
+            peal_warn(diagnostics, PEAL_E_STARTED_WITHOUT_PMIX, nowhere, launchers[i].hint,
                       "a launcher has started %d processes, but serves no PMIx: each runs all of "
                       "it alone",
                       copies);
@@ -93,12 +93,13 @@ static peal_status open_session(const peal_options *options, peal_diagnostics *d
     run->leads = peal_session_process(run->session) == 0;
     output_set_follower(!run->leads);
     if (options->processes && options->processes != run->processes)
-        return peal_report(diagnostics, PEAL_E404, nowhere,
+        return peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                            "the launcher decides: drop --processes",
                            "--processes %d, but the launcher has started %d", options->processes,
                            run->processes);
     if (options->ranks && options->ranks < run->processes)
-        return peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
+        return peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
+                           "a process hosts one or more ranks",
                            "-n %d, but the launcher has started %d processes", options->ranks,
                            run->processes);
     return PEAL_STATUS_OK;
@@ -119,7 +120,7 @@ static void print_warnings(const peal_diagnostics *all)
     peal_diagnostics *own = peal_diagnostics_create();
     for (int i = 0; own && i < peal_diagnostics_count(all); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(all, i);
-        if (d->severity != PEAL_ERROR && d->code != PEAL_E324)
+        if (d->severity != PEAL_ERROR && d->code != PEAL_E_JOB_ENDED_BY_PEER)
             peal_warn(own, d->code, d->source, d->hint, "%s", d->message);
     }
     if (own)
@@ -151,8 +152,9 @@ static void report_signal(const peal_run *run, peal_status status)
         return;
     bool by_user = status == PEAL_STATUS_INTERRUPT;
     const mode_result *last = run->result_count ? &run->result[run->result_count - 1] : NULL;
-    peal_report(peal_session_diagnostics(run->session), by_user ? PEAL_E413 : PEAL_E414, nowhere,
-                NULL, "%s%s%s; all processes have left", by_user ? "interrupted" : "terminated",
+    peal_report(peal_session_diagnostics(run->session),
+                by_user ? PEAL_E_INTERRUPTED : PEAL_E_TERMINATED, nowhere, NULL,
+                "%s%s%s; all processes have left", by_user ? "interrupted" : "terminated",
                 last ? " in mode " : "", last ? peal_mode_name(last->mode) : "");
 }
 

@@ -316,8 +316,8 @@ static void report_value(const option_info *info, const char *value, peal_diagno
     bool listed = strstr(info->value, " or ") && strncmp(info->value, "a ", 2) != 0;
     const char *nearest = listed ? nearest_of(value, info->value, text) : NULL;
     snprintf(hint, sizeof(hint), "did you mean %s?", nearest ? nearest : "");
-    peal_report(diagnostics, PEAL_E402, nowhere, nearest ? hint : NULL, "--%s needs %s, not '%s'",
-                info->name, info->value, value);
+    peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere, nearest ? hint : NULL,
+                "--%s needs %s, not '%s'", info->name, info->value, value);
 }
 
 static const option_info *nearest_option(unsigned verb, const char *name)
@@ -344,7 +344,7 @@ static const option_info *report_unknown(unsigned verb, const char *word, size_t
         snprintf(hint, sizeof(hint), "did you mean --%s?", nearest->name);
     else
         snprintf(hint, sizeof(hint), "`peal %s --help` lists the options", verb_of(verb));
-    peal_report(diagnostics, PEAL_E401, nowhere, hint, "`peal %s` has no option %s%s",
+    peal_report(diagnostics, PEAL_E_UNKNOWN_OPTION, nowhere, hint, "`peal %s` has no option %s%s",
                 verb_of(verb), length > 1 ? "--" : "-", name);
     return nearest;
 }
@@ -368,7 +368,8 @@ static int parse_option(peal_options *options, unsigned verb, int i, int argc, c
         return info && info->has_value && !value && i + 1 < argc ? 2 : 1; /* with its value */
     }
     if (!info->has_value && value) {
-        peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s takes no value", info->name);
+        peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere, NULL, "--%s takes no value",
+                    info->name);
         return 1;
     }
     if (info->has_value && !value && i + 1 < argc) {
@@ -376,8 +377,8 @@ static int parse_option(peal_options *options, unsigned verb, int i, int argc, c
         words = 2;
     }
     if (info->has_value && !value)
-        peal_report(diagnostics, PEAL_E402, nowhere, NULL, "--%s needs %s", info->name,
-                    info->value);
+        peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere, NULL, "--%s needs %s",
+                    info->name, info->value);
     else if (!apply(options, info->id, value))
         report_value(info, value, diagnostics);
     return words;
@@ -402,7 +403,7 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
             i += parse_option(out, verb, i, argc, argv, diagnostics);
         } else {
             if (out->subject)
-                peal_report(diagnostics, PEAL_E403, nowhere, NULL,
+                peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere, NULL,
                             "'%s' is one argument too many, after '%s'", word, out->subject);
             out->subject = word;
             i++;
@@ -410,14 +411,16 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
     }
     peal_lowering_check(out->lowering, diagnostics);
     if (out->rank_counts > 1 && verb != VERB_SIMULATE)
-        peal_report(diagnostics, PEAL_E402, nowhere,
+        peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere,
                     "`peal simulate` takes several, between commas", "--ranks needs %s",
                     table[1].value);
     if (out->ranks && out->processes > out->ranks)
-        peal_report(diagnostics, PEAL_E404, nowhere, "a process hosts one or more ranks",
-                    "--processes %d is more than --ranks %d", out->processes, out->ranks);
+        peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
+                    "a process hosts one or more ranks", "--processes %d is more than --ranks %d",
+                    out->processes, out->ranks);
     if (out->verify && out->check_footprints)
-        peal_report(diagnostics, PEAL_E404, nowhere, "run twice, each time with one of them",
+        peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
+                    "run twice, each time with one of them",
                     "--check-footprints runs serial with other contents, --verify compares with "
                     "serial");
     return peal_diagnostics_errors(diagnostics) > before ? PEAL_STATUS_USAGE : PEAL_STATUS_OK;

@@ -84,7 +84,7 @@ static peal_status print_modes(const peal_options *options, const peal_graph_dat
             continue;
         const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
         if (reason)
-            return peal_report(diagnostics, PEAL_E408, nowhere,
+            return peal_report(diagnostics, PEAL_E_MODE_CANNOT_RUN_HERE, nowhere,
                                "`peal explain SPEC` shows which modes can run it", "mode %s: %s",
                                peal_mode_name((peal_mode)mode), reason);
         status = print_mode(options, graph, machine, (peal_mode)mode, list, diagnostics);
@@ -99,7 +99,7 @@ static peal_status run(const peal_options *given, peal_diagnostics *diagnostics)
     peal_spec spec = {0};
     peal_machine machine;
     if (options->resources && options->backend && !strcmp(options->backend, "host"))
-        return peal_report(diagnostics, PEAL_E402, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere, NULL,
                            "--resources is about GPUs: not with --backend host");
     if (options->resources)
         options->backend = "cuda";
@@ -107,7 +107,7 @@ static peal_status run(const peal_options *given, peal_diagnostics *diagnostics)
     if (status != PEAL_STATUS_OK)
         return status;
     if (options->rank >= machine.ranks)
-        return peal_report(diagnostics, PEAL_E404, nowhere, "ranks count from 0",
+        return peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere, "ranks count from 0",
                            "--rank %d: the job has %d rank%s", options->rank, machine.ranks,
                            machine.ranks == 1 ? "" : "s");
     status = spec_open(options, diagnostics, &spec);

@@ -28,7 +28,8 @@ static peal_status emit_cuda(const peal_backend_desc *desc)
     peal_arena *arena = peal_arena_create();
     const char *text = NULL;
     if (!arena)
-        return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
+                           "no memory");
     peal_status status =
         desc->mode == PEAL_MODE_FUSED
             ? peal_cuda_dry_plan_fused(desc, 0, peal_cuda_default_architecture(), arena, &text)
@@ -38,7 +39,7 @@ static peal_status emit_cuda(const peal_backend_desc *desc)
     peal_arena_destroy(arena);
     return status;
 #else
-    return peal_report(desc->diagnostics, PEAL_E409, (peal_source){0},
+    return peal_report(desc->diagnostics, PEAL_E_NOT_IN_THIS_BUILD, (peal_source){0},
                        "build peal where CUDA's headers are",
                        "this peal was built without GPUs: it has no source for them");
 #endif

@@ -87,11 +87,11 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
     peal_status status = PEAL_STATUS_OK;
 
     if (!arena)
-        return peal_report(diagnostics, PEAL_E367, (peal_source){0}, NULL, "no memory");
+        return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL, "no memory");
     if (!peal_cuda_sm_find(architecture))
-        status =
-            peal_report(diagnostics, PEAL_E402, (peal_source){0}, "such as sm_80, sm_90 or sm_100",
-                        "--arch: sm_%d is not known", architecture);
+        status = peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, (peal_source){0},
+                             "such as sm_80, sm_90 or sm_100", "--arch: sm_%d is not known",
+                             architecture);
     if (!status)
         status = peal_cuda_kernels_resources(&desc, architecture, arena, &all);
     if (!status && list)
@@ -109,7 +109,7 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
                            peal_diagnostics *diagnostics)
 {
     (void)options, (void)rank, (void)rank_count, (void)mode, (void)list;
-    return peal_report(diagnostics, PEAL_E409, (peal_source){0},
+    return peal_report(diagnostics, PEAL_E_NOT_IN_THIS_BUILD, (peal_source){0},
                        "build peal where CUDA's headers are",
                        "this peal was built without GPUs: it has no kernels for them");
 }

@@ -39,7 +39,7 @@ static peal_status run_verb(const peal_options *options, peal_diagnostics *diagn
 {
     static const job_body body = {run_modes, report};
     if (options->format == FORMAT_DOT)
-        return peal_report(diagnostics, PEAL_E402, (peal_source){0},
+        return peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, (peal_source){0},
                            "`peal plan --format dot` draws schedules",
                            "`peal run` prints text or json");
     return run_job(options, &body, diagnostics);

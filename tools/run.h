@@ -65,7 +65,8 @@ peal_status run_job(const peal_options *options, const job_body *body,
  * of the one that starts them, for each. */
 enum { FILES_ALONE = 8, FILES_OF_A_MEMBER = 24, FILES_A_PROCESS = 3 };
 
-/* descriptors.c: E423 if fewer than `wanted` files can be opened, and the limit cannot be raised.
+/* descriptors.c: PEAL_E_TOO_FEW_OPEN_FILES if fewer than `wanted` files can be opened, and the
+ * limit cannot be raised.
  */
 peal_status descriptors_check(int wanted, peal_diagnostics *diagnostics);
 

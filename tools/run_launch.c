@@ -85,7 +85,7 @@ static void print_words(int descriptor)
 
 static peal_status no_memory(int processes, peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E302, nowhere, NULL,
+    return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                        "out of memory for the launcher of %d processes", processes);
 }
 
@@ -95,8 +95,8 @@ static peal_status launch(int processes, char **words, peal_diagnostics *diagnos
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
     int code = 0;
     if (length < 0)
-        return peal_report(diagnostics, PEAL_E900, nowhere, NULL, "cannot find this program: %s",
-                           strerror(errno));
+        return peal_report(diagnostics, PEAL_E_INTERNAL, nowhere, NULL,
+                           "cannot find this program: %s", strerror(errno));
     program[length] = 0;
     peal_diagnostics *list = peal_diagnostics_create();
     if (!list)
@@ -134,7 +134,8 @@ peal_status run_launch(const peal_options *options, int processes, peal_diagnost
     int count = 0;
     char *words[MAX_WORDS + 2];
     if (options->word_count > MAX_WORDS)
-        return peal_report(diagnostics, PEAL_E403, nowhere, NULL, "more than %d words", MAX_WORDS);
+        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere, NULL, "more than %d words",
+                           MAX_WORDS);
     words[count++] = options->words[0];
     words[count++] = options->words[1];
     bool several = processes > 1;
@@ -143,7 +144,7 @@ peal_status run_launch(const peal_options *options, int processes, peal_diagnost
         kept.spec_descriptor = keep_standard_input();
         peal_phase_leave(&before);
         if (kept.spec_descriptor < 0)
-            return peal_report(diagnostics, PEAL_E411, nowhere, NULL,
+            return peal_report(diagnostics, PEAL_E_SPEC_NOT_FOUND, nowhere, NULL,
                                "cannot read standard input: %s", strerror(errno));
         snprintf(option, sizeof(option), "--launched-spec-descriptor=%d", kept.spec_descriptor);
         words[count++] = option;

@@ -161,8 +161,8 @@ static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, 
     }
     if (status == PEAL_STATUS_OK && result->compared && !result->equal)
         status =
-            peal_report(peal_session_diagnostics(run->session), PEAL_E412, (peal_source){0},
-                        "--verify names the first difference",
+            peal_report(peal_session_diagnostics(run->session), PEAL_E_RESULT_DIFFERS,
+                        (peal_source){0}, "--verify names the first difference",
                         "mode %s computed other bits than serial", peal_mode_name(result->mode));
     return status;
 }

@@ -9,7 +9,7 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
 {
     bool machine = options->subject && !strcmp(options->subject, "machine");
     if (options->subject && !machine)
-        return peal_report(diagnostics, PEAL_E403, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, (peal_source){0}, NULL,
                            "`peal schema` takes no argument or `machine`, not '%s'",
                            options->subject);
     peal_status status = machine ? peal_schema_print_machine(stdout) : peal_schema_print(stdout);

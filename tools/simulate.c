@@ -101,7 +101,7 @@ static peal_status simulate_point(simulation *s, int mode, int ranks, peal_diagn
     simulated_point *point = &s->point[s->point_count];
     const char *reason = refusal(s, (peal_mode)mode);
     if (reason)
-        return peal_report(diagnostics, PEAL_E408, nowhere,
+        return peal_report(diagnostics, PEAL_E_MODE_CANNOT_RUN_HERE, nowhere,
                            "`peal explain SPEC` shows which modes can run it", "mode %s: %s",
                            peal_mode_name((peal_mode)mode), reason);
     options.ranks = ranks;
@@ -137,7 +137,8 @@ static peal_status simulate_all(simulation *s, peal_diagnostics *diagnostics)
             status = simulate_point(s, mode, counts ? options->rank_count[i] : 1, diagnostics);
     }
     if (!status && !s->point_count)
-        status = peal_report(diagnostics, PEAL_E430, nowhere, "add them to the file's `modes`",
+        status = peal_report(diagnostics, PEAL_E_MACHINE_TIME_MISSING, nowhere,
+                             "add them to the file's `modes`",
                              "%s has no times for a mode that can run this spec", options->machine);
     return status;
 }
@@ -159,12 +160,12 @@ static peal_status read_machine(peal_options *options, simulation *s, peal_diagn
     const char *hint = "for example --machine machines/h200x4.yaml of peal's sources; "
                        "`peal schema machine` lists the keys";
     if (!options->machine)
-        return peal_report(diagnostics, PEAL_E430, nowhere, hint,
+        return peal_report(diagnostics, PEAL_E_MACHINE_TIME_MISSING, nowhere, hint,
                            "a simulation needs a machine file with times");
     peal_status status = machine_and_times_of(options, diagnostics, &machine, &s->times);
     if (!status && !s->times.given)
-        return peal_report(diagnostics, PEAL_E430, nowhere, hint, "%s has no times",
-                           options->machine);
+        return peal_report(diagnostics, PEAL_E_MACHINE_TIME_MISSING, nowhere, hint,
+                           "%s has no times", options->machine);
     if (!status && !options->rank_counts)
         options->rank_count[options->rank_counts++] = machine.ranks;
     return status;

@@ -146,6 +146,6 @@ peal_status simulate_draw(const simulation *s, const char *path, peal_diagnostic
     }
     free(text);
     return good ? PEAL_STATUS_OK
-                : peal_report(diagnostics, PEAL_E410, nowhere, NULL, "cannot write '%s': %s", path,
-                              strerror(errno));
+                : peal_report(diagnostics, PEAL_E_OUTPUT_NOT_WRITTEN, nowhere, NULL,
+                              "cannot write '%s': %s", path, strerror(errno));
 }

@@ -80,7 +80,7 @@ static void keep(const peal_run *run, tuning *t)
         free(comment);
     }
     if (!t->kept)
-        peal_warn(peal_session_diagnostics(run->session), PEAL_E473, nowhere, NULL,
+        peal_warn(peal_session_diagnostics(run->session), PEAL_E_TUNING_NOT_SAVED, nowhere, NULL,
                   t->path[0]       ? "the answer is not kept: %s cannot be written"
                   : tuned->has_key ? "the answer is not kept: there is no cache folder%s"
                                    : "the answer is not kept: an #include in a kernel file is "
@@ -165,15 +165,16 @@ static peal_status run_verb(const peal_options *options, peal_diagnostics *diagn
     bool measures =
         options->mode_given || options->lowering || options->steps >= 0 || options->rounds;
     if (options->format == FORMAT_DOT)
-        return peal_report(diagnostics, PEAL_E402, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere, NULL,
                            "`peal tune` prints text or json");
     if (options->rounds &&
         (options->rounds < PEAL_LEAST_ROUNDS || options->rounds > PEAL_MOST_ROUNDS))
-        return peal_report(diagnostics, PEAL_E402, nowhere, "fewer tell nothing apart",
-                           "`peal tune` takes %d to %d rounds", PEAL_LEAST_ROUNDS,
-                           PEAL_MOST_ROUNDS);
+        return peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, nowhere,
+                           "fewer tell nothing apart", "`peal tune` takes %d to %d rounds",
+                           PEAL_LEAST_ROUNDS, PEAL_MOST_ROUNDS);
     if (options->forget && measures)
-        return peal_report(diagnostics, PEAL_E472, nowhere, "it measures nothing",
+        return peal_report(diagnostics, PEAL_E_CONFLICTING_TUNE_OPTIONS, nowhere,
+                           "it measures nothing",
                            "--forget goes with no --mode, --lower, --steps or --rounds");
     if (options->forget && !options->subject)
         return forget_all(options, diagnostics);

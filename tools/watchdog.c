@@ -108,7 +108,7 @@ static void end_of_patience(const peal_phase *phase, int64_t waited_ns)
     char message[PEAL_PHASE_WORDS + 80];
     snprintf(message, sizeof(message), "waited %.3g s for %s", (double)waited_ns * 1e-9,
              phase->words);
-    say(PEAL_E304, "--deadline sets the limit", message);
+    say(PEAL_E_COMMAND_STALLED, "--deadline sets the limit", message);
     end_process(PEAL_STATUS_DEADLINE, message);
 }
 
@@ -156,7 +156,7 @@ static void look_at_launcher(watchdog *self, int64_t now)
         return;
     if (self->orphaned_at_ns) {
         if (now - self->orphaned_at_ns > grace_ns) {
-            say(PEAL_E315, NULL, message);
+            say(PEAL_E_LAUNCHER_LOST, NULL, message);
             _exit(PEAL_STATUS_PEER_LOST);
         }
         return;
@@ -171,7 +171,7 @@ static void look_at_launcher(watchdog *self, int64_t now)
     pthread_mutex_unlock(&lock);
     if (!session) { /* nothing to tear down yet, or not any more */
         if (!atomic_load(&had_session))
-            say(PEAL_E315, NULL, message);
+            say(PEAL_E_LAUNCHER_LOST, NULL, message);
         _exit(PEAL_STATUS_PEER_LOST);
     }
 }

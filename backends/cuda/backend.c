@@ -31,17 +31,17 @@ static void destroy(peal_backend_plan *plan)
 static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out)
 {
     if (refuses(desc->mode))
-        return peal_report(desc->diagnostics, PEAL_E355, nowhere, "use --mode auto", "%s",
-                           refuses(desc->mode));
+        return peal_report(desc->diagnostics, PEAL_E_MODE_CANNOT_RUN, nowhere, "use --mode auto",
+                           "%s", refuses(desc->mode));
     if (desc->embedded && desc->mode != PEAL_MODE_STREAM)
-        return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL, "an embedded plan in %s",
-                           peal_mode_name(desc->mode));
+        return peal_report(desc->diagnostics, PEAL_E_INTERNAL, nowhere, NULL,
+                           "an embedded plan in %s", peal_mode_name(desc->mode));
     if (desc->rank_count < 1 || desc->workers < 1 || !desc->abort_word || !desc->device)
-        return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL,
+        return peal_report(desc->diagnostics, PEAL_E_INTERNAL, nowhere, NULL,
                            "a plan of %d ranks with %d lanes", desc->rank_count, desc->workers);
     peal_backend_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
-        return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL, "no memory");
     CUcontext previous = peal_cuda_context_enter(desc->device);
     peal_status status = desc->mode == PEAL_MODE_SERIAL
                              ? peal_cuda_serial_create(desc, &plan->serial)

@@ -144,7 +144,7 @@ peal_status peal_cuda_embed_create(peal_cuda_plan *plan)
             return PEAL_STATUS_SPEC;
     }
     if (pthread_create(&embedding->watcher, NULL, watch, plan) != 0)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
                            "cannot create the thread that watches an exchange");
     embedding->has_watcher = true;
     return PEAL_STATUS_OK;

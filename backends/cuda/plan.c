@@ -52,19 +52,22 @@ static peal_status settle_fused(peal_cuda_plan *plan)
     plan->options.copy = PEAL_CUDA_COPY_KERNEL;
     plan->options.fold = PEAL_CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
     if (shares)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                           PEAL_CUDA_NOWHERE,
                            "--mode graph runs it; or give each process a GPU, or host all ranks in "
                            "one process",
                            "mode fused cannot run this: processes share a GPU, and a kernel that "
                            "stays would keep the others' off it");
     if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                           PEAL_CUDA_NOWHERE,
                            "--mode graph runs it; or use more processes and GPUs",
                            "mode fused cannot run this: %d ranks of a process share a GPU, its "
                            "kernel has room for %d",
                            plan->rank_count, PEAL_FUSED_RANKS_MOST);
     if (plan->rank_count > 1 && plan->options.order == PEAL_CUDA_DISPATCH_PAPER)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                           PEAL_CUDA_NOWHERE,
                            "--lower order=tickets runs it; or give each rank a process and a GPU",
                            "mode fused cannot run this: with order=period a kernel has one rank, "
                            "and %d ranks of a process share a GPU",
@@ -109,7 +112,7 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
     if (words)
         return words;
     if (!peal_cuda_options_parse(plan->desc.lowering, &plan->options))
-        return peal_report(plan->desc.diagnostics, PEAL_E665, PEAL_CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E_UNKNOWN_LOWERING, PEAL_CUDA_NOWHERE,
                            "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",
                            plan->desc.lowering);
     /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
@@ -139,7 +142,7 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
     if (schedule->machine && schedule->machine->shares_device)
         plan->options.signal = PEAL_CUDA_SIGNAL_MEMOP;
     if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP && !plan->device->has_memops)
-        return peal_report(plan->desc.diagnostics, PEAL_E669, PEAL_CUDA_NOWHERE,
+        return peal_report(plan->desc.diagnostics, PEAL_E_NO_MEMORY_OPERATIONS, PEAL_CUDA_NOWHERE,
                            "give each process a GPU of its own, or host all ranks in one process",
                            "%s cannot do 64-bit memory operations on streams, which %s",
                            plan->device->name,
@@ -161,7 +164,7 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
 static peal_status no_stream(peal_cuda_plan *plan, CUresult result)
 {
     char text[160];
-    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE, NULL,
                        "cannot create streams, events or words on the device: %s",
                        peal_cuda_error(result, text));
 }
@@ -259,7 +262,8 @@ static peal_status arm(peal_cuda_plan *plan)
         plan->desc.saves = plan->own_saves =
             peal_saves_create(first->graph, first->machine->ranks, NULL, plan->desc.abort_word);
     if (!plan->desc.saves)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL, "no memory");
+        return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
+                           "no memory");
     peal_status status = peal_cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
@@ -318,7 +322,8 @@ peal_status peal_cuda_plan_create(const peal_backend_desc *desc, peal_cuda_plan 
     peal_cuda_plan *plan = calloc(1, sizeof(*plan));
 
     if (!plan)
-        return peal_report(desc->diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
+                           "no memory");
     plan->desc = *desc;
     plan->device = desc->device;
     plan->driver = plan->device->driver;
@@ -355,7 +360,7 @@ peal_status peal_cuda_plan_start(peal_cuda_plan *plan, bool setup, int64_t steps
     plan->begin = plan->end = peal_cuda_clock();
     plan->ended = plan->enqueued = false;
     if (pthread_create(&plan->thread, NULL, peal_cuda_run_thread, plan) != 0)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, PEAL_CUDA_NOWHERE, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
                            "cannot create the thread that drives the device");
     plan->running = true;
     return PEAL_STATUS_OK;

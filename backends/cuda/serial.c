@@ -271,7 +271,7 @@ peal_status peal_cuda_serial_create(const peal_backend_desc *desc, peal_cuda_ser
     peal_cuda_serial *serial = calloc(1, sizeof(*serial));
     const peal_source nowhere = {0};
     if (!serial)
-        return peal_report(desc->diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL, "no memory");
     serial->device = desc->device;
     serial->abort_word = desc->abort_word;
     serial->deadline_ns = desc->deadline_ns;
@@ -301,14 +301,14 @@ peal_status peal_cuda_serial_wait(peal_cuda_serial *serial, peal_backend_result 
     const peal_schedule_task *task = serial->failed->task;
     char what[120];
     if (serial->refused)
-        return peal_report(serial->diagnostics, PEAL_E667, task->source, NULL,
+        return peal_report(serial->diagnostics, PEAL_E_ENQUEUE_FAILED, task->source, NULL,
                            "rank %d: `enqueue` of task '%s' returned: %s",
                            serial->failed->schedule->rank, task->name,
                            peal_status_name(serial->refused));
     snprintf(what, sizeof(what), "task '%s' of rank %d", task->name,
              serial->failed->schedule->rank);
     if (serial->error == CUDA_ERROR_LAUNCH_TIMEOUT)
-        return peal_report(serial->diagnostics, PEAL_E661, task->source,
+        return peal_report(serial->diagnostics, PEAL_E_GPU_STALLED, task->source,
                            "a kernel that does not end? --deadline sets the limit",
                            "%s: no progress for %.1f s", what, 1e-9 * (double)serial->deadline_ns);
     return peal_cuda_driver_failed(serial->diagnostics, task->source, serial->error, serial->call,

@@ -46,7 +46,7 @@ static void destroy(host_plan *plan)
 
 static peal_status no_memory(const peal_backend_desc *desc)
 {
-    return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+    return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                        "no memory for the tables of a plan");
 }
 
@@ -65,7 +65,7 @@ static peal_status prepare(host_plan *plan)
                               first->machine ? first->machine->ranks : desc->rank_count, NULL,
                               desc->abort_word);
     if (!desc->saves)
-        return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                            "no memory for the counts of saved files");
     int threads = desc->mode == PEAL_MODE_SERIAL ? 1 : desc->rank_count * desc->workers;
     peal_status status = host_kernels_create(desc, &plan->kernels);
@@ -88,10 +88,10 @@ static peal_status create(const peal_backend_desc *desc, peal_backend_plan **out
     const host_executor *executor = executor_of(desc->mode, desc->workers);
 
     if (!executor)
-        return peal_report(desc->diagnostics, PEAL_E213, nowhere, "use --mode auto", "%s",
-                           refuses(desc->mode));
+        return peal_report(desc->diagnostics, PEAL_E_MODE_NOT_ON_CPU, nowhere, "use --mode auto",
+                           "%s", refuses(desc->mode));
     if (desc->rank_count < 1 || desc->workers < 1 || !desc->abort_word)
-        return peal_report(desc->diagnostics, PEAL_E900, nowhere, NULL,
+        return peal_report(desc->diagnostics, PEAL_E_INTERNAL, nowhere, NULL,
                            "a plan of %d ranks with %d workers", desc->rank_count, desc->workers);
     host_plan *plan = calloc(1, sizeof(*plan));
     peal_arena *arena = peal_arena_create();

@@ -136,10 +136,11 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
     case PEAL_PROGRAM_EXITED:
         return PEAL_STATUS_OK;
     case PEAL_PROGRAM_SIGNALED:
-        return peal_report(request->diagnostics, PEAL_E208, nowhere, "is there enough memory?",
-                           "the compiler was ended by signal %d", *exit_code);
+        return peal_report(request->diagnostics, PEAL_E_KERNELS_NOT_LOADED, nowhere,
+                           "is there enough memory?", "the compiler was ended by signal %d",
+                           *exit_code);
     case PEAL_PROGRAM_STUCK:
-        return peal_report(request->diagnostics, PEAL_E303, nowhere,
+        return peal_report(request->diagnostics, PEAL_E_COMPILER_STALLED, nowhere,
                            "does it wait for a license, a file system, another host? --deadline "
                            "sets the limit",
                            "the C compiler `%s` has made no progress for %.3g s: it was killed",
@@ -150,7 +151,8 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
         break;
     }
     bool is_ours = peal_is_lack_of_means(*exit_code);
-    return peal_report(request->diagnostics, is_ours ? PEAL_E302 : PEAL_E203, nowhere,
+    return peal_report(request->diagnostics,
+                       is_ours ? PEAL_E_SYSTEM_CALL_FAILED : PEAL_E_NO_C_COMPILER, nowhere,
                        is_ours ? NULL : "install a C compiler (package gcc), or set CC to one",
                        "cannot run the C compiler `%s`: %s", argument[0], strerror(*exit_code));
 }
@@ -161,7 +163,7 @@ static peal_status read_back(const compile_job *job, const char *name, char **te
     *text = peal_file_read(in_folder(job, name), NULL);
     if (*text || !peal_is_lack_of_means(errno))
         return PEAL_STATUS_OK;
-    return peal_report(job->request->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+    return peal_report(job->request->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                        "cannot read what the compiler has written (%s): %s", name, strerror(errno));
 }
 
@@ -293,8 +295,8 @@ static peal_status preprocess(const compile_job *job, host_compile_result *out)
     if (!status)
         status = read_back(job, "kernels.i", &out->preprocessed);
     if (!status && !out->preprocessed)
-        return peal_report(job->request->diagnostics, PEAL_E208, (peal_source){0}, NULL,
-                           "the C compiler has written no preprocessed text");
+        return peal_report(job->request->diagnostics, PEAL_E_KERNELS_NOT_LOADED, (peal_source){0},
+                           NULL, "the C compiler has written no preprocessed text");
     return status;
 }
 
@@ -450,11 +452,11 @@ static peal_status compile_somewhere(compile_job *job, const char *cache, host_c
         host_folder_remove(&job->folder);
         job->is_elsewhere = true;
         if (bases[i] == cache)
-            peal_warn(request->diagnostics, PEAL_E207, (peal_source){0},
+            peal_warn(request->diagnostics, PEAL_E_KERNELS_NOT_CACHED, (peal_source){0},
                       "make room, or set PEAL_CACHE to another folder",
                       "kernels cannot be compiled in `%s`: %s", cache, strerror(error));
     }
-    return peal_report(request->diagnostics, PEAL_E209, (peal_source){0},
+    return peal_report(request->diagnostics, PEAL_E_SOURCE_NOT_WRITTEN, (peal_source){0},
                        "make room, or set TMPDIR to a folder that can be written",
                        "cannot write the generated source: %s", strerror(error));
 }
@@ -462,8 +464,9 @@ static peal_status compile_somewhere(compile_job *job, const char *cache, host_c
 static peal_status try_to_compile(compile_job *job, const char *cache, host_compile_result *out)
 {
     PEAL_ARENA_GUARD(job->request->arena,
-                     return peal_report(job->request->diagnostics, PEAL_E367, (peal_source){0},
-                                        NULL, "no memory to compile the kernels"));
+                     return peal_report(job->request->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                        (peal_source){0}, NULL,
+                                        "no memory to compile the kernels"));
     find_compiler(job);
     return compile_somewhere(job, cache, out);
 }

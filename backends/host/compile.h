@@ -31,9 +31,11 @@ typedef struct host_compile_result {
 } host_compile_result;
 
 /* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
- * failed has been reported: no compiler (E203), it died (E208) or stood still (E303), the result
- * cannot be loaded (E208), there is no room (E209), what is included must not be run (E230, E231).
- * A cache that is full, mounted noexec, or can't be written is a warning (E207). */
+ * failed has been reported: no compiler (PEAL_E_NO_C_COMPILER), it died (PEAL_E_KERNELS_NOT_LOADED)
+ * or stood still (PEAL_E_COMPILER_STALLED), the result cannot be loaded
+ * (PEAL_E_KERNELS_NOT_LOADED), there is no room (PEAL_E_SOURCE_NOT_WRITTEN), what is included must
+ * not be run (PEAL_E_KERNEL_FILE_NOT_TRUSTED, PEAL_E_INCLUDED_FILE_OUTSIDE). A cache that is full,
+ * mounted noexec, or can't be written is a warning (PEAL_E_KERNELS_NOT_CACHED). */
 peal_status host_compile(const host_compile_request *request, host_compile_result *out);
 
 #endif

@@ -218,7 +218,7 @@ static peal_status report_errors(const host_kernels *kernels, const host_compile
             index < kernels->call_count)
             status = report_misfit(kernels, &kernels->call[index], error);
         else
-            status = peal_report(kernels->desc->diagnostics, PEAL_E200, source,
+            status = peal_report(kernels->desc->diagnostics, PEAL_E_KERNEL_COMPILE_ERROR, source,
                                  peal_compile_error_hint(error->message), "%s", error->message);
     }
     return status;
@@ -236,7 +236,7 @@ static peal_status find_functions(host_kernels *kernels)
         void *bare =
             dlsym(kernels->library, peal_arena_print(kernels->arena, "peal_run_bare_%d", i));
         if (!full || !bare)
-            return peal_report(kernels->desc->diagnostics, PEAL_E900, nowhere, NULL,
+            return peal_report(kernels->desc->diagnostics, PEAL_E_INTERNAL, nowhere, NULL,
                                "the compiled kernels lack `%s`", call->kernel);
         /* POSIX: a pointer from dlsym converts to a function's. */
         memcpy(&call->full, &full, sizeof(full));
@@ -285,7 +285,7 @@ static peal_status prepare(host_kernels *kernels)
 
 static peal_status no_memory(const peal_backend_desc *desc)
 {
-    return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+    return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                        "no memory for the tables of kernels");
 }
 

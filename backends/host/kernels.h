@@ -7,8 +7,9 @@
 /* The source that is compiled for these schedules (`peal plan --emit`): malloc'ed, NULL if no task
  * names a kernel or a file could not be read (reported). */
 char *host_kernels_emit(const peal_backend_desc *desc);
-/* Whether the kernel files can be read, lie where they may and name every kernel (E201, E202, E204,
- * E230); nothing is compiled. */
+/* Whether the kernel files can be read, lie where they may and name every kernel
+ * (PEAL_E_KERNEL_FILE_UNREADABLE, PEAL_E_NO_SUCH_KERNEL, PEAL_E_KERNEL_FILE_OUTSIDE,
+ * PEAL_E_KERNEL_FILE_NOT_TRUSTED); nothing is compiled. */
 peal_status host_kernels_check(const peal_backend_desc *desc);
 
 #endif

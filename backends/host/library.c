@@ -51,10 +51,10 @@ peal_status host_library_load(const host_compile_request *request, const char *p
     out->library = load_from_memory(data, bytes, &out->memory);
     peal_phase_leave(&before);
     if (!out->library)
-        return peal_report(request->diagnostics, PEAL_E208, nowhere,
+        return peal_report(request->diagnostics, PEAL_E_KERNELS_NOT_LOADED, nowhere,
                            "is the folder mounted noexec? set PEAL_CACHE to another one",
                            "cannot load the compiled kernels: %s", reason);
-    peal_warn(request->diagnostics, PEAL_E207, nowhere,
+    peal_warn(request->diagnostics, PEAL_E_KERNELS_NOT_CACHED, nowhere,
               "is the folder mounted noexec? set PEAL_CACHE to another one",
               "kernels are loaded from memory, since they cannot be from their file: %s", reason);
     return PEAL_STATUS_OK;

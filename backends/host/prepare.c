@@ -119,7 +119,7 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
     if (status || source->kind != PEAL_TASK_KERNEL)
         return status;
     if (!bind_kernel(rank, source, task))
-        return peal_report(rank->plan->desc.diagnostics, PEAL_E900, source->source, NULL,
+        return peal_report(rank->plan->desc.diagnostics, PEAL_E_INTERNAL, source->source, NULL,
                            "task `%s` has no function", source->name);
     return PEAL_STATUS_OK;
 }

@@ -461,7 +461,7 @@ peal_status host_needs_prepare(host_rank *rank)
     free(b.need);
     if (!b.no_memory)
         return PEAL_STATUS_OK;
-    return peal_report(rank->plan->desc.diagnostics, PEAL_E300, (peal_source){0},
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, (peal_source){0},
                        "use larger tiles, or fewer workers",
                        "no memory for what the tiles of rank %d wait for", rank->schedule->rank);
 }

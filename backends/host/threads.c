@@ -68,7 +68,7 @@ static void finish_one(host_threads *threads)
 static void on_thread_end(void *argument)
 {
     host_threads *threads = argument;
-    peal_report(threads->plan->late, PEAL_E319, (peal_source){0},
+    peal_report(threads->plan->late, PEAL_E_KERNEL_ENDED_THREAD, (peal_source){0},
                 "kernels return; they don't end their thread",
                 "a thread ended in the middle of the run (a kernel called pthread_exit?)");
     host_fail(threads->plan, PEAL_STATUS_PEER_LOST);
@@ -156,7 +156,7 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
     host_threads *threads = calloc(1, sizeof(*threads));
 
     if (!threads)
-        return peal_report(plan->desc.diagnostics, PEAL_E367, nowhere, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL,
                            "no memory for %d threads", count);
     threads->plan = plan;
     threads->body = body;
@@ -168,14 +168,14 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
     pthread_cond_init(&threads->done, NULL);
     if (!threads->id || !threads->start) {
         host_threads_destroy(threads);
-        return peal_report(plan->desc.diagnostics, PEAL_E367, nowhere, NULL,
+        return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL,
                            "no memory for %d threads", count);
     }
     for (int i = 0; i < count; i++) {
         threads->start[i] = (thread_start){threads, i};
         if (pthread_create(&threads->id[i], NULL, run, &threads->start[i]) != 0) {
             host_threads_destroy(threads);
-            return peal_report(plan->desc.diagnostics, PEAL_E212, nowhere,
+            return peal_report(plan->desc.diagnostics, PEAL_E_NO_MORE_THREADS, nowhere,
                                "use fewer --threads, or raise the limit (ulimit -u)",
                                "cannot create thread %d of %d", i + 1, count);
         }

@@ -7,8 +7,8 @@
 /* Called on thread `index` once a run. */
 typedef void (*host_thread_body)(host_plan *plan, int index);
 
-/* `per_rank` threads for each hosted rank; thread i serves rank i / per_rank. E212 when the system
- * gives no more. */
+/* `per_rank` threads for each hosted rank; thread i serves rank i / per_rank.
+ * PEAL_E_NO_MORE_THREADS when the system gives no more. */
 peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body body,
                                 host_threads **out);
 /* All bodies run once; returns at once. */

@@ -167,14 +167,14 @@ static peal_status report_stall(const host_plan *plan, const host_stall *f)
     bool credit = f->kind == HOST_WAIT_CREDIT;
 
     if (channel && f->kind != HOST_WAIT_TILES)
-        return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
+        return peal_report(plan->desc.diagnostics, PEAL_E_RANK_STALLED, source, hint,
                            "rank %d waits in `%s` for %s %llu of edge %s from rank %d, step %lld: "
                            "%llu %s",
                            schedule->rank, label, credit ? "the credit of message" : "message",
                            (unsigned long long)f->message, channel->edge ? channel->edge : "?",
                            channel->peer, (long long)f->step, missing(f, channel),
                            credit ? "to be given back" : "to come");
-    return peal_report(plan->desc.diagnostics, PEAL_E205, source, hint,
+    return peal_report(plan->desc.diagnostics, PEAL_E_RANK_STALLED, source, hint,
                        "rank %d, worker %d waits in `%s` for `%s`, step %lld: expected %llu "
                        "finished, seen %llu",
                        schedule->rank, f->worker, label,

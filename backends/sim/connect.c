@@ -79,7 +79,7 @@ static peal_status connect_channel(sim_network *n, peal_arena *arena, int rank, 
     const sim_channel *c = &n->program[number[rank]].channel[channel];
     int64_t peer = rank + c->offset;
     if (peer < 0 || peer >= n->desc->ranks)
-        return peal_report(n->desc->diagnostics, PEAL_E900, (peal_source){0}, NULL,
+        return peal_report(n->desc->diagnostics, PEAL_E_INTERNAL, (peal_source){0}, NULL,
                            "rank %d has a message for rank %" PRId64, rank, peer);
     uint64_t key = key_of(n, number[rank], channel, number[peer]);
     connection *known = find(n, key);
@@ -87,7 +87,7 @@ static peal_status connect_channel(sim_network *n, peal_arena *arena, int rank, 
         return PEAL_STATUS_OK;
     *known = (connection){key, find_end(&n->program[number[peer]], c)};
     if (known->channel < 0)
-        return peal_report(n->desc->diagnostics, PEAL_E900, (peal_source){0}, NULL,
+        return peal_report(n->desc->diagnostics, PEAL_E_INTERNAL, (peal_source){0}, NULL,
                            "ranks %d and %" PRId64 " have different schedules for %s", rank, peer,
                            n->program[number[rank]].schedule->channel[channel].edge);
     n->count++;
@@ -104,7 +104,7 @@ static peal_status check_link(const sim_network *n, const sim_places *places, in
     seen[link] = true;
     if (places->times->link[link].given)
         return PEAL_STATUS_OK;
-    return peal_report(n->desc->diagnostics, PEAL_E430, (peal_source){0},
+    return peal_report(n->desc->diagnostics, PEAL_E_MACHINE_TIME_MISSING, (peal_source){0},
                        link == PEAL_LINK_NETWORK
                            ? "add it to the machine file's `links`, or give fewer `nodes`, whose "
                              "devices the ranks then share"

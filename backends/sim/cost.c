@@ -192,7 +192,7 @@ static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
     if (task->kind != PEAL_TASK_KERNEL && !times)
         return PEAL_STATUS_OK; /* no more than beginning and ending */
     if (!times)
-        return peal_report(desc->diagnostics, PEAL_E430, task->source,
+        return peal_report(desc->diagnostics, PEAL_E_MACHINE_TIME_MISSING, task->source,
                            "add `kernels: {default: {per_byte_s: ...}}` to the machine file",
                            "the machine file has no times for task `%s`, and none by default",
                            task->name);
@@ -276,7 +276,7 @@ peal_status sim_costs_create(const sim_desc *desc, const sim_places *places,
     peal_status status = PEAL_STATUS_OK;
 
     if (!desc->times->mode[schedule->mode].given)
-        return peal_report(desc->diagnostics, PEAL_E430, (peal_source){0},
+        return peal_report(desc->diagnostics, PEAL_E_MACHINE_TIME_MISSING, (peal_source){0},
                            "add them to the machine file's `modes`, or simulate another --mode",
                            "the machine file has no times for mode %s",
                            peal_mode_name(schedule->mode));

@@ -112,7 +112,7 @@ void sim_places_init(sim_places *places, const sim_desc *desc);
 peal_link_class sim_link_between(const sim_places *places, int a, int b);
 
 /* program.c: unrolls a schedule for so many steps. */
-/* E367. */
+/* PEAL_E_OUT_OF_MEMORY. */
 peal_status sim_no_memory(const sim_desc *desc);
 peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
                                const peal_schedule *schedule, int64_t steps, peal_arena *arena,

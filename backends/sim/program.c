@@ -191,8 +191,8 @@ static peal_status unroll_section(unrolling *u, const peal_section *section)
         switch (peal_walk_next(&u->walk, section)) {
         case PEAL_WALK_OP:
             if (is_too_much(u))
-                return peal_report(u->desc->diagnostics, PEAL_E432, (peal_source){0},
-                                   "simulate fewer steps: --steps",
+                return peal_report(u->desc->diagnostics, PEAL_E_SIMULATION_TOO_LARGE,
+                                   (peal_source){0}, "simulate fewer steps: --steps",
                                    "what rank %d does, and those before it, is too much to keep",
                                    u->schedule->rank);
             add_item(u, u->walk.position);
@@ -339,7 +339,7 @@ static void keep_lists(unrolling *u, peal_arena *arena)
 
 peal_status sim_no_memory(const sim_desc *desc)
 {
-    return peal_report(desc->diagnostics, PEAL_E367, (peal_source){0}, NULL,
+    return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                        "no memory for a simulation");
 }
 

@@ -227,8 +227,8 @@ static peal_status report_deadlock(const sim_state *s)
         }
         ranks += waits;
     }
-    return peal_report(s->desc->diagnostics, PEAL_E431, nowhere, NULL, "%d rank%s for ever: %s",
-                       ranks, ranks == 1 ? " waits" : "s wait", text);
+    return peal_report(s->desc->diagnostics, PEAL_E_DEADLOCK_IN_SIMULATION, nowhere, NULL,
+                       "%d rank%s for ever: %s", ranks, ranks == 1 ? " waits" : "s wait", text);
 }
 
 static int64_t count_items(const sim_state *s)
@@ -283,16 +283,17 @@ static peal_status run_state(sim_state *s, peal_arena *arena, sim_result *out)
     size_t bytes = 0, need = state_bytes(s, arena);
 
     if (s->desc->most_bytes && need > (size_t)s->desc->most_bytes)
-        return peal_report(s->desc->diagnostics, PEAL_E432, nowhere, "simulate fewer ranks",
-                           "%d ranks need %zu bytes, of %" PRId64, s->desc->ranks, need,
-                           s->desc->most_bytes);
+        return peal_report(s->desc->diagnostics, PEAL_E_SIMULATION_TOO_LARGE, nowhere,
+                           "simulate fewer ranks", "%d ranks need %zu bytes, of %" PRId64,
+                           s->desc->ranks, need, s->desc->most_bytes);
     make_state(s, &bytes);
     if (!s->no_memory)
         sim_state_run(s);
     out->rank_bytes = bytes / (size_t)s->desc->ranks;
     out->memory_bytes = bytes + sim_queue_bytes(&s->queue) + peal_arena_bytes(arena);
     if (s->no_memory)
-        return peal_report(s->desc->diagnostics, PEAL_E367, nowhere, "simulate fewer ranks",
+        return peal_report(s->desc->diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere,
+                           "simulate fewer ranks",
                            "no memory to simulate %d ranks, beside %zu bytes", s->desc->ranks,
                            out->memory_bytes);
     if (s->executed < count_items(s))

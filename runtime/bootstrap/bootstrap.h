@@ -20,13 +20,13 @@ bool peal_bootstrap_is_launched(int *process);
 
 /* One process. */
 peal_status peal_bootstrap_single(peal_diagnostics *diagnostics, peal_bootstrap **out);
-/* The application's own callbacks (copied). E310 if they make no sense. */
+/* The application's own callbacks (copied). PEAL_E_BOOTSTRAP_FAILED if they make no sense. */
 peal_status peal_bootstrap_caller(const peal_bootstrap_callbacks *callbacks,
                                   peal_diagnostics *diagnostics, peal_bootstrap **out);
 /* A process of `peal run`. */
 peal_status peal_bootstrap_launched(peal_diagnostics *diagnostics, peal_bootstrap **out);
-/* A client of the PMIx server that the environment names. E314: there is none; E316: it does not
- * answer in time. Only built with libpmix. */
+/* A client of the PMIx server that the environment names. PEAL_E_NO_PMIX_SERVER: there is none;
+ * PEAL_E_PMIX_SERVER_SILENT: it does not answer in time. Only built with libpmix. */
 peal_status peal_bootstrap_pmix(int64_t deadline_ns, peal_diagnostics *diagnostics,
                                 peal_bootstrap **out);
 

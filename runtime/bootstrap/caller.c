@@ -130,24 +130,24 @@ peal_status peal_bootstrap_caller(const peal_bootstrap_callbacks *callbacks,
 {
     peal_source nowhere = {0};
     if (callbacks->size_bytes != sizeof(*callbacks))
-        return peal_report(diagnostics, PEAL_E310, nowhere,
+        return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, nowhere,
                            "set .size_bytes = sizeof(peal_bootstrap_callbacks)",
                            "the callbacks' size is %zu, expected %zu", callbacks->size_bytes,
                            sizeof(*callbacks));
     if (callbacks->processes < 1 || callbacks->process < 0 ||
         callbacks->process >= callbacks->processes)
-        return peal_report(diagnostics, PEAL_E310, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, nowhere, NULL,
                            "the callbacks say process %d of %d", callbacks->process,
                            callbacks->processes);
     if (callbacks->processes > 1 && !callbacks->allgather)
-        return peal_report(diagnostics, PEAL_E310, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, nowhere, NULL,
                            "%d processes need an allgather callback", callbacks->processes);
     caller *self = calloc(1, sizeof(*self));
     int64_t *sizes = calloc((size_t)callbacks->processes, sizeof(*sizes));
     if (!self || !sizes) {
         free(self);
         free(sizes);
-        return peal_report(diagnostics, PEAL_E302, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                            "out of memory for the bootstrap of %d processes", callbacks->processes);
     }
     *self = (caller){.base = {&caller_ops},

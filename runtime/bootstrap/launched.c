@@ -138,12 +138,12 @@ peal_status peal_bootstrap_launched(peal_diagnostics *diagnostics, peal_bootstra
 {
     int process = 0, processes = 0, socket = peal_channel_inherited();
     if (socket < 0 || !peal_channel_identity(&process, &processes))
-        return peal_report(diagnostics, PEAL_E310, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, NULL,
                            "the variables %s and %s make no sense", PEAL_CHANNEL_SOCKET,
                            PEAL_CHANNEL_PROCESS);
     launched *self = calloc(1, sizeof(*self));
     if (!self)
-        return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the bootstrap");
     self->base.ops = &launched_ops;
     self->socket = socket;

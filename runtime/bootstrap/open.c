@@ -51,7 +51,7 @@ peal_status peal_bootstrap_open(int64_t deadline_ns, peal_diagnostics *diagnosti
     return peal_bootstrap_pmix(deadline_ns, diagnostics, out);
 #else
     (void)deadline_ns;
-    return peal_report(diagnostics, PEAL_E310, (peal_source){0},
+    return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0},
                        "build peal with libpmix (4.2 or later), or unset PMIX_NAMESPACE to run as "
                        "one process",
                        "a launcher started this process (PMIX_NAMESPACE=%s), but this peal was "

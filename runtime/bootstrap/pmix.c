@@ -251,7 +251,7 @@ static peal_status ask_identity(pmix_client *self, peal_diagnostics *diagnostics
     PMIX_LOAD_PROCID(&job, self->me.nspace, PMIX_RANK_WILDCARD);
     if (!get_number(&job, PMIX_JOB_SIZE, &processes) || processes < 1 || processes > INT32_MAX ||
         self->me.rank >= (uint64_t)processes)
-        return peal_report(diagnostics, PEAL_E310, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, NULL,
                            "the launcher's PMIx server says rank %u of %d processes",
                            (unsigned)self->me.rank, (int)processes);
     if (!get_number(&job, PMIX_LOCAL_SIZE, &local_processes) || local_processes < 1 ||
@@ -280,10 +280,10 @@ static peal_status refuse(peal_diagnostics *diagnostics, pmix_status_t result)
                                     "PMIX_NAMESPACE to run as one process";
     if (result == PMIX_ERR_UNREACH)
         return peal_report(
-            diagnostics, PEAL_E314, (peal_source){0},
+            diagnostics, PEAL_E_NO_PMIX_SERVER, (peal_source){0},
             "is the launcher still there? unset PMIX_NAMESPACE to run as one process",
             "no PMIx server answers for PMIX_NAMESPACE=%s", getenv("PMIX_NAMESPACE"));
-    return peal_report(diagnostics, PEAL_E310, (peal_source){0}, hint,
+    return peal_report(diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, hint,
                        "the launcher's PMIx server was not usable: %s", PMIx_Error_string(result));
 }
 
@@ -332,7 +332,7 @@ static void take_part(pmix_client *self)
 static peal_status join_within(pmix_client *self, joining *call, peal_diagnostics *diagnostics)
 {
     if (!peal_call_within(join, free_joining, call, self->deadline_ns))
-        return peal_report(diagnostics, PEAL_E316, (peal_source){0},
+        return peal_report(diagnostics, PEAL_E_PMIX_SERVER_SILENT, (peal_source){0},
                            "is the launcher stopped or overloaded? --deadline sets the limit",
                            "the PMIx server of PMIX_NAMESPACE=%s has not answered within %.3g s",
                            getenv("PMIX_NAMESPACE"), (double)self->deadline_ns * 1e-9);
@@ -360,7 +360,7 @@ peal_status peal_bootstrap_pmix(int64_t deadline_ns, peal_diagnostics *diagnosti
         free(self);
         free(call);
         peal_diagnostics_destroy(own);
-        return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the bootstrap");
     }
     *self = (pmix_client){.base = {&pmix_ops},

@@ -65,7 +65,7 @@ peal_status peal_bootstrap_single(peal_diagnostics *diagnostics, peal_bootstrap 
 {
     single *self = calloc(1, sizeof(*self));
     if (!self)
-        return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the bootstrap");
     self->base.ops = &single_ops;
     *out = &self->base;

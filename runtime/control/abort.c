@@ -63,7 +63,8 @@ void peal_control_lost(peal_control *control, int process)
              process, pid);
     if (peal_control_set_cause(control, PEAL_STATUS_PEER_LOST, control->identity.process, message,
                                process))
-        peal_report(control->diagnostics, PEAL_E320, (peal_source){0}, NULL, "%s", message);
+        peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL, "%s",
+                    message);
 }
 
 /* All processes find it out at once: process 0 says so. */
@@ -71,7 +72,8 @@ void peal_control_orphaned(peal_control *control)
 {
     static const char message[] = PEAL_LAUNCHER_GONE;
     if (peal_control_set_cause(control, PEAL_STATUS_PEER_LOST, 0, message, -1))
-        peal_report(control->diagnostics, PEAL_E315, (peal_source){0}, NULL, "%s", message);
+        peal_report(control->diagnostics, PEAL_E_LAUNCHER_LOST, (peal_source){0}, NULL, "%s",
+                    message);
 }
 
 void peal_control_abort(peal_control *control, peal_status status, const char *message)

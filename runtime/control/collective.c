@@ -64,7 +64,8 @@ static peal_status deadline_passed(const round_trip *call, int process)
                  "process %d took no part in %s within %.3g s (process %d waited)", process, name,
                  seconds, me);
     if (peal_control_set_cause(control, PEAL_STATUS_DEADLINE, me, message, -1))
-        peal_report(control->diagnostics, PEAL_E321, (peal_source){0}, NULL, "%s", message);
+        peal_report(control->diagnostics, PEAL_E_COLLECTIVE_STALLED, (peal_source){0}, NULL, "%s",
+                    message);
     return peal_control_cause_status(control);
 }
 
@@ -160,7 +161,8 @@ static peal_status disagree(const round_trip *call, int process, const char *wha
              control->identity.process, operation_names[call->operation], process, what);
     if (peal_control_set_cause(control, PEAL_STATUS_INTERNAL, control->identity.process, message,
                                -1))
-        peal_report(control->diagnostics, PEAL_E322, (peal_source){0}, NULL, "%s", message);
+        peal_report(control->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, (peal_source){0}, NULL, "%s",
+                    message);
     return peal_control_cause_status(control);
 }
 
@@ -268,7 +270,7 @@ peal_status peal_control_broadcast(peal_control *control, int root, void *data, 
     if (status != PEAL_STATUS_OK)
         return status;
     if (root < 0 || root >= processes)
-        return peal_report(control->diagnostics, PEAL_E322, (peal_source){0}, NULL,
+        return peal_report(control->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, (peal_source){0}, NULL,
                            "broadcast from process %d: there are %d", root, processes);
     round_trip call = begin(control, BROADCAST);
     /* Up the path from root to process 0 ... */
@@ -299,7 +301,8 @@ static peal_status out_of_memory(const round_trip *call, size_t bytes)
              control->identity.process, bytes);
     if (peal_control_set_cause(control, PEAL_STATUS_ENVIRONMENT, control->identity.process, message,
                                -1))
-        peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL, "%s", message);
+        peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL, "%s",
+                    message);
     return peal_control_cause_status(control);
 }
 

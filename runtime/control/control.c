@@ -78,7 +78,7 @@ static peal_status open_sockets(peal_control *control)
         goto fail;
     return peal_service_start(control);
 fail:
-    return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+    return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                        "the control plane cannot have %s: %s", what, strerror(errno));
 }
 
@@ -88,7 +88,7 @@ static peal_status learn_endpoints(peal_control *control)
     control->endpoint = calloc((size_t)control->identity.processes, sizeof(*control->endpoint));
     if (!control->endpoint) {
         peal_control_abort(control, PEAL_STATUS_ENVIRONMENT, "out of memory for the endpoints");
-        return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the endpoints of %d processes",
                            control->identity.processes);
     }
@@ -102,7 +102,7 @@ static peal_status ask_identity(peal_control *control, peal_bootstrap *bootstrap
     peal_status status = bootstrap->ops->identity(bootstrap, id);
     if (status != PEAL_STATUS_OK || id->processes < 1 || id->process < 0 ||
         id->process >= id->processes)
-        return peal_report(control->diagnostics, PEAL_E310, (peal_source){0}, NULL,
+        return peal_report(control->diagnostics, PEAL_E_BOOTSTRAP_FAILED, (peal_source){0}, NULL,
                            "the bootstrap says process %d of %d", id->process, id->processes);
     if (bootstrap->ops->launcher)
         control->launcher = bootstrap->ops->launcher(bootstrap);
@@ -115,7 +115,7 @@ peal_status peal_control_open(peal_bootstrap *bootstrap, _Atomic int *abort_word
 {
     peal_control *control = calloc(1, sizeof(*control));
     if (!control)
-        return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the control plane");
     control->abort_word = abort_word;
     control->deadline_ns = deadline_ns;

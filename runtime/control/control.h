@@ -50,7 +50,7 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
  * fine. */
 void peal_control_withdraw(peal_control *control, int key);
 
-/* The cause of whoever finds it (E315). */
+/* The cause of whoever finds it (PEAL_E_LAUNCHER_LOST). */
 #define PEAL_LAUNCHER_GONE "the launcher of this job is gone"
 
 /* Tells every process why the job ends; sets the abort word here. Any thread, any number of times:

@@ -76,7 +76,7 @@ peal_status peal_control_publish(peal_control *control, int key, int descriptor)
     peal_source nowhere = {0};
     int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (copy < 0)
-        return peal_report(control->diagnostics, PEAL_E302, nowhere, NULL,
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                            "cannot duplicate a file descriptor: %s", strerror(errno));
     pthread_mutex_lock(&control->lock);
     int at = 0;
@@ -90,7 +90,7 @@ peal_status peal_control_publish(peal_control *control, int key, int descriptor)
         if (!grown) {
             pthread_mutex_unlock(&control->lock);
             close(copy);
-            return peal_report(control->diagnostics, PEAL_E302, nowhere, NULL,
+            return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                                "out of memory for %d published descriptors", at + 1);
         }
         control->published = grown;
@@ -105,7 +105,7 @@ peal_status peal_control_publish(peal_control *control, int key, int descriptor)
 
 static peal_status late(peal_control *control, int process, int key)
 {
-    return peal_report(control->diagnostics, PEAL_E323, (peal_source){0}, NULL,
+    return peal_report(control->diagnostics, PEAL_E_MEMORY_NOT_OFFERED, (peal_source){0}, NULL,
                        "process %d has not offered its memory (number %d) within %.3g s", process,
                        key, (double)control->deadline_ns * 1e-9);
 }
@@ -129,7 +129,7 @@ static peal_status fetch_own(peal_control *control, int key, int *descriptor)
         return status != PEAL_STATUS_OK ? status : late(control, control->identity.process, key);
     }
     if (copy < 0)
-        return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "cannot duplicate a file descriptor");
     *descriptor = copy;
     return PEAL_STATUS_OK;
@@ -140,7 +140,7 @@ static peal_status lost_owner(peal_control *control, int process)
     peal_status status = peal_control_cause_status(control);
     if (status != PEAL_STATUS_OK)
         return status;
-    return peal_report(control->diagnostics, PEAL_E320, (peal_source){0}, NULL,
+    return peal_report(control->diagnostics, PEAL_E_PROCESS_LOST, (peal_source){0}, NULL,
                        "process %d closed before it had offered its memory", process);
 }
 
@@ -180,7 +180,7 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
     peal_source nowhere = {0};
     int64_t until = peal_clock_ns() + control->deadline_ns;
     if (process < 0 || process >= control->identity.processes)
-        return peal_report(control->diagnostics, PEAL_E322, nowhere, NULL,
+        return peal_report(control->diagnostics, PEAL_E_COLLECTIVE_MISMATCH, nowhere, NULL,
                            "memory of process %d asked for: there are %d", process,
                            control->identity.processes);
     if (process == control->identity.process)
@@ -188,7 +188,7 @@ peal_status peal_control_fetch(peal_control *control, int process, int key, int 
     const peal_endpoint *endpoint = &control->endpoint[process];
     int socket = peal_wire_connect(endpoint->name, until);
     if (socket < 0 && peal_is_lack_of_means(errno))
-        return peal_report(control->diagnostics, PEAL_E302, nowhere, NULL,
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                            "cannot ask process %d for its memory: %s", process, strerror(errno));
     if (socket < 0)
         return lost_owner(control, process);

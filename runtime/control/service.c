@@ -177,7 +177,7 @@ static void take_cause(peal_control *control, peal_notice *notice, int from)
     peal_status status = notice->status > 0 && notice->status < 256 ? (peal_status)notice->status
                                                                     : PEAL_STATUS_INTERNAL;
     if (peal_control_set_cause(control, status, notice->process, notice->message, from))
-        peal_warn(control->diagnostics, PEAL_E324, (peal_source){0}, NULL,
+        peal_warn(control->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, (peal_source){0}, NULL,
                   "process %d ended the job: %s", notice->process, notice->message);
 }
 
@@ -329,7 +329,7 @@ peal_status peal_service_start(peal_control *control)
     service *self = calloc(1, sizeof(*self));
     sigset_t all, before;
     if (!self)
-        return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the control plane");
     self->control = control;
     /* The application's signals are for its own threads. */
@@ -339,7 +339,7 @@ peal_status peal_service_start(peal_control *control)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error) {
         free(self);
-        return peal_report(control->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(control->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "cannot start the control plane's thread: %s", strerror(error));
     }
     control->has_thread = true;

@@ -57,18 +57,19 @@ static peal_status check_blob(peal_control *control, const peal_control_blob *bl
             "process %d speaks version %u of peal's control plane, process %d version %d (peal "
             "%s)",
             process, blob->wire_version, mine->process, PEAL_WIRE_VERSION, mine->version);
-        return refuse(control, PEAL_E312, "start the same peal everywhere", message);
+        return refuse(control, PEAL_E_PEAL_VERSIONS_DIFFER, "start the same peal everywhere",
+                      message);
     }
     if (blob->processes != mine->processes) {
         snprintf(message, sizeof(message), "process %d counts %d processes, process %d counts %d",
                  process, blob->processes, mine->process, mine->processes);
-        return refuse(control, PEAL_E310, NULL, message);
+        return refuse(control, PEAL_E_BOOTSTRAP_FAILED, NULL, message);
     }
     if (strncmp(blob->host, mine->host, PEAL_HOST_BYTES)) {
         snprintf(message, sizeof(message),
                  "processes %d and %d run on different hosts (%.36s, %.36s)", mine->process,
                  process, mine->host, blob->host);
-        return refuse(control, PEAL_E313, "start all processes on one host", message);
+        return refuse(control, PEAL_E_SEVERAL_HOSTS, "start all processes on one host", message);
     }
     return PEAL_STATUS_OK;
 }
@@ -91,23 +92,23 @@ static peal_status no_blob(peal_control *control, peal_status status, int proces
                  "the %s bootstrap says that process %d has joined, but gave nothing of peal's "
                  "within %.3g s",
                  control->identity.name, process, seconds);
-        return refuse(control, PEAL_E310, NULL, message);
+        return refuse(control, PEAL_E_BOOTSTRAP_FAILED, NULL, message);
     }
     if (status == PEAL_STATUS_PEER_LOST) {
         snprintf(message, sizeof(message),
                  "the launcher says that a process died before process "
                  "%d had joined",
                  process);
-        return refuse(control, PEAL_E320, NULL, message);
+        return refuse(control, PEAL_E_PROCESS_LOST, NULL, message);
     }
     if (status == PEAL_STATUS_DEADLINE) {
         snprintf(message, sizeof(message), "process %d has not joined the job within %.3g s",
                  process, seconds);
-        return refuse(control, PEAL_E311, NULL, message);
+        return refuse(control, PEAL_E_PROCESS_DID_NOT_JOIN, NULL, message);
     }
     snprintf(message, sizeof(message), "the %s bootstrap failed to find process %d",
              control->identity.name, process);
-    return refuse(control, PEAL_E310, NULL, message);
+    return refuse(control, PEAL_E_BOOTSTRAP_FAILED, NULL, message);
 }
 
 /* Asks the bootstrap until it gives what can be the blob of link->process. */
@@ -179,9 +180,9 @@ static peal_status connect_parent(peal_control *control, peal_link *link, int64_
         snprintf(message, sizeof(message), "process %d (pid %u) cannot be reached: %s",
                  link->process, link->blob.pid, strerror(error));
         return refuse(control,
-                      error == EACCES                ? PEAL_E310
-                      : peal_is_lack_of_means(error) ? PEAL_E302
-                                                     : PEAL_E320,
+                      error == EACCES                ? PEAL_E_BOOTSTRAP_FAILED
+                      : peal_is_lack_of_means(error) ? PEAL_E_SYSTEM_CALL_FAILED
+                                                     : PEAL_E_PROCESS_LOST,
                       NULL, message);
     }
     pthread_mutex_lock(&control->lock);
@@ -247,7 +248,7 @@ static peal_status await_children(peal_control *control, int64_t until_ns)
         if (dead >= 0) {
             snprintf(message, sizeof(message), "process %d ended before it had joined the job",
                      dead);
-            return refuse(control, PEAL_E320, NULL, message);
+            return refuse(control, PEAL_E_PROCESS_LOST, NULL, message);
         }
         if (peal_patience_is_over(&patience, peal_clock_ns()))
             break;
@@ -259,7 +260,7 @@ static peal_status await_children(peal_control *control, int64_t until_ns)
         return peal_control_cause_status(control);
     snprintf(message, sizeof(message), "process %d has not connected within %.3g s", missing,
              (double)control->deadline_ns * 1e-9);
-    return refuse(control, PEAL_E311, NULL, message);
+    return refuse(control, PEAL_E_PROCESS_DID_NOT_JOIN, NULL, message);
 }
 
 /* Of a neighbour that this process had not come to ask for. */
@@ -312,7 +313,8 @@ peal_status peal_tree_connect(peal_control *control, peal_bootstrap *bootstrap)
     int64_t join = start + deadline / 10 * 7, meet = start + deadline / 10 * 9;
     peal_status status = bootstrap->ops->put(bootstrap, 0, &control->mine, sizeof(control->mine));
     if (status != PEAL_STATUS_OK)
-        status = refuse(control, PEAL_E310, NULL, "the bootstrap took no blob of this process");
+        status = refuse(control, PEAL_E_BOOTSTRAP_FAILED, NULL,
+                        "the bootstrap took no blob of this process");
     for (int i = 0; status == PEAL_STATUS_OK && i < control->link_count; i++) {
         status = get_blob(control, bootstrap, &control->link[i], join);
         int64_t late = peal_clock_ns() - join;

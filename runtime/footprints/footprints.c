@@ -12,7 +12,7 @@
 
 static peal_status no_memory(const peal_plan *plan)
 {
-    return peal_report(plan->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+    return peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                        "no memory for the shadows of --check-footprints");
 }
 
@@ -40,7 +40,7 @@ static peal_status check_memory(const peal_plan *plan, const needs *n)
         need += FILLS * n->view[i];
     if (need <= have)
         return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E300, PEAL_NO_SOURCE,
+    return peal_report(plan->session->diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, PEAL_NO_SOURCE,
                        "check a smaller size, or with more ranks: one rank's task is copied at a "
                        "time",
                        "--check-footprints needs %lld bytes of memory for copies of arrays, this "

@@ -51,7 +51,7 @@ peal_status guarded_create(const peal_place *place, int64_t bytes, peal_diagnost
             return PEAL_STATUS_OK;
         guarded_destroy(out);
     }
-    return peal_report(diagnostics, PEAL_E367, PEAL_NO_SOURCE, "see ulimit -v",
+    return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, "see ulimit -v",
                        "no address space for the guards of --check-footprints");
 }
 

@@ -176,10 +176,11 @@ static void tell_access(const checked_task *t, const finding *found, const char 
         print_offset(p.offset, axes_of(layout), offset);
         snprintf(from, sizeof(from), ": %s of its point %s", offset, point);
     }
-    peal_report(t->owner->plan->session->diagnostics, write ? PEAL_E364 : PEAL_E363,
-                t->task->source, hint_of(t, found, write, &p), "task '%s' %s %s'%s'%s, %s %s%s",
-                t->task->name, write ? "writes" : "reads", view->access ? "" : "its part of ",
-                view->name, where, p.stored ? "which it doesn't declare" : outside, site, from);
+    peal_report(t->owner->plan->session->diagnostics,
+                write ? PEAL_E_UNDECLARED_WRITE : PEAL_E_UNDECLARED_READ, t->task->source,
+                hint_of(t, found, write, &p), "task '%s' %s %s'%s'%s, %s %s%s", t->task->name,
+                write ? "writes" : "reads", view->access ? "" : "its part of ", view->name, where,
+                p.stored ? "which it doesn't declare" : outside, site, from);
 }
 
 static void tell_unsteady(const checked_task *t, const finding *found, const char *site)
@@ -190,7 +191,7 @@ static void tell_unsteady(const checked_task *t, const finding *found, const cha
     peal_diagnostics *diagnostics = t->owner->plan->session->diagnostics;
     char where[TEXT];
     if (found->view < 0) {
-        peal_report(diagnostics, PEAL_E214, t->task->source, hint,
+        peal_report(diagnostics, PEAL_E_KERNEL_NOT_DETERMINISTIC, t->task->source, hint,
                     "task '%s' is not deterministic: run on the same contents elsewhere in memory, "
                     "it gives different values %s",
                     t->task->name, site);
@@ -198,7 +199,7 @@ static void tell_unsteady(const checked_task *t, const finding *found, const cha
     }
     place p = place_of(t, found);
     print_where(t, found, &p, where);
-    peal_report(diagnostics, PEAL_E214, t->task->source, hint,
+    peal_report(diagnostics, PEAL_E_KERNEL_NOT_DETERMINISTIC, t->task->source, hint,
                 "task '%s' is not deterministic: run twice on the same contents, it gives %s'%s'%s "
                 "different values %s",
                 t->task->name, t->view[found->view].access ? "" : "its part of ",
@@ -217,11 +218,11 @@ void tell(const checked_task *t, const peal_tile *tile, const finding *found)
     print_site(t, tile, found->has_tile, site);
     if (found->kind == FINDING_CRASH)
         peal_report(
-            diagnostics, PEAL_E215, t->task->source,
+            diagnostics, PEAL_E_KERNEL_CRASHED, t->task->source,
             "none of its arrays is near: look for a wild or null pointer, a division, the stack",
             "task '%s' crashed: %s %s", t->task->name, found->text, site);
     else if (found->kind == FINDING_UNSTORED)
-        peal_report(diagnostics, PEAL_E216, t->task->source,
+        peal_report(diagnostics, PEAL_E_PARTIAL_NOT_STORED, t->task->source,
                     "call PEAL_PARTIAL once for each tile, on every path",
                     "task '%s' doesn't store its part of '%s' %s", t->task->name,
                     t->view[found->view].name, site);

@@ -48,7 +48,7 @@ peal_status peal_launch_hub_create(int processes, peal_diagnostics *diagnostics,
     if (!hub || !lines) {
         free(hub);
         free(lines);
-        return peal_report(diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "out of memory for the launcher of %d processes", processes);
     }
     for (int p = 0; p < processes; p++)

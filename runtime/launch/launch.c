@@ -90,25 +90,26 @@ static void note_end(launch_state *self, int process, pid_t pid, int wait_status
             message, sizeof(message),
             "process %d (pid %d) has ended, and how is not known: its launcher ignores SIGCHLD",
             process, (int)pid);
-        set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E317, message);
+        set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E_PROCESS_LEFT_SILENTLY, message);
     } else if (WIFSIGNALED(wait_status)) {
         int signal = WTERMSIG(wait_status);
         /* Signals that we sent are no cause. */
         bool ours = (self->was_told || self->interrupted_at) || self->was_killed;
         snprintf(message, sizeof(message), "process %d (pid %d) was killed by signal %d (%s)",
                  process, (int)pid, signal, strsignal(signal));
-        set_cause(self, ours ? CAUSE_PEER : CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E333, message);
+        set_cause(self, ours ? CAUSE_PEER : CAUSE_FIRST, PEAL_STATUS_PEER_LOST,
+                  PEAL_E_PROCESS_KILLED, message);
     } else if (WEXITSTATUS(wait_status)) {
         int code = WEXITSTATUS(wait_status);
         snprintf(message, sizeof(message), "process %d (pid %d) ended with exit code %d", process,
                  (int)pid, code);
-        set_cause(self, code == PEAL_STATUS_PEER_LOST ? CAUSE_PEER : CAUSE_FIRST, code, PEAL_E334,
-                  message);
+        set_cause(self, code == PEAL_STATUS_PEER_LOST ? CAUSE_PEER : CAUSE_FIRST, code,
+                  PEAL_E_PROCESS_FAILED, message);
     } else if (!has_left) {
         snprintf(message, sizeof(message),
                  "process %d (pid %d) ended with exit code 0 in the middle of the job", process,
                  (int)pid);
-        set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E317, message);
+        set_cause(self, CAUSE_FIRST, PEAL_STATUS_PEER_LOST, PEAL_E_PROCESS_LEFT_SILENTLY, message);
     }
 }
 
@@ -136,7 +137,7 @@ static void note_exhaustion(launch_state *self)
 {
     if (self->was_killed || !peal_launch_hub_is_exhausted(self->hub))
         return;
-    set_cause(self, CAUSE_FIRST, PEAL_STATUS_ENVIRONMENT, PEAL_E302,
+    set_cause(self, CAUSE_FIRST, PEAL_STATUS_ENVIRONMENT, PEAL_E_SYSTEM_CALL_FAILED,
               "the launcher is out of memory for what its processes tell each other");
     self->was_killed = true;
     signal_all(self, SIGKILL);
@@ -154,7 +155,7 @@ static void note_abort(launch_state *self)
         code = PEAL_STATUS_PEER_LOST;
     snprintf(message, sizeof(message), "process %d aborted the job with code %d: %s", process, code,
              text);
-    set_cause(self, CAUSE_FIRST, code, PEAL_E335, message);
+    set_cause(self, CAUSE_FIRST, code, PEAL_E_PROCESS_ABORTED, message);
 }
 
 static void note_signal(launch_state *self)
@@ -231,18 +232,18 @@ static peal_status start_one(launch_state *self, int p, const char *path, char *
     peal_source nowhere = {0};
     int line = peal_launch_hub_open(self->hub, p);
     if (line < 0)
-        return peal_report(self->diagnostics, PEAL_E331, nowhere,
+        return peal_report(self->diagnostics, PEAL_E_NO_SOCKET_TO_PROCESS, nowhere,
                            "a process takes three descriptors, see ulimit -n",
                            "no line to process %d: %s", p, strerror(errno));
     char **environment = peal_launch_hub_environment(self->hub, p);
     if (!environment)
-        return peal_report(self->diagnostics, PEAL_E302, nowhere, NULL,
+        return peal_report(self->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
                            "out of memory for the environment of process %d", p);
     int error =
         peal_child_start(path, argv, environment, &self->mask_before, line, &self->child[p]);
     peal_launch_environment_free(environment);
     if (error)
-        return peal_report(self->diagnostics, PEAL_E332, nowhere, NULL,
+        return peal_report(self->diagnostics, PEAL_E_PROCESS_NOT_STARTED, nowhere, NULL,
                            "process %d: cannot start %s: %s", p, path, strerror(error));
     peal_launch_hub_started(self->hub, p);
     self->running++;
@@ -263,10 +264,11 @@ static void report_cause(const launch_state *self)
     peal_source nowhere = {0};
     if (self->cause == CAUSE_NONE || self->cause_code == PEAL_CODE_COUNT)
         return;
-    if (self->cause_code == PEAL_E333 || self->cause_code == PEAL_E317 ||
-        self->cause_code == PEAL_E302)
+    if (self->cause_code == PEAL_E_PROCESS_KILLED ||
+        self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY ||
+        self->cause_code == PEAL_E_SYSTEM_CALL_FAILED)
         peal_report(self->diagnostics, self->cause_code, nowhere,
-                    self->cause_code == PEAL_E317 && !self->is_unknown
+                    self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY && !self->is_unknown
                         ? "kernels return; they don't end the program"
                         : NULL,
                     "%s", self->message);
@@ -321,7 +323,7 @@ static peal_status prepare(launch_state *self)
     self->ended = calloc((size_t)self->processes, sizeof(*self->ended));
     self->poll = calloc(2 * (size_t)self->processes + 1, sizeof(*self->poll));
     if (self->signals < 0 || !self->child || !self->ended || !self->poll)
-        return peal_report(self->diagnostics, PEAL_E302, (peal_source){0}, NULL,
+        return peal_report(self->diagnostics, PEAL_E_SYSTEM_CALL_FAILED, (peal_source){0}, NULL,
                            "the launcher of %d processes: %s", self->processes, strerror(errno));
     for (int p = 0; p < self->processes; p++)
         self->child[p].pidfd = -1;
@@ -336,14 +338,14 @@ peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnost
     peal_source nowhere = {0};
     launch_state self = {.diagnostics = diagnostics, .processes = desc->processes, .signals = -1};
     if (desc->processes < 1 || desc->processes > PEAL_LAUNCH_LIMIT)
-        return peal_report(diagnostics, PEAL_E332, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_PROCESS_NOT_STARTED, nowhere, NULL,
                            "%d processes asked for: 1 to %d can be started on one host",
                            desc->processes, PEAL_LAUNCH_LIMIT);
     const char *name = desc->program ? desc->program : desc->argv[0];
     char *path = peal_child_find(name);
     if (!path)
-        return peal_report(diagnostics, PEAL_E332, nowhere, NULL, "cannot find the program %s",
-                           name);
+        return peal_report(diagnostics, PEAL_E_PROCESS_NOT_STARTED, nowhere, NULL,
+                           "cannot find the program %s", name);
     peal_status status = prepare(&self);
     if (status == PEAL_STATUS_OK)
         status = run(&self, path, desc->argv, exit_code);

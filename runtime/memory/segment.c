@@ -25,7 +25,7 @@ static const peal_source nowhere = {0};
 static peal_status no_memory(peal_diagnostics *diagnostics, int64_t need, int64_t have,
                              const char *reason)
 {
-    return peal_report(diagnostics, PEAL_E300, nowhere,
+    return peal_report(diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, nowhere,
                        "use smaller fields, more ranks on other hosts, or a larger memory limit",
                        "a rank needs %" PRId64 " bytes of memory, this process can have %" PRId64
                        " (%s)",
@@ -57,15 +57,15 @@ static peal_status failed(peal_diagnostics *diagnostics, int64_t need, const cha
         snprintf(reason, sizeof(reason), "%s; %s: %s", limit, call, strerror(error));
         return no_memory(diagnostics, need, have, reason);
     }
-    return peal_report(diagnostics, PEAL_E302, nowhere, NULL, "memory of %" PRId64 " bytes: %s: %s",
-                       need, call, strerror(error));
+    return peal_report(diagnostics, PEAL_E_SYSTEM_CALL_FAILED, nowhere, NULL,
+                       "memory of %" PRId64 " bytes: %s: %s", need, call, strerror(error));
 }
 
 static peal_status round_to_pages(int64_t bytes, peal_diagnostics *diagnostics, int64_t *out)
 {
     int64_t page = sysconf(_SC_PAGESIZE), sum;
     if (bytes < 0 || peal_add_overflows(bytes, page - 1, &sum))
-        return peal_report(diagnostics, PEAL_E300, nowhere, NULL,
+        return peal_report(diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, nowhere, NULL,
                            "a rank needs %" PRId64 " bytes of memory: more than 63 bits can count",
                            bytes);
     *out = bytes ? sum / page * page : page;
@@ -180,13 +180,13 @@ peal_status peal_segment_import(int descriptor, int64_t bytes, peal_diagnostics 
         goto close_descriptor;
     int seals = fcntl(descriptor, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS) {
-        status = peal_report(diagnostics, PEAL_E301, nowhere, NULL,
+        status = peal_report(diagnostics, PEAL_E_SHARED_MEMORY_MISMATCH, nowhere, NULL,
                              "the memory of another process is not sealed (seals %d)", seals);
         goto close_descriptor;
     }
     if (fstat(descriptor, &state) || state.st_size != rounded) {
         status =
-            peal_report(diagnostics, PEAL_E301, nowhere, NULL,
+            peal_report(diagnostics, PEAL_E_SHARED_MEMORY_MISMATCH, nowhere, NULL,
                         "the memory of another process has %" PRId64 " bytes, expected %" PRId64,
                         (int64_t)state.st_size, rounded);
         goto close_descriptor;

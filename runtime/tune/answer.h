@@ -26,8 +26,8 @@ typedef struct peal_answer {
  * False: an include is computed, or a kernel file cannot be read, so that nobody can tell. */
 bool peal_answer_key(const peal_plan *plan, char key[PEAL_SHA256_TEXT]);
 
-/* The file of a key, in the arena; NULL: there is no folder (reported as a warning, E207). given:
- * as in peal_plan_options. */
+/* The file of a key, in the arena; NULL: there is no folder (reported as a warning,
+ * PEAL_E_KERNELS_NOT_CACHED). given: as in peal_plan_options. */
 const char *peal_answer_path(const char *given, const char *key, peal_arena *arena,
                              peal_diagnostics *diagnostics);
 

@@ -32,7 +32,8 @@ peal_status tuner_open(const tuner *t, int c, peal_plan **plan);
 /* Runs steps of a plan; what one of them took, in the slowest process. Where `until` has ended them
  * before: 0. */
 peal_status tuner_run(tuner *t, peal_plan *plan, int64_t steps, double *step_s);
-/* What a plan has computed so far; PEAL_E372: nothing that could be compared. Collective. */
+/* What a plan has computed so far; PEAL_E_NOTHING_COMPARED: nothing that could be compared.
+ * Collective. */
 peal_status tuner_outcome(const tuner *t, peal_plan *plan, uint64_t *digest);
 /* Steps of a measurement. */
 int64_t tuner_piece(const tuner *t, double step_s);

@@ -85,7 +85,7 @@ peal_status tuner_rounds(tuner *t)
     int most_rounds = PATIENCE * t->desc->rounds;
     double *seconds = calloc((size_t)t->out->set.count * (size_t)most_rounds, sizeof(*seconds));
     if (!seconds)
-        return peal_report(t->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(t->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for %d rounds", most_rounds);
     peal_status status = run_rounds(t, seconds, most_rounds);
     if (!status)

@@ -69,7 +69,7 @@ static peal_status share(const tuner *t, observation *own)
         return PEAL_STATUS_OK;
     observation *all = calloc((size_t)processes, sizeof(*all));
     if (!all)
-        return peal_report(t->session->diagnostics, PEAL_E367, PEAL_NO_SOURCE, NULL,
+        return peal_report(t->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory for %d times", processes);
     /* In serial the others are here before process 0 is: they wait for it as long as it runs. */
     peal_status status = peal_session_agree(t->session, PEAL_STATUS_OK, 0);
@@ -132,7 +132,7 @@ void tuner_report_wrong(tuner *t, int c, int64_t steps)
     peal_candidate_label(candidate, label, sizeof(label));
     t->out->item[c].wrong = true;
     snprintf(candidate->dropped, sizeof(candidate->dropped), "computes other bits than serial");
-    peal_report(t->session->diagnostics, PEAL_E470, PEAL_NO_SOURCE,
+    peal_report(t->session->diagnostics, PEAL_E_CANDIDATE_DIFFERS, PEAL_NO_SOURCE,
                 "peal run --verify with these options names the first difference",
                 "%s computed other bits than serial in %lld step%s", label, (long long)steps,
                 steps == 1 ? "" : "s");
@@ -276,7 +276,7 @@ static peal_status none_left(const tuner *t)
         why = t->out->set.item[c].dropped;
     }
     return wrong ? PEAL_STATUS_WRONG_RESULT
-                 : peal_report(t->session->diagnostics, PEAL_E471, PEAL_NO_SOURCE,
+                 : peal_report(t->session->diagnostics, PEAL_E_NOTHING_TO_TUNE, PEAL_NO_SOURCE,
                                "`peal explain` tells which modes can run it", "nothing to tune: %s",
                                why);
 }

@@ -27,7 +27,7 @@ typedef struct peal_tune_desc {
 
 typedef struct peal_tuned_item {
     double first_s; /* the best of a first look, a step; 0: there was none */
-    bool wrong;     /* computed other bits than serial: reported, E470 */
+    bool wrong;     /* computed other bits than serial: reported, PEAL_E_CANDIDATE_DIFFERS */
     peal_judged judged;
 } peal_tuned_item;
 
@@ -51,7 +51,7 @@ typedef struct peal_tuned {
 
 /* Collective; equal in all processes. PEAL_STATUS_WRONG_RESULT: some candidate computed other bits
  * than serial; the others have been measured all the same. PEAL_STATUS_ENVIRONMENT: none could be
- * measured (E471), or as peal_graph_compile and peal_plan_wait. */
+ * measured (PEAL_E_NOTHING_TO_TUNE), or as peal_graph_compile and peal_plan_wait. */
 peal_status peal_tune(const peal_tune_desc *desc, peal_tuned *out);
 
 /* Only what names the answer: ranks, machine, key, without measuring. */

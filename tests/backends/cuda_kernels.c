@@ -293,32 +293,37 @@ static void mistakes_are_told(void **state)
     static const mistake mistakes[] = {
         {"\n" HEAD
          "{\n    PEAL_FOR_2D(t, x, y) {\n        PEAL_AT(v, x, y) = wrong + w;\n    }\n}\n",
-         PEAL_E200, 6, 28, "\"wrong\" is undefined", ""},
-        {HEAD "{\n    double r = 1\n    PEAL_PARTIAL(s, r);\n}\n", PEAL_E200, 5, 0,
-         "expected a \";\"", "is a `;` missing"},
-        {HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n    PEAL_PARTIAL(s, 0);\n}\n", PEAL_E200, 3, 1,
-         "this `{` is never closed", "is a `}` missing"},
-        {HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n        PEAL_AT(q, x, y) = 1;\n    }\n}\n", PEAL_E200,
-         5, 9, "\"q\" is undefined", ""},
-        {HEAD "{\n    PEAL_PARTIAL(z, 0);\n}\n", PEAL_E200, 4, 5, "\"z\" is undefined", ""},
-        {HEAD "{\n    double r = )\n    PEAL_PARTIAL(nothing, r);\n}\n", PEAL_E200, 4, 16,
-         "expected an expression", ""},
-        {"#include \"mine.h\"\n" HEAD "{\n}\n", PEAL_E200, 1, 0, "mine.h", "beside the file"},
-        {"PEAL_KERNEL(goo)(peal_tile t)\n{\n}\n", PEAL_E202, 0, 0, "PEAL_KERNEL(go)",
+         PEAL_E_KERNEL_COMPILE_ERROR, 6, 28, "\"wrong\" is undefined", ""},
+        {HEAD "{\n    double r = 1\n    PEAL_PARTIAL(s, r);\n}\n", PEAL_E_KERNEL_COMPILE_ERROR, 5,
+         0, "expected a \";\"", "is a `;` missing"},
+        {HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n    PEAL_PARTIAL(s, 0);\n}\n",
+         PEAL_E_KERNEL_COMPILE_ERROR, 3, 1, "this `{` is never closed", "is a `}` missing"},
+        {HEAD "{\n    PEAL_FOR_2D(t, x, y) {\n        PEAL_AT(q, x, y) = 1;\n    }\n}\n",
+         PEAL_E_KERNEL_COMPILE_ERROR, 5, 9, "\"q\" is undefined", ""},
+        {HEAD "{\n    PEAL_PARTIAL(z, 0);\n}\n", PEAL_E_KERNEL_COMPILE_ERROR, 4, 5,
+         "\"z\" is undefined", ""},
+        {HEAD "{\n    double r = )\n    PEAL_PARTIAL(nothing, r);\n}\n",
+         PEAL_E_KERNEL_COMPILE_ERROR, 4, 16, "expected an expression", ""},
+        {"#include \"mine.h\"\n" HEAD "{\n}\n", PEAL_E_KERNEL_COMPILE_ERROR, 1, 0, "mine.h",
+         "beside the file"},
+        {"PEAL_KERNEL(goo)(peal_tile t)\n{\n}\n", PEAL_E_NO_SUCH_KERNEL, 0, 0, "PEAL_KERNEL(go)",
          "did you mean `goo`?"},
-        {"\nPEAL_KERNEL(go)(peal_tile t, PEAL_READ(float, u))\n{\n}\n", PEAL_E206, 2, 1,
+        {"\nPEAL_KERNEL(go)(peal_tile t, PEAL_READ(float, u))\n{\n}\n",
+         PEAL_E_KERNEL_SIGNATURE_MISMATCH, 2, 1,
          "does not fit task `go`: its parameters are others",
          "PEAL_REDUCE(double, s), double argument_1)"},
         {"PEAL_KERNEL(go)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v),\n"
          "                PEAL_REDUCE(double, s), long w)\n{\n}\n",
-         PEAL_E206, 1, 1, "does not fit", "double argument_1)"},
-        {"#include <stdio.h>\n" HEAD "{\n}\n", PEAL_E643, 1, 0, "stdio.h", "no library but math"},
-        {HEAD "{\n    PEAL_ONE(t) {\n        PEAL_PARTIAL(s, 1);\n    }\n}\n", PEAL_E200, 5, 0,
+         PEAL_E_KERNEL_SIGNATURE_MISMATCH, 1, 1, "does not fit", "double argument_1)"},
+        {"#include <stdio.h>\n" HEAD "{\n}\n", PEAL_E_KERNEL_NOT_FOR_GPU, 1, 0, "stdio.h",
+         "no library but math"},
+        {HEAD "{\n    PEAL_ONE(t) {\n        PEAL_PARTIAL(s, 1);\n    }\n}\n",
+         PEAL_E_KERNEL_COMPILE_ERROR, 5, 0,
          "PEAL_PARTIAL is for all threads of a tile: not within PEAL_ONE or PEAL_FOR", ""},
         {HEAD "{\n    PEAL_FOR_2D(t, x, y)\n        PEAL_PARTIAL(s, PEAL_AT(u, x, y));\n}\n",
-         PEAL_E200, 5, 0, "PEAL_PARTIAL is for all threads of a tile", ""},
-        {HEAD "{\n    PEAL_FOR(t, i, 7) {\n        PEAL_SYNC(t);\n    }\n}\n", PEAL_E200, 5, 0,
-         "PEAL_SYNC is for all threads of a tile", ""},
+         PEAL_E_KERNEL_COMPILE_ERROR, 5, 0, "PEAL_PARTIAL is for all threads of a tile", ""},
+        {HEAD "{\n    PEAL_FOR(t, i, 7) {\n        PEAL_SYNC(t);\n    }\n}\n",
+         PEAL_E_KERNEL_COMPILE_ERROR, 5, 0, "PEAL_SYNC is for all threads of a tile", ""},
     };
     (void)state;
     if (!nvrtc_is_here())
@@ -331,7 +336,7 @@ static void mistakes_are_told(void **state)
             !strstr(out.hint, m->hint) || (m->line && out.line != m->line) ||
             (m->column && out.column != m->column) || (m->line && !strstr(out.file, "/k.c")))
             fail_msg("mistake %zu: %s:%d:%d: %s [%s] (%s)", i, out.file, out.line, out.column,
-                     out.message, peal_code_name(out.code), out.hint);
+                     out.message, peal_code_number(out.code), out.hint);
         assert_int_equal(out.errors, 1);
     }
 }
@@ -355,7 +360,7 @@ static void long_statements_are_told(void **state)
     fclose(file);
     compile_spec(path, 1, &out);
     assert_int_equal(out.status, PEAL_STATUS_SPEC);
-    assert_int_equal(out.code, PEAL_E645);
+    assert_int_equal(out.code, PEAL_E_STATEMENT_TOO_LARGE);
 }
 
 static peal_status take_source(const peal_backend_desc *desc, void *user)

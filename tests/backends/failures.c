@@ -42,7 +42,7 @@ static void check_dropped(peal_mode mode, const char *label, const char *const *
     bool told = false; /* ranks that wait for the one that waits are reported too */
     for (int i = 0; i < peal_diagnostics_count(job.diagnostics); i++) {
         const peal_diagnostic *d = peal_diagnostics_at(job.diagnostics, i);
-        bool has_all = d->code == PEAL_E205;
+        bool has_all = d->code == PEAL_E_RANK_STALLED;
         for (int w = 0; words[w]; w++)
             has_all = has_all && strstr(d->message, words[w]);
         told = told || has_all;
@@ -209,7 +209,7 @@ static void deadlock_is_printed_as_its_cycle(void **state)
     assert_int_equal(ring_create(&job), PEAL_STATUS_OK);
     assert_int_equal(ring_run(&job, true, 3, true), PEAL_STATUS_SPEC);
     const peal_diagnostic *d = first_error(&job);
-    assert_int_equal(d->code, PEAL_E211);
+    assert_int_equal(d->code, PEAL_E_DEADLOCK_IN_RUN);
     assert_non_null(strstr(d->message, "rank 0 waits in `receive`"));
     assert_non_null(strstr(d->message, "rank 1 waits in `receive`"));
     ring_close(&job);

@@ -166,7 +166,7 @@ static void unusable_cache_is_a_warning(void **state)
         ring_init(&job, &options);
         assert_int_equal(ring_create(&job), PEAL_STATUS_OK);
         assert_int_equal(peal_diagnostics_count(job.diagnostics), 1);
-        assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E207);
+        assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E_KERNELS_NOT_CACHED);
         assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->severity, PEAL_WARNING);
         assert_int_equal(ring_run(&job, true, 2, true), PEAL_STATUS_OK);
         ring_close(&job);
@@ -214,7 +214,7 @@ static void check_refused(const ring_options *options, peal_code code, const cha
         (hint && (!d->hint || !strstr(d->hint, hint))) || d->source.line != line ||
         (file && (!d->source.file || !strstr(d->source.file, file)))) {
         peal_diagnostics_print(job.diagnostics, stderr, 0);
-        fail_msg("expected %s at %s:%d with `%s`", peal_code_name(code), file ? file : "-", line,
+        fail_msg("expected %s at %s:%d with `%s`", peal_code_number(code), file ? file : "-", line,
                  words);
     }
     ring_close(&job);
@@ -227,21 +227,25 @@ static void mistakes_are_told(void **state)
                   "PEAL_KERNEL(init)(peal_tile t, PEAL_WRITE(double, a), long n)\n"
                   "{\n    int y = undefined_name;\n}\n");
     ring_options options = options_of("syntax.c");
-    check_refused(&options, PEAL_E202, "ring.yaml", 12, "PEAL_KERNEL(relax)", "PEAL_READ(double");
+    check_refused(&options, PEAL_E_NO_SUCH_KERNEL, "ring.yaml", 12, "PEAL_KERNEL(relax)",
+                  "PEAL_READ(double");
     options.relax = "init";
-    check_refused(&options, PEAL_E200, "syntax.c", 3, "undefined_name", NULL);
+    check_refused(&options, PEAL_E_KERNEL_COMPILE_ERROR, "syntax.c", 3, "undefined_name", NULL);
     options = options_of("good.c");
     options.relax = "relaks";
-    check_refused(&options, PEAL_E202, "ring.yaml", 12, "relaks", "`relax`");
+    check_refused(&options, PEAL_E_NO_SUCH_KERNEL, "ring.yaml", 12, "relaks", "`relax`");
     options = options_of("missing.c");
-    check_refused(&options, PEAL_E201, "ring.yaml", 3, "missing.c", NULL);
+    check_refused(&options, PEAL_E_KERNEL_FILE_UNREADABLE, "ring.yaml", 3, "missing.c", NULL);
     options = options_of("/dev/null");
-    check_refused(&options, PEAL_E204, "ring.yaml", 3, "outside", "--allow-outside");
+    check_refused(&options, PEAL_E_KERNEL_FILE_OUTSIDE, "ring.yaml", 3, "outside",
+                  "--allow-outside");
     options = options_of("../../etc/hostname");
-    check_refused(&options, PEAL_E204, "ring.yaml", 3, "outside", "--allow-outside");
+    check_refused(&options, PEAL_E_KERNEL_FILE_OUTSIDE, "ring.yaml", 3, "outside",
+                  "--allow-outside");
     options = options_of("good.c");
     options.relax = "init"; /* another number of parameters */
-    check_refused(&options, PEAL_E206, "good.c", 3, "does not fit", "PEAL_READ(double, a)");
+    check_refused(&options, PEAL_E_KERNEL_SIGNATURE_MISMATCH, "good.c", 3, "does not fit",
+                  "PEAL_READ(double, a)");
 }
 
 static void replace(char *text, const char *from, const char *to)
@@ -267,14 +271,16 @@ static void types_are_checked(void **state)
         replace(strstr(text, "relax"), changes[i][0], changes[i][1]);
         scratch_write(folder, "types.c", text);
         ring_options options = options_of("types.c");
-        check_refused(&options, PEAL_E206, "types.c", 10, "does not fit", "PEAL_READ(double, a)");
+        check_refused(&options, PEAL_E_KERNEL_SIGNATURE_MISMATCH, "types.c", 10, "does not fit",
+                      "PEAL_READ(double, a)");
     }
     char text[sizeof(good)];
     memcpy(text, good, sizeof(good));
     replace(text, "long n", "int  n"); /* C would convert an argument without a word */
     scratch_write(folder, "types.c", text);
     ring_options options = options_of("types.c");
-    check_refused(&options, PEAL_E206, "types.c", 3, "does not fit", "long argument_1");
+    check_refused(&options, PEAL_E_KERNEL_SIGNATURE_MISMATCH, "types.c", 3, "does not fit",
+                  "long argument_1");
 }
 
 static void missing_compiler_is_told(void **state)
@@ -282,7 +288,7 @@ static void missing_compiler_is_told(void **state)
     ring_options options = options_of("good.c");
     (void)state;
     setenv("CC", "no-such-compiler-here -O1", 1);
-    check_refused(&options, PEAL_E203, NULL, 0, "no-such-compiler-here", "install");
+    check_refused(&options, PEAL_E_NO_C_COMPILER, NULL, 0, "no-such-compiler-here", "install");
     options.kernel_file = NULL; /* function pointers need none */
     run_good(&options);
     unsetenv("CC");
@@ -296,7 +302,7 @@ static void outside_can_be_allowed(void **state)
     mkdir(inner, 0700);
     ring_options options = options_of("../good.c");
     options.folder = inner;
-    check_refused(&options, PEAL_E204, "ring.yaml", 3, "outside", NULL);
+    check_refused(&options, PEAL_E_KERNEL_FILE_OUTSIDE, "ring.yaml", 3, "outside", NULL);
     options.outside = true;
     run_good(&options);
     /* a link that leads out is outside */
@@ -304,7 +310,7 @@ static void outside_can_be_allowed(void **state)
     assert_int_equal(symlink("../good.c", path), 0);
     options = options_of("link.c");
     options.folder = inner;
-    check_refused(&options, PEAL_E204, "ring.yaml", 3, "outside", NULL);
+    check_refused(&options, PEAL_E_KERNEL_FILE_OUTSIDE, "ring.yaml", 3, "outside", NULL);
 }
 
 static void hash_is_sha256(void **state)

@@ -193,7 +193,7 @@ static void graph_is_refused(void **state)
     assert_null(peal_backend_host.refuses(PEAL_MODE_FUSED));
     ring_init(&job, &options);
     assert_int_equal(ring_create(&job), PEAL_STATUS_ENVIRONMENT);
-    assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E213);
+    assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E_MODE_NOT_ON_CPU);
     ring_close(&job);
 }
 
@@ -206,7 +206,7 @@ static void nobody_to_run_is_refused(void **state)
     (void)state;
     ring_init(&job, &options);
     assert_int_equal(ring_create(&job), PEAL_STATUS_INTERNAL);
-    assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E900);
+    assert_int_equal(peal_diagnostics_at(job.diagnostics, 0)->code, PEAL_E_INTERNAL);
     ring_close(&job);
 }
 

@@ -439,13 +439,13 @@ static void test_times_that_are_missing(void **state)
     (void)state;
     simulated s = {.spec = LINE("2", "false"), .mode = PEAL_MODE_GRAPH, .ranks = 2};
     s.times = gpus(1); /* a rank a node, and no network */
-    expect_code(s, PEAL_E430);
+    expect_code(s, PEAL_E_MACHINE_TIME_MISSING);
     s.times = gpus(2);
     s.times.mode[s.mode].given = false;
-    expect_code(s, PEAL_E430);
+    expect_code(s, PEAL_E_MACHINE_TIME_MISSING);
     s.times = gpus(2);
     s.times.kernel_count = 0;
-    expect_code(s, PEAL_E430);
+    expect_code(s, PEAL_E_MACHINE_TIME_MISSING);
     strcpy(s.times.kernel[s.times.kernel_count++].task, "relax");
     assert_int_equal(simulate(&s), PEAL_STATUS_OK);
     forget(&s);
@@ -457,12 +457,12 @@ static void test_too_much(void **state)
     simulated s = {.spec = LINE("2", "false"), .mode = PEAL_MODE_GRAPH, .ranks = 2};
     s.times = gpus(2);
     s.most_bytes = 3000; /* a walk */
-    expect_code(s, PEAL_E432);
+    expect_code(s, PEAL_E_SIMULATION_TOO_LARGE);
     s.ranks = 1000;
     s.times = gpus(1000);
     s.spec = LINE("auto", "false");
     s.most_bytes = 100000; /* all ranks */
-    expect_code(s, PEAL_E432);
+    expect_code(s, PEAL_E_SIMULATION_TOO_LARGE);
 }
 
 int main(void)

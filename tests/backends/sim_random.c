@@ -317,7 +317,7 @@ static void test_a_lost_write(void **state)
                 op[i].channel = -1;
                 found++;
                 assert_int_equal(simulate(j, 0), PEAL_STATUS_SPEC);
-                assert_true(has_code(j->diagnostics, PEAL_E431));
+                assert_true(has_code(j->diagnostics, PEAL_E_DEADLOCK_IN_SIMULATION));
                 break;
             }
         free(op);

@@ -30,7 +30,7 @@ static void test_unknown_values(void **state)
         peal_expr expr = {.kind = kinds[i]};
         peal_value value;
         assert_int_equal(peal_expr_evaluate(&expr, &nothing, &value, list), PEAL_STATUS_SPEC);
-        expect_code(list, PEAL_E048);
+        expect_code(list, PEAL_E_VALUE_NOT_KNOWN_YET);
         assert_int_equal(peal_expr_evaluate(&expr, &nothing, &value, NULL), PEAL_STATUS_SPEC);
         peal_diagnostics_destroy(list);
     }
@@ -58,7 +58,7 @@ static void test_typed(void **state)
     assert_false(boolean);
     peal_diagnostics *list = peal_diagnostics_create();
     assert_int_equal(peal_expr_integer(&half, &nothing, 0, &integer, list), PEAL_STATUS_SPEC);
-    expect_code(list, PEAL_E045);
+    expect_code(list, PEAL_E_WRONG_VALUE_TYPE);
     assert_int_equal(integer, 3);
     peal_diagnostics_destroy(list);
     assert_int_equal(peal_expr_real(&yes, &nothing, 0, &real, NULL), PEAL_STATUS_SPEC);
@@ -103,7 +103,7 @@ static void test_templates(void **state)
         out = NULL;
         assert_int_equal(expand(broken[i], arena, &out, list), PEAL_STATUS_SPEC);
         assert_null(out);
-        expect_code(list, PEAL_E049);
+        expect_code(list, PEAL_E_UNKNOWN_NAME_IN_TEXT);
         assert_int_equal(peal_diagnostics_at(list, 0)->source.line, 4);
         peal_diagnostics_destroy(list);
     }

@@ -67,7 +67,7 @@ static const char *read_meanwhile(void (*change)(void))
     meanwhile = change;
     peal_status status = peal_kernel_files_read(&graph, false, arena, list, &files);
     meanwhile = NULL;
-    const char *code = status ? peal_code_name(peal_diagnostics_at(list, 0)->code) : "read";
+    const char *code = status ? peal_code_number(peal_diagnostics_at(list, 0)->code) : "read";
     assert_true(status || files.count == 1);
     peal_diagnostics_destroy(list);
     peal_arena_destroy(arena);

@@ -89,35 +89,37 @@ static void expect(int fd, peal_code code)
 static void test_broken(void **state)
 {
     static const broken cases[] = {
-        {"{'descr': '>f8', 'fortran_order': False, 'shape': (2,), }", PEAL_E223},
-        {"{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }", PEAL_E222},
-        {"{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }", PEAL_E222},
-        {"{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,), }", PEAL_E221},
-        {"{'descr': '<f8', 'fortran_order': True, 'shape': (2,), }", PEAL_E225},
-        {"{'descr': '<f8', 'fortran_order': Maybe, 'shape': (2,), }", PEAL_E221},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3, 4, 5), }", PEAL_E224},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (200,), }", PEAL_E226},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (-2,), }", PEAL_E221},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }", PEAL_E221},
+        {"{'descr': '>f8', 'fortran_order': False, 'shape': (2,), }", PEAL_E_NPY_BIG_ENDIAN},
+        {"{'descr': '<c16', 'fortran_order': False, 'shape': (2,), }", PEAL_E_NPY_WRONG_TYPE},
+        {"{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }", PEAL_E_NPY_WRONG_TYPE},
+        {"{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (2,), }", PEAL_E_NOT_NPY},
+        {"{'descr': '<f8', 'fortran_order': True, 'shape': (2,), }", PEAL_E_NPY_FORTRAN_ORDER},
+        {"{'descr': '<f8', 'fortran_order': Maybe, 'shape': (2,), }", PEAL_E_NOT_NPY},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 3, 4, 5), }",
+         PEAL_E_NPY_WRONG_SHAPE},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (200,), }", PEAL_E_NPY_TRUNCATED},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (-2,), }", PEAL_E_NOT_NPY},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+         PEAL_E_NOT_NPY},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
-         PEAL_E221},
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (2", PEAL_E221},
-        {"{'descr': '<f8', 'fortran_order': False, }", PEAL_E221},
-        {"{'descr': '<f8', 'x': False, 'shape': (2,), }", PEAL_E221},
-        {"not a dictionary", PEAL_E221},
-        {"", PEAL_E221},
+         PEAL_E_NOT_NPY},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (2", PEAL_E_NOT_NPY},
+        {"{'descr': '<f8', 'fortran_order': False, }", PEAL_E_NOT_NPY},
+        {"{'descr': '<f8', 'x': False, 'shape': (2,), }", PEAL_E_NOT_NPY},
+        {"not a dictionary", PEAL_E_NOT_NPY},
+        {"", PEAL_E_NOT_NPY},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect(file_of_dictionary(cases[i].text, 16), cases[i].code);
-    expect(file_with("", 0), PEAL_E221);
-    expect(file_with("\x93NUMPY\x01\x00\xff\x00", 10), PEAL_E221);
-    expect(file_with("\x93NUMPY\x09\x00\x00\x00 ", 11), PEAL_E221);
-    expect(file_with("\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12), PEAL_E221);
+    expect(file_with("", 0), PEAL_E_NOT_NPY);
+    expect(file_with("\x93NUMPY\x01\x00\xff\x00", 10), PEAL_E_NOT_NPY);
+    expect(file_with("\x93NUMPY\x09\x00\x00\x00 ", 11), PEAL_E_NOT_NPY);
+    expect(file_with("\x93NUMPY\x02\x00\xff\xff\xff\x7f", 12), PEAL_E_NOT_NPY);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     close(ends[1]);
-    expect(ends[0], PEAL_E220);
+    expect(ends[0], PEAL_E_NPY_UNREADABLE);
 }
 
 static void test_spellings(void **state)
@@ -144,9 +146,9 @@ static void test_check(void **state)
     (void)state;
     assert_int_equal(peal_npy_check(&npy, "f", place, PEAL_F64, 2, npy.size, list),
                      PEAL_STATUS_SPEC);
-    assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E222);
+    assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E_NPY_WRONG_TYPE);
     assert_int_equal(peal_npy_check(&npy, "f", place, PEAL_F32, 2, turned, list), PEAL_STATUS_SPEC);
-    assert_int_equal(peal_diagnostics_at(list, 1)->code, PEAL_E224);
+    assert_int_equal(peal_diagnostics_at(list, 1)->code, PEAL_E_NPY_WRONG_SHAPE);
     assert_string_equal(peal_diagnostics_at(list, 1)->message,
                         "f: its shape is [3, 4], expected [4, 3]");
     assert_int_equal(peal_npy_check(&npy, "f", place, PEAL_F32, 1, npy.size, list),

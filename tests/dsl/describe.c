@@ -32,7 +32,7 @@ static void print_diagnostics(void)
     for (int code = 0; code < PEAL_CODE_COUNT; code++) {
         peal_status status = peal_code_status((peal_code)code);
         printf("\n## %s: %s\n\n%s\n\nIts status is `%s`, exit code %d.\n",
-               peal_code_name((peal_code)code), peal_code_title((peal_code)code),
+               peal_code_number((peal_code)code), peal_code_title((peal_code)code),
                peal_code_explanation((peal_code)code), peal_status_name(status), (int)status);
     }
 }

@@ -20,7 +20,7 @@ static void test_refused(void **state)
     assert_null(graph);
     assert_int_equal(peal_diagnostics_count(list), 3);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(peal_diagnostics_at(list, i)->code, PEAL_E019);
+        assert_int_equal(peal_diagnostics_at(list, i)->code, PEAL_E_BUILT_WITHOUT_YAML);
     peal_diagnostics_destroy(list);
 }
 

@@ -107,7 +107,8 @@ static void print_diagnostics(FILE *out, const peal_diagnostics *list, int from)
     fprintf(out, "], \"errors\": [");
     for (int i = from; i < peal_diagnostics_count(list); i++)
         if (peal_diagnostics_at(list, i)->severity == PEAL_ERROR) {
-            fprintf(out, "%s\"%s\"", separator, peal_code_name(peal_diagnostics_at(list, i)->code));
+            fprintf(out, "%s\"%s\"", separator,
+                    peal_code_number(peal_diagnostics_at(list, i)->code));
             separator = ", ";
         }
     fputc(']', out);

@@ -98,7 +98,8 @@ static bool names_rank(const trial *t, const peal_diagnostic *d)
 /* What is planted in a loop without iterations is never read: not told of, and rightly. */
 static bool may_never_run(const trial *t)
 {
-    return t->fault->code == PEAL_E148 && strstr(random_graph_text(t->graph), "- repeat 0 ");
+    return t->fault->code == PEAL_E_STALE_HALO &&
+           strstr(random_graph_text(t->graph), "- repeat 0 ");
 }
 
 static void expect_fault(const trial *t)

@@ -271,7 +271,7 @@ static int member_differs(test_team *team, int process)
     desc.size_bytes = sizeof(desc);
     desc.extent[1] += process;
     TEAM_CHECK(peal_exchange_create(session, &desc, &exchange) == PEAL_STATUS_SPEC);
-    TEAM_CHECK(job_reported(session, PEAL_E353, NULL));
+    TEAM_CHECK(job_reported(session, PEAL_E_GRAPHS_DIFFER, NULL));
     TEAM_CHECK(!exchange);
     peal_session_destroy(session);
     return 0;
@@ -295,7 +295,7 @@ static int member_stops_early(test_team *team, int process)
     if (process == 0) {
         TEAM_CHECK(peal_exchange_start(exchange, NULL) == PEAL_STATUS_OK);
         TEAM_CHECK(peal_exchange_wait(exchange) == PEAL_STATUS_DEADLINE);
-        TEAM_CHECK(job_reported(session, PEAL_E369, "the border of rank 1"));
+        TEAM_CHECK(job_reported(session, PEAL_E_BORDER_LATE, "the border of rank 1"));
     }
     TEAM_CHECK(peal_exchange_destroy(exchange) == PEAL_STATUS_DEADLINE);
     peal_session_destroy(session);
@@ -364,21 +364,21 @@ static void misuse(void **state)
                                  .field_count = 1};
     peal_halo_desc bad = good;
     bad.size_bytes = 12;
-    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E350);
+    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_INVALID_DESCRIPTOR);
     bad = good;
     bad.axis_count = 5;
-    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E362);
+    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_INVALID_EXCHANGE);
     bad = good;
     bad.field[0].halo[0] = 1;
     bad.width[0] = 2;
-    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E362);
+    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_INVALID_EXCHANGE);
     bad = good;
     bad.dims[1] = 2;
-    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E362);
+    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_INVALID_EXCHANGE);
     bad = good;
     bad.field[0].data = memory;
     bad.ranks = 2;
-    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E365);
+    refuse(session, bad, PEAL_STATUS_USAGE, PEAL_E_LENT_MEMORY_UNUSABLE);
     bad = good;
     bad.ranks = 21;
     peal_exchange *none = NULL;

@@ -96,7 +96,7 @@ static void states(void **state)
     JOB_OK(session, peal_plan_wait(plan));
     assert_int_equal(peal_plan_view(plan, 0, "b", &a), PEAL_STATUS_USAGE);
     assert_int_equal(peal_plan_view(plan, 1, "a", &a), PEAL_STATUS_USAGE);
-    assert_true(job_reported(session, PEAL_E351, "has no 'b'"));
+    assert_true(job_reported(session, PEAL_E_CALL_OUT_OF_ORDER, "has no 'b'"));
     assert_true(stencil_is_right(plan, 1));
     JOB_OK(session, peal_plan_finish(plan));
     assert_int_equal(peal_plan_finish(plan), PEAL_STATUS_USAGE);
@@ -127,12 +127,12 @@ static void refuse(peal_plan_options options, peal_status status, peal_code code
 static void refusals(void **state)
 {
     (void)state;
-    refuse((peal_plan_options){.size_bytes = 4}, PEAL_STATUS_USAGE, PEAL_E350);
-    refuse((peal_plan_options){.threads = -1}, PEAL_STATUS_USAGE, PEAL_E350);
-    refuse((peal_plan_options){.mode = "fussed"}, PEAL_STATUS_USAGE, PEAL_E352);
-    refuse((peal_plan_options){.mode = "graph"}, PEAL_STATUS_ENVIRONMENT, PEAL_E355);
-    refuse((peal_plan_options){.ranks = -1}, PEAL_STATUS_USAGE, PEAL_E356);
-    refuse((peal_plan_options){.ranks = 24}, PEAL_STATUS_SPEC, PEAL_E123);
+    refuse((peal_plan_options){.size_bytes = 4}, PEAL_STATUS_USAGE, PEAL_E_INVALID_DESCRIPTOR);
+    refuse((peal_plan_options){.threads = -1}, PEAL_STATUS_USAGE, PEAL_E_INVALID_DESCRIPTOR);
+    refuse((peal_plan_options){.mode = "fussed"}, PEAL_STATUS_USAGE, PEAL_E_UNKNOWN_MODE);
+    refuse((peal_plan_options){.mode = "graph"}, PEAL_STATUS_ENVIRONMENT, PEAL_E_MODE_CANNOT_RUN);
+    refuse((peal_plan_options){.ranks = -1}, PEAL_STATUS_USAGE, PEAL_E_FEWER_RANKS_THAN_PROCESSES);
+    refuse((peal_plan_options){.ranks = 24}, PEAL_STATUS_SPEC, PEAL_E_MORE_RANKS_THAN_POINTS);
 }
 
 static void requirements(void **state)
@@ -150,7 +150,7 @@ static void requirements(void **state)
         if (i == 0)
             assert_int_equal(peal_plan_mode(plan), PEAL_MODE_SYNC);
         if (want[i])
-            assert_true(job_reported(session, PEAL_E357, "shm"));
+            assert_true(job_reported(session, PEAL_E_REQUIRED_PATH_MISSING, "shm"));
         peal_plan_destroy(plan);
         peal_graph_destroy(g);
         peal_session_destroy(session);
@@ -161,7 +161,7 @@ static void requirements(void **state)
     peal_graph_add_require(g, "sync", PEAL_HERE);
     const peal_plan_options options = {.size_bytes = sizeof(options), .mode = "fused"};
     assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_ENVIRONMENT);
-    assert_true(job_reported(session, PEAL_E357, "requires another mode"));
+    assert_true(job_reported(session, PEAL_E_REQUIRED_PATH_MISSING, "requires another mode"));
     peal_graph_destroy(g);
     peal_session_destroy(session);
 }
@@ -196,7 +196,7 @@ static void lent_memory(void **state)
         options.ranks = 2;
         plan = NULL;
         assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_USAGE);
-        assert_true(job_reported(session, PEAL_E365, NULL));
+        assert_true(job_reported(session, PEAL_E_LENT_MEMORY_UNUSABLE, NULL));
         peal_graph_destroy(g);
     }
     peal_session_destroy(session);

@@ -68,8 +68,9 @@ static void wrong_result(void **state)
     double *value = stencil_at(&a.view, 5, (int)a.part.lo[1] + 2);
     *value = nextafter(*value, 1e9);
     assert_int_equal(peal_plan_verify(plan), PEAL_STATUS_WRONG_RESULT);
-    assert_true(job_reported(session, PEAL_E360, "'a' of rank 1 differs from serial at (5, 10)"));
-    assert_true(job_reported(session, PEAL_E360, "1 of 296 points differ"));
+    assert_true(job_reported(session, PEAL_E_VERIFICATION_FAILED,
+                             "'a' of rank 1 differs from serial at (5, 10)"));
+    assert_true(job_reported(session, PEAL_E_VERIFICATION_FAILED, "1 of 296 points differ"));
     JOB_OK(session, peal_plan_digest(plan, NULL, &after));
     assert_true(before != after);
     /* halos are not compared */
@@ -112,12 +113,12 @@ static void footprints(void **state)
     (void)state;
     check_footprints(stencil_relax, 1, PEAL_STATUS_OK, 0, NULL);
     check_footprints(stencil_relax, 3, PEAL_STATUS_OK, 0, NULL);
-    check_footprints(relax_wrongly, 1, PEAL_STATUS_SPEC, PEAL_E363,
+    check_footprints(relax_wrongly, 1, PEAL_STATUS_SPEC, PEAL_E_UNDECLARED_READ,
                      "task 'relax' reads 'a' at (37, 23), which it doesn't declare (rank 0");
-    check_footprints(add_wrongly, 2, PEAL_STATUS_SPEC, PEAL_E363,
+    check_footprints(add_wrongly, 2, PEAL_STATUS_SPEC, PEAL_E_UNDECLARED_READ,
                      "task 'relax' reads 'an' at (0, 0), which it doesn't declare (rank 0");
     check_footprints(leave_out, 2, PEAL_STATUS_OK, 0, NULL);
-    check_footprints(write_wrongly, 2, PEAL_STATUS_SPEC, PEAL_E364,
+    check_footprints(write_wrongly, 2, PEAL_STATUS_SPEC, PEAL_E_UNDECLARED_WRITE,
                      "task 'relax' writes 'an' at (");
 }
 
@@ -133,9 +134,10 @@ static void too_big_to_verify(void **state)
     const peal_plan_options options = {.size_bytes = sizeof(options), .verify = true};
     assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_ENVIRONMENT);
     assert_null(plan);
-    if (!job_reported(session, PEAL_E361, "the run and its verification need "))
+    if (!job_reported(session, PEAL_E_NO_MEMORY_TO_VERIFY, "the run and its verification need "))
         peal_session_print_diagnostics(session, stderr, 0);
-    assert_true(job_reported(session, PEAL_E361, "the run and its verification need "));
+    assert_true(
+        job_reported(session, PEAL_E_NO_MEMORY_TO_VERIFY, "the run and its verification need "));
     peal_graph_destroy(g);
     peal_session_destroy(session);
 }
@@ -149,16 +151,16 @@ static int member_has_another_graph(test_team *team, int process)
     TEAM_CHECK(peal_graph_compile(g, session, NULL, &plan) == PEAL_STATUS_SPEC);
     TEAM_CHECK(!plan);
     /* everybody learns what differs, and the session is still good */
-    TEAM_CHECK(
-        job_reported(session, PEAL_E353, "\"param ny = 24\" here, \"param ny = 23\" there") ||
-        job_reported(session, PEAL_E359, "param ny = 24"));
+    TEAM_CHECK(job_reported(session, PEAL_E_GRAPHS_DIFFER,
+                            "\"param ny = 24\" here, \"param ny = 23\" there") ||
+               job_reported(session, PEAL_E_PEER_CALL_FAILED, "param ny = 24"));
     peal_graph_destroy(g);
     const peal_plan_options options = {.size_bytes = sizeof(options),
                                        .threads = 1,
                                        .mode = process == 2 ? "sync" : "fused"};
     g = stencil_graph("23", stencil_relax, NULL);
     TEAM_CHECK(peal_graph_compile(g, session, &options, &plan) == PEAL_STATUS_USAGE);
-    TEAM_CHECK(job_reported(session, PEAL_E354, "process 2 has another mode"));
+    TEAM_CHECK(job_reported(session, PEAL_E_CALLS_DIFFER, "process 2 has another mode"));
     peal_graph_destroy(g);
     TEAM_CHECK(stencil_run_in_parts(session, &(peal_plan_options){.size_bytes = sizeof(options)}) !=
                0);
@@ -177,9 +179,9 @@ static int member_lends(test_team *team, int process)
     TEAM_CHECK(peal_graph_compile(g, session, NULL, &plan) == PEAL_STATUS_SPEC);
     TEAM_CHECK(!plan);
     TEAM_CHECK(process == 1
-                   ? job_reported(session, PEAL_E353,
+                   ? job_reported(session, PEAL_E_GRAPHS_DIFFER,
                                   "\"field a, f64, lent memory\" here, \"field a, f64\" there")
-                   : job_reported(session, PEAL_E359, "lent memory"));
+                   : job_reported(session, PEAL_E_PEER_CALL_FAILED, "lent memory"));
     peal_graph_destroy(g);
     peal_session_destroy(session);
     return 0;
@@ -255,7 +257,7 @@ static void unreachable_rank(void **state)
     peal_bound_rank rank = {.schedule = &schedule, .peer_segment = &segment};
     peal_binding binding = {.session = session, .processes = 2, .count = 1, .rank = &rank};
     assert_int_equal(peal_binding_attach(&binding), PEAL_STATUS_ENVIRONMENT);
-    assert_true(job_reported(session, PEAL_E358,
+    assert_true(job_reported(session, PEAL_E_NO_PATH_TO_NEIGHBOUR,
                              "rank 0 (process 0) cannot reach rank 1 (process 1) by self: "));
     assert_null(segment);
     peal_session_destroy(session);

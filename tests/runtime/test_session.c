@@ -64,13 +64,14 @@ static int member_agrees(test_team *team, int process)
     TEAM_CHECK(peal_session_agree(session, PEAL_STATUS_OK, 0) == PEAL_STATUS_OK);
     peal_status mine = PEAL_STATUS_OK;
     if (process == 1)
-        mine = peal_report(peal_session_diagnostics(session), PEAL_E356, PEAL_NO_SOURCE, NULL,
-                           "something about ranks");
+        mine = peal_report(peal_session_diagnostics(session), PEAL_E_FEWER_RANKS_THAN_PROCESSES,
+                           PEAL_NO_SOURCE, NULL, "something about ranks");
     if (process == 2)
         mine = PEAL_STATUS_DEVICE;
     /* the first by number counts, everywhere; those that were fine say who it was */
     TEAM_CHECK(peal_session_agree(session, mine, 0) == PEAL_STATUS_USAGE);
-    TEAM_CHECK(job_reported(session, PEAL_E359, "process 1: something about ranks") == !mine);
+    TEAM_CHECK(job_reported(session, PEAL_E_PEER_CALL_FAILED, "process 1: something about ranks") ==
+               !mine);
     for (int round = 0; round < 100; round++)
         TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 7, round) == PEAL_STATUS_OK);
     peal_session_destroy(session);
@@ -89,7 +90,7 @@ static int member_differs(test_team *team, int process, int kind, uint64_t hash,
     peal_session *session;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
     TEAM_CHECK(peal_session_meet(session, kind, hash, count) == PEAL_STATUS_USAGE);
-    TEAM_CHECK(job_reported(session, PEAL_E354, text));
+    TEAM_CHECK(job_reported(session, PEAL_E_CALLS_DIFFER, text));
     TEAM_CHECK(peal_session_status(session) == PEAL_STATUS_USAGE);
     peal_session_destroy(session);
     return 0;
@@ -131,7 +132,7 @@ static int member_aborts(test_team *team, int process)
     TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEVICE);
     TEAM_CHECK(peal_session_status(session) == PEAL_STATUS_DEVICE);
     if (process != 1)
-        TEAM_CHECK(job_reported(session, PEAL_E324, "the device is on fire"));
+        TEAM_CHECK(job_reported(session, PEAL_E_JOB_ENDED_BY_PEER, "the device is on fire"));
     peal_session_destroy(session);
     return 0;
 }
@@ -150,8 +151,8 @@ static int member_dies(test_team *team, int process)
     if (process == 1)
         raise(SIGKILL);
     TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_PEER_LOST);
-    TEAM_CHECK(job_reported(session, PEAL_E320, "process 1") ||
-               job_reported(session, PEAL_E324, "process 1"));
+    TEAM_CHECK(job_reported(session, PEAL_E_PROCESS_LOST, "process 1") ||
+               job_reported(session, PEAL_E_JOB_ENDED_BY_PEER, "process 1"));
     peal_session_destroy(session);
     return 0;
 }
@@ -169,7 +170,7 @@ static int member_is_late(test_team *team, int process)
     TEAM_CHECK(job_open(team, process, process == 0 ? 0.2 : 60, &session) == PEAL_STATUS_OK);
     if (process == 0) {
         TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEADLINE);
-        TEAM_CHECK(job_reported(session, PEAL_E368, "process 1 did not come"));
+        TEAM_CHECK(job_reported(session, PEAL_E_PROCESS_DID_NOT_CALL, "process 1 did not come"));
     } else {
         int turn = 0;
         while (!peal_session_status(session))

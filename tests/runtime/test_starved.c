@@ -1,8 +1,8 @@
 /* Plans and exchanges for which memory runs out: every allocation of making one fails in turn.
  *
  * Each attempt is a process of its own. It ends with the status of the environment, or does without
- * what it did not get. Mostly E367 is reported; silent are the list of reports itself and a graph
- * without a session. Only arenas end the process, and say so. */
+ * what it did not get. Mostly PEAL_E_OUT_OF_MEMORY is reported; silent are the list of reports
+ * itself and a graph without a session. Only arenas end the process, and say so. */
 #define _GNU_SOURCE
 #include "tests/runtime/job.h"
 #include "tests/runtime/stencil.h"
@@ -64,7 +64,7 @@ static int starve(attempt try, int number)
     peal_session *session = job_open_alone();
     peal_status status = try(session, number);
     bool was_starved = starved();
-    bool told = job_reported(session, PEAL_E367, NULL);
+    bool told = job_reported(session, PEAL_E_OUT_OF_MEMORY, NULL);
     peal_session_destroy(session);
     if (status)
         return status != PEAL_STATUS_ENVIRONMENT ? WRONG : told ? TOLD : SILENT;

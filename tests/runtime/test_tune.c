@@ -452,7 +452,8 @@ static void what_differs_from_serial_is_wrong(void **state)
     assert_int_equal(tune(session, graph, NULL, &out), PEAL_STATUS_WRONG_RESULT);
     assert_int_equal(out.chosen, -1);
     assert_true(out.item[0].wrong);
-    assert_true(job_reported(session, PEAL_E470, "sync computed other bits than serial"));
+    assert_true(
+        job_reported(session, PEAL_E_CANDIDATE_DIFFERS, "sync computed other bits than serial"));
     peal_graph_destroy(graph);
     peal_session_destroy(session);
 }
@@ -467,7 +468,7 @@ static void one_mode_or_none(void **state)
     for (int c = 0; c < out.set.count; c++)
         assert_int_equal(out.set.item[c].mode, PEAL_MODE_STREAM);
     assert_int_equal(tune(session, graph, "serial", &out), PEAL_STATUS_ENVIRONMENT);
-    assert_true(job_reported(session, PEAL_E471, NULL));
+    assert_true(job_reported(session, PEAL_E_NOTHING_TO_TUNE, NULL));
     peal_graph_destroy(graph);
     peal_session_destroy(session);
 }

@@ -21,13 +21,13 @@ typedef struct collision_case {
 } collision_case;
 
 static const collision_case cases[] = {
-    {"{task: t, box: u, update: {u: {star: 1, stale: ok}}}", PEAL_E131},
-    {"{task: t, box: u, update: {v: {grow: [[0, 1], 0]}}}", PEAL_E131},
-    {"{task: t, box: {u: {rim: [0, 1]}}, update: {u: {grow: [1, 0]}}}", PEAL_E131},
-    {"{task: t, box: [[0, 3]], update: b}", PEAL_E131},
-    {"{task: t, box: [[0, 2]], write: s}", PEAL_E131},
+    {"{task: t, box: u, update: {u: {star: 1, stale: ok}}}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: u, update: {v: {grow: [[0, 1], 0]}}}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: {u: {rim: [0, 1]}}, update: {u: {grow: [1, 0]}}}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: [[0, 3]], update: b}", PEAL_E_TILES_COLLIDE},
+    {"{task: t, box: [[0, 2]], write: s}", PEAL_E_TILES_COLLIDE},
     {"{task: t, box: [[0, 1]], write: s}", 0},
-    {"{task: t, box: [[0, 40]], write: {b: {per_tile: 2}}}", PEAL_E130},
+    {"{task: t, box: [[0, 40]], write: {b: {per_tile: 2}}}", PEAL_E_HALO_TOO_NARROW},
     {"{task: t, box: [[0, 40]], write: {b: {per_tile: 1}}}", 0},
     {"{task: t, box: [[0, 40]], write: {b: {per_tile: 40}}, tile: whole}", 0},
     {"{task: t, box: u, update: {u: {star: 1, stale: ok}}, tile: whole}", 0},

@@ -55,14 +55,32 @@ static bool is_at(const peal_diagnostic *d, const graph_case *c)
 /* What concerns several statements, tiles or ranks is told event by event. */
 static bool is_about_several(peal_code code)
 {
-    return code == PEAL_E130 || code == PEAL_E131 || code == PEAL_E135 ||
-           (code >= PEAL_E139 && code <= PEAL_E145) || code == PEAL_E148 ||
-           (code >= PEAL_E151 && code <= PEAL_E154);
+    switch (code) {
+    case PEAL_E_HALO_TOO_NARROW:
+    case PEAL_E_TILES_COLLIDE:
+    case PEAL_E_REDUCTION_MISMATCH:
+    case PEAL_E_UNMATCHED_MESSAGE:
+    case PEAL_E_DUPLICATE_TAG:
+    case PEAL_E_MESSAGE_SIZE_MISMATCH:
+    case PEAL_E_MESSAGE_TYPE_MISMATCH:
+    case PEAL_E_MESSAGE_LOOP_MISMATCH:
+    case PEAL_E_MESSAGE_CONDITION_MISMATCH:
+    case PEAL_E_DEADLOCK:
+    case PEAL_E_STALE_HALO:
+    case PEAL_E_MESSAGE_COUNT_MISMATCH:
+    case PEAL_E_CONDITION_CHANGES:
+    case PEAL_E_CONDITIONS_NOT_COMPARABLE:
+    case PEAL_E_POSSIBLE_DEADLOCK:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* Events have texts, ranks that there are, lines of the spec, and something between them; one of
- * them stands where the message does. Messages of E130, E135 and E151 that need no second
- * place have none: of per_tile, of a root or a shape, of counts for its own peers. */
+ * them stands where the message does. Messages of PEAL_E_HALO_TOO_NARROW, PEAL_E_REDUCTION_MISMATCH
+ * and PEAL_E_MESSAGE_COUNT_MISMATCH that need no second place have none: of per_tile, of a root or
+ * a shape, of counts for its own peers. */
 static bool is_told(const peal_diagnostic *d, int ranks)
 {
     const peal_story *story = d->story;
@@ -101,7 +119,7 @@ static bool passes(const graph_case *c)
     bool good = here && alone && told && status == peal_code_status(c->code);
     if (!good) {
         fprintf(stderr, "%s\n%d ranks: expected %s at %d:%d%s%s, found status %d:\n", c->text,
-                c->ranks, peal_code_name(c->code), c->line, c->column, c->message ? ", " : "",
+                c->ranks, peal_code_number(c->code), c->line, c->column, c->message ? ", " : "",
                 c->message ? c->message : "", (int)status);
         peal_diagnostics_print(list, stderr, 0);
     }
@@ -118,18 +136,20 @@ static const struct {
     int line;
     const char *hint; /* part of it */
 } halo_cases[] = {
-    {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n", PEAL_E148, 6, ""},
+    {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n", PEAL_E_STALE_HALO,
+     6, ""},
     {"- {exchange: u}\n- {task: w, box: u, write: u}\n"
      "- {task: t, box: u, read: {u: {grow: 1}}, write: v}\n",
-     PEAL_E148, 8, ""},
-    {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E149, 6,
+     PEAL_E_STALE_HALO, 8, ""},
+    {"- {exchange: u}\n- {task: t, box: u, read: u, write: v}\n", PEAL_E_UNREAD_EXCHANGE, 6,
      "`t` (line 7) needs it: read: {u: {star: 1}}"},
     {"- {exchange: v}\n- {swap: [u, v]}\n- {task: w, box: u, write: v}\n- {task: t, box: u, "
      "update: u}\n",
-     PEAL_E149, 6, "`t` (line 9) needs it: update: {u: {star: 1}}"},
-    {"- {task: t, box: u, read: u, write: v}\n- {exchange: v}\n- {swap: [u, v]}\n", PEAL_E149, 7,
-     "`t` (line 6) needs it: read: {u: {star: 1}}"},
-    {"- {exchange: u}\n- {task: t, box: u, write: v}\n", PEAL_E149, 6, "no task reads `u` at all"},
+     PEAL_E_UNREAD_EXCHANGE, 6, "`t` (line 9) needs it: update: {u: {star: 1}}"},
+    {"- {task: t, box: u, read: u, write: v}\n- {exchange: v}\n- {swap: [u, v]}\n",
+     PEAL_E_UNREAD_EXCHANGE, 7, "`t` (line 6) needs it: read: {u: {star: 1}}"},
+    {"- {exchange: u}\n- {task: t, box: u, write: v}\n", PEAL_E_UNREAD_EXCHANGE, 6,
+     "no task reads `u` at all"},
     {"- {exchange: u}\n- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {swap: [u, v]}\n",
      PEAL_CODE_COUNT, 0, ""},
     {"- {task: t, box: u, read: {u: {star: 1}}, write: v}\n- {exchange: v}\n- {swap: [u, v]}\n",
@@ -144,7 +164,8 @@ static void test_halos(void **state)
         snprintf(text, sizeof(text), "%s%s", halos, halo_cases[i].statements);
         peal_diagnostics *list = peal_diagnostics_create();
         assert_int_equal(compile_text(text, 3, PEAL_MODE_FUSED, list),
-                         halo_cases[i].code == PEAL_E148 ? PEAL_STATUS_SPEC : PEAL_STATUS_OK);
+                         halo_cases[i].code == PEAL_E_STALE_HALO ? PEAL_STATUS_SPEC
+                                                                 : PEAL_STATUS_OK);
         bool expected = halo_cases[i].code != PEAL_CODE_COUNT;
         if (peal_diagnostics_count(list) != expected) {
             peal_diagnostics_print(list, stderr, 0);
@@ -217,7 +238,7 @@ static void test_no_memory_for_messages(void **state)
         assert_int_equal(status, was_starved ? PEAL_STATUS_ENVIRONMENT : PEAL_STATUS_OK);
         if (was_starved) {
             const peal_diagnostic *d = peal_diagnostics_at(list, 0);
-            assert_int_equal(d->code, PEAL_E146);
+            assert_int_equal(d->code, PEAL_E_COMPILE_OUT_OF_MEMORY);
             assert_in_range(d->source.line, 5, 6);
             seen[d->code] = true;
         }
@@ -235,35 +256,39 @@ static const struct {
 } timed_cases[] = {
     {"- {recv: b, from: 1 - rank, when: step % 2 == 1}\n- {send: b, to: 1 - rank, when: step % 2 "
      "== 1}\n",
-     PEAL_E145,
+     PEAL_E_DEADLOCK,
      {1, 1}},
     {"- {recv: b, from: 1 - rank, when: step == 5}\n- {send: b, to: 1 - rank, when: step == 5}\n",
-     PEAL_E145,
+     PEAL_E_DEADLOCK,
      {5, 5}},
     {"- repeat: 3\n  as: k\n  when: step % 4 == 3\n  step:\n"
      "  - {recv: b, from: 1 - rank, when: k == 2}\n  - {send: b, to: 1 - rank, when: k == 2}\n",
-     PEAL_E145,
+     PEAL_E_DEADLOCK,
      {3, 3}},
     {"- repeat: 3\n  as: k\n  when: step % 4 == 3\n  step:\n  - {recv: b, from: 1 - rank, when: k "
      "== 2}\n",
-     PEAL_E139,
+     PEAL_E_UNMATCHED_MESSAGE,
      {3, 3}},
     {"- {send: b, to: 1 - rank, when: step % 2 == 1}\n- {recv: b, from: 1 - rank, when: step % 3 "
      "== 1}\n",
-     PEAL_E144,
+     PEAL_E_MESSAGE_CONDITION_MISMATCH,
      {3, 4}},
     {"- {send: b, to: 1 - rank, when: step % 4 == 3}\n- {recv: b, from: 1 - rank, when: step % 2 "
      "== 1}\n",
-     PEAL_E144,
+     PEAL_E_MESSAGE_CONDITION_MISMATCH,
      {3, 1}},
     {"- {send: b, to: 1 - rank, when: rank == 0 and step % 4 == 3}\n"
      "- {recv: b, from: 1 - rank, when: rank == 1 and step % 2 == 1}\n",
-     PEAL_E144,
+     PEAL_E_MESSAGE_CONDITION_MISMATCH,
      {3, 1}},
-    {"- {allreduce: {b: sum}, when: step % 3 == rank + 1}\n", PEAL_E144, {1, 2}},
-    {"- {send: b, to: 1 - rank, when: step < 8}\n- {recv: b, from: 1 - rank}\n", PEAL_E144, {0, 8}},
+    {"- {allreduce: {b: sum}, when: step % 3 == rank + 1}\n",
+     PEAL_E_MESSAGE_CONDITION_MISMATCH,
+     {1, 2}},
+    {"- {send: b, to: 1 - rank, when: step < 8}\n- {recv: b, from: 1 - rank}\n",
+     PEAL_E_MESSAGE_CONDITION_MISMATCH,
+     {0, 8}},
     {"- {task: t, box: [[0, 8]], tile: 4, update: {b: whole}, when: step % 2 == 1 and rank < 1}\n",
-     PEAL_E131,
+     PEAL_E_TILES_COLLIDE,
      {1, 1}},
 };
 
@@ -293,13 +318,13 @@ static void test_every_code_has_a_case(void **state)
 {
     (void)state;
     static const peal_code codes[] = {
-#define PEAL_DIAGNOSTIC(code, status, title, explanation) PEAL_##code,
+#define PEAL_DIAGNOSTIC(number, name, status, title, explanation) PEAL_E_##name,
 #include "base/diagnostics/scheduler.def"
 #undef PEAL_DIAGNOSTIC
     };
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (!seen[codes[i]])
-            fail_msg("no case provokes %s", peal_code_name(codes[i]));
+            fail_msg("no case provokes %s", peal_code_number(codes[i]));
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Compiles whose n-th allocation fails, for each n: E146 or another status that says so, never a
- * crash, an abort or a leak, and never a verdict. */
+/* Compiles whose n-th allocation fails, for each n: PEAL_E_COMPILE_OUT_OF_MEMORY or another status
+ * that says so, never a crash, an abort or a leak, and never a verdict. */
 #include "dsl/dsl.h"
 #include "scheduler/scheduler.h"
 #include "tests/starve.h"
@@ -76,7 +76,7 @@ static peal_status compile(const char *text, int ranks, peal_mode mode, peal_dia
 static bool tells_memory(const peal_diagnostics *list)
 {
     for (int i = 0; i < peal_diagnostics_count(list); i++)
-        if (peal_diagnostics_at(list, i)->code == PEAL_E146)
+        if (peal_diagnostics_at(list, i)->code == PEAL_E_COMPILE_OUT_OF_MEMORY)
             return true;
     return false;
 }

@@ -51,7 +51,7 @@ static void print_messages(peal_session *session, int from)
     const peal_diagnostics *list = peal_session_diagnostics(session);
     for (int i = from; i < peal_diagnostics_count(list); i++)
         printf("  %s [%s]\n", peal_diagnostics_at(list, i)->message,
-               peal_code_name(peal_diagnostics_at(list, i)->code));
+               peal_code_number(peal_diagnostics_at(list, i)->code));
 }
 
 static peal_status run(peal_plan *plan, bool verify, uint64_t *digest)

@@ -114,7 +114,7 @@ static void every_mistake_is_reported(void **state)
     const char *const words[] = {"--verfy", "-n", "none", "a", "b", "--deadline"};
     assert_int_equal(parse(&options, VERB_RUN, 6, words, d), PEAL_STATUS_USAGE);
     assert_int_equal(peal_diagnostics_errors(d), 4);
-    assert_int_equal(peal_diagnostics_at(d, 0)->code, PEAL_E401);
+    assert_int_equal(peal_diagnostics_at(d, 0)->code, PEAL_E_UNKNOWN_OPTION);
     assert_non_null(strstr(peal_diagnostics_at(d, 0)->hint, "--verify"));
     peal_diagnostics_destroy(d);
 }

@@ -34,7 +34,7 @@ static bool is_number(peal_value_kind kind)
 
 static peal_status wrong_kind(const printer *p, const peal_expr *expr, peal_value_kind kind)
 {
-    return peal_report(p->diagnostics, PEAL_E045, expr->source, NULL,
+    return peal_report(p->diagnostics, PEAL_E_WRONG_VALUE_TYPE, expr->source, NULL,
                        "this operator cannot take %s", kind_names[kind]);
 }
 

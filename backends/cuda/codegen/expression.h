@@ -16,7 +16,8 @@ typedef struct peal_cuda_elements {
 /* Prints a C expression of type long long, double or int (a boolean) with the value of expr, over
  * `launch` (const peal_launch *) and `bad` (int *: set where base/expression.c would report). Parts
  * that no counter and no element changes become literals: the text may differ by rank. `scope` has
- * what the schedule knows. The kind of the value is *kind; wrong kinds are reported (E045). */
+ * what the schedule knows. The kind of the value is *kind; wrong kinds are reported
+ * (PEAL_E_WRONG_VALUE_TYPE). */
 peal_status peal_cuda_expression_print(const peal_expr *expr, const peal_scope *scope,
                                        peal_cuda_elements *elements, FILE *out,
                                        peal_value_kind *kind, peal_diagnostics *diagnostics);

@@ -73,7 +73,7 @@ static peal_status add_expression(const task_printer *p, const peal_expr *expr, 
         if (strcmp(source->expression[*number], function) == 0)
             return PEAL_STATUS_OK;
     if (*number == MOST_EXPRESSIONS || p->entry->elements->overflows)
-        return peal_report(source->desc->diagnostics, PEAL_E645, p->task->source,
+        return peal_report(source->desc->diagnostics, PEAL_E_STATEMENT_TOO_LARGE, p->task->source,
                            "set buffers to parts of the values in statements before",
                            "the expressions of `%s` read more than %d buffers while running",
                            p->task->name, PEAL_LAUNCH_ELEMENTS);
@@ -83,8 +83,8 @@ static peal_status add_expression(const task_printer *p, const peal_expr *expr, 
 
 /* Kernels of the user. */
 
-/* Whether a tile writes what its own arguments or its count read; then there is one tile (E131,
- * E150). */
+/* Whether a tile writes what its own arguments or its count read; then there is one tile
+ * (PEAL_E_TILES_COLLIDE, PEAL_E_ARGUMENT_CHANGED_BY_TILES). */
 static bool changes_arguments(const peal_schedule_task *task)
 {
     for (int i = -1; i < task->argument_count; i++)

@@ -4,7 +4,7 @@
 
 static peal_status refuse(peal_cuda_plan *plan, const char *reason)
 {
-    return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
+    return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
                        "--mode graph runs it; --mode auto takes the first mode that can",
                        "mode fused cannot run this: %s", reason);
 }

@@ -79,7 +79,7 @@ static peal_status part(peal_cuda_rank *rank, int storage)
     CUresult result = plan->driver->cuMemAlloc_(&rank->scratch[storage], bytes);
     if (!result)
         return PEAL_STATUS_OK;
-    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE, NULL,
                        "no device memory for what mode fused folds, %zu bytes: %s", bytes,
                        peal_cuda_error(result, text));
 }

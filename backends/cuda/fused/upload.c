@@ -124,8 +124,8 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
         take_tickets(fused, tickets, &at);
     CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
-                           "no device memory for the records of mode fused, %zu bytes: %s",
+        return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
+                           NULL, "no device memory for the records of mode fused, %zu bytes: %s",
                            at.bytes, peal_cuda_error(result, text));
     char *image = PEAL_ARENA_ARRAY(plan->arena, char, at.bytes);
     for (int r = 0; r < fused->count; r++) {
@@ -153,8 +153,8 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
     pack(fused, parts, count, image + at.items);
     result = plan->driver->cuMemcpyHtoD_(fused->memory, image, at.bytes);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
-                           "cannot copy the records of mode fused to the device: %s",
+        return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
+                           NULL, "cannot copy the records of mode fused to the device: %s",
                            peal_cuda_error(result, text));
     f->heads = fused->memory + at.heads;
     f->items = fused->memory + at.items;

@@ -127,6 +127,6 @@ peal_status peal_cuda_driver_failed(peal_diagnostics *diagnostics, peal_source s
                                     CUresult result, const char *call, const char *what)
 {
     char text[160];
-    return peal_report(diagnostics, PEAL_E383, source, NULL, "%s: %s: %s", what, call,
+    return peal_report(diagnostics, PEAL_E_DRIVER_REFUSED, source, NULL, "%s: %s: %s", what, call,
                        peal_cuda_error(result, text));
 }

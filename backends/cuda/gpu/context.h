@@ -42,11 +42,11 @@ int peal_cuda_device_count(const char **reason);
 CUcontext peal_cuda_context_enter(const peal_device *device);
 void peal_cuda_context_leave(const peal_device *device, CUcontext previous);
 
-/* E383: "what for: call: CUDA_ERROR_...". */
+/* PEAL_E_DRIVER_REFUSED: "what for: call: CUDA_ERROR_...". */
 peal_status peal_cuda_driver_failed(peal_diagnostics *diagnostics, peal_source source,
                                     CUresult result, const char *call, const char *what);
 
-/* E386: the application's stream or event. */
+/* PEAL_E_STREAM_NOT_USABLE: the application's stream or event. */
 peal_status peal_cuda_interop_failed(peal_diagnostics *diagnostics, const peal_device *device,
                                      CUresult result);
 

@@ -89,7 +89,7 @@ static peal_status failed(const peal_device *device, peal_diagnostics *diagnosti
     size_t have = 0, total = 0;
     char what[80];
     if (result == CUDA_ERROR_OUT_OF_MEMORY && !device->driver->cuMemGetInfo_(&have, &total))
-        return peal_report(diagnostics, PEAL_E382, nowhere,
+        return peal_report(diagnostics, PEAL_E_GPU_OUT_OF_MEMORY, nowhere,
                            "use smaller fields, more GPUs, or a GPU that nobody else uses",
                            "a rank needs %" PRId64 " bytes, %s %s has %zu free of %zu (%s)", bytes,
                            device->name, device->bus, have, total, call);
@@ -258,7 +258,7 @@ static peal_status settle(const peal_device *device, peal_cuda_block *block, CUr
 
 static peal_status no_memory(peal_diagnostics *diagnostics)
 {
-    return peal_report(diagnostics, PEAL_E367, nowhere, NULL, "no memory");
+    return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL, "no memory");
 }
 
 /* Whether other processes have it open: freeing it would pull it from under them. */
@@ -295,7 +295,7 @@ static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, 
         reason = kind == PINNED ? "mode serial has one process"
                                 : peal_cuda_peer_access_refuses(device, path, NULL);
     if (reason)
-        return peal_report(diagnostics, PEAL_E383, nowhere,
+        return peal_report(diagnostics, PEAL_E_DRIVER_REFUSED, nowhere,
                            "host all ranks in one process: --processes 1",
                            "GPU %s cannot share memory between processes: %s", device->bus, reason);
     peal_cuda_block *block = make_block(kind);

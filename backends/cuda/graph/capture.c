@@ -180,8 +180,8 @@ static peal_status capture(peal_cuda_plan *plan, int slot)
         return capture(plan, slot);
     }
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
-                           "--mode stream runs the same without a graph",
+        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                           PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",
                            "the driver refuses the graph of %lld steps: %s",
                            (long long)graphs->steps, peal_cuda_error(result, text));
     graphs->rows = plan->graph_rows;
@@ -251,7 +251,7 @@ static void go_back(peal_cuda_plan *plan)
 
 static peal_status refuse(peal_cuda_plan *plan, const char *reason)
 {
-    return peal_report(plan->desc.diagnostics, PEAL_E664, PEAL_CUDA_NOWHERE,
+    return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
                        "--mode stream runs it; --mode auto takes the first mode that can",
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }

@@ -24,7 +24,7 @@ static bool prints(const peal_schedule *schedule)
 
 static void tell(peal_cuda_plan *plan, const char *why)
 {
-    peal_warn(plan->desc.diagnostics, PEAL_E668, PEAL_CUDA_NOWHERE, NULL,
+    peal_warn(plan->desc.diagnostics, PEAL_E_NO_WHILE_NODE, PEAL_CUDA_NOWHERE, NULL,
               "`until` is not a WHILE node here, its steps are unrolled: %s", why);
     plan->graphs->loops = false;
     plan->options.early = plan->graphs->early;

@@ -230,7 +230,7 @@ static void read_log(const compile_job *job, const char *log, peal_cuda_compile_
 
 static peal_status failed(const compile_job *job, nvrtcResult result)
 {
-    return peal_report(job->request->diagnostics, PEAL_E641, (peal_source){0},
+    return peal_report(job->request->diagnostics, PEAL_E_NVRTC_FAILED, (peal_source){0},
                        "is the installation of CUDA complete? is there enough memory?",
                        "NVRTC %d.%d failed for %s: %s", job->nvrtc->major, job->nvrtc->minor,
                        job->option[0], job->nvrtc->nvrtcGetErrorString_(result));
@@ -339,7 +339,7 @@ peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
     job->request = request;
     job->nvrtc = peal_nvrtc_open(&reason);
     if (!job->nvrtc)
-        return peal_report(request->diagnostics, PEAL_E640, (peal_source){0},
+        return peal_report(request->diagnostics, PEAL_E_NO_NVRTC, (peal_source){0},
                            "install NVRTC (cuda-nvrtc), or run on the host: --backend host", "%s",
                            reason);
     if (is_linked(request) &&

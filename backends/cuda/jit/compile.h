@@ -39,13 +39,13 @@ typedef struct peal_cuda_compile_result {
 } peal_cuda_compile_result;
 
 /* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
- * failed has been reported: no NVRTC (E640), it failed (E641). */
+ * failed has been reported: no NVRTC (PEAL_E_NO_NVRTC), it failed (PEAL_E_NVRTC_FAILED). */
 peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
                               peal_cuda_compile_result *out);
 
-/* link.c: E646 if there is no nvJitLink; its version; and the image of LTO-IR with the request's
- * device code. A function that is nowhere is an error of the file "<link NAME>"; what else
- * nvJitLink refuses has been reported (E647). */
+/* link.c: PEAL_E_NO_NVJITLINK if there is no nvJitLink; its version; and the image of LTO-IR with
+ * the request's device code. A function that is nowhere is an error of the file "<link NAME>"; what
+ * else nvJitLink refuses has been reported (PEAL_E_DEVICE_LINK_ERROR). */
 peal_status peal_cuda_link_open(peal_diagnostics *diagnostics);
 const char *peal_cuda_link_version(peal_arena *arena);
 peal_status peal_cuda_link(const peal_cuda_compile_request *request, const char *unit, size_t bytes,

@@ -48,7 +48,7 @@ static peal_status report_task(const peal_cuda_source *source, peal_cuda_entry *
         return PEAL_STATUS_SPEC;
     entry->is_reported = true;
     if (!entry->is_users)
-        return peal_report(diagnostics, PEAL_E900, entry->task->source, NULL,
+        return peal_report(diagnostics, PEAL_E_INTERNAL, entry->task->source, NULL,
                            "the code of `%s` does not compile: %s", entry->task->name,
                            error->message);
     if (!is_missing(error->message))
@@ -82,7 +82,7 @@ static peal_status report_unlinked(const peal_cuda_source *source, const char *k
         const peal_cuda_entry *entry = &source->entry[i];
         if (!entry->is_linked || strcmp(entry->task->kernel, kernel) != 0)
             continue;
-        return peal_report(source->desc->diagnostics, PEAL_E202, entry->task->source,
+        return peal_report(source->desc->diagnostics, PEAL_E_NO_SUCH_KERNEL, entry->task->source,
                            peal_arena_print(source->arena,
                                             "is it extern \"C\" __device__ void %s(...), as "
                                             "<peal/block.h> says? `peal plan --emit cuda` prints "
@@ -92,7 +92,8 @@ static peal_status report_unlinked(const peal_cuda_source *source, const char *k
                            "device code a function `%s`",
                            entry->task->name, kernel, kernel);
     }
-    return peal_report(source->desc->diagnostics, PEAL_E647, source->graph->kernels_source,
+    return peal_report(source->desc->diagnostics, PEAL_E_DEVICE_LINK_ERROR,
+                       source->graph->kernels_source,
                        "name the file that has it in `kernels:`, too",
                        "the device code calls `%s`, which is nowhere", kernel);
 }
@@ -127,13 +128,13 @@ static peal_status report_errors(const peal_cuda_source *source,
             status = report_task(source, &source->entry[index], error);
         else if (is_users_include(source, error))
             status =
-                peal_report(source->desc->diagnostics, PEAL_E200, place,
+                peal_report(source->desc->diagnostics, PEAL_E_KERNEL_COMPILE_ERROR, place,
                             "it is looked for beside the file that names it", "%s", error->message);
         else if (is_beyond_device(error->message))
-            status = peal_report(source->desc->diagnostics, PEAL_E643, place,
+            status = peal_report(source->desc->diagnostics, PEAL_E_KERNEL_NOT_FOR_GPU, place,
                                  "kernels use no library but math", "%s", error->message);
         else
-            status = peal_report(source->desc->diagnostics, PEAL_E200, place,
+            status = peal_report(source->desc->diagnostics, PEAL_E_KERNEL_COMPILE_ERROR, place,
                                  peal_compile_error_hint(error->message), "%s", error->message);
     }
     return status;
@@ -187,9 +188,9 @@ peal_status peal_cuda_source_compile(const peal_cuda_source *source, const char 
 static peal_status refused(const peal_cuda_kernels *kernels, const char *what, CUresult result)
 {
     char text[160];
-    return peal_report(kernels->source->desc->diagnostics, PEAL_E642, (peal_source){0},
-                       "is the driver older than the CUDA toolkit?", "cannot load %s: %s", what,
-                       peal_cuda_error(result, text));
+    return peal_report(kernels->source->desc->diagnostics, PEAL_E_GPU_KERNELS_NOT_LOADED,
+                       (peal_source){0}, "is the driver older than the CUDA toolkit?",
+                       "cannot load %s: %s", what, peal_cuda_error(result, text));
 }
 
 /* An image that the driver refuses, of the cache, is compiled anew once. */

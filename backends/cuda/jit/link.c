@@ -17,7 +17,7 @@ peal_status peal_cuda_link_open(peal_diagnostics *diagnostics)
 
     if (peal_jitlink_open(&reason))
         return PEAL_STATUS_OK;
-    return peal_report(diagnostics, PEAL_E646, nowhere,
+    return peal_report(diagnostics, PEAL_E_NO_NVJITLINK, nowhere,
                        "install nvJitLink (libnvjitlink), or write the functions as kernels in C",
                        "%s", reason);
 }
@@ -60,7 +60,7 @@ static peal_status failed(const peal_cuda_compile_request *request, const peal_j
     const char *line = log + strspn(log, " \t\n");
     int length = (int)strcspn(line, "\n");
 
-    return peal_report(request->diagnostics, PEAL_E647, request->place,
+    return peal_report(request->diagnostics, PEAL_E_DEVICE_LINK_ERROR, request->place,
                        "made by `nvcc -arch=sm_NN -rdc=true -dlto -fatbin`?",
                        "nvJitLink %u.%u cannot link %s for sm_%d: %.*s", link->major, link->minor,
                        what, request->architecture, length > 0 ? length : 60,

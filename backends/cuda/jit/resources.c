@@ -165,9 +165,9 @@ static peal_status add_unit(resource_list *list, const char *unit, const char *t
         kernel->budget = peal_cuda_sm_budget(kernel->threads, kernel->least_blocks);
         kernel->blocks = peal_cuda_sm_blocks(list->sm, kernel, &kernel->limit);
         if (kernel->registers == 0)
-            status = peal_report(list->source->desc->diagnostics, PEAL_E641, (peal_source){0},
-                                 "an NVRTC from 12.4 on does", "NVRTC does not say what `%s` takes",
-                                 kernel->kernel);
+            status = peal_report(list->source->desc->diagnostics, PEAL_E_NVRTC_FAILED,
+                                 (peal_source){0}, "an NVRTC from 12.4 on does",
+                                 "NVRTC does not say what `%s` takes", kernel->kernel);
     }
     return status;
 }
@@ -180,12 +180,12 @@ static peal_status fused_of(const resource_list *list, int index, const char **o
     bool refused = false;
 
     if (!own)
-        return peal_report(given, PEAL_E367, (peal_source){0}, NULL, "no memory");
+        return peal_report(given, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL, "no memory");
     desc.diagnostics = own;
     peal_status status =
         peal_cuda_dry_plan_fused(&desc, index, list->sm->architecture, list->arena, out);
     for (int i = 0; i < peal_diagnostics_count(own) && status; i++)
-        refused |= peal_diagnostics_at(own, i)->code == PEAL_E664;
+        refused |= peal_diagnostics_at(own, i)->code == PEAL_E_GRAPH_MODE_NOT_APPLICABLE;
     for (int i = 0; i < peal_diagnostics_count(own) && status && !refused; i++) {
         const peal_diagnostic *d = peal_diagnostics_at(own, i);
         peal_report(given, d->code, d->source, d->hint, "%s", d->message);

@@ -235,8 +235,8 @@ static peal_status prepare_events(peal_cuda_rank *rank)
             result = driver->cuEventCreate_(&rank->op[i].event[k], CU_EVENT_DISABLE_TIMING);
     if (!result)
         return PEAL_STATUS_OK;
-    return peal_report(rank->plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
-                       "cannot create the events of rank %d: %s", rank->schedule->rank,
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
+                       NULL, "cannot create the events of rank %d: %s", rank->schedule->rank,
                        peal_cuda_error(result, text));
 }
 
@@ -270,7 +270,7 @@ static peal_status check_tiles(const peal_cuda_rank *rank)
         bool exact = !task->mergeable || task->reduction_count > 0;
         if (task->kind == PEAL_TASK_KERNEL && exact && task->tile_count > INT32_MAX)
             status =
-                peal_report(rank->plan->desc.diagnostics, PEAL_E644, task->source,
+                peal_report(rank->plan->desc.diagnostics, PEAL_E_TOO_MANY_TILES, task->source,
                             "give larger tiles, or use more ranks",
                             "task `%s` has %lld tiles on rank %d, a grid at most %d", task->name,
                             (long long)task->tile_count, schedule->rank, INT32_MAX);
@@ -341,9 +341,9 @@ peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
     char text[160];
     CUresult result = plan->driver->cuMemAlloc_(&plan->tables_device, bytes);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
-                           "no device memory for %lld pieces of messages: %s", (long long)count,
-                           peal_cuda_error(result, text));
+        return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
+                           NULL, "no device memory for %lld pieces of messages: %s",
+                           (long long)count, peal_cuda_error(result, text));
     count = 0;
     for (int r = 0; r < plan->rank_count; r++)
         for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
@@ -355,8 +355,8 @@ peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
         }
     result = plan->driver->cuMemcpyHtoD_(plan->tables_device, all, bytes);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
-                           "cannot copy the tables of messages to the device: %s",
+        return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
+                           NULL, "cannot copy the tables of messages to the device: %s",
                            peal_cuda_error(result, text));
     return PEAL_STATUS_OK;
 }

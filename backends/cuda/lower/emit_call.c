@@ -10,8 +10,8 @@
 static peal_status unfit(const peal_cuda_rank *rank, const peal_schedule_task *source,
                          const char *what)
 {
-    return peal_report(rank->plan->desc.diagnostics, PEAL_E666, source->source, NULL,
-                       "task '%s': %s", source->name, what);
+    return peal_report(rank->plan->desc.diagnostics, PEAL_E_INVALID_CUDA_FUNCTION, source->source,
+                       NULL, "task '%s': %s", source->name, what);
 }
 
 /* Asking for an attribute loads the function, which must not happen once waits are queued. */
@@ -76,7 +76,7 @@ static bool make_call(peal_cuda_rank *rank, const peal_cuda_op *op, peal_cuda_la
     }
     peal_status status = task->enqueue(lane->stream, call);
     if (status) {
-        peal_report(plan->late, PEAL_E667, task->source, NULL,
+        peal_report(plan->late, PEAL_E_ENQUEUE_FAILED, task->source, NULL,
                     "rank %d, step %lld: `enqueue` of task '%s' returned: %s", rank->schedule->rank,
                     (long long)rank->walk.counter[0], task->name, peal_status_name(status));
         return peal_cuda_fail(plan, status);

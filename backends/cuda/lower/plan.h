@@ -425,7 +425,7 @@ bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal
 /* Notes what was put onto a lane; word 0: no wait by memory operation. */
 void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
                             uint64_t value);
-/* E661: what was awaited, as far as can be told. */
+/* PEAL_E_GPU_STALLED: what was awaited, as far as can be told. */
 void peal_cuda_report_stall(peal_cuda_plan *plan);
 
 /* rescue.c */

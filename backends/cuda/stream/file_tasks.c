@@ -41,7 +41,7 @@ bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal
     int64_t bytes = rank->schedule->array[storage].layout.bytes;
     unsigned char *memory = calloc(1, bytes > 0 ? (size_t)bytes : 1);
     if (!memory) {
-        peal_report(plan->late, PEAL_E367, op->source->source, NULL,
+        peal_report(plan->late, PEAL_E_OUT_OF_MEMORY, op->source->source, NULL,
                     "no memory for the %lld bytes of `%s`", (long long)bytes,
                     rank->schedule->array[storage].name);
         return peal_cuda_fail(plan, PEAL_STATUS_ENVIRONMENT);

@@ -36,8 +36,8 @@ peal_status peal_cuda_mapped_create(peal_cuda_plan *plan)
     if (!result)
         result = plan->driver->cuMemHostGetDevicePointer_(&plan->mapped_device, plan->mapped, 0);
     if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
-                           "cannot map %zu bytes of host memory: %s", bytes,
+        return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
+                           NULL, "cannot map %zu bytes of host memory: %s", bytes,
                            peal_cuda_error(result, text));
     memset(plan->mapped, 0, bytes);
     unsigned char *at = plan->mapped;
@@ -58,7 +58,7 @@ peal_status peal_cuda_mapped_create(peal_cuda_plan *plan)
         result = plan->driver->cuEventCreate_(&plan->row_event[i], CU_EVENT_DISABLE_TIMING);
     if (!result)
         return PEAL_STATUS_OK;
-    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE, NULL,
                        "cannot create the events of rows: %s", peal_cuda_error(result, text));
 }
 
@@ -107,7 +107,7 @@ peal_walk_result peal_cuda_verdict_read(void *user, int slot, uint64_t instance,
 
 static bool too_many_rows(peal_cuda_plan *plan, const peal_schedule_task *task)
 {
-    peal_report(plan->desc.diagnostics, PEAL_E664, task->source,
+    peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, task->source,
                 "print less often, or use --mode stream",
                 "a graph prints more than %d rows in one replay", ROWS / 2);
     return peal_cuda_fail(plan, PEAL_STATUS_SPEC);

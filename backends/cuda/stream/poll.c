@@ -45,8 +45,8 @@ bool peal_cuda_report_driver_error(peal_cuda_plan *plan, CUresult result, const 
     char text[160];
     peal_source source = op ? op->source->source : PEAL_CUDA_NOWHERE;
 
-    peal_report(plan->late, PEAL_E660, source, NULL, "%s `%s`: %s", op ? "at" : "recording",
-                what ? what : "a message", peal_cuda_error(result, text));
+    peal_report(plan->late, PEAL_E_DRIVER_CALL_FAILED, source, NULL, "%s `%s`: %s",
+                op ? "at" : "recording", what ? what : "a message", peal_cuda_error(result, text));
     return peal_cuda_fail(plan, PEAL_STATUS_DEVICE);
 }
 
@@ -67,7 +67,7 @@ static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
     const peal_op *op = &rank->schedule->op[index];
 
     if (control->kind == 2) {
-        peal_report(plan->late, PEAL_E662, op->source,
+        peal_report(plan->late, PEAL_E_EXPRESSION_FAILED_ON_GPU, op->source,
                     "--backend host names the operator and its values",
                     "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
                     rank->schedule->rank, (long long)control->step, label_of(rank, index));
@@ -82,7 +82,7 @@ static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
                                                        control->step, (int64_t)control->seen));
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
     uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
-    peal_report(plan->late, PEAL_E661, op->source,
+    peal_report(plan->late, PEAL_E_GPU_STALLED, op->source,
                 "is a neighbour stuck, or much slower? --deadline sets the limit",
                 "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen %llu",
                 rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",

@@ -143,7 +143,7 @@ static bool stuck(peal_cuda_plan *plan)
         if (rank->walk.position >= rank->schedule->op_count || peal_cuda_emit_is_ready(rank))
             continue;
         const peal_op *op = &rank->schedule->op[rank->walk.position];
-        peal_report(plan->late, PEAL_E663, op->source, NULL,
+        peal_report(plan->late, PEAL_E_DEADLOCK_ON_GPU, op->source, NULL,
                     "rank %d waits for %s, which is never sent", rank->schedule->rank,
                     rank->schedule->channel[op->channel].edge);
     }

@@ -27,7 +27,7 @@ peal_status peal_cuda_rescue_create(peal_cuda_plan *plan)
             driver->cuStreamCreateWithPriority_(&plan->rescue, CU_STREAM_NON_BLOCKING, greatest);
     if (!result)
         return PEAL_STATUS_OK;
-    return peal_report(plan->desc.diagnostics, PEAL_E660, PEAL_CUDA_NOWHERE, NULL,
+    return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE, NULL,
                        "cannot create the stream that ends the others' waits: %s",
                        peal_cuda_error(result, text));
 }

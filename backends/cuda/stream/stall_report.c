@@ -42,7 +42,7 @@ static bool report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
             return false;
         if (seen + quantum != note->value)
             continue;
-        peal_report(plan->late, PEAL_E661, op->source->source,
+        peal_report(plan->late, PEAL_E_GPU_STALLED, op->source->source,
                     "is a neighbour stuck, or much slower? --deadline sets the limit",
                     "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen "
                     "%llu",
@@ -92,7 +92,7 @@ static bool report_lane_range(peal_cuda_plan *plan, const peal_cuda_rank *rank,
     const peal_cuda_log_entry *first = &lane->log[from % PEAL_CUDA_LOG_ENTRIES];
     const peal_cuda_log_entry *last = &lane->log[(lane->log_count - 1) % PEAL_CUDA_LOG_ENTRIES];
     peal_report(
-        plan->late, PEAL_E661, rank->schedule->op[first->op].source,
+        plan->late, PEAL_E_GPU_STALLED, rank->schedule->op[first->op].source,
         "a kernel that does not end, or a message that does not come; --deadline sets the "
         "limit",
         "rank %d: no progress for %.1f s in what lies between `%s` of step %lld and `%s` of "
@@ -140,7 +140,7 @@ static void report_replay(peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count && !told; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
         int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
-        peal_report(plan->late, PEAL_E661, PEAL_CUDA_NOWHERE,
+        peal_report(plan->late, PEAL_E_GPU_STALLED, PEAL_CUDA_NOWHERE,
                     "a kernel that does not end, or a message that does not come; --mode stream "
                     "tells which",
                     "rank %d: no progress for %.1f s in the replay of steps %lld to %lld, of which "

@@ -6,7 +6,7 @@ peal_status peal_cuda_interop_failed(peal_diagnostics *diagnostics, const peal_d
                                      CUresult result)
 {
     char text[160];
-    return peal_report(diagnostics, PEAL_E386, PEAL_CUDA_NOWHERE,
+    return peal_report(diagnostics, PEAL_E_STREAM_NOT_USABLE, PEAL_CUDA_NOWHERE,
                        "give a stream of the GPU that this process uses, made in its primary "
                        "context, that is not being captured",
                        "GPU %s, the application's stream or event: %s", device->bus,

@@ -119,7 +119,7 @@ typedef struct peal_schedule_task {
                        dependency grain and the loop tile are two numbers */
     const peal_expr *count; /* how many points of the one box [0, m) a run visits: what a tile has
                                beyond is cut off, and a tile without any has the partials of no
-                               tiles. Below 0 or above m: PEAL_E370. NULL: all */
+                               tiles. Below 0 or above m: PEAL_E_COUNT_OUT_OF_RANGE. NULL: all */
     const peal_task_access *access; /* kernels: read, update, write in listed order */
     int access_count;
     const peal_task_reduction *reduction;
@@ -157,8 +157,9 @@ typedef struct peal_piece {
                                          the same extents unless an explicit send and recv differ in
                                          shape (then staged) */
     bool counted; /* of its elements only as many as the piece before, an integer, says: below 0 or
-                     above them all, PEAL_E370. Neither piece is direct. What a SEND copies beyond
-                     does not matter, what lies beyond in an UNPACK's target stays as it is */
+                     above them all, PEAL_E_COUNT_OUT_OF_RANGE. Neither piece is direct. What a SEND
+                     copies beyond does not matter, what lies beyond in an UNPACK's target stays as
+                     it is */
     bool direct;  /* stored straight into the receiver's array; else staged */
     int64_t
         staging; /* offset within the message's staging slot: the source's points, dense, x first */

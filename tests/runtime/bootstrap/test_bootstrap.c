@@ -112,7 +112,7 @@ static void check_refused(void **state)
         peal_diagnostics *list = peal_diagnostics_create();
         assert_int_equal(peal_bootstrap_caller(&wrong[i], list, &bootstrap),
                          PEAL_STATUS_ENVIRONMENT);
-        assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E310);
+        assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E_BOOTSTRAP_FAILED);
         assert_null(bootstrap);
         peal_diagnostics_destroy(list);
     }
@@ -132,9 +132,9 @@ static void check_orphaned(void **state)
         setenv("PMIX_SERVER_URI4", "gone.0;tcp4://127.0.0.1:1", 1);
         setenv("PMIX_SERVER_URI41", "gone.0;tcp4://127.0.0.1:1", 1);
         peal_status opened = peal_bootstrap_open(INT64_C(30000000000), list, &bootstrap);
-        bool refused =
-            opened == PEAL_STATUS_ENVIRONMENT && !bootstrap &&
-            peal_diagnostics_at(list, 0)->code == (PEAL_HAVE_PMIX ? PEAL_E314 : PEAL_E310);
+        bool refused = opened == PEAL_STATUS_ENVIRONMENT && !bootstrap &&
+                       peal_diagnostics_at(list, 0)->code ==
+                           (PEAL_HAVE_PMIX ? PEAL_E_NO_PMIX_SERVER : PEAL_E_BOOTSTRAP_FAILED);
         _exit(refused ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

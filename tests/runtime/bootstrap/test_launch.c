@@ -32,7 +32,7 @@ static void print_diagnostics(const peal_diagnostics *list, char *text, size_t b
     size_t at = 0;
     for (int i = 0; i < peal_diagnostics_count(list) && at < bytes; i++)
         at += (size_t)snprintf(text + at, bytes - at, "%s %s\n",
-                               peal_code_name(peal_diagnostics_at(list, i)->code),
+                               peal_code_number(peal_diagnostics_at(list, i)->code),
                                peal_diagnostics_at(list, i)->message);
 }
 
@@ -216,7 +216,7 @@ static void check_refused(void **state)
     assert_non_null(strstr(result.text, "E332 process 0: cannot start"));
 }
 
-/* PEAL_E331: without descriptors for the lines to the processes. */
+/* PEAL_E_NO_SOCKET_TO_PROCESS: without descriptors for the lines to the processes. */
 static void check_few_descriptors(void **state)
 {
     (void)state;

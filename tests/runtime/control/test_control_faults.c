@@ -31,7 +31,7 @@ static void tell_cause(const team_seat *self, test_team *team, int process)
     /* who has found it has reported it; the others' service threads may still be about to */
     const peal_diagnostics *list = self->diagnostics;
     const char *number = finder == process && peal_diagnostics_count(list) > 0
-                             ? peal_code_name(peal_diagnostics_at(list, 0)->code)
+                             ? peal_code_number(peal_diagnostics_at(list, 0)->code)
                              : "";
     snprintf(team->board->text[process], TEAM_TEXT, "%d: %.256s%s", finder, message, number);
 }
@@ -41,7 +41,7 @@ static void tell_diagnostics(const team_seat *self, test_team *team, int process
     const peal_diagnostics *list = self->diagnostics;
     if (peal_diagnostics_count(list) > 0)
         snprintf(team->board->text[process], TEAM_TEXT, "%s %s",
-                 peal_code_name(peal_diagnostics_at(list, 0)->code),
+                 peal_code_number(peal_diagnostics_at(list, 0)->code),
                  peal_diagnostics_at(list, 0)->message);
 }
 

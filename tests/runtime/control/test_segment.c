@@ -92,7 +92,7 @@ static void check_import_of_other_size(void **state)
     assert_int_equal(peal_segment_create(1 << 16, true, NULL, &mine), PEAL_STATUS_OK);
     int copy = fcntl(mine.descriptor, F_DUPFD_CLOEXEC, 0);
     assert_int_equal(peal_segment_import(copy, 1 << 17, list, &theirs), PEAL_STATUS_INTERNAL);
-    assert_int_equal(only_code(list), PEAL_E301);
+    assert_int_equal(only_code(list), PEAL_E_SHARED_MEMORY_MISMATCH);
     assert_int_equal(fcntl(copy, F_GETFD), -1); /* taken on failure too */
     assert_null(theirs.base);
     peal_segment_destroy(&mine);
@@ -107,7 +107,7 @@ static void check_import_of_unsealed(void **state)
     int open = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(open, 1 << 16), 0);
     assert_int_equal(peal_segment_import(open, 1 << 16, list, &theirs), PEAL_STATUS_INTERNAL);
-    assert_int_equal(only_code(list), PEAL_E301);
+    assert_int_equal(only_code(list), PEAL_E_SHARED_MEMORY_MISMATCH);
     peal_diagnostics_destroy(list);
 }
 
@@ -121,7 +121,7 @@ static void check_too_much(void **state)
             peal_diagnostics *list = peal_diagnostics_create();
             assert_int_equal(peal_segment_create(sizes[i], shared, list, &segment),
                              PEAL_STATUS_ENVIRONMENT);
-            assert_int_equal(only_code(list), PEAL_E300);
+            assert_int_equal(only_code(list), PEAL_E_NOT_ENOUGH_MEMORY);
             assert_null(segment.base);
             const char *message = peal_diagnostics_at(list, 0)->message;
             if (i == 0) {
