@@ -15,13 +15,13 @@ struct peal_diagnostics {
 };
 
 typedef struct code_info {
-    const char *number, *title, *explanation;
+    const char *number, *name, *title, *explanation;
     peal_status status;
 } code_info;
 
 static const code_info codes[PEAL_CODE_COUNT] = {
-#define PEAL_DIAGNOSTIC(code_number, name, code_status, code_title, code_explanation)              \
-    {#code_number, code_title, code_explanation, PEAL_STATUS_##code_status},
+#define PEAL_DIAGNOSTIC(code_number, code_name, code_status, code_title, code_explanation)         \
+    {#code_number, #code_name, code_title, code_explanation, PEAL_STATUS_##code_status},
 #include "base/diagnostics.def"
 #undef PEAL_DIAGNOSTIC
 };
@@ -228,6 +228,11 @@ const char *peal_code_number(peal_code code)
     return codes[code].number;
 }
 
+const char *peal_code_name(peal_code code)
+{
+    return codes[code].name;
+}
+
 const char *peal_code_title(peal_code code)
 {
     return codes[code].title;
@@ -245,8 +250,12 @@ peal_status peal_code_status(peal_code code)
 
 bool peal_code_parse(const char *text, peal_code *out)
 {
+    static const char prefix[] = "PEAL_E_";
+    const char *name = text;
+    if (!strncasecmp(text, prefix, sizeof(prefix) - 1))
+        name += sizeof(prefix) - 1;
     for (int i = 0; i < PEAL_CODE_COUNT; i++)
-        if (!strcasecmp(codes[i].number, text)) {
+        if (!strcasecmp(codes[i].number, text) || !strcasecmp(codes[i].name, name)) {
             *out = (peal_code)i;
             return true;
         }

@@ -72,12 +72,15 @@ void peal_diagnostics_print(const peal_diagnostics *list, FILE *stream, int limi
 /* A Graphviz digraph: a box a message, in it one a rank with the events of its story. */
 void peal_diagnostics_print_dot(const peal_diagnostics *list, FILE *stream);
 
-/* "E009", which users see; its title; its page for `peal explain`; the status it stands for. */
+/* "E009", which users see; "DUPLICATE_KEY", the name that C has after PEAL_E_; its title; its page
+ * for `peal explain`; the status it stands for. */
 const char *peal_code_number(peal_code code);
+const char *peal_code_name(peal_code code);
 const char *peal_code_title(peal_code code);
 const char *peal_code_explanation(peal_code code);
 peal_status peal_code_status(peal_code code);
-/* True and *out set if text is a code's number ("E009", "e009"). */
+/* True and *out set if text is a code's number ("E009", "e009") or its name, in capitals or not,
+ * with or without PEAL_E_. */
 bool peal_code_parse(const char *text, peal_code *out);
 
 /* The candidate nearest to word (edit distance at most a third of its length, not all of it, or

@@ -1,4 +1,4 @@
-/* `peal explain E021`: a diagnostic's page. `peal explain SPEC`: which modes can run it, why not
+/* `peal explain E009`: a diagnostic's page. `peal explain SPEC`: which modes can run it, why not
  * the others, which paths its messages take, and what a step takes. */
 #include "tools/command.h"
 #include "tools/job.h"
@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE = 80, INDENT = 2 };
 
@@ -51,6 +52,7 @@ static peal_status explain_code(peal_code code, const peal_options *options)
     if (options->format == FORMAT_JSON) {
         json_t *object = json_begin("peal.explain/1");
         json_object_set_new(object, "code", json_string(peal_code_number(code)));
+        json_object_set_new(object, "name", json_string(peal_code_name(code)));
         json_object_set_new(object, "title", json_string(peal_code_title(code)));
         json_object_set_new(object, "explanation", json_string(peal_code_explanation(code)));
         json_object_set_new(object, "status", json_string(peal_status_name(status)));
@@ -59,17 +61,17 @@ static peal_status explain_code(peal_code code, const peal_options *options)
         return PEAL_STATUS_OK;
     }
     if (is_warning(code))
-        printf("%s: %s (a warning; the exit code stays)\n\n", peal_code_number(code),
-               peal_code_title(code));
+        printf("%s %s: %s (a warning; the exit code stays)\n\n", peal_code_number(code),
+               peal_code_name(code), peal_code_title(code));
     else
-        printf("%s: %s (%s; exit code %d)\n\n", peal_code_number(code), peal_code_title(code),
-               peal_status_name(status), (int)status);
+        printf("%s %s: %s (%s; exit code %d)\n\n", peal_code_number(code), peal_code_name(code),
+               peal_code_title(code), peal_status_name(status), (int)status);
     print_wrapped(peal_code_explanation(code));
     return PEAL_STATUS_OK;
 }
 
-/* "E021" and the like, known or not. */
-static bool looks_like_code(const char *word)
+/* "E009" and the like, known or not. */
+static bool looks_like_number(const char *word)
 {
     if ((word[0] != 'E' && word[0] != 'e') || !word[1])
         return false;
@@ -84,11 +86,14 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
     peal_code code;
     if (!options->subject)
         return peal_report(diagnostics, PEAL_E_WRONG_ARGUMENTS, nowhere,
-                           "for example: peal explain E021",
-                           "`peal explain` needs the number of a diagnostic, or a spec");
-    if (peal_code_parse(options->subject, &code))
+                           "for example: peal explain E009",
+                           "`peal explain` needs a diagnostic's number or name, or a spec");
+    bool is_number = looks_like_number(options->subject);
+    /* a spec's folder may have the name of a diagnostic, such as deadlock */
+    bool is_code = is_number || access(options->subject, F_OK);
+    if (is_code && peal_code_parse(options->subject, &code))
         return explain_code(code, options);
-    if (looks_like_code(options->subject))
+    if (is_number)
         return peal_report(diagnostics, PEAL_E_UNKNOWN_DIAGNOSTIC, nowhere,
                            "the number stands in brackets at the end of a message",
                            "no diagnostic has the number %s", options->subject);
@@ -97,12 +102,13 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
 
 const peal_command explain_command = {
     "explain", VERB_EXPLAIN,
-    "usage: peal explain CODE\n"
+    "usage: peal explain NUMBER | NAME\n"
     "       peal explain SPEC [options]\n"
     "\n"
-    "Explains the diagnostic with this number; or which modes can run a spec, why the\n"
-    "others cannot, and which paths its messages take. With a machine file that has times\n"
-    "it predicts what a step takes in each mode, from what, and why the others lose.\n"
+    "Explains the diagnostic with this number (E140) or name (DUPLICATE_TAG); or which\n"
+    "modes can run a spec, why the others cannot, and which paths its messages take. With\n"
+    "a machine file that has times it predicts what a step takes in each mode, from what,\n"
+    "and why the others lose.\n"
     "\n"
     "  -n, --ranks N      for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"

@@ -32,7 +32,7 @@ static const char usage[] =
     "  plan     print the schedule: text, JSON or Graphviz\n"
     "  simulate run the schedules of many ranks in virtual time\n"
     "  tune     measure which mode is the fastest, for --mode auto\n"
-    "  explain  a diagnostic (E021), or which modes can run a spec and why\n"
+    "  explain  a diagnostic (E009), or which modes can run a spec and why\n"
     "  bench    measure this machine, for simulate and explain\n"
     "  doctor   what this machine offers, and a verified transfer over every path\n"
     "  schema   the JSON Schema of the spec format\n"

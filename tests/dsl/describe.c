@@ -27,13 +27,15 @@ static int read_spec(int count, char **argument, peal_diagnostics *diagnostics)
 static void print_diagnostics(void)
 {
     puts("# Diagnostics\n\n"
-         "What `peal explain E0nn` prints, of every number. This page is generated from\n"
-         "`base/diagnostics/*.def`; numbers are permanent.");
+         "What `peal explain E0nn` prints, of every number. Messages end with the number; peal's\n"
+         "C code has the name beside it, as `PEAL_E_NAME`. This page is generated from\n"
+         "`base/diagnostics/*.def`; numbers and names are permanent.");
     for (int code = 0; code < PEAL_CODE_COUNT; code++) {
         peal_status status = peal_code_status((peal_code)code);
-        printf("\n## %s: %s\n\n%s\n\nIts status is `%s`, exit code %d.\n",
-               peal_code_number((peal_code)code), peal_code_title((peal_code)code),
-               peal_code_explanation((peal_code)code), peal_status_name(status), (int)status);
+        printf("\n## %s %s: %s\n\n%s\n\nIts status is `%s`, exit code %d.\n",
+               peal_code_number((peal_code)code), peal_code_name((peal_code)code),
+               peal_code_title((peal_code)code), peal_code_explanation((peal_code)code),
+               peal_status_name(status), (int)status);
     }
 }
 

@@ -14,12 +14,12 @@ HEAT = os.path.join(SPECS, "run", "heat.yaml")
 
 
 def codes():
-    """Every diagnostic's number, from the lists."""
-    found = []
+    """Every diagnostic's number and its name, from the lists."""
+    found = {}
     lists = glob.glob(os.path.join(ROOT, "base", "diagnostics", "*.def"))
     for path in [os.path.join(ROOT, "base", "diagnostics.def"), *lists]:
         with open(path, encoding="utf-8") as text:
-            found += re.findall(r"^PEAL_DIAGNOSTIC\((E\d+),", text.read(), re.M)
+            found |= dict(re.findall(r"^PEAL_DIAGNOSTIC\((E\d+), (\w+),", text.read(), re.M))
     return found
 
 
@@ -99,7 +99,7 @@ class Mistakes(unittest.TestCase):
         self.expect(["plan", HEAT, "--machine", "node:2"], "E406", "network")
         self.expect(["plan", HEAT, "--machine", "core:many"], "E406", "process:4")
         self.expect(["explain", "E999"], "E407", "brackets")
-        self.expect(["explain"], "E403", "E021")
+        self.expect(["explain"], "E403", "E009")
 
     def test_several_mistakes_are_reported_at_once(self):
         err = peal("run", HEAT, "--verfy", "--mode", "fast", "-n", "-1")[2]
@@ -164,21 +164,30 @@ class Surroundings(unittest.TestCase):
 class Pages(unittest.TestCase):
     def test_every_diagnostic_has_a_page(self):
         self.assertGreater(len(codes()), 10)
-        for number in codes():
+        for number, name in codes().items():
             with self.subTest(number):
                 code, out, err = peal("explain", number)
                 self.assertEqual((code, err), (0, ""))
-                self.assertTrue(out.startswith(f"{number}: "))
+                self.assertTrue(out.startswith(f"{number} {name}: "))
                 self.assertGreater(len(out), 80, "a page says more than the title")
                 self.assertLessEqual(max(map(len, out.splitlines()[2:])), 82)
 
-    def test_numbers_are_unique_and_may_be_small(self):
-        self.assertEqual(len(set(codes())), len(codes()))
-        self.assertEqual(peal("explain", "e401"), peal("explain", "E401"))
+    def test_numbers_and_names_may_be_small(self):
+        page = peal("explain", "E140")
+        for word in ["e140", "DUPLICATE_TAG", "duplicate_tag", "PEAL_E_DUPLICATE_TAG"]:
+            self.assertEqual(peal("explain", word), page)
+
+    def test_a_spec_may_have_the_name_of_a_diagnostic(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "deadlock"))
+            shutil.copy(HEAT, os.path.join(folder, "deadlock"))
+            self.assertIn("serial", peal("explain", "deadlock", cwd=folder)[1])
+            self.assertIn(" DEADLOCK: ", peal("explain", "DEADLOCK", cwd=folder)[1])
 
     def test_json(self):
         code, data, _ = peal_json("explain", "E401", "--json")
         self.assertEqual((code, data["schema"], data["exit"]), (0, "peal.explain/1", 2))
+        self.assertEqual((data["code"], data["name"]), ("E401", "UNKNOWN_OPTION"))
 
 
 class Json(unittest.TestCase):
