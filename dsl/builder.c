@@ -225,7 +225,7 @@ int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc)
     if (!desc || is_closed(graph, desc->source))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    const peal_param_desc *own = peal_desc_copy_param(graph, desc);
+    const peal_param_desc *own = peal_desc_copy(graph, PEAL_CONTEXT_PARAM, desc);
     if (!own)
         return -1;
     PEAL_LIST_ADD(graph->arena, &graph->params, own);
@@ -245,7 +245,8 @@ int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc)
     if (!desc || is_closed(graph, desc->source))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    raw_array array = {.kind = PEAL_ARRAY_FIELD, .field = peal_desc_copy_field(graph, desc)};
+    raw_array array = {.kind = PEAL_ARRAY_FIELD,
+                       .field = peal_desc_copy(graph, PEAL_CONTEXT_FIELD, desc)};
     return add_array(graph, array);
 }
 
@@ -254,7 +255,8 @@ int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc)
     if (!desc || is_closed(graph, desc->source))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    raw_array array = {.kind = PEAL_ARRAY_BUFFER, .buffer = peal_desc_copy_buffer(graph, desc)};
+    raw_array array = {.kind = PEAL_ARRAY_BUFFER,
+                       .buffer = peal_desc_copy(graph, PEAL_CONTEXT_BUFFER, desc)};
     return add_array(graph, array);
 }
 
@@ -263,7 +265,7 @@ int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *de
     if (!desc || is_closed(graph, desc->source))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    const peal_topology_desc *own = peal_desc_copy_topology(graph, desc);
+    const peal_topology_desc *own = peal_desc_copy(graph, PEAL_CONTEXT_TOPOLOGY, desc);
     if (!own)
         return -1;
     if (graph->topology)
@@ -278,7 +280,7 @@ int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
     if (!desc || is_closed(graph, desc->source))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    const peal_loop_desc *own = peal_desc_copy_loop(graph, desc);
+    const peal_loop_desc *own = peal_desc_copy(graph, PEAL_CONTEXT_REPEAT, desc);
     if (!own)
         return -1;
     if (graph->loop)
@@ -341,16 +343,36 @@ void peal_graph_end_at(peal_graph *graph, peal_source source)
     end_section(graph, source);
 }
 
-static int add_statement(peal_graph *graph, raw_statement statement, const void *desc)
+static const char *text_of(const peal_context *context, const char *key, const void *desc)
 {
-    if (!desc ||
-        is_closed(graph, *(const peal_source *)(const void *)((const char *)desc + sizeof(size_t))))
+    return *(const char **)peal_key_member(peal_context_find(context, key), desc);
+}
+
+/* The statement that a descriptor, copied, describes. */
+static raw_statement *new_statement(peal_graph *graph, peal_context_id id, const void *desc)
+{
+    const peal_context *context = peal_context_at(id);
+    const peal_key *after = peal_context_find(context, "after");
+    raw_statement *own = PEAL_ARENA_NEW(graph->arena, raw_statement);
+    own->kind = context->kind;
+    own->everyone = id == PEAL_CONTEXT_ALLREDUCE;
+    own->source = *peal_desc_source(desc);
+    own->name = text_of(context, "name", desc);
+    own->when = text_of(context, "when", desc);
+    memcpy(own->after, peal_key_member(after, desc), sizeof(own->after));
+    own->desc = desc;
+    return own;
+}
+
+int peal_graph_add_statement(peal_graph *graph, peal_context_id id, const void *desc)
+{
+    if (!desc || is_closed(graph, *peal_desc_source(desc)))
         return -1;
     PEAL_ARENA_GUARD(graph->arena, return peal_graph_out_of_memory(graph));
-    raw_statement *own = PEAL_ARENA_NEW(graph->arena, raw_statement);
-    *own = statement;
-    if (!peal_desc_copy_statement(graph, desc, own))
+    const void *copy = peal_desc_copy(graph, id, desc);
+    if (!copy)
         return -1;
+    raw_statement *own = new_statement(graph, id, copy);
     if (graph->open_section < 0) {
         peal_report(graph->mistakes, PEAL_E_STATEMENT_OUTSIDE_BODY, own->source,
                     "call peal_graph_begin(graph, PEAL_SETUP, PEAL_STEP or PEAL_FINISH) before",
@@ -377,63 +399,62 @@ static int add_statement(peal_graph *graph, raw_statement statement, const void 
 
 int peal_graph_add_task_desc(peal_graph *graph, const peal_task_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_TASK}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_TASK, desc);
 }
 
 int peal_graph_add_exchange_desc(peal_graph *graph, const peal_exchange_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_EXCHANGE}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_EXCHANGE, desc);
 }
 
 int peal_graph_add_send_desc(peal_graph *graph, const peal_message_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SEND}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_SEND, desc);
 }
 
 int peal_graph_add_recv_desc(peal_graph *graph, const peal_message_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_RECV}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_RECV, desc);
 }
 
 int peal_graph_add_reduce_desc(peal_graph *graph, const peal_rank_reduce_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REDUCE}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_REDUCE, desc);
 }
 
 int peal_graph_add_allreduce_desc(peal_graph *graph, const peal_rank_reduce_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REDUCE, .everyone = true},
-                         desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_ALLREDUCE, desc);
 }
 
 int peal_graph_add_swap_desc(peal_graph *graph, const peal_swap_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SWAP}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_SWAP, desc);
 }
 
 int peal_graph_add_set_desc(peal_graph *graph, const peal_set_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SET}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_SET, desc);
 }
 
 int peal_graph_add_print_desc(peal_graph *graph, const peal_print_row_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_PRINT}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_PRINT, desc);
 }
 
 int peal_graph_add_load_desc(peal_graph *graph, const peal_file_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_LOAD}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_LOAD, desc);
 }
 
 int peal_graph_add_save_desc(peal_graph *graph, const peal_file_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_SAVE}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_SAVE, desc);
 }
 
 int peal_graph_begin_repeat_desc(peal_graph *graph, const peal_loop_desc *desc)
 {
-    return add_statement(graph, (raw_statement){.kind = PEAL_STATEMENT_REPEAT}, desc);
+    return peal_graph_add_statement(graph, PEAL_CONTEXT_REPEAT, desc);
 }
 
 static void end_repeat(peal_graph *graph, peal_source source)

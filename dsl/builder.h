@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/diagnostic.h"
 #include "dsl/dsl.h"
+#include "dsl/keys.h"
 
 enum { PEAL_LOOP_DEPTH = 8 /* most nested loops, the outermost included */ };
 
@@ -128,13 +129,11 @@ peal_source peal_graph_place(peal_graph *graph, const char *at, peal_source fall
 /* A copy of text that lives as long as the graph; NULL stays NULL. */
 const char *peal_graph_keep_text(peal_graph *graph, const char *text);
 
-/* Copies of descriptors with their texts (dsl/copy.c). size: bytes that the caller knows. */
-const void *peal_desc_copy_param(peal_graph *graph, const peal_param_desc *desc);
-const void *peal_desc_copy_topology(peal_graph *graph, const peal_topology_desc *desc);
-const void *peal_desc_copy_field(peal_graph *graph, const peal_field_desc *desc);
-const void *peal_desc_copy_buffer(peal_graph *graph, const peal_buffer_desc *desc);
-const void *peal_desc_copy_loop(peal_graph *graph, const peal_loop_desc *desc);
-/* Fills kind's part of statement: desc, name, when, after, source. */
-bool peal_desc_copy_statement(peal_graph *graph, const void *desc, raw_statement *statement);
+/* A copy of a descriptor, with its texts, of the struct that the context's keys fill; NULL if the
+ * caller doesn't say how much of it he knows. */
+void *peal_desc_copy(peal_graph *graph, peal_context_id id, const void *desc);
+
+/* Adds a statement with its descriptor; what peal_graph_add_*_desc give. */
+int peal_graph_add_statement(peal_graph *graph, peal_context_id id, const void *desc);
 
 #endif

@@ -1,396 +1,412 @@
-/* The keys of the language, context by context. */
-#include "dsl/keys.h"
+/* The keys of the language, context by context (those of machine files: machine_keys.c). */
+#include "dsl/key_rows.h"
 
+#include <stdint.h>
 #include <string.h>
 
-#define KEYS(list) list, (int)(sizeof(list) / sizeof((list)[0]))
+static const char when_doc[] =
+    "the statement is done only if this holds. What decides communication, swaps and loops at "
+    "run time must be equal on all ranks";
+static const char name_doc[] = "a name for the statement, for `after` and messages";
+static const char after_doc[] =
+    "statements further up that must be complete before, for an order that accesses don't show";
 
-#define STATEMENT_KEYS                                                                             \
-    {"when", PEAL_KEY_CONDITION, false, NULL,                                                      \
-     "the statement is done only if this holds. What decides communication, swaps and loops at "   \
-     "run time must be equal on all ranks"},                                                       \
-        {"name", PEAL_KEY_NAME, false, NULL,                                                       \
-         "a name for the statement, for `after` and messages"},                                    \
+/* What all statements have, in three rows. `label`: the member for the statement's name. */
+#define STATEMENT_KEYS(type, label)                                                                \
+    {"when", PEAL_KEY_CONDITION, false, NULL, when_doc, AT(type, when), .turn = -1},               \
+        {"name", PEAL_KEY_NAME, false, NULL, name_doc, AT(type, label), .turn = -1},               \
     {                                                                                              \
-        "after", PEAL_KEY_NAMES, false, NULL,                                                      \
-            "statements further up that must be complete before, for an order that accesses "      \
-            "don't show"                                                                           \
+        "after", PEAL_KEY_NAMES, false, NULL, after_doc, AT(type, after), .turn = -1               \
     }
 
 static const peal_key spec_keys[] = {
-    {"peal", PEAL_KEY_VERSION, true, NULL, "version of the language: 1"},
-    {"name", PEAL_KEY_TEXT, false, NULL, "name in output; default: the file's"},
+    {"peal", PEAL_KEY_VERSION, true, NULL, "version of the language: 1", .turn = -1},
+    {"name", PEAL_KEY_TEXT, false, NULL, "name in output; default: the file's", AT(peal_spec, name),
+     .turn = -1},
     {"params", PEAL_KEY_PARAMS, false, NULL,
-     "named values, typed by their default (integer, real, boolean, text); `--set` overrides them"},
+     "named values, typed by their default (integer, real, boolean, text); `--set` overrides them",
+     .turn = -1},
     {"topology", PEAL_KEY_TOPOLOGY, false, NULL,
-     "how ranks lie in a grid; without: auto on every axis of the first field, none periodic"},
-    {"kernels", PEAL_KEY_TEXTS, false, NULL,
-     "C files with the tasks' kernels, in the spec's folder"},
+     "how ranks lie in a grid; without: auto on every axis of the first field, none periodic",
+     .turn = -1},
+    {"kernels", PEAL_KEY_KERNEL_FILES, false, NULL,
+     "C files with the tasks' kernels, in the spec's folder", .turn = -1},
     {"fields", PEAL_KEY_FIELDS, false, NULL,
      "global arrays that are cut into a part for each rank"},
     {"buffers", PEAL_KEY_BUFFERS, false, NULL, "arrays that each rank has for itself"},
     {"setup", PEAL_KEY_STATEMENTS, false, NULL, "statements done once, before the steps"},
-    {"repeat", PEAL_KEY_EXPRESSION, false, NULL, "number of steps, at most; default 1"},
-    {"until", PEAL_KEY_CONDITION, false, NULL, "ends the steps after one for which it holds"},
-    {"every", PEAL_KEY_EXPRESSION, false, NULL, "`until` is looked at after each n-th step only"},
+    {"repeat", PEAL_KEY_EXPRESSION, false, NULL, "number of steps, at most; default 1",
+     AT(peal_spec, loop.repeat)},
+    {"until", PEAL_KEY_CONDITION, false, NULL, "ends the steps after one for which it holds",
+     AT(peal_spec, loop.until)},
+    {"every", PEAL_KEY_EXPRESSION, false, NULL, "`until` is looked at after each n-th step only",
+     AT(peal_spec, loop.every)},
     {"lag", PEAL_KEY_EXPRESSION, false, NULL,
-     "acts on the verdict this many looks old; the first ones never stop"},
+     "acts on the verdict this many looks old; the first ones never stop", AT(peal_spec, loop.lag)},
     {"step", PEAL_KEY_STATEMENTS, false, NULL, "statements of one step"},
     {"finish", PEAL_KEY_STATEMENTS, false, NULL,
      "statements done once, after the steps; `step` is the number of steps done"},
-    {"require", PEAL_KEY_TEXTS, false, NULL,
-     "modes or transports without which the run is refused"},
+    {"require", PEAL_KEY_REQUIREMENTS, false, NULL,
+     "modes or transports without which the run is refused", .turn = -1},
     {"fma", PEAL_KEY_BOOLEAN, false, NULL,
-     "true: kernels may be contracted to fused multiply-adds, equal bits are given up"}};
+     "true: kernels may be contracted to fused multiply-adds, equal bits are given up",
+     AT(peal_spec, fma), .turn = -1}};
 
-static const peal_key machine_keys[] = {
-    {"machine", PEAL_KEY_VERSION, true, NULL, "version of machine files: 1"},
-    {"ranks", PEAL_KEY_COUNT, false, NULL, "ranks of the job; default: one a process"},
-    {"processes", PEAL_KEY_COUNT, false, NULL,
-     "processes that host the ranks in blocks; default: one a rank"},
-    {"workers", PEAL_KEY_COUNT, false, NULL,
-     "threads that execute one rank's tiles; default: this machine's cores, shared"},
-    {"cache_bytes", PEAL_KEY_COUNT, false, NULL,
-     "of one core: what a tile's data should fit in; default 1048576"},
-    {"accelerator", PEAL_KEY_BOOLEAN, false, NULL,
-     "true: devices are GPUs, of which a rank has one; default false: cores, of which a rank has "
-     "one a worker"},
-    {"devices", PEAL_KEY_COUNT, false, NULL, "devices of a node; default 1"},
-    {"nodes", PEAL_KEY_COUNT, false, NULL,
-     "nodes, whose devices the ranks share if they are more; default: as many as the ranks need"},
-    {"modes", PEAL_KEY_MODES, false, NULL,
-     "what operations take, by mode: `sync`, `stream`, `graph`, `fused`, and `serial`, which else "
-     "has the times of `sync`"},
-    {"kernels", PEAL_KEY_KERNELS, false, NULL,
-     "what kernels take, by name of the task or of its kernel; `default`: those of the other "
-     "tasks"},
-    {"links", PEAL_KEY_LINKS, false, NULL,
-     "what messages take, by what lies between two ranks: `device` (they share one), `p2p` "
-     "(devices "
-     "of a node), `host` (a node's memory), `network` (nodes). One without `device` uses `p2p`, "
-     "without `p2p` `host`"}};
-
-static const peal_key mode_times_keys[] = {
-    {"launch_s", PEAL_KEY_SECONDS, false, NULL,
-     "the CPU launches a kernel; graph: a whole step; fused: the whole run; default 0"},
-    {"post_s", PEAL_KEY_SECONDS, false, NULL,
-     "stream: the CPU puts a copy, write or wait onto a lane; default 0"},
-    {"kernel_s", PEAL_KEY_SECONDS, false, NULL,
-     "a kernel begins and ends, beside what it computes; default 0"},
-    {"copy_s", PEAL_KEY_SECONDS, false, NULL,
-     "a copy begins and ends, beside its bytes; default 0"},
-    {"write_s", PEAL_KEY_SECONDS, false, NULL,
-     "a lane is through with the write of a flag; default 0"},
-    {"wait_s", PEAL_KEY_SECONDS, false, NULL,
-     "a lane goes on after a wait, once the flag has come; default 0"},
-    {"synchronize_s", PEAL_KEY_SECONDS, false, NULL,
-     "sync and serial: the CPU knows that a kernel has ended; default 0"},
-    {"stretch", PEAL_KEY_RATE, false, NULL,
-     "what kernels do with points and bytes takes so many times as long as `kernels` say; default "
-     "1"},
-    {"apart", PEAL_KEY_BOOLEAN, false, NULL,
-     "stream, graph and fused: true: messages are sent and received side by side, as by blocks of "
-     "a "
-     "kernel; default false: on the schedule's lanes, one after the other"},
-    {"kernels", PEAL_KEY_KERNELS, false, NULL,
-     "what launches take in this mode, by name of the task or of its kernel, all in all: nothing "
-     "is added; before those of the machine file's own `kernels`"}};
-
-static const peal_key kernel_times_keys[] = {
-    {"fixed_s", PEAL_KEY_SECONDS, false, NULL, "a launch, however small; default 0"},
-    {"per_point_s", PEAL_KEY_SECONDS, false, NULL, "a point of the task's box; default 0"},
-    {"per_byte_s", PEAL_KEY_SECONDS, false, NULL,
-     "a byte of the elements that the accesses touch (twice for `update`); default 0"},
-    {"launch_s", PEAL_KEY_SECONDS, false, NULL,
-     "among the kernels of mode stream: the CPU puts it onto a lane; default 0"}};
-
-static const peal_key link_times_keys[] = {
-    {"latency_s", PEAL_KEY_SECONDS, false, NULL,
-     "from the end of a flag's write to its arrival; default 0"},
-    {"bytes_per_s", PEAL_KEY_RATE, true, NULL, "bytes a second in one direction"},
-    {"shared", PEAL_KEY_WORD, false, "none device node",
-     "which messages pass one after the other, in each direction: none (default), those of a "
-     "`device`, those of a `node`"}};
-
-static const peal_key param_keys[] = {
-    {"value", PEAL_KEY_LITERAL, true, NULL, "the default, which also gives the type"},
-    {"min", PEAL_KEY_LITERAL, false, NULL, "least value that is accepted"},
-    {"max", PEAL_KEY_LITERAL, false, NULL, "greatest value that is accepted"}};
+static const peal_key param_keys[] = {{"value", PEAL_KEY_LITERAL, true, NULL,
+                                       "the default, which also gives the type",
+                                       AT(peal_param_desc, value), .turn = 1},
+                                      {"min", PEAL_KEY_LITERAL, false, NULL,
+                                       "least value that is accepted", AT(peal_param_desc, min)},
+                                      {"max", PEAL_KEY_LITERAL, false, NULL,
+                                       "greatest value that is accepted",
+                                       AT(peal_param_desc, max)}};
 
 static const peal_key topology_keys[] = {
     {"dims", PEAL_KEY_AXES, false, "auto",
      "ranks along x, y, z; `auto`: the factors by which the busiest rank receives the fewest halo "
-     "points"},
+     "points",
+     AT(peal_topology_desc, dims)},
     {"periodic", PEAL_KEY_BOOLEANS, false, NULL,
-     "whether the last rank's neighbour is the first one; one value: for all axes"}};
+     "whether the last rank's neighbour is the first one; one value: for all axes",
+     AT(peal_topology_desc, periodic)}};
 
 static const peal_key field_keys[] = {
-    {"like", PEAL_KEY_NAME, false, NULL, "copies another field's keys; those beside it replace"},
-    {"type", PEAL_KEY_WORD, false, "f64 f32 i32 i64 u8", "type of an element; default f64"},
+    {"like", PEAL_KEY_NAME, false, NULL, "copies another field's keys; those beside it replace",
+     AT(peal_field_desc, like)},
+    {"type", PEAL_KEY_WORD, false, "f64 f32 i32 i64 u8", "type of an element; default f64",
+     AT(peal_field_desc, type)},
     {"size", PEAL_KEY_AXES, false, NULL,
-     "global extent by axis, x (contiguous) first, 1 to 4 axes; needed unless `like` gives it"},
-    {"halo", PEAL_KEY_AMOUNT, false, NULL, "what a rank stores beyond its part; default 0"},
-    {"align", PEAL_KEY_AXES, false, NULL, "parts are cut at multiples of this only"},
+     "global extent by axis, x (contiguous) first, 1 to 4 axes; needed unless `like` gives it",
+     AT(peal_field_desc, size)},
+    {"halo", PEAL_KEY_AMOUNT, false, NULL, "what a rank stores beyond its part; default 0",
+     AT(peal_field_desc, halo)},
+    {"align", PEAL_KEY_AXES, false, NULL, "parts are cut at multiples of this only",
+     AT(peal_field_desc, align)},
     {"stagger", PEAL_KEY_AXES, false, NULL,
-     "points more along an axis, at the last rank (periodic: none)"},
+     "points more along an axis, at the last rank (periodic: none)", AT(peal_field_desc, stagger)},
     {"coarsen", PEAL_KEY_AXES, false, NULL,
-     "every n-th point: this field lives where n times its coordinate lives"}};
+     "every n-th point: this field lives where n times its coordinate lives",
+     AT(peal_field_desc, coarsen)}};
 
 static const peal_key buffer_keys[] = {
-    {"type", PEAL_KEY_WORD, false, "f64 f32 i32 i64 u8", "type of an element; default f64"},
-    {"count", PEAL_KEY_EXPRESSION, false, NULL, "elements; default 1; may differ by rank"},
-    {"box", PEAL_KEY_POINTS, false, NULL, "shaped and addressed as this box"},
+    {"type", PEAL_KEY_WORD, false, "f64 f32 i32 i64 u8", "type of an element; default f64",
+     AT(peal_buffer_desc, type)},
+    {"count", PEAL_KEY_EXPRESSION, false, NULL, "elements; default 1; may differ by rank",
+     AT(peal_buffer_desc, count)},
+    {"box", PEAL_KEY_POINTS, false, NULL, "shaped and addressed as this box",
+     AT(peal_buffer_desc, box)},
     {"file", PEAL_KEY_TEXT, false, NULL,
-     "a 1-D .npy file that gives size and contents: \"peers-{rank}.npy\""},
-    {"values", PEAL_KEY_LIST, false, NULL, "contents"},
-    {"keep", PEAL_KEY_BOOLEAN, false, NULL, "true: the contents are defined after a run"}};
+     "a 1-D .npy file that gives size and contents: \"peers-{rank}.npy\"",
+     AT(peal_buffer_desc, file)},
+    {"values", PEAL_KEY_LIST, false, NULL, "contents", AT(peal_buffer_desc, values)},
+    {"keep", PEAL_KEY_BOOLEAN, false, NULL, "true: the contents are defined after a run",
+     AT(peal_buffer_desc, keep)}};
 
 static const peal_key box_keys[] = {
     {"grow", PEAL_KEY_AMOUNT, false, NULL,
-     "the field grown into its ghost points, or shrunk (negative)"},
-    {"rim", PEAL_KEY_AMOUNT, false, NULL, "the points within this of the field's ends: walls"},
+     "the field grown into its ghost points, or shrunk (negative)", AT(peal_points_desc, grow)},
+    {"rim", PEAL_KEY_AMOUNT, false, NULL, "the points within this of the field's ends: walls",
+     AT(peal_points_desc, rim)},
     {"box", PEAL_KEY_RANGES, false, NULL,
-     "these coordinates, ends excluded, ghost points too; further axes whole"},
+     "these coordinates, ends excluded, ghost points too; further axes whole",
+     AT(peal_points_desc, box)},
     {"border", PEAL_KEY_DIRECTION, false, NULL,
-     "what the neighbour in this direction has in its halo of mine"},
+     "what the neighbour in this direction has in its halo of mine", AT(peal_points_desc, border),
+     .turn = -1},
     {"halo", PEAL_KEY_DIRECTION, false, NULL,
-     "my halo points that the neighbour in this direction owns"},
+     "my halo points that the neighbour in this direction owns", AT(peal_points_desc, halo),
+     .turn = -1},
     {"part", PEAL_KEY_PART, false, NULL,
      "`interior`: of those, the ones at least the halo's width from every neighbouring rank; "
-     "`boundary`: the rest; an amount: also my halo points within it"}};
+     "`boundary`: the rest; an amount: also my halo points within it",
+     AT(peal_points_desc, part)}};
 
 static const peal_key counted_keys[] = {
     {"count", PEAL_KEY_EXPRESSION, true, NULL,
-     "how many points, known at run time; below 0 or above `max` the run ends with an error"},
-    {"max", PEAL_KEY_EXPRESSION, true, NULL, "at most that many"}};
+     "how many points, known at run time; below 0 or above `max` the run ends with an error",
+     AT(peal_points_desc, count)},
+    {"max", PEAL_KEY_EXPRESSION, true, NULL, "at most that many", AT(peal_points_desc, max)}};
 
 static const peal_key access_keys[] = {
-    {"grow", PEAL_KEY_AMOUNT, false, NULL, "the tile grown, corners included"},
-    {"star", PEAL_KEY_AMOUNT, false, NULL, "the tile grown along one axis at a time"},
+    {"grow", PEAL_KEY_AMOUNT, false, NULL, "the tile grown, corners included",
+     AT(peal_access_desc, grow)},
+    {"star", PEAL_KEY_AMOUNT, false, NULL, "the tile grown along one axis at a time",
+     AT(peal_access_desc, star)},
     {"per_tile", PEAL_KEY_EXPRESSION, false, NULL,
-     "elements k*n .. k*n + n-1 in tile k; the kernel sees them as b[0] .. b[n-1]"},
-    {"box", PEAL_KEY_RANGES, false, NULL, "these ranges, beside `stale`"},
-    {"whole", PEAL_KEY_BOOLEAN, false, NULL, "true: all of it, beside `stale`"},
-    {"stale", PEAL_KEY_WORD, false, "ok",
-     "`ok`: halo points may be read although their owners have changed them since (else E148)"}};
+     "elements k*n .. k*n + n-1 in tile k; the kernel sees them as b[0] .. b[n-1]",
+     AT(peal_access_desc, per_tile)},
+    {"box", PEAL_KEY_RANGES, false, NULL, "these ranges, beside `stale`",
+     AT(peal_access_desc, box)},
+    {"whole", PEAL_KEY_BOOLEAN, false, NULL, "true: all of it, beside `stale`",
+     AT(peal_access_desc, whole)},
+    {"stale", PEAL_KEY_CONSENT, false, "ok",
+     "`ok`: halo points may be read although their owners have changed them since (else E148)",
+     AT(peal_access_desc, stale_ok)}};
 
 static const peal_key exchange_item_keys[] = {{"grow", PEAL_KEY_AMOUNT, false, NULL,
-                                               "only that much of the halo, corners included"},
+                                               "only that much of the halo, corners included",
+                                               AT(peal_access_desc, grow)},
                                               {"star", PEAL_KEY_AMOUNT, false, NULL,
-                                               "only that much of the halo, without corners"}};
+                                               "only that much of the halo, without corners",
+                                               AT(peal_access_desc, star)}};
 
 static const peal_key piece_keys[] = {
     {"border", PEAL_KEY_DIRECTION, false, NULL,
-     "what the neighbour in this direction has in its halo of mine"},
+     "what the neighbour in this direction has in its halo of mine", AT(peal_points_desc, border)},
     {"halo", PEAL_KEY_DIRECTION, false, NULL,
-     "my halo points that the neighbour in this direction owns"}};
+     "my halo points that the neighbour in this direction owns", AT(peal_points_desc, halo)}};
 
-static const peal_key peers_keys[] = {
-    {"along", PEAL_KEY_WORD, true, "x y z", "all ranks of my row along this axis, me included"}};
+static const peal_key peers_keys[] = {{"along", PEAL_KEY_WORD, true, "x y z",
+                                       "all ranks of my row along this axis, me included",
+                                       AT(peal_message_desc, along)}};
 
 static const peal_key task_keys[] = {
-    {"task", PEAL_KEY_NAME, true, NULL, "the task's name"},
-    {"kernel", PEAL_KEY_NAME, false, NULL, "the PEAL_KERNEL; default: the task's name"},
-    {"box", PEAL_KEY_POINTS, false, NULL, "the points it visits; absent: it runs once"},
+    {"task", PEAL_KEY_NAME, true, NULL, "the task's name", AT(peal_task_desc, name)},
+    {"kernel", PEAL_KEY_NAME, false, NULL, "the PEAL_KERNEL; default: the task's name",
+     AT(peal_task_desc, kernel)},
+    {"box", PEAL_KEY_POINTS, false, NULL, "the points it visits; absent: it runs once",
+     AT(peal_task_desc, box)},
     {"tile", PEAL_KEY_AXES, false, "whole",
      "extents of a tile, missing ones are the whole axis; `whole`: one tile; default: peal "
-     "chooses"},
-    {"read", PEAL_KEY_ACCESSES, false, NULL, "what it reads"},
-    {"update", PEAL_KEY_ACCESSES, false, NULL, "what it reads and writes"},
+     "chooses",
+     AT(peal_task_desc, tile)},
+    {"read", PEAL_KEY_ACCESSES, false, NULL, "what it reads", AT(peal_task_desc, read)},
+    {"update", PEAL_KEY_ACCESSES, false, NULL, "what it reads and writes",
+     AT(peal_task_desc, update)},
     {"write", PEAL_KEY_ACCESSES, false, NULL,
-     "what it writes without needing the old value; what the kernel leaves out is undefined"},
+     "what it writes without needing the old value; what the kernel leaves out is undefined",
+     AT(peal_task_desc, write)},
     {"reduce", PEAL_KEY_REDUCTIONS, false, NULL,
-     "partial reduction: the combination of this rank's tiles, in a fixed tree by tile number"},
-    {"args", PEAL_KEY_LIST, false, NULL,
-     "values for the kernel: `long` or `double`, read when a tile starts"},
+     "partial reduction: the combination of this rank's tiles, in a fixed tree by tile number",
+     AT(peal_task_desc, reduce)},
+    {"args", PEAL_KEY_ARGUMENTS, false, NULL,
+     "values for the kernel: `long` or `double`, read when a tile starts",
+     AT(peal_task_desc, args)},
     {"independent", PEAL_KEY_BOOLEAN, false, NULL,
      "true: promises that tiles never meet in one element, or write the same there; `args` may "
      "then "
-     "not read what the task writes"},
-    STATEMENT_KEYS};
+     "not read what the task writes",
+     AT(peal_task_desc, independent)},
+    STATEMENT_KEYS(peal_task_desc, label)};
 
 static const peal_key exchange_keys[] = {
     {"exchange", PEAL_KEY_EXCHANGE, true, NULL,
-     "every halo point that another rank owns, or that is an image, gets its owner's value"},
-    STATEMENT_KEYS};
+     "every halo point that another rank owns, or that is an image, gets its owner's value",
+     AT(peal_exchange_desc, exchange)},
+    STATEMENT_KEYS(peal_exchange_desc, name)};
 
 static const peal_key send_keys[] = {
     {"send", PEAL_KEY_MESSAGE, true, NULL,
-     "a buffer, a piece {b: [[first, end]]}, or a region {u: {border: d}}"},
+     "a buffer, a piece {b: [[first, end]]}, or a region {u: {border: d}}",
+     AT(peal_message_desc, send)},
     {"to", PEAL_KEY_PEERS, true, NULL,
-     "a direction [0, -1], a rank, a constant list of ranks, all, {along: x}"},
-    {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0"},
+     "a direction [0, -1], a rank, a constant list of ranks, all, {along: x}",
+     AT(peal_message_desc, to)},
+    {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0",
+     AT(peal_message_desc, tag)},
     {"offsets", PEAL_KEY_EXPRESSION, false, NULL,
-     "a constant list o: peer k gets elements o[k] .. o[k+1]-1; a number m: k*m .."},
+     "a constant list o: peer k gets elements o[k] .. o[k+1]-1; a number m: k*m ..",
+     AT(peal_message_desc, offsets)},
     {"count", PEAL_KEY_NAME, false, NULL,
-     "an integer buffer n: of its block, peer k gets the first n[k] elements, known at run time"},
-    STATEMENT_KEYS};
+     "an integer buffer n: of its block, peer k gets the first n[k] elements, known at run time",
+     AT(peal_message_desc, count)},
+    STATEMENT_KEYS(peal_message_desc, name)};
 
 static const peal_key recv_keys[] = {
     {"recv", PEAL_KEY_MESSAGE, true, NULL,
-     "a buffer, a piece {b: [[first, end]]}, or a region {u: {halo: d}}"},
+     "a buffer, a piece {b: [[first, end]]}, or a region {u: {halo: d}}",
+     AT(peal_message_desc, recv)},
     {"from", PEAL_KEY_PEERS, true, NULL,
-     "a direction [0, -1], a rank, a constant list of ranks, all, {along: x}"},
-    {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0"},
+     "a direction [0, -1], a rank, a constant list of ranks, all, {along: x}",
+     AT(peal_message_desc, from)},
+    {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0",
+     AT(peal_message_desc, tag)},
     {"offsets", PEAL_KEY_EXPRESSION, false, NULL,
-     "a constant list o: peer k's elements go to o[k] .. o[k+1]-1; a number m: k*m .."},
+     "a constant list o: peer k's elements go to o[k] .. o[k+1]-1; a number m: k*m ..",
+     AT(peal_message_desc, offsets)},
     {"count", PEAL_KEY_NAME, false, NULL,
      "an integer buffer n: n[k] says how many elements have come from peer k; the rest of its "
      "block "
-     "is left as it was"},
-    STATEMENT_KEYS};
+     "is left as it was",
+     AT(peal_message_desc, count)},
+    STATEMENT_KEYS(peal_message_desc, name)};
 
 static const peal_key allreduce_keys[] = {
     {"allreduce", PEAL_KEY_REDUCTIONS, true, NULL,
      "rank reduction: element by element, in a fixed tree by rank; everyone gets the same bits; "
-     "sums of integers wrap in their type"},
-    {"along", PEAL_KEY_WORD, false, "x y z", "within my row along this axis only"},
-    STATEMENT_KEYS};
+     "sums of integers wrap in their type",
+     AT(peal_rank_reduce_desc, reduce)},
+    {"along", PEAL_KEY_WORD, false, "x y z", "within my row along this axis only",
+     AT(peal_rank_reduce_desc, along)},
+    STATEMENT_KEYS(peal_rank_reduce_desc, name)};
 
 static const peal_key reduce_keys[] = {
-    {"reduce", PEAL_KEY_REDUCTIONS, true, NULL, "rank reduction whose result one rank gets"},
-    {"to", PEAL_KEY_EXPRESSION, true, NULL, "the rank that gets the result"},
-    {"along", PEAL_KEY_WORD, false, "x y z", "within my row along this axis only"},
-    STATEMENT_KEYS};
+    {"reduce", PEAL_KEY_REDUCTIONS, true, NULL, "rank reduction whose result one rank gets",
+     AT(peal_rank_reduce_desc, reduce)},
+    {"to", PEAL_KEY_EXPRESSION, true, NULL, "the rank that gets the result",
+     AT(peal_rank_reduce_desc, to), .turn = 1},
+    {"along", PEAL_KEY_WORD, false, "x y z", "within my row along this axis only",
+     AT(peal_rank_reduce_desc, along)},
+    STATEMENT_KEYS(peal_rank_reduce_desc, name)};
 
 static const peal_key swap_keys[] = {
     {"swap", PEAL_KEY_PAIR, true, NULL,
-     "two fields or buffers of one type and shape: their contents change places, without a copy"},
-    STATEMENT_KEYS};
+     "two fields or buffers of one type and shape: their contents change places, without a copy",
+     AT(peal_swap_desc, swap)},
+    STATEMENT_KEYS(peal_swap_desc, name)};
 
 static const peal_key set_keys[] = {
-    {"set", PEAL_KEY_NAME, true, NULL, "a buffer of one element"},
+    {"set", PEAL_KEY_NAME, true, NULL, "a buffer of one element", AT(peal_set_desc, set)},
     {"value", PEAL_KEY_EXPRESSION, true, NULL,
      "its new value; an integer that the type cannot hold is refused, or ends the run (E078, "
-     "E371); a real is rounded to the nearest of the type, beyond its largest to inf"},
-    STATEMENT_KEYS};
+     "E371); a real is rounded to the nearest of the type, beyond its largest to inf",
+     AT(peal_set_desc, value)},
+    STATEMENT_KEYS(peal_set_desc, name)};
 
 static const peal_key print_keys[] = {{"print", PEAL_KEY_PRINT, true, NULL,
-                                       "columns of a row of the run's table, from rank 0"},
-                                      STATEMENT_KEYS};
+                                       "columns of a row of the run's table, from rank 0",
+                                       AT(peal_print_row_desc, print)},
+                                      STATEMENT_KEYS(peal_print_row_desc, name)};
 
 static const peal_key load_keys[] = {{"load", PEAL_KEY_NAME, true, NULL,
-                                      "a field (its global array) or a buffer (each rank's own)"},
+                                      "a field (its global array) or a buffer (each rank's own)",
+                                      AT(peal_file_desc, load)},
                                      {"file", PEAL_KEY_TEXT, true, NULL,
-                                      "an .npy file; {rank}, {step}, counters and params"},
-                                     STATEMENT_KEYS};
+                                      "an .npy file; {rank}, {step}, counters and params",
+                                      AT(peal_file_desc, file)},
+                                     STATEMENT_KEYS(peal_file_desc, name)};
 
 static const peal_key save_keys[] = {{"save", PEAL_KEY_NAME, true, NULL,
-                                      "a field (its global array) or a buffer (each rank's own)"},
+                                      "a field (its global array) or a buffer (each rank's own)",
+                                      AT(peal_file_desc, save)},
                                      {"file", PEAL_KEY_TEXT, true, NULL,
-                                      "an .npy file; {rank}, {step}, counters and params"},
-                                     STATEMENT_KEYS};
+                                      "an .npy file; {rank}, {step}, counters and params",
+                                      AT(peal_file_desc, file)},
+                                     STATEMENT_KEYS(peal_file_desc, name)};
 
 static const peal_key repeat_keys[] = {
-    {"repeat", PEAL_KEY_EXPRESSION, true, NULL, "how often, at most"},
-    {"as", PEAL_KEY_NAME, false, NULL, "name of the counter: 0, 1, 2"},
-    {"until", PEAL_KEY_CONDITION, false, NULL, "ends the loop after an iteration"},
+    {"repeat", PEAL_KEY_EXPRESSION, true, NULL, "how often, at most", AT(peal_loop_desc, repeat)},
+    {"as", PEAL_KEY_NAME, false, NULL, "name of the counter: 0, 1, 2", AT(peal_loop_desc, as)},
+    {"until", PEAL_KEY_CONDITION, false, NULL, "ends the loop after an iteration",
+     AT(peal_loop_desc, until)},
     {"every", PEAL_KEY_EXPRESSION, false, NULL,
-     "`until` is looked at after each n-th iteration only"},
-    {"lag", PEAL_KEY_EXPRESSION, false, NULL, "acts on the verdict this many looks old"},
+     "`until` is looked at after each n-th iteration only", AT(peal_loop_desc, every)},
+    {"lag", PEAL_KEY_EXPRESSION, false, NULL, "acts on the verdict this many looks old",
+     AT(peal_loop_desc, lag)},
     {"step", PEAL_KEY_STATEMENTS, true, NULL, "the loop's statements"},
-    STATEMENT_KEYS};
+    STATEMENT_KEYS(peal_loop_desc, name)};
 
-static const peal_context contexts[PEAL_CONTEXT_COUNT] = {
-    {"machine", "a machine file",
-     "A file of its own, for `--machine FILE.yaml` of plan, check, explain and simulate: whose "
-     "schedules they look at, and (modes, kernels, links) what takes how long there.",
-     "{machine: 1, processes: 2, workers: 4, cache_bytes: 2097152}", KEYS(machine_keys)},
-    {"mode_times", "times of a mode", "Seconds, of a machine file's `modes`.",
-     "{launch_s: 2e-6, kernel_s: 1e-6}", KEYS(mode_times_keys)},
-    {"kernel_times", "times of a kernel",
-     "fixed_s + points * per_point_s + bytes * per_byte_s with all of a GPU, or with one core; of "
-     "a machine file's `kernels`, or of a mode's. A mode can also have times of copies, with the "
-     "flags beside them: `send exchange u`, `unpack ...`, `local ...`; in sync, where waits are "
-     "launched, also `wait ...`.",
-     "{fixed_s: 1e-6, per_byte_s: 2.5e-13}", KEYS(kernel_times_keys)},
-    {"link_times", "a link", "What lies between two ranks, of a machine file's `links`.",
-     "{latency_s: 1.4e-6, bytes_per_s: 360e9}", KEYS(link_times_keys)},
+/* From PEAL_CONTEXT_SPEC on. */
+static const peal_context contexts[] = {
     {"spec", "a spec", "The keys of a spec. A list of one item needs no brackets.",
-     "{peal: 1, fields: {u: {size: 8}}}", KEYS(spec_keys)},
+     "{peal: 1, fields: {u: {size: 8}}}", KEYS(spec_keys), sizeof(peal_spec)},
     {"param", "a param", "A param with a range, instead of a value alone.",
-     "{value: 8, min: 1, max: 64}", KEYS(param_keys)},
+     "{value: 8, min: 1, max: 64}", KEYS(param_keys), NAMED(peal_param_desc)},
     {"topology", "the topology", "rank = rx + Rx * (ry + Ry * rz).",
-     "{dims: [2, auto], periodic: [false, true]}", KEYS(topology_keys)},
+     "{dims: [2, auto], periodic: [false, true]}", KEYS(topology_keys), sizeof(peal_topology_desc)},
     {"field", "a field", "A global array; each rank has a part of it, with a halo around.",
-     "{type: f32, size: [nx, ny], halo: [0, 1]}", KEYS(field_keys)},
+     "{type: f32, size: [nx, ny], halo: [0, 1]}", KEYS(field_keys), NAMED(peal_field_desc)},
     {"buffer", "a buffer",
      "An array of each rank's own. With `file` or `values`, and written by nobody, it is constant.",
-     "{type: i32, count: 2 * n}", KEYS(buffer_keys)},
+     "{type: i32, count: 2 * n}", KEYS(buffer_keys), NAMED(peal_buffer_desc)},
     {"box", "a box", "Which points: beside a field's name, at most one of these and `part`.",
-     "{u: {grow: -1, part: interior}}", KEYS(box_keys)},
+     "{u: {grow: -1, part: interior}}", KEYS(box_keys), NAMED(peal_points_desc)},
     {"counted", "a counted box",
      "Points 0 .. count - 1, of which there are at most `max`: count is known at run time only.",
-     "{count: n, max: room}", KEYS(counted_keys)},
+     "{count: n, max: room}", KEYS(counted_keys), sizeof(peal_points_desc)},
     {"access", "an access",
      "What one tile touches: `tile`, `whole`, ranges [[first, end]], or one of these.",
-     "{u: {star: 1}}", KEYS(access_keys)},
+     "{u: {star: 1}}", KEYS(access_keys), NAMED(peal_access_desc)},
     {"exchange_item", "a field of an exchange", "Less than all of the halo.", "{u: {star: 1}}",
-     KEYS(exchange_item_keys)},
+     KEYS(exchange_item_keys), sizeof(peal_access_desc)},
     {"piece", "a piece", "A region of a field that a message carries.", "{u: {border: [0, 1]}}",
-     KEYS(piece_keys)},
-    {"peers", "peers", "A row of ranks.", "{along: x}", KEYS(peers_keys)},
+     KEYS(piece_keys), sizeof(peal_points_desc)},
+    {"peers", "peers", "A row of ranks.", "{along: x}", KEYS(peers_keys),
+     sizeof(peal_message_desc)},
     {"task", "a task", "Runs a kernel on the points of a box, tile by tile.",
-     "{task: relax, box: {u: {grow: -1}}, read: {u: {star: 1}}, write: un}", KEYS(task_keys)},
+     "{task: relax, box: {u: {grow: -1}}, read: {u: {star: 1}}, write: un}", KEYS(task_keys),
+     sizeof(peal_task_desc), .kind = PEAL_STATEMENT_TASK},
     {"exchange", "an exchange", "Fills halos.", "{exchange: [u, {v: {star: 1}}]}",
-     KEYS(exchange_keys)},
-    {"send", "a send", "Hands over a copy and never waits.", "{send: b, to: [1]}", KEYS(send_keys)},
-    {"recv", "a recv", "Waits for its message.", "{recv: b, from: [-1]}", KEYS(recv_keys)},
+     KEYS(exchange_keys), sizeof(peal_exchange_desc), .kind = PEAL_STATEMENT_EXCHANGE},
+    {"send", "a send", "Hands over a copy and never waits.", "{send: b, to: [1]}", KEYS(send_keys),
+     sizeof(peal_message_desc), .kind = PEAL_STATEMENT_SEND, .twin = PEAL_CONTEXT_RECV},
+    {"recv", "a recv", "Waits for its message.", "{recv: b, from: [-1]}", KEYS(recv_keys),
+     sizeof(peal_message_desc), .kind = PEAL_STATEMENT_RECV, .twin = PEAL_CONTEXT_SEND},
     {"allreduce", "an allreduce", "Combines a buffer over ranks.", "{allreduce: {d2: sum}}",
-     KEYS(allreduce_keys)},
+     KEYS(allreduce_keys), sizeof(peal_rank_reduce_desc), .kind = PEAL_STATEMENT_REDUCE,
+     .twin = PEAL_CONTEXT_REDUCE},
     {"reduce", "a reduce", "Combines a buffer over ranks, for one of them.",
-     "{reduce: {d2: sum}, to: 0}", KEYS(reduce_keys)},
-    {"swap", "a swap", "Exchanges what two names mean.", "{swap: [u, un]}", KEYS(swap_keys)},
+     "{reduce: {d2: sum}, to: 0}", KEYS(reduce_keys), sizeof(peal_rank_reduce_desc),
+     .kind = PEAL_STATEMENT_REDUCE},
+    {"swap", "a swap", "Exchanges what two names mean.", "{swap: [u, un]}", KEYS(swap_keys),
+     sizeof(peal_swap_desc), .kind = PEAL_STATEMENT_SWAP},
     {"set", "a set", "Gives a buffer of one element a value.", "{set: x, value: 2 * y}",
-     KEYS(set_keys)},
-    {"print", "a print", "A row of the run's table.", "{print: {norm: sqrt(d2)}}",
-     KEYS(print_keys)},
-    {"load", "a load", "Reads a file.", "{load: u, file: \"in.npy\"}", KEYS(load_keys)},
-    {"save", "a save", "Writes a file.", "{save: u, file: \"u-{step}.npy\"}", KEYS(save_keys)},
+     KEYS(set_keys), sizeof(peal_set_desc), .kind = PEAL_STATEMENT_SET},
+    {"print", "a print", "A row of the run's table.", "{print: {norm: sqrt(d2)}}", KEYS(print_keys),
+     sizeof(peal_print_row_desc), .kind = PEAL_STATEMENT_PRINT},
+    {"load", "a load", "Reads a file.", "{load: u, file: \"in.npy\"}", KEYS(load_keys),
+     sizeof(peal_file_desc), .kind = PEAL_STATEMENT_LOAD, .twin = PEAL_CONTEXT_SAVE},
+    {"save", "a save", "Writes a file.", "{save: u, file: \"u-{step}.npy\"}", KEYS(save_keys),
+     sizeof(peal_file_desc), .kind = PEAL_STATEMENT_SAVE, .twin = PEAL_CONTEXT_LOAD},
     {"repeat", "a loop", "Repeats statements.", "{repeat: 3, as: k, step: [{exchange: u}]}",
-     KEYS(repeat_keys)}};
+     KEYS(repeat_keys), sizeof(peal_loop_desc), .kind = PEAL_STATEMENT_REPEAT}};
 
-static const char *const type_names[PEAL_KEY_TYPE_COUNT] = {
-    "1",
-    "a whole number",
-    "a number of seconds",
-    "a number, at least 1",
-    "a text",
-    "a text or a list of texts",
-    "a name",
-    "a name or a list of names",
-    "a list of two names",
-    "true or false",
-    "true or false, or a list of them by axis",
-    "a word",
-    "a number, a boolean or a text",
-    "an expression",
-    "a condition",
-    "a number or a list of numbers by axis",
-    "an expression or a list of expressions",
-    "an amount: a number, or a list by axis of numbers or [low, high]",
-    "ranges [[first, end], ...] by axis",
-    "a direction such as [0, -1]",
-    "interior, boundary or an amount",
-    "a direction, a rank, a list, all, or {along: x}",
-    "a map of params",
-    "a map",
-    "a map of fields",
-    "a map of buffers",
-    "a list of statements",
-    "a field, {field: ...}, or [[first, end], ...]",
-    "a buffer or field, {b: [[first, end]]} or {u: {border: d}}",
-    "a name, {name: footprint}, or a list of these",
-    "a field, {field: {star: 1}}, or a list of these",
-    "a map {buffer: sum, min or max}",
-    "a map {column: expression}",
-    "a map {mode: times}",
-    "a map {task: times}",
-    "a map {link: times}"};
+#define TEXT sizeof(const char *)
+
+/* By type. */
+static const peal_key_kind kinds[PEAL_KEY_TYPE_COUNT] = {
+    [PEAL_KEY_VERSION] = {"1", "{'const': 1}"},
+    [PEAL_KEY_COUNT] = {"a whole number", "{'type': 'integer', 'minimum': 1}", sizeof(int)},
+    [PEAL_KEY_BYTES] = {"a whole number", "{'type': 'integer', 'minimum': 1}", sizeof(int64_t)},
+    [PEAL_KEY_SECONDS] = {"a number of seconds", "{'type': 'number', 'minimum': 0}",
+                          sizeof(double)},
+    [PEAL_KEY_RATE] = {"a number, at least 1", "{'type': 'number', 'minimum': 1}", sizeof(double)},
+    [PEAL_KEY_TEXT] = {"a text", "text", TEXT},
+    [PEAL_KEY_KERNEL_FILES] = {"a text or a list of texts", "texts"},
+    [PEAL_KEY_REQUIREMENTS] = {"a text or a list of texts", "texts"},
+    [PEAL_KEY_NAME] = {"a name", "identifier", TEXT},
+    [PEAL_KEY_NAMES] = {"a name or a list of names", "names", TEXT},
+    [PEAL_KEY_PAIR] = {"a list of two names", "pair", TEXT},
+    [PEAL_KEY_BOOLEAN] = {"true or false", "{'type': 'boolean'}", sizeof(bool)},
+    [PEAL_KEY_BOOLEANS] = {"true or false, or a list of them by axis", "booleans", TEXT},
+    [PEAL_KEY_WORD] = {"a word", NULL, TEXT},
+    [PEAL_KEY_CONSENT] = {"a word", NULL, sizeof(bool)},
+    [PEAL_KEY_SHARE] = {"a word", NULL, sizeof(peal_link_share)},
+    [PEAL_KEY_LITERAL] = {"a number, a boolean or a text", "scalar", TEXT},
+    [PEAL_KEY_EXPRESSION] = {"an expression", "expression", TEXT},
+    [PEAL_KEY_CONDITION] = {"a condition", "condition", TEXT},
+    [PEAL_KEY_AXES] = {"a number or a list of numbers by axis", "axes", TEXT},
+    [PEAL_KEY_LIST] = {"an expression or a list of expressions", "list", TEXT},
+    [PEAL_KEY_ARGUMENTS] = {"an expression or a list of expressions", "list", TEXT},
+    [PEAL_KEY_AMOUNT] = {"an amount: a number, or a list by axis of numbers or [low, high]",
+                         "amount", TEXT},
+    [PEAL_KEY_RANGES] = {"ranges [[first, end], ...] by axis", "ranges", TEXT},
+    [PEAL_KEY_DIRECTION] = {"a direction such as [0, -1]", "direction", TEXT},
+    [PEAL_KEY_PART] = {"interior, boundary or an amount", "part", TEXT},
+    [PEAL_KEY_PEERS] = {"a direction, a rank, a list, all, or {along: x}", "peer", TEXT},
+    [PEAL_KEY_PARAMS] = {"a map of params", "params"},
+    [PEAL_KEY_TOPOLOGY] = {"a map", "topology"},
+    [PEAL_KEY_FIELDS] = {"a map of fields", "fields"},
+    [PEAL_KEY_BUFFERS] = {"a map of buffers", "buffers"},
+    [PEAL_KEY_STATEMENTS] = {"a list of statements", "body"},
+    [PEAL_KEY_POINTS] = {"a field, {field: ...}, or [[first, end], ...]", "points",
+                         sizeof(peal_points_desc)},
+    [PEAL_KEY_MESSAGE] = {"a buffer or field, {b: [[first, end]]} or {u: {border: d}}", "message",
+                          sizeof(peal_points_desc)},
+    [PEAL_KEY_ACCESSES] = {"a name, {name: footprint}, or a list of these", "accesses",
+                           sizeof(peal_access_desc)},
+    [PEAL_KEY_EXCHANGE] = {"a field, {field: {star: 1}}, or a list of these", "exchange_fields",
+                           sizeof(peal_access_desc)},
+    [PEAL_KEY_REDUCTIONS] = {"a map {buffer: sum, min or max}", "reductions",
+                             sizeof(peal_reduce_desc)},
+    [PEAL_KEY_PRINT] = {"a map {column: expression}", "columns", sizeof(peal_print_desc)},
+    [PEAL_KEY_MODES] = {"a map {mode: times}", "modes"},
+    [PEAL_KEY_KERNELS] = {"a map {task: times}", "kernels"},
+    [PEAL_KEY_LINKS] = {"a map {link: times}", "links"}};
 
 const peal_context *peal_context_at(peal_context_id id)
 {
-    return &contexts[id];
+    return id < PEAL_CONTEXT_SPEC ? &peal_machine_contexts[id] : &contexts[id - PEAL_CONTEXT_SPEC];
 }
 
 const peal_key *peal_context_find(const peal_context *context, const char *name)
@@ -401,9 +417,24 @@ const peal_key *peal_context_find(const peal_context *context, const char *name)
     return NULL;
 }
 
-const char *peal_key_type_name(peal_key_type type)
+const peal_key_kind *peal_key_kind_of(const peal_key *key)
 {
-    return type_names[type];
+    return &kinds[key->type];
+}
+
+void *peal_key_member(const peal_key *key, const void *desc)
+{
+    return (char *)(uintptr_t)desc + key->at.offset;
+}
+
+int peal_key_room(const peal_key *key)
+{
+    return (int)(key->at.bytes / kinds[key->type].bytes);
+}
+
+peal_source *peal_desc_source(const void *desc)
+{
+    return (peal_source *)(void *)((char *)(uintptr_t)desc + offsetof(peal_param_desc, source));
 }
 
 bool peal_key_is_reserved(const char *name)

@@ -66,9 +66,9 @@ static const peal_node *read_map(peal_reader *r, const peal_node *root, const ch
     const peal_node *node = peal_node_find(root, key);
     if (!node || node->kind == PEAL_NODE_MAP)
         return node;
-    peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL, "`%s` is %s", key,
-                       peal_key_type_name(
-                           peal_context_find(peal_context_at(PEAL_CONTEXT_MACHINE), key)->type));
+    peal_reader_report(
+        r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL, "`%s` is %s", key,
+        peal_key_kind_of(peal_context_find(peal_context_at(PEAL_CONTEXT_MACHINE), key))->name);
     return NULL;
 }
 

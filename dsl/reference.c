@@ -41,10 +41,11 @@ static void print_words(const char *words, FILE *stream)
 static void print_key(const peal_key *key, FILE *stream)
 {
     fprintf(stream, "| `%s` | ", key->name);
-    if (key->type == PEAL_KEY_WORD)
+    const peal_key_kind *kind = peal_key_kind_of(key);
+    if (!kind->definition)
         print_words(key->words, stream);
     else {
-        fputs(peal_key_type_name(key->type), stream);
+        fputs(kind->name, stream);
         if (key->words) {
             fputs("; or ", stream);
             print_words(key->words, stream);

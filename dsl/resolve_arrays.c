@@ -64,6 +64,7 @@ static const raw_array *find_field(peal_parser *parser, const char *name, peal_s
 /* Fills what the field doesn't say from what it is like, along the chain. */
 static bool merge_like(peal_parser *parser, peal_field_desc *field)
 {
+    const peal_context *keys = peal_context_at(PEAL_CONTEXT_FIELD); /* texts, all of them */
     const char *like = field->like;
     for (int steps = 0; like; steps++) {
         const raw_array *raw = find_field(parser, like, field->source);
@@ -74,15 +75,12 @@ static bool merge_like(peal_parser *parser, peal_field_desc *field)
                                "field `%s` is like itself", field->name);
             return false;
         }
-        const peal_field_desc *other = raw->field;
-        const char **to[] = {&field->type,  &field->size,    &field->halo,
-                             &field->align, &field->stagger, &field->coarsen};
-        const char *from[] = {other->type,  other->size,    other->halo,
-                              other->align, other->stagger, other->coarsen};
-        for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++)
-            if (!*to[i])
-                *to[i] = from[i];
-        like = other->like;
+        for (int i = 0; i < keys->key_count; i++) {
+            const char **text = peal_key_member(&keys->key[i], field);
+            if (!*text)
+                *text = *(const char **)peal_key_member(&keys->key[i], raw->field);
+        }
+        like = raw->field->like;
     }
     return true;
 }

@@ -78,38 +78,6 @@ static const struct {
               "['device', 'p2p', 'host', 'network']}, "
               "'additionalProperties': {'$ref': '#/definitions/link_times'}}"}};
 
-static const char *const type_definitions[PEAL_KEY_TYPE_COUNT] = {
-    [PEAL_KEY_TEXT] = "text",
-    [PEAL_KEY_TEXTS] = "texts",
-    [PEAL_KEY_NAME] = "identifier",
-    [PEAL_KEY_NAMES] = "names",
-    [PEAL_KEY_PAIR] = "pair",
-    [PEAL_KEY_BOOLEANS] = "booleans",
-    [PEAL_KEY_LITERAL] = "scalar",
-    [PEAL_KEY_EXPRESSION] = "expression",
-    [PEAL_KEY_CONDITION] = "condition",
-    [PEAL_KEY_AXES] = "axes",
-    [PEAL_KEY_LIST] = "list",
-    [PEAL_KEY_AMOUNT] = "amount",
-    [PEAL_KEY_RANGES] = "ranges",
-    [PEAL_KEY_DIRECTION] = "direction",
-    [PEAL_KEY_PART] = "part",
-    [PEAL_KEY_PEERS] = "peer",
-    [PEAL_KEY_PARAMS] = "params",
-    [PEAL_KEY_TOPOLOGY] = "topology",
-    [PEAL_KEY_FIELDS] = "fields",
-    [PEAL_KEY_BUFFERS] = "buffers",
-    [PEAL_KEY_STATEMENTS] = "body",
-    [PEAL_KEY_POINTS] = "points",
-    [PEAL_KEY_MESSAGE] = "message",
-    [PEAL_KEY_ACCESSES] = "accesses",
-    [PEAL_KEY_EXCHANGE] = "exchange_fields",
-    [PEAL_KEY_REDUCTIONS] = "reductions",
-    [PEAL_KEY_PRINT] = "columns",
-    [PEAL_KEY_MODES] = "modes",
-    [PEAL_KEY_KERNELS] = "kernels",
-    [PEAL_KEY_LINKS] = "links"};
-
 static json_t *reference(const char *name)
 {
     return json_pack("{s:o}", "$ref", json_sprintf("#/definitions/%s", name));
@@ -139,19 +107,10 @@ static json_t *word_schema(const char *words)
 
 static json_t *key_schema(const peal_key *key)
 {
-    if (key->type == PEAL_KEY_VERSION)
-        return json_pack("{s:i}", "const", 1);
-    if (key->type == PEAL_KEY_COUNT)
-        return json_pack("{s:s, s:i}", "type", "integer", "minimum", 1);
-    if (key->type == PEAL_KEY_SECONDS)
-        return json_pack("{s:s, s:i}", "type", "number", "minimum", 0);
-    if (key->type == PEAL_KEY_RATE)
-        return json_pack("{s:s, s:i}", "type", "number", "minimum", 1);
-    if (key->type == PEAL_KEY_BOOLEAN)
-        return json_pack("{s:s}", "type", "boolean");
-    if (key->type == PEAL_KEY_WORD)
+    const char *definition = peal_key_kind_of(key)->definition;
+    if (!definition)
         return word_schema(key->words);
-    return reference(type_definitions[key->type]);
+    return *definition == '{' ? parse_json(definition) : reference(definition);
 }
 
 /* draft 7 ignores what stands beside a $ref: the description goes around it. */
