@@ -1,6 +1,9 @@
 /* The one table of the language's keys. A row says what a key is called, what its value looks like,
- * what it means, and which member of which struct it fills. The reader accepts by it, the builder
- * copies by it, the schema and the reference page are printed from it. */
+ * what it means, and which member of which struct it fills. The reader accepts and reads by it, the
+ * builder copies by it, the schema and the reference page are printed from it.
+ *
+ * A new type is a line each in the tables of keys.c (its name, definition and size),
+ * reader_kinds.c (its reader) and, if it holds texts, copy.c (its keeper). */
 #ifndef PEAL_DSL_KEYS_H
 #define PEAL_DSL_KEYS_H
 

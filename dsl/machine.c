@@ -2,63 +2,7 @@
  * plan SPEC --machine FILE.yaml`. Read like specs, from the same table of keys. */
 #include "dsl/reader.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { MOST_PROCESSORS = 1 << 16, MOST_RANKS = 1 << 20 };
-
-/* A whole number from 1 to `most`; 0: not given, or reported. */
-static int64_t read_count(peal_reader *r, const peal_node *root, const char *key, int64_t most)
-{
-    const peal_node *node = peal_node_find(root, key);
-    if (!node)
-        return 0;
-    bool digits = node->kind == PEAL_NODE_SCALAR && !node->quoted && *node->text &&
-                  strspn(node->text, "0123456789") == strlen(node->text);
-    if (!digits) {
-        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL, "`%s` is a whole number",
-                           key);
-        return 0;
-    }
-    errno = 0;
-    int64_t value = strtoll(node->text, NULL, 10);
-    if (!errno && value >= 1 && value <= most)
-        return value;
-    peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, node->at, NULL,
-                       "`%s` is %s, not from 1 to %" PRId64, key, node->text, most);
-    return 0;
-}
-
-/* A time or a rate, within bounds that keep all sums finite. */
-static double read_number(peal_reader *r, const peal_node *map, const char *key, double least,
-                          double most)
-{
-    const peal_node *node = peal_node_find(map, key);
-    char *end = NULL;
-    if (!node)
-        return 0;
-    bool number = node->kind == PEAL_NODE_SCALAR && !node->quoted && *node->text &&
-                  strspn(node->text, "0123456789.eE+-") == strlen(node->text);
-    double value = number ? strtod(node->text, &end) : 0;
-    if (!number || *end) {
-        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
-                           "seconds and bytes without a unit, such as 1.5e-6", "`%s` is a number",
-                           key);
-        return 0;
-    }
-    if (value >= least && value <= most)
-        return value;
-    peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, node->at, NULL,
-                       "`%s` is %s, not from %g to %g", key, node->text, least, most);
-    return 0;
-}
-
-static double read_seconds(peal_reader *r, const peal_node *map, const char *key)
-{
-    return read_number(r, map, key, 0, 1e9);
-}
 
 /* The map that a key has; NULL: not given, or reported. */
 static const peal_node *read_map(peal_reader *r, const peal_node *root, const char *key)
@@ -84,29 +28,15 @@ static const peal_node *read_times(peal_reader *r, const peal_pair *pair, peal_c
     return peal_reader_check_keys(r, pair->value, context) ? pair->value : NULL;
 }
 
-/* The number of a word among names; -1 after a diagnostic. */
-static int find_word(peal_reader *r, const peal_node *key, const char *const *names, int count,
-                     const char *what)
-{
-    for (int i = 0; i < count; i++)
-        if (!strcmp(key->text, names[i]))
-            return i;
-    const char *nearest = peal_nearest_word(key->text, names, (size_t)count);
-    peal_reader_report(r, PEAL_E_UNKNOWN_WORD, key->at,
-                       nearest ? peal_arena_print(r->arena, "did you mean `%s`?", nearest) : NULL,
-                       "`%s` is no %s", key->text, what);
-    return -1;
-}
-
-static bool read_boolean(peal_reader *r, const peal_node *root, const char *key)
-{
-    peal_node *node = peal_node_find(root, key);
-    return node && peal_reader_boolean(r, node);
-}
-
 /* What costs nothing would be preferred everywhere: a file written by hand, or measured badly. */
-static void refuse_zeros(peal_reader *r, const peal_pair *pair, const char *what, double sum)
+static void refuse_zeros(peal_reader *r, const peal_pair *pair, peal_context_id id,
+                         const char *what, const void *times)
 {
+    const peal_context *context = peal_context_at(id);
+    double sum = 0;
+    for (int i = 0; i < context->key_count; i++)
+        if (context->key[i].type == PEAL_KEY_SECONDS || context->key[i].type == PEAL_KEY_RATE)
+            sum += *(const double *)peal_key_member(&context->key[i], times);
     if (sum <= 0)
         peal_reader_report(r, PEAL_E_MACHINE_TIMES_ZERO, pair->key->at,
                            "leave it out, or measure it: `peal bench --save-machine FILE.yaml`",
@@ -134,14 +64,9 @@ static void read_kernels(peal_reader *r, const peal_node *map, const peal_mode *
         strcpy(kernel->task, pair->key->text);
         kernel->of_mode = mode != NULL;
         kernel->mode = mode ? *mode : PEAL_MODE_SERIAL;
-        kernel->fixed_s = read_seconds(r, times, "fixed_s");
-        kernel->per_point_s = read_seconds(r, times, "per_point_s");
-        kernel->per_byte_s = read_seconds(r, times, "per_byte_s");
-        kernel->launch_s = read_seconds(r, times, "launch_s");
+        peal_reader_fill(r, times, PEAL_CONTEXT_KERNEL_TIMES, kernel);
         if (times->count > 0) /* {}: said to take no time */
-            refuse_zeros(r, pair, "the kernel",
-                         kernel->fixed_s + kernel->per_point_s + kernel->per_byte_s +
-                             kernel->launch_s);
+            refuse_zeros(r, pair, PEAL_CONTEXT_KERNEL_TIMES, "the kernel", kernel);
     }
 }
 
@@ -151,43 +76,19 @@ static void read_modes(peal_reader *r, const peal_node *map, peal_machine_times 
     for (int i = 0; i < PEAL_MODE_COUNT; i++)
         names[i] = peal_mode_name((peal_mode)i);
     for (int i = 0; map && i < map->count; i++) {
-        int mode = find_word(r, map->pair[i].key, names, PEAL_MODE_COUNT, "mode");
+        int mode = peal_reader_word(r, map->pair[i].key, names, PEAL_MODE_COUNT, "mode");
         const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_MODE_TIMES);
         if (mode < 0 || !times)
             continue;
         peal_mode of = (peal_mode)mode;
         read_kernels(r, read_map(r, times, "kernels"), &of, out);
-        out->mode[mode] =
-            (peal_mode_times){.given = true,
-                              .launch_s = read_seconds(r, times, "launch_s"),
-                              .post_s = read_seconds(r, times, "post_s"),
-                              .kernel_s = read_seconds(r, times, "kernel_s"),
-                              .copy_s = read_seconds(r, times, "copy_s"),
-                              .write_s = read_seconds(r, times, "write_s"),
-                              .wait_s = read_seconds(r, times, "wait_s"),
-                              .synchronize_s = read_seconds(r, times, "synchronize_s"),
-                              .stretch = read_number(r, times, "stretch", 1, 1e6),
-                              .apart = read_boolean(r, times, "apart")};
-        const peal_mode_times *t = &out->mode[mode];
+        out->mode[mode].given = true;
+        peal_reader_fill(r, times, PEAL_CONTEXT_MODE_TIMES, &out->mode[mode]);
         if (!peal_node_find(times, "kernels"))
-            refuse_zeros(r, &map->pair[i], "the mode",
-                         t->launch_s + t->post_s + t->kernel_s + t->copy_s + t->write_s +
-                             t->wait_s + t->synchronize_s + t->stretch);
+            refuse_zeros(r, &map->pair[i], PEAL_CONTEXT_MODE_TIMES, "the mode", &out->mode[mode]);
     }
     if (!out->mode[PEAL_MODE_SERIAL].given)
         out->mode[PEAL_MODE_SERIAL] = out->mode[PEAL_MODE_SYNC];
-}
-
-static peal_link_share read_share(peal_reader *r, const peal_node *node)
-{
-    static const char *const names[] = {"none", "device", "node"};
-    int share = 0;
-    if (node && node->kind != PEAL_NODE_SCALAR)
-        peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
-                           "`shared` is none, device or node");
-    else if (node)
-        share = find_word(r, node, names, 3, "way to share a link: none, device, node");
-    return share < 0 ? PEAL_SHARE_NONE : (peal_link_share)share;
 }
 
 static void read_links(peal_reader *r, const peal_node *map, peal_machine_times *out)
@@ -196,45 +97,31 @@ static void read_links(peal_reader *r, const peal_node *map, peal_machine_times 
     for (int i = 0; i < PEAL_LINK_COUNT; i++)
         names[i] = peal_link_name((peal_link_class)i);
     for (int i = 0; map && i < map->count; i++) {
-        int link = find_word(r, map->pair[i].key, names, PEAL_LINK_COUNT, "kind of link");
+        int link = peal_reader_word(r, map->pair[i].key, names, PEAL_LINK_COUNT, "kind of link");
         const peal_node *times = read_times(r, &map->pair[i], PEAL_CONTEXT_LINK_TIMES);
         if (link < 0 || !times)
             continue;
-        out->link[link] =
-            (peal_link_times){.given = true,
-                              .latency_s = read_seconds(r, times, "latency_s"),
-                              .bytes_per_s = read_number(r, times, "bytes_per_s", 1, 1e18),
-                              .shared = read_share(r, peal_node_find(times, "shared"))};
+        out->link[link].given = true;
+        peal_reader_fill(r, times, PEAL_CONTEXT_LINK_TIMES, &out->link[link]);
     }
 }
 
-static void read_machine(peal_reader *r, const peal_node *root, peal_machine *out,
-                         peal_machine_times *times)
+static void read_machine(peal_reader *r, const peal_node *root, peal_machine_file *out)
 {
+    const peal_machine *machine = &out->machine;
+    peal_machine_times *times = &out->times;
     if (root->kind != PEAL_NODE_MAP) {
         peal_reader_report(r, PEAL_E_NOT_A_SPEC, root->at,
                            "a machine file begins with `machine: 1`",
                            "a machine file is a map of keys");
         return;
     }
-    peal_reader_check_keys(r, root, PEAL_CONTEXT_MACHINE);
-    const peal_node *version = peal_node_find(root, "machine");
-    if (version && (version->kind != PEAL_NODE_SCALAR || strcmp(version->text, "1")))
-        peal_reader_report(r, PEAL_E_WRONG_VERSION, version->at, "write `machine: 1`",
-                           "this peal reads version 1 of machine files");
-    out->ranks = (int)read_count(r, root, "ranks", MOST_RANKS);
-    out->processes = (int)read_count(r, root, "processes", MOST_PROCESSORS);
-    out->workers = (int)read_count(r, root, "workers", MOST_PROCESSORS);
-    out->cache_bytes = read_count(r, root, "cache_bytes", INT64_C(1) << 40);
-    const peal_node *processes = peal_node_find(root, "processes");
-    if (out->ranks && out->processes > out->ranks)
-        peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, processes->at,
+    peal_reader_keys(r, root, PEAL_CONTEXT_MACHINE, out);
+    if (machine->ranks && machine->processes > machine->ranks)
+        peal_reader_report(r, PEAL_E_VALUE_OUT_OF_RANGE, peal_node_find(root, "processes")->at,
                            "each process hosts at least one rank", "%d processes for %d ranks",
-                           out->processes, out->ranks);
-    times->accelerator = read_boolean(r, root, "accelerator");
-    times->devices = (int)read_count(r, root, "devices", MOST_PROCESSORS);
+                           machine->processes, machine->ranks);
     times->devices += times->devices == 0;
-    times->nodes = (int)read_count(r, root, "nodes", MOST_RANKS);
     const peal_node *modes = read_map(r, root, "modes"), *links = read_map(r, root, "links");
     times->given = modes || links;
     read_modes(r, modes, times);
@@ -243,7 +130,7 @@ static void read_machine(peal_reader *r, const peal_node *root, peal_machine *ou
 }
 
 static peal_status try_to_read(const char *name, const char *bytes, size_t count, peal_reader *r,
-                               peal_machine *machine, peal_machine_times *times)
+                               peal_machine_file *out)
 {
     peal_node *root;
     int node_count;
@@ -252,7 +139,7 @@ static peal_status try_to_read(const char *name, const char *bytes, size_t count
         peal_document_parse(name, bytes, count, r->arena, r->diagnostics, &root, &node_count);
     if (status)
         return status;
-    read_machine(r, root, machine, times);
+    read_machine(r, root, out);
     return r->failures ? PEAL_STATUS_SPEC : PEAL_STATUS_OK;
 }
 
@@ -267,15 +154,14 @@ peal_status peal_machine_read_memory(const char *name, const char *bytes, size_t
                                      peal_machine_times *times)
 {
     peal_arena *arena = peal_arena_create();
-    peal_machine machine = {0};
-    peal_machine_times read = {0};
+    peal_machine_file file = {0};
     if (!arena)
         return no_arena(name, diagnostics);
     peal_reader r = {.arena = arena, .diagnostics = diagnostics};
-    peal_status status = try_to_read(name, bytes, count, &r, &machine, &read);
+    peal_status status = try_to_read(name, bytes, count, &r, &file);
     if (!status) {
-        *out = machine;
-        *times = read;
+        *out = file.machine;
+        *times = file.times;
     }
     peal_arena_destroy(arena);
     return status;

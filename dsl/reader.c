@@ -1,47 +1,56 @@
-/* The YAML reader: a client of the builder. The document's top level, declarations, and the calls
+/* The YAML reader: a client of the builder. The document's top level, its sections, and the calls
  * of dsl.h. */
 #include "dsl/reader.h"
 #include "dsl/parser.h"
 
 #include <string.h>
 
-static bool expect_map(peal_reader *r, const peal_node *node, const char *what)
+/* A map of names, such as fields; `what` they are. */
+static bool expect_map(peal_reader *r, const peal_key *key, const peal_node *node)
 {
-    if (!node || node->kind == PEAL_NODE_MAP)
-        return node != NULL;
+    if (node->kind == PEAL_NODE_MAP)
+        return true;
     peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
                        node->kind == PEAL_NODE_LIST ? "write `name: ...` a line, without `- `"
                                                     : NULL,
-                       "expected a map of %s", what);
+                       "expected a map of %s", key->name);
     r->trapped = true; /* all that uses their names would be told, too */
     return false;
 }
 
-static void read_params(peal_reader *r, const peal_node *map)
+/* What such a name stands for: a map of the context's keys. */
+static bool expect_keys(peal_reader *r, const peal_node *node, peal_context_id id, const char *hint)
 {
-    for (int i = 0; expect_map(r, map, "params") && i < map->count; i++) {
+    if (node->kind == PEAL_NODE_MAP)
+        return true;
+    peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at, hint,
+                       "expected a map with the keys of %s", peal_context_at(id)->title);
+    r->trapped = true;
+    return false;
+}
+
+void peal_reader_params(peal_reader *r, const peal_key *key, peal_node *map, void *out)
+{
+    (void)out;
+    for (int i = 0; expect_map(r, key, map) && i < map->count; i++) {
         peal_node *value = map->pair[i].value;
         peal_param_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
         desc.name = peal_reader_key(r, &map->pair[i]);
         if (value->kind == PEAL_NODE_MAP) {
-            peal_reader_check_keys(r, value, PEAL_CONTEXT_PARAM);
-            desc.min = peal_reader_text(r, peal_node_find(value, "min"));
-            desc.max = peal_reader_text(r, peal_node_find(value, "max"));
+            peal_reader_keys(r, value, PEAL_CONTEXT_PARAM, &desc);
             value = peal_node_find(value, "value");
-            if (!value)
-                continue;
-        }
-        desc.value = peal_reader_text(r, value);
-        desc.text = value->quoted;
+        } else
+            desc.value = peal_reader_text(r, value);
+        desc.text = value && value->quoted;
         if (desc.value)
             peal_graph_add_param_desc(r->graph, &desc);
     }
 }
 
-static void read_topology(peal_reader *r, const peal_node *map)
+void peal_reader_topology(peal_reader *r, const peal_key *key, peal_node *map, void *out)
 {
-    if (!map)
-        return;
+    (void)key;
+    (void)out;
     peal_topology_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
     if (map->kind != PEAL_NODE_MAP) {
         peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, map->at,
@@ -49,73 +58,66 @@ static void read_topology(peal_reader *r, const peal_node *map)
                            "expected a map with dims and periodic");
         return;
     }
-    peal_reader_check_keys(r, map, PEAL_CONTEXT_TOPOLOGY);
-    desc.dims = peal_reader_list(r, peal_node_find(map, "dims"));
-    desc.periodic = peal_reader_list(r, peal_node_find(map, "periodic"));
+    peal_reader_keys(r, map, PEAL_CONTEXT_TOPOLOGY, &desc);
     peal_graph_set_topology_desc(r->graph, &desc);
 }
 
-static void read_fields(peal_reader *r, const peal_node *map)
+void peal_reader_fields(peal_reader *r, const peal_key *key, peal_node *map, void *out)
 {
-    for (int i = 0; expect_map(r, map, "fields") && i < map->count; i++) {
-        const peal_node *keys = map->pair[i].value;
-        peal_field_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
+    (void)out;
+    for (int i = 0; expect_map(r, key, map) && i < map->count; i++) {
+        const peal_node *name = map->pair[i].key, *keys = map->pair[i].value;
+        peal_field_desc desc = {.size_bytes = sizeof(desc), .source = name->at};
         desc.name = peal_reader_key(r, &map->pair[i]);
-        if (keys->kind != PEAL_NODE_MAP) {
-            bool like = keys->kind == PEAL_NODE_SCALAR && peal_is_name(keys->text);
-            peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, keys->at,
-                               like ? peal_arena_print(r->arena, "write %s: {like: %s}",
-                                                       map->pair[i].key->text, keys->text)
-                                    : "write u: {size: [nx, ny], halo: 1}",
-                               "expected a map with the keys of a field");
-            r->trapped = true;
+        bool like = keys->kind == PEAL_NODE_SCALAR && peal_is_name(keys->text);
+        if (!expect_keys(r, keys, PEAL_CONTEXT_FIELD,
+                         like ? peal_arena_print(r->arena, "write %s: {like: %s}", name->text,
+                                                 keys->text)
+                              : "write u: {size: [nx, ny], halo: 1}"))
             continue;
-        }
-        peal_reader_check_keys(r, keys, PEAL_CONTEXT_FIELD);
-        desc.like = peal_reader_text(r, peal_node_find(keys, "like"));
-        desc.type = peal_reader_text(r, peal_node_find(keys, "type"));
-        desc.size = peal_reader_list(r, peal_node_find(keys, "size"));
-        desc.halo = peal_reader_list(r, peal_node_find(keys, "halo"));
-        desc.align = peal_reader_list(r, peal_node_find(keys, "align"));
-        desc.stagger = peal_reader_list(r, peal_node_find(keys, "stagger"));
-        desc.coarsen = peal_reader_list(r, peal_node_find(keys, "coarsen"));
+        peal_reader_keys(r, keys, PEAL_CONTEXT_FIELD, &desc);
         peal_graph_add_field_desc(r->graph, &desc);
     }
 }
 
-static void read_buffers(peal_reader *r, const peal_node *map)
+void peal_reader_buffers(peal_reader *r, const peal_key *key, peal_node *map, void *out)
 {
-    for (int i = 0; expect_map(r, map, "buffers") && i < map->count; i++) {
+    (void)out;
+    for (int i = 0; expect_map(r, key, map) && i < map->count; i++) {
         const peal_node *keys = map->pair[i].value;
         peal_buffer_desc desc = {.size_bytes = sizeof(desc), .source = map->pair[i].key->at};
         desc.name = peal_reader_key(r, &map->pair[i]);
-        if (keys->kind != PEAL_NODE_MAP) {
-            peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, keys->at,
-                               "write b: {count: 8}, or b: {}",
-                               "expected a map with the keys of a buffer");
-            r->trapped = true;
+        if (!expect_keys(r, keys, PEAL_CONTEXT_BUFFER, "write b: {count: 8}, or b: {}"))
             continue;
-        }
-        peal_reader_check_keys(r, keys, PEAL_CONTEXT_BUFFER);
-        desc.type = peal_reader_text(r, peal_node_find(keys, "type"));
-        desc.count = peal_reader_text(r, peal_node_find(keys, "count"));
-        peal_reader_points(r, peal_node_find(keys, "box"), false, &desc.box);
-        desc.file = peal_reader_text(r, peal_node_find(keys, "file"));
-        desc.values = peal_reader_list(r, peal_node_find(keys, "values"));
-        desc.keep = peal_reader_boolean(r, peal_node_find(keys, "keep"));
+        peal_reader_keys(r, keys, PEAL_CONTEXT_BUFFER, &desc);
         peal_graph_add_buffer_desc(r->graph, &desc);
     }
 }
 
-static void read_loop(peal_reader *r, const peal_node *map)
+static void read_texts(peal_reader *r, peal_node *node,
+                       void (*add)(peal_graph *graph, const char *text, peal_source source))
 {
-    peal_loop_desc desc = {.size_bytes = sizeof(desc), .source = map->at};
-    desc.repeat = peal_reader_text(r, peal_node_find(map, "repeat"));
-    desc.until = peal_reader_text(r, peal_node_find(map, "until"));
-    desc.every = peal_reader_text(r, peal_node_find(map, "every"));
-    desc.lag = peal_reader_text(r, peal_node_find(map, "lag"));
-    if (desc.repeat || desc.until || desc.every || desc.lag)
-        peal_graph_set_loop_desc(r->graph, &desc);
+    bool is_list = node->kind == PEAL_NODE_LIST;
+    for (int i = 0; i < (is_list ? node->count : 1); i++) {
+        peal_node *item = is_list ? node->item[i] : node;
+        const char *text = peal_reader_text(r, item);
+        if (text)
+            add(r->graph, text, item->at);
+    }
+}
+
+void peal_reader_kernel_files(peal_reader *r, const peal_key *key, peal_node *node, void *out)
+{
+    (void)key;
+    (void)out;
+    read_texts(r, node, peal_graph_add_kernels);
+}
+
+void peal_reader_requirements(peal_reader *r, const peal_key *key, peal_node *node, void *out)
+{
+    (void)key;
+    (void)out;
+    read_texts(r, node, peal_graph_add_require);
 }
 
 static void read_section(peal_reader *r, const peal_node *map, const char *key,
@@ -129,25 +131,6 @@ static void read_section(peal_reader *r, const peal_node *map, const char *key,
     peal_graph_end_at(r->graph, node->at);
 }
 
-static void read_texts(peal_reader *r, peal_node *node,
-                       void (*add)(peal_graph *graph, const char *text, peal_source source))
-{
-    bool is_list = node && node->kind == PEAL_NODE_LIST;
-    for (int i = 0; node && i < (is_list ? node->count : 1); i++) {
-        peal_node *item = is_list ? node->item[i] : node;
-        const char *text = peal_reader_text(r, item);
-        if (text)
-            add(r->graph, text, item->at);
-    }
-}
-
-static void read_version(peal_reader *r, const peal_node *node)
-{
-    if (node && (node->kind != PEAL_NODE_SCALAR || strcmp(node->text, "1")))
-        peal_reader_report(r, PEAL_E_WRONG_VERSION, node->at, "write `peal: 1`",
-                           "this peal reads version 1 of the language");
-}
-
 static void read_spec(peal_reader *r, const peal_node *root)
 {
     if (root->kind != PEAL_NODE_MAP) {
@@ -155,19 +138,13 @@ static void read_spec(peal_reader *r, const peal_node *root)
                            "a spec is a map of keys");
         return;
     }
-    peal_reader_check_keys(r, root, PEAL_CONTEXT_SPEC);
-    read_version(r, peal_node_find(root, "peal"));
-    const char *name = peal_reader_text(r, peal_node_find(root, "name"));
-    if (name)
-        r->graph->name = name;
-    read_params(r, peal_node_find(root, "params"));
-    read_topology(r, peal_node_find(root, "topology"));
-    read_texts(r, peal_node_find(root, "kernels"), peal_graph_add_kernels);
-    read_texts(r, peal_node_find(root, "require"), peal_graph_add_require);
-    peal_graph_set_fma(r->graph, peal_reader_boolean(r, peal_node_find(root, "fma")));
-    read_fields(r, peal_node_find(root, "fields"));
-    read_buffers(r, peal_node_find(root, "buffers"));
-    read_loop(r, root);
+    peal_spec spec = {.loop = {.size_bytes = sizeof(spec.loop), .source = root->at}};
+    peal_reader_keys(r, root, PEAL_CONTEXT_SPEC, &spec);
+    if (spec.name)
+        r->graph->name = spec.name;
+    peal_graph_set_fma(r->graph, spec.fma);
+    if (spec.loop.repeat || spec.loop.until || spec.loop.every || spec.loop.lag)
+        peal_graph_set_loop_desc(r->graph, &spec.loop);
     read_section(r, root, "setup", PEAL_SETUP);
     read_section(r, root, "step", PEAL_STEP);
     read_section(r, root, "finish", PEAL_FINISH);

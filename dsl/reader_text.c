@@ -60,7 +60,7 @@ static bool check_cut(peal_reader *reader, peal_node *node)
 
 const char *peal_reader_text(peal_reader *reader, peal_node *node)
 {
-    if (!node || node->trapped)
+    if (node->trapped)
         return NULL;
     if (node->kind != PEAL_NODE_SCALAR) {
         peal_reader_report(reader, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
@@ -109,7 +109,7 @@ static bool append_list(peal_reader *reader, peal_node *node)
 
 const char *peal_reader_list(peal_reader *reader, peal_node *node)
 {
-    if (!node || node->kind != PEAL_NODE_LIST)
+    if (node->kind != PEAL_NODE_LIST)
         return peal_reader_text(reader, node);
     const char *start = reader->pool;
     bool good = append_list(reader, node);
@@ -117,36 +117,18 @@ const char *peal_reader_list(peal_reader *reader, peal_node *node)
     return good ? start : NULL;
 }
 
-bool peal_reader_boolean(peal_reader *reader, peal_node *node)
+int peal_reader_word(peal_reader *reader, const peal_node *word, const char *const *names,
+                     int count, const char *what)
 {
-    if (!node)
-        return false;
-    bool is_true = node->kind == PEAL_NODE_SCALAR && !node->quoted && !strcmp(node->text, "true");
-    bool is_false = node->kind == PEAL_NODE_SCALAR && !node->quoted && !strcmp(node->text, "false");
-    if (!is_true && !is_false)
-        peal_reader_report(reader, PEAL_E_WRONG_VALUE_SHAPE, node->at, NULL,
-                           "expected true or false");
-    return is_true;
-}
-
-int peal_reader_texts(peal_reader *reader, peal_node *node, const char **out, int most)
-{
-    int count = 0;
-    if (!node)
-        return 0;
-    bool is_list = node->kind == PEAL_NODE_LIST;
-    for (int i = 0; i < (is_list ? node->count : 1); i++) {
-        peal_node *item = is_list ? node->item[i] : node;
-        if (count == most) {
-            peal_reader_report(reader, PEAL_E_TOO_MANY_ITEMS, item->at, NULL, "more than %d items",
-                               most);
-            break;
-        }
-        const char *text = peal_reader_text(reader, item);
-        if (text)
-            out[count++] = text;
-    }
-    return count;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(word->text, names[i]))
+            return i;
+    const char *nearest = peal_nearest_word(word->text, names, (size_t)count);
+    peal_reader_report(reader, PEAL_E_UNKNOWN_WORD, word->at,
+                       nearest ? peal_arena_print(reader->arena, "did you mean `%s`?", nearest)
+                               : NULL,
+                       "`%s` is no %s", word->text, what);
+    return -1;
 }
 
 const char *peal_reader_key(peal_reader *reader, const peal_pair *pair)
