@@ -25,7 +25,6 @@ static const way hdiff_ways[] = {
     {"fused, order=period", "fused", "order=period", WAY_NAMED},
     {"graph, lanes=2", "graph", "lanes=2", WAY_NAMED},
     {"graph, plain", "graph", "plain=1", WAY_NAMED},
-    {"graph, send=last", "graph", "send=last", WAY_NAMED},
     {"stream, lanes=2", "stream", "lanes=2", WAY_NAMED},
 };
 

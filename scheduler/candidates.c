@@ -8,12 +8,10 @@
 /* What a forced choice needs in order to matter. */
 enum {
     OF_MESSAGES = 1,    /* ranks that exchange something */
-    OF_FOLDS = 2,       /* a task or an allreduce that folds */
-    OF_UNTIL = 4,       /* the outermost loop may stop */
-    ALONE = 8,          /* one rank a process: several have signals of their own kind */
-    UNSHARED = 16,      /* no process shares a GPU: these wait by memory operations anyway */
-    ONE_RANK = 32,      /* in the whole job */
-    OF_FREE_TILES = 64, /* a task whose tiles the spec leaves open, and nothing depends on */
+    OF_UNTIL = 2,       /* the outermost loop may stop */
+    ALONE = 4,          /* one rank a process: several have signals of their own kind */
+    UNSHARED = 8,       /* no process shares a GPU: these wait by memory operations anyway */
+    OF_FREE_TILES = 16, /* a task whose tiles the spec leaves open, and nothing depends on */
     NO_UNTIL = 128      /* which a graph could not skip */
 };
 
@@ -28,8 +26,7 @@ typedef struct variant {
 #define GRAPH  (1u << PEAL_MODE_GRAPH)
 #define FUSED  (1u << PEAL_MODE_FUSED)
 
-/* docs/guide.md says what each does. Words that are there to find faults (later=0, jitter) are not
- * here. */
+/* docs/guide.md says what each does. Words that are there to find faults (jitter) are not here. */
 static const variant device_variants[] = {
     {STREAM | GRAPH, "signal=kernel", OF_MESSAGES | ALONE | UNSHARED},
     {STREAM, "signal=memop", OF_MESSAGES | ALONE | UNSHARED},
@@ -37,13 +34,10 @@ static const variant device_variants[] = {
     {SYNC, "copy=kernel", OF_MESSAGES},
     {STREAM, "copy=engine", OF_MESSAGES},
     {GRAPH, "copy=engine", OF_MESSAGES | NO_UNTIL},
-    {STREAM | GRAPH, "send=last", OF_MESSAGES | ALONE | UNSHARED},
-    {STREAM | GRAPH, "fold=kernel", OF_FOLDS},
     {STREAM | GRAPH, "lanes=1", OF_MESSAGES},
     {STREAM | GRAPH, "lanes=2", OF_MESSAGES},
     {STREAM | GRAPH, "plain=65536", 0},
     {STREAM | GRAPH, "plain=4194304", 0},
-    {GRAPH, "early=0", ONE_RANK},
     {GRAPH, "until=while", OF_UNTIL | UNSHARED},
     {GRAPH, "steps=16", 0},
     {GRAPH | FUSED, "steps=256", 0},
@@ -78,12 +72,9 @@ static unsigned found_in(const peal_body *body)
         const peal_statement *s = body->statement[i];
         switch (s->kind) {
         case PEAL_STATEMENT_TASK:
-            found |= s->u.task.reduction_count ? OF_FOLDS : 0;
             found |= has_free_tiles(&s->u.task) ? OF_FREE_TILES : 0;
             break;
         case PEAL_STATEMENT_REDUCE:
-            found |= OF_FOLDS | OF_MESSAGES;
-            break;
         case PEAL_STATEMENT_EXCHANGE:
         case PEAL_STATEMENT_SEND:
         case PEAL_STATEMENT_RECV:
@@ -105,7 +96,7 @@ static unsigned facts_of(const peal_candidates_desc *desc)
     const peal_machine *machine = desc->machine;
     unsigned facts = found_in(&desc->graph->step.body);
     if (machine->ranks == 1)
-        facts = (facts & ~(unsigned)OF_MESSAGES) | ONE_RANK;
+        facts &= ~(unsigned)OF_MESSAGES;
     if (machine->ranks == machine->processes)
         facts |= ALONE;
     if (!machine->shares_device)

@@ -6,7 +6,11 @@
  * in the kernel, and a thread that sleeps most of the time passes an abort on to them. For waits
  * that are the stream's own it keeps the deadline, too: words of mapped memory, written before and
  * after each, tell which one the stream has come to. */
-#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/embed.h"
+
+#include "backends/cuda/lower/emit.h"
+#include "backends/cuda/stream/run.h"
+#include "backends/cuda/stream/stream_sink.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,7 +23,7 @@ typedef struct watched_wait {
     double since;
 } watched_wait;
 
-struct peal_cuda_embedding {
+typedef struct peal_cuda_embedding {
     pthread_t watcher;
     pthread_mutex_t lock;
     pthread_cond_t ends;
@@ -29,7 +33,7 @@ struct peal_cuda_embedding {
     bool idle;          /* all of it has been done */
     double last_look;   /* of the watcher */
     watched_wait *wait; /* by rank */
-};
+} peal_cuda_embedding;
 
 /* ---- the watcher ---- */
 
@@ -44,15 +48,36 @@ static void release_waits(peal_cuda_plan *plan, uint64_t *value)
     peal_cuda_context_leave(plan->device, previous);
 }
 
-CUresult peal_cuda_embed_mark(const peal_cuda_rank *rank, CUstream stream, int op, bool begins)
+/* Before and after a wait by memory operation: what watches it on the stream. */
+static CUresult mark_wait(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, bool begins)
 {
     uint64_t offset = begins ? offsetof(peal_device_control, wait_begun)
                              : offsetof(peal_device_control, wait_ended);
     uint64_t mark = (uint64_t)rank->walk.counter[0] << OP_BITS | (uint64_t)(op + 1);
 
-    return rank->plan->driver->cuStreamWriteValue64_(stream, rank->control_device + offset, mark,
-                                                     0);
+    return peal_cuda_stream_write_word(rank, lane, rank->control_device + offset, mark);
 }
+
+static CUresult wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
+                          uint64_t value)
+{
+    CUresult result = mark_wait(rank, lane, op, true);
+
+    if (!result)
+        result = peal_cuda_stream_wait_word(rank, lane, op, word, value);
+    return result ? result : mark_wait(rank, lane, op, false);
+}
+
+/* Nobody is kept near: the application enqueues as much as it likes. */
+const struct peal_cuda_sink_ops peal_cuda_embed_sink = {
+    .launch = peal_cuda_stream_launch,
+    .copy = peal_cuda_stream_copy,
+    .write_word = peal_cuda_stream_write_word,
+    .wait_word = wait_word,
+    .record = peal_cuda_stream_record,
+    .wait_event = peal_cuda_stream_wait_event,
+    .call = peal_cuda_stream_call,
+};
 
 /* Records a wait that has taken too long, as a kernel would: the next call reports it. */
 static void record_wait(peal_cuda_rank *rank, uint64_t mark)
@@ -267,7 +292,7 @@ static bool run_phase(peal_cuda_plan *plan, CUstream stream, peal_backend_phase 
         plan->rank[r].in_round = true;
     if (!ok)
         return false;
-    CUresult result = plan->driver->cuEventRecord_(plan->end_event, stream);
+    CUresult result = plan->driver->cuEventRecord_(plan->run->end_event, stream);
     return !result || peal_cuda_report_driver_error(plan, result, NULL, "the end of an exchange");
 }
 
@@ -283,7 +308,7 @@ static CUresult take_stream(peal_cuda_plan *plan, CUstream stream)
     if (!result && capture != CU_STREAM_CAPTURE_STATUS_NONE)
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (!result && plan->embedding->any && plan->rank[0].lane[0].stream != stream)
-        result = driver->cuStreamWaitEvent_(stream, plan->end_event, 0);
+        result = driver->cuStreamWaitEvent_(stream, plan->run->end_event, 0);
     for (int r = 0; r < plan->rank_count && !result; r++)
         for (int l = 0; l < plan->rank[r].lanes; l++)
             plan->rank[r].lane[l].stream = stream;
@@ -295,12 +320,12 @@ static peal_status outcome(peal_cuda_plan *plan)
     peal_status late = peal_cuda_flush_diagnostics(plan);
     int word = atomic_load(plan->desc.abort_word);
 
-    return word ? (peal_status)word : plan->status ? plan->status : late;
+    return word ? (peal_status)word : plan->emission.status ? plan->emission.status : late;
 }
 
 peal_status peal_cuda_plan_enqueue(peal_cuda_plan *plan, void *stream, peal_backend_phase phase)
 {
-    if (plan->status || !peal_cuda_check_failure(plan))
+    if (plan->emission.status || !peal_cuda_check_failure(plan))
         return outcome(plan);
     plan->embedding->idle = false;
     CUcontext previous = peal_cuda_context_enter(plan->device);
@@ -322,12 +347,12 @@ peal_status peal_cuda_plan_settle(peal_cuda_plan *plan)
     CUresult result = CUDA_SUCCESS;
 
     if (plan->embedding->any)
-        result = plan->driver->cuEventQuery_(plan->end_event);
+        result = plan->driver->cuEventQuery_(plan->run->end_event);
     while (result == CUDA_ERROR_NOT_READY) {
-        plan->last_progress = peal_cuda_clock();
+        plan->run->last_progress = peal_cuda_clock();
         if (!peal_cuda_poll_once(plan, &polls))
             break;
-        result = plan->driver->cuEventQuery_(plan->end_event);
+        result = plan->driver->cuEventQuery_(plan->run->end_event);
     }
     if (result && result != CUDA_ERROR_NOT_READY)
         peal_cuda_report_driver_error(plan, result, NULL, "an exchange");

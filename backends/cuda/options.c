@@ -34,14 +34,6 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->until = PEAL_CUDA_UNTIL_UNROLL;
     else if (is_word(text, key, "until") && is_word(value, rest, "while"))
         out->until = PEAL_CUDA_UNTIL_WHILE;
-    else if (is_word(text, key, "send") && is_word(value, rest, "each"))
-        out->send = PEAL_CUDA_SEND_EACH;
-    else if (is_word(text, key, "send") && is_word(value, rest, "last"))
-        out->send = PEAL_CUDA_SEND_LAST;
-    else if (is_word(text, key, "fold") && is_word(value, rest, "task"))
-        out->fold = PEAL_CUDA_FOLD_TASK;
-    else if (is_word(text, key, "fold") && is_word(value, rest, "kernel"))
-        out->fold = PEAL_CUDA_FOLD_KERNEL;
     else if (is_word(text, key, "order") && is_word(value, rest, "tiles"))
         out->order = PEAL_CUDA_DISPATCH_TILES;
     else if (is_word(text, key, "order") && is_word(value, rest, "grid"))
@@ -52,12 +44,6 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->order = PEAL_CUDA_DISPATCH_PAPER;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= PEAL_CUDA_LANES)
         out->lanes = (int)number;
-    else if (is_word(text, key, "early") && number >= 0 && number <= 1)
-        out->early = (int)number;
-    else if (is_word(text, key, "later") && number >= 0 && number <= 1)
-        out->later = (int)number;
-    else if (is_word(text, key, "fuse") && number >= 0)
-        out->fuse_bytes = number;
     else if (is_word(text, key, "plain") && number >= 0)
         out->plain_points = number;
     else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)

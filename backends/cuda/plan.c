@@ -1,9 +1,11 @@
 /* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
  * is a thread that walks. */
+#include "backends/cuda/embed.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/stream/run.h"
+#include "backends/cuda/stream/stream_sink.h"
 
 #include "base/lowering.h"
 
@@ -50,7 +52,6 @@ static peal_status settle_fused(peal_cuda_plan *plan)
     plan->options.lanes = 1;
     plan->options.signal = PEAL_CUDA_SIGNAL_FUSED;
     plan->options.copy = PEAL_CUDA_COPY_KERNEL;
-    plan->options.fold = PEAL_CUDA_FOLD_KERNEL; /* the block that folds is a dispatcher's choice */
     if (shares)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE,
@@ -96,13 +97,15 @@ static bool folds_always(const peal_cuda_plan *plan)
 static peal_status choose_lowering(peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
+    /* Nobody looks at what is on the lanes between two ops. */
+    bool apart = !plan->synchronous && !plan->desc.embedded;
 
     plan->options = (peal_cuda_options){.signal = PEAL_CUDA_SIGNAL_FUSED,
-                                        .early = 1,
-                                        .later = 1,
                                         .copy = PEAL_CUDA_COPY_KERNEL,
+                                        .launches_early = !plan->desc.hooks.no_early_launch,
+                                        .defers = apart && !plan->desc.hooks.no_deferral,
+                                        .folds_in_task = apart && !plan->one_kernel,
                                         .lanes = 0,
-                                        .fuse_bytes = 1 << 17,
                                         .plain_points = -1};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
         plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;
@@ -132,8 +135,7 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
     }
     if (plan->options.lanes == 0)
         plan->options.lanes =
-            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) &&
-                    (plan->options.fold != PEAL_CUDA_FOLD_TASK || !folds_always(plan))
+            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) && !folds_always(plan)
                 ? PEAL_CUDA_LANES
                 : 1;
     if (plan->desc.embedded)
@@ -150,7 +152,7 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
                                ? "processes that share a GPU wait by"
                                : "signal=memop asks for");
     /* What looks at a verdict must be ordered against it. */
-    if (plan->desc.mode == PEAL_MODE_FUSED)
+    if (plan->one_kernel)
         return settle_fused(plan);
     if (peal_cuda_repeats(plan) &&
         (schedule->outer.until || peal_cuda_predicates_are_needed(schedule)))
@@ -159,6 +161,20 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
     if (plan->rank_count > 1 && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED)
         plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;
     return PEAL_STATUS_OK;
+}
+
+/* Steps go to streams, those of an embedded exchange to the application's. Waiting blocks of one
+ * rank must not keep another rank of this process off the GPU. */
+static void choose_sink(peal_cuda_plan *plan)
+{
+    bool apart = plan->rank_count > 1 && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED;
+
+    plan->stream_sink = PEAL_ARENA_NEW(plan->arena, peal_cuda_sink);
+    *plan->stream_sink =
+        (peal_cuda_sink){.ops =
+                             plan->desc.embedded ? &peal_cuda_embed_sink : &peal_cuda_stream_sink,
+                         .signal = apart ? PEAL_CUDA_SIGNAL_KERNEL : plan->options.signal};
+    plan->emission.sink = plan->stream_sink;
 }
 
 static peal_status no_stream(peal_cuda_plan *plan, CUresult result)
@@ -274,15 +290,22 @@ static peal_status arm(peal_cuda_plan *plan)
         rank->schedule = rank->bound->schedule;
     }
     plan->keeps_order = peal_cuda_keeps_order(plan);
+    plan->engine = plan->desc.mode == PEAL_MODE_GRAPH   ? &peal_cuda_graph_engine
+                   : plan->desc.mode == PEAL_MODE_FUSED ? &peal_cuda_fused_engine
+                                                        : NULL;
+    plan->one_kernel = plan->engine && plan->engine->is_one_kernel;
+    plan->run->run_iterations = peal_cuda_run_in_blocks;
+    plan->host = &peal_cuda_host;
     if (!status)
         status = choose_lowering(plan);
+    choose_sink(plan);
     if (!status)
         status = peal_cuda_mapped_create(plan);
     for (int r = 0; r < plan->rank_count && !status; r++) {
         status = peal_cuda_rank_bind(plan, r);
         plan->rank[r].walk.hooks = (peal_walk_hooks){.user = &plan->rank[r],
                                                      .verdict = peal_cuda_verdict_read,
-                                                     .diagnostics = plan->late};
+                                                     .diagnostics = plan->emission.late};
     }
     if (!status)
         status = peal_cuda_plan_upload(plan);
@@ -304,16 +327,16 @@ static peal_status arm(peal_cuda_plan *plan)
 /* Reports of the thread, into the caller's list. */
 peal_status peal_cuda_flush_diagnostics(peal_cuda_plan *plan)
 {
-    int count = peal_diagnostics_count(plan->late);
+    int count = peal_diagnostics_count(plan->emission.late);
     for (int i = 0; i < count; i++) {
-        const peal_diagnostic *d = peal_diagnostics_at(plan->late, i);
+        const peal_diagnostic *d = peal_diagnostics_at(plan->emission.late, i);
         peal_report(plan->desc.diagnostics, d->code, d->source, d->hint, "%s", d->message);
     }
-    peal_status status = peal_diagnostics_status(plan->late);
-    peal_diagnostics_destroy(plan->late);
-    plan->late = peal_diagnostics_create();
+    peal_status status = peal_diagnostics_status(plan->emission.late);
+    peal_diagnostics_destroy(plan->emission.late);
+    plan->emission.late = peal_diagnostics_create();
     for (int r = 0; r < plan->rank_count; r++)
-        plan->rank[r].walk.hooks.diagnostics = plan->late;
+        plan->rank[r].walk.hooks.diagnostics = plan->emission.late;
     return status;
 }
 
@@ -329,13 +352,14 @@ peal_status peal_cuda_plan_create(const peal_backend_desc *desc, peal_cuda_plan 
     plan->driver = plan->device->driver;
     plan->rank_count = desc->rank_count;
     plan->synchronous = desc->mode == PEAL_MODE_SYNC;
-    plan->epoch = 1;
-    pthread_mutex_init(&plan->lock, NULL);
-    pthread_cond_init(&plan->enqueued_changed, NULL);
+    plan->emission.epoch = 1;
     plan->arena = peal_arena_create();
-    plan->late = peal_diagnostics_create();
-    if (!plan->arena || !plan->late)
+    plan->emission.late = peal_diagnostics_create();
+    if (!plan->arena || !plan->emission.late)
         peal_memory_end(sizeof(*plan->rank), 0);
+    plan->run = PEAL_ARENA_NEW(plan->arena, peal_cuda_run);
+    pthread_mutex_init(&plan->run->lock, NULL);
+    pthread_cond_init(&plan->run->enqueued_changed, NULL);
     plan->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_rank, desc->rank_count);
     peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
     memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
@@ -352,37 +376,37 @@ peal_status peal_cuda_plan_create(const peal_backend_desc *desc, peal_cuda_plan 
 
 peal_status peal_cuda_plan_start(peal_cuda_plan *plan, bool setup, int64_t steps, bool finish)
 {
-    plan->setup = setup;
-    plan->steps = steps;
-    plan->finish = finish;
-    plan->stopped = false;
-    plan->start_step = atomic_load(&plan->steps_done);
-    plan->begin = plan->end = peal_cuda_clock();
-    plan->ended = plan->enqueued = false;
-    if (pthread_create(&plan->thread, NULL, peal_cuda_run_thread, plan) != 0)
+    plan->run->setup = setup;
+    plan->run->steps = steps;
+    plan->run->finish = finish;
+    plan->run->stopped = false;
+    plan->run->start_step = atomic_load(&plan->run->steps_done);
+    plan->run->begin = plan->run->end = peal_cuda_clock();
+    plan->run->ended = plan->run->enqueued = false;
+    if (pthread_create(&plan->run->thread, NULL, peal_cuda_run_thread, plan) != 0)
         return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
                            "cannot create the thread that drives the device");
-    plan->running = true;
+    plan->run->running = true;
     return PEAL_STATUS_OK;
 }
 
 peal_status peal_cuda_plan_wait(peal_cuda_plan *plan, peal_backend_result *result)
 {
-    if (plan->running)
-        pthread_join(plan->thread, NULL);
-    plan->running = false;
-    plan->follows = false;
+    if (plan->run->running)
+        pthread_join(plan->run->thread, NULL);
+    plan->run->running = false;
+    plan->run->follows = false;
     if (result) {
-        result->steps_done = atomic_load(&plan->steps_done) - plan->start_step;
-        result->stopped = plan->stopped;
-        result->seconds = plan->end - plan->begin;
-        result->cpu_seconds = plan->cpu;
+        result->steps_done = atomic_load(&plan->run->steps_done) - plan->run->start_step;
+        result->stopped = plan->run->stopped;
+        result->seconds = plan->run->end - plan->run->begin;
+        result->cpu_seconds = plan->run->cpu;
     }
     peal_status late = peal_cuda_flush_diagnostics(plan);
     int word = atomic_load(plan->desc.abort_word);
     if (word)
         return (peal_status)word; /* the first cause counts, here or in another process */
-    return plan->status ? plan->status : late;
+    return plan->emission.status ? plan->emission.status : late;
 }
 
 int peal_cuda_plan_storage(const peal_cuda_plan *plan, int index, int array)
@@ -398,8 +422,7 @@ int64_t peal_cuda_plan_repeats(const peal_cuda_plan *plan, int64_t *first)
 
 int64_t peal_cuda_plan_progress(const peal_cuda_plan *plan)
 {
-    int64_t done =
-        atomic_load_explicit(&((peal_cuda_plan *)plan)->steps_done, memory_order_relaxed);
+    int64_t done = atomic_load_explicit(&plan->run->steps_done, memory_order_relaxed);
 
     /* One replay may be all steps of a run: the device counts them meanwhile. */
     if (plan->graphs && plan->rank_count > 0) {
@@ -453,19 +476,19 @@ void peal_cuda_plan_destroy(peal_cuda_plan *plan)
     if (!plan)
         return;
     CUcontext previous = peal_cuda_context_enter(plan->device);
-    if (plan->running) {
+    if (plan->run->running) {
         int none = 0;
         atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)PEAL_STATUS_USAGE);
-        pthread_join(plan->thread, NULL);
+        pthread_join(plan->run->thread, NULL);
     }
     peal_cuda_embed_destroy(plan);
     if (!plan->device->lost) /* else what it holds ends with the process */
         destroy_on_device(plan);
     peal_cuda_context_leave(plan->device, previous);
     peal_saves_destroy(plan->own_saves);
-    peal_diagnostics_destroy(plan->late);
+    peal_diagnostics_destroy(plan->emission.late);
+    pthread_cond_destroy(&plan->run->enqueued_changed);
+    pthread_mutex_destroy(&plan->run->lock);
     peal_arena_destroy(plan->arena);
-    pthread_cond_destroy(&plan->enqueued_changed);
-    pthread_mutex_destroy(&plan->lock);
     free(plan);
 }

@@ -4,6 +4,7 @@
 #include "backends/cuda/codegen/device/launch.h"
 #include "backends/cuda/jit/kernels.h"
 #include "backends/cuda/lower/plan.h"
+#include "backends/cuda/stream/stream_sink.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -62,10 +62,9 @@ typedef struct peal_plan_options {
                              graph has neither tasks that are host functions nor lent host memory;
                              else host */
     const char *lowering; /* forced choices of how a device is driven, for tuning and tests:
-                             "signal=fused|kernel|memop,copy=kernel|engine,send=each|last,
-                             lanes=1|2,early=0|1,later=0|1,until=unroll|while,fuse=BYTES,
-                             plain=POINTS,steps=N", or some of them (docs/guide.md says what each
-                             does); NULL: peal chooses */
+                             "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,
+                             until=unroll|while,plain=POINTS,steps=N", or some of them
+                             (docs/guide.md says what each does); NULL: peal chooses */
     const char *transport; /* between processes on GPUs: "p2p" (device memory: "p2p:vmm" by handles,
                               "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto": the
                               first of these that all processes can use */

@@ -1,6 +1,7 @@
 /* Pieces of copies for a GPU: whatever the shape and the greatest number of units, every byte goes
  * from where it was to where it belongs, once. */
 #include "backends/cuda/lower/copy_pieces.h"
+#include "backends/cuda/stream/stream_sink.h"
 #include "tests/backends/check.h"
 
 #include <stdlib.h>

@@ -28,7 +28,7 @@ RANKS = (1, 2, 4, 7)
 # In one process waits are the streams' own events: what differs is lanes, copies and K.
 ALONE = ["", "lanes=2", "copy=engine", "copy=engine,lanes=2", "steps=7", "lanes=2,steps=3"]
 TOGETHER = ["signal=fused", "signal=kernel", "signal=memop", "signal=fused,lanes=2", "signal=memop,copy=engine,lanes=2",
-            "signal=kernel,copy=engine", "signal=fused,fuse=0", "signal=kernel,lanes=2", "signal=fused,copy=engine,lanes=2",
+            "signal=kernel,copy=engine", "signal=kernel,lanes=2", "signal=fused,copy=engine,lanes=2",
             "signal=memop,lanes=2"]
 WRAP = str(2**64 - 4)
 # Rounds that are shorter than the runs: else the kernel that stays has no part in them.

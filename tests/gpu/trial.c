@@ -35,7 +35,9 @@ static bool parse_word(const char *key, char *value, trial *out)
     } flags[] = {{"rows", &out->rows},
                  {"verify", &out->verify},
                  {"announces", &out->announces},
-                 {"leaves", &out->leaves}};
+                 {"leaves", &out->leaves},
+                 {"no_deferral", &out->hooks.no_deferral},
+                 {"no_early_launch", &out->hooks.no_early_launch}};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (!strcmp(key, texts[i].key)) {
@@ -56,7 +58,7 @@ static bool parse_word(const char *key, char *value, trial *out)
     else if (!strcmp(key, "deadline"))
         out->deadline_s = atof(value);
     else if (!strcmp(key, "first"))
-        out->first_message = strtoull(value, NULL, 10);
+        out->hooks.first_message = strtoull(value, NULL, 10);
     else if (!strcmp(key, "starts"))
         parse_starts(value, out);
     else
@@ -235,7 +237,7 @@ static peal_status run_plan(const trial *t, peal_plan *plan, outcome *result, FI
 static void try(const trial *t, peal_session *session, const char *folder, row_list *rows,
                 outcome *result, FILE *out)
 {
-    peal_backend_hooks hooks = {.first_message = t->first_message};
+    peal_backend_hooks hooks = t->hooks;
     peal_plan_options options = {.size_bytes = sizeof(options),
                                  .mode = t->mode,
                                  .backend = t->backend,

@@ -105,11 +105,9 @@ static void only_what_makes_a_difference(void **state)
     peal_machine machine = {.ranks = 2, .processes = 2, .workers = 2, .accelerator = true};
     list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
     assert_non_null(strstr(text, "graph until=while\n"));
-    assert_non_null(strstr(text, "stream fold=kernel\n"));
     assert_non_null(strstr(text, "stream signal=memop\n"));
     assert_non_null(strstr(text, "fused order=period\n"));
     assert_null(strstr(text, "graph signal=memop")); /* nothing of it can be skipped */
-    assert_null(strstr(text, "early=0"));
     assert_null(strstr(text, "threads="));
     machine.processes = 1; /* signals are kernels, and one kernel has both ranks */
     list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
@@ -119,9 +117,7 @@ static void only_what_makes_a_difference(void **state)
     list(resolve(plain), &machine, false, NULL, &set, text, sizeof(text));
     assert_null(strstr(text, "signal="));
     assert_null(strstr(text, "copy="));
-    assert_null(strstr(text, "fold="));
     assert_null(strstr(text, "until="));
-    assert_non_null(strstr(text, "graph early=0\n"));
     machine =
         (peal_machine){.ranks = 2, .processes = 2, .accelerator = true, .shares_device = true};
     list(resolve(plain), &machine, false, NULL, &set, text, sizeof(text));
@@ -163,12 +159,12 @@ static void gains_are_combined(void **state)
     const peal_mode modes[] = {stream, stream, stream, stream, stream, graph, graph};
     const char *const words[] = {"copy=engine",         "copy=engine,lanes=1",
                                  "copy=engine,lanes=2", "copy=engine,plain=1",
-                                 "copy=engine,fuse=1",  "copy=engine",
+                                 "copy=engine,steps=1", "copy=engine",
                                  "copy=engine,lanes=1"};
     const double seconds[] = {100, 90, 95, 97, 99, 100, 50};
     fill(7, modes, words, NULL);
     assert_int_equal(peal_candidates_combine(&set, seconds, 0.02), 1);
-    assert_int_equal(set.count, 8); /* of two values the better; fuse has gained too little */
+    assert_int_equal(set.count, 8); /* of two values the better; steps has gained too little */
     assert_string_equal(set.item[7].lowering, "copy=engine,lanes=1,plain=1");
     assert_int_equal(set.item[7].mode, stream);
     fill(3, modes, words, NULL);
@@ -192,7 +188,7 @@ static void threads_are_combined_with_words(void **state)
 static void simpler_is_the_mode_then_what_forces_less(void **state)
 {
     (void)state;
-    const peal_candidate sync = {.mode = PEAL_MODE_SYNC, .lowering = "tile=1,fuse=2"},
+    const peal_candidate sync = {.mode = PEAL_MODE_SYNC, .lowering = "tile=1,steps=2"},
                          stream = {.mode = PEAL_MODE_STREAM},
                          threads = {.mode = PEAL_MODE_STREAM, .threads = 1},
                          graph = {.mode = PEAL_MODE_GRAPH}, fused = {.mode = PEAL_MODE_FUSED};
@@ -206,7 +202,7 @@ static void tile_of_words(void **state)
 {
     (void)state;
     assert_int_equal(peal_lowering_tile(NULL), 0);
-    assert_int_equal(peal_lowering_tile("lanes=2,tile=4096,fuse=1"), 4096);
+    assert_int_equal(peal_lowering_tile("lanes=2,tile=4096,steps=1"), 4096);
     assert_int_equal(peal_lowering_tile("tile=-4096"), 0);
     assert_int_equal(peal_lowering_tile("untile=7"), 0);
 }

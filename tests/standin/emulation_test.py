@@ -14,7 +14,7 @@ import sys
 import tempfile
 from datetime import date
 
-MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "send=last,later=0"), ("graph", "plain=64"),
+MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral=1"), ("graph", "plain=64"),
          ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=period"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6,jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets,jitter=50000")]
@@ -36,7 +36,7 @@ SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": 
 NEVER_REFUSED = {"turns"}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
-                      ("graph", "steps=28,send=last,later=0"), *JITTER],
+                      ("graph", "steps=28", "no_deferral=1"), *JITTER],
              "particles": [("stream", ""), MODES[0], MODES[-1]], "bfs": [MODES[0], MODES[-1]],
              "bounded": [("graph", "signal=memop,copy=engine"), MODES[-1]],
              "unaligned": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
@@ -72,9 +72,10 @@ def path_of(options, name):
 def lines_of(specs, ranks, modes):
     """A trial a line: `serial` first, on the host and on the device."""
     for name, words in specs:
-        for backend, mode, lower in [("host", "serial", ""), ("cuda", "serial", "")] + [("cuda", *mode) for mode in modes]:
-            trial = [f"name={name}|{backend} {mode} {lower}", f"ranks={ranks}", f"mode={mode}", f"backend={backend}", "deadline=30",
-                     "rows=1", *words]
+        for backend, mode, lower, *hooks in [("host", "serial", ""), ("cuda", "serial", "")] + [("cuda", *mode) for mode in modes]:
+            how = " ".join([lower, *hooks]) if hooks else lower
+            trial = [f"name={name}|{backend} {mode} {how}", f"ranks={ranks}", f"mode={mode}", f"backend={backend}", "deadline=30",
+                     "rows=1", *hooks, *words]
             yield "\t".join(trial + ([f"lower={lower}"] if lower else []))
 
 
@@ -195,7 +196,7 @@ def check_launches(options, folder, counts):
     tiles store images of their own points, each task is one; those of a plain kernel are one more."""
     norm, hdiff = ("norm", 2, ["steps=0"]), ("hdiff", 1, ["steps=0", "nx=20", "ny=10", "levels=2", "report=1000"])
     for (name, ranks, words), lower, least, most in (
-            (norm, "", 1, 2.5), (norm, "fold=kernel", 5, 7), (norm, "plain=64", 2, 3), (norm, "plain=64,fold=kernel", 5, 7),
+            (norm, "", 1, 2.5), (norm, "plain=64", 2, 3),
             (hdiff, "", 4, 4.5), (hdiff, "plain=64", 8, 8.5)):
         record = os.path.join(folder, f"record {name} {lower}")
         lines = [line for line in lines_of([(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)])],

@@ -84,7 +84,7 @@ class Mistakes(unittest.TestCase):
         self.expect(["tune", HEAT, "--lower", "lanes=3"], "E665", "from 1 to 2")
         self.expect(["run", HEAT, "--lower", "lanes=2x"], "E665", "from 1 to 2")
         self.expect(["run", HEAT, "--lower", "fuse"], "E665", "at least 0")
-        self.expect(["run", HEAT, "--lower", "tile=64,,fuse=1"], "E665", "signal=")
+        self.expect(["run", HEAT, "--lower", "tile=64,,steps=1"], "E665", "signal=")
         self.expect(["run", HEAT, "--set", "n"], "E402", "NAME=VALUE")
         self.expect(["run", HEAT, "--verify=yes"], "E402", "no value")
         self.expect(["run", HEAT, "more"], "E403", "too many")

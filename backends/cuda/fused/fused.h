@@ -91,6 +91,9 @@ typedef struct peal_cuda_fused_kernel {
     unsigned blocks; /* of all ranks */
 } peal_cuda_fused_kernel;
 
+/* engine.c */
+extern const struct peal_cuda_engine peal_cuda_fused_engine;
+
 /* A launch that the emission makes while it captures. group: NULL for counting and beginning. */
 void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blocks,
                          const peal_launch *launch, const peal_cuda_group *group);
@@ -106,12 +109,9 @@ CUresult peal_cuda_fused_start(peal_cuda_plan *plan, int slot, int64_t rounds);
 void peal_cuda_fused_destroy(peal_cuda_plan *plan);
 
 /* reduction_ring.c: before it is known how many steps a round has. */
-enum { PEAL_CUDA_RING_STEPS = 4 };
 peal_status peal_cuda_reduction_ring_create(peal_cuda_plan *plan);
 /* Whether there was any. */
 bool peal_cuda_reduction_ring_free(peal_cuda_plan *plan);
-/* By storage and step, which memory an address lies in, counted behind the storages; -1: none. */
-int peal_cuda_reduction_ring_at(const peal_cuda_rank *rank, CUdeviceptr address);
 /* Whether a group is a FOLD whose result goes into messages and nowhere else. */
 bool peal_cuda_fused_sends_fold(const peal_cuda_rank *rank, const peal_cuda_group *group);
 

@@ -3,8 +3,6 @@
  */
 #include "backends/cuda/fused/fused.h"
 
-#include "backends/cuda/graph/graph.h"
-
 /* Kernels that are put onto the device at a time, one for each step. */
 enum { MOST_LAUNCHES = 64 };
 

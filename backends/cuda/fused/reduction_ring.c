@@ -5,37 +5,6 @@
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/lower/emit.h"
 
-enum { ALIGNMENT = 256 };
-
-static size_t bytes_of(const peal_cuda_rank *rank, int storage)
-{
-    size_t bytes = (size_t)rank->schedule->array[storage].layout.bytes;
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-CUdeviceptr peal_cuda_array_at(const peal_cuda_rank *rank, const peal_walk_frame *frame, int array)
-{
-    int storage = frame->binding[array];
-
-    if (!rank->scratch || !rank->scratch[storage] || !peal_cuda_is_recording(rank->plan))
-        return rank->first[storage];
-    return rank->scratch[storage] +
-           (uint64_t)(frame->counter[0] % PEAL_CUDA_RING_STEPS) * bytes_of(rank, storage);
-}
-
-int peal_cuda_reduction_ring_at(const peal_cuda_rank *rank, CUdeviceptr address)
-{
-    int count = rank->schedule->array_count;
-
-    for (int i = 0; rank->scratch && i < count; i++) {
-        CUdeviceptr first = rank->scratch[i];
-        size_t bytes = bytes_of(rank, i);
-        if (first && address >= first && address < first + PEAL_CUDA_RING_STEPS * bytes)
-            return count + PEAL_CUDA_RING_STEPS * i + (int)((address - first) / bytes);
-    }
-    return -1;
-}
-
 /* ---- which arrays ---- */
 
 /* Whether a FOLD or COMBINE has what is gathered from ops of its own step alone. */
@@ -69,7 +38,7 @@ static bool wants_scratch(const peal_cuda_rank *rank, int index)
 static peal_status part(peal_cuda_rank *rank, int storage)
 {
     peal_cuda_plan *plan = rank->plan;
-    size_t bytes = PEAL_CUDA_RING_STEPS * bytes_of(rank, storage);
+    size_t bytes = PEAL_CUDA_RING_STEPS * peal_cuda_ring_bytes(rank, storage);
     char text[160];
 
     if (!rank->scratch)

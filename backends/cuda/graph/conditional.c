@@ -27,7 +27,6 @@ static void tell(peal_cuda_plan *plan, const char *why)
     peal_warn(plan->desc.diagnostics, PEAL_E_NO_WHILE_NODE, PEAL_CUDA_NOWHERE, NULL,
               "`until` is not a WHILE node here, its steps are unrolled: %s", why);
     plan->graphs->loops = false;
-    plan->options.early = plan->graphs->early;
 }
 
 /* Processes may come to different answers (only rank 0 prints): the steps are the same. */
@@ -37,7 +36,6 @@ peal_status peal_cuda_conditional_create(peal_cuda_plan *plan)
     char text[160];
 
     graphs->rounds = 1;
-    graphs->early = plan->options.early;
     graphs->loops = graphs->stops && plan->options.until == PEAL_CUDA_UNTIL_WHILE;
     if (!graphs->loops)
         return PEAL_STATUS_OK;
@@ -47,7 +45,6 @@ peal_status peal_cuda_conditional_create(peal_cuda_plan *plan)
             return PEAL_STATUS_OK;
         }
     CUresult result = CUDA_SUCCESS;
-    plan->options.early = 0; /* edges in a body are whole ones */
     peal_status status = peal_cuda_kernels_round(plan->kernels, &graphs->round, &result);
     if (!status && result)
         tell(plan, peal_cuda_error(result, text));

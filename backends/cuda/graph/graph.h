@@ -2,6 +2,7 @@
 #ifndef PEAL_CUDA_GRAPH_H
 #define PEAL_CUDA_GRAPH_H
 
+#include "backends/cuda/lower/engine.h"
 #include "backends/cuda/stream/run.h"
 
 enum { AHEAD = 8 };
@@ -12,16 +13,16 @@ typedef struct state_change {
     uint64_t evaluations;
 } state_change;
 
-struct peal_cuda_graphs {
-    int64_t steps; /* of a replay: K */
-    int slots;     /* graphs that differ in where their rows lie: 1 or 2 */
+typedef struct peal_cuda_graphs {
+    peal_cuda_sink sink; /* while iterations are recorded */
+    int64_t steps;       /* of a replay: K */
+    int slots;           /* graphs that differ in where their rows lie: 1 or 2 */
     CUgraph graph[2];
     CUgraphExec exec[2];
     peal_cuda_row *row[2];
     unsigned rows;
     bool stops;       /* has an `until` */
     bool loops;       /* by a WHILE node */
-    int early;        /* unrolled: of the lowering */
     int64_t rounds;   /* that the launch under way may have; unrolled: 1 */
     CUfunction round; /* of which this is the last node of the body */
     CUgraphConditionalHandle condition;
@@ -36,14 +37,15 @@ struct peal_cuda_graphs {
     uint64_t begun_with;
     int64_t first; /* step at that time */
     double rate;   /* steps a second; 0: not known yet */
-};
+} peal_cuda_graphs;
 
 /* replay_period.c */
 /* From where the walks are (graphs->begin): a multiple of the period, not too short to hide the
  * launch of a replay; one that divides the whole run, if there is one. 0: the reason says why. */
 int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason);
-/* Whether the steps that were walked to find them, one period, have room in mode fused. */
-bool peal_cuda_has_records(const peal_cuda_plan *plan);
+/* Whether the engine has room for the launches of the steps that were walked to find them, one
+ * period. */
+bool peal_cuda_launches_fit(const peal_cuda_plan *plan);
 /* One iteration of the walk alone, verdicts false. */
 bool peal_cuda_advance_walk_only(peal_cuda_rank *rank);
 /* After `steps` iterations from `begin`, everything that nodes hold as constants is as before. */
@@ -53,10 +55,18 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
 int64_t peal_cuda_steps_alike(const peal_cuda_rank *rank);
 
 /* capture.c */
-CUstream peal_cuda_origin(const peal_cuda_plan *plan);
-/* Every other lane begins after the origin's work so far (fork), or the origin goes on after
- * theirs. */
-bool peal_cuda_join_lanes(peal_cuda_plan *plan, bool fork);
+extern const struct peal_cuda_engine peal_cuda_graph_engine;
+
+/* recording.c: when the plan is created: records iterations and has the engine build what is
+ * replayed. What fails has been reported. */
+peal_status peal_cuda_graphs_create(peal_cuda_plan *plan);
+void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
+
+/* replay.c: plan->run->steps iterations, by replays and what is left over step by step. */
+bool peal_cuda_graphs_run(peal_cuda_plan *plan);
+
+/* stall_report.c: false: no replay is under way. */
+bool peal_cuda_report_replay(peal_cuda_plan *plan);
 
 /* conditional.c */
 /* Sets graphs->loops. */

@@ -6,8 +6,8 @@
  * `until` of the outermost loop: every node looks at a stop word first and does nothing once it is
  * set, so that the graph ends in the same step on all ranks and the host looks at it between
  * replays. */
-#include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
+#include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
 
 /* ---- replay ---- */
@@ -87,13 +87,13 @@ static bool finish_replay(peal_cuda_plan *plan)
     peal_cuda_graphs *graphs = plan->graphs;
     uint64_t index = graphs->finished % AHEAD;
 
-    /* Until slot of those under way have ended: the device does not run dry. */
-    uint64_t next = graphs->finished + 1, slot = graphs->launched - AHEAD / 2;
+    /* Until half of those under way have ended: the device does not run dry. */
+    uint64_t next = graphs->finished + 1, half = graphs->launched - AHEAD / 2;
     CUresult state = plan->driver->cuEventQuery_(graphs->done[index]);
     if (state && state != CUDA_ERROR_NOT_READY)
         return peal_cuda_report_driver_error(plan, state, NULL, "a replay");
     if (state)
-        doze(plan, graphs->launched >= AHEAD / 2 && slot > next ? slot : next);
+        doze(plan, graphs->launched >= AHEAD / 2 && half > next ? half : next);
     /* Rows of the single steps before it come first. */
     if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_rows_out(plan, true))
         return false;
@@ -104,7 +104,7 @@ static bool finish_replay(peal_cuda_plan *plan)
             peal_cuda_row_out(plan, &row[i], first);
     graphs->finished++;
     if (!graphs->stops)
-        atomic_store(&plan->steps_done, first + graphs->rounds * graphs->steps);
+        atomic_store(&plan->run->steps_done, first + graphs->rounds * graphs->steps);
     return true;
 }
 
@@ -116,7 +116,7 @@ static bool set_words(peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
         int64_t behind = rank->walk.counter[0] - graphs->word[r];
-        if (behind != 0 && !peal_cuda_graph_count(rank, behind))
+        if (behind != 0 && !peal_cuda_count_steps(rank, behind))
             return false;
         graphs->word[r] = rank->walk.counter[0];
     }
@@ -133,9 +133,7 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step)
         return false;
     graphs->first_step[index] = first_step;
     int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
-    CUresult result = plan->fused
-                          ? peal_cuda_fused_start(plan, slot, graphs->rounds)
-                          : driver->cuGraphLaunch_(graphs->exec[slot], peal_cuda_origin(plan));
+    CUresult result = plan->engine->launch(plan, slot, graphs->rounds);
     if (!result)
         result = driver->cuEventRecord_(graphs->done[index], peal_cuda_origin(plan));
     graphs->launched++;
@@ -163,8 +161,8 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
 {
     int64_t done = steps_on_device(plan) - first;
 
-    plan->stopped = done < expected;
-    if (!plan->stopped) {
+    plan->run->stopped = done < expected;
+    if (!plan->run->stopped) {
         /* The last iteration of the last replay may be the one that ended the loop. */
         unsigned word = 0;
         CUresult result =
@@ -172,7 +170,7 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
                                         sizeof(word));
         if (result)
             return peal_cuda_report_driver_error(plan, result, NULL, "the stop word");
-        plan->stopped = word != 0;
+        plan->run->stopped = word != 0;
     }
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
@@ -182,12 +180,12 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
                 return peal_cuda_fail(plan, PEAL_STATUS_INTERNAL);
         rank->dry = false;
         rank->walk.position = rank->schedule->step.first;
-        if (!peal_cuda_begin_word(rank, peal_cuda_origin(plan), rank->words + PEAL_CUDA_STOP_WORD,
+        if (!peal_cuda_begin_word(rank, &plan->rank[0].lane[0], rank->words + PEAL_CUDA_STOP_WORD,
                                   0, 0, 0))
             return false;
         plan->graphs->word[r] = rank->walk.counter[0];
     }
-    atomic_store(&plan->steps_done, plan->rank[0].walk.counter[0]);
+    atomic_store(&plan->run->steps_done, plan->rank[0].walk.counter[0]);
     return true;
 }
 
@@ -207,7 +205,8 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     peal_cuda_graphs *graphs = plan->graphs;
     int64_t first = plan->rank[0].walk.counter[0], alike = least_alike(plan), launched = 0;
     int64_t count = (*left < alike ? *left : alike) / graphs->steps;
-    int64_t most = plan->fused ? peal_cuda_fused_most_rounds(plan) : count;
+    bool in_one = plan->engine->most_rounds != NULL;
+    int64_t most = in_one ? plan->engine->most_rounds(plan) : count;
 
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_flush_all(&plan->rank[r]))
@@ -222,7 +221,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     graphs->rate *= 0.98; /* should it step slower now */
     graphs->begun_with = graphs->finished;
     count = count < most ? count : most; /* more follow */
-    if (graphs->loops || (plan->fused && graphs->rows == 0 && count > 0)) {
+    if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
         if ((graphs->loops && !peal_cuda_conditional_allow(plan, count)) || !replay(plan, first))
             return false;
@@ -243,10 +242,10 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
         if (!graphs->stops)
             advance_state(plan);
     }
-    plan->epoch++;
+    plan->emission.epoch++;
     *left -= launched * graphs->steps;
     /* The application's streams need not wait until the host has seen the replays end. */
-    if (*left == 0 && !graphs->stops && !plan->finish && !peal_cuda_interop_end(plan))
+    if (*left == 0 && !graphs->stops && !plan->run->finish && !peal_cuda_interop_end(plan))
         return false;
     if (!graphs->stops)
         return finish_replays(plan) && peal_cuda_join_lanes(plan, true);
@@ -256,9 +255,9 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
 
 bool peal_cuda_graphs_run(peal_cuda_plan *plan)
 {
-    int64_t left = plan->steps;
+    int64_t left = plan->run->steps;
 
-    while (left > 0 && !plan->stopped) {
+    while (left > 0 && !plan->run->stopped) {
         if (left >= plan->graphs->steps && least_alike(plan) >= plan->graphs->steps &&
             is_aligned(plan)) {
             if (!run_replays(plan, &left))

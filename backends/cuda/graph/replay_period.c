@@ -1,8 +1,7 @@
 /* Finds K, the number of iterations of a graph: after them everything that its nodes hold as
  * constants is as before. What no K can make so is refused with the reason. */
-#include "backends/cuda/codegen/device/fused_launch.h"
-#include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
+#include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
 
 #include <string.h>
@@ -211,7 +210,7 @@ static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
 }
 
 /* Records that mode fused would need for the steps since the begin: of the rank that has most. */
-static uint64_t records_since(const peal_cuda_plan *plan)
+static uint64_t launches_since(const peal_cuda_plan *plan)
 {
     uint64_t most = 1;
 
@@ -229,15 +228,19 @@ static uint64_t records_since(const peal_cuda_plan *plan)
     return most;
 }
 
-bool peal_cuda_has_records(const peal_cuda_plan *plan)
+bool peal_cuda_launches_fit(const peal_cuda_plan *plan)
 {
-    return records_since(plan) <= PEAL_FUSED_ITEMS;
+    int most = plan->engine->most_launches;
+
+    return most == 0 || launches_since(plan) <= (uint64_t)most;
 }
 
-/* Mode fused has room for so many steps. */
+/* The engine has room for so many steps. */
 static int64_t most_recorded(const peal_cuda_plan *plan, int64_t period)
 {
-    int64_t periods = PEAL_FUSED_ITEMS * 7 / 8 / (int64_t)records_since(plan);
+    if (plan->engine->most_launches == 0)
+        return MOST_STEPS;
+    int64_t periods = plan->engine->most_launches * 7 / 8 / (int64_t)launches_since(plan);
     return periods > 1 ? periods * period : period;
 }
 
@@ -268,8 +271,7 @@ int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
     if (*reason)
         return 0;
     int64_t most = most_steps(plan, period);
-    int64_t recorded =
-        plan->desc.mode == PEAL_MODE_FUSED ? most_recorded(plan, period) : MOST_STEPS;
+    int64_t recorded = most_recorded(plan, period);
     most = recorded < most ? recorded : most;
     while (steps < least && steps + period <= most)
         steps += period;

@@ -1,6 +1,8 @@
 /* Binds a rank's schedule to device memory: addresses of storages, kernels, boxes of tiles, tables
  * of pieces (copy_pieces.c), words. What emit.c then does for an instance is to fill in a launch.
  */
+#include "backends/cuda/gpu/attributes.h"
+#include "backends/cuda/gpu/memory.h"
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/lower/predicate.h"
 
@@ -86,30 +88,14 @@ static CUdeviceptr place_of(const peal_cuda_rank *rank, const peal_channel *chan
                   : address_of(bound->peer_segment[channel->peer_index]) + (uint64_t)offset;
 }
 
-/* Whether kernels of this device may add to the word: it is in memory of this device, or of one
- * that takes part in its atomic operations. */
+/* What was opened by IPC may count as this device's. */
 static bool can_add_to(const peal_cuda_rank *rank, const peal_channel *channel, CUdeviceptr word)
 {
-    const peal_cuda_plan *plan = rank->plan;
-    const peal_cuda_driver *driver = plan->driver;
-    int ordinal = -1, can = 0;
-    CUdevice other;
+    bool opened =
+        channel->transport == PEAL_TRANSPORT_P2P && rank->schedule->machine->path == PEAL_PATH_IPC;
 
-    /* What was opened by IPC may count as this device's. */
-    if (channel->transport == PEAL_TRANSPORT_SHM ||
-        (channel->transport == PEAL_TRANSPORT_P2P &&
-         rank->schedule->machine->path == PEAL_PATH_IPC))
-        return false;
-    /* Memory of the host has an ordinal, too. */
-    unsigned type = 0;
-    if (driver->cuPointerGetAttribute_(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ||
-        driver->cuPointerGetAttribute_(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, word) ||
-        type != CU_MEMORYTYPE_DEVICE || ordinal < 0 || driver->cuDeviceGet_(&other, ordinal))
-        return false;
-    return other == plan->device->device ||
-           (!driver->cuDeviceGetP2PAttribute_(&can, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-                                              plan->device->device, other) &&
-            can);
+    return channel->transport != PEAL_TRANSPORT_SHM && !opened &&
+           peal_cuda_can_add_to(rank->plan->device, word);
 }
 
 /* Flags lie in the receiver's segment, credits in the sender's. */
@@ -133,7 +119,7 @@ static peal_cuda_rank *hosted(const peal_cuda_plan *plan, int number)
 }
 
 /* The WRITE of another (or this) rank of the process that a WAIT waits for. */
-static int twin_of(const peal_cuda_rank *peer, const peal_cuda_rank *rank, const peal_op *wait)
+static int peer_op_of(const peal_cuda_rank *peer, const peal_cuda_rank *rank, const peal_op *wait)
 {
     const peal_channel *mine = &rank->schedule->channel[wait->channel];
     int64_t offset = wait->credit ? mine->credit_offset : mine->flag_offset;
@@ -217,7 +203,6 @@ static void prepare_op(peal_cuda_rank *rank, int index)
 /* Ops that ops of other lanes depend on get events. */
 static peal_status prepare_events(peal_cuda_rank *rank)
 {
-    const peal_cuda_driver *driver = rank->plan->driver;
     CUresult result = CUDA_SUCCESS;
     char text[160];
 
@@ -232,7 +217,7 @@ static peal_status prepare_events(peal_cuda_rank *rank)
     }
     for (int i = 0; i < rank->schedule->op_count && !result; i++)
         for (int k = 0; k < 2 && rank->op[i].published && !result; k++)
-            result = driver->cuEventCreate_(&rank->op[i].event[k], CU_EVENT_DISABLE_TIMING);
+            result = peal_cuda_event_create(rank->plan->device, &rank->op[i].event[k]);
     if (!result)
         return PEAL_STATUS_OK;
     return peal_report(rank->plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
@@ -320,7 +305,7 @@ peal_status peal_cuda_rank_bind(peal_cuda_plan *plan, int index)
     return status ? status : prepare_first_message(rank);
 }
 
-/* Once all ranks are prepared: twins, and the tables of pieces in device memory. */
+/* Once all ranks are prepared: peer ops, and the tables of pieces in device memory. */
 peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
 {
     int64_t count = 0;
@@ -331,32 +316,39 @@ peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
             peal_cuda_op *op = &rank->op[i];
             count += op->pieces.count;
             if (op->source->kind == PEAL_OP_WAIT && op->self)
-                op->peer_op = twin_of(op->peer, rank, op->source);
+                op->peer_op = peer_op_of(op->peer, rank, op->source);
         }
     }
     if (count == 0)
         return PEAL_STATUS_OK;
     peal_device_piece *all = PEAL_ARENA_ARRAY(plan->arena, peal_device_piece, count);
     size_t bytes = (size_t)count * sizeof(*all);
+    bool copied;
     char text[160];
-    CUresult result = plan->driver->cuMemAlloc_(&plan->tables_device, bytes);
-    if (result)
+
+    for (int r = 0, at = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
+            const peal_cuda_pieces *pieces = &plan->rank[r].op[i].pieces;
+            if (pieces->count > 0)
+                memcpy(all + at, pieces->piece, (size_t)pieces->count * sizeof(*all));
+            at += pieces->count;
+        }
+    CUresult result =
+        peal_cuda_table_create(plan->device, all, bytes, &plan->tables_device, &copied);
+    if (result && !copied)
         return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
                            NULL, "no device memory for %lld pieces of messages: %s",
                            (long long)count, peal_cuda_error(result, text));
-    count = 0;
-    for (int r = 0; r < plan->rank_count; r++)
-        for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
-            peal_cuda_pieces *pieces = &plan->rank[r].op[i].pieces;
-            if (pieces->count > 0)
-                memcpy(all + count, pieces->piece, (size_t)pieces->count * sizeof(*all));
-            pieces->table = plan->tables_device + (uint64_t)count * sizeof(*all);
-            count += pieces->count;
-        }
-    result = plan->driver->cuMemcpyHtoD_(plan->tables_device, all, bytes);
     if (result)
         return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE,
                            NULL, "cannot copy the tables of messages to the device: %s",
                            peal_cuda_error(result, text));
+    uint64_t before = 0;
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
+            peal_cuda_pieces *pieces = &plan->rank[r].op[i].pieces;
+            pieces->table = plan->tables_device + before * sizeof(*all);
+            before += (uint64_t)pieces->count;
+        }
     return PEAL_STATUS_OK;
 }

@@ -2,6 +2,7 @@
  * waits, until something depends on them, and groups whose results nothing needs for a while. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
@@ -11,8 +12,8 @@ static bool may_put_off(const peal_cuda_rank *rank)
 {
     const peal_cuda_plan *plan = rank->plan;
     bool decides = rank->predicates && rank->predicates->any;
-    return !decides && peal_cuda_signals(plan) == PEAL_CUDA_SIGNAL_FUSED && plan->options.later &&
-           rank->lanes == 1 && !plan->synchronous && !plan->embedding;
+    return !decides && plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED &&
+           plan->options.defers && rank->lanes == 1;
 }
 
 /* ---- waits ---- */

@@ -61,5 +61,5 @@ bool peal_cuda_emit(peal_cuda_rank *rank)
     default: /* FENCE: every WRITE of this backend is a release of the system's scope */
         break;
     }
-    return ok && (!rank->plan->synchronous || peal_cuda_synchronize(rank, index));
+    return ok;
 }

@@ -1,4 +1,4 @@
-/* What the files that put ops onto lanes share. false: failed, plan->status says why. */
+/* What the files that put ops onto lanes share. false: failed, plan->emission.status says why. */
 #ifndef PEAL_CUDA_EMIT_H
 #define PEAL_CUDA_EMIT_H
 
@@ -11,7 +11,9 @@ static inline peal_cuda_lane *peal_cuda_lane_at(peal_cuda_rank *rank, int lane)
 
 /* group.c */
 /* After something was put onto a lane: the host stays near. */
-bool peal_cuda_mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op);
+bool peal_cuda_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op);
+/* After something that writes flags of other processes was put onto a lane. */
+bool peal_cuda_flags_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane);
 /* Other lanes may wait for the op's instance that the walk has just passed; it is on its lane. */
 bool peal_cuda_publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index);
 /* The lane's group; a new one, ready for waits, if there is none. */
@@ -40,10 +42,6 @@ unsigned peal_cuda_group_boxes(const peal_cuda_group *group, unsigned boxes);
 
 bool peal_cuda_flush_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group);
 
-/* rank_turns.c */
-/* Something that writes flags of other processes was put onto a lane. */
-bool peal_cuda_flags_enqueued(peal_cuda_plan *plan, peal_cuda_lane *lane);
-
 /* defer.c */
 /* Before op `index` is put onto a lane: what was put off and it depends on. */
 bool peal_cuda_emit_prerequisites(peal_cuda_rank *rank, int index);
@@ -70,6 +68,16 @@ bool peal_cuda_piggyback_describe(const peal_cuda_rank *rank, const peal_cuda_gr
                                   peal_launch_piggyback *piggyback);
 /* What was put off joins the lane's group. False: it cannot. */
 bool peal_cuda_piggyback(peal_cuda_rank *rank, peal_cuda_lane *lane);
+
+/* reduction_ring.c */
+enum { PEAL_CUDA_RING_STEPS = 4 };
+/* Of one step of an array's ring, with what keeps the next one aligned. */
+size_t peal_cuda_ring_bytes(const peal_cuda_rank *rank, int storage);
+/* By storage and step, which memory an address lies in, counted behind the storages; -1: none. */
+int peal_cuda_reduction_ring_at(const peal_cuda_rank *rank, CUdeviceptr address);
+
+/* count_steps.c: the lanes of one rank meet, and its step word is advanced there. */
+bool peal_cuda_count_steps(peal_cuda_rank *rank, int64_t steps);
 
 /* emit_message.c, emit_task.c, emit_call.c */
 /* The storage of the rank that an address lies in, or what peal_cuda_reduction_ring_at says; -1:

@@ -1,7 +1,9 @@
 /* Tasks that are the application's own work on the device: a CUDA function, which is launched with
  * the call by value, or a function that enqueues what it likes. Each is put onto its lane by
  * itself, in the lane's order. */
+#include "backends/cuda/gpu/attributes.h"
 #include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
@@ -26,9 +28,7 @@ peal_status peal_cuda_call_check(const peal_cuda_rank *rank, const peal_schedule
             return unfit(rank, source, "an argument reads a buffer");
     if (!source->cuda_function)
         return PEAL_STATUS_OK;
-    CUresult result =
-        rank->plan->driver->cuFuncGetAttribute_(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-                                                source->cuda_function);
+    CUresult result = peal_cuda_most_threads(rank->plan->device, source->cuda_function, &most);
     if (result) {
         snprintf(what, sizeof(what), "the driver does not know its function: %s",
                  peal_cuda_error(result, text));
@@ -44,21 +44,6 @@ peal_status peal_cuda_call_check(const peal_cuda_rank *rank, const peal_schedule
 
 /* ---- one call ---- */
 
-CUresult peal_cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
-                               CUstream stream, peal_call *call)
-{
-    int64_t points = 1, threads = task->cuda_threads;
-    void *parameter[] = {call};
-
-    for (int k = 0; k < PEAL_AXES; k++)
-        points *= call->tile.hi[k] - call->tile.lo[k];
-    int64_t blocks = (points + threads - 1) / threads;
-    if (blocks > INT32_MAX)
-        blocks = INT32_MAX;
-    return driver->cuLaunchKernel_(task->cuda_function, (unsigned)blocks, 1, 1, (unsigned)threads,
-                                   1, 1, 0, stream, parameter, NULL);
-}
-
 static bool make_call(peal_cuda_rank *rank, const peal_cuda_op *op, peal_cuda_lane *lane,
                       peal_call *call)
 {
@@ -68,20 +53,17 @@ static bool make_call(peal_cuda_rank *rank, const peal_cuda_op *op, peal_cuda_la
     for (int k = 0; k < PEAL_AXES; k++)
         if (call->tile.hi[k] <= call->tile.lo[k])
             return true;
-    if (task->cuda_function) {
-        CUresult result = peal_cuda_call_launch(plan->driver, task, lane->stream, call);
-        if (result)
-            return peal_cuda_report_driver_error(plan, result, op, op->source->label);
-        return peal_cuda_mark(rank, lane, (int)(op - rank->op));
-    }
-    peal_status status = task->enqueue(lane->stream, call);
+    peal_status status = PEAL_STATUS_OK;
+    CUresult result = plan->emission.sink->ops->call(rank, lane, task, call, &status);
+    if (result)
+        return peal_cuda_report_driver_error(plan, result, op, op->source->label);
     if (status) {
-        peal_report(plan->late, PEAL_E_ENQUEUE_FAILED, task->source, NULL,
+        peal_report(plan->emission.late, PEAL_E_ENQUEUE_FAILED, task->source, NULL,
                     "rank %d, step %lld: `enqueue` of task '%s' returned: %s", rank->schedule->rank,
                     (long long)rank->walk.counter[0], task->name, peal_status_name(status));
         return peal_cuda_fail(plan, status);
     }
-    return peal_cuda_mark(rank, lane, (int)(op - rank->op));
+    return peal_cuda_enqueued(rank, lane, (int)(op - rank->op));
 }
 
 /* ---- all calls of an op ---- */
@@ -93,8 +75,8 @@ static bool fill_arguments(peal_cuda_rank *rank, const peal_cuda_op *op,
 
     for (int i = 0; i < call->argument_count; i++) {
         peal_value value;
-        if (peal_walk_evaluate(rank->program, &task->argument[i], frame->counter, rank->plan->late,
-                               &value))
+        if (peal_walk_evaluate(rank->program, &task->argument[i], frame->counter,
+                               rank->plan->emission.late, &value))
             return peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
         if (op->task->argument_is_real[i])
             call->argument[i].real =
@@ -177,11 +159,10 @@ bool peal_cuda_emit_call(peal_cuda_rank *rank, int index, const peal_walk_frame 
         return false;
     if (task->reduction_count > 0 &&
         peal_walk_boolean(rank->program, &rank->task[op->source->task].needed, frame->counter, true,
-                          rank->plan->late, &partials))
+                          rank->plan->emission.late, &partials))
         return peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
     if (!fill_arguments(rank, op, frame, &call))
         return false;
-    lane->chained = false;
     lane->group.launch.op = index; /* what a stall is reported as */
     bool merged = task->mergeable && !partials;
     const peal_launch_box *box = merged ? op->free : op->exact;

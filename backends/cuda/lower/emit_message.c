@@ -1,6 +1,6 @@
 /* Messages onto lanes: WAIT, WRITE and COPY. */
-#include "backends/cuda/fused/fused.h"
 #include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
@@ -21,12 +21,10 @@ static bool emit_self_wait(peal_cuda_rank *rank, peal_cuda_op *op)
     uint64_t latest = peer->walk.passed[op->peer_op];
     if (peer->member[op->peer_op] && !peal_cuda_flush(peer, write->lane))
         return false;
-    if (write->epoch[latest % 2] != rank->plan->epoch ||
+    if (write->epoch[latest % 2] != rank->plan->emission.epoch ||
         peal_cuda_lane_at(peer, write->lane)->stream == lane->stream)
         return true;
-    lane->chained = false;
-    CUresult result =
-        rank->plan->driver->cuStreamWaitEvent_(lane->stream, write->event[latest % 2], 0);
+    CUresult result = peal_cuda_sink_wait_event(rank, lane, write->event[latest % 2]);
     return !result || peal_cuda_report_driver_error(rank->plan, result, op, op->channel->edge);
 }
 
@@ -35,28 +33,19 @@ static bool emit_memory_op(peal_cuda_rank *rank, peal_cuda_op *op, uint64_t valu
     peal_cuda_plan *plan = rank->plan;
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
     int index = (int)(op - rank->op);
-    bool watched = waits && plan->embedding;
-    CUresult result = CUDA_SUCCESS;
 
     if (!peal_cuda_flush(rank, op->lane))
         return false;
-    lane->chained = false;
-    if (watched)
-        result = peal_cuda_embed_mark(rank, lane->stream, index, true);
-    if (!result && waits)
-        result = plan->driver->cuStreamWaitValue64_(lane->stream, op->word, value,
-                                                    CU_STREAM_WAIT_VALUE_GEQ);
-    else if (!result)
-        result = plan->driver->cuStreamWriteValue64_(lane->stream, op->word, value, 0);
-    if (!result && watched)
-        result = peal_cuda_embed_mark(rank, lane->stream, index, false);
+    CUresult result = waits
+                          ? plan->emission.sink->ops->wait_word(rank, lane, index, op->word, value)
+                          : plan->emission.sink->ops->write_word(rank, lane, op->word, value);
     if (result)
         return peal_cuda_report_driver_error(plan, result, op, op->channel->edge);
     if (waits)
         peal_cuda_log_enqueued(rank, lane, index, op->word, value);
-    else if (!peal_cuda_flags_enqueued(plan, lane))
+    else if (!peal_cuda_flags_enqueued(rank, lane))
         return false;
-    return peal_cuda_mark(rank, lane, index) && peal_cuda_publish(rank, lane, index);
+    return peal_cuda_enqueued(rank, lane, index) && peal_cuda_publish(rank, lane, index);
 }
 
 /* The wait for a credit may come before a task whose messages it is for: whoever writes the credit
@@ -71,7 +60,7 @@ static bool joins_before(const peal_cuda_rank *rank, const peal_cuda_group *grou
                         : launch->write_count > 0 && group->write_event != op->source->event;
 
     return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed && op->source->credit &&
-           peal_cuda_signals(rank->plan) == PEAL_CUDA_SIGNAL_FUSED &&
+           rank->plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED &&
            launch->wait_count < PEAL_LAUNCH_WAITS && !rank->member[op - rank->op] && !holds_up;
 }
 
@@ -96,7 +85,7 @@ bool peal_cuda_emit_wait(peal_cuda_rank *rank, int index, const peal_walk_frame 
     /* The first messages need no credit. What a graph waits for must hold at every replay: there
      * the value is one that the word has passed from the start. */
     if (frame->message - plan->desc.hooks.first_message <= slots &&
-        (peal_cuda_is_by_event(rank, op) || !plan->capturing))
+        (peal_cuda_is_by_event(rank, op) || !plan->emission.sink->is_replayed))
         return true;
     if (!peal_cuda_await_lanes(rank, index))
         return false;
@@ -120,7 +109,7 @@ bool peal_cuda_emit_wait(peal_cuda_rank *rank, int index, const peal_walk_frame 
             return false;
     group = peal_cuda_group_open(rank, lane, op, frame);
     peal_cuda_group_wait(rank, group, index, value);
-    if (peal_cuda_signals(plan) == PEAL_CUDA_SIGNAL_KERNEL)
+    if (plan->emission.sink->signal == PEAL_CUDA_SIGNAL_KERNEL)
         return peal_cuda_flush(rank, op->lane);
     return true;
 }
@@ -194,7 +183,7 @@ bool peal_cuda_emit_write(peal_cuda_rank *rank, int index, const peal_walk_frame
                 (group->kind == PEAL_CUDA_GROUP_TASK && send_after(rank, group, index));
     if (group->kind != PEAL_CUDA_GROUP_NONE &&
         (!fits || group->launch.write_count == PEAL_LAUNCH_WRITES || rank->member[index] ||
-         (peal_cuda_signals(plan) == PEAL_CUDA_SIGNAL_KERNEL &&
+         (plan->emission.sink->signal == PEAL_CUDA_SIGNAL_KERNEL &&
           group->kind != PEAL_CUDA_GROUP_WAITS)))
         if (!peal_cuda_flush(rank, op->lane))
             return false;
@@ -262,7 +251,7 @@ static bool joins_task(const peal_cuda_rank *rank, const peal_cuda_group *group,
     return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed &&
            (op->source->copy != PEAL_COPY_UNPACK || group->task->kind == PEAL_TASK_FOLD ||
             group->launch.fold_bit) &&
-           peal_cuda_signals(rank->plan) == PEAL_CUDA_SIGNAL_FUSED &&
+           rank->plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED &&
            !peal_cuda_is_by_event(rank, op);
 }
 
@@ -274,7 +263,7 @@ static bool join_task(peal_cuda_rank *rank, peal_cuda_group *group, int index,
     unsigned waits, boxes;
 
     if (group->task->kind != PEAL_TASK_KERNEL ||
-        group->copy_bytes + op->pieces.bytes > rank->plan->options.fuse_bytes ||
+        group->copy_bytes + op->pieces.bytes > PEAL_CUDA_FUSED_COPY_BYTES ||
         !list_fits(group, op) || !peal_cuda_depends_within(rank, group, index, &waits, &boxes) ||
         !boxes)
         return false;
@@ -301,18 +290,17 @@ static bool copy_by_engine(peal_cuda_rank *rank, peal_cuda_op *op, const peal_wa
 
     if (!peal_cuda_flush(rank, op->lane))
         return false;
-    lane->chained = false;
     for (int i = 0; i < op->pieces.count; i++) {
         const peal_device_piece *piece = &op->pieces.piece[i];
         CUdeviceptr from = peal_cuda_base_address(rank, op, op->pieces.base[piece->source], frame) +
                            (uint64_t)piece->source_offset;
         CUdeviceptr to = peal_cuda_base_address(rank, op, op->pieces.base[piece->target], frame) +
                          (uint64_t)piece->target_offset;
-        CUresult result = peal_cuda_copy_box(plan->driver, lane->stream, piece, to, from);
+        CUresult result = plan->emission.sink->ops->copy(rank, lane, piece, to, from);
         if (result)
             return peal_cuda_report_driver_error(plan, result, op, op->source->label);
     }
-    return peal_cuda_mark(rank, lane, (int)(op - rank->op)) &&
+    return peal_cuda_enqueued(rank, lane, (int)(op - rank->op)) &&
            peal_cuda_publish(rank, lane, (int)(op - rank->op));
 }
 

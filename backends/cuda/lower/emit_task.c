@@ -2,6 +2,7 @@
 #include "backends/cuda/codegen/call.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
@@ -17,11 +18,13 @@ static bool fill_arguments(peal_cuda_rank *rank, const peal_cuda_op *op,
     for (int i = 0; i < op->task->argument_count; i++) {
         const peal_walk_value *argument = &task->argument[i];
         peal_value value;
-        if (!argument->is_constant && (op->kernel->device_arguments >> i & 1 || plan->capturing)) {
+        if (!argument->is_constant &&
+            (op->kernel->device_arguments >> i & 1 || plan->emission.sink->is_replayed)) {
             launch->evaluate |= 1u << i;
             continue;
         }
-        if (peal_walk_evaluate(rank->program, argument, frame->counter, plan->late, &value))
+        if (peal_walk_evaluate(rank->program, argument, frame->counter, plan->emission.late,
+                               &value))
             return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
         if (op->task->argument_is_real[i])
             launch->argument[i].real =
@@ -114,7 +117,7 @@ static void choose_launch(const peal_cuda_rank *rank, const peal_cuda_op *op,
                           tile_launch *out)
 {
     /* Launches of their own, before and after the persistent kernel, are as in any mode. */
-    bool fused = peal_cuda_is_recording(rank->plan);
+    bool fused = rank->plan->emission.sink->is_one_kernel;
     bool plain =
         op->plain && (fused || (op->kernel->plain && group->kind != PEAL_CUDA_GROUP_WAITS));
 
@@ -166,7 +169,7 @@ static bool emit_tiles(peal_cuda_rank *rank, int index, const peal_walk_frame *f
 
     if (op->task->reduction_count > 0 &&
         peal_walk_boolean(rank->program, &rank->task[op->source->task].needed, frame->counter, true,
-                          plan->late, &with.partials))
+                          plan->emission.late, &with.partials))
         return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
     /* Many tiles that wait for nothing here are a launch of their own. */
     choose_launch(rank, op, group, frame, &with);
@@ -216,16 +219,16 @@ static bool unpacks_first(const peal_cuda_rank *rank, const peal_cuda_group *gro
 
     return task->kind == PEAL_TASK_COMBINE && group->kind == PEAL_CUDA_GROUP_COPY &&
            task->hi - task->lo <= MOST_COLUMNS && group->launch.units <= MOST_UNITS &&
-           peal_cuda_signals(rank->plan) == PEAL_CUDA_SIGNAL_FUSED;
+           rank->plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED;
 }
 
 /* In a graph nothing counts any more once the outermost loop's verdict is there. */
 static bool count_before_end(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
-    if (!rank->plan->capturing || !rank->stop_word ||
+    if (!rank->plan->emission.sink->is_replayed || !rank->stop_word ||
         rank->program->op[index].decision_loop != rank->schedule->loop_count)
         return true;
-    if (!peal_cuda_graph_count(rank, frame->counter[0] + 1 - rank->graph_step))
+    if (!peal_cuda_count_steps(rank, frame->counter[0] + 1 - rank->graph_step))
         return false;
     rank->graph_step = frame->counter[0] + 1;
     return true;
@@ -301,7 +304,7 @@ static bool emit_builtin(peal_cuda_rank *rank, int index, const peal_walk_frame 
         peal_cuda_predicate_decide(rank, index, frame, launch);
         break;
     default:
-        if (!peal_cuda_row_begin(rank, task, frame, op->region >= 0, &launch->view[0]))
+        if (!rank->plan->host->row_begin(rank, task, frame, op->region >= 0, &launch->view[0]))
             return false;
     }
     peal_cuda_group_join(rank, group, index, 1);
@@ -311,7 +314,7 @@ static bool emit_builtin(peal_cuda_rank *rank, int index, const peal_walk_frame 
         return peal_cuda_defer_group(rank, lane);
     if (!peal_cuda_flush(rank, op->lane))
         return false;
-    return task->kind != PEAL_TASK_PRINT || peal_cuda_row_launched(rank, lane->stream);
+    return task->kind != PEAL_TASK_PRINT || rank->plan->host->row_enqueued(rank, lane);
 }
 
 bool peal_cuda_emit_launch(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
@@ -323,7 +326,7 @@ bool peal_cuda_emit_launch(peal_cuda_rank *rank, int index, const peal_walk_fram
     switch (op->task->kind) {
     case PEAL_TASK_LOAD:
     case PEAL_TASK_SAVE:
-        return peal_cuda_flush_all(rank) && peal_cuda_file_run(rank, op, frame) &&
+        return peal_cuda_flush_all(rank) && rank->plan->host->run_file(rank, op, frame) &&
                peal_cuda_publish(rank, peal_cuda_lane_at(rank, op->lane), index);
     case PEAL_TASK_KERNEL:
         if (op->task->cuda_function || op->task->enqueue)

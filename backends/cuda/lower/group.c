@@ -1,30 +1,39 @@
 /* Groups: kernels that are being put together, how they are launched, and what orders them. */
-#include "backends/cuda/fused/fused.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
 /* ---- launching ---- */
 
-/* After so many launches there is a mark; the walk goes on once the eighth last has passed
- * (peal_cuda_within_lookahead). Memory operations are marked more often, so that a report can tell
- * which of them a lane has come to: their values come round again. */
-bool peal_cuda_mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
+void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
+                            uint64_t value)
 {
-    enum { EVERY = 48, EVERY_MEMOP = 16 };
-    peal_cuda_plan *plan = rank->plan;
-    int every = plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP ? EVERY_MEMOP : EVERY;
+    int64_t step = rank->walk.counter[0];
+    peal_cuda_log_entry note = {.op = op, .step = step, .word = word, .value = value};
 
-    plan->launches++;
+    if (rank->plan->emission.sink->is_replayed) {
+        note.step -= rank->graph_begin;
+        lane->graph_log[lane->graph_log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
+    } else {
+        lane->log[lane->log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
+    }
+}
+
+bool peal_cuda_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
+{
+    const struct peal_cuda_sink_ops *ops = rank->plan->emission.sink->ops;
+
     peal_cuda_log_enqueued(rank, lane, op, 0, 0);
-    if (plan->capturing || plan->embedding || ++lane->since_mark < every)
-        return true;
-    lane->since_mark = 0;
-    lane->mark_log[lane->marks % PEAL_CUDA_MARKS] = lane->log_count;
-    CUevent mark = lane->mark[lane->marks++ % PEAL_CUDA_MARKS];
-    CUresult result = plan->driver->cuEventRecord_(mark, lane->stream);
-    return !result || peal_cuda_report_driver_error(plan, result, NULL, "a mark");
+    CUresult result = ops->enqueued ? ops->enqueued(rank, lane, op) : CUDA_SUCCESS;
+    return !result || peal_cuda_report_driver_error(rank->plan, result, NULL, "a mark");
+}
+
+bool peal_cuda_flags_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane)
+{
+    CUresult result = peal_cuda_sink_flags_written(rank, lane);
+    return !result || peal_cuda_report_driver_error(rank->plan, result, NULL, "flags");
 }
 
 /* Other lanes may wait for the ops of a kernel that was just launched. */
@@ -33,10 +42,10 @@ static bool publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index, uint6
     peal_cuda_plan *plan = rank->plan;
     peal_cuda_op *op = &rank->op[index];
 
-    if (!op->published || peal_cuda_is_recording(plan))
+    if (!op->published)
         return true;
-    CUresult result = plan->driver->cuEventRecord_(op->event[instance % 2], lane->stream);
-    op->epoch[instance % 2] = plan->epoch;
+    CUresult result = peal_cuda_sink_record(rank, lane, op->event[instance % 2]);
+    op->epoch[instance % 2] = plan->emission.epoch;
     return !result || peal_cuda_report_driver_error(plan, result, op, "an event");
 }
 
@@ -148,43 +157,6 @@ static void shape_copy(peal_cuda_group *group, int sm_count)
     peal_cuda_remote_store_flags(group, false);
 }
 
-/* Only where nothing else uses the device that the kernel before could wait for: blocks of both
- * are resident at a time. */
-static bool starts_early(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
-{
-    return plan->capturing && lane->chained && plan->options.early && plan->device->major >= 9 &&
-           plan->rank_count == 1 && plan->rank[0].lanes == 1;
-}
-
-static CUresult start_kernel(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
-{
-    peal_cuda_plan *plan = rank->plan;
-    void *parameter[] = {&group->launch};
-    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
-    CUlaunchConfig config = {.gridDimX = group->blocks,
-                             .gridDimY = 1,
-                             .gridDimZ = 1,
-                             .blockDimX = (unsigned)group->threads[0],
-                             .blockDimY = (unsigned)group->threads[1],
-                             .blockDimZ = (unsigned)group->threads[2],
-                             .hStream = lane->stream,
-                             .attrs = &early,
-                             .numAttrs = 1};
-
-    if (peal_cuda_is_recording(plan)) {
-        peal_cuda_fused_add(rank, group->function, group->blocks, &group->launch, group);
-        return CUDA_SUCCESS;
-    }
-    early.value.programmaticStreamSerializationAllowed = 1;
-    if (starts_early(plan, lane) && !group->communication_free)
-        return plan->driver->cuLaunchKernelEx_(&config, group->function, parameter, NULL);
-    lane->chained = true;
-    return plan->driver->cuLaunchKernel_(group->function, group->blocks, 1, 1,
-                                         (unsigned)group->threads[0], (unsigned)group->threads[1],
-                                         (unsigned)group->threads[2], 0, lane->stream, parameter,
-                                         NULL);
-}
-
 static bool launch_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
 {
     peal_cuda_plan *plan = rank->plan;
@@ -192,7 +164,7 @@ static bool launch_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_g
 
     cover_waits(group);
     if (group->kind == PEAL_CUDA_GROUP_TASK) {
-        number_blocks(group, peal_cuda_is_recording(plan));
+        number_blocks(group, plan->emission.sink->is_one_kernel);
         if (is_own(plan, group))
             group->function = group->self_sending;
     } else if (group->kind == PEAL_CUDA_GROUP_COPY) {
@@ -204,13 +176,19 @@ static bool launch_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_g
         group->threads[1] = group->threads[2] = group->blocks = 1;
     }
     launch->arrived = lane->arrived;
-    CUresult result = start_kernel(rank, lane, group);
+    const peal_cuda_kernel_launch what = {.function = group->function,
+                                          .blocks = group->blocks,
+                                          .threads = {group->threads[0], group->threads[1],
+                                                      group->threads[2]},
+                                          .launch = launch,
+                                          .group = group};
+    CUresult result = peal_cuda_sink_launch(rank, lane, &what);
     if (result)
         return peal_cuda_report_driver_error(plan, result, &rank->op[launch->op],
                                              rank->schedule->op[launch->op].label);
-    if (launch->write_count > 0 && !peal_cuda_flags_enqueued(plan, lane))
+    if (launch->write_count > 0 && !peal_cuda_flags_enqueued(rank, lane))
         return false;
-    return peal_cuda_mark(rank, lane, launch->op);
+    return peal_cuda_enqueued(rank, lane, launch->op);
 }
 
 bool peal_cuda_flush_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group)
@@ -249,15 +227,15 @@ peal_cuda_group *peal_cuda_group_open(peal_cuda_rank *rank, peal_cuda_lane *lane
         return group;
     memset(launch, 0, offsetof(peal_launch, argument));
     launch->control = rank->control_device;
-    launch->step = rank->plan->capturing ? rank->words : 0;
+    launch->step = rank->plan->emission.sink->is_replayed ? rank->words : 0;
     launch->budget =
         rank->plan->desc.deadline_ns > 0 ? (unsigned long long)rank->plan->desc.deadline_ns : 0;
     launch->op = (int)(op - rank->op);
     for (int d = 0; d < rank->schedule->loop_depth && d < PEAL_LAUNCH_COUNTERS; d++)
         launch->counter[d] = frame->counter[d];
-    if (rank->plan->capturing)
+    if (rank->plan->emission.sink->is_replayed)
         launch->counter[0] -= rank->graph_step;
-    launch->stop = rank->plan->capturing ? rank->stop_word : 0;
+    launch->stop = rank->plan->emission.sink->is_replayed ? rank->stop_word : 0;
     launch->skip = peal_cuda_skip_word(rank, launch->op);
     group->region = op->region;
     group->kind = PEAL_CUDA_GROUP_WAITS;
@@ -312,10 +290,9 @@ static bool wait_for_lane(peal_cuda_rank *rank, peal_cuda_lane *lane, int other,
     if (rank->member[other] && !peal_cuda_flush(rank, op->lane))
         return false;
     /* A graph begins when everything before it is done. */
-    if (op->epoch[instance % 2] != plan->epoch)
+    if (op->epoch[instance % 2] != plan->emission.epoch)
         return true;
-    lane->chained = false;
-    CUresult result = plan->driver->cuStreamWaitEvent_(lane->stream, op->event[instance % 2], 0);
+    CUresult result = peal_cuda_sink_wait_event(rank, lane, op->event[instance % 2]);
     return !result || peal_cuda_report_driver_error(plan, result, op, "an event");
 }
 

@@ -2,6 +2,7 @@
  * FOLDs of the task's partials, by the last of its blocks, which also sends the results; and a
  * COMBINE that was put off (defer.c), by a block of its own, the rider. */
 #include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
@@ -11,9 +12,8 @@ static bool takes_along(const peal_cuda_rank *rank, const peal_cuda_group *group
 {
     const peal_cuda_plan *plan = rank->plan;
 
-    return plan->options.fold == PEAL_CUDA_FOLD_TASK &&
-           peal_cuda_signals(plan) == PEAL_CUDA_SIGNAL_FUSED && rank->lanes == 1 &&
-           !plan->synchronous && !plan->embedding && group->kind == PEAL_CUDA_GROUP_TASK &&
+    return plan->options.folds_in_task && plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED &&
+           rank->lanes == 1 && group->kind == PEAL_CUDA_GROUP_TASK &&
            group->task->kind == PEAL_TASK_KERNEL && group->partials;
 }
 

@@ -18,10 +18,10 @@
 #include "base/saves.h"
 #include "base/walk_order.h"
 
-#include <pthread.h>
-
 typedef struct peal_cuda_plan peal_cuda_plan;
 typedef struct peal_cuda_rank peal_cuda_rank;
+typedef struct peal_cuda_sink peal_cuda_sink;
+typedef struct peal_cuda_engine peal_cuda_engine;
 
 #define PEAL_CUDA_NOWHERE ((peal_source){0})
 
@@ -32,7 +32,6 @@ enum {
     PEAL_CUDA_LANES = 2,
     PEAL_CUDA_MARKS = 8,
     PEAL_CUDA_LOG_ENTRIES = 1024,
-    PEAL_CUDA_ROWS = 256,
     PEAL_CUDA_STOP_WORD = 8 /* among the words of a rank, which begin with its step */
 };
 
@@ -53,11 +52,9 @@ typedef enum peal_cuda_signal {
 typedef enum peal_cuda_copy { PEAL_CUDA_COPY_KERNEL, PEAL_CUDA_COPY_ENGINE } peal_cuda_copy;
 /* How a graph ends by `until` of the outermost loop. */
 typedef enum peal_cuda_until { PEAL_CUDA_UNTIL_UNROLL, PEAL_CUDA_UNTIL_WHILE } peal_cuda_until;
-/* Which blocks of a task copy its messages: each its own tile's points, or the last one all. */
-typedef enum peal_cuda_sender { PEAL_CUDA_SEND_EACH, PEAL_CUDA_SEND_LAST } peal_cuda_sender;
-
-/* What folds the partials of a task: the last block of its launch, or a kernel. */
-typedef enum peal_cuda_fold { PEAL_CUDA_FOLD_TASK, PEAL_CUDA_FOLD_KERNEL } peal_cuda_fold;
+/* Most that the last block of a task copies for its messages, in bytes; what is larger is a kernel
+ * of its own. */
+enum { PEAL_CUDA_FUSED_COPY_BYTES = 1 << 17 };
 
 /* Mode fused. Blocks have shares of their own, and wait for the blocks that their tiles depend on,
  * or for all of them; or they take shares by tickets: in one kernel, or in one for each step, whose
@@ -77,13 +74,11 @@ typedef struct peal_cuda_options {
     peal_cuda_signal signal;
     peal_cuda_copy copy;
     peal_cuda_until until;
-    peal_cuda_sender send;
-    peal_cuda_fold fold;
-    int lanes;          /* 1: all on one stream; 2: messages on their own */
-    int early;          /* 1: a kernel of a graph is launched while the one before still runs */
-    int later;          /* 1: what nothing depends on yet may be put off (defer.c) */
-    int64_t fuse_bytes; /* most that the last block of a task copies for its messages */
-    int steps;          /* a graph has at least so many; 0: not forced */
+    int lanes;           /* 1: all on one stream; 2: messages on their own */
+    bool folds_in_task;  /* the last block of a task's launch folds its partials */
+    bool defers;         /* what nothing depends on yet may be put off (defer.c) */
+    bool launches_early; /* a kernel of a graph is launched while the one before still runs */
+    int steps;           /* a graph has at least so many; 0: not forced */
     peal_cuda_dispatcher order; /* mode fused */
     int blocks;                 /* mode fused: at most so many on an SM; 0: as many as it holds */
     int jitter_ns;              /* mode fused: blocks pause for up to so long */
@@ -159,14 +154,6 @@ typedef struct peal_cuda_task {
     unsigned stored_remotely; /* bit i: access i writes the points of the tile, and no others */
 } peal_cuda_task;
 
-/* A row of `print` that is on its way: its items are in mapped host memory. */
-typedef struct peal_cuda_row {
-    const peal_schedule_task *task;
-    unsigned slot;
-    int64_t step; /* within a graph: relative to its start */
-    bool may_be_empty;
-} peal_cuda_row;
-
 /* A kernel that is being put together. */
 typedef struct peal_cuda_group {
     enum {
@@ -228,9 +215,10 @@ typedef struct peal_cuda_lane {
     uint64_t log_count, graph_log_count;
     uint64_t log_done; /* drained up to here */
     CUevent join;
-    CUevent sent_event;      /* in a graph of several ranks: the latest flags have been written */
-    uint64_t sent, followed; /* of plan->sends: those flags; and those that come first here */
-    CUdeviceptr arrived;     /* word of the launches on this lane */
+    CUevent sent_event; /* in a graph of several ranks: the latest flags have been written */
+    uint64_t sent,
+        followed;        /* of plan->emission.sends: those flags; and those that come first here */
+    CUdeviceptr arrived; /* word of the launches on this lane */
 } peal_cuda_lane;
 
 struct peal_cuda_rank {
@@ -256,8 +244,8 @@ struct peal_cuda_rank {
     CUdeviceptr verdict_device;
     CUdeviceptr stop_word;                   /* of graphs whose `until` ends them; 0 */
     struct peal_cuda_predicates *predicates; /* mode graph: conditions that the device decides */
-    int64_t graph_begin; /* counter 0 at the start of the graph, while capturing */
-    int64_t graph_step;  /* counter 0 at what launch.step stands for, while capturing */
+    int64_t graph_begin; /* counter 0 at the start of the graph, while it is recorded */
+    int64_t graph_step;  /* counter 0 at what launch.step stands for, while it is recorded */
     int64_t steps_left;
     bool stop;
     bool in_round; /* embedded: an iteration has begun */
@@ -271,10 +259,19 @@ struct peal_cuda_rank {
     int *final_binding;
 };
 
-typedef struct peal_cuda_graphs peal_cuda_graphs;
 typedef struct peal_cuda_predicates peal_cuda_predicates;
-typedef struct peal_cuda_embedding peal_cuda_embedding;
 
+/* What emission changes as it goes. */
+typedef struct peal_cuda_emission {
+    const peal_cuda_sink *sink; /* where things are put now */
+    uint64_t epoch;             /* of events: a graph is one of its own */
+    uint64_t sends;             /* launches with flags, in a capture */
+    peal_status status;         /* the first failure */
+    peal_diagnostics *late;     /* what is reported while the plan runs */
+} peal_cuda_emission;
+
+/* A plan is what is bound when it is created, and never changes; on it hang what emission needs,
+ * what a run needs (stream/run.h), and what replays need (graph/graph.h, fused/fused.h). */
 struct peal_cuda_plan {
     peal_backend_desc desc;
     peal_saves *own_saves; /* if desc had none */
@@ -285,85 +282,40 @@ struct peal_cuda_plan {
     peal_cuda_options options;
     peal_cuda_rank *rank;
     int rank_count;
-    void *tables; /* device memory that peal_device_piece tables lie in */
-    CUdeviceptr tables_device;
+    CUdeviceptr tables_device; /* that peal_device_piece tables lie in */
     CUdeviceptr words_device;
-    void *mapped; /* host memory: controls, verdicts, rows */
-    CUdeviceptr mapped_device;
-    struct peal_device_item *row_item; /* of mapped */
-    CUdeviceptr row_device;
-    peal_cuda_row *row; /* on their way, a ring */
-    uint64_t rows, rows_out;
-    CUevent *row_event;
-    bool synchronous; /* `sync`: every op is waited for */
-    bool keeps_order; /* waits for other processes come behind earlier flags (rank_turns.c) */
-    peal_cuda_rank *earliest; /* beside the one whose turn it is; NULL: not looked for yet */
-    uint64_t sends;           /* launches with flags, while capturing */
-    bool capturing;
-    uint64_t epoch; /* of events: a graph is one of its own */
-    peal_cuda_graphs *graphs;
-    struct peal_cuda_fused_kernel *fused; /* by buffer slot; mode fused */
-    int fused_slot;                       /* of which records are noted */
-    pthread_t thread;
-    bool running;
-    CUevent follow_event; /* on the application's stream */
-    CUevent begin_event;  /* what a start follows has been done; on the origin */
-    CUevent end_event;    /* what was started has been done */
-    bool follows;         /* this start follows something */
-    bool ended;           /* end_event has been recorded, in this start */
-    bool enqueued;        /* of this start nothing more will be put onto streams */
-    pthread_mutex_t lock; /* of `ended` and `enqueued` */
-    pthread_cond_t enqueued_changed;
-    peal_cuda_embedding *embedding; /* of an embedded plan */
-    bool setup, finish;
-    int64_t steps;
-    int64_t start_step;
-    _Atomic int64_t steps_done;
-    bool stopped;
-    double begin, end, cpu;
-    peal_status status; /* of the thread */
-    peal_diagnostics *late;
-    double last_progress, last_look;
-    uint64_t seen_steps;
-    uint64_t launches;
-    CUstream rescue;     /* for words, when other streams wait */
-    uint64_t *read_word; /* pinned: where a word is read to */
-    size_t row_items;    /* in a row's slot */
-    unsigned graph_slot; /* of the slots of rows: which graph is captured */
-    unsigned graph_rows; /* that it prints */
+    bool one_kernel;             /* iterations become one kernel, in which all ranks of the process
+                                    are */
+    bool synchronous;            /* `sync`: every op is waited for */
+    bool keeps_order;            /* waits for other processes come behind earlier flags
+                                    (stream/rank_turns.c) */
+    peal_cuda_sink *stream_sink; /* the one that runs steps */
+    const struct peal_cuda_host_ops *host;
+    const peal_cuda_engine *engine; /* of modes that record iterations; else NULL */
+    peal_cuda_emission emission;
+    struct peal_cuda_run *run;
+    struct peal_cuda_graphs *graphs;       /* of modes that record iterations */
+    struct peal_cuda_fused_kernel *fused;  /* by buffer slot; mode fused */
+    int fused_slot;                        /* of which work items are recorded */
+    struct peal_cuda_embedding *embedding; /* of an embedded plan */
 };
 
 /* Whether K iterations are recorded once and repeated. */
 static inline bool peal_cuda_repeats(const peal_cuda_plan *plan)
 {
-    return plan->desc.mode == PEAL_MODE_GRAPH || plan->desc.mode == PEAL_MODE_FUSED;
-}
-
-/* Whether launches are noted as records of the persistent kernel. */
-static inline bool peal_cuda_is_recording(const peal_cuda_plan *plan)
-{
-    return plan->capturing && plan->fused;
-}
-
-/* Waiting blocks of one rank must not keep another rank of this process off the GPU; those of the
- * persistent kernel are all there. */
-static inline peal_cuda_signal peal_cuda_signals(const peal_cuda_plan *plan)
-{
-    bool apart = plan->rank_count > 1 && !peal_cuda_is_recording(plan);
-    return apart && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED ? PEAL_CUDA_SIGNAL_KERNEL
-                                                                   : plan->options.signal;
-}
-
-/* Messages of this process that need no flag: events of streams order them. */
-static inline bool peal_cuda_is_by_event(const peal_cuda_rank *rank, const peal_cuda_op *op)
-{
-    return op->self && (op->peer == rank || !peal_cuda_is_recording(rank->plan));
+    return plan->engine != NULL;
 }
 
 /* Whether its flag counts: between ranks of one persistent kernel, outside of it as well. */
 static inline bool peal_cuda_has_flag(const peal_cuda_rank *rank, const peal_cuda_op *op)
 {
-    return !op->self || (op->peer != rank && rank->plan->desc.mode == PEAL_MODE_FUSED);
+    return !op->self || (op->peer != rank && rank->plan->one_kernel);
+}
+
+/* The stream that a replay is launched on, and that all lanes meet on. */
+static inline CUstream peal_cuda_origin(const peal_cuda_plan *plan)
+{
+    return plan->rank[0].lane[0].stream;
 }
 
 /* options.c: words of PEAL_LOWERING_WORDS. False: not understood. */
@@ -387,95 +339,25 @@ peal_status peal_cuda_plan_upload(peal_cuda_plan *plan);
 /* emit_call.c: whether the application's function can be launched, its arguments computed here. */
 peal_status peal_cuda_call_check(const peal_cuda_rank *rank, const peal_schedule_task *source,
                                  const peal_cuda_task *task);
-CUresult peal_cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
-                               CUstream stream, peal_call *call);
 
-/* rank_turns.c: whether there are several ranks, each of which sends before it receives. */
-bool peal_cuda_keeps_order(const peal_cuda_plan *plan);
-
-/* emit.c: false: failed, plan->status says why. */
+/* emit.c: false: failed, plan->emission.status says why. */
 bool peal_cuda_emit_is_ready(const peal_cuda_rank *rank);
 bool peal_cuda_emit(peal_cuda_rank *rank);
 bool peal_cuda_flush(peal_cuda_rank *rank, int lane);
 bool peal_cuda_flush_all(peal_cuda_rank *rank);
 
-/* copy_engine.c: one piece by the copy engine. */
-CUresult peal_cuda_copy_box(const peal_cuda_driver *driver, CUstream stream,
-                            const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from);
-
-/* host_mailbox.c: rows of `print` and verdicts, in mapped host memory. */
-peal_status peal_cuda_mapped_create(peal_cuda_plan *plan);
-void peal_cuda_mapped_destroy(peal_cuda_plan *plan);
-CUdeviceptr peal_cuda_verdict_address(peal_cuda_rank *rank, int slot, uint64_t instance);
-peal_walk_result peal_cuda_verdict_read(void *rank, int slot, uint64_t instance, bool *out);
-/* empty: a condition that the device decides may skip it. */
-bool peal_cuda_row_begin(peal_cuda_rank *rank, const peal_schedule_task *task,
-                         const peal_walk_frame *frame, bool empty, unsigned long long *items);
-bool peal_cuda_row_launched(peal_cuda_rank *rank, CUstream stream);
-/* Hands out the rows that have arrived, in order; all: waits for all of them. */
-bool peal_cuda_rows_out(peal_cuda_plan *plan, bool all);
-/* While capturing: counts steps on the device, before what may end the loop (replay.c). */
-bool peal_cuda_graph_count(peal_cuda_rank *rank, int64_t steps);
-void peal_cuda_row_out(peal_cuda_plan *plan, const peal_cuda_row *row, int64_t first_step);
-
-/* file_tasks.c: `load` and `save`, on host memory. */
-bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame);
-
-/* stall_report.c */
-/* Notes what was put onto a lane; word 0: no wait by memory operation. */
-void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
-                            uint64_t value);
-/* PEAL_E_GPU_STALLED: what was awaited, as far as can be told. */
-void peal_cuda_report_stall(peal_cuda_plan *plan);
-
-/* rescue.c */
-peal_status peal_cuda_rescue_create(peal_cuda_plan *plan);
-void peal_cuda_rescue_destroy(peal_cuda_plan *plan);
-/* A word of device memory, while other streams wait. False: it cannot be read. */
-bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *value);
-#define PEAL_CUDA_HALF_CYCLE (UINT64_C(1) << 63)
-/* Every word that a WAIT of this process may be waiting for, unless the last ones are still being
- * written: two values half a cycle apart, in turn, let all of them go. */
-void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value);
-/* After a failure: lets everything on the streams end. What does not end makes the device lost. */
-void peal_cuda_rescue_all(peal_cuda_plan *plan);
-
-/* poll.c */
-bool peal_cuda_synchronize(peal_cuda_rank *rank, int index);
-/* Whether what a rank waits for on the device, in `sync`, or because it is far ahead, is over. */
-bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near);
-double peal_cuda_clock(void);
+/* failure.c */
+/* Notes a failure: the job is told, waits on the device give up. Always false. */
 bool peal_cuda_fail(peal_cuda_plan *plan, peal_status status);
 /* A driver call failed while `what` (an op's label) was put onto its lane. Always false. */
 bool peal_cuda_report_driver_error(peal_cuda_plan *plan, CUresult result, const peal_cuda_op *op,
                                    const char *what);
-/* Whether an event has passed; aborts and deadlines are looked after. */
-bool peal_cuda_await_event(peal_cuda_plan *plan, CUevent event);
-bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream);
-bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls);
 bool peal_cuda_is_aborted(const peal_cuda_plan *plan);
-/* Once, without waiting: whether the device has recorded a failure or the job was aborted. */
-bool peal_cuda_check_failure(peal_cuda_plan *plan);
 /* Waits in kernels give up, nobody writes a flag any more. Any thread. */
 void peal_cuda_stop_device(peal_cuda_plan *plan);
 
-/* stream_interop.c */
-peal_status peal_cuda_interop_create(peal_cuda_plan *plan);
-void peal_cuda_interop_destroy(peal_cuda_plan *plan);
-/* The thread of a start: all has been put onto lanes; false: the end could not be recorded. */
-bool peal_cuda_interop_end(peal_cuda_plan *plan);
-/* The thread of a start is at its end, however it came there. */
-void peal_cuda_interop_leave(peal_cuda_plan *plan);
-/* Whether what a start follows has been done. */
-bool peal_cuda_interop_has_begun(peal_cuda_plan *plan);
-
-/* plan.c: what was reported during a run, into the caller's list. */
-peal_status peal_cuda_flush_diagnostics(peal_cuda_plan *plan);
-
-/* embed.c */
-peal_status peal_cuda_embed_create(peal_cuda_plan *plan);
-/* Before and after a wait by memory operation is put onto a stream: what watches it there. */
-CUresult peal_cuda_embed_mark(const peal_cuda_rank *rank, CUstream stream, int op, bool begins);
-void peal_cuda_embed_destroy(peal_cuda_plan *plan);
+/* group.c: logs what was put onto a lane; word 0: no wait by memory operation. */
+void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
+                            uint64_t value);
 
 #endif

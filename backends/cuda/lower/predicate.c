@@ -1,9 +1,8 @@
 /* What predicate.h says: regions and their words, and what launches get of them. */
 #include "backends/cuda/lower/predicate.h"
 
-#include "backends/cuda/fused/fused.h"
-
 #include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
@@ -159,27 +158,26 @@ CUdeviceptr peal_cuda_skip_word(const peal_cuda_rank *rank, int index)
     return rank->predicates ? word_at(rank, rank->op[index].region) : 0;
 }
 
-bool peal_cuda_begin_word(peal_cuda_rank *rank, CUstream stream, CUdeviceptr word,
-                          CUdeviceptr outer, CUdeviceptr ring, int places)
+bool peal_cuda_begin_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                          CUdeviceptr outer, CUdeviceptr ring, int count)
 {
     peal_cuda_plan *plan = rank->plan;
     peal_launch launch;
-    void *parameter[] = {&launch};
 
     memset(&launch, 0, sizeof(launch));
     launch.control = rank->control_device;
-    launch.stop = plan->capturing ? rank->stop_word : 0;
+    launch.stop = plan->emission.sink->is_replayed ? rank->stop_word : 0;
     launch.view[0] = word;
     launch.view[1] = outer;
     launch.view[2] = ring;
-    launch.argument[0].integer = places;
-    CUfunction begins = peal_cuda_kernels_builtin(plan->kernels, PEAL_CUDA_BUILTIN_BEGIN);
-    if (peal_cuda_is_recording(plan)) {
-        peal_cuda_fused_add(rank, begins, 1, &launch, NULL);
-        return true;
-    }
-    CUresult result =
-        plan->driver->cuLaunchKernel_(begins, 1, 1, 1, 32, 1, 1, 0, stream, parameter, NULL);
+    launch.argument[0].integer = count;
+    CUresult result = peal_cuda_sink_launch(
+        rank, lane,
+        &(peal_cuda_kernel_launch){.function = peal_cuda_kernels_builtin(plan->kernels,
+                                                                         PEAL_CUDA_BUILTIN_BEGIN),
+                                   .blocks = 1,
+                                   .threads = {32, 1, 1},
+                                   .launch = &launch});
     return !result || peal_cuda_report_driver_error(plan, result, NULL, "the begin of a loop");
 }
 
@@ -191,11 +189,10 @@ static bool begin_loop(peal_cuda_rank *rank, const peal_cuda_op *op, int slot)
     bool late = decision->lag > 0;
 
     return peal_cuda_flush(rank, op->lane) &&
-           peal_cuda_begin_word(rank, lane->stream, word_at(rank, slot),
-                                word_at(rank, decision->outer),
+           peal_cuda_begin_word(rank, lane, word_at(rank, slot), word_at(rank, decision->outer),
                                 late ? word_at(rank, decision->ring) : 0,
                                 late ? decision->lag + 1 : 0) &&
-           peal_cuda_mark(rank, lane, (int)(op - rank->op));
+           peal_cuda_enqueued(rank, lane, (int)(op - rank->op));
 }
 
 /* Outer loops first: an inner one begins by what they say. */
@@ -245,7 +242,7 @@ void peal_cuda_predicate_decide(peal_cuda_rank *rank, int index, const peal_walk
             launch->argument[0].integer = 1;
         }
     } else {
-        launch->view[0] = peal_cuda_verdict_address(rank, slot, frame->instance);
+        launch->view[0] = rank->plan->host->verdict_word(rank, slot, frame->instance);
     }
     if (decision && decision->lag > 0) {
         uint64_t evaluation = rank->walk.loop[decision->loop].evaluations;

@@ -44,9 +44,9 @@ CUdeviceptr peal_cuda_skip_word(const peal_cuda_rank *rank, int index);
 /* Before an op is put onto its lane: what was begun under another condition is launched, and loops
  * that it is the first op of begin anew. */
 bool peal_cuda_predicate_begin(peal_cuda_rank *rank, int index);
-/* One launch: the word is 0, or what `outer` (0: none) says, the places of a ring are 0. */
-bool peal_cuda_begin_word(peal_cuda_rank *rank, CUstream stream, CUdeviceptr word,
-                          CUdeviceptr outer, CUdeviceptr ring, int places);
+/* One launch: the word is 0, or what `outer` (0: none) says; `count` words of a ring are 0. */
+bool peal_cuda_begin_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                          CUdeviceptr outer, CUdeviceptr ring, int count);
 /* Where a DECIDE stores its verdict, and what it looks at. */
 void peal_cuda_predicate_decide(peal_cuda_rank *rank, int index, const peal_walk_frame *frame,
                                 peal_launch *launch);

@@ -240,8 +240,8 @@ bool peal_cuda_remote_store_join(peal_cuda_rank *rank, peal_cuda_group *group, i
     peal_launch *launch = &group->launch;
     unsigned waits, boxes, all = 0;
 
-    if (!op->can_store_remotely || rank->plan->options.send != PEAL_CUDA_SEND_EACH ||
-        group->kind != PEAL_CUDA_GROUP_TASK || group->written_count == 0 ||
+    if (!op->can_store_remotely || group->kind != PEAL_CUDA_GROUP_TASK ||
+        group->written_count == 0 ||
         launch->remote_store_count + op->remote_store_count > PEAL_LAUNCH_REMOTE_STORES ||
         !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
         return false;

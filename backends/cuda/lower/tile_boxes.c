@@ -157,7 +157,7 @@ void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cud
         points += points_of(&out->free[i]);
         cut_free(rank, task, out, &out->free[i]);
     }
-    bool fused = plan->desc.mode == PEAL_MODE_FUSED;
+    bool fused = plan->one_kernel;
     int64_t least = whole == PEAL_WHOLE_FLAT ? plan->options.plain_flat_points
                     : out->kernel->light     ? plan->options.plain_light_points
                                              : plan->options.plain_points;

@@ -1,5 +1,6 @@
 /* Copies by the copy engine: one piece a call. */
 #include "backends/cuda/lower/plan.h"
+#include "backends/cuda/stream/stream_sink.h"
 
 /* The greatest pitch of rows (CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far). */
 enum { MOST_PITCH = INT32_MAX };

@@ -1,6 +1,7 @@
 /* `load` and `save` tasks: the device's array is copied to host memory and back, with the rank's
  * lanes drained before. */
 #include "backends/cuda/lower/plan.h"
+#include "backends/cuda/stream/run.h"
 
 #include "base/array_file.h"
 
@@ -18,15 +19,16 @@ static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
                                .first = memory,
                                .saves = plan->desc.saves,
                                .allow_outside = plan->desc.allow_outside,
-                               .diagnostics = plan->late};
+                               .diagnostics = plan->emission.late};
 
     peal_walk_scope(rank->program, frame->counter, &request.scope);
     /* A load leaves points alone that the file doesn't have. */
-    peal_status status = peal_cuda_memory.read(plan->device, memory, device, bytes, plan->late);
+    peal_status status =
+        peal_cuda_memory.read(plan->device, memory, device, bytes, plan->emission.late);
     if (!status)
         status = loads ? peal_array_file_load(&request) : peal_array_file_save(&request);
     if (!status && loads)
-        status = peal_cuda_memory.write(plan->device, device, memory, bytes, plan->late);
+        status = peal_cuda_memory.write(plan->device, device, memory, bytes, plan->emission.late);
     return status;
 }
 
@@ -41,7 +43,7 @@ bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal
     int64_t bytes = rank->schedule->array[storage].layout.bytes;
     unsigned char *memory = calloc(1, bytes > 0 ? (size_t)bytes : 1);
     if (!memory) {
-        peal_report(plan->late, PEAL_E_OUT_OF_MEMORY, op->source->source, NULL,
+        peal_report(plan->emission.late, PEAL_E_OUT_OF_MEMORY, op->source->source, NULL,
                     "no memory for the %lld bytes of `%s`", (long long)bytes,
                     rank->schedule->array[storage].name);
         return peal_cuda_fail(plan, PEAL_STATUS_ENVIRONMENT);

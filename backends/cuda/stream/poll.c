@@ -1,6 +1,7 @@
 /* Polling without ever hanging: every wait of the host looks at the abort word, at what the device
  * has recorded, and at how long nothing has moved. */
-#include "backends/cuda/lower/plan.h"
+#include "backends/cuda/lower/sink.h"
+#include "backends/cuda/stream/run.h"
 #include "base/count.h"
 #include "base/stored.h"
 
@@ -13,41 +14,6 @@ double peal_cuda_clock(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-bool peal_cuda_is_aborted(const peal_cuda_plan *plan)
-{
-    return atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed) != 0;
-}
-
-/* Waits in kernels read this; nobody writes a flag after it. */
-void peal_cuda_stop_device(peal_cuda_plan *plan)
-{
-    for (int r = 0; r < plan->rank_count; r++)
-        if (plan->rank[r].control)
-            __atomic_store_n(&plan->rank[r].control->abort, 1u, __ATOMIC_RELEASE);
-}
-
-bool peal_cuda_fail(peal_cuda_plan *plan, peal_status status)
-{
-    int none = 0;
-
-    if (!plan->status)
-        plan->status = status;
-    peal_cuda_stop_device(plan);
-    atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
-    return false;
-}
-
-bool peal_cuda_report_driver_error(peal_cuda_plan *plan, CUresult result, const peal_cuda_op *op,
-                                   const char *what)
-{
-    char text[160];
-    peal_source source = op ? op->source->source : PEAL_CUDA_NOWHERE;
-
-    peal_report(plan->late, PEAL_E_DRIVER_CALL_FAILED, source, NULL, "%s `%s`: %s",
-                op ? "at" : "recording", what ? what : "a message", peal_cuda_error(result, text));
-    return peal_cuda_fail(plan, PEAL_STATUS_DEVICE);
 }
 
 /* ---- what the device has recorded ---- */
@@ -67,22 +33,22 @@ static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
     const peal_op *op = &rank->schedule->op[index];
 
     if (control->kind == 2) {
-        peal_report(plan->late, PEAL_E_EXPRESSION_FAILED_ON_GPU, op->source,
+        peal_report(plan->emission.late, PEAL_E_EXPRESSION_FAILED_ON_GPU, op->source,
                     "--backend host names the operator and its values",
                     "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
                     rank->schedule->rank, (long long)control->step, label_of(rank, index));
         return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
     }
     if (control->kind == 3)
-        return peal_cuda_fail(plan, peal_count_report(plan->late, rank->schedule, op, control->step,
-                                                      (int64_t)control->seen,
+        return peal_cuda_fail(plan, peal_count_report(plan->emission.late, rank->schedule, op,
+                                                      control->step, (int64_t)control->seen,
                                                       (int64_t)control->expected));
     if (control->kind == 4)
-        return peal_cuda_fail(plan, peal_stored_report(plan->late, rank->schedule, op,
+        return peal_cuda_fail(plan, peal_stored_report(plan->emission.late, rank->schedule, op,
                                                        control->step, (int64_t)control->seen));
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
     uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
-    peal_report(plan->late, PEAL_E_GPU_STALLED, op->source,
+    peal_report(plan->emission.late, PEAL_E_GPU_STALLED, op->source,
                 "is a neighbour stuck, or much slower? --deadline sets the limit",
                 "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen %llu",
                 rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
@@ -97,7 +63,7 @@ static bool look_at_records(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)
         if (__atomic_load_n(&plan->rank[r].control->failed, __ATOMIC_ACQUIRE))
-            return plan->status ? false : report_record(plan, &plan->rank[r]);
+            return plan->emission.status ? false : report_record(plan, &plan->rank[r]);
     return true;
 }
 
@@ -145,16 +111,17 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls)
 
     if (!peal_cuda_check_failure(plan))
         return false;
-    if (now - plan->last_look > jump) /* this process was stopped, and with it maybe all others */
-        plan->last_progress = now;
-    plan->last_look = now;
-    if (steps != plan->seen_steps || !peal_cuda_interop_has_begun(plan)) {
-        plan->seen_steps = steps;
-        plan->last_progress = now;
+    if (now - plan->run->last_look >
+        jump) /* this process was stopped, and with it maybe all others */
+        plan->run->last_progress = now;
+    plan->run->last_look = now;
+    if (steps != plan->run->seen_steps || !peal_cuda_interop_has_begun(plan)) {
+        plan->run->seen_steps = steps;
+        plan->run->last_progress = now;
     }
     /* A wait in a kernel notices the deadline itself and knows more: it is given a little longer.
      */
-    if (deadline > 0 && now - plan->last_progress > 1.25 * deadline + 0.5) {
+    if (deadline > 0 && now - plan->run->last_progress > 1.25 * deadline + 0.5) {
         peal_cuda_report_stall(plan);
         return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
     }
@@ -171,7 +138,7 @@ static bool await(peal_cuda_plan *plan, CUevent event, CUstream stream)
         CUresult result =
             event ? plan->driver->cuEventQuery_(event) : plan->driver->cuStreamQuery_(stream);
         if (result == CUDA_SUCCESS) {
-            plan->last_progress = peal_cuda_clock();
+            plan->run->last_progress = peal_cuda_clock();
             return true;
         }
         if (result != CUDA_ERROR_NOT_READY)
@@ -198,6 +165,8 @@ bool peal_cuda_synchronize(peal_cuda_rank *rank, int index)
 {
     const peal_cuda_op *op = &rank->op[index];
 
+    if (op->skipped)
+        return true;
     if (!peal_cuda_flush(rank, op->lane))
         return false;
     if (op->source->kind != PEAL_OP_WAIT && op->source->kind != PEAL_OP_WRITE)
@@ -211,7 +180,7 @@ static bool has_passed(peal_cuda_plan *plan, CUresult result, bool *ok)
     *ok = result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ||
           peal_cuda_report_driver_error(plan, result, NULL, "the work before");
     if (result == CUDA_SUCCESS)
-        plan->last_progress = peal_cuda_clock();
+        plan->run->last_progress = peal_cuda_clock();
     return result == CUDA_SUCCESS;
 }
 
@@ -222,7 +191,7 @@ bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near)
     bool ok = true;
 
     *near = true;
-    if (plan->capturing || rank->dry)
+    if (plan->emission.sink->is_replayed || rank->dry)
         return true;
     if (rank->drains) {
         *near = has_passed(plan, driver->cuStreamQuery_(rank->lane[rank->drains - 1].stream), &ok);
@@ -230,9 +199,10 @@ bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near)
             rank->lane[rank->drains - 1].log_done = rank->lane[rank->drains - 1].log_count;
         rank->drains = *near ? 0 : rank->drains;
     }
-    if (plan->rows - plan->rows_out >= PEAL_CUDA_ROWS / 2 - 1) {
+    if (plan->run->mailbox.rows - plan->run->mailbox.rows_out >= PEAL_CUDA_ROWS / 2 - 1) {
         ok = peal_cuda_rows_out(plan, false);
-        *near = *near && plan->rows - plan->rows_out < PEAL_CUDA_ROWS / 2 - 1;
+        *near =
+            *near && plan->run->mailbox.rows - plan->run->mailbox.rows_out < PEAL_CUDA_ROWS / 2 - 1;
     }
     for (int l = 0; l < rank->lanes && ok && *near; l++) {
         peal_cuda_lane *lane = &rank->lane[l];

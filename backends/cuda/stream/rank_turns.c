@@ -23,6 +23,7 @@
  * leads from each kernel that writes flags to each later wait, so that any order that the edges
  * allow is one as above. */
 #include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/sink.h"
 #include "backends/cuda/stream/run.h"
 
 /* ---- places ---- */
@@ -85,32 +86,6 @@ static bool launch_flags(peal_cuda_rank *rank, const peal_cuda_lane *mine)
     return ok;
 }
 
-bool peal_cuda_flags_enqueued(peal_cuda_plan *plan, peal_cuda_lane *lane)
-{
-    if (!plan->capturing || !plan->keeps_order || peal_cuda_is_recording(plan))
-        return true;
-    lane->sent = ++plan->sends;
-    CUresult result = plan->driver->cuEventRecord_(lane->sent_event, lane->stream);
-    return !result || peal_cuda_report_driver_error(plan, result, NULL, "flags");
-}
-
-/* In a graph: a lane goes on behind the flags that all others have written. */
-static bool follow_flags(peal_cuda_plan *plan, peal_cuda_lane *mine)
-{
-    CUresult result = CUDA_SUCCESS;
-
-    for (int r = 0; r < plan->rank_count; r++)
-        for (int l = 0; l < plan->rank[r].lanes && !result; l++) {
-            const peal_cuda_lane *lane = &plan->rank[r].lane[l];
-            if (lane == mine || lane->sent <= mine->followed)
-                continue;
-            mine->chained = false;
-            result = plan->driver->cuStreamWaitEvent_(mine->stream, lane->sent_event, 0);
-        }
-    mine->followed = plan->sends;
-    return !result || peal_cuda_report_driver_error(plan, result, NULL, "flags");
-}
-
 peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank)
 {
     peal_cuda_plan *plan = rank->plan;
@@ -120,18 +95,22 @@ peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank)
         return PEAL_CUDA_ADVANCED;
     if (op->self)
         return peal_cuda_emit_is_ready(rank) ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_RANK;
-    if (!plan->keeps_order || peal_cuda_is_recording(plan))
+    if (!plan->keeps_order || plan->emission.sink->is_one_kernel)
         return PEAL_CUDA_ADVANCED;
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
-    bool first = !plan->earliest;
+    bool first = !plan->run->earliest;
     if (first)
-        plan->earliest = earliest_beside(rank);
-    if (is_before(plan->earliest, rank))
+        plan->run->earliest = earliest_beside(rank);
+    if (is_before(plan->run->earliest, rank))
         return PEAL_CUDA_WAITS_FOR_RANK;
     /* Nobody else moves in this turn. */
     if (first && !launch_flags(rank, lane))
         return PEAL_CUDA_FAILED;
-    return !plan->capturing || follow_flags(plan, lane) ? PEAL_CUDA_ADVANCED : PEAL_CUDA_FAILED;
+    const struct peal_cuda_sink_ops *ops = plan->emission.sink->ops;
+    CUresult result = ops->follow_flags ? ops->follow_flags(rank, lane) : CUDA_SUCCESS;
+    return !result || peal_cuda_report_driver_error(plan, result, NULL, "flags")
+               ? PEAL_CUDA_ADVANCED
+               : PEAL_CUDA_FAILED;
 }
 
 /* ---- turns ---- */
@@ -143,7 +122,7 @@ static bool stuck(peal_cuda_plan *plan)
         if (rank->walk.position >= rank->schedule->op_count || peal_cuda_emit_is_ready(rank))
             continue;
         const peal_op *op = &rank->schedule->op[rank->walk.position];
-        peal_report(plan->late, PEAL_E_DEADLOCK_ON_GPU, op->source, NULL,
+        peal_report(plan->emission.late, PEAL_E_DEADLOCK_ON_GPU, op->source, NULL,
                     "rank %d waits for %s, which is never sent", rank->schedule->rank,
                     rank->schedule->channel[op->channel].edge);
     }
@@ -160,7 +139,7 @@ bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_c
         bool moved = false, device = false, done = true;
         for (int r = 0; r < plan->rank_count; r++) {
             plan->rank[r].moved = false;
-            plan->earliest = NULL;
+            plan->run->earliest = NULL;
             peal_cuda_advance state = next(&plan->rank[r]);
             if (state == PEAL_CUDA_FAILED)
                 return false;

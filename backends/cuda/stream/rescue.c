@@ -19,12 +19,12 @@ peal_status peal_cuda_rescue_create(peal_cuda_plan *plan)
     char text[160];
     CUresult result = driver->cuMemHostAlloc_(&pinned, sizeof(uint64_t), CU_MEMHOSTALLOC_DEVICEMAP);
 
-    plan->read_word = pinned;
+    plan->run->read_word = pinned;
     if (!result)
         result = driver->cuCtxGetStreamPriorityRange_(&least, &greatest);
     if (!result)
-        result =
-            driver->cuStreamCreateWithPriority_(&plan->rescue, CU_STREAM_NON_BLOCKING, greatest);
+        result = driver->cuStreamCreateWithPriority_(&plan->run->rescue, CU_STREAM_NON_BLOCKING,
+                                                     greatest);
     if (!result)
         return PEAL_STATUS_OK;
     return peal_report(plan->desc.diagnostics, PEAL_E_DRIVER_CALL_FAILED, PEAL_CUDA_NOWHERE, NULL,
@@ -34,10 +34,10 @@ peal_status peal_cuda_rescue_create(peal_cuda_plan *plan)
 
 void peal_cuda_rescue_destroy(peal_cuda_plan *plan)
 {
-    if (plan->rescue)
-        plan->driver->cuStreamDestroy_(plan->rescue);
-    if (plan->read_word)
-        plan->driver->cuMemFreeHost_(plan->read_word);
+    if (plan->run->rescue)
+        plan->driver->cuStreamDestroy_(plan->run->rescue);
+    if (plan->run->read_word)
+        plan->driver->cuMemFreeHost_(plan->run->read_word);
 }
 
 static void nap(void)
@@ -51,15 +51,16 @@ bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *val
     const peal_cuda_driver *driver = plan->driver;
     double end = peal_cuda_clock() + 0.5;
     /* the word may be the host's: this call looks where its ends are */
-    CUresult result = driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)plan->read_word, word,
-                                             sizeof(uint64_t), plan->rescue);
+    CUresult result = driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)plan->run->read_word, word,
+                                             sizeof(uint64_t), plan->run->rescue);
 
-    while (!result && (result = driver->cuStreamQuery_(plan->rescue)) == CUDA_ERROR_NOT_READY &&
+    while (!result &&
+           (result = driver->cuStreamQuery_(plan->run->rescue)) == CUDA_ERROR_NOT_READY &&
            peal_cuda_clock() < end) {
         result = CUDA_SUCCESS;
         nap();
     }
-    *value = *plan->read_word;
+    *value = *plan->run->read_word;
     return result == CUDA_SUCCESS;
 }
 
@@ -79,13 +80,13 @@ void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value)
 {
     const peal_cuda_driver *driver = plan->driver;
 
-    if (driver->cuStreamQuery_(plan->rescue) != CUDA_SUCCESS)
+    if (driver->cuStreamQuery_(plan->run->rescue) != CUDA_SUCCESS)
         return;
     for (int r = 0; r < plan->rank_count; r++)
         for (int i = 0; i < plan->rank[r].schedule->op_count; i++) {
             const peal_cuda_op *op = &plan->rank[r].op[i];
             if (op->source->kind == PEAL_OP_WAIT && !op->self)
-                driver->cuStreamWriteValue64_(plan->rescue, op->word, value, 0);
+                driver->cuStreamWriteValue64_(plan->run->rescue, op->word, value, 0);
         }
 }
 
@@ -110,7 +111,7 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan)
     }
     /* The rescue stream may share a queue with others: it ends when they have. */
     for (end = peal_cuda_clock() + patience_s;
-         plan->driver->cuStreamQuery_(plan->rescue) == CUDA_ERROR_NOT_READY; nap())
+         plan->driver->cuStreamQuery_(plan->run->rescue) == CUDA_ERROR_NOT_READY; nap())
         if (peal_cuda_clock() > end) {
             plan->device->lost = true;
             return;

@@ -6,6 +6,8 @@
  * another's. So what is put onto lanes depends only on what was put there before. */
 #include "backends/cuda/stream/run.h"
 
+#include "backends/cuda/lower/sink.h"
+
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -45,7 +47,7 @@ static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *se
         case PEAL_WALK_BLOCKED:
             return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
         case PEAL_WALK_FAILED:
-            if (!rank->plan->status)
+            if (!rank->plan->emission.status)
                 peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
             return PEAL_CUDA_FAILED;
         default:
@@ -58,7 +60,9 @@ static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *se
         peal_cuda_advance turn = peal_cuda_may_emit(rank);
         if (turn != PEAL_CUDA_ADVANCED)
             return moved && turn != PEAL_CUDA_FAILED ? PEAL_CUDA_ADVANCED : turn;
-        if (!peal_cuda_emit(rank))
+        int index = rank->walk.position;
+        if (!peal_cuda_emit(rank) ||
+            (rank->plan->synchronous && !peal_cuda_synchronize(rank, index)))
             return PEAL_CUDA_FAILED;
         rank->moved = moved = true;
     }
@@ -91,7 +95,8 @@ static peal_cuda_advance advance_steps(peal_cuda_rank *rank)
     rank->moved = true;
     rank->stop = stop;
     rank->walk.position = section->first;
-    if (rank->plan->capturing && !peal_cuda_graph_step(rank))
+    const peal_cuda_sink *sink = rank->plan->emission.sink;
+    if (sink->end_of_step && !sink->end_of_step(rank))
         return PEAL_CUDA_FAILED;
     return --rank->steps_left == 0 || stop ? PEAL_CUDA_FINISHED : PEAL_CUDA_ADVANCED;
 }
@@ -134,9 +139,10 @@ bool peal_cuda_run_steps(peal_cuda_plan *plan, int64_t steps)
     }
     bool ok = peal_cuda_take_turns(plan, advance_steps);
     const peal_cuda_rank *first = &plan->rank[0];
-    plan->stopped = first->stop;
-    if (!plan->capturing)
-        atomic_store(&plan->steps_done, first->walk.loop[first->schedule->loop_count].iteration);
+    plan->run->stopped = first->stop;
+    if (!plan->emission.sink->is_replayed)
+        atomic_store(&plan->run->steps_done,
+                     first->walk.loop[first->schedule->loop_count].iteration);
     return ok;
 }
 
@@ -153,12 +159,12 @@ bool peal_cuda_run_drain(peal_cuda_plan *plan)
 }
 
 /* Steps in blocks, so that progress is seen. */
-static bool run_in_blocks(peal_cuda_plan *plan)
+bool peal_cuda_run_in_blocks(peal_cuda_plan *plan)
 {
     enum { BLOCK = 16 };
-    int64_t left = plan->steps;
+    int64_t left = plan->run->steps;
 
-    while (left > 0 && !plan->stopped) {
+    while (left > 0 && !plan->run->stopped) {
         int64_t now = left < BLOCK ? left : BLOCK;
         if (!peal_cuda_run_steps(plan, now))
             return false;
@@ -169,14 +175,14 @@ static bool run_in_blocks(peal_cuda_plan *plan)
 
 static bool run(peal_cuda_plan *plan)
 {
-    if (plan->setup && !peal_cuda_take_turns(plan, next_in_setup))
+    if (plan->run->setup && !peal_cuda_take_turns(plan, next_in_setup))
         return false;
     if (!enter(plan))
         return false;
     go_to(plan, false);
-    if (!(plan->graphs ? peal_cuda_graphs_run(plan) : run_in_blocks(plan)))
+    if (!plan->run->run_iterations(plan))
         return false;
-    if (plan->finish) {
+    if (plan->run->finish) {
         go_to(plan, true);
         if (!peal_cuda_take_turns(plan, next_in_finish))
             return false;
@@ -210,13 +216,14 @@ void *peal_cuda_run_thread(void *user)
     plan->driver->cuCtxSetCurrent_(plan->device->context);
     prctl(PR_SET_TIMERSLACK, 1000); /* naps of microseconds */
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    plan->begin = plan->last_progress = peal_cuda_clock();
+    plan->run->begin = plan->run->last_progress = peal_cuda_clock();
     if (!run(plan))
         peal_cuda_rescue_all(plan);
     peal_cuda_interop_leave(plan);
-    plan->end = peal_cuda_clock();
+    plan->run->end = peal_cuda_clock();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    plan->cpu = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    plan->run->cpu =
+        (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     for (int r = 0; r < plan->rank_count; r++)
         memcpy(plan->rank[r].final_binding, plan->rank[r].walk.binding,
                (size_t)plan->rank[r].schedule->array_count * sizeof(int));

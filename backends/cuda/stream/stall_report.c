@@ -1,6 +1,6 @@
 /* What a report says when nothing moves and no kernel has said why: the lanes' notes of what was
  * put onto them, from the last mark that has passed on. */
-#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/stream/run.h"
 
 static const char *label_of(const peal_cuda_rank *rank, int op)
 {
@@ -10,26 +10,12 @@ static const char *label_of(const peal_cuda_rank *rank, int op)
     return source->label ? source->label : "an op";
 }
 
-void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CUdeviceptr word,
-                            uint64_t value)
-{
-    int64_t step = rank->walk.counter[0];
-    peal_cuda_log_entry note = {.op = op, .step = step, .word = word, .value = value};
-
-    if (rank->plan->capturing) {
-        note.step -= rank->graph_begin;
-        lane->graph_log[lane->graph_log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
-    } else {
-        lane->log[lane->log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
-    }
-}
-
 /* ---- a wait by memory operation ---- */
 
 /* The first of the notes that is a wait for the message after the one that its word shows. */
-static bool report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
-                        const peal_cuda_log_entry *ring, uint64_t from, uint64_t to,
-                        int64_t first_step, int64_t least_step)
+bool peal_cuda_report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
+                           const peal_cuda_log_entry *ring, uint64_t from, uint64_t to,
+                           int64_t first_step, int64_t least_step)
 {
     for (uint64_t i = from; i < to; i++) {
         const peal_cuda_log_entry *note = &ring[i % PEAL_CUDA_LOG_ENTRIES];
@@ -42,7 +28,7 @@ static bool report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
             return false;
         if (seen + quantum != note->value)
             continue;
-        peal_report(plan->late, PEAL_E_GPU_STALLED, op->source->source,
+        peal_report(plan->emission.late, PEAL_E_GPU_STALLED, op->source->source,
                     "is a neighbour stuck, or much slower? --deadline sets the limit",
                     "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen "
                     "%llu",
@@ -77,8 +63,8 @@ static uint64_t first_open_note(const peal_cuda_plan *plan, const peal_cuda_lane
 static bool report_lane_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
                              const peal_cuda_lane *lane)
 {
-    return report_wait(plan, rank, lane->log, first_open_note(plan, lane), lane->log_count, 0,
-                       INT64_MIN);
+    return peal_cuda_report_wait(plan, rank, lane->log, first_open_note(plan, lane),
+                                 lane->log_count, 0, INT64_MIN);
 }
 
 /* Kernels: which of them it is cannot be told. Always true. */
@@ -92,7 +78,7 @@ static bool report_lane_range(peal_cuda_plan *plan, const peal_cuda_rank *rank,
     const peal_cuda_log_entry *first = &lane->log[from % PEAL_CUDA_LOG_ENTRIES];
     const peal_cuda_log_entry *last = &lane->log[(lane->log_count - 1) % PEAL_CUDA_LOG_ENTRIES];
     peal_report(
-        plan->late, PEAL_E_GPU_STALLED, rank->schedule->op[first->op].source,
+        plan->emission.late, PEAL_E_GPU_STALLED, rank->schedule->op[first->op].source,
         "a kernel that does not end, or a message that does not come; --deadline sets the "
         "limit",
         "rank %d: no progress for %.1f s in what lies between `%s` of step %lld and `%s` of "
@@ -119,42 +105,10 @@ static bool report_lanes(peal_cuda_plan *plan,
     return told;
 }
 
-/* ---- replays ---- */
-
-static void report_replay(peal_cuda_plan *plan)
-{
-    const peal_cuda_graphs *graphs = plan->graphs;
-    int64_t first = graphs->first_step[graphs->finished % AHEAD];
-    bool told = false;
-
-    for (int r = 0; r < plan->rank_count; r++) {
-        const peal_cuda_rank *rank = &plan->rank[r];
-        int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
-        for (int l = 0; l < rank->lanes; l++) {
-            const peal_cuda_lane *lane = &rank->lane[l];
-            uint64_t count = lane->graph_log_count,
-                     from = count > PEAL_CUDA_LOG_ENTRIES ? count - PEAL_CUDA_LOG_ENTRIES : 0;
-            told |= report_wait(plan, rank, lane->graph_log, from, count, first, done);
-        }
-    }
-    for (int r = 0; r < plan->rank_count && !told; r++) {
-        const peal_cuda_rank *rank = &plan->rank[r];
-        int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
-        peal_report(plan->late, PEAL_E_GPU_STALLED, PEAL_CUDA_NOWHERE,
-                    "a kernel that does not end, or a message that does not come; --mode stream "
-                    "tells which",
-                    "rank %d: no progress for %.1f s in the replay of steps %lld to %lld, of which "
-                    "%lld are known to have been done",
-                    rank->schedule->rank, (double)plan->desc.deadline_ns * 1e-9, (long long)first,
-                    (long long)(first + graphs->rounds * graphs->steps - 1),
-                    (long long)(done > first ? done - first : 0));
-    }
-}
-
 void peal_cuda_report_stall(peal_cuda_plan *plan)
 {
-    if (plan->graphs && plan->graphs->finished < plan->graphs->launched)
-        report_replay(plan);
-    else if (!report_lanes(plan, report_lane_wait))
+    bool told = plan->run->report_replay && plan->run->report_replay(plan);
+
+    if (!told && !report_lanes(plan, report_lane_wait))
         report_lanes(plan, report_lane_range);
 }

@@ -16,7 +16,8 @@ peal_status peal_cuda_interop_failed(peal_diagnostics *diagnostics, const peal_d
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan)
 {
     const peal_cuda_driver *driver = plan->driver;
-    CUevent *const event[] = {&plan->follow_event, &plan->begin_event, &plan->end_event};
+    CUevent *const event[] = {&plan->run->follow_event, &plan->run->begin_event,
+                              &plan->run->end_event};
     CUresult result = CUDA_SUCCESS;
 
     for (int i = 0; i < 3 && !result; i++)
@@ -28,7 +29,7 @@ peal_status peal_cuda_interop_create(peal_cuda_plan *plan)
 
 void peal_cuda_interop_destroy(peal_cuda_plan *plan)
 {
-    const CUevent event[] = {plan->follow_event, plan->begin_event, plan->end_event};
+    const CUevent event[] = {plan->run->follow_event, plan->run->begin_event, plan->run->end_event};
 
     for (int i = 0; i < 3; i++)
         if (event[i])
@@ -43,19 +44,19 @@ static CUresult follow(peal_cuda_plan *plan, CUstream stream, CUevent event)
     CUresult result = CUDA_SUCCESS;
 
     if (stream) {
-        result = driver->cuEventRecord_(plan->follow_event, stream);
+        result = driver->cuEventRecord_(plan->run->follow_event, stream);
         if (!result)
-            result = driver->cuStreamWaitEvent_(origin, plan->follow_event, 0);
+            result = driver->cuStreamWaitEvent_(origin, plan->run->follow_event, 0);
     }
     if (!result && event)
         result = driver->cuStreamWaitEvent_(origin, event, 0);
     if (!result)
-        result = driver->cuEventRecord_(plan->begin_event, origin);
+        result = driver->cuEventRecord_(plan->run->begin_event, origin);
     for (int r = 0; r < plan->rank_count; r++)
         for (int l = 0; l < plan->rank[r].lanes && !result; l++)
             if (r > 0 || l > 0)
-                result =
-                    driver->cuStreamWaitEvent_(plan->rank[r].lane[l].stream, plan->begin_event, 0);
+                result = driver->cuStreamWaitEvent_(plan->rank[r].lane[l].stream,
+                                                    plan->run->begin_event, 0);
     return result;
 }
 
@@ -65,55 +66,56 @@ peal_status peal_cuda_plan_follow(peal_cuda_plan *plan, void *stream, void *even
     CUresult result = follow(plan, stream, event);
 
     peal_cuda_context_leave(plan->device, previous);
-    plan->follows = !result;
+    plan->run->follows = !result;
     return result ? peal_cuda_interop_failed(plan->desc.diagnostics, plan->device, result)
                   : PEAL_STATUS_OK;
 }
 
 bool peal_cuda_interop_has_begun(peal_cuda_plan *plan)
 {
-    return !plan->follows || plan->driver->cuEventQuery_(plan->begin_event) != CUDA_ERROR_NOT_READY;
+    return !plan->run->follows ||
+           plan->driver->cuEventQuery_(plan->run->begin_event) != CUDA_ERROR_NOT_READY;
 }
 
 static void tell(peal_cuda_plan *plan, bool *what)
 {
-    pthread_mutex_lock(&plan->lock);
+    pthread_mutex_lock(&plan->run->lock);
     *what = true;
-    plan->enqueued = true;
-    pthread_cond_broadcast(&plan->enqueued_changed);
-    pthread_mutex_unlock(&plan->lock);
+    plan->run->enqueued = true;
+    pthread_cond_broadcast(&plan->run->enqueued_changed);
+    pthread_mutex_unlock(&plan->run->lock);
 }
 
 bool peal_cuda_interop_end(peal_cuda_plan *plan)
 {
-    if (plan->ended)
+    if (plan->run->ended)
         return true;
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_flush_all(&plan->rank[r]))
             return false;
     if (!peal_cuda_join_lanes(plan, false))
         return false;
-    CUresult result = plan->driver->cuEventRecord_(plan->end_event, peal_cuda_origin(plan));
+    CUresult result = plan->driver->cuEventRecord_(plan->run->end_event, peal_cuda_origin(plan));
     if (result)
         return peal_cuda_report_driver_error(plan, result, NULL, "the end of the run");
-    tell(plan, &plan->ended);
+    tell(plan, &plan->run->ended);
     return true;
 }
 
 void peal_cuda_interop_leave(peal_cuda_plan *plan)
 {
-    tell(plan, &plan->enqueued);
+    tell(plan, &plan->run->enqueued);
 }
 
 peal_status peal_cuda_plan_event(peal_cuda_plan *plan, void **event)
 {
-    pthread_mutex_lock(&plan->lock);
-    while (plan->running && !plan->enqueued)
-        pthread_cond_wait(&plan->enqueued_changed, &plan->lock);
-    bool ended = plan->ended;
-    pthread_mutex_unlock(&plan->lock);
+    pthread_mutex_lock(&plan->run->lock);
+    while (plan->run->running && !plan->run->enqueued)
+        pthread_cond_wait(&plan->run->enqueued_changed, &plan->run->lock);
+    bool ended = plan->run->ended;
+    pthread_mutex_unlock(&plan->run->lock);
     if (!ended)
-        return plan->status ? plan->status : PEAL_STATUS_DEVICE;
-    *event = plan->end_event;
+        return plan->emission.status ? plan->emission.status : PEAL_STATUS_DEVICE;
+    *event = plan->run->end_event;
     return PEAL_STATUS_OK;
 }

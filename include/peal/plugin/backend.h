@@ -118,6 +118,8 @@ typedef struct peal_backend_hooks {
     bool unawaited; /* nobody waits for a message or a credit: wrong as well, but takes what is done
                        in a step */
     int end_of_step; /* from this op on the step section does nothing but decide; 0: it does all */
+    bool no_early_launch; /* GPU: kernels of a graph are launched when the one before has ended */
+    bool no_deferral;     /* GPU: waits and folds are enqueued where the walk passes them */
 } peal_backend_hooks;
 
 /* Whether the hooks leave out an op. */
@@ -146,8 +148,8 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
 /* How the CUDA backend is driven where it is forced (docs/guide.md says what each word does);
  * `tile` is the scheduler's. */
 #define PEAL_LOWERING_WORDS                                                                        \
-    "signal=fused|kernel|memop,copy=kernel|engine,send=each|last,fold=task|kernel,"                \
-    "lanes=1|2,early=0|1,later=0|1,until=unroll|while,fuse=BYTES,plain=POINTS,steps=N,"            \
+    "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,plain=POINTS,"      \
+    "steps=N,"                                                                                     \
     "order=tiles|grid|tickets|period,blocks=N,tile=POINTS,jitter=NANOSECONDS"
 
 typedef struct peal_backend_desc {

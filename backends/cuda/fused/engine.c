@@ -1,0 +1,66 @@
+/* The engine of mode fused: the recorder, which makes work items of launches, and the persistent
+ * kernel that repeats them. */
+#include "backends/cuda/lower/engine.h"
+#include "backends/cuda/fused/fused.h"
+
+/* All blocks wait for the count of steps. */
+enum { REPORTS = 2 };
+
+/* ---- the sink: the recorder ---- */
+
+static CUresult record_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                              const peal_cuda_kernel_launch *what)
+{
+    (void)lane;
+    peal_cuda_fused_add(rank, what->function, what->blocks, what->launch, what->group);
+    return CUDA_SUCCESS;
+}
+
+/* What a work item waits for is found from what it reads and writes (footprint.c). */
+static CUresult no_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
+{
+    (void)rank;
+    (void)lane;
+    (void)event;
+    return CUDA_SUCCESS;
+}
+
+/* Copies and flags are in kernels here, and the application's functions are refused. */
+static const struct peal_cuda_sink_ops recorder = {.launch = record_launch,
+                                                   .record = no_event,
+                                                   .wait_event = no_event};
+
+/* ---- the engine ---- */
+
+static CUresult begin(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_fused_begin(plan, slot);
+    return CUDA_SUCCESS;
+}
+
+static CUresult end(peal_cuda_plan *plan, int slot)
+{
+    (void)plan;
+    (void)slot;
+    return CUDA_SUCCESS;
+}
+
+static peal_status build(peal_cuda_plan *plan, int slot, CUresult *result)
+{
+    *result = CUDA_SUCCESS;
+    return peal_cuda_fused_build(plan, slot);
+}
+
+const struct peal_cuda_engine peal_cuda_fused_engine = {
+    .sink = &recorder,
+    .is_one_kernel = true,
+    .most_launches = PEAL_FUSED_ITEMS,
+    .reports = REPORTS,
+    .prepare = peal_cuda_reduction_ring_create,
+    .shorten_period = peal_cuda_reduction_ring_free,
+    .begin = begin,
+    .end = end,
+    .build = build,
+    .launch = peal_cuda_fused_start,
+    .most_rounds = peal_cuda_fused_most_rounds,
+};

@@ -1,0 +1,243 @@
+/* Records K iterations: chooses K (replay_period.c), walks them into the engine's sink, and has the
+ * engine build what replay.c then launches. */
+#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/lower/emit.h"
+#include "backends/cuda/lower/predicate.h"
+
+#include <string.h>
+
+/* ---- one recording ---- */
+
+/* Steps are counted a few times, and in front of what may end the loop. */
+static bool end_of_step(peal_cuda_rank *rank)
+{
+    peal_cuda_graphs *graphs = rank->plan->graphs;
+    int64_t uncounted = rank->walk.counter[0] - rank->graph_step;
+
+    if (uncounted == 0 || (!graphs->stops && uncounted < graphs->report && rank->steps_left > 1))
+        return true;
+    if (!peal_cuda_count_steps(rank, uncounted))
+        return false;
+    rank->graph_step = rank->walk.counter[0];
+    return true;
+}
+
+static bool record_steps(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++)
+        plan->rank[r].graph_step = plan->rank[r].graph_begin = plan->rank[r].walk.counter[0];
+    for (int r = 0; r < plan->rank_count; r++)
+        for (int l = 0; l < plan->rank[r].lanes; l++) {
+            peal_cuda_lane *lane = &plan->rank[r].lane[l];
+            lane->chained = false;
+            lane->sent = lane->followed = 0;
+        }
+    plan->emission.sends = 0;
+    plan->emission.epoch++;
+    return peal_cuda_join_lanes(plan, true) && peal_cuda_run_steps(plan, plan->graphs->steps) &&
+           peal_cuda_join_lanes(plan, false) &&
+           (!plan->graphs->loops || peal_cuda_conditional_round(plan));
+}
+
+/* False: the walk has failed, plan->emission.status says why. */
+static bool record(peal_cuda_plan *plan, int slot, CUresult *result)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_walk_copy(&plan->rank[r].walk, &plan->graphs->begin[r]);
+        plan->rank[r].walk.position = plan->rank[r].schedule->step.first;
+        plan->rank[r].at_end = false;
+        peal_cuda_predicates_restart(&plan->rank[r]);
+    }
+    plan->run->mailbox.recorded_slot = (unsigned)slot;
+    plan->run->mailbox.recorded_rows = 0;
+    *result = plan->engine->begin(plan, slot);
+    if (*result)
+        return true;
+    plan->emission.sink = &plan->graphs->sink;
+    bool ok = record_steps(plan);
+    plan->emission.sink = plan->stream_sink;
+    plan->emission.epoch++;
+    *result = plan->engine->end(plan, slot);
+    return ok || !plan->emission.status;
+}
+
+static peal_status build(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    char text[160];
+    CUresult result;
+
+    if (!record(plan, slot, &result))
+        return plan->emission.status;
+    peal_status status = result ? PEAL_STATUS_OK : plan->engine->build(plan, slot, &result);
+    if (status)
+        return status;
+    if (!result)
+        result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
+    if (result && graphs->loops) {
+        peal_cuda_conditional_give_up(plan, slot, result);
+        return build(plan, slot);
+    }
+    if (result)
+        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                           PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",
+                           "the driver refuses the graph of %lld steps: %s",
+                           (long long)graphs->steps, peal_cuda_error(result, text));
+    graphs->rows = plan->run->mailbox.recorded_rows;
+    graphs->row[slot] = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_row, graphs->rows + 1);
+    if (graphs->rows)
+        memcpy(graphs->row[slot], &plan->run->mailbox.row[slot * PEAL_CUDA_ROWS / 2],
+               graphs->rows * sizeof(peal_cuda_row));
+    return PEAL_STATUS_OK;
+}
+
+static void note_change(peal_cuda_plan *plan, int r)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    const peal_cuda_rank *rank = &plan->rank[r];
+    const peal_walk *begin = &graphs->begin[r];
+    int outer = rank->schedule->loop_count;
+    state_change *change = &graphs->change[r];
+
+    change->passed = PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->schedule->op_count + 1);
+    change->message =
+        PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
+    for (int i = 0; i < rank->schedule->op_count; i++)
+        change->passed[i] = rank->walk.passed[i] - begin->passed[i];
+    for (int i = 0; i < rank->program->message_counter_count; i++)
+        change->message[i] = rank->walk.message[i] - begin->message[i];
+    change->iterations = rank->walk.loop[outer].iteration - begin->loop[outer].iteration;
+    change->evaluations = rank->walk.loop[outer].evaluations - begin->loop[outer].evaluations;
+}
+
+/* ---- creation ---- */
+
+/* Where the first iteration begins. */
+static bool walk_to_begin(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        rank->dry = true;
+        rank->walk.position = rank->schedule->setup.first;
+        if (!peal_cuda_walk_section_only(rank, &rank->schedule->setup) ||
+            peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
+            return false;
+        while (peal_cuda_steps_alike(rank) == 0)
+            if (!peal_cuda_advance_walk_only(rank))
+                return false;
+        peal_walk_copy(&plan->graphs->begin[r], &rank->walk);
+    }
+    return true;
+}
+
+static void go_back(peal_cuda_plan *plan)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        peal_arena *arena = plan->arena;
+        peal_walk_hooks hooks = rank->walk.hooks;
+        peal_walk_init(&rank->walk, rank->program, arena, plan->desc.hooks.first_message);
+        rank->walk.hooks = hooks;
+        rank->walk.position = rank->schedule->setup.first;
+        rank->dry = false;
+        rank->at_end = false;
+        rank->stop_word = 0;
+        rank->graph_step = 0;
+        peal_cuda_predicates_restart(rank);
+    }
+    plan->run->stopped = false;
+}
+
+static peal_status refuse(peal_cuda_plan *plan, const char *reason)
+{
+    return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
+                       "--mode stream runs it; --mode auto takes the first mode that can",
+                       "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
+}
+
+static void choose_steps(peal_cuda_plan *plan, const char **reason)
+{
+    go_back(plan);
+    if (walk_to_begin(plan))
+        plan->graphs->steps = peal_cuda_choose_steps(plan, reason);
+    else
+        *reason = "a run-time condition in setup";
+}
+
+peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
+{
+    const peal_cuda_engine *engine = plan->engine;
+    peal_cuda_graphs *graphs = PEAL_ARENA_NEW(plan->arena, peal_cuda_graphs);
+    const char *reason = NULL;
+    peal_status status = PEAL_STATUS_OK;
+    CUresult result = CUDA_SUCCESS;
+
+    plan->graphs = graphs;
+    plan->run->run_iterations = peal_cuda_graphs_run;
+    plan->run->report_replay = peal_cuda_report_replay;
+    graphs->sink = (peal_cuda_sink){.ops = engine->sink,
+                                    .signal = engine->is_one_kernel ? plan->options.signal
+                                                                    : plan->stream_sink->signal,
+                                    .is_replayed = true,
+                                    .is_one_kernel = engine->is_one_kernel,
+                                    .end_of_step = end_of_step};
+    graphs->rounds = 1;
+    graphs->begin = PEAL_ARENA_ARRAY(plan->arena, peal_walk, plan->rank_count);
+    graphs->change = PEAL_ARENA_ARRAY(plan->arena, state_change, plan->rank_count);
+    graphs->word = PEAL_ARENA_ARRAY(plan->arena, int64_t, plan->rank_count);
+    graphs->stops = plan->rank[0].schedule->outer.until;
+    for (int r = 0; r < plan->rank_count; r++)
+        peal_walk_init(&graphs->begin[r], plan->rank[r].program, plan->arena, 0);
+    if (graphs->stops && plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
+        return refuse(plan, "`until` needs kernel signals: memory operations cannot be skipped");
+    if (graphs->stops && plan->options.copy == PEAL_CUDA_COPY_ENGINE)
+        return refuse(plan, "`until` needs copy kernels: the copy engine cannot be skipped");
+    if (engine->prepare)
+        status = engine->prepare(plan);
+    if (status)
+        return status;
+    choose_steps(plan, &reason);
+    if ((!graphs->steps || !peal_cuda_launches_fit(plan)) && engine->shorten_period &&
+        engine->shorten_period(plan)) {
+        reason = NULL;
+        choose_steps(plan, &reason);
+    }
+    go_back(plan);
+    if (!graphs->steps)
+        return refuse(plan, reason ? reason : "no period");
+    status = engine->settle ? engine->settle(plan) : PEAL_STATUS_OK;
+    graphs->report = graphs->steps > engine->reports ? graphs->steps / engine->reports : 1;
+    for (int i = 0; i < AHEAD && !result; i++)
+        result = plan->driver->cuEventCreate_(&graphs->done[i], CU_EVENT_DISABLE_TIMING);
+    if (result)
+        return refuse(plan, "events cannot be created");
+    for (int r = 0; r < plan->rank_count; r++) {
+        plan->rank[r].dry = true;
+        plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
+    }
+    graphs->slots = 1;
+    for (int slot = 0; slot < graphs->slots && !status; slot++) {
+        status = build(plan, slot);
+        for (int r = 0; r < plan->rank_count && slot == 0 && !status; r++)
+            note_change(plan, r);
+        if (!status && graphs->rows)
+            graphs->slots = 2;
+    }
+    go_back(plan);
+    return status;
+}
+
+void peal_cuda_graphs_destroy(peal_cuda_plan *plan)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    for (int i = 0; graphs && i < 2; i++) {
+        if (graphs->exec[i])
+            plan->driver->cuGraphExecDestroy_(graphs->exec[i]);
+        if (graphs->graph[i])
+            plan->driver->cuGraphDestroy_(graphs->graph[i]);
+    }
+    for (int i = 0; graphs && i < AHEAD; i++)
+        if (graphs->done[i])
+            plan->driver->cuEventDestroy_(graphs->done[i]);
+}

@@ -1,0 +1,104 @@
+/* The sink that calls the driver: what runs steps, and what captures and embedded exchanges begin
+ * from. */
+#include "backends/cuda/stream/stream_sink.h"
+
+CUresult peal_cuda_stream_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                                 const peal_cuda_kernel_launch *what)
+{
+    void *parameter[] = {(void *)(uintptr_t)what->launch};
+
+    lane->chained = lane->chained || what->group;
+    return rank->plan->driver->cuLaunchKernel_(what->function, what->blocks, 1, 1,
+                                               (unsigned)what->threads[0],
+                                               (unsigned)what->threads[1],
+                                               (unsigned)what->threads[2], 0, lane->stream,
+                                               parameter, NULL);
+}
+
+CUresult peal_cuda_stream_copy(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                               const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from)
+{
+    lane->chained = false;
+    return peal_cuda_copy_box(rank->plan->driver, lane->stream, piece, to, from);
+}
+
+CUresult peal_cuda_stream_write_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdeviceptr word,
+                                     uint64_t value)
+{
+    lane->chained = false;
+    return rank->plan->driver->cuStreamWriteValue64_(lane->stream, word, value, 0);
+}
+
+CUresult peal_cuda_stream_wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op,
+                                    CUdeviceptr word, uint64_t value)
+{
+    (void)op;
+    lane->chained = false;
+    return rank->plan->driver->cuStreamWaitValue64_(lane->stream, word, value,
+                                                    CU_STREAM_WAIT_VALUE_GEQ);
+}
+
+CUresult peal_cuda_stream_record(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
+{
+    return rank->plan->driver->cuEventRecord_(event, lane->stream);
+}
+
+CUresult peal_cuda_stream_wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane, CUevent event)
+{
+    lane->chained = false;
+    return rank->plan->driver->cuStreamWaitEvent_(lane->stream, event, 0);
+}
+
+CUresult peal_cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
+                               CUstream stream, peal_call *call)
+{
+    int64_t points = 1, threads = task->cuda_threads;
+    void *parameter[] = {call};
+
+    for (int k = 0; k < PEAL_AXES; k++)
+        points *= call->tile.hi[k] - call->tile.lo[k];
+    int64_t blocks = (points + threads - 1) / threads;
+    if (blocks > INT32_MAX)
+        blocks = INT32_MAX;
+    return driver->cuLaunchKernel_(task->cuda_function, (unsigned)blocks, 1, 1, (unsigned)threads,
+                                   1, 1, 0, stream, parameter, NULL);
+}
+
+CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
+                               const peal_schedule_task *task, peal_call *call, peal_status *status)
+{
+    lane->chained = false;
+    if (task->cuda_function)
+        return peal_cuda_call_launch(rank->plan->driver, task, lane->stream, call);
+    *status = task->enqueue(lane->stream, call);
+    return CUDA_SUCCESS;
+}
+
+/* After so many launches there is a mark; the walk goes on once the eighth last has passed
+ * (peal_cuda_within_lookahead). Memory operations are marked more often, so that a report can tell
+ * which of them a lane has come to: their values come round again. */
+static CUresult mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
+{
+    enum { EVERY = 48, EVERY_MEMOP = 16 };
+    peal_cuda_plan *plan = rank->plan;
+    int every = plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP ? EVERY_MEMOP : EVERY;
+
+    (void)op;
+    if (++lane->since_mark < every)
+        return CUDA_SUCCESS;
+    lane->since_mark = 0;
+    lane->mark_log[lane->marks % PEAL_CUDA_MARKS] = lane->log_count;
+    CUevent event = lane->mark[lane->marks++ % PEAL_CUDA_MARKS];
+    return plan->driver->cuEventRecord_(event, lane->stream);
+}
+
+const struct peal_cuda_sink_ops peal_cuda_stream_sink = {
+    .launch = peal_cuda_stream_launch,
+    .copy = peal_cuda_stream_copy,
+    .write_word = peal_cuda_stream_write_word,
+    .wait_word = peal_cuda_stream_wait_word,
+    .record = peal_cuda_stream_record,
+    .wait_event = peal_cuda_stream_wait_event,
+    .call = peal_cuda_stream_call,
+    .enqueued = mark,
+};
