@@ -4,7 +4,7 @@
 
 #include "base/saves.h"
 #include "runtime/binding.h"
-#include "scheduler/candidates.h"
+#include "scheduler/modes/candidates.h"
 
 #include <peal/plan.h>
 

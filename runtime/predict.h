@@ -1,10 +1,11 @@
 /* What a step of a graph will take in a mode, on a machine whose times are known: by the `sim`
- * backend, and by the equations of scheduler/model.h from the same numbers. Nothing is run. */
+ * backend, and by the equations of scheduler/model/model.h from the same numbers. Nothing is run.
+ */
 #ifndef PEAL_RUNTIME_PREDICT_H
 #define PEAL_RUNTIME_PREDICT_H
 
 #include "backends/sim/sim.h"
-#include "scheduler/model.h"
+#include "scheduler/model/model.h"
 #include "scheduler/scheduler.h"
 
 #include <peal/plugin/times.h>

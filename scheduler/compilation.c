@@ -4,7 +4,7 @@
  * message ends, 3 messages (who sends which points to whom), 4 nodes in walk order, 5 the schedule
  * (ops, dependences, memory). A stage of one rank may ask for an earlier stage of the ranks it
  * exchanges messages with. */
-#include "scheduler/records.h"
+#include "scheduler/check/message_match.h"
 
 #include <string.h>
 

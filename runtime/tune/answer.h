@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/sha256.h"
 #include "runtime/plan.h"
-#include "scheduler/candidates.h"
+#include "scheduler/modes/candidates.h"
 
 typedef struct peal_answer {
     peal_mode mode;

@@ -4,7 +4,7 @@
 #ifndef PEAL_RUNTIME_TUNE_JUDGE_H
 #define PEAL_RUNTIME_TUNE_JUDGE_H
 
-#include "scheduler/candidates.h"
+#include "scheduler/modes/candidates.h"
 
 typedef enum peal_verdict {
     PEAL_VERDICT_NONE,      /* was not measured */

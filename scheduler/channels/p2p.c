@@ -1,5 +1,5 @@
 /* p2p: accelerators of one host, by device memory that both have mapped. */
-#include "scheduler/channels/channels.h"
+#include "scheduler/channels/transports.h"
 
 static bool reaches(const peal_machine *machine, int from, int to)
 {

@@ -1,5 +1,5 @@
 /* self: ranks of one process. The peer's memory is my memory. */
-#include "scheduler/channels/channels.h"
+#include "scheduler/channels/transports.h"
 
 static bool reaches(const peal_machine *machine, int from, int to)
 {

@@ -2,7 +2,7 @@
  * before a schedule is made (runtime/control), so it reaches everyone. Between accelerators it is
  * the last rung: flags, credits and staging are in host memory, arrays are not, so nothing is
  * stored in place. */
-#include "scheduler/channels/channels.h"
+#include "scheduler/channels/transports.h"
 
 static bool are_ranks(const peal_machine *machine, int from, int to)
 {

@@ -1,7 +1,7 @@
 /* Candidates: which ways to run a graph are listed, in which order; what predictions drop; what is
  * combined. */
 #include "dsl/dsl.h"
-#include "scheduler/candidates.h"
+#include "scheduler/modes/candidates.h"
 
 #include <peal/graph.h>
 #include <setjmp.h>

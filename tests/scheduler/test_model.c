@@ -1,7 +1,7 @@
 /* The performance model: equations and conditions on numbers worked out by hand, and the paper's
  * cases (Agostini, Rossetti, Potluri: GPUDirect Async, JPDC 114, 2018), in which modes have to rank
  * as they were measured there: signs, not magnitudes. */
-#include "scheduler/model.h"
+#include "scheduler/model/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

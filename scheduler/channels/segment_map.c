@@ -1,0 +1,97 @@
+/* Memory: where arrays, flags, credits and staging lie in a rank's segment. A function of the
+ * rank's messages alone, so that its peers compute the same.
+ *
+ * A flag has a pair of cache lines of its own; a message of a few bytes is staged beside its flag,
+ * so that both arrive with one line. */
+#include "scheduler/view/compilation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = MEMORY_LINE, SMALL_SLOT = 24 };
+
+static int64_t reserve(int64_t *used, int64_t bytes)
+{
+    int64_t at = *used;
+    *used += (bytes + LINE - 1) / LINE * LINE;
+    return at;
+}
+
+/* Where the rows of an array are whole lines apart, those of its part begin at lines. */
+static int64_t reserve_array(int64_t *used, const peal_layout *layout, int64_t element_bytes)
+{
+    int64_t row = layout->stride[1] * element_bytes;
+    int64_t before = (layout->part.lo[0] - layout->stored.lo[0]) * element_bytes % LINE;
+    int64_t shift = layout->stored.axis_count < 2 || row % LINE != 0 ? 0 : (LINE - before) % LINE;
+
+    return reserve(used, shift + layout->bytes) + shift;
+}
+
+static void place_arrays(peal_compilation *c, const rank_view *v, segment_map *map)
+{
+    for (int i = 0; i < array_total(c); i++) {
+        bool lent = i < c->graph->array_count && c->graph->arrays[i].data;
+        map->array[i] = lent ? -1
+                             : reserve_array(&map->bytes, &v->layout[i],
+                                             (int64_t)peal_type_bytes(array_type(c, i)));
+    }
+}
+
+static void place_messages(const peal_compilation *c, const rank_view *v, segment_map *map)
+{
+    for (int i = 0; i < v->message_count; i++) {
+        const rank_message *m = &v->message[i];
+        int64_t slot = 0;
+        map->flag[i] = map->staging[i] = map->credit[i] = -1;
+        for (int k = 0; k < m->piece_count; k++)
+            slot += (m->piece[k].bytes + 7) / 8 * 8;
+        map->slot_bytes[i] = slot <= SMALL_SLOT ? SMALL_SLOT : (slot + 63) / 64 * 64;
+        if (m->outgoing) {
+            map->credit[i] = reserve(&map->bytes, 8);
+            continue;
+        }
+        int slots = message_slots(c, m);
+        map->flag[i] = reserve(&map->bytes, 8);
+        map->staging[i] = slot <= SMALL_SLOT && 8 + slots * SMALL_SLOT <= LINE
+                              ? map->flag[i] + 8
+                              : reserve(&map->bytes, slots * map->slot_bytes[i]);
+    }
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+static void list_peers(peal_compilation *c, const rank_view *v, segment_map *map)
+{
+    map->peer = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
+    for (int i = 0; i < v->message_count; i++)
+        map->peer[i] = v->message[i].peer;
+    qsort(map->peer, (size_t)v->message_count, sizeof(*map->peer), by_number);
+    for (int i = 0; i < v->message_count; i++)
+        if (!i || map->peer[i] != map->peer[i - 1])
+            map->peer[map->peer_count++] = map->peer[i];
+    map->ready = PEAL_ARENA_ARRAY(c->arena, int64_t, map->peer_count);
+    for (int i = 0; i < map->peer_count; i++)
+        map->ready[i] = reserve(&map->bytes, 8);
+}
+
+const segment_map *map_segment(peal_compilation *c, rank_view *v)
+{
+    if (v->segment)
+        return v->segment;
+    segment_map *map = PEAL_ARENA_NEW(c->arena, segment_map);
+    map->array = PEAL_ARENA_ARRAY(c->arena, int64_t, array_total(c));
+    map->flag = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    map->staging = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    map->slot_bytes = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    map->credit = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    place_arrays(c, v, map);
+    map->mailbox = map->bytes;
+    place_messages(c, v, map);
+    list_peers(c, v, map);
+    if (map->bytes < LINE)
+        map->bytes = LINE;
+    return v->segment = map;
+}

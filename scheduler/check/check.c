@@ -1,0 +1,269 @@
+/* The checks over all ranks: sizes, boxes, tiles and messages.
+ *
+ * Where ranks fall into classes, one of each is analysed, and what it sends is compared with what
+ * the classes of its neighbours receive. If that finds nothing wrong, no rank has anything wrong.
+ *
+ * Else each rank is looked at, which is linear in ranks and messages, and frugal: a rank's view is
+ * thrown away once its message ends have been written down as records, which are compared then.
+ * Ranks are replayed to find a deadlock only if some receive stands above its send: otherwise every
+ * receive waits for an earlier statement. Mostly records show that none is there (progress.c). */
+#include "scheduler/check/message_match.h"
+#include "scheduler/classes/rank_classes.h"
+#include "scheduler/conditions/conditions.h"
+
+enum { KEPT_RANKS = 32 /* views of so many ranks are kept: schedules will want them */ };
+
+typedef struct checker {
+    peal_compilation *c;
+    message_records *records;
+    int64_t *reduced;     /* by hidden array: elements that every rank must have; -1: not seen */
+    int *reduced_by;      /* the rank that had them */
+    rank_classes classes; /* of ranks with the same tasks */
+    bool classed;
+    bool *is_good; /* by class: one was analysed and is good */
+    size_t most_bytes;
+} checker;
+
+/* Vectors that all ranks reduce have the same count everywhere. (Rows are compared when messages
+ * are made.) */
+static peal_status compare_reductions(checker *k, const rank_view *v)
+{
+    peal_compilation *c = k->c;
+    for (int i = 0; i < c->hidden_count; i++) {
+        const peal_statement *s = c->statement[c->hidden[i].statement];
+        if (s->kind != PEAL_STATEMENT_REDUCE || s->u.reduce.along >= 0)
+            continue;
+        const peal_reduction *item = &s->u.reduce.item[c->hidden[i].item];
+        int64_t count = v->layout[item->array].stored.hi[0];
+        if (k->reduced[i] < 0) {
+            k->reduced[i] = count;
+            k->reduced_by[i] = v->rank;
+        } else if (k->reduced[i] != count)
+            return report_uneven(c, s, item, (const int[]){k->reduced_by[i], v->rank},
+                                 (const int64_t[]){k->reduced[i], count});
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* Classes by tasks alone: ranks that send to others each in its own way may still compute alike. */
+static void begin_classes(checker *k)
+{
+    k->classed = find_classes(k->c, false, &k->classes);
+    if (k->classed)
+        k->is_good = PEAL_ARENA_ARRAY(k->c->arena, bool, class_count(&k->classes));
+}
+
+static void begin_reductions(checker *k)
+{
+    k->reduced = PEAL_ARENA_ARRAY(k->c->arena, int64_t, k->c->hidden_count + 1);
+    k->reduced_by = PEAL_ARENA_ARRAY(k->c->arena, int, k->c->hidden_count + 1);
+    for (int i = 0; i < k->c->hidden_count; i++)
+        k->reduced[i] = -1;
+}
+
+/* One that has all neighbours there are: what is told of one rank is told of this. */
+static int middle_rank(const peal_compilation *c)
+{
+    return c->machine.ranks / 2;
+}
+
+/* A rank's view up to its tasks and ends. The tasks of a class are analysed once, if nothing is
+ * wrong with them. */
+static const rank_view *view_rank(checker *k, int rank)
+{
+    peal_compilation *c = k->c;
+    int class = k->classed ? class_of(c, &k->classes, rank) : 0;
+    if (k->classed && k->is_good[class] && !c->view[rank] && rank != middle_rank(c))
+        return view_of_ends(c, rank);
+    c->analysed_count++;
+    bool good = view_at(c, rank, 2) != NULL;
+    if (k->classed)
+        k->is_good[class] |= good;
+    return c->view[rank];
+}
+
+/* The views of few ranks are kept. */
+static peal_status check_rank(checker *k, int rank)
+{
+    peal_compilation *c = k->c;
+    bool keep = c->view[rank] || c->machine.ranks <= KEPT_RANKS;
+    c->arena = keep ? c->own_arena : c->scratch;
+    const rank_view *v = view_rank(k, rank);
+    peal_status status = v->status;
+    if (!status)
+        status = records_add_rank(k->records, rank, v);
+    if (!status)
+        status = compare_reductions(k, v);
+    if (!status && rank == middle_rank(c))
+        warn_of_halos(c, v);
+    c->arena = c->own_arena;
+    if (!keep) {
+        size_t bytes = peal_arena_bytes(c->scratch);
+        k->most_bytes = bytes > k->most_bytes ? bytes : k->most_bytes;
+        c->view[rank] = NULL;
+        peal_arena_clear(c->scratch);
+    }
+    return status;
+}
+
+static message_records *begin_records(peal_compilation *c)
+{
+    c->records = PEAL_ARENA_NEW(c->arena, message_records);
+    if (!records_init(c->records, c))
+        peal_arena_fail(c->own_arena, c->records->most_bytes);
+    return c->records;
+}
+
+static void end_records(peal_compilation *c)
+{
+    records_finish(c->records);
+    c->records = NULL;
+}
+
+peal_status check_each_rank(peal_compilation *c)
+{
+    checker k = {.c = c, .records = begin_records(c)};
+    bool late_send = false;
+    peal_status first = PEAL_STATUS_OK;
+    begin_reductions(&k);
+    begin_classes(&k);
+    begin_scratch(c);
+    for (int rank = 0; rank < c->machine.ranks; rank++) {
+        peal_status status = check_rank(&k, rank);
+        first = first ? first : status;
+    }
+    end_scratch(c);
+    if (!first)
+        first = records_match(k.records, &late_send);
+    if (!first && late_send)
+        late_send = !records_show_no_cycle(k.records);
+    c->check_bytes = k.most_bytes + k.records->most_bytes;
+    end_records(c);
+    if (!first)
+        first = check_partners(c);
+    if (!first && late_send)
+        first = find_deadlock(c);
+    return first ? first : check_halos_by_rank(c, k.classed ? &k.classes : NULL);
+}
+
+/* ---- By classes ---- */
+
+/* Records of a rank's messages in one direction, the sender's, which tells who is at the other end.
+ */
+static int64_t pick_direction(checker *k, const rank_view *v, bool outgoing, int direction,
+                              end_record *out)
+{
+    int64_t count = 0;
+    for (int i = 0; i < v->end_count; i++) {
+        if (v->end[i].outgoing != outgoing || end_direction(&v->end[i]) != direction)
+            continue;
+        if (!records_make(k->records, &v->end[i], &out[count]))
+            return -1;
+        out[count++].peer = 0;
+    }
+    return count;
+}
+
+/* What a rank sends against what the neighbour's class receives. */
+static bool neighbours_match(checker *k, const rank_classes *classes, rank_view *const *view,
+                             int rank, bool *late_send)
+{
+    peal_compilation *c = k->c;
+    const rank_view *sender = view[class_of(c, classes, rank)];
+    int peer[27];
+    find_neighbours(c, rank, peer);
+    for (int number = 0; number < 27; number++) {
+        if (peer[number] < 0)
+            continue;
+        const rank_view *receiver = view[class_of(c, classes, peer[number])];
+        if (!sender->end_count && !receiver->end_count)
+            continue;
+        end_record *send = PEAL_ARENA_ARRAY(c->arena, end_record, sender->end_count);
+        end_record *recv = PEAL_ARENA_ARRAY(c->arena, end_record, receiver->end_count);
+        int64_t sends = pick_direction(k, sender, true, number, send);
+        int64_t recvs = pick_direction(k, receiver, false, number, recv);
+        if (sends < 0 || recvs < 0 ||
+            records_merge(k->records, rank, send, sends, recv, recvs, late_send))
+            return false;
+    }
+    return true;
+}
+
+/* One rank of each class is analysed, and their messages are matched for each neighbourhood. False:
+ * something may be wrong, and each rank is looked at to say what. *halos: whether any is read
+ * stale.
+ */
+static bool analyse_classes(checker *k, const rank_classes *classes, peal_status *halos)
+{
+    peal_compilation *c = k->c;
+    int count = class_count(classes);
+    int around = classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
+    rank_view **view = PEAL_ARENA_ARRAY(c->arena, rank_view *, count);
+    int middle = class_of(c, classes, middle_rank(c));
+    bool good = true, late_send = false;
+    begin_reductions(k);
+    for (int i = 0; i < count && good; i++) {
+        int rank = class_rank(c, classes, i);
+        rank_view *known = c->view[rank];
+        c->view[rank] = NULL;
+        view[i] = view_at(c, rank, 2);
+        c->view[rank] = known;
+        c->analysed_count++;
+        good = view[i] && !compare_reductions(k, view[i]);
+    }
+    for (int i = 0; i < around && good; i++)
+        good = neighbours_match(k, classes, view, neighbourhood_rank(c, classes, i), &late_send);
+    good = good && classes_take_part_alike(c, classes, view);
+    if (good && late_send)
+        good = directions_show_no_cycle(c, view, count);
+    c->diagnostics = c->own_diagnostics;
+    if (good) {
+        warn_of_halos(c, view[middle]);
+        *halos = check_halos_by_class(c, classes, view);
+    }
+    return good;
+}
+
+static bool prove_by_classes(peal_compilation *c, peal_status *halos)
+{
+    rank_classes classes;
+    begin_scratch(c);
+    c->diagnostics = NULL; /* what is found by class is reported by rank */
+    checker k = {.c = c, .records = begin_records(c)};
+    bool good = find_classes(c, true, &classes) && analyse_classes(&k, &classes, halos);
+    end_records(c);
+    c->diagnostics = c->own_diagnostics;
+    c->check_bytes = peal_arena_bytes(c->scratch);
+    end_scratch(c);
+    return good;
+}
+
+/* The outermost loop goes round equally often on all ranks; a run reads it anew. */
+static peal_status check_repeat(peal_compilation *c)
+{
+    const rank_view *v = view_at(c, 0, 1);
+    const peal_expr *repeat = c->graph->step.repeat;
+    int64_t count = 0;
+
+    if (!v)
+        return PEAL_STATUS_OK; /* said by what looks at the rank */
+    peal_status status = peal_expr_integer(repeat, &v->scope, 1, &count, c->diagnostics);
+    if (!status && count < 0)
+        status = peal_report(c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, repeat->source, NULL,
+                             "`repeat` is %lld on %d ranks", (long long)count, c->machine.ranks);
+    return status;
+}
+
+peal_status peal_compilation_check(peal_compilation *c)
+{
+    if (c->exhausted)
+        return PEAL_STATUS_ENVIRONMENT;
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    peal_status status = PEAL_STATUS_OK;
+    if (!prove_by_classes(c, &status))
+        status = check_each_rank(c);
+    peal_status repeat = check_repeat(c), values = check_values(c, !status);
+    status = status ? status : repeat ? repeat : values;
+    status = status ? status : check_set_values(c);
+    return status ? status : check_files(c);
+}

@@ -1,0 +1,336 @@
+/* Deadlock: no cycle of waits.
+ *
+ * A receive waits for its send, a send for nothing, and each rank goes through its statements in
+ * order. One pass is enough: a send and its receive stand in the same body, so nothing waits for
+ * another iteration, and iterations can be done one after the other by all ranks.
+ *
+ * Only receives that stand above their sends can close a cycle. Where ranks are classed, directions
+ * may show that none does, whatever the number of ranks: statements that such receives and sends
+ * enclose wait along one way, towards a rank that receives from nobody. Else the pass is replayed,
+ * rank by rank, as if everything happened. A cycle of statements that never happen together
+ * (conditions.c) is none: then the pass is replayed without one of them, and without another, until
+ * no cycle is left. */
+#include "scheduler/conditions/conditions.h"
+#include "scheduler/stories/stories.h"
+
+#include <string.h>
+
+/* ---- By directions ---- */
+
+/* A receive waits for a statement that sends, of the rank that lies against the direction. */
+typedef struct wait_edge {
+    int recv, send; /* statements */
+    int direction[PEAL_RANK_AXES];
+} wait_edge;
+
+typedef struct wait_edges {
+    peal_arena *arena;
+    wait_edge *item;
+    int count, capacity;
+} wait_edges;
+
+static bool same_key(const peal_compilation *c, const message_end *send, const message_end *recv)
+{
+    return c->statement_loop[send->statement] == c->statement_loop[recv->statement] &&
+           send->tag == recv->tag && end_direction(send) == end_direction(recv);
+}
+
+/* One edge for each send that may be a receive's; more than there are do no harm. */
+static void add_edges(const peal_compilation *c, wait_edges *edges, const message_end *recv,
+                      const rank_view *sender)
+{
+    for (int i = 0; i < sender->end_count; i++) {
+        const message_end *send = &sender->end[i];
+        bool known = !send->outgoing || !same_key(c, send, recv);
+        for (int k = 0; k < edges->count && !known; k++)
+            known = edges->item[k].recv == recv->statement &&
+                    edges->item[k].send == send->statement &&
+                    !memcmp(edges->item[k].direction, send->direction, sizeof(send->direction));
+        if (known)
+            continue;
+        PEAL_ARENA_ROOM(edges->arena, edges->item, edges->count, edges->capacity);
+        wait_edge *e = &edges->item[edges->count++];
+        *e = (wait_edge){.recv = recv->statement, .send = send->statement};
+        memcpy(e->direction, send->direction, sizeof(e->direction));
+    }
+}
+
+/* Whether everything that waits between two statements waits along one way: some weights of the
+ * axes that end are positive for each late edge, and never negative. */
+static bool goes_one_way(const peal_compilation *c, const wait_edges *edges, int first, int last,
+                         const int weight[PEAL_RANK_AXES])
+{
+    for (int i = 0; i < edges->count; i++) {
+        const wait_edge *e = &edges->item[i];
+        int along = 0;
+        if (e->recv < first || e->recv > last || e->send < first || e->send > last)
+            continue;
+        for (int k = 0; k < PEAL_RANK_AXES; k++)
+            along += c->periodic[k] ? 0 : weight[k] * e->direction[k];
+        if (along < (e->send > e->recv))
+            return false;
+    }
+    return true;
+}
+
+/* Weights up to 4 tell all half-spaces of directions apart. */
+static bool has_a_way(const peal_compilation *c, const wait_edges *edges, int first, int last)
+{
+    for (int i = first; i <= last; i++) /* these wait both ways */
+        if (c->statement[i] && (c->statement[i]->kind == PEAL_STATEMENT_EXCHANGE ||
+                                c->statement[i]->kind == PEAL_STATEMENT_REDUCE))
+            return false;
+    for (int number = 0; number < 9 * 9 * 9; number++) {
+        int weight[PEAL_RANK_AXES] = {number % 9 - 4, number / 9 % 9 - 4, number / 81 - 4};
+        if (goes_one_way(c, edges, first, last, weight))
+            return true;
+    }
+    return false;
+}
+
+bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int count)
+{
+    wait_edges edges = {.arena = c->arena};
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < view[i]->end_count; k++)
+            for (int j = 0; j < count && !view[i]->end[k].outgoing; j++)
+                add_edges(c, &edges, &view[i]->end[k], view[j]);
+    for (int first = 0, last = 0; first < c->graph->statement_count; first = last + 1) {
+        last = first;
+        for (bool grows = true; grows;) { /* to the end of each late edge that begins within */
+            grows = false;
+            for (int i = 0; i < edges.count; i++)
+                if (edges.item[i].recv >= first && edges.item[i].recv <= last &&
+                    edges.item[i].send > last) {
+                    last = edges.item[i].send;
+                    grows = true;
+                }
+        }
+        if (last > first && !has_a_way(c, &edges, first, last))
+            return false;
+    }
+    return true;
+}
+
+/* ---- By replaying ---- */
+
+typedef struct replay {
+    peal_compilation *c;
+    int *at; /* by rank: next message of its view, in program order (sends of a statement
+                first) */
+    const cycle_conditions *conditions;
+    uint64_t off; /* those that are taken not to hold */
+    int64_t step; /* in which a cycle was found to be; -1: any */
+    int *waiting; /* ranks to look at again */
+    int waiting_count;
+    bool *waits; /* by rank: it is among them */
+} replay;
+
+/* The send that a receive waits for; NULL: it has run. */
+static const rank_message *awaited_send(const replay *r, const rank_view *v, const rank_message *m)
+{
+    const rank_view *sender = r->c->view[m->peer];
+    for (int i = r->at[m->peer]; i < sender->message_count; i++) {
+        const rank_message *s = &sender->message[sender->program_order[i]];
+        if (s->outgoing && s->peer == v->rank && s->statement == m->statement &&
+            s->phase == m->phase && s->tag == m->tag &&
+            !memcmp(s->direction, m->direction, sizeof(s->direction)))
+            return s;
+    }
+    return NULL;
+}
+
+/* The receive that a rank has come to. */
+static const rank_message *stands_at(const replay *r, int rank)
+{
+    const rank_view *v = r->c->view[rank];
+    return &v->message[v->program_order[r->at[rank]]];
+}
+
+/* A rank on the cycle that one leads to. */
+static int rank_on_cycle(const replay *r, int start)
+{
+    int rank = start;
+    for (int i = 0; i < r->c->machine.ranks; i++) /* one that comes again is on the cycle */
+        rank = stands_at(r, rank)->peer;
+    return rank;
+}
+
+/* `undecided`: conditions may exclude the cycle. */
+static peal_status report_cycle(const replay *r, int first, bool undecided)
+{
+    peal_compilation *c = r->c;
+    char text[600];
+    int used = 0, rank = first;
+    peal_story story = {0};
+    peal_source source = {0};
+    do {
+        const rank_message *m = stands_at(r, rank);
+        const peal_statement *s = c->statement[m->own_statement];
+        source = s->source;
+        if (used < 500)
+            used += snprintf(text + used, sizeof(text) - (size_t)used,
+                             "%srank %d waits in `%s` (line %d) for rank %d", used ? ", " : "",
+                             rank, s->name, s->source.line, m->peer);
+        tell_wait(c, c->view[rank], m, awaited_send(r, c->view[rank], m), r->step, &story);
+        rank = m->peer;
+    } while (rank != first);
+    tell_cycle(&story);
+    if (undecided)
+        return peal_report_story(
+            c->diagnostics, PEAL_E_POSSIBLE_DEADLOCK, source,
+            "move the sends above the receives, or write conditions that can be decided", &story,
+            "a deadlock, unless conditions that cannot be decided exclude it: %s", text);
+    return peal_report_story(c->diagnostics, PEAL_E_DEADLOCK, source,
+                             "move the sends above the receives", &story, "deadlock: %s", text);
+}
+
+static void look_at(replay *r, int rank)
+{
+    if (r->waits[rank])
+        return;
+    r->waits[rank] = true;
+    r->waiting[r->waiting_count++] = rank;
+}
+
+/* As far as a rank comes; those that it sends to may come further. */
+static void move_rank(replay *r, int rank)
+{
+    const rank_view *v = r->c->view[rank];
+    for (; r->at[rank] < v->message_count; r->at[rank]++) {
+        const rank_message *m = stands_at(r, rank);
+        if (is_skipped(r->conditions, v, m->own_statement, r->off))
+            continue;
+        if (m->outgoing)
+            look_at(r, m->peer);
+        else if (awaited_send(r, v, m))
+            return;
+    }
+}
+
+/* A rank on a cycle; -1: there is none. */
+static int replay_ranks(replay *r)
+{
+    int ranks = r->c->machine.ranks;
+    memset(r->at, 0, (size_t)ranks * sizeof(*r->at));
+    for (int rank = ranks - 1; rank >= 0; rank--)
+        look_at(r, rank);
+    while (r->waiting_count) {
+        int rank = r->waiting[--r->waiting_count];
+        r->waits[rank] = false;
+        move_rank(r, rank);
+    }
+    for (int rank = 0; rank < ranks; rank++)
+        if (r->at[rank] < r->c->view[rank]->message_count)
+            return rank_on_cycle(r, rank);
+    return -1;
+}
+
+/* Messages in program order: a view has them by statement; here phases, and sends before receives,
+ * are sorted out. */
+static void set_program_order(peal_compilation *c, rank_view *v)
+{
+    int count = 0;
+    v->program_order = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
+    for (int first = 0, end; first < v->message_count; first = end) {
+        int phases = 0;
+        for (end = first; end < v->message_count &&
+                          v->message[end].own_statement == v->message[first].own_statement;
+             end++)
+            phases = v->message[end].phase >= phases ? v->message[end].phase + 1 : phases;
+        for (int kind = 0; kind < 2 * phases; kind++)
+            for (int i = first; i < end; i++)
+                if (2 * v->message[i].phase + !v->message[i].outgoing == kind)
+                    v->program_order[count++] = i;
+    }
+}
+
+/* ---- Statements that do not happen together ---- */
+
+enum { MOST_REPLAYS = 4096 };
+
+/* Which conditions are taken not to hold, as bits. */
+typedef struct cycle_search {
+    replay r;
+    cycle_conditions conditions;
+    uint64_t *seen; /* sets of them that were replayed */
+    int seen_count, seen_capacity;
+} cycle_search;
+
+static bool is_new(cycle_search *s, uint64_t off)
+{
+    for (int i = 0; i < s->seen_count; i++)
+        if (s->seen[i] == off)
+            return false;
+    PEAL_ARENA_ROOM(s->r.c->arena, s->seen, s->seen_count, s->seen_capacity);
+    s->seen[s->seen_count++] = off;
+    return true;
+}
+
+/* The statements that the ranks of a cycle stand at, each condition once. */
+static int ends_of_cycle(const replay *r, int first, condition_end *out)
+{
+    int count = 0, rank = first;
+    do {
+        const rank_message *m = stands_at(r, rank);
+        peal_term term = r->c->view[rank]->statement[m->own_statement].condition;
+        bool known = false;
+        for (int i = 0; i < count && !known; i++)
+            known = out[i].s->id == m->own_statement && out[i].term == term;
+        if (!known)
+            out[count++] = (condition_end){r->c->statement[m->own_statement], term};
+        rank = m->peer;
+    } while (rank != first);
+    return count;
+}
+
+/* Replays with some conditions taken not to hold; a cycle that remains is one if its own can hold
+ * together, else each of them in turn is taken not to hold. */
+static peal_status search_cycles(cycle_search *s, uint64_t off)
+{
+    replay *r = &s->r;
+    peal_compilation *c = r->c;
+    if (!is_new(s, off))
+        return PEAL_STATUS_OK;
+    r->off = off;
+    int first = replay_ranks(r);
+    if (first < 0)
+        return PEAL_STATUS_OK;
+    int most = c->graph->statement_count + (c->mixed_count ? c->machine.ranks : 0);
+    condition_end *end = PEAL_ARENA_ARRAY(c->arena, condition_end, most);
+    int count = ends_of_cycle(r, first, end);
+    uint64_t reasons;
+    peal_meeting found = conditions_meet(c, &s->conditions, end, count, &reasons, &r->step);
+    if (found.answer != PEAL_NO)
+        return report_cycle(r, first, found.answer == PEAL_PERHAPS && !found.depends_on_run);
+    if (!reasons || s->seen_count > MOST_REPLAYS)
+        return report_cycle(r, first, true);
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; i < 64 && !status; i++)
+        if (reasons >> i & 1)
+            status = search_cycles(s, off | (uint64_t)1 << i);
+    return status;
+}
+
+peal_status find_deadlock(peal_compilation *c)
+{
+    peal_status first = PEAL_STATUS_OK;
+    for (int rank = 0; rank < c->machine.ranks; rank++) {
+        rank_view *v = view_at(c, rank, 3);
+        if (!v && !first)
+            first = c->view[rank]->status;
+        if (v)
+            set_program_order(c, v);
+    }
+    if (first)
+        return first;
+    int ranks = c->machine.ranks;
+    cycle_search s = {.r = {.c = c,
+                            .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                            .step = -1,
+                            .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                            .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)}};
+    number_conditions(c, &s.conditions);
+    s.r.conditions = &s.conditions;
+    return search_cycles(&s, 0);
+}

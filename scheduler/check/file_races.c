@@ -1,0 +1,376 @@
+/* Files that ranks meet in: one rank saves what another one loads, or saves as well.
+ *
+ * Serial has an order for that, but nothing orders files between ranks when they run side by side.
+ * What is sound all the same:
+ * - A field is saved by all ranks together, whose file takes its name when the last one has come.
+ *   So it is not there before all loads that stand above it. Behind it each rank finds the points
+ *   that it has saved itself: those of fields that are cut alike.
+ * - A name with {rank} in it, or statements of one and the same rank.
+ * Names are compared as patterns: counters and ranks are any digits, params have their values,
+ * links are followed where they are known before the run. */
+#include "scheduler/view/compilation.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_NAME = 1 << 12 };
+
+/* What a name is made of, besides characters. */
+enum { DIGITS = -1, RANK_DIGITS = -2 };
+
+typedef struct file_use {
+    const peal_statement *s;
+    const void *loop; /* the outermost around it, or NULL */
+    int *name;
+    int length;
+    bool of_rank;  /* {rank} was in the name: each rank writes a file of its own */
+    bool together; /* all ranks write one file */
+    bool counted;  /* what follows is known */
+    int rank[2];   /* the first ranks that do it; -1: none */
+} file_use;
+
+typedef struct file_walk {
+    peal_compilation *c;
+    file_use *use;
+    int count;
+} file_walk;
+
+/* ---- names ---- */
+
+static const peal_param *param_of(const peal_graph_data *graph, const char *name, size_t length)
+{
+    for (int i = 0; i < graph->param_count; i++)
+        if (strlen(graph->params[i].name) == length && !memcmp(graph->params[i].name, name, length))
+            return &graph->params[i];
+    return NULL;
+}
+
+/* The placeholder that begins at text; its end. */
+static const char *add_placeholder(peal_compilation *c, const char *text, int *name, int *length)
+{
+    const char *close = strchr(text, '}'), *value = "";
+    const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
+    size_t bytes = close ? (size_t)(close - text) - 1 : 0;
+    bool known = bytes == 5 && !memcmp(text + 1, "ranks", 5);
+
+    if (!close)
+        return text + strlen(text); /* refused by others */
+    if (bytes == 4 && !memcmp(text + 1, "rank", 4))
+        name[(*length)++] = RANK_DIGITS;
+    else if (!known && !param_of(c->graph, text + 1, bytes))
+        name[(*length)++] = DIGITS;
+    else if (!peal_template_expand(peal_arena_copy_bytes(c->arena, text, bytes + 2), &scope, NULL,
+                                   (peal_source){0}, c->arena, &value, NULL))
+        for (; *value && *length < LONGEST_NAME; value++)
+            name[(*length)++] = (unsigned char)*value;
+    return close + 1;
+}
+
+/* The place of {rank}; -1: there is none. */
+static int place_of_rank(const file_use *use)
+{
+    for (int i = 0; i < use->length; i++)
+        if (use->name[i] == RANK_DIGITS)
+            return i;
+    return -1;
+}
+
+/* Without what changes nothing in an absolute path: `//`, `.`, and `..` with what is above it. */
+static int shorten(int *name, int length)
+{
+    int kept = 0;
+    for (int i = 0, end; i < length; i = end) {
+        for (end = i + 1; end < length && name[end] != '/';)
+            end++;
+        int part = end - i - 1; /* behind its slash */
+        bool dot = part > 0 && name[i + 1] == '.';
+        if (dot && part == 2 && name[i + 2] == '.')
+            while (kept > 0 && name[--kept] != '/')
+                ;
+        else if (part > 0 && !(dot && part == 1))
+            for (int k = i; k < end; k++)
+                name[kept++] = name[k];
+    }
+    return kept;
+}
+
+/* The part of a name that is known before the run, links followed as far as there are files. */
+static void follow_links(file_use *use)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    int known = 0, folder = 0;
+    int *name = use->name;
+    while (known < use->length && name[known] > 0 && known < PATH_MAX - 1) {
+        path[known] = (char)name[known];
+        folder = name[known] == '/' ? known : folder;
+        known++;
+    }
+    known = known < use->length ? folder : known;
+    path[known] = 0;
+    if (known == 0 || !realpath(path, real)) {
+        known = folder; /* a new file in a folder that is there */
+        path[known] = 0;
+        if (known == 0 || !realpath(path, real))
+            return;
+    }
+    int more = (int)strlen(real), rest = use->length - known;
+    if (more + rest > LONGEST_NAME)
+        return;
+    memmove(name + more, name + known, (size_t)rest * sizeof(*name));
+    for (int i = 0; i < more; i++)
+        name[i] = (unsigned char)real[i];
+    use->length = more + rest;
+}
+
+/* Names stand in the spec's folder. */
+static int begin_name(const peal_graph_data *graph, const char *text, int *name)
+{
+    char real[PATH_MAX];
+    int length = 0;
+    if (*text != '/' && realpath(graph->folder && *graph->folder ? graph->folder : ".", real))
+        for (; real[length] && length < LONGEST_NAME; length++)
+            name[length] = (unsigned char)real[length];
+    if (*text != '/' && length < LONGEST_NAME)
+        name[length++] = '/';
+    return length;
+}
+
+static void read_name(peal_compilation *c, const char *text, file_use *use)
+{
+    int *name = PEAL_ARENA_ARRAY(c->arena, int, LONGEST_NAME + 1);
+    int length = begin_name(c->graph, text, name);
+    while (*text && length < LONGEST_NAME) {
+        bool doubled = (*text == '{' || *text == '}') && text[1] == *text;
+        if (*text == '{' && !doubled) {
+            text = add_placeholder(c, text, name, &length);
+            continue;
+        }
+        name[length++] = (unsigned char)*text;
+        text += doubled ? 2 : 1;
+    }
+    *use = (file_use){.s = use->s, .loop = use->loop, .name = name, .length = length};
+    use->of_rank = place_of_rank(use) >= 0;
+    use->length = shorten(name, length);
+    follow_links(use);
+}
+
+static bool is_digit(int token)
+{
+    return token < 0 || (token >= '0' && token <= '9');
+}
+
+/* Digits at this place stand alone: what they are can be told from the name. */
+static bool stands_alone(const file_use *use, int i)
+{
+    return (i == 0 || !is_digit(use->name[i - 1])) &&
+           (i + 1 == use->length || !is_digit(use->name[i + 1]));
+}
+
+/* Whether equal names are of one rank: both have {rank} at the same place. */
+static bool names_tell_rank(const file_use *a, const file_use *b)
+{
+    int rank = place_of_rank(a);
+    if (rank < 0 || rank != place_of_rank(b))
+        return false;
+    for (int i = 0; i <= rank; i++)
+        if (a->name[i] != b->name[i] ||
+            (a->name[i] < 0 && !(stands_alone(a, i) && stands_alone(b, i))))
+            return false;
+    return true;
+}
+
+/* Whether the patterns have a name in common. now[j]: a's tokens so far and b's first j do; a token
+ * that is digits may go on over further ones. */
+static bool names_meet(const file_use *a, const file_use *b)
+{
+    bool before[LONGEST_NAME + 1] = {true}, now[LONGEST_NAME + 1];
+    for (int i = 0; i < a->length; i++) {
+        now[0] = false;
+        for (int j = 0; j < b->length; j++) {
+            int x = a->name[i], y = b->name[j];
+            bool alike = x == y || (x < 0 && is_digit(y)) || (y < 0 && is_digit(x));
+            now[j + 1] = alike && (before[j] || (y < 0 && before[j + 1]) || (x < 0 && now[j]));
+        }
+        memcpy(before, now, (size_t)b->length + 1);
+    }
+    return before[b->length];
+}
+
+/* ---- who does it ---- */
+
+typedef enum truth { FALSE_THERE, TRUE_THERE, OPEN } truth;
+
+/* What is known of a condition on a rank before the run. */
+static truth holds(const peal_expr *e, const peal_scope *scope)
+{
+    bool value = true;
+    if (!e)
+        return TRUE_THERE;
+    if (e->kind == PEAL_EXPR_OPERATOR &&
+        (e->op == PEAL_OPERATOR_AND || e->op == PEAL_OPERATOR_OR)) {
+        truth neutral = e->op == PEAL_OPERATOR_AND ? TRUE_THERE : FALSE_THERE, all = neutral;
+        for (int i = 0; i < e->operand_count; i++) {
+            truth one = holds(e->operand[i], scope);
+            if (one != OPEN && one != neutral)
+                return one;
+            all = one == OPEN ? OPEN : all;
+        }
+        return all;
+    }
+    if (e->kind == PEAL_EXPR_OPERATOR && e->op == PEAL_OPERATOR_NOT) {
+        truth one = holds(e->operand[0], scope);
+        return one == OPEN ? OPEN : one == TRUE_THERE ? FALSE_THERE : TRUE_THERE;
+    }
+    if (peal_expr_uses(e) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT) ||
+        peal_expr_boolean(e, scope, true, &value, NULL))
+        return OPEN;
+    return value ? TRUE_THERE : FALSE_THERE;
+}
+
+/* The first two ranks that may do it. */
+static void find_ranks(peal_compilation *c, file_use *use)
+{
+    int found = 0;
+    if (use->counted)
+        return;
+    use->counted = true;
+    use->rank[0] = use->rank[1] = -1;
+    for (int rank = 0; rank < c->machine.ranks && found < 2; rank++) {
+        peal_scope scope = {.graph = c->graph, .rank = rank, .ranks = c->machine.ranks};
+        int rest = rank;
+        for (int k = 0; k < PEAL_RANK_AXES; k++) {
+            scope.dims[k] = c->dims[k];
+            scope.position[k] = rest % c->dims[k];
+            rest /= c->dims[k];
+        }
+        if (holds(use->s->when, &scope) != FALSE_THERE)
+            use->rank[found++] = rank;
+    }
+}
+
+/* Whether no two ranks do the one and the other. */
+static bool one_rank_does(peal_compilation *c, file_use *a, file_use *b)
+{
+    find_ranks(c, a);
+    find_ranks(c, b);
+    if (a->rank[0] < 0 || b->rank[0] < 0)
+        return true;
+    return a->rank[1] < 0 && b->rank[1] < 0 && a->rank[0] == b->rank[0];
+}
+
+/* ---- in which order ---- */
+
+static bool is_cut_alike(peal_compilation *c, const file_use *a, const file_use *b)
+{
+    const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
+    field_shape one, other;
+    peal_diagnostics *diagnostics = c->diagnostics;
+    c->diagnostics = NULL; /* what is wrong with fields has been said */
+    bool known = !shape_of(c, &scope, a->s->u.file.array, &one) &&
+                 !shape_of(c, &scope, b->s->u.file.array, &other);
+    c->diagnostics = diagnostics;
+    return known && one.axis_count == other.axis_count &&
+           !memcmp(one.size, other.size, sizeof(one.size)) &&
+           !memcmp(one.whole, other.whole, sizeof(one.whole)) &&
+           !memcmp(one.align, other.align, sizeof(one.align)) &&
+           !memcmp(one.stagger, other.stagger, sizeof(one.stagger)) &&
+           !memcmp(one.coarsen, other.coarsen, sizeof(one.coarsen));
+}
+
+static bool is_field(const peal_compilation *c, const file_use *use)
+{
+    return c->graph->arrays[use->s->u.file.array].kind == PEAL_ARRAY_FIELD;
+}
+
+/* What makes either order of ranks give the same. Uses lie in the order of the program. */
+static bool is_ordered(peal_compilation *c, const file_use *save, const file_use *other)
+{
+    if (!save->together)
+        return false;
+    if (other->s->kind == PEAL_STATEMENT_SAVE)
+        return other->together;
+    if (other < save && !(other->loop && other->loop == save->loop))
+        return true;
+    return is_field(c, other) && !other->of_rank && is_cut_alike(c, save, other);
+}
+
+static const char *verb_of(const file_use *use)
+{
+    return use->s->kind == PEAL_STATEMENT_SAVE ? "save" : "load";
+}
+
+static peal_status report(peal_compilation *c, file_use *save, file_use *other)
+{
+    bool loads = other->s->kind == PEAL_STATEMENT_LOAD;
+    find_ranks(c, save);
+    find_ranks(c, other);
+    int rank =
+        other->rank[0] == save->rank[0] && other->rank[1] >= 0 ? other->rank[1] : other->rank[0];
+    if (save == other)
+        return peal_report(c->diagnostics, PEAL_E_FILE_RACE, save->s->source,
+                           "put {rank} into the name, or let one rank save: when: rank == 0",
+                           "rank %d and rank %d may both save `%s` as `%s`", save->rank[0],
+                           save->rank[1], array_name(c, save->s->u.file.array),
+                           save->s->u.file.file);
+    const char *hint =
+        loads ? "load on the rank that has saved (a name with {rank}), or a field that is cut like "
+                "the saved one, or send what the other rank needs"
+              : "give each a name of its own, with {rank} for what each rank saves";
+    return peal_report(c->diagnostics, PEAL_E_FILE_RACE, other->s->source, hint,
+                       "`%s %s` of `%s` on rank %d may come before or after `save %s` of `%s` on "
+                       "rank %d (line %d)",
+                       verb_of(other), array_name(c, other->s->u.file.array), other->s->u.file.file,
+                       rank, array_name(c, save->s->u.file.array), save->s->u.file.file,
+                       save->rank[0], save->s->source.line);
+}
+
+/* ---- all of them ---- */
+
+/* loop: the outermost around the body, or NULL. */
+static void collect(file_walk *w, const peal_body *body, const void *loop)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        if (s->kind == PEAL_STATEMENT_REPEAT)
+            collect(w, &s->u.loop.body, loop ? loop : s);
+        if (s->kind != PEAL_STATEMENT_LOAD && s->kind != PEAL_STATEMENT_SAVE)
+            continue;
+        file_use *use = &w->use[w->count++];
+        *use = (file_use){.s = s, .loop = loop};
+        read_name(w->c, s->u.file.file, use);
+        use->together = is_field(w->c, use) && !use->of_rank;
+    }
+}
+
+static peal_status check_pair_of_files(peal_compilation *c, file_use *save, file_use *other)
+{
+    bool sound = is_ordered(c, save, other) || names_tell_rank(save, other) ||
+                 !names_meet(save, other) || one_rank_does(c, save, other);
+    return sound ? PEAL_STATUS_OK : report(c, save, other);
+}
+
+peal_status check_files(peal_compilation *c)
+{
+    const peal_graph_data *graph = c->graph;
+    file_walk w = {.c = c};
+    peal_status first = PEAL_STATUS_OK;
+
+    if (c->machine.ranks == 1)
+        return PEAL_STATUS_OK;
+    begin_scratch(c);
+    w.use = PEAL_ARENA_ARRAY(c->arena, file_use, graph->statement_count + 1);
+    collect(&w, &graph->setup, NULL);
+    collect(&w, &graph->step.body, &graph->step);
+    collect(&w, &graph->finish, NULL);
+    for (int i = 0; i < w.count; i++)
+        for (int k = 0; k < w.count; k++) {
+            bool saves = w.use[i].s->kind == PEAL_STATEMENT_SAVE;
+            bool again = w.use[k].s->kind == PEAL_STATEMENT_SAVE && k < i; /* looked at */
+            peal_status one =
+                saves && !again ? check_pair_of_files(c, &w.use[i], &w.use[k]) : PEAL_STATUS_OK;
+            first = first ? first : one;
+        }
+    end_scratch(c);
+    return first;
+}

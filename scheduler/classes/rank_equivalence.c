@@ -1,0 +1,159 @@
+/* Which ranks have schedules that are alike: the same ops, tasks and channels, with peers that lie
+ * as far from each of them in rank numbers.
+ *
+ * A rank's schedule depends on its own class and on those of the ranks that it exchanges messages
+ * with, and of those that these exchange messages with (an op's place in the order follows from the
+ * messages around it): so on the classes at most two positions away along each axis, and on whether
+ * an end of the axis is that near, where neighbours lie across it. Reductions over ranks add the
+ * rank's place in their tree. */
+#include "scheduler/classes/rank_classes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REACH = 2, AROUND = 2 * REACH + 3 };
+
+typedef struct rank_key {
+    int around[PEAL_RANK_AXES]; /* by axis: number of what is around the position */
+    uint64_t role;              /* in reductions */
+} rank_key;
+
+/* What is around a position: classes, and how near the ends are. */
+static void look_around(const peal_compilation *c, const rank_classes *classes, int k, int position,
+                        int out[AROUND])
+{
+    int dims = c->dims[k], above = dims - 1 - position;
+
+    for (int i = -REACH; i <= REACH; i++) {
+        int at = position + i;
+        bool beyond = at < 0 || at >= dims;
+        at = ((at % dims) + dims) % dims;
+        out[i + REACH] = beyond && !c->periodic[k] ? -1 : classes->of[k][at];
+    }
+    out[2 * REACH + 1] = position == 0;
+    out[2 * REACH + 2] = above == 0;
+}
+
+/* Numbers of what is around each position of an axis. False: out of memory. */
+static bool number_positions(const peal_compilation *c, const rank_classes *classes, int k,
+                             int *number)
+{
+    int dims = c->dims[k], count = 0, now[AROUND];
+    int(*known)[AROUND] = malloc((size_t)dims * sizeof(*known));
+
+    for (int position = 0; known && position < dims; position++) {
+        int i = count;
+        look_around(c, classes, k, position, now);
+        while (i > 0 && memcmp(known[i - 1], now, sizeof(now)))
+            i--; /* mostly the one that was found last */
+        if (!i) {
+            memcpy(known[count], now, sizeof(now));
+            i = ++count;
+        }
+        number[position] = i - 1;
+    }
+    free(known);
+    return known != NULL;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 29);
+}
+
+/* Ranks in one process reach each other otherwise than those of two. */
+static bool places_are_alike(const peal_compilation *c)
+{
+    return c->machine.processes == c->machine.ranks || c->machine.processes == 1;
+}
+
+/* False: a reduction tells every rank from every other. */
+static bool find_roles(peal_compilation *c, int rank, uint64_t *role)
+{
+    *role = 0;
+    for (int i = 0; i < c->graph->statement_count; i++) {
+        const peal_statement *s = c->statement[i];
+        uint64_t one;
+        if (!s || s->kind != PEAL_STATEMENT_REDUCE)
+            continue;
+        if (!reduction_role(c, s, rank, &one))
+            return false;
+        *role = mix(*role, one);
+    }
+    return true;
+}
+
+static uint64_t hash_key(const rank_key *key)
+{
+    uint64_t hash = key->role;
+    for (int k = 0; k < PEAL_RANK_AXES; k++)
+        hash = mix(hash, (uint64_t)(uint32_t)key->around[k]);
+    return hash;
+}
+
+static bool keys_are_equal(const rank_key *a, const rank_key *b)
+{
+    return a->role == b->role && !memcmp(a->around, b->around, sizeof(a->around));
+}
+
+/* The first rank of each key, by a table of ranks. */
+static bool find_first(peal_compilation *c, int *const number[PEAL_RANK_AXES], int *like)
+{
+    int ranks = c->machine.ranks;
+    size_t mask = 64;
+    while (mask < 2 * (size_t)ranks)
+        mask *= 2;
+    rank_key *key = malloc((size_t)ranks * sizeof(*key));
+    int *table = malloc(mask-- * sizeof(*table));
+    bool good = key && table;
+
+    if (good)
+        memset(table, -1, (mask + 1) * sizeof(*table));
+    for (int rank = 0; good && rank < ranks; rank++) {
+        int left = rank;
+        memset(&key[rank], 0, sizeof(*key));
+        for (int k = 0; k < PEAL_RANK_AXES; k++) {
+            key[rank].around[k] = number[k][left % c->dims[k]];
+            left /= c->dims[k];
+        }
+        good = find_roles(c, rank, &key[rank].role);
+        size_t at = (size_t)hash_key(&key[rank]) & mask;
+        while (table[at] >= 0 && !keys_are_equal(&key[table[at]], &key[rank]))
+            at = (at + 1) & mask;
+        if (table[at] < 0)
+            table[at] = rank;
+        like[rank] = table[at];
+    }
+    free(key);
+    free(table);
+    return good;
+}
+
+static bool find_alike(peal_compilation *c, int *like)
+{
+    rank_classes classes;
+    int *number[PEAL_RANK_AXES] = {NULL};
+    PEAL_ARENA_GUARD(c->own_arena, out_of_memory(c); return false);
+
+    begin_scratch(c);
+    c->diagnostics = NULL;
+    bool good = find_classes(c, true, &classes);
+    for (int k = 0; k < PEAL_RANK_AXES && good; k++) {
+        number[k] = PEAL_ARENA_ARRAY(c->arena, int, c->dims[k]);
+        good = number_positions(c, &classes, k, number[k]);
+    }
+    c->diagnostics = c->own_diagnostics;
+    c->arena = c->own_arena; /* a view is kept */
+    good = good && find_first(c, number, like);
+    end_scratch(c);
+    return good;
+}
+
+bool peal_compilation_alike(peal_compilation *c, int *like)
+{
+    bool good = !c->exhausted && places_are_alike(c) && find_alike(c, like);
+    for (int rank = 0; !good && rank < c->machine.ranks; rank++)
+        like[rank] = rank;
+    return good;
+}

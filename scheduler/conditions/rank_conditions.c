@@ -1,0 +1,72 @@
+/* Conditions of communication that name both the rank and loop counters, such as
+ * `rank == 0 and step % 10 == 0`: what is left of them on one rank (stage 1).
+ *
+ * What is known of the rank is a constant there. What remains depends on counters alone: it can be
+ * compared between two ranks, and followed from step to step. A statement whose condition never
+ * holds on a rank has no part in it. */
+#include "scheduler/conditions/conditions.h"
+
+#include <string.h>
+
+static bool communicates(const peal_statement *s)
+{
+    return s->kind == PEAL_STATEMENT_EXCHANGE || s->kind == PEAL_STATEMENT_REDUCE ||
+           s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
+}
+
+bool differs_by_rank_and_counter(const peal_statement *s)
+{
+    return s->when && communicates(s) &&
+           peal_expr_uses(s->when) == (PEAL_USES_RANK | PEAL_USES_COUNTER);
+}
+
+static const peal_expr *constant_of(peal_arena *arena, const peal_expr *e, peal_value value)
+{
+    peal_expr *out = PEAL_ARENA_NEW(arena, peal_expr);
+    *out = (peal_expr){.kind = PEAL_EXPR_CONSTANT, .value = value, .source = e->source};
+    return out;
+}
+
+/* The operand that an `and` (`or`) comes to, if it comes to one; else NULL. */
+static const peal_expr *junction_of(const peal_expr *e, const peal_expr *const operand[2])
+{
+    if (e->op != PEAL_OPERATOR_AND && e->op != PEAL_OPERATOR_OR)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (operand[i]->kind == PEAL_EXPR_CONSTANT && operand[i]->value.kind == PEAL_BOOLEAN)
+            return operand[i]->value.u.boolean == (e->op == PEAL_OPERATOR_AND) ? operand[1 - i]
+                                                                               : operand[i];
+    return NULL;
+}
+
+/* An expression with what is known in the scope as constants. */
+static const peal_expr *fold(peal_arena *arena, const peal_expr *e, const peal_scope *scope)
+{
+    peal_value value;
+    if (!(peal_expr_uses(e) & PEAL_USES_COUNTER))
+        return peal_expr_evaluate(e, scope, &value, NULL) ? e : constant_of(arena, e, value);
+    if (e->kind != PEAL_EXPR_OPERATOR)
+        return e;
+    const peal_expr **operand = PEAL_ARENA_ARRAY(arena, const peal_expr *, e->operand_count);
+    for (int i = 0; i < e->operand_count; i++)
+        operand[i] = fold(arena, e->operand[i], scope);
+    const peal_expr *one = e->operand_count == 2 ? junction_of(e, operand) : NULL;
+    if (one)
+        return one;
+    peal_expr *out = PEAL_ARENA_NEW(arena, peal_expr);
+    *out = *e;
+    out->operand = operand;
+    out->text = NULL;
+    return out;
+}
+
+peal_status make_conditions(peal_compilation *c, rank_view *v)
+{
+    for (int i = 0; i < c->mixed_count; i++) {
+        const peal_statement *s = c->mixed[i];
+        statement_view *own = &v->statement[s->id];
+        own->when = fold(c->arena, s->when, &v->scope);
+        own->condition = condition_on(c, s, own->when, &own->never);
+    }
+    return PEAL_STATUS_OK;
+}

@@ -1,0 +1,250 @@
+/* Stage 1, geometry: which points of every array a rank owns and stores, and how they lie in
+ * memory.
+ *
+ * An axis is cut in units of `align` points; the first (units mod ranks) parts are one unit longer.
+ * A coarsened point c lives where c * coarsen lives; a staggered axis has its extra points at the
+ * last rank (none if periodic). */
+#include "scheduler/view/compilation.h"
+
+#include <string.h>
+
+static peal_status positive(peal_compilation *c, const peal_scope *scope, const peal_array *a,
+                            const peal_expr *expr, int64_t missing, int64_t least, int64_t *out,
+                            const char *what)
+{
+    peal_status status = peal_expr_integer(expr, scope, missing, out, c->diagnostics);
+    if (!status && (*out < least || *out > INT32_MAX))
+        status = peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, expr->source,
+                             "an axis has 1 to 2147483647 points", "%s of field `%s` is %lld", what,
+                             a->name, (long long)*out);
+    return status;
+}
+
+static void stagger_and_coarsen(const peal_compilation *c, field_shape *s, int k)
+{
+    s->size[k] = peal_ceil_divide(s->whole[k], s->coarsen[k]);
+    if (!(k < PEAL_RANK_AXES && c->periodic[k]))
+        s->size[k] += s->stagger[k];
+    else
+        s->stagger[k] = 0;
+}
+
+peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, field_shape *out)
+{
+    const peal_array *a = &c->graph->arrays[array];
+    field_shape s = {.axis_count = a->axis_count};
+    peal_status status = amount_of(c, scope, &a->halo, s.halo);
+    for (int k = 0; !status && k < a->axis_count; k++) {
+        status = positive(c, scope, a, a->size[k], 1, 1, &s.whole[k], "an extent");
+        if (!status)
+            status = positive(c, scope, a, a->align[k], 1, 1, &s.align[k], "`align`");
+        if (!status)
+            status = positive(c, scope, a, a->stagger[k], 0, 0, &s.stagger[k], "`stagger`");
+        if (!status)
+            status = positive(c, scope, a, a->coarsen[k], 1, 1, &s.coarsen[k], "`coarsen`");
+        if (!status && s.align[k] % s.coarsen[k] && ranks_along(c, k) > 1)
+            status = peal_report(
+                c->diagnostics, PEAL_E_ALIGN_COARSEN_MISMATCH, a->source,
+                "make `align` a multiple of `coarsen`",
+                "field `%s`: align %lld does not divide into coarsen %lld along axis %c", a->name,
+                (long long)s.align[k], (long long)s.coarsen[k], "xyzw"[k]);
+        if (!status && (s.halo[k][0] < 0 || s.halo[k][1] < 0))
+            status =
+                peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, a->halo.source,
+                            "a halo is 0 or more points wide",
+                            "the halo of field `%s` is %lld points wide along axis %c", a->name,
+                            (long long)(s.halo[k][0] < 0 ? s.halo[k][0] : s.halo[k][1]), "xyzw"[k]);
+        if (!status)
+            stagger_and_coarsen(c, &s, k);
+    }
+    if (!status)
+        *out = s;
+    return status;
+}
+
+/* Rows of so many lines are padded. */
+enum { SHORTEST_PADDED_LINES = 4 };
+
+int ranks_along(const peal_compilation *c, int axis)
+{
+    return axis < PEAL_RANK_AXES && c->dims[axis] > 0 ? c->dims[axis] : 1;
+}
+
+void part_along(const peal_compilation *c, const field_shape *s, int axis, int position, int ranks,
+                int64_t *lo, int64_t *hi)
+{
+    int64_t units = peal_ceil_divide(s->whole[axis], s->align[axis]);
+    int64_t base = units / ranks, longer = units % ranks;
+    int64_t first = position * base + (position < longer ? position : longer);
+    int64_t end = first + base + (position < longer);
+    int64_t low = first * s->align[axis], high = end * s->align[axis];
+    if (high > s->whole[axis])
+        high = s->whole[axis];
+    (void)c;
+    *lo = peal_ceil_divide(low, s->coarsen[axis]);
+    *hi = peal_ceil_divide(high, s->coarsen[axis]);
+    if (position == ranks - 1 && *hi > *lo) /* a rank needs a point beside these */
+        *hi += s->stagger[axis];
+}
+
+peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
+                             peal_type type, peal_source source, const char *name)
+{
+    int64_t elements = 1;
+    bool overflow = false;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        layout->stride[k] = elements;
+        overflow |= peal_multiply_overflows(elements, stored->hi[k] - stored->lo[k], &elements);
+    }
+    overflow |= peal_multiply_overflows(elements, (int64_t)peal_type_bytes(type), &layout->bytes);
+    if (overflow || layout->bytes > INT64_MAX / 4)
+        return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, source,
+                           "make it smaller, or use more ranks",
+                           "the memory of `%s` on one rank overflows 62 bits", name);
+    layout->stored = *stored;
+    return PEAL_STATUS_OK;
+}
+
+static bool is_anything_lent(const peal_graph_data *graph)
+{
+    for (int i = 0; i < graph->array_count; i++)
+        if (graph->arrays[i].data)
+            return true;
+    return false;
+}
+
+/* On accelerators long rows begin at lines of memory: those of the part, not of the halo
+ * (place_arrays). What threads side by side access are whole lines then, and pairs of points lie
+ * alike in all rows. */
+static peal_status pad_rows(peal_compilation *c, peal_layout *layout, const peal_array *a)
+{
+    peal_box padded = layout->stored;
+    const int64_t each = MEMORY_LINE / (int64_t)peal_type_bytes(a->type);
+    const int64_t length = padded.hi[0] - padded.lo[0];
+
+    if (!c->machine.accelerator || a->axis_count < 2 || length < SHORTEST_PADDED_LINES * each ||
+        is_anything_lent(c->graph))
+        return PEAL_STATUS_OK;
+    padded.hi[0] = padded.lo[0] + (length + each - 1) / each * each;
+    peal_box stored = layout->stored;
+    peal_status status = set_dense_layout(c, layout, &padded, a->type, a->source, a->name);
+    layout->stored = stored;
+    return status;
+}
+
+static peal_status check_part(peal_compilation *c, const rank_view *v, const peal_array *a,
+                              const field_shape *s, int k, int64_t extent)
+{
+    if (extent < 1)
+        return peal_report(c->diagnostics, PEAL_E_MORE_RANKS_THAN_POINTS, a->source,
+                           "use fewer ranks along this axis, or a larger field",
+                           "field `%s`: %lld points (align %lld) along axis %c are too few for %d "
+                           "ranks: rank %d has "
+                           "none",
+                           a->name, (long long)s->whole[k], (long long)s->align[k], "xyzw"[k],
+                           ranks_along(c, k), v -> rank);
+    bool below = has_neighbour(c, v, k, 0), above = has_neighbour(c, v, k, 1);
+    /* the neighbour below stores halo[1] of mine, the one above halo[0] */
+    if ((below && s->halo[k][1] > extent) || (above && s->halo[k][0] > extent))
+        return peal_report(c->diagnostics, PEAL_E_HALO_TOO_WIDE,
+                           a->halo.source.line ? a->halo.source : a->source,
+                           "use a narrower halo, fewer ranks along this axis, or a larger field",
+                           "field `%s`: the halo of %lld and %lld points along axis %c is wider "
+                           "than the %lld points "
+                           "of rank %d",
+                           a->name, (long long)s->halo[k][0], (long long)s->halo[k][1], "xyzw"[k],
+                           (long long)extent, v -> rank);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status place_field(peal_compilation *c, rank_view *v, int array)
+{
+    const peal_array *a = &c->graph->arrays[array];
+    peal_layout *layout = &v->layout[array];
+    field_shape s;
+    peal_status status = shape_of(c, &v->scope, array, &s);
+    peal_box part = {.axis_count = a->axis_count, .hi = {1, 1, 1, 1}}, own, stored;
+    for (int k = 0; !status && k < a->axis_count; k++) {
+        int position = k < PEAL_RANK_AXES ? v->position[k] : 0;
+        part_along(c, &s, k, position, ranks_along(c, k), &part.lo[k], &part.hi[k]);
+        status = check_part(c, v, a, &s, k, part.hi[k] - part.lo[k]);
+    }
+    if (status)
+        return status;
+    own = stored = part;
+    for (int k = 0; k < a->axis_count; k++)
+        for (int side = 0; side < 2; side++) {
+            int64_t *grown = side ? &stored.hi[k] : &stored.lo[k];
+            *grown += side ? s.halo[k][1] : -s.halo[k][0];
+            if (!has_neighbour(c, v, k, side))
+                *(side ? &own.hi[k] : &own.lo[k]) = *grown;
+        }
+    layout->part = part;
+    layout->own = own;
+    status = set_dense_layout(c, layout, &stored, a->type, a->source, a->name);
+    return status ? status : pad_rows(c, layout, a);
+}
+
+static peal_status buffer_count(peal_compilation *c, rank_view *v, int array, int64_t *count)
+{
+    const peal_array *a = &c->graph->arrays[array];
+    if (a->file || a->values) {
+        peal_constant constant;
+        if (!c->graph->constant)
+            return peal_report(c->diagnostics, PEAL_E_INTERNAL, a->source, NULL,
+                               "`%s` has no contents", a->name);
+        peal_status status =
+            c->graph->constant(c->graph, array, v->rank, c->machine.ranks, false, &constant);
+        *count = constant.count;
+        return status;
+    }
+    peal_status status = peal_expr_integer(a->count, &v->scope, 1, count, c->diagnostics);
+    if (!status && *count < 0)
+        status = peal_report(c->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->count->source,
+                             "a buffer has 0 or more elements",
+                             "buffer `%s` has %lld elements on rank %d", a->name, (long long)*count,
+                             v->rank);
+    return status;
+}
+
+static peal_status place_buffer(peal_compilation *c, rank_view *v, int array)
+{
+    const peal_array *a = &c->graph->arrays[array];
+    peal_layout *layout = &v->layout[array];
+    peal_box stored = {.axis_count = 1, .hi = {1, 1, 1, 1}};
+    peal_status status = PEAL_STATUS_OK;
+    if (a->points.kind != PEAL_POINTS_ONE) {
+        box_list list;
+        status = points_of(c, v, &a->points, &list);
+        if (!status && list.count > 1)
+            status = peal_report(c->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->points.source,
+                                 "give a box that is one piece",
+                                 "the points of buffer `%s` are %d boxes on rank %d", a->name,
+                                 list.count, v->rank);
+        if (!status && list.count == 1)
+            stored = list.box[0];
+        else
+            stored.hi[0] = 0;
+    } else
+        status = buffer_count(c, v, array, &stored.hi[0]);
+    if (status)
+        return status;
+    layout->part = layout->own = stored;
+    return set_dense_layout(c, layout, &stored, a->type, a->source, a->name);
+}
+
+peal_status make_geometry(peal_compilation *c, rank_view *v)
+{
+    peal_status first = PEAL_STATUS_OK;
+    v->layout = PEAL_ARENA_ARRAY(c->arena, peal_layout, array_total(c));
+    v->scope.layout = v->layout;
+    for (int pass = 0; pass < 2; pass++) /* boxes of buffers may use the extents of fields */
+        for (int i = 0; i < c->graph->array_count; i++) {
+            if ((c->graph->arrays[i].kind == PEAL_ARRAY_FIELD) != (pass == 0) || (first && pass))
+                continue;
+            peal_status status = pass == 0 ? place_field(c, v, i) : place_buffer(c, v, i);
+            if (status && !first)
+                first = status;
+        }
+    return first ? first : check_swaps(c, v);
+}

@@ -1,0 +1,422 @@
+/* Dependences between tiles, in closed form: which tiles of an earlier op a tile of a later one
+ * waits for.
+ *
+ * Two ops depend on each other where one writes what the other touches. Between two ops with no
+ * swap of the array's group on the path from one to the other, arrays are compared by name; where a
+ * swap may lie on the path, all arrays of the group may be the same memory. The latest instance of
+ * A before B (lag 0) is compared along the short path; older instances all lie behind a swap if
+ * there is one, so one more dependence of lag 1 covers them: each tile of A finishes its instances
+ * in order. */
+#include "scheduler/view/compilation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Along one axis: A's tiles i from floor((j * step + low) / divisor) to floor((j * step + high) /
+ * divisor).
+ *
+ * Tile i of A touches [floor((oa + i TA) na / da) + la, ceil((oa + (i+1) TA) na / da) + ha), tile j
+ * of B the same with b; the intervals meet iff each begins before the other ends. Solved for i;
+ * roundings of B are bounded outwards. */
+static void map_axis(const peal_reach_axis *ra, int64_t oa, int64_t ta, const peal_reach_axis *rb,
+                     int64_t ob, int64_t tb, peal_map_axis *out)
+{
+    int64_t na = ra->num, da = ra->den, nb = rb->num, db = rb->den, base = oa * na * db;
+    out->divisor = ta * na * db;
+    if (rb->fixed) {
+        out->divisor = ta * na;
+        out->step = 0;
+        out->low = (rb->low - ra->high) * da - oa * na;
+        out->high = (rb->high - ra->low) * da - oa * na - 1;
+    } else {
+        out->step = tb * nb * da;
+        out->low = (ob * nb - (db - 1) + (rb->low - ra->high) * db) * da - base;
+        out->high = ((ob + tb) * nb + (db - 1) + (rb->high - ra->low) * db) * da - base - 1;
+    }
+    if (out->step == out->divisor) { /* equal tiles: constant offsets */
+        out->low = peal_floor_divide(out->low, out->divisor);
+        out->high = peal_floor_divide(out->high, out->divisor);
+        out->step = out->divisor = 1;
+    }
+}
+
+static const peal_reach_axis identity = {false, 1, 1, 0, 0};
+
+bool map_tiles(const touch *a, const peal_tiling *at, const peal_tile_range *ar, const touch *b,
+               const peal_tiling *bt, const peal_tile_range *br, peal_map_axis map[PEAL_AXES])
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        peal_map_axis *m = &map[k];
+        peal_reach_axis fixed_b = {true, 1, 1, b->box.lo[k], b->box.hi[k]};
+        const peal_reach_axis *rb = b->tiling < 0 ? &fixed_b : &b->reach->axis[k];
+        *m = (peal_map_axis){.b_axis = rb->fixed ? -1 : k, .divisor = 1};
+        m->first = a->tiling < 0 ? 0 : ar->lo[k];
+        m->last = a->tiling < 0 ? 0 : ar->hi[k] - 1;
+        if (a->tiling >= 0 && a->reach->axis[k].fixed) { /* every tile of A touches the same here */
+            if (rb->fixed &&
+                (rb->low >= a->reach->axis[k].high || rb->high <= a->reach->axis[k].low))
+                return false;
+            m->b_axis = -1;
+            m->low = m->first;
+            m->high = m->last;
+            continue;
+        }
+        const peal_reach_axis *ra = a->tiling < 0 ? &identity : &a->reach->axis[k];
+        int64_t oa = a->tiling < 0 ? a->box.lo[k] : at->box.lo[k];
+        int64_t ta = a->tiling < 0 ? a->box.hi[k] - a->box.lo[k] : at->extent[k];
+        if (ta < 1)
+            return false;
+        map_axis(ra, oa, ta, rb, bt && !rb->fixed ? bt->box.lo[k] : 0,
+                 bt && !rb->fixed ? bt->extent[k] : 0, m);
+        int64_t j0 = m->b_axis < 0 ? 0 : br->lo[k], j1 = m->b_axis < 0 ? 0 : br->hi[k] - 1;
+        if (peal_floor_divide(j1 * m->step + m->high, m->divisor) < m->first ||
+            peal_floor_divide(j0 * m->step + m->low, m->divisor) > m->last)
+            return false;
+    }
+    return true;
+}
+
+/* What is known of an op's place in the walk. */
+enum { IN_SECTION = -1, IN_STEP = -2 };
+
+typedef struct walk_place {
+    int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
+                 */
+    bool in_if; /* in an IF region inside that loop */
+} walk_place;
+
+/* An op that touches an array, or one of the group whose number stands for it. */
+typedef struct op_touch {
+    int array, op;
+} op_touch;
+
+/* What is looked at first of a touch, side by side. */
+typedef struct touch_mark {
+    int array; /* or group */
+    bool write;
+} touch_mark;
+
+typedef struct dependence_pass {
+    peal_compilation *c;
+    rank_view *v;
+    lowered_op *op;
+    int count, step_first, step_end;
+    walk_place *place;
+    int *outermost;     /* by op: the outermost LOOP op around it; -1 */
+    op_touch *by_array; /* by array, then op */
+    int by_array_count;
+    touch_mark *mark; /* of all touches, by op */
+    int *first_mark;  /* by op */
+    op_touch *swap;   /* of groups, by group, then op */
+    int swap_count;
+    int *seen; /* by op: 1 + the last op that asked for those which touch its arrays */
+    int *candidate;
+    int candidate_count;
+    peal_dependence *found;
+    int found_count, found_capacity;
+    int found_first; /* of those on the op that is looked at */
+} dependence_pass;
+
+static int group_of(const peal_compilation *c, int array)
+{
+    return array >= 0 && array < c->graph->array_count ? c->swap_group[array] : -1;
+}
+
+/* A group's number is one of its arrays'. */
+static int array_or_group(const peal_compilation *c, int array)
+{
+    int group = group_of(c, array);
+    return group >= 0 ? group : array;
+}
+
+static int by_array(const void *left, const void *right)
+{
+    const op_touch *a = left, *b = right;
+    if (a->array != b->array)
+        return a->array < b->array ? -1 : 1;
+    return a->op < b->op ? -1 : a->op > b->op;
+}
+
+/* The first of a sorted list that is not before an op. */
+static int find_touch(const op_touch *list, int count, int array, int op)
+{
+    op_touch key = {array, op};
+    int low = 0, high = count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (by_array(&list[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool swap_between(const dependence_pass *p, int group, int first, int end)
+{
+    int at = find_touch(p->swap, p->swap_count, group, first);
+    return at < p->swap_count && p->swap[at].array == group && p->swap[at].op < end;
+}
+
+/* Whether a swap of the group may lie on the path from the latest instance of A to B. */
+static bool path_may_swap(const dependence_pass *p, int a, int b, int group)
+{
+    if (group < 0)
+        return false;
+    bool nearby = p->place[a].loop == p->place[b].loop && !p->place[a].in_if && a < b;
+    return nearby ? swap_between(p, group, a, b) : swap_between(p, group, 0, p->count);
+}
+
+static bool same_map(const peal_dependence *x, const peal_dependence *y)
+{
+    return x->op == y->op && x->lag == y->lag && x->b_tiling == y->b_tiling &&
+           x->a_tiling == y->a_tiling;
+}
+
+/* Whether y's tiles are among x's, for every tile of B. */
+static bool covers(const peal_dependence *x, const peal_dependence *y)
+{
+    for (int k = 0; k < PEAL_AXES; k++) {
+        const peal_map_axis *mx = &x->map[k], *my = &y->map[k];
+        if (mx->first > my->first || mx->last < my->last)
+            return false;
+        bool everything =
+            mx->step == 0 && mx->divisor == 1 && mx->low <= my->first && mx->high >= my->last;
+        if (everything)
+            continue;
+        if (mx->b_axis != my->b_axis || mx->step != my->step || mx->divisor != my->divisor ||
+            mx->low > my->low || mx->high < my->high)
+            return false;
+    }
+    return true;
+}
+
+/* Those on one op are found one after the other. */
+static void add_dependence(dependence_pass *p, const peal_dependence *d)
+{
+    int kept = p->found_first;
+    for (int i = p->found_first; i < p->found_count; i++)
+        if (same_map(&p->found[i], d) && covers(&p->found[i], d))
+            return;
+    for (int i = p->found_first; i < p->found_count; i++)
+        if (!(same_map(&p->found[i], d) && covers(d, &p->found[i])))
+            p->found[kept++] = p->found[i];
+    p->found_count = kept;
+    PEAL_ARENA_ROOM(p->c->arena, p->found, p->found_count, p->found_capacity);
+    p->found[p->found_count++] = *d;
+}
+
+static const peal_tiling *tiling_of(const dependence_pass *p, const lowered_op *o, const touch *t)
+{
+    return t->tiling < 0 ? NULL : &p->v->task[o->op.task].tiling[t->tiling];
+}
+
+static const peal_tile_range *range_of(const lowered_op *o, const touch *t)
+{
+    return t->tiling < 0 ? NULL : &o->op.range[t->range];
+}
+
+/* A fixed touch of a launch with many tiles is made by each of them. */
+static bool add_all(dependence_pass *p, int a, int lag)
+{
+    const lowered_op *oa = &p->op[a];
+    if (oa->op.kind != PEAL_OP_LAUNCH || p->v->task[oa->op.task].tile_count == 1)
+        return false;
+    for (int r = 0; r < oa->op.range_count; r++) {
+        peal_dependence d = {.op = a,
+                             .lag = lag,
+                             .b_tiling = -1,
+                             .a_tiling = oa->op.range[r].tiling};
+        for (int k = 0; k < PEAL_AXES; k++) {
+            int64_t first = oa->op.range[r].lo[k], last = oa->op.range[r].hi[k] - 1;
+            d.map[k] = (peal_map_axis){-1, 0, first, last, 1, first, last};
+        }
+        add_dependence(p, &d);
+    }
+    return true;
+}
+
+static void depend(dependence_pass *p, int a, const touch *ta, int b, const touch *tb, int lag)
+{
+    const lowered_op *oa = &p->op[a], *ob = &p->op[b];
+    peal_dependence d = {.op = a,
+                         .lag = lag,
+                         .b_tiling = tb->tiling,
+                         .a_tiling = ta->tiling < 0 ? 0 : ta->tiling};
+    if (oa->op.kind == PEAL_OP_LAUNCH && ob->op.kind == PEAL_OP_LAUNCH &&
+        oa->op.task == ob->op.task && ta->per_tile && ta->per_tile == tb->per_tile)
+        return;
+    if (ta->tiling < 0 && add_all(p, a, lag))
+        return;
+    if (map_tiles(ta, tiling_of(p, oa, ta), range_of(oa, ta), tb, tiling_of(p, ob, tb),
+                  range_of(ob, tb), d.map))
+        add_dependence(p, &d);
+}
+
+static bool share_loop(const dependence_pass *p, int a, int b)
+{
+    int low = a < b ? a : b, high = a < b ? b : a;
+    if (low >= p->step_first && high < p->step_end)
+        return true;
+    return p->outermost[a] >= 0 && p->outermost[a] == p->outermost[b];
+}
+
+static void compare(dependence_pass *p, int a, int b, const touch *tb)
+{
+    const lowered_op *oa = &p->op[a];
+    const touch_mark *mark = p->mark + p->first_mark[a];
+    int group = group_of(p->c, tb->array), array = group >= 0 ? group : tb->array;
+    for (int i = 0; i < oa->touch_count; i++) {
+        if (mark[i].array != array || (!mark[i].write && !tb->write))
+            continue;
+        const touch *ta = &oa->touch[i];
+        if (ta->array == tb->array || path_may_swap(p, a, b, group))
+            depend(p, a, ta, b, tb, 0);
+        else if (a < b && share_loop(p, a, b) && /* older instances of A exist */
+                 swap_between(p, group, 0, p->count))
+            depend(p, a, ta, b, tb, 1);
+    }
+}
+
+/* Whether an instance of A can come before one of B. */
+static bool can_precede(const dependence_pass *p, int a, int b)
+{
+    return a < b || (a >= p->step_first && b >= p->step_first && a < p->step_end) ||
+           share_loop(p, a, b);
+}
+
+static void find_places(dependence_pass *p)
+{
+    p->place = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count);
+    walk_place *stack = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count + 1);
+    int depth = 0, outermost = -1;
+    p->outermost = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    for (int i = 0; i < p->count; i++) {
+        if (outermost >= 0 && p->op[outermost].op.end == i)
+            outermost = -1;
+        p->outermost[i] = outermost;
+        if (outermost < 0 && p->op[i].op.kind == PEAL_OP_LOOP)
+            outermost = i;
+        stack[0] =
+            (walk_place){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, false};
+        if (p->op[i].op.kind == PEAL_OP_END)
+            depth--;
+        p->place[i] = stack[depth];
+        if (p->op[i].op.kind == PEAL_OP_LOOP)
+            stack[++depth] = (walk_place){i, false};
+        if (p->op[i].op.kind == PEAL_OP_IF) {
+            stack[depth + 1] = (walk_place){stack[depth].loop, true};
+            depth++;
+        }
+    }
+}
+
+static void note_touches(dependence_pass *p)
+{
+    int count = 0, swaps = 0, kept = 0;
+    for (int i = 0; i < p->count; i++) {
+        count += p->op[i].touch_count;
+        swaps += p->op[i].op.kind == PEAL_OP_SWAP;
+    }
+    p->by_array = PEAL_ARENA_ARRAY(p->c->arena, op_touch, count + 1);
+    p->swap = PEAL_ARENA_ARRAY(p->c->arena, op_touch, swaps + 1);
+    p->seen = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    p->candidate = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    p->mark = PEAL_ARENA_ARRAY(p->c->arena, touch_mark, count + 1);
+    p->first_mark = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    for (int i = 0, n = 0; i < p->count; i++) {
+        p->first_mark[i] = n;
+        for (int k = 0; k < p->op[i].touch_count; k++, n++) {
+            const touch *t = &p->op[i].touch[k];
+            p->mark[n] = (touch_mark){array_or_group(p->c, t->array), t->write};
+            p->by_array[n] = (op_touch){p->mark[n].array, i};
+        }
+        if (p->op[i].op.kind == PEAL_OP_SWAP)
+            p->swap[p->swap_count++] = (op_touch){p->c->swap_group[p->op[i].op.first], i};
+    }
+    qsort(p->by_array, (size_t)count, sizeof(*p->by_array), by_array);
+    qsort(p->swap, (size_t)swaps, sizeof(*p->swap), by_array);
+    for (int i = 0; i < count; i++)
+        if (!i || by_array(&p->by_array[i - 1], &p->by_array[i]))
+            p->by_array[kept++] = p->by_array[i];
+    p->by_array_count = kept;
+}
+
+/* Adds the ops that touch what a touch of B does. */
+static void add_candidates(dependence_pass *p, int b, const touch *t)
+{
+    int array = array_or_group(p->c, t->array);
+    for (int i = find_touch(p->by_array, p->by_array_count, array, 0);
+         i < p->by_array_count && p->by_array[i].array == array; i++) {
+        int a = p->by_array[i].op;
+        if (p->seen[a] != b + 1)
+            p->candidate[p->candidate_count++] = a;
+        p->seen[a] = b + 1;
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The ops that touch what B does, in their order. */
+static void find_candidates(dependence_pass *p, int b)
+{
+    const lowered_op *ob = &p->op[b];
+    p->candidate_count = 0;
+    for (int i = 0; i < ob->touch_count; i++)
+        if (!i || ob->touch[i].array != ob->touch[i - 1].array)
+            add_candidates(p, b, &ob->touch[i]);
+    for (int i = 0; i < ob->extra_count; i++)
+        if (!i || ob->extra[i].array != ob->extra[i - 1].array)
+            add_candidates(p, b, &ob->extra[i]);
+    if (p->candidate_count < p->count / 16) {
+        qsort(p->candidate, (size_t)p->candidate_count, sizeof(int), ascending);
+        return;
+    }
+    p->candidate_count = 0; /* many: a look at all is faster than to sort them */
+    for (int a = 0; a < p->count; a++)
+        if (p->seen[a] == b + 1)
+            p->candidate[p->candidate_count++] = a;
+}
+
+static void find_for(dependence_pass *p, int b)
+{
+    lowered_op *ob = &p->op[b];
+    p->found_count = 0;
+    if (ob->waits_for_nothing)
+        return;
+    find_candidates(p, b);
+    for (int n = 0; n < p->candidate_count; n++) {
+        int a = p->candidate[n];
+        p->found_first = p->found_count;
+        if (!can_precede(p, a, b))
+            continue;
+        for (int i = 0; i < ob->touch_count; i++)
+            compare(p, a, b, &ob->touch[i]);
+        for (int i = 0; i < ob->extra_count; i++)
+            compare(p, a, b, &ob->extra[i]);
+    }
+    if (!p->found_count)
+        return;
+    peal_dependence *kept = PEAL_ARENA_ARRAY(p->c->arena, peal_dependence, p->found_count);
+    memcpy(kept, p->found, (size_t)p->found_count * sizeof(*kept));
+    ob->op.dependence = kept;
+    ob->op.dependence_count = p->found_count;
+}
+
+void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int count, int step_first,
+                      int step_end)
+{
+    dependence_pass p = {
+        .c = c, .v = v, .op = op, .count = count, .step_first = step_first, .step_end = step_end};
+    find_places(&p);
+    note_touches(&p);
+    for (int b = 0; b < count; b++)
+        if (op[b].same_as >= 0) {
+            op[b].op.dependence = op[op[b].same_as].op.dependence;
+            op[b].op.dependence_count = op[op[b].same_as].op.dependence_count;
+        } else if (op[b].touch_count || op[b].extra_count)
+            find_for(&p, b);
+}

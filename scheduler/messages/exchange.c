@@ -1,0 +1,217 @@
+/* Exchanges: which halo points of a rank come from whom, and which of them anybody reads.
+ *
+ * Both ends run exchange_pieces() on the receiver's view, so they agree on what travels. */
+#include "scheduler/halos/halos.h"
+
+static bool same_group(const peal_compilation *c, int a, int b)
+{
+    return a == b || (a < c->graph->array_count && b < c->graph->array_count &&
+                      c->swap_group[a] >= 0 && c->swap_group[a] == c->swap_group[b]);
+}
+
+/* Whether a read access meets a box (NULL: any point outside my own). */
+static bool access_meets(const rank_view *v, const peal_schedule_task *t, const peal_task_access *a,
+                         const peal_box *box)
+{
+    const peal_layout *layout = &v->layout[a->array];
+    for (int i = 0; i < t->tiling_count; i++)
+        for (int j = 0; j < a->reach_count; j++) {
+            peal_box range = reach_range(&a->reach[j], &t->tiling[i].box, &layout->stored);
+            if (box ? peal_box_meets(&range, box) : !peal_box_contains(&layout->own, &range))
+                return true;
+        }
+    return false;
+}
+
+/* Whether any task or message of this rank reads points of an array (or of one it is swapped with)
+ * within box; NULL: anywhere in its halo. */
+static bool is_read(const peal_compilation *c, const rank_view *v, int array, const peal_box *box)
+{
+    for (int i = 0; i < v->task_count; i++) {
+        const peal_schedule_task *t = &v->task[i];
+        for (int k = 0; k < t->access_count; k++)
+            if (t->access[k].mode != PEAL_WRITE_ACCESS &&
+                same_group(c, t->access[k].array, array) && access_meets(v, t, &t->access[k], box))
+                return true;
+    }
+    for (int i = 0; i < v->end_count; i++) {
+        const message_end *e = &v->end[i];
+        if (!e->outgoing || !same_group(c, e->array, array))
+            continue;
+        if (box ? peal_box_meets(&e->box, box) : !peal_box_contains(&v->layout[array].own, &e->box))
+            return true;
+    }
+    return false;
+}
+
+bool halo_is_read(const peal_compilation *c, const rank_view *v, int array)
+{
+    return is_read(c, v, array, NULL);
+}
+
+static peal_status item_amount(peal_compilation *c, const rank_view *v,
+                               const peal_exchange_item *item, int64_t amount[PEAL_AXES][2])
+{
+    field_shape shape;
+    peal_status status = shape_of(c, &v->scope, item->array, &shape);
+    if (status)
+        return status;
+    for (int k = 0; k < PEAL_AXES; k++)
+        amount[k][0] = shape.halo[k][0], amount[k][1] = shape.halo[k][1];
+    if (item->footprint == PEAL_FOOTPRINT_WHOLE)
+        return PEAL_STATUS_OK;
+    int64_t part[PEAL_AXES][2];
+    status = amount_of(c, &v->scope, &item->amount, part);
+    for (int k = 0; !status && k < PEAL_AXES; k++)
+        for (int side = 0; side < 2; side++) {
+            if (part[k][side] < 0 || part[k][side] > amount[k][side])
+                return peal_report(
+                    c->diagnostics, PEAL_E_EXCHANGE_TOO_WIDE, item->source,
+                    part[k][side] < 0 ? "exchange 0 points or more"
+                                      : "exchange at most the field's halo",
+                    "exchange of %lld points of `%s` along axis %c; its halo there is %lld",
+                    (long long)part[k][side], array_name(c, item->array), "xyzw"[k],
+                    (long long)amount[k][side]);
+            amount[k][side] = part[k][side];
+        }
+    return status;
+}
+
+/* What is wrong with an exchange, whoever its neighbours are. */
+peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s)
+{
+    int64_t amount[PEAL_AXES][2];
+    peal_status first = PEAL_STATUS_OK;
+    for (int i = 0; i < s->u.exchange.item_count; i++) {
+        peal_status status = item_amount(c, v, &s->u.exchange.item[i], amount);
+        first = first ? first : status;
+    }
+    return first;
+}
+
+static int nonzero_steps(const int direction[PEAL_RANK_AXES])
+{
+    return (direction[0] != 0) + (direction[1] != 0) + (direction[2] != 0);
+}
+
+/* Where the points of a halo box lie at their owner. */
+static peal_box owner_coordinates(const peal_compilation *c, const rank_view *v,
+                                  const field_shape *shape, const int direction[PEAL_RANK_AXES],
+                                  peal_box box)
+{
+    for (int k = 0; k < PEAL_RANK_AXES; k++) {
+        int position = v->position[k] + direction[k];
+        int64_t shift = position < 0             ? shape->size[k]
+                        : position >= c->dims[k] ? -shape->size[k]
+                                                 : 0;
+        box.lo[k] += shift;
+        box.hi[k] += shift;
+    }
+    return box;
+}
+
+typedef struct piece_sink {
+    int peer; /* only pieces that this rank owns */
+    rank_message *into;
+} piece_sink;
+
+peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
+                           peal_box out[27])
+{
+    int64_t amount[PEAL_AXES][2];
+    peal_status status = item_amount(c, v, item, amount);
+    int axes = c->graph->arrays[item->array].axis_count;
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        int steps = nonzero_steps(direction);
+        out[number] = (peal_box){0};
+        if (!status && steps && !(axes < 3 && direction[2]) && !(axes < 2 && direction[1]) &&
+            !(item->footprint == PEAL_FOOTPRINT_STAR && steps > 1) &&
+            neighbour(c, v->position, direction) >= 0)
+            out[number] = halo_box(v, item->array, (const int64_t(*)[2])amount, direction);
+    }
+    return status;
+}
+
+static peal_status item_pieces(peal_compilation *c, const rank_view *v,
+                               const peal_exchange_item *item, const piece_sink *sink)
+{
+    field_shape shape;
+    peal_box boxes[27];
+    peal_status status = shape_of(c, &v->scope, item->array, &shape);
+    if (!status)
+        status = exchange_boxes(c, v, item, boxes);
+    if (status)
+        return status;
+    bool application_reads = !is_read(c, v, item->array, NULL);
+    for (int number = 0; number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        const peal_box *box = &boxes[number];
+        if (peal_box_is_empty(box) || neighbour(c, v->position, direction) != sink->peer ||
+            !(application_reads || is_read(c, v, item->array, box)))
+            continue;
+        peal_piece piece = {.array = item->array, .target_array = item->array};
+        piece.source = owner_coordinates(c, v, &shape, direction, *box);
+        for (int k = 0; k < PEAL_AXES; k++) {
+            piece.target[k] = box->lo[k];
+            piece.target_extent[k] = box->hi[k] - box->lo[k];
+        }
+        add_piece(c, sink->into, piece);
+        sink->into->application_reads |= application_reads;
+    }
+    return PEAL_STATUS_OK;
+}
+
+/* The pieces that `receiver` gets from sink->peer in exchange s. */
+static peal_status exchange_pieces(peal_compilation *c, const rank_view *receiver,
+                                   const peal_statement *s, const piece_sink *sink)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; !status && i < s->u.exchange.item_count; i++)
+        status = item_pieces(c, receiver, &s->u.exchange.item[i], sink);
+    return status;
+}
+
+static peal_status add_both_ends(peal_compilation *c, rank_view *v, const peal_statement *s,
+                                 int peer)
+{
+    rank_view *other = view_at(c, peer, 2);
+    if (!other)
+        return c->view[peer]->status;
+    for (int outgoing = 1; outgoing >= 0; outgoing--) {
+        rank_message m = {.outgoing = outgoing, .statement = s->id, .peer = peer};
+        piece_sink sink = {outgoing ? v->rank : peer, &m};
+        peal_status status = exchange_pieces(c, outgoing ? other : v, s, &sink);
+        if (status)
+            return status;
+        if (!m.piece_count)
+            continue;
+        status = check_partner(c, v, other, s);
+        if (status)
+            return status;
+        add_message(c, v, m);
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s)
+{
+    rank_message images = {0};
+    piece_sink sink = {v->rank, &images};
+    peal_status status = exchange_pieces(c, v, s, &sink);
+    v->local[s->id] = images.piece;
+    v->local_count[s->id] = images.piece_count;
+    int done[27], done_count = 0;
+    for (int number = 0; !status && number < 27; number++) {
+        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+        int peer = neighbour(c, v->position, direction);
+        bool seen = peer < 0 || peer == v->rank;
+        for (int i = 0; !seen && i < done_count; i++)
+            seen = done[i] == peer;
+        if (seen)
+            continue;
+        done[done_count++] = peer;
+        status = add_both_ends(c, v, s, peer);
+    }
+    return status;
+}

@@ -1,0 +1,48 @@
+/* Look-up tables of a rank's view, made when first asked for: its messages by what identifies them,
+ * and what uses an array, body by body. */
+#ifndef PEAL_SCHEDULER_ORDER_LOOKUP_H
+#define PEAL_SCHEDULER_ORDER_LOOKUP_H
+
+#include "scheduler/view/compilation.h"
+
+/* ---- Messages; needs stage 3 ---- */
+
+/* The end of message m of rank `rank` in its peer's view, an index; -1: none. */
+int twin_of(peal_compilation *c, rank_view *peer_view, int rank, const rank_message *m);
+
+/* The outgoing messages of a view to a peer, ascending. */
+const int *messages_to(peal_compilation *c, rank_view *v, int peer, int *count);
+
+/* ---- Places; needs stage 4 ---- */
+
+/* A body in which a message's node stands, and where. */
+typedef struct message_place {
+    const node_list *body; /* NULL: nowhere */
+    int number;            /* of the body, among those of the steps; -1: it is in none of them */
+    int position;
+    int loop;    /* id of the loop statement; LOOP_* */
+    int section; /* LOOP_SETUP, LOOP_OUTER, LOOP_FINISH */
+    bool in_if;
+} message_place;
+
+const message_place *place_of(peal_compilation *c, rank_view *v, int message);
+
+/* A node of the steps that touches an array, under one of the names that swaps give it. */
+typedef struct array_use {
+    int array; /* the number that names of the group share */
+    int body;  /* number */
+    int position;
+    const node *node;
+} array_use;
+
+/* All uses of an array in the steps, by body and position. Swaps are among them. */
+const array_use *uses_of(peal_compilation *c, rank_view *v, int array, int *count);
+/* Those in one body. */
+const array_use *uses_in(peal_compilation *c, rank_view *v, int array, int body, int *count);
+/* Swaps of the array's group in one body. */
+const array_use *swaps_in(peal_compilation *c, rank_view *v, int array, int body, int *count);
+
+/* After how many iterations the swaps of a body give all arrays back their names; 0: more. */
+int rotation_of(peal_compilation *c, rank_view *v, const node_list *body, int number);
+
+#endif

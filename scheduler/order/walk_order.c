@@ -1,0 +1,235 @@
+/* The walk order of a body: a linear extension of program order's dependences in which border tiles
+ * and sends go first, then everything that needs no message, then receives.
+ *
+ * Why this cannot deadlock: within a body, sends only move up and receives only move down relative
+ * to each other and keep their own order, so a receive still comes after every send that precedes
+ * it in the program; the graph of waits is a subset of the program's, which deadlock.c has checked.
+ * Waits for credits reach back to earlier iterations of the body; a loop that sends waits for
+ * credits of its own iterations, so it counts as a receive and stays in program order with them.
+ *
+ * In mode fused what an exchange copies within the rank goes before a FOLD, too: on a GPU it goes
+ * with the tiles that have written it, if nothing is between. */
+#include "scheduler/view/compilation.h"
+
+#include <string.h>
+
+bool touches_conflict(const touch *a, const touch *b)
+{
+    return a->array == b->array && (a->write || b->write) && peal_box_meets(&a->box, &b->box);
+}
+
+bool nodes_conflict(const node *a, const node *b)
+{
+    bool same_task = a->kind == NODE_LAUNCH && b->kind == NODE_LAUNCH && a->task == b->task;
+    if (a->statement == b->statement && a->statement >= 0 &&
+        ((a->kind == NODE_SEND && (b->kind == NODE_SEND || b->kind == NODE_RECV)) ||
+         (a->kind == NODE_RECV && b->kind == NODE_RECV)) &&
+        a->event / EVENTS == b->event / EVENTS && b->event - a->event <= 1)
+        return false; /* of one exchange: own cells are sent, distinct halo cells are received */
+    for (int i = 0; i < a->touch_count; i++)
+        for (int k = 0; k < b->touch_count; k++)
+            if (touches_conflict(&a->touch[i], &b->touch[k]) &&
+                !(same_task && a->touch[i].per_tile &&
+                  a->touch[i].per_tile == b->touch[k].per_tile))
+                return true;
+    return false;
+}
+
+/* Cuts `inner` (a box of tile indexes) so that it no longer meets `hit`, where that loses the
+ * fewest tiles. */
+static void cut_away(peal_box *inner, const peal_box *hit)
+{
+    if (!peal_box_meets(inner, hit))
+        return;
+    int64_t most = -1;
+    peal_box best = *inner;
+    for (int k = 0; k < PEAL_AXES; k++)
+        for (int side = 0; side < 2; side++) {
+            peal_box kept = *inner;
+            if (side)
+                kept.hi[k] = hit->lo[k];
+            else
+                kept.lo[k] = hit->hi[k];
+            int64_t points = peal_box_points(&kept);
+            if (points > most) {
+                most = points;
+                best = kept;
+            }
+        }
+    *inner = best;
+}
+
+/* Tiles of a launch that a message touch meets, as a box of tile indexes. */
+static bool tiles_met(const touch *of_task, const peal_tiling *tiling, const peal_tile_range *range,
+                      const touch *of_message, peal_box *out)
+{
+    peal_map_axis map[PEAL_AXES];
+    if (!touches_conflict(of_task, of_message) ||
+        !map_tiles(of_task, tiling, range, of_message, NULL, NULL, map))
+        return false;
+    for (int k = 0; k < PEAL_AXES; k++) {
+        int64_t low = peal_floor_divide(map[k].low, map[k].divisor);
+        int64_t high = peal_floor_divide(map[k].high, map[k].divisor);
+        out->lo[k] = low > map[k].first ? low : map[k].first;
+        out->hi[k] = (high < map[k].last ? high : map[k].last) + 1;
+    }
+    return true;
+}
+
+/* Takes from `interior` what nodes of the body meet, those of messages or those of copies within
+ * the rank. False: they meet nothing. */
+static bool cut_met(const rank_view *v, const node *launch, const node_list *body, bool messages,
+                    peal_box *interior)
+{
+    const peal_schedule_task *t = &v->task[launch->task];
+    bool met = false;
+    for (int i = 0; i < body->count; i++) {
+        const node *m = body->item[i];
+        if (messages ? m->kind != NODE_SEND && m->kind != NODE_RECV : m->kind != NODE_LOCAL)
+            continue;
+        for (int a = 0; a < launch->touch_count; a++)
+            for (int b = 0; b < m->touch_count; b++) {
+                peal_box hit;
+                if (launch->touch[a].tiling >= 0 &&
+                    tiles_met(&launch->touch[a], &t->tiling[0], &launch->range[0], &m->touch[b],
+                              &hit)) {
+                    cut_away(interior, &hit);
+                    met = true;
+                }
+            }
+    }
+    return met;
+}
+
+/* In the kernel that stays on a device blocks take tiles as they come where there are many, but not
+ * those that go into the rank's own halo. */
+enum { MANY_TILES = 1 << 12 };
+
+static bool takes_tiles(const peal_compilation *c, const peal_schedule_task *t)
+{
+    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator && t->tile_count >= MANY_TILES;
+}
+
+/* Along one axis a launch has three boxes then; with more than four it would have no shape
+ * (backends/cuda/fused/shapes.c). */
+static bool is_cut_along_one_axis(const peal_schedule_task *t, const peal_box *interior)
+{
+    int axes = 0;
+    for (int k = 0; k < PEAL_AXES; k++)
+        axes += interior->hi[k] - interior->lo[k] != t->tiling[0].count[k];
+    return axes == 1;
+}
+
+/* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
+ * rank; false: it is not split. */
+static bool interior_tiles(const peal_compilation *c, const rank_view *v, const node *launch,
+                           const node_list *body, peal_box *interior)
+{
+    const peal_schedule_task *t = &v->task[launch->task];
+    *interior = (peal_box){.axis_count = PEAL_AXES};
+    memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
+    bool met = cut_met(v, launch, body, true, interior) ||
+               (takes_tiles(c, t) && cut_met(v, launch, body, false, interior) &&
+                is_cut_along_one_axis(t, interior));
+    return met && !peal_box_is_empty(interior);
+}
+
+static node *copy_launch(peal_compilation *c, rank_view *v, const node *launch,
+                         const peal_box *boxes, int count)
+{
+    node *n = PEAL_ARENA_NEW(c->arena, node);
+    *n = *launch;
+    n->touch = NULL;
+    n->touch_count = n->touch_capacity = 0;
+    n->range = PEAL_ARENA_ARRAY(c->arena, peal_tile_range, count);
+    n->range_count = count;
+    for (int i = 0; i < count; i++) {
+        memcpy(n->range[i].lo, boxes[i].lo, sizeof(boxes[i].lo));
+        memcpy(n->range[i].hi, boxes[i].hi, sizeof(boxes[i].hi));
+    }
+    touch_launch(c, v, n);
+    for (int i = 0; i < launch->touch_count; i++) /* `after` */
+        if (launch->touch[i].array > console_array(c))
+            add_touch(c, n, launch->touch[i]);
+    return n;
+}
+
+/* Splits launches that messages meet into border tiles and the rest. */
+void split_body(peal_compilation *c, rank_view *v, node_list *body)
+{
+    node_list out = {0};
+    for (int i = 0; i < body->count; i++) {
+        node *n = body->item[i];
+        peal_box interior, all = {.axis_count = PEAL_AXES};
+        if (n->kind != NODE_LAUNCH || v->task[n->task].kind != PEAL_TASK_KERNEL ||
+            v->task[n->task].tiling_count != 1 || v->task[n->task].tile_count < 2 ||
+            !interior_tiles(c, v, n, body, &interior)) {
+            add_node(c, &out, n);
+            continue;
+        }
+        box_list border = {0};
+        memcpy(all.hi, v->task[n->task].tiling[0].count, sizeof(all.hi));
+        subtract_box(&all, &interior, &border);
+        node *first = copy_launch(c, v, n, border.box, border.count);
+        first->border = true;
+        first->label = peal_arena_print(c->arena, "%s (border)", n->label);
+        add_node(c, &out, first);
+        add_node(c, &out, copy_launch(c, v, n, &interior, 1));
+    }
+    *body = out;
+}
+
+static int urgency(const node *n)
+{
+    if (n->kind == NODE_SEND || (n->kind == NODE_LAUNCH && n->border))
+        return 0;
+    if (n->kind == NODE_RECV || n->communicates)
+        return 2;
+    return 1;
+}
+
+static bool is_fold(const rank_view *v, const node *n)
+{
+    return n->kind == NODE_LAUNCH && v->task[n->task].kind == PEAL_TASK_FOLD;
+}
+
+/* Of nodes that may come now: the most urgent, then as written. */
+static int next_node(const peal_compilation *c, const rank_view *v, const node_list *body,
+                     const int *waits)
+{
+    int next = -1;
+    for (int i = 0; i < body->count; i++)
+        if (waits[i] == 0 && (next < 0 || urgency(body->item[i]) < urgency(body->item[next])))
+            next = i;
+    bool gives_way = c->mode == PEAL_MODE_FUSED && is_fold(v, body->item[next]);
+    for (int i = 0; i < body->count && gives_way; i++)
+        if (waits[i] == 0 && body->item[i]->kind == NODE_LOCAL)
+            return i;
+    return next;
+}
+
+void order_body(peal_compilation *c, rank_view *v, node_list *body)
+{
+    if (c->mode == PEAL_MODE_SERIAL || c->mode == PEAL_MODE_SYNC)
+        return; /* as written */
+    split_body(c, v, body);
+    int count = body->count;
+    node_list out = {0};
+    int *waits =
+        PEAL_ARENA_ARRAY(c->arena, int, count + 1); /* unordered predecessors; -1: ordered */
+    bool *before = PEAL_ARENA_ARRAY(c->arena, bool, (size_t)count *(size_t)count + 1);
+    for (int a = 0; a < count; a++)
+        for (int b = a + 1; b < count; b++)
+            if (body->item[b]->last || nodes_conflict(body->item[a], body->item[b])) {
+                before[(size_t)a * (size_t)count + (size_t)b] = true;
+                waits[b]++;
+            }
+    while (out.count < count) {
+        int next = next_node(c, v, body, waits);
+        waits[next] = -1;
+        for (int b = next + 1; b < count; b++)
+            waits[b] -= before[(size_t)next * (size_t)count + (size_t)b];
+        add_node(c, &out, body->item[next]);
+    }
+    *body = out;
+}
