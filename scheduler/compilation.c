@@ -4,58 +4,26 @@
  * message ends, 3 messages (who sends which points to whom), 4 nodes in walk order, 5 the schedule
  * (ops, dependences, memory). A stage of one rank may ask for an earlier stage of the ranks it
  * exchanges messages with. */
+#include "scheduler/check/check.h"
 #include "scheduler/check/message_match.h"
+#include "scheduler/conditions/conditions.h"
+#include "scheduler/geometry/geometry.h"
+#include "scheduler/lower/lowering.h"
+#include "scheduler/messages/messages.h"
+#include "scheduler/tasks/tasks.h"
 
 #include <string.h>
 
-enum { STAGE_COUNT = 5 };
-
 /* The passes, in order. */
-static peal_status (*const stages[STAGE_COUNT][2])(peal_compilation *,
-                                                   rank_view *) = {{make_geometry, make_conditions},
-                                                                   {make_tasks, make_ends},
-                                                                   {make_messages, NULL},
-                                                                   {make_nodes, NULL},
-                                                                   {make_schedule, NULL}};
+static peal_status (*const stages[STAGE_SCHEDULE][2])(peal_compilation *,
+                                                      rank_view *) = {{make_geometry,
+                                                                       make_conditions},
+                                                                      {make_tasks, make_ends},
+                                                                      {make_messages, NULL},
+                                                                      {make_nodes, NULL},
+                                                                      {make_schedule, NULL}};
 
-int array_total(const peal_compilation *c)
-{
-    return c->graph->array_count + c->hidden_count;
-}
-
-const char *array_name(const peal_compilation *c, int array)
-{
-    int graphs = c->graph->array_count;
-    return array < graphs ? c->graph->arrays[array].name : c->hidden[array - graphs].name;
-}
-
-peal_type array_type(const peal_compilation *c, int array)
-{
-    int graphs = c->graph->array_count;
-    return array < graphs ? c->graph->arrays[array].type : c->hidden[array - graphs].type;
-}
-
-static rank_view *create_view(peal_compilation *c, int rank)
-{
-    rank_view *v = PEAL_ARENA_NEW(c->arena, rank_view);
-    int left = rank;
-    v->rank = rank;
-    for (int k = 0; k < PEAL_RANK_AXES; k++) {
-        v->position[k] = left % c->dims[k];
-        left /= c->dims[k];
-        v->scope.position[k] = v->position[k];
-        v->scope.dims[k] = c->dims[k];
-    }
-    v->scope.graph = c->graph;
-    v->scope.rank = rank;
-    v->scope.ranks = c->machine.ranks;
-    v->statement = PEAL_ARENA_ARRAY(c->arena, statement_view, c->graph->statement_count);
-    for (int i = 0; i < c->graph->statement_count; i++)
-        v->statement[i] = (statement_view){.task = -1, .first_end = -1};
-    return v;
-}
-
-rank_view *view_at(peal_compilation *c, int rank, int stage)
+static rank_view *make_view(peal_compilation *c, int rank, int stage)
 {
     rank_view *v = c->view[rank];
     if (!v)
@@ -68,7 +36,7 @@ rank_view *view_at(peal_compilation *c, int rank, int stage)
     return v->status && stage >= v->stage ? NULL : v; /* stages before the failed one are good */
 }
 
-rank_view *view_of_ends(peal_compilation *c, int rank)
+static rank_view *make_view_of_ends(peal_compilation *c, int rank)
 {
     rank_view *v = create_view(c, rank);
     v->status = make_geometry(c, v);
@@ -79,88 +47,9 @@ rank_view *view_of_ends(peal_compilation *c, int rank)
     return v;
 }
 
-static void add_hidden(peal_compilation *c, const peal_statement *s, int item,
-                       const peal_reduction *r, const char *what)
-{
-    PEAL_ARENA_ROOM(c->arena, c->hidden, c->hidden_count, c->hidden_capacity);
-    const peal_array *array = &c->graph->arrays[r->array];
-    if (c->statement_hidden[s->id] < 0)
-        c->statement_hidden[s->id] = c->graph->array_count + c->hidden_count;
-    c->hidden[c->hidden_count++] =
-        (hidden_array){peal_arena_print(c->arena, "%s.%s@%d", array->name, what, s->id), s->id,
-                       item, array->type};
-}
-
-static void join_swap_groups(peal_compilation *c, int first, int second)
-{
-    int a = c->swap_group[first], b = c->swap_group[second];
-    int group = a >= 0 ? a : b >= 0 ? b : first;
-    c->swap_group[first] = c->swap_group[second] = group;
-    for (int i = 0; i < c->graph->array_count; i++)
-        if (c->swap_group[i] >= 0 && (c->swap_group[i] == a || c->swap_group[i] == b))
-            c->swap_group[i] = group;
-}
-
-/* Tables by statement: itself, its loop, its hidden arrays; groups of arrays that swaps permute. */
-static void index_body(peal_compilation *c, const peal_body *body, int loop, int section)
-{
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        c->statement[s->id] = s;
-        c->statement_loop[s->id] = loop;
-        c->statement_section[s->id] = section;
-        c->statement_plain[s->id] = !s->when;
-        if (s->kind == PEAL_STATEMENT_TASK)
-            for (int k = 0; k < s->u.task.reduction_count; k++)
-                add_hidden(c, s, k, &s->u.task.reduction[k], "partials");
-        if (s->kind == PEAL_STATEMENT_REDUCE)
-            for (int k = 0; k < s->u.reduce.item_count; k++)
-                add_hidden(c, s, k, &s->u.reduce.item[k], "gathered");
-        if (s->kind == PEAL_STATEMENT_SWAP) {
-            PEAL_ARENA_ROOM(c->arena, c->swap, c->swap_count, c->swap_capacity);
-            c->swap[c->swap_count++] = s;
-            join_swap_groups(c, s->u.swap.first, s->u.swap.second);
-        }
-        if (differs_by_rank_and_counter(s)) {
-            PEAL_ARENA_ROOM(c->arena, c->mixed, c->mixed_count, c->mixed_capacity);
-            c->mixed[c->mixed_count++] = s;
-        }
-        if (s->kind == PEAL_STATEMENT_REPEAT)
-            index_body(c, &s->u.loop.body, s->id, section);
-    }
-}
-
-static void index_graph(peal_compilation *c)
-{
-    const peal_graph_data *g = c->graph;
-    c->statement = PEAL_ARENA_ARRAY(c->arena, const peal_statement *, g->statement_count + 1);
-    c->statement_loop = PEAL_ARENA_ARRAY(c->arena, int, g->statement_count + 1);
-    c->statement_section = PEAL_ARENA_ARRAY(c->arena, int, g->statement_count + 1);
-    c->statement_plain = PEAL_ARENA_ARRAY(c->arena, bool, g->statement_count + 1);
-    c->statement_hidden = PEAL_ARENA_ARRAY(c->arena, int, g->statement_count + 1);
-    c->swap_group = PEAL_ARENA_ARRAY(c->arena, int, g->array_count + 1);
-    for (int i = 0; i < g->statement_count; i++)
-        c->statement_hidden[i] = -1;
-    for (int i = 0; i < g->array_count; i++)
-        c->swap_group[i] = -1;
-    index_body(c, &g->setup, LOOP_SETUP, LOOP_SETUP);
-    index_body(c, &g->step.body, LOOP_OUTER, LOOP_OUTER);
-    index_body(c, &g->finish, LOOP_FINISH, LOOP_FINISH);
-}
-
-void begin_scratch(peal_compilation *c)
-{
-    c->arena = c->scratch = peal_arena_create_within(c->own_arena);
-}
-
-void end_scratch(peal_compilation *c)
-{
-    peal_arena_destroy(c->scratch);
-    c->scratch = NULL;
-    c->arena = c->own_arena;
-}
-
-peal_status out_of_memory(peal_compilation *c)
+/* Where the guard of the compilation's arena goes on; reports PEAL_E_COMPILE_OUT_OF_MEMORY, once.
+ */
+static peal_status out_of_memory(peal_compilation *c)
 {
     size_t used = peal_arena_bytes(c->own_arena), wanted = peal_arena_wanted(c->own_arena);
     if (c->exhausted)
@@ -216,7 +105,9 @@ peal_status peal_compilation_create(const peal_graph_data *graph, const peal_mac
                             .diagnostics = diagnostics,
                             .arena = arena,
                             .own_diagnostics = diagnostics,
-                            .own_arena = arena};
+                            .own_arena = arena,
+                            .make_view = make_view,
+                            .make_view_of_ends = make_view_of_ends};
     peal_status status = prepare(c);
     if (status)
         peal_arena_destroy(arena);
@@ -234,7 +125,7 @@ void peal_compilation_destroy(peal_compilation *compilation)
 peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_schedule **out)
 {
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    rank_view *v = c->exhausted ? NULL : view_at(c, rank, STAGE_COUNT);
+    rank_view *v = c->exhausted ? NULL : view_at(c, rank, STAGE_SCHEDULE);
     if (!v)
         return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->view[rank]->status;
     *out = v->schedule;
@@ -244,10 +135,30 @@ peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_
 peal_status peal_compilation_tasks(peal_compilation *c, int rank, const peal_schedule **out)
 {
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    rank_view *v = c->exhausted ? NULL : view_at(c, rank, 2);
+    rank_view *v = c->exhausted ? NULL : view_at(c, rank, STAGE_TASKS);
     if (!v)
         return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->view[rank]->status;
     return make_outline(c, v, out);
+}
+
+peal_status peal_compilation_check(peal_compilation *c)
+{
+    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    return c->exhausted ? PEAL_STATUS_ENVIRONMENT : check_all(c);
+}
+
+static bool find_alike(peal_compilation *c, int *like)
+{
+    PEAL_ARENA_GUARD(c->own_arena, out_of_memory(c); return false);
+    return find_alike_ranks(c, like);
+}
+
+bool peal_compilation_alike(peal_compilation *c, int *like)
+{
+    bool good = !c->exhausted && find_alike(c, like);
+    for (int rank = 0; !good && rank < c->machine.ranks; rank++)
+        like[rank] = rank;
+    return good;
 }
 
 bool peal_compilation_is_within_repeat(const peal_compilation *c)

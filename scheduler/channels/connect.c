@@ -1,11 +1,17 @@
 /* Stage 5, connecting: messages become channels: their transport, memory, flags, slots and credits.
  * Both ends compute the same from the same views. */
+#include "scheduler/channels/channels.h"
 #include "scheduler/channels/transports.h"
-#include "scheduler/lower/lowering.h"
-#include "scheduler/order/lookup.h"
+#include "scheduler/messages/messages.h"
+
+typedef struct connecting {
+    peal_compilation *c;
+    rank_view *v;
+    channel_table *table;
+} connecting;
 
 /* The name of a rank's message. */
-static char *edge_name(lowering *l, int rank, const rank_message *m)
+static char *edge_name(connecting *l, int rank, const rank_message *m)
 {
     const peal_statement *s = l->c->statement[m->statement];
     int from = m->outgoing ? rank : m->peer, to = m->outgoing ? m->peer : rank;
@@ -17,7 +23,7 @@ static char *edge_name(lowering *l, int rank, const rank_message *m)
 }
 
 /* The carrier is a message of the receiver's. */
-static const char *credit_reason(lowering *l, const rank_view *receiver, const delivery *d)
+static const char *credit_reason(connecting *l, const rank_view *receiver, const delivery *d)
 {
     if (d->carrier < 0)
         return d->why;
@@ -46,7 +52,7 @@ static uint64_t quantum_of(int slots)
     return (UINT64_MAX / period) + 1;
 }
 
-static void make_pieces(lowering *l, const rank_message *m, const delivery *d,
+static void make_pieces(connecting *l, const rank_message *m, const delivery *d,
                         const rank_view *receiver, peal_channel *out)
 {
     peal_piece *piece = PEAL_ARENA_ARRAY(l->c->arena, peal_piece, m->piece_count);
@@ -67,16 +73,16 @@ static void make_pieces(lowering *l, const rank_message *m, const delivery *d,
     out->piece_count = m->piece_count;
 }
 
-static peal_status make_channel(lowering *l, int index)
+static peal_status make_channel(connecting *l, int index)
 {
     const rank_message *m = &l->v->message[index];
-    peal_channel *out = &l->channel[index];
-    rank_view *peer = view_at(l->c, m->peer, 4);
+    peal_channel *out = &l->table->channel[index];
+    rank_view *peer = view_at(l->c, m->peer, STAGE_ORDER);
     if (!peer)
         return l->c->view[m->peer]->status;
     int twin = twin_of(l->c, peer, l->v->rank, m);
     const segment_map *theirs = map_segment(l->c, peer);
-    delivery *d = &l->delivery[index];
+    delivery *d = &l->table->delivery[index];
     peal_status status =
         m->outgoing ? deliver(l->c, l->v->rank, index, d) : deliver(l->c, m->peer, twin, d);
     if (status)
@@ -85,7 +91,7 @@ static peal_status make_channel(lowering *l, int index)
         channel_transport_between(&l->c->machine, l->v->rank, m->peer);
     *out = (peal_channel){.outgoing = m->outgoing,
                           .peer = m->peer,
-                          .peer_index = peer_index(l->map, m->peer),
+                          .peer_index = peer_index(l->table->map, m->peer),
                           .transport = transport->kind,
                           .statement = m->own_statement,
                           .ahead = !m->outgoing && m->own_statement < m->statement,
@@ -93,8 +99,8 @@ static peal_status make_channel(lowering *l, int index)
                           .source = l->c->statement[m->own_statement]->source,
                           .slots = d->slots,
                           .quantum = quantum_of(d->slots)};
-    const segment_map *receiver = m->outgoing ? theirs : l->map,
-                      *sender = m->outgoing ? l->map : theirs;
+    const segment_map *receiver = m->outgoing ? theirs : l->table->map,
+                      *sender = m->outgoing ? l->table->map : theirs;
     int at_receiver = m->outgoing ? twin : index, at_sender = m->outgoing ? index : twin;
     out->flag_offset = receiver->flag[at_receiver];
     out->staging_offset = receiver->staging[at_receiver];
@@ -103,20 +109,21 @@ static peal_status make_channel(lowering *l, int index)
     make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
     out->staging_bytes = receiver->slot_bytes[at_receiver];
     if (m->outgoing && d->carrier >= 0)
-        l->awaits[index] = twin_of(l->c, l->v, peer->rank, &peer->message[d->carrier]);
+        l->table->awaits[index] = twin_of(l->c, l->v, peer->rank, &peer->message[d->carrier]);
     return PEAL_STATUS_OK;
 }
 
-static void make_ready_channels(lowering *l, int first)
+static void make_ready_channels(connecting *l, int first)
 {
-    for (int i = 0; i < l->map->peer_count; i++)
+    for (int i = 0; i < l->table->map->peer_count; i++)
         for (int incoming = 0; incoming < 2; incoming++) {
-            int peer = l->map->peer[i], from = incoming ? peer : l->v->rank,
+            int peer = l->table->map->peer[i], from = incoming ? peer : l->v->rank,
                 to = incoming ? l->v->rank : peer;
-            const segment_map *receiver = incoming ? l->map : map_segment(l->c, l->c->view[peer]);
+            const segment_map *receiver =
+                incoming ? l->table->map : map_segment(l->c, l->c->view[peer]);
             const channel_transport *transport =
                 channel_transport_between(&l->c->machine, l->v->rank, peer);
-            l->channel[first + 2 * i + incoming] = (peal_channel){
+            l->table->channel[first + 2 * i + incoming] = (peal_channel){
                 .outgoing = !incoming,
                 .peer = peer,
                 .peer_index = i,
@@ -132,35 +139,36 @@ static void make_ready_channels(lowering *l, int first)
 }
 
 /* What each outgoing message carries, ascending. */
-static void list_carried(lowering *l)
+static void list_carried(connecting *l)
 {
     for (int i = l->v->message_count - 1; i >= 0; i--) {
-        int carrier = l->v->message[i].outgoing ? -1 : l->delivery[i].carrier;
+        int carrier = l->v->message[i].outgoing ? -1 : l->table->delivery[i].carrier;
         if (carrier < 0)
             continue;
-        l->next_carried[i] = l->carried[carrier];
-        l->carried[carrier] = i;
+        l->table->next_carried[i] = l->table->carried[carrier];
+        l->table->carried[carrier] = i;
     }
 }
 
-peal_status make_channels(lowering *l)
+peal_status make_channels(peal_compilation *c, rank_view *v, channel_table *out)
 {
-    int count = l->v->message_count;
-    l->channel = PEAL_ARENA_ARRAY(l->c->arena, peal_channel, count + 2 * l->map->peer_count);
-    l->delivery = PEAL_ARENA_ARRAY(l->c->arena, delivery, count);
-    l->carried = PEAL_ARENA_ARRAY(l->c->arena, int, count);
-    l->next_carried = PEAL_ARENA_ARRAY(l->c->arena, int, count);
-    l->awaits = PEAL_ARENA_ARRAY(l->c->arena, int, count);
-    for (int i = 0; i < count; i++)
-        l->carried[i] = l->next_carried[i] = l->awaits[i] = -1;
-    for (int i = 0; i < count; i++) {
-        peal_status status = make_channel(l, i);
+    int messages = v->message_count;
+    connecting l = {c, v, out};
+    *out = (channel_table){.map = map_segment(c, v)};
+    out->count = messages + 2 * out->map->peer_count;
+    out->channel = PEAL_ARENA_ARRAY(c->arena, peal_channel, out->count);
+    out->delivery = PEAL_ARENA_ARRAY(c->arena, delivery, messages);
+    out->carried = PEAL_ARENA_ARRAY(c->arena, int, messages);
+    out->next_carried = PEAL_ARENA_ARRAY(c->arena, int, messages);
+    out->awaits = PEAL_ARENA_ARRAY(c->arena, int, messages);
+    for (int i = 0; i < messages; i++)
+        out->carried[i] = out->next_carried[i] = out->awaits[i] = -1;
+    for (int i = 0; i < messages; i++) {
+        peal_status status = make_channel(&l, i);
         if (status)
             return status;
     }
-    list_carried(l);
-    make_ready_channels(l, count);
-    l->schedule->channel = l->channel;
-    l->schedule->channel_count = count + 2 * l->map->peer_count;
+    list_carried(&l);
+    make_ready_channels(&l, messages);
     return PEAL_STATUS_OK;
 }

@@ -8,8 +8,12 @@
  * The carrier's send then waits for those uses (which it mostly does anyway). A halo is written in
  * place only where a carrier covers all its readers: checked by replaying both walks over enough
  * iterations to see every rotation of the storages. */
+#include "scheduler/channels/channels.h"
 #include "scheduler/channels/transports.h"
-#include "scheduler/order/lookup.h"
+#include "scheduler/geometry/geometry.h"
+#include "scheduler/messages/messages.h"
+#include "scheduler/order/walk_index.h"
+#include "scheduler/tasks/tasks.h"
 
 enum { SLOTS = 2, SLOTS_BEHIND = 4 };
 
@@ -233,11 +237,11 @@ static void choose_carrier(const replay *r, delivery *out)
 
 peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
 {
-    rank_view *from = view_at(c, sender, 4);
+    rank_view *from = view_at(c, sender, STAGE_ORDER);
     if (!from)
         return c->view[sender]->status;
     const rank_message *m = &from->message[index];
-    rank_view *to = view_at(c, m->peer, 4);
+    rank_view *to = view_at(c, m->peer, STAGE_ORDER);
     if (!to)
         return c->view[m->peer]->status;
     int twin = twin_of(c, to, sender, m);

@@ -3,7 +3,8 @@
  *
  * A flag has a pair of cache lines of its own; a message of a few bytes is staged beside its flag,
  * so that both arrive with one line. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/channels/channels.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,11 @@
  * thrown away once its message ends have been written down as records, which are compared then.
  * Ranks are replayed to find a deadlock only if some receive stands above its send: otherwise every
  * receive waits for an earlier statement. Mostly records show that none is there (progress.c). */
+#include "scheduler/check/check.h"
 #include "scheduler/check/message_match.h"
-#include "scheduler/classes/rank_classes.h"
-#include "scheduler/conditions/conditions.h"
+#include "scheduler/geometry/geometry.h"
+#include "scheduler/halos/halos.h"
+#include "scheduler/messages/messages.h"
 
 enum { KEPT_RANKS = 32 /* views of so many ranks are kept: schedules will want them */ };
 
@@ -76,7 +78,7 @@ static const rank_view *view_rank(checker *k, int rank)
     if (k->classed && k->is_good[class] && !c->view[rank] && rank != middle_rank(c))
         return view_of_ends(c, rank);
     c->analysed_count++;
-    bool good = view_at(c, rank, 2) != NULL;
+    bool good = view_at(c, rank, STAGE_TASKS) != NULL;
     if (k->classed)
         k->is_good[class] |= good;
     return c->view[rank];
@@ -206,7 +208,7 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
         int rank = class_rank(c, classes, i);
         rank_view *known = c->view[rank];
         c->view[rank] = NULL;
-        view[i] = view_at(c, rank, 2);
+        view[i] = view_at(c, rank, STAGE_TASKS);
         c->view[rank] = known;
         c->analysed_count++;
         good = view[i] && !compare_reductions(k, view[i]);
@@ -241,7 +243,7 @@ static bool prove_by_classes(peal_compilation *c, peal_status *halos)
 /* The outermost loop goes round equally often on all ranks; a run reads it anew. */
 static peal_status check_repeat(peal_compilation *c)
 {
-    const rank_view *v = view_at(c, 0, 1);
+    const rank_view *v = view_at(c, 0, STAGE_GEOMETRY);
     const peal_expr *repeat = c->graph->step.repeat;
     int64_t count = 0;
 
@@ -254,11 +256,8 @@ static peal_status check_repeat(peal_compilation *c)
     return status;
 }
 
-peal_status peal_compilation_check(peal_compilation *c)
+peal_status check_all(peal_compilation *c)
 {
-    if (c->exhausted)
-        return PEAL_STATUS_ENVIRONMENT;
-    PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
     peal_status status = PEAL_STATUS_OK;
     if (!prove_by_classes(c, &status))
         status = check_each_rank(c);

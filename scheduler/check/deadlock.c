@@ -10,6 +10,7 @@
  * rank by rank, as if everything happened. A cycle of statements that never happen together
  * (conditions.c) is none: then the pass is replayed without one of them, and without another, until
  * no cycle is left. */
+#include "scheduler/check/check.h"
 #include "scheduler/conditions/conditions.h"
 #include "scheduler/stories/stories.h"
 
@@ -316,7 +317,7 @@ peal_status find_deadlock(peal_compilation *c)
 {
     peal_status first = PEAL_STATUS_OK;
     for (int rank = 0; rank < c->machine.ranks; rank++) {
-        rank_view *v = view_at(c, rank, 3);
+        rank_view *v = view_at(c, rank, STAGE_MESSAGES);
         if (!v && !first)
             first = c->view[rank]->status;
         if (v)

@@ -5,6 +5,7 @@
  * arithmetic whether they have such values where the expression is looked at; products of counters
  * are tried at the first and the last of their values. What depends on values of buffers is left to
  * the run, unless it goes wrong with each of them. */
+#include "scheduler/check/check.h"
 #include "scheduler/conditions/conditions.h"
 
 #include <inttypes.h>
@@ -242,7 +243,7 @@ static void try_ranks(value_walk *w, const peal_expr *e)
     bool differs = peal_expr_uses(e) & PEAL_USES_RANK;
     for (int i = 0; i < TRIED_RANKS && i < ranks && (differs || i == 0); i++) {
         int rank = ranks <= TRIED_RANKS ? i : (int)((int64_t)(ranks - 1) * i / (TRIED_RANKS - 1));
-        const rank_view *v = view_at(w->c, rank, 1);
+        const rank_view *v = view_at(w->c, rank, STAGE_GEOMETRY);
         if (!v)
             return;
         trial t = {.w = w, .expr = e, .scope = v->scope};

@@ -8,7 +8,8 @@
  * - A name with {rank} in it, or statements of one and the same rank.
  * Names are compared as patterns: counters and ranks are any digits, params have their values,
  * links are followed where they are known before the run. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/check/check.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  *
  * Linear in messages and frugal: there may be millions, but few kinds of them. */
 #include "scheduler/check/message_match.h"
+#include "scheduler/messages/messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,8 @@
  * Where all ranks do the same there is nothing to see. Else, by classes: all of them must agree,
  * or, in a reduction along an axis, those that differ in their place along it. What that does not
  * show is looked at when the messages of all ranks are made. */
-#include "scheduler/classes/rank_classes.h"
+#include "scheduler/check/check.h"
+#include "scheduler/conditions/conditions.h"
 
 /* Whether a condition may keep a statement from happening on some ranks and not on others. */
 static bool may_skip_ranks(const peal_statement *s)
@@ -77,7 +78,7 @@ peal_status check_partners(peal_compilation *c)
     for (int i = 0; i < c->graph->statement_count; i++)
         doubtful |= is_doubtful(c, c->statement[i]);
     for (int rank = 0; doubtful && rank < c->machine.ranks; rank++)
-        if (!view_at(c, rank, 3) && !first)
+        if (!view_at(c, rank, STAGE_MESSAGES) && !first)
             first = c->view[rank]->status;
     return first;
 }

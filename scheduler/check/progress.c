@@ -6,6 +6,7 @@
  * ranks, whether or not something comes from them. So an end that is reached is reached by the
  * ranks, too; if none is, deadlock.c has to say. */
 #include "scheduler/check/message_match.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <stdlib.h>
 

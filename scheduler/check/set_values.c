@@ -5,7 +5,7 @@
  * looked at here is met by the run, which ends (PEAL_E_SET_OUT_OF_RANGE_IN_RUN). Arithmetic that
  * has no result is reported by others. */
 #include "base/stored.h"
-#include "scheduler/view/compilation.h"
+#include "scheduler/check/check.h"
 
 #include <string.h>
 
@@ -96,7 +96,7 @@ static peal_status check_set(peal_compilation *c, const peal_statement *s)
         ranks = ranks < MOST_LAYOUTS ? ranks : MOST_LAYOUTS;
     for (int r = 0; r < ranks && !status; r++) {
         bool small = uses_of(s) & PEAL_USES_RANK && c->machine.ranks <= MOST_LAYOUTS;
-        const rank_view *v = small ? view_at(c, r, 1) : NULL;
+        const rank_view *v = small ? view_at(c, r, STAGE_GEOMETRY) : NULL;
         peal_scope scope = {.graph = c->graph, .rank = r, .ranks = c->machine.ranks};
         int rest = r;
         for (int axis = 0; axis < PEAL_RANK_AXES; axis++) {

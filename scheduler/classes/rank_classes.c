@@ -9,6 +9,7 @@
  * has at most four an axis, and six neighbourhoods. Where something else tells ranks apart, such as
  * a list of ranks or a file each, they are not classed. */
 #include "scheduler/classes/rank_classes.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -30,14 +30,8 @@ int class_rank(const peal_compilation *c, const rank_classes *classes, int class
  * direction are of the same class. */
 int neighbourhood_rank(const peal_compilation *c, const rank_classes *classes, int number);
 
-/* partners.c: whether ranks that need each other in an exchange or a reduction take part alike, by
- * a view of each class; false: perhaps not. */
-bool classes_take_part_alike(const peal_compilation *c, const rank_classes *classes,
-                             rank_view *const *view);
-/* stale_reads.c: whether any rank reads a halo that its owner has changed since it was renewed, by
- * a view of each class; or by views of all ranks that are needed, classes NULL: of all. */
-peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classes,
-                                 rank_view *const *view);
-peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes);
+/* rank_equivalence.c: peal_compilation_alike, where ranks can be told apart by their classes; else
+ * false. */
+bool find_alike_ranks(peal_compilation *c, int *like);
 
 #endif

@@ -7,6 +7,7 @@
  * an end of the axis is that near, where neighbours lie across it. Reductions over ranks add the
  * rank's place in their tree. */
 #include "scheduler/classes/rank_classes.h"
+#include "scheduler/tasks/reduction_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,12 +131,13 @@ static bool find_first(peal_compilation *c, int *const number[PEAL_RANK_AXES], i
     return good;
 }
 
-static bool find_alike(peal_compilation *c, int *like)
+bool find_alike_ranks(peal_compilation *c, int *like)
 {
     rank_classes classes;
     int *number[PEAL_RANK_AXES] = {NULL};
-    PEAL_ARENA_GUARD(c->own_arena, out_of_memory(c); return false);
 
+    if (!places_are_alike(c))
+        return false;
     begin_scratch(c);
     c->diagnostics = NULL;
     bool good = find_classes(c, true, &classes);
@@ -147,13 +149,5 @@ static bool find_alike(peal_compilation *c, int *like)
     c->arena = c->own_arena; /* a view is kept */
     good = good && find_first(c, number, like);
     end_scratch(c);
-    return good;
-}
-
-bool peal_compilation_alike(peal_compilation *c, int *like)
-{
-    bool good = !c->exhausted && places_are_alike(c) && find_alike(c, like);
-    for (int rank = 0; !good && rank < c->machine.ranks; rank++)
-        like[rank] = rank;
     return good;
 }

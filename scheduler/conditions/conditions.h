@@ -7,6 +7,15 @@
 
 enum { LOOPS_AROUND = 8 };
 
+/* ---- rank_conditions.c ---- */
+
+/* What is left, on a rank, of conditions that name the rank and loop counters. */
+peal_status make_conditions(peal_compilation *c, rank_view *v);
+/* False: a condition that never holds on this rank keeps the statement from ever happening here. */
+bool is_active(const rank_view *v, const peal_statement *s);
+
+/* ---- conditions.c ---- */
+
 /* When a statement happens, but for what depends on the rank alone. Where its own condition names
  * the rank and counters, condition_on() has it. */
 typedef struct statement_condition {

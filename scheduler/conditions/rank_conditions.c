@@ -8,18 +8,6 @@
 
 #include <string.h>
 
-static bool communicates(const peal_statement *s)
-{
-    return s->kind == PEAL_STATEMENT_EXCHANGE || s->kind == PEAL_STATEMENT_REDUCE ||
-           s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
-}
-
-bool differs_by_rank_and_counter(const peal_statement *s)
-{
-    return s->when && communicates(s) &&
-           peal_expr_uses(s->when) == (PEAL_USES_RANK | PEAL_USES_COUNTER);
-}
-
 static const peal_expr *constant_of(peal_arena *arena, const peal_expr *e, peal_value value)
 {
     peal_expr *out = PEAL_ARENA_NEW(arena, peal_expr);
@@ -69,4 +57,12 @@ peal_status make_conditions(peal_compilation *c, rank_view *v)
         own->condition = condition_on(c, s, own->when, &own->never);
     }
     return PEAL_STATUS_OK;
+}
+
+bool is_active(const rank_view *v, const peal_statement *s)
+{
+    bool active = !v->statement[s->id].never;
+    if (s->when && !(peal_expr_uses(s->when) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
+        peal_expr_boolean(s->when, &v->scope, true, &active, NULL);
+    return active;
 }

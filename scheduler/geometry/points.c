@@ -1,21 +1,5 @@
 /* Points: which boxes of points `box:`, `border`, `halo` and ranges mean on a rank (SPEC §4). */
-#include "scheduler/view/compilation.h"
-
-peal_status amount_of(peal_compilation *c, const peal_scope *scope, const peal_amount *amount,
-                      int64_t out[PEAL_AXES][2])
-{
-    peal_status status = PEAL_STATUS_OK;
-    for (int k = 0; !status && k < PEAL_AXES; k++) {
-        status = peal_expr_integer(amount->low[k], scope, 0, &out[k][0], c->diagnostics);
-        if (!status)
-            status = peal_expr_integer(amount->high[k], scope, 0, &out[k][1], c->diagnostics);
-        for (int side = 0; !status && side < 2; side++)
-            if (out[k][side] > INT32_MAX || out[k][side] < -(int64_t)INT32_MAX)
-                status = peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, amount->source, NULL,
-                                     "an amount of %lld points", (long long)out[k][side]);
-    }
-    return status;
-}
+#include "scheduler/geometry/geometry.h"
 
 peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_ranges *ranges,
                       peal_box *out)
@@ -57,61 +41,6 @@ peal_status direction_of(peal_compilation *c, const peal_scope *scope,
         out[k] = (int)step;
     }
     return PEAL_STATUS_OK;
-}
-
-void subtract_box(const peal_box *from, const peal_box *what, box_list *out)
-{
-    peal_box middle = *from;
-    if (!peal_box_meets(from, what)) {
-        if (!peal_box_is_empty(from))
-            out->box[out->count++] = *from;
-        return;
-    }
-    for (int k = PEAL_AXES - 1; k >= 0; k--) { /* the outermost axis first: slabs are contiguous */
-        peal_box low = middle, high = middle;
-        low.hi[k] = what->lo[k];
-        high.lo[k] = what->hi[k];
-        if (!peal_box_is_empty(&low))
-            out->box[out->count++] = low;
-        if (!peal_box_is_empty(&high))
-            out->box[out->count++] = high;
-        middle.lo[k] = middle.lo[k] > what->lo[k] ? middle.lo[k] : what->lo[k];
-        middle.hi[k] = middle.hi[k] < what->hi[k] ? middle.hi[k] : what->hi[k];
-    }
-}
-
-peal_box halo_box(const rank_view *v, int array, const int64_t amount[PEAL_AXES][2],
-                  const int *direction)
-{
-    const peal_layout *layout = &v->layout[array];
-    peal_box box = layout->own;
-    for (int k = 0; k < PEAL_RANK_AXES; k++) {
-        if (direction[k] < 0) {
-            box.lo[k] = layout->part.lo[k] - amount[k][0];
-            box.hi[k] = layout->part.lo[k];
-        } else if (direction[k] > 0) {
-            box.lo[k] = layout->part.hi[k];
-            box.hi[k] = layout->part.hi[k] + amount[k][1];
-        }
-    }
-    return box;
-}
-
-peal_box border_box(const rank_view *v, int array, const int64_t amount[PEAL_AXES][2],
-                    const int *direction)
-{
-    const peal_layout *layout = &v->layout[array];
-    peal_box box = layout->own;
-    for (int k = 0; k < PEAL_RANK_AXES; k++) {
-        if (direction[k] < 0) {
-            box.lo[k] = layout->part.lo[k];
-            box.hi[k] = layout->part.lo[k] + amount[k][1];
-        } else if (direction[k] > 0) {
-            box.lo[k] = layout->part.hi[k] - amount[k][0];
-            box.hi[k] = layout->part.hi[k];
-        }
-    }
-    return box;
 }
 
 /* The global box [0, size) grown by amount. */

@@ -1,6 +1,6 @@
 /* Swaps: two arrays change their names, so on each rank they are alike. dsl/ has refused what
  * differs whatever the ranks are; counts may depend on them. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Topology: how many ranks along each axis, and who is whose neighbour. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <string.h>
 

@@ -5,6 +5,8 @@
  * write, in this rank's coordinates. A halo is renewed by what arrives there (exchanges, receives)
  * and by tasks of the rank itself that write halo points: all points of a `write`, the visited
  * points of an `update`, whose `star` or `grow` only says what may be touched around them. */
+#include "scheduler/conditions/conditions.h"
+#include "scheduler/geometry/geometry.h"
 #include "scheduler/halos/halos.h"
 
 #include <string.h>

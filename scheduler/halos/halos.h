@@ -7,7 +7,7 @@
 #ifndef PEAL_SCHEDULER_HALOS_HALOS_H
 #define PEAL_SCHEDULER_HALOS_HALOS_H
 
-#include "scheduler/stories/stories.h"
+#include "scheduler/classes/rank_classes.h"
 
 typedef uint64_t cell_word;
 enum { CELLS_OF_WORD = 64, AXIS_CUTS = 48, MOST_CELLS = 1 << 14 };
@@ -106,9 +106,12 @@ bool counter_period(const peal_expr *expr, int depth, const peal_scope *scope, i
                     int64_t *from);
 bool expr_uses_counter(const peal_expr *expr, int depth);
 
-/* exchange.c: the halo boxes by direction (x + 1 + 3 * (y + 1) + 9 * (z + 1)) that an item of an
- * exchange fills; empty: none. */
-peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
-                           peal_box box[27]);
+/* stale_reads.c: whether any rank reads a halo that its owner has changed since it was renewed, by
+ * a view of each class; or by views of all ranks that are needed, classes NULL: of all. */
+peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classes,
+                                 rank_view *const *view);
+peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes);
+/* unread_exchanges.c: warns of exchanges that nobody reads, from one rank's point of view. */
+void warn_of_halos(peal_compilation *c, const rank_view *v);
 
 #endif

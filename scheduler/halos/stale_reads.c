@@ -1,10 +1,9 @@
-/* Halos that are read although their owners have changed them since they were last renewed, and
- * exchanges of halos that nobody reads.
+/* Halos that are read although their owners have changed them since they were last renewed.
  *
  * Halos are followed (halo_walk.c) on one rank of each neighbourhood: two ranks with neighbours of
  * the same classes have the same halos. Where ranks are not classed, or receive halos by messages
  * that go each its own way, all ranks are looked at. */
-#include "scheduler/classes/rank_classes.h"
+#include "scheduler/geometry/geometry.h"
 #include "scheduler/halos/halos.h"
 
 #include <stdio.h>
@@ -228,7 +227,7 @@ peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classe
 
 static const rank_view *view_of_rank(void *user, int rank)
 {
-    return view_at(user, rank, 2);
+    return view_at(user, rank, STAGE_TASKS);
 }
 
 /* Messages that fill halos may go otherwise on ranks whose tasks are alike. */
@@ -279,74 +278,4 @@ peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes
     }
     end_halo_scratch(c);
     return first;
-}
-
-/* ---- Exchanges that nobody reads ---- */
-
-static bool has_halo(const rank_view *v, int array)
-{
-    return !peal_box_contains(&v->layout[array].own, &v->layout[array].stored);
-}
-
-/* The first statement behind the exchange, or in the next round, that reads what was exchanged, and
- * by which name it does so after the swaps between them; NULL: none. */
-static const peal_statement *next_reader(const peal_compilation *c, int exchange, int array,
-                                         const peal_access **out)
-{
-    int count = c->graph->statement_count;
-    for (int i = exchange + 1; i < exchange + count; i++) {
-        const peal_statement *s = c->statement[i % count];
-        if (s && s->kind == PEAL_STATEMENT_SWAP) {
-            int first = s->u.swap.first, second = s->u.swap.second;
-            array = array == first ? second : array == second ? first : array;
-        }
-        for (int k = 0; s && s->kind == PEAL_STATEMENT_TASK && k < s->u.task.access_count; k++) {
-            *out = &s->u.task.access[k];
-            if ((*out)->array == array && (*out)->mode != PEAL_WRITE_ACCESS)
-                return s;
-        }
-    }
-    return NULL;
-}
-
-static void warn_of_one(peal_compilation *c, int exchange, const peal_exchange_item *item)
-{
-    const peal_access *access;
-    const peal_statement *reader = next_reader(c, exchange, item->array, &access);
-    char hint[400];
-    if (reader)
-        snprintf(hint, sizeof(hint),
-                 "if `%.80s` (line %d) needs it: %s: {%.80s: {star: 1}}; else leave it out",
-                 reader->name, reader->source.line,
-                 access->mode == PEAL_READ_ACCESS ? "read" : "update",
-                 array_name(c, access->array));
-    else
-        snprintf(hint, sizeof(hint), "no task reads `%.80s` at all: leave it out",
-                 array_name(c, item->array));
-    peal_warn(c->diagnostics, PEAL_E_UNREAD_EXCHANGE, item->source, hint,
-              "no task reads the halo of `%s` that is exchanged here", array_name(c, item->array));
-}
-
-/* An exchange none of whose halos any task reads, nor any message. */
-static void warn_of_unread(peal_compilation *c, const rank_view *v)
-{
-    for (int i = 0; i < c->graph->statement_count; i++) {
-        const peal_statement *s = c->statement[i];
-        if (!s || s->kind != PEAL_STATEMENT_EXCHANGE)
-            continue;
-        for (int k = 0; k < s->u.exchange.item_count; k++) {
-            int array = s->u.exchange.item[k].array;
-            if (has_halo(v, array) && !halo_is_read(c, v, array))
-                warn_of_one(c, i, &s->u.exchange.item[k]);
-        }
-    }
-}
-
-void warn_of_halos(peal_compilation *c, const rank_view *v)
-{
-    bool any_task = false;
-    for (int i = 0; i < c->graph->statement_count; i++)
-        any_task |= c->statement[i] && c->statement[i]->kind == PEAL_STATEMENT_TASK;
-    if (any_task) /* an exchange alone is read by the application */
-        warn_of_unread(c, v);
 }

@@ -1,10 +1,21 @@
 /* Stage 5, lowering: nodes in walk order become ops; messages become copies, flags and waits on
  * channels. */
+#include "scheduler/channels/channels.h"
+#include "scheduler/geometry/geometry.h"
 #include "scheduler/lower/lowering.h"
 
 #include <string.h>
 
 enum { LANES = 2 };
+
+typedef struct lowering {
+    peal_compilation *c;
+    rank_view *v;
+    peal_schedule *schedule;
+    channel_table table; /* of an outline: empty */
+    lowered_op *op;
+    int count, capacity;
+} lowering;
 
 static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
 {
@@ -55,8 +66,8 @@ static void append_uses(lowering *l, lowered_op *o, int array, const peal_box *b
  * memory here. */
 static void carry_credits(lowering *l, lowered_op *o, int message)
 {
-    for (int i = l->carried[message]; i >= 0; i = l->next_carried[i]) {
-        const peal_channel *channel = &l->channel[i];
+    for (int i = l->table.carried[message]; i >= 0; i = l->table.next_carried[i]) {
+        const peal_channel *channel = &l->table.channel[i];
         for (int k = 0; k < channel->piece_count; k++)
             if (channel->piece[k].direct) {
                 peal_box box = piece_target(&channel->piece[k]);
@@ -70,7 +81,7 @@ static void carry_credits(lowering *l, lowered_op *o, int message)
 
 static void lower_send(lowering *l, const node *n)
 {
-    peal_channel *channel = &l->channel[n->message];
+    peal_channel *channel = &l->table.channel[n->message];
     int lane = message_lane(l, n->message);
     if (channel->credit_offset >= 0) {
         lowered_op *wait = emit(l, PEAL_OP_WAIT, n);
@@ -87,9 +98,9 @@ static void lower_send(lowering *l, const node *n)
     copy->touch_count = n->touch_count;
     append_touch(l, &copy->extra, &copy->extra_count,
                  virtual_touch(ready_array(l->c, channel->peer), false));
-    if (l->awaits[n->message] >= 0)
+    if (l->table.awaits[n->message] >= 0)
         append_touch(l, &copy->extra, &copy->extra_count,
-                     virtual_touch(received_array(l->c, l->v, l->awaits[n->message]), false));
+                     virtual_touch(received_array(l->c, l->v, l->table.awaits[n->message]), false));
     carry_credits(l, copy, n->message);
     lowered_op *write = emit(l, PEAL_OP_WRITE, n);
     write->op.channel = n->message;
@@ -99,7 +110,7 @@ static void lower_send(lowering *l, const node *n)
 
 static void lower_recv(lowering *l, const node *n)
 {
-    peal_channel *channel = &l->channel[n->message];
+    peal_channel *channel = &l->table.channel[n->message];
     int lane = message_lane(l, n->message);
     lowered_op *wait = emit(l, PEAL_OP_WAIT, n);
     int wait_index = l->count - 1;
@@ -216,8 +227,8 @@ static void lower_handshake(lowering *l, int first_ready)
     if (l->c->mode == PEAL_MODE_SERIAL)
         return;
     for (int outgoing = 1; outgoing >= 0; outgoing--)
-        for (int i = 0; i < l->map->peer_count; i++) {
-            if (l->map->peer[i] == l->v->rank)
+        for (int i = 0; i < l->table.map->peer_count; i++) {
+            if (l->table.map->peer[i] == l->v->rank)
                 continue;
             lowered_op *o = emit(l, outgoing ? PEAL_OP_WRITE : PEAL_OP_WAIT, NULL);
             o->op.channel = first_ready + 2 * i + !outgoing;
@@ -225,7 +236,7 @@ static void lower_handshake(lowering *l, int first_ready)
             o->op.scope = PEAL_SCOPE_SYS;
             if (!outgoing) {
                 append_touch(l, &o->touch, &o->touch_count,
-                             virtual_touch(ready_array(l->c, l->map->peer[i]), true));
+                             virtual_touch(ready_array(l->c, l->table.map->peer[i]), true));
                 o->waits_for_nothing = true;
                 continue;
             }
@@ -257,7 +268,7 @@ static peal_status make_arrays(lowering *l)
                                          .swap_group = hidden ? -1 : c->swap_group[i],
                                          .hidden = hidden,
                                          .defined = !hidden && is_defined(c, i)};
-        array[i].layout.offset = l->map ? l->map->array[i] : -1;
+        array[i].layout.offset = l->table.map ? l->table.map->array[i] : -1;
         if (hidden)
             continue;
         array[i].lent = c->graph->arrays[i].data;
@@ -277,10 +288,10 @@ static peal_status make_arrays(lowering *l)
 
 static void make_peers(lowering *l)
 {
-    peal_peer *peer = PEAL_ARENA_ARRAY(l->c->arena, peal_peer, l->map->peer_count);
+    peal_peer *peer = PEAL_ARENA_ARRAY(l->c->arena, peal_peer, l->table.map->peer_count);
     int total = array_total(l->c);
-    for (int i = 0; i < l->map->peer_count; i++) {
-        rank_view *v = l->c->view[l->map->peer[i]];
+    for (int i = 0; i < l->table.map->peer_count; i++) {
+        rank_view *v = l->c->view[l->table.map->peer[i]];
         const segment_map *map = map_segment(l->c, v);
         peal_layout *layout = PEAL_ARENA_ARRAY(l->c->arena, peal_layout, total);
         memcpy(layout, v->layout, (size_t)total * sizeof(*layout));
@@ -293,7 +304,7 @@ static void make_peers(lowering *l)
                               .mailbox_offset = map->mailbox};
     }
     l->schedule->peer = peer;
-    l->schedule->peer_count = l->map->peer_count;
+    l->schedule->peer_count = l->table.map->peer_count;
 }
 
 static void make_ops(lowering *l)
@@ -349,20 +360,22 @@ peal_status make_outline(peal_compilation *c, rank_view *v, const peal_schedule 
 peal_status make_schedule(peal_compilation *c, rank_view *v)
 {
     peal_schedule *s = new_schedule(c, v);
-    lowering l = {.c = c, .v = v, .map = map_segment(c, v), .schedule = s};
+    lowering l = {.c = c, .v = v, .schedule = s};
     s->lanes = s->workers < LANES ? s->workers : LANES;
     s->loop = v->loop;
     s->loop_count = v->loop_count;
     s->loop_depth = deepest(v);
     s->decision_count = v->decision_count;
     s->outer = v->outer;
-    s->segment_bytes = l.map->bytes;
-    s->mailbox_offset = l.map->mailbox;
-    peal_status status = make_channels(&l);
+    peal_status status = make_channels(c, v, &l.table);
     if (!status)
         status = make_arrays(&l);
     if (status)
         return status;
+    s->segment_bytes = l.table.map->bytes;
+    s->mailbox_offset = l.table.map->mailbox;
+    s->channel = l.table.channel;
+    s->channel_count = l.table.count;
     make_peers(&l);
     make_ops(&l);
     s->hash = c->graph->hash ^ ((uint64_t)c->mode << 56) ^

@@ -1,24 +1,29 @@
-/* The state of stage 5, shared by lower.c (ops) and connect.c (channels). */
+/* Stage 5: nodes become ops, and ops wait for each other. */
 #ifndef PEAL_SCHEDULER_LOWER_LOWERING_H
 #define PEAL_SCHEDULER_LOWER_LOWERING_H
 
-#include "scheduler/view/compilation.h"
+#include "scheduler/order/nodes.h"
 
-typedef struct lowering {
-    peal_compilation *c;
-    rank_view *v;
-    const segment_map *map;
-    peal_schedule *schedule;
-    peal_channel *channel;
-    delivery *delivery; /* by message; of incoming ones as the sender decides */
-    int *carried;       /* by outgoing message: the first whose credit it carries; -1 */
-    int *next_carried;  /* by message: the next that is carried along with it; -1 */
-    int *awaits;        /* by outgoing message: the incoming one that brings its credit; -1 */
-    lowered_op *op;
-    int count, capacity;
-} lowering;
+/* ---- lower.c ---- */
 
-/* connect.c: the channels of a rank, and who carries whose credit. */
-peal_status make_channels(lowering *l);
+peal_status make_schedule(peal_compilation *c, rank_view *v);
+/* A schedule of arrays and tasks alone; needs STAGE_TASKS. */
+peal_status make_outline(peal_compilation *c, rank_view *v, const peal_schedule **out);
+
+/* ---- dependences.c ---- */
+
+typedef struct lowered_op {
+    peal_op op;
+    const node *node;
+    touch *touch; /* what it does; others wait for it */
+    int touch_count;
+    touch *extra; /* what only it waits for: credits that it carries, a neighbour's setup */
+    int extra_count;
+    int same_as;            /* an earlier op that waits for the same; -1: none */
+    bool waits_for_nothing; /* a WAIT: what it writes was ordered by the sender */
+} lowered_op;
+
+void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int count, int step_first,
+                      int step_end);
 
 #endif

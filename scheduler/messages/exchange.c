@@ -1,7 +1,9 @@
 /* Exchanges: which halo points of a rank come from whom, and which of them anybody reads.
  *
  * Both ends run exchange_pieces() on the receiver's view, so they agree on what travels. */
-#include "scheduler/halos/halos.h"
+#include "scheduler/conditions/conditions.h"
+#include "scheduler/geometry/geometry.h"
+#include "scheduler/messages/messages.h"
 
 static bool same_group(const peal_compilation *c, int a, int b)
 {
@@ -49,51 +51,6 @@ bool halo_is_read(const peal_compilation *c, const rank_view *v, int array)
     return is_read(c, v, array, NULL);
 }
 
-static peal_status item_amount(peal_compilation *c, const rank_view *v,
-                               const peal_exchange_item *item, int64_t amount[PEAL_AXES][2])
-{
-    field_shape shape;
-    peal_status status = shape_of(c, &v->scope, item->array, &shape);
-    if (status)
-        return status;
-    for (int k = 0; k < PEAL_AXES; k++)
-        amount[k][0] = shape.halo[k][0], amount[k][1] = shape.halo[k][1];
-    if (item->footprint == PEAL_FOOTPRINT_WHOLE)
-        return PEAL_STATUS_OK;
-    int64_t part[PEAL_AXES][2];
-    status = amount_of(c, &v->scope, &item->amount, part);
-    for (int k = 0; !status && k < PEAL_AXES; k++)
-        for (int side = 0; side < 2; side++) {
-            if (part[k][side] < 0 || part[k][side] > amount[k][side])
-                return peal_report(
-                    c->diagnostics, PEAL_E_EXCHANGE_TOO_WIDE, item->source,
-                    part[k][side] < 0 ? "exchange 0 points or more"
-                                      : "exchange at most the field's halo",
-                    "exchange of %lld points of `%s` along axis %c; its halo there is %lld",
-                    (long long)part[k][side], array_name(c, item->array), "xyzw"[k],
-                    (long long)amount[k][side]);
-            amount[k][side] = part[k][side];
-        }
-    return status;
-}
-
-/* What is wrong with an exchange, whoever its neighbours are. */
-peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s)
-{
-    int64_t amount[PEAL_AXES][2];
-    peal_status first = PEAL_STATUS_OK;
-    for (int i = 0; i < s->u.exchange.item_count; i++) {
-        peal_status status = item_amount(c, v, &s->u.exchange.item[i], amount);
-        first = first ? first : status;
-    }
-    return first;
-}
-
-static int nonzero_steps(const int direction[PEAL_RANK_AXES])
-{
-    return (direction[0] != 0) + (direction[1] != 0) + (direction[2] != 0);
-}
-
 /* Where the points of a halo box lie at their owner. */
 static peal_box owner_coordinates(const peal_compilation *c, const rank_view *v,
                                   const field_shape *shape, const int direction[PEAL_RANK_AXES],
@@ -114,24 +71,6 @@ typedef struct piece_sink {
     int peer; /* only pieces that this rank owns */
     rank_message *into;
 } piece_sink;
-
-peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
-                           peal_box out[27])
-{
-    int64_t amount[PEAL_AXES][2];
-    peal_status status = item_amount(c, v, item, amount);
-    int axes = c->graph->arrays[item->array].axis_count;
-    for (int number = 0; number < 27; number++) {
-        int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
-        int steps = nonzero_steps(direction);
-        out[number] = (peal_box){0};
-        if (!status && steps && !(axes < 3 && direction[2]) && !(axes < 2 && direction[1]) &&
-            !(item->footprint == PEAL_FOOTPRINT_STAR && steps > 1) &&
-            neighbour(c, v->position, direction) >= 0)
-            out[number] = halo_box(v, item->array, (const int64_t(*)[2])amount, direction);
-    }
-    return status;
-}
 
 static peal_status item_pieces(peal_compilation *c, const rank_view *v,
                                const peal_exchange_item *item, const piece_sink *sink)
@@ -175,7 +114,7 @@ static peal_status exchange_pieces(peal_compilation *c, const rank_view *receive
 static peal_status add_both_ends(peal_compilation *c, rank_view *v, const peal_statement *s,
                                  int peer)
 {
-    rank_view *other = view_at(c, peer, 2);
+    rank_view *other = view_at(c, peer, STAGE_TASKS);
     if (!other)
         return c->view[peer]->status;
     for (int outgoing = 1; outgoing >= 0; outgoing--) {

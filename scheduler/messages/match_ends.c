@@ -1,7 +1,7 @@
 /* Matching: every send has exactly one receive, of the same size and type, in the same loop.
  * message_match.c does it for all ranks. */
 #include "scheduler/conditions/conditions.h"
-#include "scheduler/stories/stories.h"
+#include "scheduler/messages/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -221,21 +221,10 @@ peal_status check_pair(peal_compilation *c, const message_record *from, const me
     return report_conditions(c, from, to);
 }
 
-message_record record_of(const rank_view *v, const message_end *e)
-{
-    return (message_record){.tag = e->tag,
-                            .count = peal_box_points(&e->box),
-                            .from = e->outgoing ? v->rank : e->peer,
-                            .to = e->outgoing ? e->peer : v->rank,
-                            .statement = e->statement,
-                            .direction = end_direction(e),
-                            .condition = e->condition};
-}
-
 peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
                       const message_end **twin)
 {
-    rank_view *other = view_at(c, e->peer, 2);
+    rank_view *other = view_at(c, e->peer, STAGE_TASKS);
     if (!other)
         return c->view[e->peer]->status;
     int mine, theirs;

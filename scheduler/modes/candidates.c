@@ -1,6 +1,6 @@
 /* Enumerates ways to run a graph, prunes them by predictions, combines what gained alone. */
 #include "scheduler/modes/candidates.h"
-#include "scheduler/view/compilation.h"
+#include "scheduler/tasks/tasks.h"
 
 #include <stdio.h>
 #include <string.h>

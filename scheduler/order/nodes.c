@@ -1,32 +1,10 @@
 /* Stage 4, nodes: the statements of a rank become launches, sends, receives, copies and regions,
  * with what they touch. walk_order.c then puts each body into walk order. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/order/nodes.h"
+#include "scheduler/conditions/conditions.h"
+#include "scheduler/tasks/tasks.h"
 
 #include <string.h>
-
-void add_node(peal_compilation *c, node_list *list, node *n)
-{
-    PEAL_ARENA_ROOM(c->arena, list->item, list->count, list->capacity);
-    list->item[list->count++] = n;
-}
-
-void add_touch(peal_compilation *c, node *n, touch t)
-{
-    PEAL_ARENA_ROOM(c->arena, n->touch, n->touch_count, n->touch_capacity);
-    n->touch[n->touch_count++] = t;
-}
-
-touch fixed_touch(int array, bool write, const peal_box *box)
-{
-    touch t = {.array = array, .write = write, .tiling = -1, .box = *box};
-    return t;
-}
-
-touch virtual_touch(int array, bool write)
-{
-    peal_box one = {.axis_count = 1, .hi = {1, 1, 1, 1}};
-    return fixed_touch(array, write, &one);
-}
 
 static node *new_node(peal_compilation *c, node_kind kind, const peal_statement *s, int event)
 {
@@ -43,89 +21,6 @@ static node *new_node(peal_compilation *c, node_kind kind, const peal_statement 
         n->source = s->source;
     }
     return n;
-}
-
-typedef struct element_touches {
-    peal_compilation *c;
-    const rank_view *v;
-    node *n;
-} element_touches;
-
-static void touch_element(void *user, int array)
-{
-    element_touches *e = user;
-    add_touch(e->c, e->n, fixed_touch(array, false, &e->v->layout[array].stored));
-}
-
-static void touch_access(peal_compilation *c, rank_view *v, node *n, const peal_task_access *a,
-                         int range)
-{
-    const peal_schedule_task *t = &v->task[n->task];
-    const peal_tile_range *r = &n->range[range];
-    const peal_tiling *tiling = &t->tiling[r->tiling];
-    peal_box box = tiling->box;
-    for (int k = 0; k < PEAL_AXES; k++) {
-        int64_t high = tiling->box.lo[k] + r->hi[k] * tiling->extent[k];
-        box.lo[k] = tiling->box.lo[k] + r->lo[k] * tiling->extent[k];
-        box.hi[k] = high < tiling->box.hi[k] ? high : tiling->box.hi[k];
-    }
-    for (int j = 0; j < a->reach_count; j++) {
-        touch found = {.array = a->array,
-                       .write = a->mode != PEAL_READ_ACCESS,
-                       .per_tile = a->per_tile,
-                       .tiling = r->tiling,
-                       .range = range,
-                       .reach = &a->reach[j]};
-        found.box = reach_range(&a->reach[j], &box, &v->layout[a->array].stored);
-        if (!peal_box_is_empty(&found.box))
-            add_touch(c, n, found);
-    }
-}
-
-static void touch_kernel(peal_compilation *c, rank_view *v, node *n)
-{
-    const peal_schedule_task *t = &v->task[n->task];
-    element_touches elements = {c, v, n};
-    for (int i = 0; i < t->access_count; i++)
-        for (int r = 0; r < n->range_count; r++)
-            touch_access(c, v, n, &t->access[i], r);
-    peal_expr_elements(t->count, touch_element, &elements);
-    for (int i = 0; i < t->argument_count; i++)
-        peal_expr_elements(t->argument[i], touch_element, &elements);
-    for (int i = 0; i < t->reduction_count; i++) {
-        touch partials = fixed_touch(t->reduction[i].partials, true,
-                                     &v->layout[t->reduction[i].partials].stored);
-        partials.per_tile = -1;
-        add_touch(c, n, partials);
-    }
-}
-
-void touch_launch(peal_compilation *c, rank_view *v, node *n)
-{
-    const peal_schedule_task *t = &v->task[n->task];
-    element_touches elements = {c, v, n};
-    switch (t->kind) {
-    case PEAL_TASK_KERNEL:
-        touch_kernel(c, v, n);
-        break;
-    case PEAL_TASK_PRINT:
-        for (int i = 0; i < t->item_count; i++)
-            peal_expr_elements(t->item[i].value, touch_element, &elements);
-        add_touch(c, n, virtual_touch(console_array(c), true));
-        break;
-    case PEAL_TASK_LOAD:
-    case PEAL_TASK_SAVE:
-        add_touch(c, n, fixed_touch(t->array, t->kind == PEAL_TASK_LOAD, &v->layout[t->array].own));
-        add_touch(c, n, virtual_touch(console_array(c), true));
-        break;
-    default:
-        peal_expr_elements(t->value, touch_element, &elements);
-        if (t->gather >= 0)
-            add_touch(c, n, fixed_touch(t->gather, false, &v->layout[t->gather].stored));
-        if (t->array >= 0)
-            add_touch(c, n, fixed_touch(t->array, true, &v->layout[t->array].stored));
-        break;
-    }
 }
 
 static node *add_launch(peal_compilation *c, rank_view *v, node_list *list, const peal_statement *s,

@@ -9,31 +9,10 @@
  *
  * In mode fused what an exchange copies within the rank goes before a FOLD, too: on a GPU it goes
  * with the tiles that have written it, if nothing is between. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/geometry/geometry.h"
+#include "scheduler/order/nodes.h"
 
 #include <string.h>
-
-bool touches_conflict(const touch *a, const touch *b)
-{
-    return a->array == b->array && (a->write || b->write) && peal_box_meets(&a->box, &b->box);
-}
-
-bool nodes_conflict(const node *a, const node *b)
-{
-    bool same_task = a->kind == NODE_LAUNCH && b->kind == NODE_LAUNCH && a->task == b->task;
-    if (a->statement == b->statement && a->statement >= 0 &&
-        ((a->kind == NODE_SEND && (b->kind == NODE_SEND || b->kind == NODE_RECV)) ||
-         (a->kind == NODE_RECV && b->kind == NODE_RECV)) &&
-        a->event / EVENTS == b->event / EVENTS && b->event - a->event <= 1)
-        return false; /* of one exchange: own cells are sent, distinct halo cells are received */
-    for (int i = 0; i < a->touch_count; i++)
-        for (int k = 0; k < b->touch_count; k++)
-            if (touches_conflict(&a->touch[i], &b->touch[k]) &&
-                !(same_task && a->touch[i].per_tile &&
-                  a->touch[i].per_tile == b->touch[k].per_tile))
-                return true;
-    return false;
-}
 
 /* Cuts `inner` (a box of tile indexes) so that it no longer meets `hit`, where that loses the
  * fewest tiles. */
@@ -155,7 +134,7 @@ static node *copy_launch(peal_compilation *c, rank_view *v, const node *launch,
 }
 
 /* Splits launches that messages meet into border tiles and the rest. */
-void split_body(peal_compilation *c, rank_view *v, node_list *body)
+static void split_body(peal_compilation *c, rank_view *v, node_list *body)
 {
     node_list out = {0};
     for (int i = 0; i < body->count; i++) {

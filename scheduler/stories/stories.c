@@ -1,6 +1,7 @@
 /* Stories of messages that do not fit, of cycles of waits and of tiles that meet. */
 #include "scheduler/stories/stories.h"
 #include "scheduler/conditions/conditions.h"
+#include "scheduler/geometry/geometry.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,7 +96,7 @@ static const rank_view *view_with_ends(peal_compilation *c, int rank)
 {
     peal_diagnostics *diagnostics = c->diagnostics;
     const rank_view *v = c->view[rank];
-    if (v && v->stage >= 2)
+    if (v && v->stage >= STAGE_TASKS)
         return v->status ? NULL : v;
     c->diagnostics = NULL;
     v = view_of_ends(c, rank);

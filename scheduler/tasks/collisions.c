@@ -5,6 +5,7 @@
  * asked, whose tiles are single points, or as few as lie in one point of a coarser array. What its
  * tiles may do together, larger ones may. */
 #include "scheduler/stories/stories.h"
+#include "scheduler/tasks/tasks.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * Conservative: always, unless every reader stands after the task in the same body, under a static
  * `when`. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/tasks/tasks.h"
 
 typedef struct element_search {
     int array;

@@ -5,7 +5,7 @@
  * others may be larger or smaller: as asked for, or thin in mode fused. x stays whole (but for
  * those on accelerators); rows, then planes, are gathered until a tile has about as many points as
  * a core's cache takes; the last axis is cut so far that border tiles can go first. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/tasks/tasks.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  *
  * test_classes [FIRST [COUNT]]: seeds FIRST .. FIRST + COUNT - 1. */
 #include "dsl/dsl.h"
-#include "scheduler/classes/rank_classes.h"
+#include "scheduler/check/check.h"
 #include "tests/property/random_graph.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * must be among those that the map names; without coarsening and fixed reaches no other may be.
  *
  * test_maps [SEED]: one seed only. */
-#include "scheduler/view/compilation.h"
+#include "scheduler/order/nodes.h"
 #include "tests/property/random_graph.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * against the language's definitions point by point.
  *
  * test_pieces [SEED]: one seed only. */
-#include "scheduler/order/lookup.h"
+#include "scheduler/messages/messages.h"
 #include "tests/scheduler/trial.h"
 
 #include <setjmp.h>

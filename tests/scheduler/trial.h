@@ -3,7 +3,7 @@
 #define PEAL_TESTS_SCHEDULER_TRIAL_H
 
 #include "dsl/dsl.h"
-#include "scheduler/view/compilation.h"
+#include "scheduler/geometry/geometry.h"
 #include "tests/scheduler/brute.h"
 
 /* A random field, and the graph that declares it. */

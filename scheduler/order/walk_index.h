@@ -1,19 +1,9 @@
-/* Look-up tables of a rank's view, made when first asked for: its messages by what identifies them,
- * and what uses an array, body by body. */
-#ifndef PEAL_SCHEDULER_ORDER_LOOKUP_H
-#define PEAL_SCHEDULER_ORDER_LOOKUP_H
+/* Where the nodes of a rank stand in its walk, and what uses an array there: tables of a rank's
+ * view, made when first asked for; they need STAGE_ORDER. */
+#ifndef PEAL_SCHEDULER_ORDER_WALK_INDEX_H
+#define PEAL_SCHEDULER_ORDER_WALK_INDEX_H
 
-#include "scheduler/view/compilation.h"
-
-/* ---- Messages; needs stage 3 ---- */
-
-/* The end of message m of rank `rank` in its peer's view, an index; -1: none. */
-int twin_of(peal_compilation *c, rank_view *peer_view, int rank, const rank_message *m);
-
-/* The outgoing messages of a view to a peer, ascending. */
-const int *messages_to(peal_compilation *c, rank_view *v, int peer, int *count);
-
-/* ---- Places; needs stage 4 ---- */
+#include "scheduler/order/nodes.h"
 
 /* A body in which a message's node stands, and where. */
 typedef struct message_place {

@@ -1,91 +1,11 @@
 /* Stage 1, geometry: which points of every array a rank owns and stores, and how they lie in
- * memory.
- *
- * An axis is cut in units of `align` points; the first (units mod ranks) parts are one unit longer.
- * A coarsened point c lives where c * coarsen lives; a staggered axis has its extra points at the
- * last rank (none if periodic). */
-#include "scheduler/view/compilation.h"
+ * memory. */
+#include "scheduler/geometry/geometry.h"
 
 #include <string.h>
 
-static peal_status positive(peal_compilation *c, const peal_scope *scope, const peal_array *a,
-                            const peal_expr *expr, int64_t missing, int64_t least, int64_t *out,
-                            const char *what)
-{
-    peal_status status = peal_expr_integer(expr, scope, missing, out, c->diagnostics);
-    if (!status && (*out < least || *out > INT32_MAX))
-        status = peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, expr->source,
-                             "an axis has 1 to 2147483647 points", "%s of field `%s` is %lld", what,
-                             a->name, (long long)*out);
-    return status;
-}
-
-static void stagger_and_coarsen(const peal_compilation *c, field_shape *s, int k)
-{
-    s->size[k] = peal_ceil_divide(s->whole[k], s->coarsen[k]);
-    if (!(k < PEAL_RANK_AXES && c->periodic[k]))
-        s->size[k] += s->stagger[k];
-    else
-        s->stagger[k] = 0;
-}
-
-peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, field_shape *out)
-{
-    const peal_array *a = &c->graph->arrays[array];
-    field_shape s = {.axis_count = a->axis_count};
-    peal_status status = amount_of(c, scope, &a->halo, s.halo);
-    for (int k = 0; !status && k < a->axis_count; k++) {
-        status = positive(c, scope, a, a->size[k], 1, 1, &s.whole[k], "an extent");
-        if (!status)
-            status = positive(c, scope, a, a->align[k], 1, 1, &s.align[k], "`align`");
-        if (!status)
-            status = positive(c, scope, a, a->stagger[k], 0, 0, &s.stagger[k], "`stagger`");
-        if (!status)
-            status = positive(c, scope, a, a->coarsen[k], 1, 1, &s.coarsen[k], "`coarsen`");
-        if (!status && s.align[k] % s.coarsen[k] && ranks_along(c, k) > 1)
-            status = peal_report(
-                c->diagnostics, PEAL_E_ALIGN_COARSEN_MISMATCH, a->source,
-                "make `align` a multiple of `coarsen`",
-                "field `%s`: align %lld does not divide into coarsen %lld along axis %c", a->name,
-                (long long)s.align[k], (long long)s.coarsen[k], "xyzw"[k]);
-        if (!status && (s.halo[k][0] < 0 || s.halo[k][1] < 0))
-            status =
-                peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, a->halo.source,
-                            "a halo is 0 or more points wide",
-                            "the halo of field `%s` is %lld points wide along axis %c", a->name,
-                            (long long)(s.halo[k][0] < 0 ? s.halo[k][0] : s.halo[k][1]), "xyzw"[k]);
-        if (!status)
-            stagger_and_coarsen(c, &s, k);
-    }
-    if (!status)
-        *out = s;
-    return status;
-}
-
 /* Rows of so many lines are padded. */
 enum { SHORTEST_PADDED_LINES = 4 };
-
-int ranks_along(const peal_compilation *c, int axis)
-{
-    return axis < PEAL_RANK_AXES && c->dims[axis] > 0 ? c->dims[axis] : 1;
-}
-
-void part_along(const peal_compilation *c, const field_shape *s, int axis, int position, int ranks,
-                int64_t *lo, int64_t *hi)
-{
-    int64_t units = peal_ceil_divide(s->whole[axis], s->align[axis]);
-    int64_t base = units / ranks, longer = units % ranks;
-    int64_t first = position * base + (position < longer ? position : longer);
-    int64_t end = first + base + (position < longer);
-    int64_t low = first * s->align[axis], high = end * s->align[axis];
-    if (high > s->whole[axis])
-        high = s->whole[axis];
-    (void)c;
-    *lo = peal_ceil_divide(low, s->coarsen[axis]);
-    *hi = peal_ceil_divide(high, s->coarsen[axis]);
-    if (position == ranks - 1 && *hi > *lo) /* a rank needs a point beside these */
-        *hi += s->stagger[axis];
-}
 
 peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
                              peal_type type, peal_source source, const char *name)

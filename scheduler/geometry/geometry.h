@@ -1,0 +1,87 @@
+/* Geometry: how fields are cut, which points a rank owns and stores, and which boxes of points the
+ * graph means. */
+#ifndef PEAL_SCHEDULER_GEOMETRY_GEOMETRY_H
+#define PEAL_SCHEDULER_GEOMETRY_GEOMETRY_H
+
+#include "scheduler/view/compilation.h"
+
+enum { PEAL_BOXES = 2 * PEAL_AXES + 1 }; /* most disjoint boxes that points are made of */
+
+/* A list of disjoint boxes. */
+typedef struct box_list {
+    int count;
+    peal_box box[PEAL_BOXES];
+} box_list;
+
+/* ---- shape.c ---- */
+
+typedef struct field_shape {
+    int axis_count;
+    int64_t size[PEAL_AXES];  /* points along the axis, all ranks: coarsened and staggered */
+    int64_t whole[PEAL_AXES]; /* points before coarsening and staggering: what is cut */
+    int64_t halo[PEAL_AXES][2];
+    int64_t align[PEAL_AXES], stagger[PEAL_AXES], coarsen[PEAL_AXES];
+} field_shape;
+
+peal_status amount_of(peal_compilation *c, const peal_scope *scope, const peal_amount *amount,
+                      int64_t out[PEAL_AXES][2]);
+peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, field_shape *out);
+int ranks_along(const peal_compilation *c, int axis);
+void part_along(const peal_compilation *c, const field_shape *shape, int axis, int position,
+                int ranks, int64_t *lo, int64_t *hi);
+
+/* ---- topology.c ---- */
+
+peal_status choose_dims(peal_compilation *c);
+/* The rank at position + direction, or -1: nobody. */
+int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
+              const int direction[PEAL_RANK_AXES]);
+/* The neighbours of a rank in all directions (13: itself); -1: nobody. */
+void find_neighbours(const peal_compilation *c, int rank, int peer[27]);
+/* Whether there is a neighbour (perhaps myself) below (side 0) or above (side 1) along an axis of a
+ * field. */
+bool has_neighbour(const peal_compilation *c, const rank_view *v, int axis, int side);
+
+/* ---- boxes.c ---- */
+
+/* my halo points in a direction (halo amounts given), and which of my points the neighbour there
+ * has in its halo */
+peal_box halo_box(const rank_view *v, int array, const int64_t amount[PEAL_AXES][2],
+                  const int *direction);
+peal_box border_box(const rank_view *v, int array, const int64_t amount[PEAL_AXES][2],
+                    const int *direction);
+void subtract_box(const peal_box *from, const peal_box *what, box_list *out);
+/* What tiles that visit a box touch. */
+peal_box reach_range(const peal_reach *reach, const peal_box *box, const peal_box *stored);
+/* The points of a piece in the receiver's coordinates. */
+peal_box piece_target(const peal_piece *piece);
+
+/* ---- points.c ---- */
+
+peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_ranges *ranges,
+                      peal_box *out);
+peal_status direction_of(peal_compilation *c, const peal_scope *scope,
+                         const peal_direction *direction, int out[PEAL_RANK_AXES]);
+peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *points, box_list *out);
+
+/* ---- exchange_boxes.c ---- */
+
+/* What is wrong with an exchange, whoever its neighbours are. */
+peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s);
+/* The halo boxes by direction (x + 1 + 3 * (y + 1) + 9 * (z + 1)) that an item of an exchange
+ * fills; empty: none. */
+peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
+                           peal_box box[27]);
+
+/* ---- layout.c, swaps.c ---- */
+
+/* Bytes: what caches move at a time, on CPUs two lines at once. */
+enum { MEMORY_LINE = 128 };
+
+peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
+                             peal_type type, peal_source source, const char *name);
+peal_status make_geometry(peal_compilation *c, rank_view *v);
+/* Whether arrays that are swapped are alike on a rank. */
+peal_status check_swaps(peal_compilation *c, const rank_view *v);
+
+#endif

@@ -1,0 +1,114 @@
+/* A rank's messages by what identifies them. Both ends of each message ask, so that what a message
+ * costs must not grow with the number of the others. */
+#include "scheduler/messages/messages.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct message_table {
+    int *bucket; /* 1 + number of a message, 0: free */
+    uint64_t mask;
+    int *outgoing; /* by peer, then ascending */
+    int outgoing_count;
+};
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ (hash >> 29);
+}
+
+/* Of the end that points to `peer`. */
+static uint64_t hash_end(const rank_message *m, bool outgoing, int peer)
+{
+    uint64_t hash = mix((uint64_t)outgoing, (uint64_t)(unsigned)peer);
+    hash = mix(hash, (uint64_t)(unsigned)m->statement);
+    hash = mix(hash, (uint64_t)(unsigned)m->phase);
+    hash = mix(hash, (uint64_t)m->tag);
+    for (int k = 0; k < PEAL_RANK_AXES; k++)
+        hash = mix(hash, (uint64_t)(unsigned)m->direction[k]);
+    return hash;
+}
+
+/* Where the end is, or would be. */
+static uint64_t bucket_of(const message_table *table, const rank_view *v, const rank_message *m,
+                          bool outgoing, int peer)
+{
+    uint64_t at = hash_end(m, outgoing, peer) & table->mask;
+    for (; table->bucket[at]; at = (at + 1) & table->mask) {
+        const rank_message *t = &v->message[table->bucket[at] - 1];
+        if (t->outgoing == outgoing && t->peer == peer && t->statement == m->statement &&
+            t->phase == m->phase && t->tag == m->tag &&
+            !memcmp(t->direction, m->direction, sizeof(t->direction)))
+            break;
+    }
+    return at;
+}
+
+typedef struct peer_message {
+    int peer, message;
+} peer_message;
+
+static int by_peer(const void *left, const void *right)
+{
+    const peer_message *a = left, *b = right;
+    return a->peer != b->peer ? (a->peer < b->peer ? -1 : 1) : a->message - b->message;
+}
+
+static void sort_outgoing(peal_compilation *c, const rank_view *v, message_table *table)
+{
+    peer_message *list = PEAL_ARENA_ARRAY(c->arena, peer_message, v->message_count + 1);
+    int count = 0;
+    for (int i = 0; i < v->message_count; i++)
+        if (v->message[i].outgoing)
+            list[count++] = (peer_message){v->message[i].peer, i};
+    qsort(list, (size_t)count, sizeof(*list), by_peer);
+    table->outgoing = PEAL_ARENA_ARRAY(c->arena, int, count + 1);
+    table->outgoing_count = count;
+    for (int i = 0; i < count; i++)
+        table->outgoing[i] = list[i].message;
+}
+
+static const message_table *messages_of(peal_compilation *c, rank_view *v)
+{
+    if (v->messages)
+        return v->messages;
+    message_table *table = PEAL_ARENA_NEW(c->arena, message_table);
+    uint64_t buckets = 4;
+    while (buckets < 2 * (uint64_t)v->message_count)
+        buckets *= 2;
+    table->mask = buckets - 1;
+    table->bucket = PEAL_ARENA_ARRAY(c->arena, int, buckets);
+    for (int i = 0; i < v->message_count; i++) {
+        const rank_message *m = &v->message[i];
+        uint64_t at = bucket_of(table, v, m, m->outgoing, m->peer);
+        if (!table->bucket[at])
+            table->bucket[at] = i + 1;
+    }
+    sort_outgoing(c, v, table);
+    return v->messages = table;
+}
+
+int twin_of(peal_compilation *c, rank_view *peer_view, int rank, const rank_message *m)
+{
+    const message_table *table = messages_of(c, peer_view);
+    return table->bucket[bucket_of(table, peer_view, m, !m->outgoing, rank)] - 1;
+}
+
+const int *messages_to(peal_compilation *c, rank_view *v, int peer, int *count)
+{
+    const message_table *table = messages_of(c, v);
+    int low = 0, high = table->outgoing_count, end;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (v->message[table->outgoing[middle]].peer < peer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (end = low; end < table->outgoing_count; end++)
+        if (v->message[table->outgoing[end]].peer != peer)
+            break;
+    *count = end - low;
+    return table->outgoing + low;
+}
