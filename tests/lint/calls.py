@@ -25,6 +25,24 @@ ORDERS = {
         "fused": ("gpu", "codegen", "jit", "lower"),
         "graph": ("gpu", "codegen", "jit", "lower", "stream"),
     },
+    "scheduler": {
+        "view": (),
+        "print": (),
+        "model": (),
+        "geometry": ("view",),
+        "conditions": ("view",),
+        "stories": ("view", "geometry", "conditions"),
+        "tasks": ("view", "geometry", "stories"),
+        "messages": ("view", "geometry", "conditions", "stories", "tasks"),
+        "order": ("view", "geometry", "conditions", "tasks", "messages"),
+        "channels": ("view", "geometry", "tasks", "messages", "order"),
+        "lower": ("view", "geometry", "order", "channels"),
+        "classes": ("view", "geometry", "tasks"),
+        "halos": ("view", "geometry", "conditions", "tasks", "messages", "classes"),
+        "check": ("view", "geometry", "conditions", "stories", "tasks", "messages", "classes",
+                  "halos"),
+        "modes": ("view", "tasks"),
+    },
 }
 # Folders whose sources name no function of the driver: they describe work, others enqueue it.
 NO_DRIVER = ["backends/cuda/codegen", "backends/cuda/lower"]
