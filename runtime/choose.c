@@ -276,6 +276,7 @@ peal_status peal_plan_choose_on(peal_plan *plan, const peal_backend_ops *backend
     plan->machine.cache_bytes = cache_bytes();
     plan->machine.tile_points = peal_lowering_tile(options->lowering);
     plan->machine.accelerator = accelerator;
+    plan->machine.traits = backend->traits;
     /* threads of the process for now: compare.c takes the fewest of all processes */
     plan->machine.workers = options->threads ? options->threads : default_threads(plan->session);
     status = check_lent(plan);

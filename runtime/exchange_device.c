@@ -61,6 +61,7 @@ peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *
         return no_backend(session, name, reason);
     exchange->backend = backend;
     exchange->machine.accelerator = true;
+    exchange->machine.traits = backend->traits;
     exchange->machine.workers = LANES;
     return check_memory(session, backend, desc);
 }

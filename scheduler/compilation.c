@@ -101,6 +101,7 @@ peal_status peal_compilation_create(const peal_graph_data *graph, const peal_mac
     }
     *c = (peal_compilation){.graph = graph,
                             .machine = *machine,
+                            .traits = peal_machine_traits_of(machine),
                             .mode = mode,
                             .diagnostics = diagnostics,
                             .arena = arena,

@@ -282,12 +282,15 @@ peal_status machine_and_times_of(const peal_options *options, peal_diagnostics *
         threads = hosted; /* a machine of its own: nothing of this one counts */
     int workers = threads / hosted > 1 ? threads / hosted : 1;
     bool accelerator = options->backend && !strcmp(options->backend, "cuda");
+    const peal_backend_ops *backend =
+        accelerator ? peal_backend_named("cuda") : &peal_backend_host; /* NULL: not built */
     if (accelerator)
         workers = DEVICE_LANES;
     *out = (peal_machine){.ranks = ranks,
                           .processes = processes,
                           .workers = file->workers && !options->threads ? file->workers : workers,
                           .accelerator = accelerator,
+                          .traits = backend ? backend->traits : NULL,
                           .path = path_described(options, accelerator && processes > 1),
                           .tile_points = peal_lowering_tile(options->lowering),
                           .cache_bytes = given.cache ? given.cache : MIB};

@@ -1,5 +1,6 @@
 /* The CUDA backend: what the contract of backends asks for, by handing to the mode's executor. */
 #include "backends/cuda/gpu/context.h"
+#include "backends/cuda/traits.h"
 
 #include <stdlib.h>
 
@@ -115,6 +116,7 @@ static peal_function function(const peal_backend_plan *plan, int index, int task
 const peal_backend_ops peal_backend_cuda = {
     .size = sizeof(peal_backend_ops),
     .name = "cuda",
+    .traits = &peal_cuda_traits,
     .refuses = refuses,
     .create = create,
     .start = start,

@@ -186,6 +186,7 @@ static peal_function function(const peal_backend_plan *plan, int index, int task
 const peal_backend_ops peal_backend_host = {
     .size = sizeof(peal_backend_ops),
     .name = "host",
+    .traits = &peal_traits_host,
     .refuses = refuses,
     .create = create,
     .start = start,

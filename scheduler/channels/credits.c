@@ -195,13 +195,13 @@ static int find_carrier(const replay *r, const last_use *last, int statement)
     return -1;
 }
 
-/* In the kernel that stays on an accelerator, others go on while contributions are folded. Under a
- * condition, more slots would make the period of a recorded run longer. */
+/* Where others go on while contributions are folded. Under a condition, more slots would make the
+ * period of a recorded run longer. */
 static bool may_be_behind(const peal_compilation *c, const rank_message *m)
 {
     const peal_statement *s = c->statement[m->statement];
 
-    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator && !s->when &&
+    return c->mode == PEAL_MODE_FUSED && c->traits->folds_aside && !s->when &&
            reduction_is_reported(c, s);
 }
 

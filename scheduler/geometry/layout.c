@@ -33,16 +33,15 @@ static bool is_anything_lent(const peal_graph_data *graph)
     return false;
 }
 
-/* On accelerators long rows begin at lines of memory: those of the part, not of the halo
- * (place_arrays). What threads side by side access are whole lines then, and pairs of points lie
- * alike in all rows. */
+/* Long rows begin where the machine wants them to: those of the part, not of the halo
+ * (place_arrays). */
 static peal_status pad_rows(peal_compilation *c, peal_layout *layout, const peal_array *a)
 {
     peal_box padded = layout->stored;
-    const int64_t each = MEMORY_LINE / (int64_t)peal_type_bytes(a->type);
+    const int64_t each = c->traits->row_bytes / (int64_t)peal_type_bytes(a->type);
     const int64_t length = padded.hi[0] - padded.lo[0];
 
-    if (!c->machine.accelerator || a->axis_count < 2 || length < SHORTEST_PADDED_LINES * each ||
+    if (!each || a->axis_count < 2 || length < SHORTEST_PADDED_LINES * each ||
         is_anything_lent(c->graph))
         return PEAL_STATUS_OK;
     padded.hi[0] = padded.lo[0] + (length + each - 1) / each * each;

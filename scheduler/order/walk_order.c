@@ -80,23 +80,22 @@ static bool cut_met(const rank_view *v, const node *launch, const node_list *bod
     return met;
 }
 
-/* In the kernel that stays on a device blocks take tiles as they come where there are many, but not
- * those that go into the rank's own halo. */
-enum { MANY_TILES = 1 << 12 };
-
+/* Where there are many tiles, workers may take them as they come, but not those that go into the
+ * rank's own halo. */
 static bool takes_tiles(const peal_compilation *c, const peal_schedule_task *t)
 {
-    return c->mode == PEAL_MODE_FUSED && c->machine.accelerator && t->tile_count >= MANY_TILES;
+    int64_t least = c->traits->dynamic_tiles;
+    return c->mode == PEAL_MODE_FUSED && least && t->tile_count >= least;
 }
 
-/* Along one axis a launch has three boxes then; with more than four it would have no shape
- * (backends/cuda/fused/shapes.c). */
-static bool is_cut_along_one_axis(const peal_schedule_task *t, const peal_box *interior)
+/* The border is a box on each side of the interior, along each axis that is cut. */
+static bool has_few_boxes(const peal_compilation *c, const peal_schedule_task *t,
+                          const peal_box *interior)
 {
     int axes = 0;
     for (int k = 0; k < PEAL_AXES; k++)
         axes += interior->hi[k] - interior->lo[k] != t->tiling[0].count[k];
-    return axes == 1;
+    return axes > 0 && (!c->traits->most_boxes || 1 + 2 * axes <= c->traits->most_boxes);
 }
 
 /* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
@@ -109,7 +108,7 @@ static bool interior_tiles(const peal_compilation *c, const rank_view *v, const 
     memcpy(interior->hi, t->tiling[0].count, sizeof(interior->hi));
     bool met = cut_met(v, launch, body, true, interior) ||
                (takes_tiles(c, t) && cut_met(v, launch, body, false, interior) &&
-                is_cut_along_one_axis(t, interior));
+                has_few_boxes(c, t, interior));
     return met && !peal_box_is_empty(interior);
 }
 

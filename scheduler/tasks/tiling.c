@@ -1,32 +1,15 @@
 /* Tiling: how a box is cut into tiles when the spec doesn't say.
  *
- * The rule depends on the box alone (and on whether ranks run on accelerators), never on the mode
- * or the number of workers: tasks with reductions must have the same tiles in every mode. Tiles of
- * others may be larger or smaller: as asked for, or thin in mode fused. x stays whole (but for
- * those on accelerators); rows, then planes, are gathered until a tile has about as many points as
- * a core's cache takes; the last axis is cut so far that border tiles can go first. */
+ * The rule depends on the box and the machine's traits alone, never on the mode or the number of
+ * workers: tasks with reductions must have the same tiles in every mode. Tiles of others may be
+ * larger or smaller: as asked for, or thin in mode fused. x stays whole (but where the machine
+ * prefers a tile); rows, then planes, are gathered until a tile has about as many points as suit
+ * the machine; the last axis is cut so far that border tiles can go first. */
 #include "scheduler/tasks/tasks.h"
 
 #include <string.h>
 
-enum { LEAST_POINTS = 256, MOST_POINTS = 16384, SLABS = 8 };
-
-/* On an accelerator a tile is a block's work: eight points for each of its 256 threads. Where there
- * are partials, tiles are as they are, so they are those that blocks are fastest at, by number of
- * axes: of large boxes PEAL_WHOLE_2_X and so on (backends/cuda/codegen/device/launch.h); else
- * smaller ones, since a thread that may not load ahead waits for memory once a point: one point a
- * thread, and more, along the last axis, where one wave of blocks would not do. */
-/* In mode fused free tiles of three axes have as many rows as flat tiles of blocks (launch.h): they
- * say no more than how thick borders are, whose blocks all others wait for. */
-enum {
-    MOST_POINTS_OF_BLOCK = 2048,
-    FLAT_ROWS = 8,
-    LARGE_BOX = 1 << 19,
-    WAVE_OF_BLOCKS = 200,
-    MOST_ROWS = 8
-};
-static const int64_t tile_of_block[4][PEAL_AXES] = {[2] = {128, 16, 1, 1}, [3] = {64, 4, 8, 1}};
-static const int64_t small_tile[4][PEAL_AXES] = {[2] = {64, 4, 1, 1}, [3] = {64, 4, 1, 1}};
+enum { LEAST_POINTS = 256, SLABS = 8 };
 
 static int64_t round_up(int64_t value, int64_t multiple)
 {
@@ -65,37 +48,42 @@ static int64_t slab_of(int64_t extent, int64_t length, int64_t points)
     return extent < slab ? extent : slab;
 }
 
-static void choose_tile(const peal_box *box, int64_t tile[PEAL_AXES])
+/* Of a task with reductions: false: the machine prefers none. */
+static bool preferred_tile(const peal_machine_traits *traits, const peal_box *box,
+                           int64_t tile[PEAL_AXES])
 {
     int axes = box->axis_count;
-    int64_t points = 1, most = WAVE_OF_BLOCKS, rows = 1;
+    int64_t points = 1, wave = traits->wave, grow = 1;
 
     for (int k = 0; k < PEAL_AXES; k++)
         points *= box->hi[k] - box->lo[k];
-    memcpy(tile, points < LARGE_BOX ? small_tile[axes] : tile_of_block[axes],
+    bool small = points < traits->large_box;
+    memcpy(tile, small ? traits->small_tile[axes] : traits->large_tile[axes],
            PEAL_AXES * sizeof(*tile));
+    if (!tile[0])
+        return false;
     for (int k = 0; k < PEAL_AXES; k++)
-        most *= tile[k];
-    while (points < LARGE_BOX && 2 * (box->hi[0] - box->lo[0]) <= tile[0]) {
-        tile[0] /= 2; /* threads that would be beside the box */
+        wave *= tile[k];
+    while (small && 2 * (box->hi[0] - box->lo[0]) <= tile[0]) {
+        tile[0] /= 2; /* what would lie beside the box */
         tile[1] *= 2;
     }
-    while (points < LARGE_BOX && rows < MOST_ROWS && 2 * rows * most <= points)
-        rows *= 2;
-    tile[axes - 1] *= rows;
+    while (small && grow < traits->most_grow && 2 * grow * wave <= points)
+        grow *= 2;
+    tile[axes - 1] *= grow;
+    return true;
 }
 
-/* False: the task's tiles are not those of blocks. */
-static bool choose_blocks(const peal_compilation *c, const peal_task_statement *task,
-                          const int64_t multiple[PEAL_AXES], peal_tiling *t)
+/* False: the task is cut as those without reductions are. */
+static bool cut_as_preferred(const peal_machine_traits *traits, const peal_task_statement *task,
+                             const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
-    int axes = t->box.axis_count, last = last_axis(&t->box);
+    int last = last_axis(&t->box);
     int64_t points = 1, tile[PEAL_AXES];
 
-    if (!c->machine.accelerator || task->reduction_count == 0 || task->tile_whole ||
-        task->tile_given || axes < 2 || axes > 3)
+    if (task->reduction_count == 0 || task->tile_whole || task->tile_given ||
+        !preferred_tile(traits, &t->box, tile))
         return false;
-    choose_tile(&t->box, tile);
     for (int k = 0; k < PEAL_AXES; k++) {
         int64_t length = t->box.hi[k] - t->box.lo[k], extent = tile[k];
         if (k == last)
@@ -118,18 +106,26 @@ bool tiles_are_free(const peal_task_statement *task)
     return task->reduction_count == 0 && !per_tile;
 }
 
+/* How many points a tile may have. */
+static int64_t most_points(const peal_compilation *c, const peal_task_statement *task,
+                           const peal_box *box)
+{
+    bool fused = c->mode == PEAL_MODE_FUSED && box->axis_count == 3;
+
+    if (tiles_are_free(task) && c->machine.tile_points > 0)
+        return c->machine.tile_points;
+    if (tiles_are_free(task) && fused && c->traits->fused_rows)
+        return c->traits->fused_rows * (box->hi[0] - box->lo[0]);
+    return c->traits->tile_points;
+}
+
 void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
-    int64_t points = 1, most = c->machine.accelerator ? MOST_POINTS_OF_BLOCK : MOST_POINTS;
+    int64_t points = 1, most = most_points(c, task, &t->box);
     int last = last_axis(&t->box);
-    bool thin = c->machine.accelerator && c->mode == PEAL_MODE_FUSED && t->box.axis_count == 3;
 
-    if (thin && tiles_are_free(task))
-        most = FLAT_ROWS * (t->box.hi[0] - t->box.lo[0]);
-    if (c->machine.tile_points > 0 && tiles_are_free(task))
-        most = c->machine.tile_points;
-    if (choose_blocks(c, task, multiple, t))
+    if (cut_as_preferred(c->traits, task, multiple, t))
         return;
     for (int k = 0; k < PEAL_AXES; k++) {
         int64_t length = t->box.hi[k] - t->box.lo[k], extent = length;

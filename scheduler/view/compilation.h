@@ -28,6 +28,7 @@ typedef struct hidden_array {
 struct peal_compilation {
     const peal_graph_data *graph;
     peal_machine machine;
+    const peal_machine_traits *traits; /* the machine's, never NULL */
     peal_mode mode;
     peal_diagnostics *diagnostics; /* where to report; NULL: nowhere, while something is tried */
     peal_arena *arena;             /* where to allocate */
@@ -88,11 +89,11 @@ bool is_plain_buffer(const peal_compilation *c, int array);
 /* Whether a statement communicates under a `when` that names the rank and loop counters. */
 bool differs_by_rank_and_counter(const peal_statement *s);
 
-/* Whether some iterations are recorded once and repeated by the device: nothing can be left out of
- * them then. */
+/* Whether iterations are recorded once and repeated as they are: nothing can be left out of them
+ * then. */
 static inline bool peal_is_repeated(const peal_compilation *c)
 {
-    return c->mode == PEAL_MODE_GRAPH || (c->mode == PEAL_MODE_FUSED && c->machine.accelerator);
+    return c->mode == PEAL_MODE_GRAPH || (c->mode == PEAL_MODE_FUSED && c->traits->repeats_fused);
 }
 
 #endif

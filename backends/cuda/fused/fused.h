@@ -31,6 +31,9 @@ typedef struct peal_cuda_touch {
 
 enum { PEAL_CUDA_WORK_ITEM_TOUCHES = 256 };
 
+/* Boxes of a launch that has a shape; one of more boxes is run by the general function. */
+enum { PEAL_CUDA_SHAPED_BOXES = 4 };
+
 typedef struct peal_cuda_work_item {
     peal_launch launch;
     int number; /* of its function in the dispatcher */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* A function each: more would cost the compiler long, and their work items have the general one. */
-enum { MOST_SHAPES = 24, MOST_BOXES = 4 };
+enum { MOST_SHAPES = 24 };
 
 /* What a tile reads, in shared memory: up to MOST_BUFFERS tiles, one that is run and others on
  * their way. Those of two axes have as much as blocks have beside the dispatcher; those of three,
@@ -32,14 +32,16 @@ static int most_of(const peal_cuda_work_item *item)
     return item->each < 2 ? 2 : item->each > MOST_BUFFERS ? MOST_BUFFERS : (int)item->each;
 }
 
-_Static_assert((int)MOST_BOXES < (int)PEAL_FUSED_COUNTERS, "a counter a box, behind one for all");
+_Static_assert((int)PEAL_CUDA_SHAPED_BOXES < (int)PEAL_FUSED_COUNTERS,
+               "a counter a box, behind one for all");
 
 static bool can_shape(const peal_cuda_work_item *item)
 {
     const peal_launch *launch = &item->launch;
 
     if (!item->task || launch->skip || launch->list_count > 0 || launch->fold_bit ||
-        launch->piggyback.bit || launch->box_count < 1 || launch->box_count > MOST_BOXES)
+        launch->piggyback.bit || launch->box_count < 1 ||
+        launch->box_count > PEAL_CUDA_SHAPED_BOXES)
         return false;
     for (int b = 0; b < launch->box_count; b++)
         for (int k = 0; k < PEAL_AXES; k++)

@@ -193,6 +193,8 @@ typedef struct peal_backend_result {
 typedef struct peal_backend_ops {
     size_t size; /* sizeof(peal_backend_ops) */
     const char *name;
+    /* What suits its hardware: goes into peal_machine.traits. NULL: nothing in particular. */
+    const peal_machine_traits *traits;
     /* NULL: the mode can be run; else the reason why not, in words. */
     const char *(*refuses)(peal_mode mode);
     /* Builds kernels, creates threads, allocates everything. Collective over nothing. */

@@ -29,17 +29,46 @@ int64_t peal_lowering_tile(const char *words);
 /* Most ranks of a process for which a kernel that stays on a device (fused) has room. */
 enum { PEAL_KERNEL_RANKS = 26 };
 
+/* What suits the hardware that ranks run on: a backend knows, the scheduler cuts and orders by it.
+ * Of two machines whose traits differ, tasks with reductions may have other tiles, so other last
+ * bits. */
+typedef struct peal_machine_traits {
+    size_t size;         /* sizeof(peal_machine_traits) */
+    int64_t tile_points; /* of a tile where the spec gives none */
+    /* Tiles of tasks with reductions, which are the same in every mode, by number of axes: in boxes
+     * of large_box points or more, and in smaller ones. 0: such a task is cut as others are. */
+    int64_t large_box;
+    int64_t large_tile[PEAL_AXES + 1][PEAL_AXES];
+    int64_t small_tile[PEAL_AXES + 1][PEAL_AXES];
+    int64_t wave;      /* so many small tiles run at a time: where there are more, they grow */
+    int64_t most_grow; /* along the last axis, at most so many times */
+    int64_t row_bytes; /* long rows begin at multiples of so many bytes; 0: they lie densely */
+    /* Of mode fused: */
+    int64_t fused_rows;    /* of a tile of three axes whose shape nothing depends on; 0: any */
+    int64_t dynamic_tiles; /* a task of so many tiles is shared out as workers come; 0: never */
+    int most_boxes;        /* a launch of more boxes of tiles is slow; 0: it never is */
+    bool repeats_fused;    /* iterations are recorded once, and repeated as they are */
+    bool folds_aside;      /* others go on while contributions of ranks are folded */
+} peal_machine_traits;
+
+/* Of CPUs; and of GPUs, as long as no backend has said more: schedules for them can be made where
+ * there are none. */
+extern const peal_machine_traits peal_traits_host, peal_traits_accelerator;
+
 typedef struct peal_machine {
     int ranks;
     int processes;       /* rank r lives in process r * processes / ranks (blocks of ranks) */
     int workers;         /* threads that execute one rank's tiles; at least 1 */
     int64_t cache_bytes; /* of one core: what a tile's data should fit in */
     int64_t tile_points; /* of a tile whose shape nothing depends on, where the spec gives none; 0:
-                            the scheduler's own */
+                            the traits' */
     bool accelerator;    /* ranks run on GPUs: processes reach each other's device memory */
     bool shares_device;  /* some GPU is used by more than one process */
     peal_path path;      /* between processes that have accelerators */
+    const peal_machine_traits *traits; /* the backend's; NULL: of accelerators or CPUs in general */
 } peal_machine;
+
+const peal_machine_traits *peal_machine_traits_of(const peal_machine *machine);
 
 /* The process that hosts a rank. */
 static inline int peal_machine_process(const peal_machine *machine, int rank)

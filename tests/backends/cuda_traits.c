@@ -1,0 +1,36 @@
+/* The traits of GPUs that the CUDA backend gives are those that schedules are made for where no
+ * backend is asked: what `peal plan --backend cuda` prints is what runs. */
+#include <peal/plugin/backend.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_traits_are_those_of_accelerators(void **state)
+{
+    const peal_machine_traits *own = peal_backend_cuda.traits, *usual = &peal_traits_accelerator;
+
+    (void)state;
+    assert_int_equal(own->size, sizeof(*own));
+    assert_int_equal(own->size, usual->size);
+    assert_int_equal(own->tile_points, usual->tile_points);
+    assert_int_equal(own->large_box, usual->large_box);
+    assert_memory_equal(own->large_tile, usual->large_tile, sizeof(own->large_tile));
+    assert_memory_equal(own->small_tile, usual->small_tile, sizeof(own->small_tile));
+    assert_int_equal(own->wave, usual->wave);
+    assert_int_equal(own->most_grow, usual->most_grow);
+    assert_int_equal(own->row_bytes, usual->row_bytes);
+    assert_int_equal(own->fused_rows, usual->fused_rows);
+    assert_int_equal(own->dynamic_tiles, usual->dynamic_tiles);
+    assert_int_equal(own->most_boxes, usual->most_boxes);
+    assert_int_equal(own->repeats_fused, usual->repeats_fused);
+    assert_int_equal(own->folds_aside, usual->folds_aside);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traits_are_those_of_accelerators)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
