@@ -1,9 +1,5 @@
-/* A compilation: the passes in order, and the views of ranks that they fill.
- *
- * Stages of a rank: 1 geometry (where its arrays lie), 2 tasks (boxes, tiles, footprints) and
- * message ends, 3 messages (who sends which points to whom), 4 nodes in walk order, 5 the schedule
- * (ops, dependences, memory). A stage of one rank may ask for an earlier stage of the ranks it
- * exchanges messages with. */
+/* A compilation: the passes in order, and the views of ranks that they fill. A stage of one rank
+ * may ask for an earlier stage of the ranks it exchanges messages with: view_at(). */
 #include "scheduler/check/check.h"
 #include "scheduler/check/message_match.h"
 #include "scheduler/conditions/conditions.h"
@@ -14,36 +10,50 @@
 
 #include <string.h>
 
-/* The passes, in order. */
-static peal_status (*const stages[STAGE_SCHEDULE][2])(peal_compilation *,
-                                                      rank_view *) = {{make_geometry,
-                                                                       make_conditions},
-                                                                      {make_tasks, make_ends},
-                                                                      {make_messages, NULL},
-                                                                      {make_nodes, NULL},
-                                                                      {make_schedule, NULL}};
-
-static rank_view *make_view(peal_compilation *c, int rank, int stage)
+/* The passes, in order, each with what it reads and writes. */
+static peal_status run_stage(peal_compilation *c, rank_view *v, int stage)
 {
-    rank_view *v = c->view[rank];
+    const common_input *in = &c->common;
+    const pass_context *pass = &c->pass;
+    peal_status status = PEAL_STATUS_OK;
+    switch (stage) {
+    case STAGE_GEOMETRY:
+        status = make_geometry(in, pass, v);
+        return status ? status : make_conditions(in, pass, c->conditions, v);
+    case STAGE_TASKS:
+        status = make_tasks(in, pass, v);
+        return status ? status : make_ends(in, pass, v);
+    case STAGE_MESSAGES:
+        return make_messages(in, pass, &c->views, c->conditions, v);
+    case STAGE_ORDER:
+        return make_nodes(in, pass, v);
+    default:
+        return make_schedule(in, pass, &c->views, v);
+    }
+}
+
+static rank_view *make_view(rank_views *views, int rank, int stage)
+{
+    peal_compilation *c = views->owner;
+    rank_view *v = views->of[rank];
     if (!v)
-        v = c->view[rank] = create_view(c, rank);
+        v = views->of[rank] = create_view(&c->common, &c->pass, rank);
     while (!v->status && v->stage < stage) {
-        int next = v->stage++;
-        for (int i = 0; i < 2 && stages[next][i] && !v->status; i++)
-            v->status = stages[next][i](c, v);
+        v->stage++;
+        v->status = run_stage(c, v, v->stage);
     }
     return v->status && stage >= v->stage ? NULL : v; /* stages before the failed one are good */
 }
 
-static rank_view *make_view_of_ends(peal_compilation *c, int rank)
+static rank_view *make_view_of_ends(rank_views *views, const pass_context *pass, int rank)
 {
-    rank_view *v = create_view(c, rank);
-    v->status = make_geometry(c, v);
+    peal_compilation *c = views->owner;
+    rank_view *v = create_view(&c->common, pass, rank);
+    v->status = make_geometry(&c->common, pass, v);
     if (!v->status)
-        v->status = make_conditions(c, v);
+        v->status = make_conditions(&c->common, pass, c->conditions, v);
     if (!v->status)
-        v->status = make_ends(c, v);
+        v->status = make_ends(&c->common, pass, v);
     return v;
 }
 
@@ -64,13 +74,14 @@ static peal_status out_of_memory(peal_compilation *c)
     peal_arena_destroy(c->halo_scratch);
     c->halo_scratch = NULL;
     c->records = NULL;
-    c->diagnostics = c->own_diagnostics;
+    c->pass.diagnostics = c->own_diagnostics;
     c->exhausted = true;
-    return peal_report(c->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0},
+    return peal_report(c->pass.diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0},
                        "check fewer ranks, or where there is more memory",
                        "no memory for the messages and schedules of %d rank%s: %zu bytes are in "
                        "use, %zu more are needed",
-                       c->machine.ranks, c->machine.ranks == 1 ? "" : "s", used, wanted);
+                       c->common.machine.ranks, c->common.machine.ranks == 1 ? "" : "s", used,
+                       wanted);
 }
 
 static peal_compilation *new_compilation(peal_arena *arena)
@@ -83,9 +94,10 @@ static peal_compilation *new_compilation(peal_arena *arena)
 static peal_status prepare(peal_compilation *c)
 {
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    index_graph(c);
-    c->view = PEAL_ARENA_ARRAY(c->arena, rank_view *, c->machine.ranks);
-    return choose_dims(c);
+    index_graph(&c->common, &c->pass);
+    c->views.of = PEAL_ARENA_ARRAY(c->pass.arena, rank_view *, c->common.machine.ranks);
+    c->conditions = create_conditions(&c->common, c->own_arena);
+    return choose_dims(&c->common, &c->pass);
 }
 
 peal_status peal_compilation_create(const peal_graph_data *graph, const peal_machine *machine,
@@ -99,16 +111,14 @@ peal_status peal_compilation_create(const peal_graph_data *graph, const peal_mac
         return peal_report(diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0}, NULL,
                            "no memory to begin a compilation");
     }
-    *c = (peal_compilation){.graph = graph,
-                            .machine = *machine,
-                            .traits = peal_machine_traits_of(machine),
-                            .mode = mode,
-                            .diagnostics = diagnostics,
-                            .arena = arena,
+    *c = (peal_compilation){.common = {.graph = graph,
+                                       .machine = *machine,
+                                       .traits = peal_machine_traits_of(machine),
+                                       .mode = mode},
+                            .pass = {arena, diagnostics},
+                            .views = {NULL, make_view, make_view_of_ends, c},
                             .own_diagnostics = diagnostics,
-                            .own_arena = arena,
-                            .make_view = make_view,
-                            .make_view_of_ends = make_view_of_ends};
+                            .own_arena = arena};
     peal_status status = prepare(c);
     if (status)
         peal_arena_destroy(arena);
@@ -126,9 +136,9 @@ void peal_compilation_destroy(peal_compilation *compilation)
 peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_schedule **out)
 {
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    rank_view *v = c->exhausted ? NULL : view_at(c, rank, STAGE_SCHEDULE);
+    rank_view *v = c->exhausted ? NULL : view_at(&c->views, rank, STAGE_SCHEDULE);
     if (!v)
-        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->view[rank]->status;
+        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->views.of[rank]->status;
     *out = v->schedule;
     return PEAL_STATUS_OK;
 }
@@ -136,10 +146,10 @@ peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_
 peal_status peal_compilation_tasks(peal_compilation *c, int rank, const peal_schedule **out)
 {
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
-    rank_view *v = c->exhausted ? NULL : view_at(c, rank, STAGE_TASKS);
+    rank_view *v = c->exhausted ? NULL : view_at(&c->views, rank, STAGE_TASKS);
     if (!v)
-        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->view[rank]->status;
-    return make_outline(c, v, out);
+        return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->views.of[rank]->status;
+    return make_outline(&c->common, &c->pass, v, out);
 }
 
 peal_status peal_compilation_check(peal_compilation *c)
@@ -157,19 +167,19 @@ static bool find_alike(peal_compilation *c, int *like)
 bool peal_compilation_alike(peal_compilation *c, int *like)
 {
     bool good = !c->exhausted && find_alike(c, like);
-    for (int rank = 0; !good && rank < c->machine.ranks; rank++)
+    for (int rank = 0; !good && rank < c->common.machine.ranks; rank++)
         like[rank] = rank;
     return good;
 }
 
 bool peal_compilation_is_within_repeat(const peal_compilation *c)
 {
-    return c->within_repeat;
+    return c->conditions->within_repeat;
 }
 
 void peal_compilation_dims(const peal_compilation *c, int dims[PEAL_RANK_AXES])
 {
-    memcpy(dims, c->dims, sizeof(c->dims));
+    memcpy(dims, c->common.dims, sizeof(c->common.dims));
 }
 
 size_t peal_compilation_bytes(const peal_compilation *c)

@@ -18,11 +18,12 @@ typedef struct delivery {
 } delivery;
 
 /* How an outgoing message of rank `sender` is delivered; both ends decide alike. */
-peal_status deliver(peal_compilation *c, int sender, int message_index, delivery *out);
+peal_status deliver(const common_input *c, const pass_context *pass, rank_views *views, int sender,
+                    int message_index, delivery *out);
 /* How many slots a staged message has. */
-int message_slots(const peal_compilation *c, const rank_message *m);
+int message_slots(const common_input *c, const rank_message *m);
 /* Whether a piece is long enough, where it goes, to be stored in place. */
-bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
+bool piece_wants_direct(const common_input *c, const rank_view *receiver, int sender,
                         const peal_piece *piece);
 
 /* ---- segment_map.c: needs STAGE_MESSAGES ---- */
@@ -41,7 +42,7 @@ struct segment_map {
     int64_t bytes;
 };
 
-const segment_map *map_segment(peal_compilation *c, rank_view *v);
+const segment_map *map_segment(const common_input *c, const pass_context *pass, rank_view *v);
 
 /* ---- connect.c ---- */
 
@@ -57,6 +58,7 @@ typedef struct channel_table {
     int *awaits;        /* by outgoing message: the incoming one that brings its credit; -1 */
 } channel_table;
 
-peal_status make_channels(peal_compilation *c, rank_view *v, channel_table *out);
+peal_status make_channels(const common_input *c, const pass_context *pass, rank_views *views,
+                          rank_view *v, channel_table *out);
 
 #endif

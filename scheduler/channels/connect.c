@@ -5,7 +5,9 @@
 #include "scheduler/messages/messages.h"
 
 typedef struct connecting {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
+    rank_views *views;
     rank_view *v;
     channel_table *table;
 } connecting;
@@ -16,9 +18,9 @@ static char *edge_name(connecting *l, int rank, const rank_message *m)
     const peal_statement *s = l->c->statement[m->statement];
     int from = m->outgoing ? rank : m->peer, to = m->outgoing ? m->peer : rank;
     if (m->directed)
-        return peal_arena_print(l->c->arena, "%s@%d [%d,%d,%d] %d->%d", s->name, s->source.line,
+        return peal_arena_print(l->pass->arena, "%s@%d [%d,%d,%d] %d->%d", s->name, s->source.line,
                                 m->direction[0], m->direction[1], m->direction[2], from, to);
-    return peal_arena_print(l->c->arena, "%s@%d%s %d->%d", s->name, s->source.line,
+    return peal_arena_print(l->pass->arena, "%s@%d%s %d->%d", s->name, s->source.line,
                             m->part ? m->part : "", from, to);
 }
 
@@ -27,7 +29,7 @@ static const char *credit_reason(connecting *l, const rank_view *receiver, const
 {
     if (d->carrier < 0)
         return d->why;
-    return peal_arena_print(l->c->arena, "%s carries it",
+    return peal_arena_print(l->pass->arena, "%s carries it",
                             edge_name(l, receiver->rank, &receiver->message[d->carrier]));
 }
 
@@ -55,7 +57,7 @@ static uint64_t quantum_of(int slots)
 static void make_pieces(connecting *l, const rank_message *m, const delivery *d,
                         const rank_view *receiver, peal_channel *out)
 {
-    peal_piece *piece = PEAL_ARENA_ARRAY(l->c->arena, peal_piece, m->piece_count);
+    peal_piece *piece = PEAL_ARENA_ARRAY(l->pass->arena, peal_piece, m->piece_count);
     for (int i = 0; i < m->piece_count; i++) {
         piece[i] = m->piece[i];
         piece[i].direct =
@@ -77,14 +79,14 @@ static peal_status make_channel(connecting *l, int index)
 {
     const rank_message *m = &l->v->message[index];
     peal_channel *out = &l->table->channel[index];
-    rank_view *peer = view_at(l->c, m->peer, STAGE_ORDER);
+    rank_view *peer = view_at(l->views, m->peer, STAGE_ORDER);
     if (!peer)
-        return l->c->view[m->peer]->status;
-    int twin = twin_of(l->c, peer, l->v->rank, m);
-    const segment_map *theirs = map_segment(l->c, peer);
+        return l->views->of[m->peer]->status;
+    int twin = twin_of(l->pass, peer, l->v->rank, m);
+    const segment_map *theirs = map_segment(l->c, l->pass, peer);
     delivery *d = &l->table->delivery[index];
-    peal_status status =
-        m->outgoing ? deliver(l->c, l->v->rank, index, d) : deliver(l->c, m->peer, twin, d);
+    peal_status status = m->outgoing ? deliver(l->c, l->pass, l->views, l->v->rank, index, d)
+                                     : deliver(l->c, l->pass, l->views, m->peer, twin, d);
     if (status)
         return status;
     const channel_transport *transport =
@@ -109,7 +111,7 @@ static peal_status make_channel(connecting *l, int index)
     make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
     out->staging_bytes = receiver->slot_bytes[at_receiver];
     if (m->outgoing && d->carrier >= 0)
-        l->table->awaits[index] = twin_of(l->c, l->v, peer->rank, &peer->message[d->carrier]);
+        l->table->awaits[index] = twin_of(l->pass, l->v, peer->rank, &peer->message[d->carrier]);
     return PEAL_STATUS_OK;
 }
 
@@ -120,7 +122,7 @@ static void make_ready_channels(connecting *l, int first)
             int peer = l->table->map->peer[i], from = incoming ? peer : l->v->rank,
                 to = incoming ? l->v->rank : peer;
             const segment_map *receiver =
-                incoming ? l->table->map : map_segment(l->c, l->c->view[peer]);
+                incoming ? l->table->map : map_segment(l->c, l->pass, l->views->of[peer]);
             const channel_transport *transport =
                 channel_transport_between(&l->c->machine, l->v->rank, peer);
             l->table->channel[first + 2 * i + incoming] = (peal_channel){
@@ -129,7 +131,7 @@ static void make_ready_channels(connecting *l, int first)
                 .peer_index = i,
                 .transport = transport->kind,
                 .statement = -1,
-                .edge = peal_arena_print(l->c->arena, "setup done %d->%d", from, to),
+                .edge = peal_arena_print(l->pass->arena, "setup done %d->%d", from, to),
                 .slots = 1,
                 .flag_offset = receiver->ready[peer_index(receiver, incoming ? peer : l->v->rank)],
                 .credit_offset = -1,
@@ -150,17 +152,18 @@ static void list_carried(connecting *l)
     }
 }
 
-peal_status make_channels(peal_compilation *c, rank_view *v, channel_table *out)
+peal_status make_channels(const common_input *c, const pass_context *pass, rank_views *views,
+                          rank_view *v, channel_table *out)
 {
     int messages = v->message_count;
-    connecting l = {c, v, out};
-    *out = (channel_table){.map = map_segment(c, v)};
+    connecting l = {c, pass, views, v, out};
+    *out = (channel_table){.map = map_segment(c, pass, v)};
     out->count = messages + 2 * out->map->peer_count;
-    out->channel = PEAL_ARENA_ARRAY(c->arena, peal_channel, out->count);
-    out->delivery = PEAL_ARENA_ARRAY(c->arena, delivery, messages);
-    out->carried = PEAL_ARENA_ARRAY(c->arena, int, messages);
-    out->next_carried = PEAL_ARENA_ARRAY(c->arena, int, messages);
-    out->awaits = PEAL_ARENA_ARRAY(c->arena, int, messages);
+    out->channel = PEAL_ARENA_ARRAY(pass->arena, peal_channel, out->count);
+    out->delivery = PEAL_ARENA_ARRAY(pass->arena, delivery, messages);
+    out->carried = PEAL_ARENA_ARRAY(pass->arena, int, messages);
+    out->next_carried = PEAL_ARENA_ARRAY(pass->arena, int, messages);
+    out->awaits = PEAL_ARENA_ARRAY(pass->arena, int, messages);
     for (int i = 0; i < messages; i++)
         out->carried[i] = out->next_carried[i] = out->awaits[i] = -1;
     for (int i = 0; i < messages; i++) {

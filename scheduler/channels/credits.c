@@ -17,7 +17,7 @@
 
 enum { SLOTS = 2, SLOTS_BEHIND = 4 };
 
-bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, int sender,
+bool piece_wants_direct(const common_input *c, const rank_view *receiver, int sender,
                         const peal_piece *piece)
 {
     int array = piece->target_array;
@@ -35,7 +35,8 @@ bool piece_wants_direct(const peal_compilation *c, const rank_view *receiver, in
 }
 
 typedef struct replay {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
     rank_view *sender, *receiver;
     const rank_message *m; /* the sender's */
     const message_place *send, *recv;
@@ -52,7 +53,7 @@ static bool is_later(const last_use *a, const last_use *b)
     return a->iteration != b->iteration ? a->iteration > b->iteration : a->position > b->position;
 }
 
-static bool touches_group(const peal_compilation *c, const touch *t, int array, const peal_box *box)
+static bool touches_group(const common_input *c, const touch *t, int array, const peal_box *box)
 {
     bool same = t->array == array ||
                 (t->array >= 0 && t->array < c->graph->array_count && c->swap_group[array] >= 0 &&
@@ -75,7 +76,7 @@ static bool uses_target(const replay *r, const node *n, const peal_piece *p)
 static bool outside_is_quiet(const replay *r, const peal_piece *p)
 {
     int count;
-    const array_use *use = uses_of(r->c, r->receiver, p->target_array, &count);
+    const array_use *use = uses_of(r->c, r->pass, r->receiver, p->target_array, &count);
     for (int i = 0; i < count; i++) {
         bool region = use[i].node->kind == NODE_IF || use[i].node->kind == NODE_LOOP;
         bool within = use[i].body == r->recv->number;
@@ -88,11 +89,11 @@ static bool outside_is_quiet(const replay *r, const peal_piece *p)
 
 /* Storage that `array` names at a position of an iteration: its name, followed back through the
  * swaps. */
-static int storage_at(peal_compilation *c, rank_view *v, const message_place *where, int iteration,
-                      int position, int array)
+static int storage_at(const common_input *c, const pass_context *pass, rank_view *v,
+                      const message_place *where, int iteration, int position, int array)
 {
     int count;
-    const array_use *swap = swaps_in(c, v, array, where->number, &count);
+    const array_use *swap = swaps_in(c, pass, v, array, where->number, &count);
     for (int k = count ? iteration : -1; k >= 0; k--)
         for (int i = count - 1; i >= 0; i--) {
             const node *n = swap[i].node;
@@ -112,8 +113,8 @@ static bool uses_storage(const replay *r, const peal_piece *p, int iteration, co
     peal_box box = piece_target(p);
     for (int i = 0; i < n->touch_count; i++)
         if (touches_group(r->c, &n->touch[i], p->target_array, &box) &&
-            storage_at(r->c, r->receiver, r->recv, iteration, use->position, n->touch[i].array) ==
-                storage)
+            storage_at(r->c, r->pass, r->receiver, r->recv, iteration, use->position,
+                       n->touch[i].array) == storage)
             return true;
     return false;
 }
@@ -123,13 +124,15 @@ static bool uses_storage(const replay *r, const peal_piece *p, int iteration, co
 static bool find_last_use(const replay *r, const peal_piece *p, int k, int storage, last_use *out)
 {
     int count, at = r->recv->position;
-    const array_use *use = uses_in(r->c, r->receiver, p->target_array, r->recv->number, &count);
+    const array_use *use =
+        uses_in(r->c, r->pass, r->receiver, p->target_array, r->recv->number, &count);
     for (int i = k; i >= 0; i--)
         for (int n = count - 1; n >= 0; n--) {
             bool own = use[n].position == at;
             if ((i == k && use[n].position >= at) || use[n].node->kind == NODE_SWAP)
                 continue;
-            if (own ? storage_at(r->c, r->receiver, r->recv, i, at, p->target_array) == storage
+            if (own ? storage_at(r->c, r->pass, r->receiver, r->recv, i, at, p->target_array) ==
+                          storage
                     : uses_storage(r, p, i, &use[n], storage)) {
                 *out = (last_use){i - k, use[n].position};
                 return true;
@@ -145,8 +148,8 @@ static bool add_last_use(const replay *r, const peal_piece *p, int period, last_
     for (int k = 0; k < 2 * period + 2; k++) {
         last_use found;
         int array = p->target_array;
-        int storage = storage_at(r->c, r->receiver, r->recv, k, r->recv->position, array);
-        if (storage != storage_at(r->c, r->sender, r->send, k, r->send->position, array))
+        int storage = storage_at(r->c, r->pass, r->receiver, r->recv, k, r->recv->position, array);
+        if (storage != storage_at(r->c, r->pass, r->sender, r->send, k, r->send->position, array))
             return false;
         if (find_last_use(r, p, k, storage, &found) && is_later(&found, last))
             *last = found;
@@ -158,7 +161,7 @@ static bool add_last_use(const replay *r, const peal_piece *p, int period, last_
  * memory. */
 static bool may_be_direct(const replay *r, last_use *last)
 {
-    int period = rotation_of(r->c, r->receiver, r->recv->body, r->recv->number);
+    int period = rotation_of(r->c, r->pass, r->receiver, r->recv->body, r->recv->number);
     bool any = false;
     *last = (last_use){INT32_MIN, 0};
     if (!period)
@@ -179,14 +182,14 @@ static bool may_be_direct(const replay *r, last_use *last)
 static int find_carrier(const replay *r, const last_use *last, int statement)
 {
     int count;
-    const int *back = messages_to(r->c, r->receiver, r->sender->rank, &count);
+    const int *back = messages_to(r->pass, r->receiver, r->sender->rank, &count);
     for (int i = 0; i < count; i++) {
         const rank_message *m = &r->receiver->message[back[i]];
-        int twin = twin_of(r->c, r->sender, r->receiver->rank, m);
+        int twin = twin_of(r->pass, r->sender, r->receiver->rank, m);
         if (twin < 0 || (statement >= 0 && m->statement != statement))
             continue;
-        const message_place *send = place_of(r->c, r->receiver, back[i]);
-        const message_place *recv = place_of(r->c, r->sender, twin);
+        const message_place *send = place_of(r->c, r->pass, r->receiver, back[i]);
+        const message_place *recv = place_of(r->c, r->pass, r->sender, twin);
         last_use carried = {recv->position < r->send->position ? 0 : -1, send->position};
         if (send->body && send->body == r->recv->body && recv->body &&
             recv->body == r->send->body && !(last && !is_later(&carried, last)))
@@ -197,7 +200,7 @@ static int find_carrier(const replay *r, const last_use *last, int statement)
 
 /* Where others go on while contributions are folded. Under a condition, more slots would make the
  * period of a recorded run longer. */
-static bool may_be_behind(const peal_compilation *c, const rank_message *m)
+static bool may_be_behind(const common_input *c, const rank_message *m)
 {
     const peal_statement *s = c->statement[m->statement];
 
@@ -205,7 +208,7 @@ static bool may_be_behind(const peal_compilation *c, const rank_message *m)
            reduction_is_reported(c, s);
 }
 
-int message_slots(const peal_compilation *c, const rank_message *m)
+int message_slots(const common_input *c, const rank_message *m)
 {
     return may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
 }
@@ -213,7 +216,7 @@ int message_slots(const peal_compilation *c, const rank_message *m)
 static const char *why_no_carrier(const replay *r)
 {
     int count;
-    messages_to(r->c, r->receiver, r->sender->rank, &count);
+    messages_to(r->pass, r->receiver, r->sender->rank, &count);
     return count ? "what goes back is in another body or under a `when`" : "nothing goes back";
 }
 
@@ -235,16 +238,17 @@ static void choose_carrier(const replay *r, delivery *out)
     out->why = why_no_carrier(r);
 }
 
-peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
+peal_status deliver(const common_input *c, const pass_context *pass, rank_views *views, int sender,
+                    int index, delivery *out)
 {
-    rank_view *from = view_at(c, sender, STAGE_ORDER);
+    rank_view *from = view_at(views, sender, STAGE_ORDER);
     if (!from)
-        return c->view[sender]->status;
+        return views->of[sender]->status;
     const rank_message *m = &from->message[index];
-    rank_view *to = view_at(c, m->peer, STAGE_ORDER);
+    rank_view *to = view_at(views, m->peer, STAGE_ORDER);
     if (!to)
-        return c->view[m->peer]->status;
-    int twin = twin_of(c, to, sender, m);
+        return views->of[m->peer]->status;
+    int twin = twin_of(pass, to, sender, m);
     *out = (delivery){.credit = true, .slots = message_slots(c, m), .carrier = -1};
     if (c->mode == PEAL_MODE_SERIAL) {
         out->credit = false;
@@ -254,11 +258,12 @@ peal_status deliver(peal_compilation *c, int sender, int index, delivery *out)
     if (twin < 0)
         return PEAL_STATUS_OK;
     replay r = {.c = c,
+                .pass = pass,
                 .sender = from,
                 .receiver = to,
                 .m = m,
-                .send = place_of(c, from, index),
-                .recv = place_of(c, to, twin)};
+                .send = place_of(c, pass, from, index),
+                .recv = place_of(c, pass, to, twin)};
     if (!r.send->body || !r.recv->body)
         return PEAL_STATUS_OK;
     if (r.send->loop == LOOP_SETUP || r.send->loop == LOOP_FINISH) {

@@ -28,7 +28,7 @@ static int64_t reserve_array(int64_t *used, const peal_layout *layout, int64_t e
     return reserve(used, shift + layout->bytes) + shift;
 }
 
-static void place_arrays(peal_compilation *c, const rank_view *v, segment_map *map)
+static void place_arrays(const common_input *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < array_total(c); i++) {
         bool lent = i < c->graph->array_count && c->graph->arrays[i].data;
@@ -38,7 +38,7 @@ static void place_arrays(peal_compilation *c, const rank_view *v, segment_map *m
     }
 }
 
-static void place_messages(const peal_compilation *c, const rank_view *v, segment_map *map)
+static void place_messages(const common_input *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < v->message_count; i++) {
         const rank_message *m = &v->message[i];
@@ -64,34 +64,34 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void list_peers(peal_compilation *c, const rank_view *v, segment_map *map)
+static void list_peers(const pass_context *pass, const rank_view *v, segment_map *map)
 {
-    map->peer = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
+    map->peer = PEAL_ARENA_ARRAY(pass->arena, int, v->message_count + 1);
     for (int i = 0; i < v->message_count; i++)
         map->peer[i] = v->message[i].peer;
     qsort(map->peer, (size_t)v->message_count, sizeof(*map->peer), by_number);
     for (int i = 0; i < v->message_count; i++)
         if (!i || map->peer[i] != map->peer[i - 1])
             map->peer[map->peer_count++] = map->peer[i];
-    map->ready = PEAL_ARENA_ARRAY(c->arena, int64_t, map->peer_count);
+    map->ready = PEAL_ARENA_ARRAY(pass->arena, int64_t, map->peer_count);
     for (int i = 0; i < map->peer_count; i++)
         map->ready[i] = reserve(&map->bytes, 8);
 }
 
-const segment_map *map_segment(peal_compilation *c, rank_view *v)
+const segment_map *map_segment(const common_input *c, const pass_context *pass, rank_view *v)
 {
     if (v->segment)
         return v->segment;
-    segment_map *map = PEAL_ARENA_NEW(c->arena, segment_map);
-    map->array = PEAL_ARENA_ARRAY(c->arena, int64_t, array_total(c));
-    map->flag = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
-    map->staging = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
-    map->slot_bytes = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
-    map->credit = PEAL_ARENA_ARRAY(c->arena, int64_t, v->message_count);
+    segment_map *map = PEAL_ARENA_NEW(pass->arena, segment_map);
+    map->array = PEAL_ARENA_ARRAY(pass->arena, int64_t, array_total(c));
+    map->flag = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
+    map->staging = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
+    map->slot_bytes = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
+    map->credit = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     place_arrays(c, v, map);
     map->mailbox = map->bytes;
     place_messages(c, v, map);
-    list_peers(c, v, map);
+    list_peers(pass, v, map);
     if (map->bytes < LINE)
         map->bytes = LINE;
     return v->segment = map;

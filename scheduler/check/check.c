@@ -31,17 +31,18 @@ typedef struct checker {
 static peal_status compare_reductions(checker *k, const rank_view *v)
 {
     peal_compilation *c = k->c;
-    for (int i = 0; i < c->hidden_count; i++) {
-        const peal_statement *s = c->statement[c->hidden[i].statement];
+    for (int i = 0; i < c->common.hidden_count; i++) {
+        const peal_statement *s = c->common.statement[c->common.hidden[i].statement];
         if (s->kind != PEAL_STATEMENT_REDUCE || s->u.reduce.along >= 0)
             continue;
-        const peal_reduction *item = &s->u.reduce.item[c->hidden[i].item];
+        const peal_reduction *item = &s->u.reduce.item[c->common.hidden[i].item];
         int64_t count = v->layout[item->array].stored.hi[0];
         if (k->reduced[i] < 0) {
             k->reduced[i] = count;
             k->reduced_by[i] = v->rank;
         } else if (k->reduced[i] != count)
-            return report_uneven(c, s, item, (const int[]){k->reduced_by[i], v->rank},
+            return report_uneven(&c->common, &c->pass, s, item,
+                                 (const int[]){k->reduced_by[i], v->rank},
                                  (const int64_t[]){k->reduced[i], count});
     }
     return PEAL_STATUS_OK;
@@ -50,21 +51,21 @@ static peal_status compare_reductions(checker *k, const rank_view *v)
 /* Classes by tasks alone: ranks that send to others each in its own way may still compute alike. */
 static void begin_classes(checker *k)
 {
-    k->classed = find_classes(k->c, false, &k->classes);
+    k->classed = find_classes(&k->c->common, &k->c->pass, false, &k->classes);
     if (k->classed)
-        k->is_good = PEAL_ARENA_ARRAY(k->c->arena, bool, class_count(&k->classes));
+        k->is_good = PEAL_ARENA_ARRAY(k->c->pass.arena, bool, class_count(&k->classes));
 }
 
 static void begin_reductions(checker *k)
 {
-    k->reduced = PEAL_ARENA_ARRAY(k->c->arena, int64_t, k->c->hidden_count + 1);
-    k->reduced_by = PEAL_ARENA_ARRAY(k->c->arena, int, k->c->hidden_count + 1);
-    for (int i = 0; i < k->c->hidden_count; i++)
+    k->reduced = PEAL_ARENA_ARRAY(k->c->pass.arena, int64_t, k->c->common.hidden_count + 1);
+    k->reduced_by = PEAL_ARENA_ARRAY(k->c->pass.arena, int, k->c->common.hidden_count + 1);
+    for (int i = 0; i < k->c->common.hidden_count; i++)
         k->reduced[i] = -1;
 }
 
 /* One that has all neighbours there are: what is told of one rank is told of this. */
-static int middle_rank(const peal_compilation *c)
+static int middle_rank(const common_input *c)
 {
     return c->machine.ranks / 2;
 }
@@ -74,35 +75,35 @@ static int middle_rank(const peal_compilation *c)
 static const rank_view *view_rank(checker *k, int rank)
 {
     peal_compilation *c = k->c;
-    int class = k->classed ? class_of(c, &k->classes, rank) : 0;
-    if (k->classed && k->is_good[class] && !c->view[rank] && rank != middle_rank(c))
-        return view_of_ends(c, rank);
+    int class = k->classed ? class_of(&c->common, &k->classes, rank) : 0;
+    if (k->classed && k->is_good[class] && !c->views.of[rank] && rank != middle_rank(&c->common))
+        return view_of_ends(&c->pass, &c->views, rank);
     c->analysed_count++;
-    bool good = view_at(c, rank, STAGE_TASKS) != NULL;
+    bool good = view_at(&c->views, rank, STAGE_TASKS) != NULL;
     if (k->classed)
         k->is_good[class] |= good;
-    return c->view[rank];
+    return c->views.of[rank];
 }
 
 /* The views of few ranks are kept. */
 static peal_status check_rank(checker *k, int rank)
 {
     peal_compilation *c = k->c;
-    bool keep = c->view[rank] || c->machine.ranks <= KEPT_RANKS;
-    c->arena = keep ? c->own_arena : c->scratch;
+    bool keep = c->views.of[rank] || c->common.machine.ranks <= KEPT_RANKS;
+    c->pass.arena = keep ? c->own_arena : c->scratch;
     const rank_view *v = view_rank(k, rank);
     peal_status status = v->status;
     if (!status)
         status = records_add_rank(k->records, rank, v);
     if (!status)
         status = compare_reductions(k, v);
-    if (!status && rank == middle_rank(c))
-        warn_of_halos(c, v);
-    c->arena = c->own_arena;
+    if (!status && rank == middle_rank(&c->common))
+        warn_of_halos(&c->common, &c->pass, v);
+    c->pass.arena = c->own_arena;
     if (!keep) {
         size_t bytes = peal_arena_bytes(c->scratch);
         k->most_bytes = bytes > k->most_bytes ? bytes : k->most_bytes;
-        c->view[rank] = NULL;
+        c->views.of[rank] = NULL;
         peal_arena_clear(c->scratch);
     }
     return status;
@@ -110,7 +111,7 @@ static peal_status check_rank(checker *k, int rank)
 
 static message_records *begin_records(peal_compilation *c)
 {
-    c->records = PEAL_ARENA_NEW(c->arena, message_records);
+    c->records = PEAL_ARENA_NEW(c->pass.arena, message_records);
     if (!records_init(c->records, c))
         peal_arena_fail(c->own_arena, c->records->most_bytes);
     return c->records;
@@ -130,7 +131,7 @@ peal_status check_each_rank(peal_compilation *c)
     begin_reductions(&k);
     begin_classes(&k);
     begin_scratch(c);
-    for (int rank = 0; rank < c->machine.ranks; rank++) {
+    for (int rank = 0; rank < c->common.machine.ranks; rank++) {
         peal_status status = check_rank(&k, rank);
         first = first ? first : status;
     }
@@ -142,9 +143,9 @@ peal_status check_each_rank(peal_compilation *c)
     c->check_bytes = k.most_bytes + k.records->most_bytes;
     end_records(c);
     if (!first)
-        first = check_partners(c);
+        first = check_partners(&c->common, &c->views);
     if (!first && late_send)
-        first = find_deadlock(c);
+        first = find_deadlock(&c->common, &c->pass, &c->views, c->conditions);
     return first ? first : check_halos_by_rank(c, k.classed ? &k.classes : NULL);
 }
 
@@ -171,17 +172,17 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
                              int rank, bool *late_send)
 {
     peal_compilation *c = k->c;
-    const rank_view *sender = view[class_of(c, classes, rank)];
+    const rank_view *sender = view[class_of(&c->common, classes, rank)];
     int peer[27];
-    find_neighbours(c, rank, peer);
+    find_neighbours(&c->common, rank, peer);
     for (int number = 0; number < 27; number++) {
         if (peer[number] < 0)
             continue;
-        const rank_view *receiver = view[class_of(c, classes, peer[number])];
+        const rank_view *receiver = view[class_of(&c->common, classes, peer[number])];
         if (!sender->end_count && !receiver->end_count)
             continue;
-        end_record *send = PEAL_ARENA_ARRAY(c->arena, end_record, sender->end_count);
-        end_record *recv = PEAL_ARENA_ARRAY(c->arena, end_record, receiver->end_count);
+        end_record *send = PEAL_ARENA_ARRAY(c->pass.arena, end_record, sender->end_count);
+        end_record *recv = PEAL_ARENA_ARRAY(c->pass.arena, end_record, receiver->end_count);
         int64_t sends = pick_direction(k, sender, true, number, send);
         int64_t recvs = pick_direction(k, receiver, false, number, recv);
         if (sends < 0 || recvs < 0 ||
@@ -200,27 +201,28 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
     peal_compilation *c = k->c;
     int count = class_count(classes);
     int around = classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
-    rank_view **view = PEAL_ARENA_ARRAY(c->arena, rank_view *, count);
-    int middle = class_of(c, classes, middle_rank(c));
+    rank_view **view = PEAL_ARENA_ARRAY(c->pass.arena, rank_view *, count);
+    int middle = class_of(&c->common, classes, middle_rank(&c->common));
     bool good = true, late_send = false;
     begin_reductions(k);
     for (int i = 0; i < count && good; i++) {
-        int rank = class_rank(c, classes, i);
-        rank_view *known = c->view[rank];
-        c->view[rank] = NULL;
-        view[i] = view_at(c, rank, STAGE_TASKS);
-        c->view[rank] = known;
+        int rank = class_rank(&c->common, classes, i);
+        rank_view *known = c->views.of[rank];
+        c->views.of[rank] = NULL;
+        view[i] = view_at(&c->views, rank, STAGE_TASKS);
+        c->views.of[rank] = known;
         c->analysed_count++;
         good = view[i] && !compare_reductions(k, view[i]);
     }
     for (int i = 0; i < around && good; i++)
-        good = neighbours_match(k, classes, view, neighbourhood_rank(c, classes, i), &late_send);
-    good = good && classes_take_part_alike(c, classes, view);
+        good = neighbours_match(k, classes, view, neighbourhood_rank(&c->common, classes, i),
+                                &late_send);
+    good = good && classes_take_part_alike(&c->common, classes, view);
     if (good && late_send)
-        good = directions_show_no_cycle(c, view, count);
-    c->diagnostics = c->own_diagnostics;
+        good = directions_show_no_cycle(&c->common, &c->pass, view, count);
+    c->pass.diagnostics = c->own_diagnostics;
     if (good) {
-        warn_of_halos(c, view[middle]);
+        warn_of_halos(&c->common, &c->pass, view[middle]);
         *halos = check_halos_by_class(c, classes, view);
     }
     return good;
@@ -230,28 +232,29 @@ static bool prove_by_classes(peal_compilation *c, peal_status *halos)
 {
     rank_classes classes;
     begin_scratch(c);
-    c->diagnostics = NULL; /* what is found by class is reported by rank */
+    c->pass.diagnostics = NULL; /* what is found by class is reported by rank */
     checker k = {.c = c, .records = begin_records(c)};
-    bool good = find_classes(c, true, &classes) && analyse_classes(&k, &classes, halos);
+    bool good =
+        find_classes(&c->common, &c->pass, true, &classes) && analyse_classes(&k, &classes, halos);
     end_records(c);
-    c->diagnostics = c->own_diagnostics;
+    c->pass.diagnostics = c->own_diagnostics;
     c->check_bytes = peal_arena_bytes(c->scratch);
     end_scratch(c);
     return good;
 }
 
 /* The outermost loop goes round equally often on all ranks; a run reads it anew. */
-static peal_status check_repeat(peal_compilation *c)
+static peal_status check_repeat(const common_input *c, const pass_context *pass, rank_views *views)
 {
-    const rank_view *v = view_at(c, 0, STAGE_GEOMETRY);
+    const rank_view *v = view_at(views, 0, STAGE_GEOMETRY);
     const peal_expr *repeat = c->graph->step.repeat;
     int64_t count = 0;
 
     if (!v)
         return PEAL_STATUS_OK; /* said by what looks at the rank */
-    peal_status status = peal_expr_integer(repeat, &v->scope, 1, &count, c->diagnostics);
+    peal_status status = peal_expr_integer(repeat, &v->scope, 1, &count, pass->diagnostics);
     if (!status && count < 0)
-        status = peal_report(c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, repeat->source, NULL,
+        status = peal_report(pass->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, repeat->source, NULL,
                              "`repeat` is %lld on %d ranks", (long long)count, c->machine.ranks);
     return status;
 }
@@ -261,8 +264,9 @@ peal_status check_all(peal_compilation *c)
     peal_status status = PEAL_STATUS_OK;
     if (!prove_by_classes(c, &status))
         status = check_each_rank(c);
-    peal_status repeat = check_repeat(c), values = check_values(c, !status);
+    peal_status repeat = check_repeat(&c->common, &c->pass, &c->views),
+                values = check_values(&c->common, &c->pass, &c->views, !status);
     status = status ? status : repeat ? repeat : values;
-    status = status ? status : check_set_values(c);
-    return status ? status : check_files(c);
+    status = status ? status : check_set_values(&c->common, &c->pass, &c->views);
+    return status ? status : check_files(&c->common, &c->pass);
 }

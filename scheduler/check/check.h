@@ -9,22 +9,25 @@ peal_status check_all(peal_compilation *c);
 /* The same rank by rank; check_all() proves by classes where it can. */
 peal_status check_each_rank(peal_compilation *c);
 /* partners.c: makes the messages of all ranks, if some may not take part in what others need. */
-peal_status check_partners(peal_compilation *c);
+peal_status check_partners(const common_input *c, rank_views *views);
 /* Whether ranks that need each other in an exchange or a reduction take part alike, by
  * a view of each class; false: perhaps not. */
-bool classes_take_part_alike(const peal_compilation *c, const rank_classes *classes,
+bool classes_take_part_alike(const common_input *c, const rank_classes *classes,
                              rank_view *const *view);
 /* expressions.c: what expressions make of loop counters and ranks; once for all ranks. `try_ranks`:
  * their geometry is known to be good. */
-peal_status check_values(peal_compilation *c, bool try_ranks);
+peal_status check_values(const common_input *c, const pass_context *pass, rank_views *views,
+                         bool try_ranks);
 /* set_values.c: PEAL_E_SET_OUT_OF_RANGE for values of `set` that are known and do not fit. */
-peal_status check_set_values(peal_compilation *c);
+peal_status check_set_values(const common_input *c, const pass_context *pass, rank_views *views);
 /* file_races.c: that no order of ranks decides what is in a file. */
-peal_status check_files(peal_compilation *c);
+peal_status check_files(const common_input *c, const pass_context *pass);
 /* deadlock.c: replays one pass of all ranks; a cycle of waits is reported. */
-peal_status find_deadlock(peal_compilation *c);
+peal_status find_deadlock(const common_input *c, const pass_context *pass, rank_views *views,
+                          condition_table *conditions);
 /* Whether no cycle can be, by the directions of the messages of all classes' ranks, which match;
  * false: perhaps. */
-bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int count);
+bool directions_show_no_cycle(const common_input *c, const pass_context *pass,
+                              rank_view *const *view, int count);
 
 #endif

@@ -30,14 +30,14 @@ typedef struct wait_edges {
     int count, capacity;
 } wait_edges;
 
-static bool same_key(const peal_compilation *c, const message_end *send, const message_end *recv)
+static bool same_key(const common_input *c, const message_end *send, const message_end *recv)
 {
     return c->statement_loop[send->statement] == c->statement_loop[recv->statement] &&
            send->tag == recv->tag && end_direction(send) == end_direction(recv);
 }
 
 /* One edge for each send that may be a receive's; more than there are do no harm. */
-static void add_edges(const peal_compilation *c, wait_edges *edges, const message_end *recv,
+static void add_edges(const common_input *c, wait_edges *edges, const message_end *recv,
                       const rank_view *sender)
 {
     for (int i = 0; i < sender->end_count; i++) {
@@ -58,7 +58,7 @@ static void add_edges(const peal_compilation *c, wait_edges *edges, const messag
 
 /* Whether everything that waits between two statements waits along one way: some weights of the
  * axes that end are positive for each late edge, and never negative. */
-static bool goes_one_way(const peal_compilation *c, const wait_edges *edges, int first, int last,
+static bool goes_one_way(const common_input *c, const wait_edges *edges, int first, int last,
                          const int weight[PEAL_RANK_AXES])
 {
     for (int i = 0; i < edges->count; i++) {
@@ -75,7 +75,7 @@ static bool goes_one_way(const peal_compilation *c, const wait_edges *edges, int
 }
 
 /* Weights up to 4 tell all half-spaces of directions apart. */
-static bool has_a_way(const peal_compilation *c, const wait_edges *edges, int first, int last)
+static bool has_a_way(const common_input *c, const wait_edges *edges, int first, int last)
 {
     for (int i = first; i <= last; i++) /* these wait both ways */
         if (c->statement[i] && (c->statement[i]->kind == PEAL_STATEMENT_EXCHANGE ||
@@ -89,9 +89,10 @@ static bool has_a_way(const peal_compilation *c, const wait_edges *edges, int fi
     return false;
 }
 
-bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int count)
+bool directions_show_no_cycle(const common_input *c, const pass_context *pass,
+                              rank_view *const *view, int count)
 {
-    wait_edges edges = {.arena = c->arena};
+    wait_edges edges = {.arena = pass->arena};
     for (int i = 0; i < count; i++)
         for (int k = 0; k < view[i]->end_count; k++)
             for (int j = 0; j < count && !view[i]->end[k].outgoing; j++)
@@ -116,10 +117,13 @@ bool directions_show_no_cycle(peal_compilation *c, rank_view *const *view, int c
 /* ---- By replaying ---- */
 
 typedef struct replay {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
+    rank_views *views;
+    condition_table *conditions;
     int *at; /* by rank: next message of its view, in program order (sends of a statement
                 first) */
-    const cycle_conditions *conditions;
+    const cycle_conditions *numbered;
     uint64_t off; /* those that are taken not to hold */
     int64_t step; /* in which a cycle was found to be; -1: any */
     int *waiting; /* ranks to look at again */
@@ -130,7 +134,7 @@ typedef struct replay {
 /* The send that a receive waits for; NULL: it has run. */
 static const rank_message *awaited_send(const replay *r, const rank_view *v, const rank_message *m)
 {
-    const rank_view *sender = r->c->view[m->peer];
+    const rank_view *sender = r->views->of[m->peer];
     for (int i = r->at[m->peer]; i < sender->message_count; i++) {
         const rank_message *s = &sender->message[sender->program_order[i]];
         if (s->outgoing && s->peer == v->rank && s->statement == m->statement &&
@@ -144,7 +148,7 @@ static const rank_message *awaited_send(const replay *r, const rank_view *v, con
 /* The receive that a rank has come to. */
 static const rank_message *stands_at(const replay *r, int rank)
 {
-    const rank_view *v = r->c->view[rank];
+    const rank_view *v = r->views->of[rank];
     return &v->message[v->program_order[r->at[rank]]];
 }
 
@@ -160,7 +164,7 @@ static int rank_on_cycle(const replay *r, int start)
 /* `undecided`: conditions may exclude the cycle. */
 static peal_status report_cycle(const replay *r, int first, bool undecided)
 {
-    peal_compilation *c = r->c;
+    const common_input *c = r->c;
     char text[600];
     int used = 0, rank = first;
     peal_story story = {0};
@@ -173,16 +177,17 @@ static peal_status report_cycle(const replay *r, int first, bool undecided)
             used += snprintf(text + used, sizeof(text) - (size_t)used,
                              "%srank %d waits in `%s` (line %d) for rank %d", used ? ", " : "",
                              rank, s->name, s->source.line, m->peer);
-        tell_wait(c, c->view[rank], m, awaited_send(r, c->view[rank], m), r->step, &story);
+        tell_wait(c, r->views->of[rank], m, awaited_send(r, r->views->of[rank], m), r->step,
+                  &story);
         rank = m->peer;
     } while (rank != first);
     tell_cycle(&story);
     if (undecided)
         return peal_report_story(
-            c->diagnostics, PEAL_E_POSSIBLE_DEADLOCK, source,
+            r->pass->diagnostics, PEAL_E_POSSIBLE_DEADLOCK, source,
             "move the sends above the receives, or write conditions that can be decided", &story,
             "a deadlock, unless conditions that cannot be decided exclude it: %s", text);
-    return peal_report_story(c->diagnostics, PEAL_E_DEADLOCK, source,
+    return peal_report_story(r->pass->diagnostics, PEAL_E_DEADLOCK, source,
                              "move the sends above the receives", &story, "deadlock: %s", text);
 }
 
@@ -197,10 +202,10 @@ static void look_at(replay *r, int rank)
 /* As far as a rank comes; those that it sends to may come further. */
 static void move_rank(replay *r, int rank)
 {
-    const rank_view *v = r->c->view[rank];
+    const rank_view *v = r->views->of[rank];
     for (; r->at[rank] < v->message_count; r->at[rank]++) {
         const rank_message *m = stands_at(r, rank);
-        if (is_skipped(r->conditions, v, m->own_statement, r->off))
+        if (is_skipped(r->numbered, v, m->own_statement, r->off))
             continue;
         if (m->outgoing)
             look_at(r, m->peer);
@@ -222,17 +227,17 @@ static int replay_ranks(replay *r)
         move_rank(r, rank);
     }
     for (int rank = 0; rank < ranks; rank++)
-        if (r->at[rank] < r->c->view[rank]->message_count)
+        if (r->at[rank] < r->views->of[rank]->message_count)
             return rank_on_cycle(r, rank);
     return -1;
 }
 
 /* Messages in program order: a view has them by statement; here phases, and sends before receives,
  * are sorted out. */
-static void set_program_order(peal_compilation *c, rank_view *v)
+static void set_program_order(const pass_context *pass, rank_view *v)
 {
     int count = 0;
-    v->program_order = PEAL_ARENA_ARRAY(c->arena, int, v->message_count + 1);
+    v->program_order = PEAL_ARENA_ARRAY(pass->arena, int, v->message_count + 1);
     for (int first = 0, end; first < v->message_count; first = end) {
         int phases = 0;
         for (end = first; end < v->message_count &&
@@ -253,7 +258,7 @@ enum { MOST_REPLAYS = 4096 };
 /* Which conditions are taken not to hold, as bits. */
 typedef struct cycle_search {
     replay r;
-    cycle_conditions conditions;
+    cycle_conditions numbered;
     uint64_t *seen; /* sets of them that were replayed */
     int seen_count, seen_capacity;
 } cycle_search;
@@ -263,7 +268,7 @@ static bool is_new(cycle_search *s, uint64_t off)
     for (int i = 0; i < s->seen_count; i++)
         if (s->seen[i] == off)
             return false;
-    PEAL_ARENA_ROOM(s->r.c->arena, s->seen, s->seen_count, s->seen_capacity);
+    PEAL_ARENA_ROOM(s->r.pass->arena, s->seen, s->seen_count, s->seen_capacity);
     s->seen[s->seen_count++] = off;
     return true;
 }
@@ -274,7 +279,7 @@ static int ends_of_cycle(const replay *r, int first, condition_end *out)
     int count = 0, rank = first;
     do {
         const rank_message *m = stands_at(r, rank);
-        peal_term term = r->c->view[rank]->statement[m->own_statement].condition;
+        peal_term term = r->views->of[rank]->statement[m->own_statement].condition;
         bool known = false;
         for (int i = 0; i < count && !known; i++)
             known = out[i].s->id == m->own_statement && out[i].term == term;
@@ -290,7 +295,7 @@ static int ends_of_cycle(const replay *r, int first, condition_end *out)
 static peal_status search_cycles(cycle_search *s, uint64_t off)
 {
     replay *r = &s->r;
-    peal_compilation *c = r->c;
+    const common_input *c = r->c;
     if (!is_new(s, off))
         return PEAL_STATUS_OK;
     r->off = off;
@@ -298,10 +303,11 @@ static peal_status search_cycles(cycle_search *s, uint64_t off)
     if (first < 0)
         return PEAL_STATUS_OK;
     int most = c->graph->statement_count + (c->mixed_count ? c->machine.ranks : 0);
-    condition_end *end = PEAL_ARENA_ARRAY(c->arena, condition_end, most);
+    condition_end *end = PEAL_ARENA_ARRAY(r->pass->arena, condition_end, most);
     int count = ends_of_cycle(r, first, end);
     uint64_t reasons;
-    peal_meeting found = conditions_meet(c, &s->conditions, end, count, &reasons, &r->step);
+    peal_meeting found =
+        conditions_meet(c, r->conditions, &s->numbered, end, count, &reasons, &r->step);
     if (found.answer != PEAL_NO)
         return report_cycle(r, first, found.answer == PEAL_PERHAPS && !found.depends_on_run);
     if (!reasons || s->seen_count > MOST_REPLAYS)
@@ -313,25 +319,29 @@ static peal_status search_cycles(cycle_search *s, uint64_t off)
     return status;
 }
 
-peal_status find_deadlock(peal_compilation *c)
+peal_status find_deadlock(const common_input *c, const pass_context *pass, rank_views *views,
+                          condition_table *conditions)
 {
     peal_status first = PEAL_STATUS_OK;
     for (int rank = 0; rank < c->machine.ranks; rank++) {
-        rank_view *v = view_at(c, rank, STAGE_MESSAGES);
+        rank_view *v = view_at(views, rank, STAGE_MESSAGES);
         if (!v && !first)
-            first = c->view[rank]->status;
+            first = views->of[rank]->status;
         if (v)
-            set_program_order(c, v);
+            set_program_order(pass, v);
     }
     if (first)
         return first;
     int ranks = c->machine.ranks;
     cycle_search s = {.r = {.c = c,
-                            .at = PEAL_ARENA_ARRAY(c->arena, int, ranks),
+                            .pass = pass,
+                            .views = views,
+                            .conditions = conditions,
+                            .at = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
                             .step = -1,
-                            .waiting = PEAL_ARENA_ARRAY(c->arena, int, ranks),
-                            .waits = PEAL_ARENA_ARRAY(c->arena, bool, ranks)}};
-    number_conditions(c, &s.conditions);
-    s.r.conditions = &s.conditions;
+                            .waiting = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
+                            .waits = PEAL_ARENA_ARRAY(pass->arena, bool, ranks)}};
+    number_conditions(c, pass, views, conditions, &s.numbered);
+    s.r.numbered = &s.numbered;
     return search_cycles(&s, 0);
 }

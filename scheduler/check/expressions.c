@@ -14,7 +14,9 @@
 enum { TRIED_RANKS = 8 };
 
 typedef struct value_walk {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
+    rank_views *views;
     peal_meanings *m;
     peal_scope scope;
     peal_place place;
@@ -129,7 +131,7 @@ static bool check_division(value_walk *w, const peal_expr *e, peal_term guard)
     peal_term zero = peal_term_operator(w->m, PEAL_OPERATOR_EQUAL, by, peal_term_integer(w->m, 0));
     if (zero == peal_term_boolean(w->m, false) || !happens(w, guard, zero, &found))
         return true;
-    note(w, peal_report(w->c->diagnostics, PEAL_E_DIVISION_BY_ZERO, e->source,
+    note(w, peal_report(w->pass->diagnostics, PEAL_E_DIVISION_BY_ZERO, e->source,
                         "let a `when`, or an `and` before it, leave these values out",
                         "`%s` by zero%s%s", e->op == PEAL_OPERATOR_DIVIDE ? "/" : "%",
                         operands_text(w, e, &found, what, sizeof(what)),
@@ -154,7 +156,7 @@ static bool check_overflow(value_walk *w, const peal_expr *e, peal_term guard)
     if (wrong == peal_term_boolean(m, false) || !happens(w, guard, wrong, &found))
         return true;
     note(w,
-         peal_report(w->c->diagnostics, PEAL_E_INTEGER_OVERFLOW, e->source,
+         peal_report(w->pass->diagnostics, PEAL_E_INTEGER_OVERFLOW, e->source,
                      "integers have 64 bits; write a real number (2.0 * n) if it need not be "
                      "exact",
                      "`%s` overflows%s%s", e->op == PEAL_OPERATOR_ABSOLUTE ? "abs" : names[e->op],
@@ -220,7 +222,7 @@ static bool try_counters(trial *t, int depth)
         if ((w->at && !surely_holds(t, w->at->when)) ||
             !peal_expr_evaluate(t->expr, &t->scope, &value, NULL))
             return true;
-        note(t->w, peal_expr_evaluate(t->expr, &t->scope, &value, w->c->diagnostics));
+        note(t->w, peal_expr_evaluate(t->expr, &t->scope, &value, w->pass->diagnostics));
         return false;
     }
     const peal_loop *loop = &w->around[depth]->u.loop;
@@ -243,7 +245,7 @@ static void try_ranks(value_walk *w, const peal_expr *e)
     bool differs = peal_expr_uses(e) & PEAL_USES_RANK;
     for (int i = 0; i < TRIED_RANKS && i < ranks && (differs || i == 0); i++) {
         int rank = ranks <= TRIED_RANKS ? i : (int)((int64_t)(ranks - 1) * i / (TRIED_RANKS - 1));
-        const rank_view *v = view_at(w->c, rank, STAGE_GEOMETRY);
+        const rank_view *v = view_at(w->views, rank, STAGE_GEOMETRY);
         if (!v)
             return;
         trial t = {.w = w, .expr = e, .scope = v->scope};
@@ -278,7 +280,7 @@ static void check_least(value_walk *w, const peal_expr *e, int64_t least, const 
     if (less == peal_term_boolean(w->m, false) ||
         !happens(w, peal_term_boolean(w->m, true), less, &found))
         return;
-    note(w, peal_report(w->c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, e->source, NULL,
+    note(w, peal_report(w->pass->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, e->source, NULL,
                         "%s is less than %" PRId64 "%s", what, least,
                         where_text(w, e, &found, where, sizeof(where))));
 }
@@ -300,7 +302,7 @@ static void check_loop(value_walk *w, const peal_statement *s)
     w->at = NULL;
     w->counter[loop->depth] = peal_term_counter(m, loop->repeat, &w->place);
     w->path = peal_term_and(m, path, peal_term_domain(m, w->counter[loop->depth]));
-    w->place.element = PEAL_ARENA_ARRAY(w->c->arena, peal_term, arrays + 1);
+    w->place.element = PEAL_ARENA_ARRAY(w->pass->arena, peal_term, arrays + 1);
     memcpy(w->place.element, outside, (size_t)arrays * sizeof(*outside));
     w->place.counter_count = loop->depth + 1;
     peal_place_pass(m, &w->place, s, peal_term_boolean(m, true));
@@ -377,11 +379,16 @@ static void make_positions(value_walk *w)
     }
 }
 
-peal_status check_values(peal_compilation *c, bool try_ranks)
+peal_status check_values(const common_input *c, const pass_context *pass, rank_views *views,
+                         bool try_ranks)
 {
     const peal_graph_data *g = c->graph;
-    value_walk w = {.c = c, .tries = try_ranks, .scope = {.graph = g, .ranks = c->machine.ranks}};
-    peal_arena *arena = c->own_arena;
+    value_walk w = {.c = c,
+                    .pass = pass,
+                    .views = views,
+                    .tries = try_ranks,
+                    .scope = {.graph = g, .ranks = c->machine.ranks}};
+    peal_arena *arena = pass->arena;
     peal_statement step = {.kind = PEAL_STATEMENT_REPEAT, .u.loop = g->step};
     memcpy(w.scope.dims, c->dims, sizeof(c->dims));
     w.m = peal_meanings_create(g, arena);

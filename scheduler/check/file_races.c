@@ -32,7 +32,8 @@ typedef struct file_use {
 } file_use;
 
 typedef struct file_walk {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
     file_use *use;
     int count;
 } file_walk;
@@ -48,7 +49,8 @@ static const peal_param *param_of(const peal_graph_data *graph, const char *name
 }
 
 /* The placeholder that begins at text; its end. */
-static const char *add_placeholder(peal_compilation *c, const char *text, int *name, int *length)
+static const char *add_placeholder(const common_input *c, const pass_context *pass,
+                                   const char *text, int *name, int *length)
 {
     const char *close = strchr(text, '}'), *value = "";
     const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
@@ -61,8 +63,8 @@ static const char *add_placeholder(peal_compilation *c, const char *text, int *n
         name[(*length)++] = RANK_DIGITS;
     else if (!known && !param_of(c->graph, text + 1, bytes))
         name[(*length)++] = DIGITS;
-    else if (!peal_template_expand(peal_arena_copy_bytes(c->arena, text, bytes + 2), &scope, NULL,
-                                   (peal_source){0}, c->arena, &value, NULL))
+    else if (!peal_template_expand(peal_arena_copy_bytes(pass->arena, text, bytes + 2), &scope,
+                                   NULL, (peal_source){0}, pass->arena, &value, NULL))
         for (; *value && *length < LONGEST_NAME; value++)
             name[(*length)++] = (unsigned char)*value;
     return close + 1;
@@ -137,14 +139,15 @@ static int begin_name(const peal_graph_data *graph, const char *text, int *name)
     return length;
 }
 
-static void read_name(peal_compilation *c, const char *text, file_use *use)
+static void read_name(const common_input *c, const pass_context *pass, const char *text,
+                      file_use *use)
 {
-    int *name = PEAL_ARENA_ARRAY(c->arena, int, LONGEST_NAME + 1);
+    int *name = PEAL_ARENA_ARRAY(pass->arena, int, LONGEST_NAME + 1);
     int length = begin_name(c->graph, text, name);
     while (*text && length < LONGEST_NAME) {
         bool doubled = (*text == '{' || *text == '}') && text[1] == *text;
         if (*text == '{' && !doubled) {
-            text = add_placeholder(c, text, name, &length);
+            text = add_placeholder(c, pass, text, name, &length);
             continue;
         }
         name[length++] = (unsigned char)*text;
@@ -230,7 +233,7 @@ static truth holds(const peal_expr *e, const peal_scope *scope)
 }
 
 /* The first two ranks that may do it. */
-static void find_ranks(peal_compilation *c, file_use *use)
+static void find_ranks(const common_input *c, file_use *use)
 {
     int found = 0;
     if (use->counted)
@@ -251,7 +254,7 @@ static void find_ranks(peal_compilation *c, file_use *use)
 }
 
 /* Whether no two ranks do the one and the other. */
-static bool one_rank_does(peal_compilation *c, file_use *a, file_use *b)
+static bool one_rank_does(const common_input *c, file_use *a, file_use *b)
 {
     find_ranks(c, a);
     find_ranks(c, b);
@@ -262,15 +265,14 @@ static bool one_rank_does(peal_compilation *c, file_use *a, file_use *b)
 
 /* ---- in which order ---- */
 
-static bool is_cut_alike(peal_compilation *c, const file_use *a, const file_use *b)
+static bool is_cut_alike(const common_input *c, const pass_context *pass, const file_use *a,
+                         const file_use *b)
 {
     const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     field_shape one, other;
-    peal_diagnostics *diagnostics = c->diagnostics;
-    c->diagnostics = NULL; /* what is wrong with fields has been said */
-    bool known = !shape_of(c, &scope, a->s->u.file.array, &one) &&
-                 !shape_of(c, &scope, b->s->u.file.array, &other);
-    c->diagnostics = diagnostics;
+    const pass_context quiet = {pass->arena, NULL}; /* what is wrong with fields has been said */
+    bool known = !shape_of(c, &quiet, &scope, a->s->u.file.array, &one) &&
+                 !shape_of(c, &quiet, &scope, b->s->u.file.array, &other);
     return known && one.axis_count == other.axis_count &&
            !memcmp(one.size, other.size, sizeof(one.size)) &&
            !memcmp(one.whole, other.whole, sizeof(one.whole)) &&
@@ -279,13 +281,14 @@ static bool is_cut_alike(peal_compilation *c, const file_use *a, const file_use 
            !memcmp(one.coarsen, other.coarsen, sizeof(one.coarsen));
 }
 
-static bool is_field(const peal_compilation *c, const file_use *use)
+static bool is_field(const common_input *c, const file_use *use)
 {
     return c->graph->arrays[use->s->u.file.array].kind == PEAL_ARRAY_FIELD;
 }
 
 /* What makes either order of ranks give the same. Uses lie in the order of the program. */
-static bool is_ordered(peal_compilation *c, const file_use *save, const file_use *other)
+static bool is_ordered(const common_input *c, const pass_context *pass, const file_use *save,
+                       const file_use *other)
 {
     if (!save->together)
         return false;
@@ -293,7 +296,7 @@ static bool is_ordered(peal_compilation *c, const file_use *save, const file_use
         return other->together;
     if (other < save && !(other->loop && other->loop == save->loop))
         return true;
-    return is_field(c, other) && !other->of_rank && is_cut_alike(c, save, other);
+    return is_field(c, other) && !other->of_rank && is_cut_alike(c, pass, save, other);
 }
 
 static const char *verb_of(const file_use *use)
@@ -301,7 +304,8 @@ static const char *verb_of(const file_use *use)
     return use->s->kind == PEAL_STATEMENT_SAVE ? "save" : "load";
 }
 
-static peal_status report(peal_compilation *c, file_use *save, file_use *other)
+static peal_status report(const common_input *c, const pass_context *pass, file_use *save,
+                          file_use *other)
 {
     bool loads = other->s->kind == PEAL_STATEMENT_LOAD;
     find_ranks(c, save);
@@ -309,7 +313,7 @@ static peal_status report(peal_compilation *c, file_use *save, file_use *other)
     int rank =
         other->rank[0] == save->rank[0] && other->rank[1] >= 0 ? other->rank[1] : other->rank[0];
     if (save == other)
-        return peal_report(c->diagnostics, PEAL_E_FILE_RACE, save->s->source,
+        return peal_report(pass->diagnostics, PEAL_E_FILE_RACE, save->s->source,
                            "put {rank} into the name, or let one rank save: when: rank == 0",
                            "rank %d and rank %d may both save `%s` as `%s`", save->rank[0],
                            save->rank[1], array_name(c, save->s->u.file.array),
@@ -318,7 +322,7 @@ static peal_status report(peal_compilation *c, file_use *save, file_use *other)
         loads ? "load on the rank that has saved (a name with {rank}), or a field that is cut like "
                 "the saved one, or send what the other rank needs"
               : "give each a name of its own, with {rank} for what each rank saves";
-    return peal_report(c->diagnostics, PEAL_E_FILE_RACE, other->s->source, hint,
+    return peal_report(pass->diagnostics, PEAL_E_FILE_RACE, other->s->source, hint,
                        "`%s %s` of `%s` on rank %d may come before or after `save %s` of `%s` on "
                        "rank %d (line %d)",
                        verb_of(other), array_name(c, other->s->u.file.array), other->s->u.file.file,
@@ -339,28 +343,28 @@ static void collect(file_walk *w, const peal_body *body, const void *loop)
             continue;
         file_use *use = &w->use[w->count++];
         *use = (file_use){.s = s, .loop = loop};
-        read_name(w->c, s->u.file.file, use);
+        read_name(w->c, w->pass, s->u.file.file, use);
         use->together = is_field(w->c, use) && !use->of_rank;
     }
 }
 
-static peal_status check_pair_of_files(peal_compilation *c, file_use *save, file_use *other)
+static peal_status check_pair_of_files(const common_input *c, const pass_context *pass,
+                                       file_use *save, file_use *other)
 {
-    bool sound = is_ordered(c, save, other) || names_tell_rank(save, other) ||
+    bool sound = is_ordered(c, pass, save, other) || names_tell_rank(save, other) ||
                  !names_meet(save, other) || one_rank_does(c, save, other);
-    return sound ? PEAL_STATUS_OK : report(c, save, other);
+    return sound ? PEAL_STATUS_OK : report(c, pass, save, other);
 }
 
-peal_status check_files(peal_compilation *c)
+peal_status check_files(const common_input *c, const pass_context *pass)
 {
     const peal_graph_data *graph = c->graph;
-    file_walk w = {.c = c};
+    file_walk w = {.c = c, .pass = pass};
     peal_status first = PEAL_STATUS_OK;
 
     if (c->machine.ranks == 1)
         return PEAL_STATUS_OK;
-    begin_scratch(c);
-    w.use = PEAL_ARENA_ARRAY(c->arena, file_use, graph->statement_count + 1);
+    w.use = PEAL_ARENA_ARRAY(pass->arena, file_use, graph->statement_count + 1);
     collect(&w, &graph->setup, NULL);
     collect(&w, &graph->step.body, &graph->step);
     collect(&w, &graph->finish, NULL);
@@ -368,10 +372,9 @@ peal_status check_files(peal_compilation *c)
         for (int k = 0; k < w.count; k++) {
             bool saves = w.use[i].s->kind == PEAL_STATEMENT_SAVE;
             bool again = w.use[k].s->kind == PEAL_STATEMENT_SAVE && k < i; /* looked at */
-            peal_status one =
-                saves && !again ? check_pair_of_files(c, &w.use[i], &w.use[k]) : PEAL_STATUS_OK;
+            peal_status one = saves && !again ? check_pair_of_files(c, pass, &w.use[i], &w.use[k])
+                                              : PEAL_STATUS_OK;
             first = first ? first : one;
         }
-    end_scratch(c);
     return first;
 }

@@ -10,8 +10,12 @@
 
 bool records_init(message_records *r, peal_compilation *c)
 {
-    size_t ranks = (size_t)c->machine.ranks + 1;
-    *r = (message_records){.c = c, .last_kind = -1};
+    size_t ranks = (size_t)c->common.machine.ranks + 1;
+    *r = (message_records){.c = &c->common,
+                           .pass = &c->pass,
+                           .views = &c->views,
+                           .conditions = c->conditions,
+                           .last_kind = -1};
     r->sends.start = calloc(ranks, sizeof(int64_t));
     r->recvs.start = calloc(ranks, sizeof(int64_t));
     r->most_bytes = 2 * ranks * sizeof(int64_t);
@@ -121,7 +125,7 @@ static bool make_room(const message_records *r, end_list *list, int rank, int64_
 static peal_status no_memory(const message_records *r, peal_source source)
 {
     int64_t ends = r->sends.count + r->recvs.count;
-    return peal_report(r->c->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, source,
+    return peal_report(r->pass->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, source,
                        "check fewer ranks, or where there is more memory",
                        "no memory for the %lld ends of messages so far, which need %lld bytes",
                        (long long)ends, (long long)(3 * ends * (int64_t)sizeof(end_record)));
@@ -220,7 +224,7 @@ static peal_status compare_pair(message_records *r, int sender, const end_record
                                 const end_record *recv)
 {
     message_record from = full_record(r, sender, send), to = full_record(r, sender, recv);
-    return check_pair(r->c, &from, &to);
+    return check_pair(r->c, r->pass, r->conditions, &from, &to);
 }
 
 /* A record without partner: perhaps it has one that stands in another body. */
@@ -232,7 +236,7 @@ static peal_status report_single(message_records *r, int sender, const end_recor
         if (order_of_keys(r, single, &others[i]) == 0)
             return outgoing ? compare_pair(r, sender, single, &others[i])
                             : compare_pair(r, sender, &others[i], single);
-    return report_unmatched(r->c, &shown, outgoing);
+    return report_unmatched(r->c, r->pass, r->views, &shown, outgoing);
 }
 
 peal_status records_merge(message_records *r, int sender, end_record *send, int64_t sends,
@@ -255,7 +259,7 @@ peal_status records_merge(message_records *r, int sender, end_record *send, int6
         if (same_sends > 1 || same_recvs > 1) {
             if (same_sends <= 1)
                 shown = full_record(r, sender, &recv[j]);
-            status = report_ambiguous(r->c, &shown, same_sends > 1,
+            status = report_ambiguous(r->c, r->pass, r->views, &shown, same_sends > 1,
                                       (int)(same_sends > 1 ? same_sends : same_recvs));
         } else if (order)
             status = report_single(r, sender, order < 0 ? &send[i] : &recv[j], order < 0,

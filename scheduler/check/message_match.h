@@ -25,7 +25,10 @@ typedef struct end_list {
 } end_list;
 
 typedef struct message_records {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
+    rank_views *views;
+    condition_table *conditions;
     end_list sends, recvs; /* by the rank whose end it is */
     end_list turned;       /* receives by their sender, while they are matched */
     message_kind *kind;

@@ -14,14 +14,14 @@ static bool may_skip_ranks(const peal_statement *s)
     return (uses & PEAL_USES_RANK) != 0;
 }
 
-static bool may_differ_in_count(const peal_compilation *c, int array)
+static bool may_differ_in_count(const common_input *c, int array)
 {
     const peal_array *a = &c->graph->arrays[array];
     return a->file || (a->count && peal_expr_uses(a->count) & PEAL_USES_RANK);
 }
 
 /* Vectors that all ranks reduce have been compared before. */
-static bool rows_may_differ(const peal_compilation *c, const peal_statement *s)
+static bool rows_may_differ(const common_input *c, const peal_statement *s)
 {
     for (int i = 0; s->u.reduce.along >= 0 && i < s->u.reduce.item_count; i++)
         if (may_differ_in_count(c, s->u.reduce.item[i].array))
@@ -30,7 +30,7 @@ static bool rows_may_differ(const peal_compilation *c, const peal_statement *s)
 }
 
 /* Whether a statement needs a look at who takes part. */
-static bool is_doubtful(const peal_compilation *c, const peal_statement *s)
+static bool is_doubtful(const common_input *c, const peal_statement *s)
 {
     if (s && s->kind == PEAL_STATEMENT_EXCHANGE)
         return may_skip_ranks(s);
@@ -50,7 +50,7 @@ static bool takes_part_alike(const rank_view *a, const rank_view *b, const peal_
     return true;
 }
 
-bool classes_take_part_alike(const peal_compilation *c, const rank_classes *classes,
+bool classes_take_part_alike(const common_input *c, const rank_classes *classes,
                              rank_view *const *view)
 {
     int count = class_count(classes);
@@ -71,14 +71,14 @@ bool classes_take_part_alike(const peal_compilation *c, const rank_classes *clas
     return true;
 }
 
-peal_status check_partners(peal_compilation *c)
+peal_status check_partners(const common_input *c, rank_views *views)
 {
     peal_status first = PEAL_STATUS_OK;
     bool doubtful = false;
     for (int i = 0; i < c->graph->statement_count; i++)
         doubtful |= is_doubtful(c, c->statement[i]);
     for (int rank = 0; doubtful && rank < c->machine.ranks; rank++)
-        if (!view_at(c, rank, STAGE_MESSAGES) && !first)
-            first = c->view[rank]->status;
+        if (!view_at(views, rank, STAGE_MESSAGES) && !first)
+            first = views->of[rank]->status;
     return first;
 }

@@ -41,7 +41,7 @@ static void free_replay(replay *p)
 
 static bool allocate(replay *p)
 {
-    const peal_compilation *c = p->r->c;
+    const common_input *c = p->r->c;
     size_t ranks = (size_t)c->machine.ranks, count = (size_t)c->graph->statement_count + 1;
     int found = 0;
     p->collective = calloc(count, sizeof(int));
@@ -90,7 +90,7 @@ static void come_to(replay *p, int rank, int statement)
 /* False: it waits for somebody. */
 static bool passes_exchange(replay *p, int rank, int statement)
 {
-    const peal_compilation *c = p->r->c;
+    const common_input *c = p->r->c;
     int peer[DIRECTIONS];
     find_neighbours(c, rank, peer);
     for (int number = 0; number < DIRECTIONS; number++)

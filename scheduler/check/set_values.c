@@ -12,7 +12,8 @@
 enum { MOST_STEPS = 1 << 14, MOST_LAYOUTS = 64 };
 
 typedef struct known_set {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
     const peal_statement *s;
     peal_type type;
     int64_t counter[1];
@@ -32,7 +33,7 @@ static unsigned uses_of(const peal_statement *s)
 }
 
 /* `step` alone, in a loop that nothing ends early: how often it goes round. */
-static int64_t steps_of(peal_compilation *c, const peal_statement *s)
+static int64_t steps_of(const common_input *c, const peal_statement *s)
 {
     const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     int64_t count = 0;
@@ -55,7 +56,7 @@ static peal_status report(const known_set *k, const peal_scope *scope, int64_t v
         used = (size_t)snprintf(where, sizeof(where), "on rank %d ", scope->rank);
     if (uses & PEAL_USES_COUNTER)
         snprintf(where + used, sizeof(where) - used, "at step %lld ", (long long)k->counter[0]);
-    return peal_report(k->c->diagnostics, PEAL_E_SET_OUT_OF_RANGE, k->s->u.set.value->source,
+    return peal_report(k->pass->diagnostics, PEAL_E_SET_OUT_OF_RANGE, k->s->u.set.value->source,
                        "give the buffer a wider type, or another value",
                        "%s`%s` is set to %lld, but its type %s holds %s", where,
                        array_name(k->c, k->s->u.set.array), (long long)value,
@@ -82,9 +83,14 @@ static peal_status check_rank(known_set *k, const peal_scope *given)
     return PEAL_STATUS_OK;
 }
 
-static peal_status check_set(peal_compilation *c, const peal_statement *s)
+static peal_status check_set(const common_input *c, const pass_context *pass, rank_views *views,
+                             const peal_statement *s)
 {
-    known_set k = {.c = c, .s = s, .type = array_type(c, s->u.set.array), .steps = steps_of(c, s)};
+    known_set k = {.c = c,
+                   .pass = pass,
+                   .s = s,
+                   .type = array_type(c, s->u.set.array),
+                   .steps = steps_of(c, s)};
     int ranks = uses_of(s) & PEAL_USES_RANK ? c->machine.ranks : 1;
     peal_status status = PEAL_STATUS_OK;
 
@@ -96,7 +102,7 @@ static peal_status check_set(peal_compilation *c, const peal_statement *s)
         ranks = ranks < MOST_LAYOUTS ? ranks : MOST_LAYOUTS;
     for (int r = 0; r < ranks && !status; r++) {
         bool small = uses_of(s) & PEAL_USES_RANK && c->machine.ranks <= MOST_LAYOUTS;
-        const rank_view *v = small ? view_at(c, r, STAGE_GEOMETRY) : NULL;
+        const rank_view *v = small ? view_at(views, r, STAGE_GEOMETRY) : NULL;
         peal_scope scope = {.graph = c->graph, .rank = r, .ranks = c->machine.ranks};
         int rest = r;
         for (int axis = 0; axis < PEAL_RANK_AXES; axis++) {
@@ -109,7 +115,7 @@ static peal_status check_set(peal_compilation *c, const peal_statement *s)
     return status;
 }
 
-peal_status check_set_values(peal_compilation *c)
+peal_status check_set_values(const common_input *c, const pass_context *pass, rank_views *views)
 {
     peal_status status = PEAL_STATUS_OK;
 
@@ -117,7 +123,7 @@ peal_status check_set_values(peal_compilation *c)
         const peal_statement *s = c->statement[i];
         if (!s || s->kind != PEAL_STATEMENT_SET)
             continue;
-        peal_status one = check_set(c, s);
+        peal_status one = check_set(c, pass, views, s);
         status = status ? status : one;
     }
     return status;

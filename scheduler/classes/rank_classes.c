@@ -36,7 +36,8 @@ typedef struct axis_search {
 } axis_search;
 
 typedef struct class_search {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
     peal_scope scope;   /* what is the same on all ranks */
     field_shape *shape; /* by array: fields */
     int only_axis;      /* the one along which there are ranks; -1: several */
@@ -257,7 +258,7 @@ static void note_graph(class_search *f)
     const peal_graph_data *g = f->c->graph;
     for (int i = 0; i < g->array_count && f->alike; i++)
         if (g->arrays[i].kind == PEAL_ARRAY_FIELD) {
-            f->alike = !shape_of(f->c, &f->scope, i, &f->shape[i]);
+            f->alike = !shape_of(f->c, f->pass, &f->scope, i, &f->shape[i]);
             for (int k = 0; f->alike && k < f->shape[i].axis_count && k < PEAL_RANK_AXES; k++)
                 if (peal_multiply_overflows(f->axis[k].period, f->shape[i].coarsen[k],
                                             &f->axis[k].period))
@@ -291,7 +292,7 @@ static int64_t fine_start(const class_search *f, const field_shape *s, int k, in
     int64_t lo, hi;
     fine.coarsen[k] = 1;
     fine.stagger[k] = 0;
-    part_along(f->c, &fine, k, position, f->c->dims[k], &lo, &hi);
+    part_along(&fine, k, position, f->c->dims[k], &lo, &hi);
     return lo;
 }
 
@@ -301,7 +302,7 @@ static void add_mark(const class_search *f, position_numbers *n, int k, int posi
     const field_shape *s = &f->shape[m->field];
     bool periodic = f->c->periodic[k];
     int64_t lo, hi;
-    part_along(f->c, s, k, position, f->c->dims[k], &lo, &hi);
+    part_along(s, k, position, f->c->dims[k], &lo, &hi);
     for (int image = periodic ? -1 : 0; image <= (periodic ? 1 : 0); image++) {
         int64_t at = m->at + image * s->size[k] - lo;
         int64_t least = -s->halo[k][0] - 1, most = hi - lo + s->halo[k][1] + 1;
@@ -317,7 +318,7 @@ static void add_fields(const class_search *f, position_numbers *n, int k, int po
         int64_t lo, hi;
         if (k >= s->axis_count)
             continue;
-        part_along(f->c, s, k, position, f->c->dims[k], &lo, &hi);
+        part_along(s, k, position, f->c->dims[k], &lo, &hi);
         int64_t fine = fine_start(f, s, k, position);
         if (start < 0)
             start = fine;
@@ -355,7 +356,7 @@ static bool find_axis_classes(class_search *f, int k, rank_classes *out)
 {
     int dims = f->c->dims[k], last = 0;
     position_numbers now, known[MOST_POSITION_CLASSES];
-    out->of[k] = PEAL_ARENA_ARRAY(f->c->arena, unsigned char, dims);
+    out->of[k] = PEAL_ARENA_ARRAY(f->pass->arena, unsigned char, dims);
     for (int position = 0; position < dims; position++) {
         if (!number_position(f, &now, k, position))
             return false;
@@ -376,7 +377,7 @@ static bool find_axis_classes(class_search *f, int k, rank_classes *out)
 }
 
 /* Class of the position beside another; -1: there is none. */
-static int class_beside(const peal_compilation *c, const rank_classes *classes, int k, int position)
+static int class_beside(const common_input *c, const rank_classes *classes, int k, int position)
 {
     int dims = c->dims[k];
     if (position < 0 || position >= dims) {
@@ -387,7 +388,7 @@ static int class_beside(const peal_compilation *c, const rank_classes *classes, 
     return classes->of[k][position];
 }
 
-static bool find_neighbourhoods(const peal_compilation *c, int k, rank_classes *out)
+static bool find_neighbourhoods(const common_input *c, int k, rank_classes *out)
 {
     int known[MOST_POSITION_CLASSES][3], last = 0;
     for (int position = 0; position < c->dims[k]; position++) {
@@ -409,12 +410,13 @@ static bool find_neighbourhoods(const peal_compilation *c, int k, rank_classes *
     return true;
 }
 
-bool find_classes(peal_compilation *c, bool messages, rank_classes *out)
+bool find_classes(const common_input *c, const pass_context *pass, bool messages, rank_classes *out)
 {
-    peal_diagnostics *diagnostics = c->diagnostics;
-    class_search f = {.c = c, .only_axis = -1, .messages = messages, .alike = true};
+    /* what is wrong is reported when a rank is analysed */
+    const pass_context quiet = {pass->arena, NULL};
+    class_search f = {.c = c, .pass = &quiet, .only_axis = -1, .messages = messages, .alike = true};
     int axes = 0;
-    f.shape = PEAL_ARENA_ARRAY(c->arena, field_shape, c->graph->array_count + 1);
+    f.shape = PEAL_ARENA_ARRAY(pass->arena, field_shape, c->graph->array_count + 1);
     f.scope = (peal_scope){.graph = c->graph, .ranks = c->machine.ranks};
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
         f.scope.dims[k] = c->dims[k];
@@ -423,9 +425,7 @@ bool find_classes(peal_compilation *c, bool messages, rank_classes *out)
         f.only_axis = c->dims[k] > 1 ? k : f.only_axis;
     }
     f.only_axis = axes > 1 ? -1 : f.only_axis < 0 ? 0 : f.only_axis;
-    c->diagnostics = NULL; /* what is wrong is reported when a rank is analysed */
     note_graph(&f);
-    c->diagnostics = diagnostics;
     *out = (rank_classes){0};
     for (int k = 0; k < PEAL_RANK_AXES && f.alike; k++)
         f.alike = find_axis_classes(&f, k, out) && find_neighbourhoods(c, k, out);
@@ -437,7 +437,7 @@ int class_count(const rank_classes *classes)
     return classes->count[0] * classes->count[1] * classes->count[2];
 }
 
-int class_of(const peal_compilation *c, const rank_classes *classes, int rank)
+int class_of(const common_input *c, const rank_classes *classes, int rank)
 {
     int class = 0, stride = 1;
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
@@ -449,7 +449,7 @@ int class_of(const peal_compilation *c, const rank_classes *classes, int rank)
 }
 
 /* The rank whose position along each axis is the one that `number` picks of a list. */
-static int pick_rank(const peal_compilation *c, const int count[PEAL_RANK_AXES],
+static int pick_rank(const common_input *c, const int count[PEAL_RANK_AXES],
                      const int (*position)[MOST_POSITION_CLASSES], int number)
 {
     int rank = 0, stride = 1;
@@ -461,12 +461,12 @@ static int pick_rank(const peal_compilation *c, const int count[PEAL_RANK_AXES],
     return rank;
 }
 
-int class_rank(const peal_compilation *c, const rank_classes *classes, int class)
+int class_rank(const common_input *c, const rank_classes *classes, int class)
 {
     return pick_rank(c, classes->count, classes->first, class);
 }
 
-int neighbourhood_rank(const peal_compilation *c, const rank_classes *classes, int number)
+int neighbourhood_rank(const common_input *c, const rank_classes *classes, int number)
 {
     return pick_rank(c, classes->around_count, classes->around, number);
 }

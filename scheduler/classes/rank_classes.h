@@ -19,16 +19,17 @@ typedef struct rank_classes {
 
 /* False: something tells ranks apart that is no matter of classes; each has to be looked at.
  * Without `messages`, ranks of a class may differ in their message ends. */
-bool find_classes(peal_compilation *c, bool messages, rank_classes *out);
+bool find_classes(const common_input *c, const pass_context *pass, bool messages,
+                  rank_classes *out);
 int class_count(const rank_classes *classes);
 /* Classes are numbered from 0. */
-int class_of(const peal_compilation *c, const rank_classes *classes, int rank);
+int class_of(const common_input *c, const rank_classes *classes, int rank);
 /* The first rank of a class. Two ranks of a class have the same geometry, tasks and message ends,
  * but for where they are. */
-int class_rank(const peal_compilation *c, const rank_classes *classes, int class);
+int class_rank(const common_input *c, const rank_classes *classes, int class);
 /* The first rank of a neighbourhood, numbered alike: of two such ranks, neighbours in the same
  * direction are of the same class. */
-int neighbourhood_rank(const peal_compilation *c, const rank_classes *classes, int number);
+int neighbourhood_rank(const common_input *c, const rank_classes *classes, int number);
 
 /* rank_equivalence.c: peal_compilation_alike, where ranks can be told apart by their classes; else
  * false. */

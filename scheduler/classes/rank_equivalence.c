@@ -20,7 +20,7 @@ typedef struct rank_key {
 } rank_key;
 
 /* What is around a position: classes, and how near the ends are. */
-static void look_around(const peal_compilation *c, const rank_classes *classes, int k, int position,
+static void look_around(const common_input *c, const rank_classes *classes, int k, int position,
                         int out[AROUND])
 {
     int dims = c->dims[k], above = dims - 1 - position;
@@ -36,8 +36,7 @@ static void look_around(const peal_compilation *c, const rank_classes *classes, 
 }
 
 /* Numbers of what is around each position of an axis. False: out of memory. */
-static bool number_positions(const peal_compilation *c, const rank_classes *classes, int k,
-                             int *number)
+static bool number_positions(const common_input *c, const rank_classes *classes, int k, int *number)
 {
     int dims = c->dims[k], count = 0, now[AROUND];
     int(*known)[AROUND] = malloc((size_t)dims * sizeof(*known));
@@ -64,13 +63,14 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 }
 
 /* Ranks in one process reach each other otherwise than those of two. */
-static bool places_are_alike(const peal_compilation *c)
+static bool places_are_alike(const common_input *c)
 {
     return c->machine.processes == c->machine.ranks || c->machine.processes == 1;
 }
 
 /* False: a reduction tells every rank from every other. */
-static bool find_roles(peal_compilation *c, int rank, uint64_t *role)
+static bool find_roles(const common_input *c, const pass_context *pass, rank_views *views, int rank,
+                       uint64_t *role)
 {
     *role = 0;
     for (int i = 0; i < c->graph->statement_count; i++) {
@@ -78,7 +78,7 @@ static bool find_roles(peal_compilation *c, int rank, uint64_t *role)
         uint64_t one;
         if (!s || s->kind != PEAL_STATEMENT_REDUCE)
             continue;
-        if (!reduction_role(c, s, rank, &one))
+        if (!reduction_role(c, pass, views, s, rank, &one))
             return false;
         *role = mix(*role, one);
     }
@@ -99,7 +99,8 @@ static bool keys_are_equal(const rank_key *a, const rank_key *b)
 }
 
 /* The first rank of each key, by a table of ranks. */
-static bool find_first(peal_compilation *c, int *const number[PEAL_RANK_AXES], int *like)
+static bool find_first(const common_input *c, const pass_context *pass, rank_views *views,
+                       int *const number[PEAL_RANK_AXES], int *like)
 {
     int ranks = c->machine.ranks;
     size_t mask = 64;
@@ -118,7 +119,7 @@ static bool find_first(peal_compilation *c, int *const number[PEAL_RANK_AXES], i
             key[rank].around[k] = number[k][left % c->dims[k]];
             left /= c->dims[k];
         }
-        good = find_roles(c, rank, &key[rank].role);
+        good = find_roles(c, pass, views, rank, &key[rank].role);
         size_t at = (size_t)hash_key(&key[rank]) & mask;
         while (table[at] >= 0 && !keys_are_equal(&key[table[at]], &key[rank]))
             at = (at + 1) & mask;
@@ -136,18 +137,18 @@ bool find_alike_ranks(peal_compilation *c, int *like)
     rank_classes classes;
     int *number[PEAL_RANK_AXES] = {NULL};
 
-    if (!places_are_alike(c))
+    if (!places_are_alike(&c->common))
         return false;
     begin_scratch(c);
-    c->diagnostics = NULL;
-    bool good = find_classes(c, true, &classes);
+    c->pass.diagnostics = NULL;
+    bool good = find_classes(&c->common, &c->pass, true, &classes);
     for (int k = 0; k < PEAL_RANK_AXES && good; k++) {
-        number[k] = PEAL_ARENA_ARRAY(c->arena, int, c->dims[k]);
-        good = number_positions(c, &classes, k, number[k]);
+        number[k] = PEAL_ARENA_ARRAY(c->pass.arena, int, c->common.dims[k]);
+        good = number_positions(&c->common, &classes, k, number[k]);
     }
-    c->diagnostics = c->own_diagnostics;
-    c->arena = c->own_arena; /* a view is kept */
-    good = good && find_first(c, number, like);
+    c->pass.diagnostics = c->own_diagnostics;
+    c->pass.arena = c->own_arena; /* a view is kept */
+    good = good && find_first(&c->common, &c->pass, &c->views, number, like);
     end_scratch(c);
     return good;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct condition_walk {
-    peal_compilation *c;
+    const common_input *c;
     condition_table *table;
     peal_scope scope;
     peal_term counter[LOOPS_AROUND + 1];
@@ -17,7 +17,7 @@ typedef struct condition_walk {
 
 static void walk_body(condition_walk *w, const peal_body *body, peal_place *place);
 
-int64_t known_steps(const peal_compilation *c)
+int64_t known_steps(const common_input *c)
 {
     const peal_expr *repeat = c->graph->step.repeat;
     peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
@@ -60,7 +60,7 @@ static void walk_loop(condition_walk *w, const peal_statement *s, int id, const 
     int arrays = w->c->graph->array_count, depth = loop->depth;
     statement_condition outside = w->around;
     peal_place inside = *before;
-    inside.element = PEAL_ARENA_ARRAY(w->c->arena, peal_term, arrays + 1);
+    inside.element = PEAL_ARENA_ARRAY(w->table->arena, peal_term, arrays + 1);
     memcpy(inside.element, before->element, (size_t)arrays * sizeof(*inside.element));
     peal_term happens = w->around.when;
     w->counter[depth] = counter_of(w, loop, id, before);
@@ -109,21 +109,28 @@ static void walk_body(condition_walk *w, const peal_body *body, peal_place *plac
     }
 }
 
-const condition_table *conditions_of(peal_compilation *c)
+condition_table *create_conditions(const common_input *c, peal_arena *arena)
 {
-    if (c->conditions)
-        return c->conditions;
+    condition_table *table = PEAL_ARENA_NEW(arena, condition_table);
+    *table = (condition_table){.c = c, .arena = arena};
+    return table;
+}
+
+const condition_table *conditions_of(condition_table *table)
+{
+    const common_input *c = table->c;
     const peal_graph_data *g = c->graph;
-    condition_table *table = PEAL_ARENA_NEW(c->own_arena, condition_table);
-    condition_walk w = {.c = c, .table = table};
+    condition_walk w = {c, table};
+    if (table->meanings)
+        return table;
     w.scope = (peal_scope){.graph = g, .rank = -1, .ranks = c->machine.ranks};
     memcpy(w.scope.dims, c->dims, sizeof(c->dims));
-    table->meanings = peal_meanings_create(g, c->own_arena);
-    table->of = PEAL_ARENA_ARRAY(c->own_arena, statement_condition, g->statement_count + 1);
+    table->meanings = peal_meanings_create(g, table->arena);
+    table->of = PEAL_ARENA_ARRAY(table->arena, statement_condition, g->statement_count + 1);
     peal_place place = {.scope = &w.scope, .counter = w.counter};
-    place.element = w.original = PEAL_ARENA_ARRAY(c->own_arena, peal_term, g->array_count + 1);
+    place.element = w.original = PEAL_ARENA_ARRAY(table->arena, peal_term, g->array_count + 1);
     peal_place_forget_all(table->meanings, &place);
-    place.element = PEAL_ARENA_ARRAY(c->own_arena, peal_term, g->array_count + 1);
+    place.element = PEAL_ARENA_ARRAY(table->arena, peal_term, g->array_count + 1);
     peal_place_forget_all(table->meanings, &place);
     walk_body(&w, &g->setup, &place);
     peal_statement step = {.kind = PEAL_STATEMENT_REPEAT, .u.loop = g->step};
@@ -133,7 +140,7 @@ const condition_table *conditions_of(peal_compilation *c)
     w.counter[0] = peal_term_variable(table->meanings, PEAL_INTEGER, false); /* steps done */
     place.counter_count = 1;
     walk_body(&w, &g->finish, &place);
-    return c->conditions = table;
+    return table;
 }
 
 /* The terms of the loops around a statement, all at once. */
@@ -146,10 +153,10 @@ static peal_term terms_around(peal_meanings *m, const statement_condition *s)
 }
 
 /* Whether conditions meet, in the steps that there are; noted, if they meet in others. */
-static peal_meeting meet(peal_compilation *c, const peal_term *condition, int count,
+static peal_meeting meet(condition_table *conditions, const peal_term *condition, int count,
                          const peal_term *shown, int shown_count)
 {
-    const condition_table *t = conditions_of(c);
+    const condition_table *t = conditions_of(conditions);
     peal_term all[MOST_CONDITIONS + 1];
     peal_meeting found = peal_terms_meet(t->meanings, condition, count, shown, shown_count);
     if (!t->within || found.answer == PEAL_NO)
@@ -157,21 +164,21 @@ static peal_meeting meet(peal_compilation *c, const peal_term *condition, int co
     memcpy(all, condition, (size_t)count * sizeof(*all));
     all[count] = t->within;
     found = peal_terms_meet(t->meanings, all, count + 1, shown, shown_count);
-    c->within_repeat |= found.answer == PEAL_NO;
+    conditions->within_repeat |= found.answer == PEAL_NO;
     return found;
 }
 
-peal_term condition_on(peal_compilation *c, const peal_statement *s, const peal_expr *when,
+peal_term condition_on(condition_table *conditions, const peal_statement *s, const peal_expr *when,
                        bool *never)
 {
-    const condition_table *t = conditions_of(c);
+    const condition_table *t = conditions_of(conditions);
     statement_condition *own = &t->of[s->id];
     peal_place place = {.counter = own->counter, .counter_count = own->counter_count};
     peal_term all[2] = {peal_meaning_of(t->meanings, when, &place)};
     if (own->asked != all[0]) { /* mostly it is that of the rank before */
         all[1] = terms_around(t->meanings, own);
         own->asked = all[0];
-        own->never = meet(c, all, 2, NULL, 0).answer == PEAL_NO;
+        own->never = meet(conditions, all, 2, NULL, 0).answer == PEAL_NO;
     }
     *never = own->never;
     return all[0];
@@ -193,7 +200,7 @@ static void note_written(void *user, int array)
 }
 
 /* The first statement from one up to another that writes what their conditions name; NULL: none. */
-static const peal_statement *find_writer(const peal_compilation *c, const peal_statement *one,
+static const peal_statement *find_writer(const common_input *c, const peal_statement *one,
                                          const peal_statement *other, int *array)
 {
     int first = one->id < other->id ? one->id : other->id;
@@ -209,13 +216,13 @@ static const peal_statement *find_writer(const peal_compilation *c, const peal_s
     return NULL;
 }
 
-condition_match match_conditions(peal_compilation *c, const condition_end *one,
-                                 const condition_end *other, const peal_statement **writer,
-                                 int *array)
+condition_match match_conditions(const common_input *c, condition_table *conditions,
+                                 const condition_end *one, const condition_end *other,
+                                 const peal_statement **writer, int *array)
 {
     if (!one->s->when && !other->s->when)
         return CONDITIONS_AGREE;
-    const condition_table *t = conditions_of(c);
+    const condition_table *t = conditions_of(conditions);
     const statement_condition *sa = &t->of[one->s->id], *sb = &t->of[other->s->id];
     peal_meanings *m = t->meanings;
     peal_term where = terms_around(m, sa);
@@ -225,7 +232,7 @@ condition_match match_conditions(peal_compilation *c, const condition_end *one,
                            where};
     peal_meeting found = {.answer = PEAL_NO};
     if (a != b)
-        found = meet(c, differ, 2, NULL, 0);
+        found = meet(conditions, differ, 2, NULL, 0);
     if (found.answer == PEAL_NO)
         return CONDITIONS_AGREE;
     if (!one->term && !other->term && peal_terms_equal(m, sa->plain, sb->plain, 0)) {
@@ -252,11 +259,12 @@ static uint64_t number_condition(const peal_meanings *m, cycle_conditions *out, 
     return (uint64_t)1 << at;
 }
 
-void number_conditions(peal_compilation *c, cycle_conditions *out)
+void number_conditions(const common_input *c, const pass_context *pass, rank_views *views,
+                       condition_table *conditions, cycle_conditions *out)
 {
-    const condition_table *t = conditions_of(c);
+    const condition_table *t = conditions_of(conditions);
     *out = (cycle_conditions){0};
-    out->of = PEAL_ARENA_ARRAY(c->arena, uint64_t, c->graph->statement_count + 1);
+    out->of = PEAL_ARENA_ARRAY(pass->arena, uint64_t, c->graph->statement_count + 1);
     for (int i = 0; i < c->graph->statement_count; i++) {
         const statement_condition *s = &t->of[i];
         if (!c->statement[i])
@@ -267,7 +275,7 @@ void number_conditions(peal_compilation *c, cycle_conditions *out)
     }
     for (int rank = 0; c->mixed_count && rank < c->machine.ranks; rank++)
         for (int i = 0; i < c->mixed_count; i++) {
-            statement_view *s = &c->view[rank]->statement[c->mixed[i]->id];
+            statement_view *s = &views->of[rank]->statement[c->mixed[i]->id];
             s->numbers = s->never ? 0 : number_condition(t->meanings, out, s->condition);
         }
 }
@@ -329,11 +337,11 @@ static int list_conditions(const condition_table *t, const cycle_conditions *k,
                            const condition_end *end, int count, peal_term *out)
 {
     int common = common_loops(t, end, count), listed = 0;
-    for (int pass = 0; pass < 2; pass++)
+    for (int round = 0; round < 2; round++)
         for (int i = 0; i < count; i++) {
             const statement_condition *s = &t->of[end[i].s->id];
             peal_term own = end[i].term ? end[i].term : s->when;
-            if ((bit_of(k, own) != 0) != (pass == 0))
+            if ((bit_of(k, own) != 0) != (round == 0))
                 continue;
             int levels = levels_of(t, end, count, i, common);
             for (int at = 0; at < levels; at++)
@@ -344,12 +352,13 @@ static int list_conditions(const condition_table *t, const cycle_conditions *k,
 
 /* Two conditions with numbers that never hold together, where all of them are too many to decide.
  */
-static bool find_pair(peal_compilation *c, const cycle_conditions *k, peal_term *term, int *count)
+static bool find_pair(condition_table *conditions, const cycle_conditions *k, peal_term *term,
+                      int *count)
 {
     for (int i = 0; i < *count; i++)
         for (int j = 0; j < i && bit_of(k, term[i]); j++) {
             peal_term pair[2] = {term[j], term[i]};
-            if (!bit_of(k, term[j]) || meet(c, pair, 2, NULL, 0).answer != PEAL_NO)
+            if (!bit_of(k, term[j]) || meet(conditions, pair, 2, NULL, 0).answer != PEAL_NO)
                 continue;
             memcpy(term, pair, sizeof(pair));
             *count = 2;
@@ -360,15 +369,16 @@ static bool find_pair(peal_compilation *c, const cycle_conditions *k, peal_term 
 
 /* Leaves out conditions without which the others never hold together either; those without numbers
  * first. */
-static int leave_out(peal_compilation *c, const cycle_conditions *k, peal_term *term, int terms)
+static int leave_out(condition_table *conditions, const cycle_conditions *k, peal_term *term,
+                     int terms)
 {
-    for (int pass = 0; pass < 2; pass++)
+    for (int round = 0; round < 2; round++)
         for (int i = terms - 1; i >= 0 && terms > 1; i--) {
             peal_term without = term[i];
-            if (pass == 0 && bit_of(k, without))
+            if (round == 0 && bit_of(k, without))
                 continue;
             memmove(&term[i], &term[i + 1], (size_t)(terms - i - 1) * sizeof(*term));
-            if (meet(c, term, terms - 1, NULL, 0).answer == PEAL_NO) {
+            if (meet(conditions, term, terms - 1, NULL, 0).answer == PEAL_NO) {
                 terms--;
                 continue;
             }
@@ -378,21 +388,23 @@ static int leave_out(peal_compilation *c, const cycle_conditions *k, peal_term *
     return terms;
 }
 
-peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
-                             const condition_end *end, int count, uint64_t *reasons, int64_t *step)
+peal_meeting conditions_meet(const common_input *c, condition_table *conditions,
+                             const cycle_conditions *k, const condition_end *end, int count,
+                             uint64_t *reasons, int64_t *step)
 {
-    const condition_table *t = conditions_of(c);
+    const condition_table *t = conditions_of(conditions);
     peal_term term[MOST_CONDITIONS];
     int terms = list_conditions(t, k, end, count, term);
     bool in_step = c->statement_section[end[0].s->id] == LOOP_OUTER;
-    peal_meeting found = meet(c, term, terms, &t->step, in_step);
+    peal_meeting found = meet(conditions, term, terms, &t->step, in_step);
     *step = in_step && found.is_shown ? found.value[0] : -1;
     *reasons = 0;
-    if (found.answer == PEAL_PERHAPS && !found.depends_on_run && find_pair(c, k, term, &terms))
+    if (found.answer == PEAL_PERHAPS && !found.depends_on_run &&
+        find_pair(conditions, k, term, &terms))
         found.answer = PEAL_NO;
     if (found.answer != PEAL_NO)
         return found;
-    terms = leave_out(c, k, term, terms);
+    terms = leave_out(conditions, k, term, terms);
     for (int i = 0; i < terms; i++) {
         if (!bit_of(k, term[i])) { /* nobody can take it not to hold */
             *reasons = 0;

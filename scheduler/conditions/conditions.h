@@ -10,7 +10,8 @@ enum { LOOPS_AROUND = 8 };
 /* ---- rank_conditions.c ---- */
 
 /* What is left, on a rank, of conditions that name the rank and loop counters. */
-peal_status make_conditions(peal_compilation *c, rank_view *v);
+peal_status make_conditions(const common_input *c, const pass_context *pass,
+                            condition_table *conditions, rank_view *v);
 /* False: a condition that never holds on this rank keeps the statement from ever happening here. */
 bool is_active(const rank_view *v, const peal_statement *s);
 
@@ -31,8 +32,12 @@ typedef struct statement_condition {
     bool never;      /* the answer */
 } statement_condition;
 
+/* Made when first asked for. */
 struct condition_table {
-    peal_meanings *meanings;
+    const common_input *c;
+    peal_arena *arena;
+    bool within_repeat;      /* something that was proved holds in the known steps alone */
+    peal_meanings *meanings; /* NULL: nobody has asked */
     statement_condition *of; /* by statement */
     peal_term step;          /* its counter */
     peal_term within;        /* that it is one of the known steps; 0: they are not known */
@@ -40,12 +45,12 @@ struct condition_table {
 
 /* How many steps a spec has; -1: not known before it runs, or a program starts as many as it wants.
  */
-int64_t known_steps(const peal_compilation *c);
-/* Made when first asked for. */
-const condition_table *conditions_of(peal_compilation *c);
+int64_t known_steps(const common_input *c);
+condition_table *create_conditions(const common_input *c, peal_arena *arena);
+const condition_table *conditions_of(condition_table *table);
 
 /* The term of what is left of a statement's condition on a rank, and whether that never holds. */
-peal_term condition_on(peal_compilation *c, const peal_statement *s, const peal_expr *when,
+peal_term condition_on(condition_table *conditions, const peal_statement *s, const peal_expr *when,
                        bool *never);
 
 /* A statement of one rank: its condition there, 0 if that does not depend on the rank. */
@@ -62,9 +67,9 @@ typedef enum condition_match {
 } condition_match;
 /* Whether two statements of one body happen together. `writer`: what changes their condition, and
  * `array` what it writes. */
-condition_match match_conditions(peal_compilation *c, const condition_end *one,
-                                 const condition_end *other, const peal_statement **writer,
-                                 int *array);
+condition_match match_conditions(const common_input *c, condition_table *conditions,
+                                 const condition_end *one, const condition_end *other,
+                                 const peal_statement **writer, int *array);
 
 /* Conditions of all statements, numbered; those behind the last number are never taken not to hold.
  * In a view are the numbers of what differs by rank. */
@@ -74,7 +79,8 @@ typedef struct cycle_conditions {
     int count;
     uint64_t *of; /* by statement: its own and those of loops around it */
 } cycle_conditions;
-void number_conditions(peal_compilation *c, cycle_conditions *out);
+void number_conditions(const common_input *c, const pass_context *pass, rank_views *views,
+                       condition_table *conditions, cycle_conditions *out);
 /* Whether a statement does not happen on a rank if the conditions `off` do not hold. */
 static inline bool is_skipped(const cycle_conditions *k, const rank_view *v, int statement,
                               uint64_t off)
@@ -84,7 +90,8 @@ static inline bool is_skipped(const cycle_conditions *k, const rank_view *v, int
 /* Whether the statements of a cycle of waits can happen in one iteration of the loops that have all
  * of them. PEAL_YES: in *step, or -1. PEAL_NO: in *reasons are conditions of theirs that never hold
  * together, none of which can be left out (none: they have no numbers). */
-peal_meeting conditions_meet(peal_compilation *c, const cycle_conditions *k,
-                             const condition_end *end, int count, uint64_t *reasons, int64_t *step);
+peal_meeting conditions_meet(const common_input *c, condition_table *conditions,
+                             const cycle_conditions *k, const condition_end *end, int count,
+                             uint64_t *reasons, int64_t *step);
 
 #endif

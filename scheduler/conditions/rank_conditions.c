@@ -48,13 +48,14 @@ static const peal_expr *fold(peal_arena *arena, const peal_expr *e, const peal_s
     return out;
 }
 
-peal_status make_conditions(peal_compilation *c, rank_view *v)
+peal_status make_conditions(const common_input *c, const pass_context *pass,
+                            condition_table *conditions, rank_view *v)
 {
     for (int i = 0; i < c->mixed_count; i++) {
         const peal_statement *s = c->mixed[i];
         statement_view *own = &v->statement[s->id];
-        own->when = fold(c->arena, s->when, &v->scope);
-        own->condition = condition_on(c, s, own->when, &own->never);
+        own->when = fold(pass->arena, s->when, &v->scope);
+        own->condition = condition_on(conditions, s, own->when, &own->never);
     }
     return PEAL_STATUS_OK;
 }

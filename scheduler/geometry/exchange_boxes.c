@@ -1,11 +1,11 @@
 /* Which boxes of a rank's halo an exchange fills, by the direction of their owner. */
 #include "scheduler/geometry/geometry.h"
 
-static peal_status item_amount(peal_compilation *c, const rank_view *v,
+static peal_status item_amount(const common_input *c, const pass_context *pass, const rank_view *v,
                                const peal_exchange_item *item, int64_t amount[PEAL_AXES][2])
 {
     field_shape shape;
-    peal_status status = shape_of(c, &v->scope, item->array, &shape);
+    peal_status status = shape_of(c, pass, &v->scope, item->array, &shape);
     if (status)
         return status;
     for (int k = 0; k < PEAL_AXES; k++)
@@ -13,12 +13,12 @@ static peal_status item_amount(peal_compilation *c, const rank_view *v,
     if (item->footprint == PEAL_FOOTPRINT_WHOLE)
         return PEAL_STATUS_OK;
     int64_t part[PEAL_AXES][2];
-    status = amount_of(c, &v->scope, &item->amount, part);
+    status = amount_of(pass, &v->scope, &item->amount, part);
     for (int k = 0; !status && k < PEAL_AXES; k++)
         for (int side = 0; side < 2; side++) {
             if (part[k][side] < 0 || part[k][side] > amount[k][side])
                 return peal_report(
-                    c->diagnostics, PEAL_E_EXCHANGE_TOO_WIDE, item->source,
+                    pass->diagnostics, PEAL_E_EXCHANGE_TOO_WIDE, item->source,
                     part[k][side] < 0 ? "exchange 0 points or more"
                                       : "exchange at most the field's halo",
                     "exchange of %lld points of `%s` along axis %c; its halo there is %lld",
@@ -30,12 +30,13 @@ static peal_status item_amount(peal_compilation *c, const rank_view *v,
 }
 
 /* What is wrong with an exchange, whoever its neighbours are. */
-peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s)
+peal_status check_exchange(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_statement *s)
 {
     int64_t amount[PEAL_AXES][2];
     peal_status first = PEAL_STATUS_OK;
     for (int i = 0; i < s->u.exchange.item_count; i++) {
-        peal_status status = item_amount(c, v, &s->u.exchange.item[i], amount);
+        peal_status status = item_amount(c, pass, v, &s->u.exchange.item[i], amount);
         first = first ? first : status;
     }
     return first;
@@ -46,11 +47,11 @@ static int nonzero_steps(const int direction[PEAL_RANK_AXES])
     return (direction[0] != 0) + (direction[1] != 0) + (direction[2] != 0);
 }
 
-peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
-                           peal_box out[27])
+peal_status exchange_boxes(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_exchange_item *item, peal_box out[27])
 {
     int64_t amount[PEAL_AXES][2];
-    peal_status status = item_amount(c, v, item, amount);
+    peal_status status = item_amount(c, pass, v, item, amount);
     int axes = c->graph->arrays[item->array].axis_count;
     for (int number = 0; number < 27; number++) {
         int direction[PEAL_RANK_AXES] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};

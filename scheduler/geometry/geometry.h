@@ -23,24 +23,25 @@ typedef struct field_shape {
     int64_t align[PEAL_AXES], stagger[PEAL_AXES], coarsen[PEAL_AXES];
 } field_shape;
 
-peal_status amount_of(peal_compilation *c, const peal_scope *scope, const peal_amount *amount,
+peal_status amount_of(const pass_context *pass, const peal_scope *scope, const peal_amount *amount,
                       int64_t out[PEAL_AXES][2]);
-peal_status shape_of(peal_compilation *c, const peal_scope *scope, int array, field_shape *out);
-int ranks_along(const peal_compilation *c, int axis);
-void part_along(const peal_compilation *c, const field_shape *shape, int axis, int position,
-                int ranks, int64_t *lo, int64_t *hi);
+peal_status shape_of(const common_input *c, const pass_context *pass, const peal_scope *scope,
+                     int array, field_shape *out);
+int ranks_along(const common_input *c, int axis);
+void part_along(const field_shape *shape, int axis, int position, int ranks, int64_t *lo,
+                int64_t *hi);
 
 /* ---- topology.c ---- */
 
-peal_status choose_dims(peal_compilation *c);
+peal_status choose_dims(common_input *c, const pass_context *pass);
 /* The rank at position + direction, or -1: nobody. */
-int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
+int neighbour(const common_input *c, const int position[PEAL_RANK_AXES],
               const int direction[PEAL_RANK_AXES]);
 /* The neighbours of a rank in all directions (13: itself); -1: nobody. */
-void find_neighbours(const peal_compilation *c, int rank, int peer[27]);
+void find_neighbours(const common_input *c, int rank, int peer[27]);
 /* Whether there is a neighbour (perhaps myself) below (side 0) or above (side 1) along an axis of a
  * field. */
-bool has_neighbour(const peal_compilation *c, const rank_view *v, int axis, int side);
+bool has_neighbour(const common_input *c, const rank_view *v, int axis, int side);
 
 /* ---- boxes.c ---- */
 
@@ -58,30 +59,32 @@ peal_box piece_target(const peal_piece *piece);
 
 /* ---- points.c ---- */
 
-peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_ranges *ranges,
+peal_status ranges_of(const pass_context *pass, const peal_scope *scope, const peal_ranges *ranges,
                       peal_box *out);
-peal_status direction_of(peal_compilation *c, const peal_scope *scope,
+peal_status direction_of(const pass_context *pass, const peal_scope *scope,
                          const peal_direction *direction, int out[PEAL_RANK_AXES]);
-peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *points, box_list *out);
+peal_status points_of(const common_input *c, const pass_context *pass, const rank_view *v,
+                      const peal_points *points, box_list *out);
 
 /* ---- exchange_boxes.c ---- */
 
 /* What is wrong with an exchange, whoever its neighbours are. */
-peal_status check_exchange(peal_compilation *c, const rank_view *v, const peal_statement *s);
+peal_status check_exchange(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_statement *s);
 /* The halo boxes by direction (x + 1 + 3 * (y + 1) + 9 * (z + 1)) that an item of an exchange
  * fills; empty: none. */
-peal_status exchange_boxes(peal_compilation *c, const rank_view *v, const peal_exchange_item *item,
-                           peal_box box[27]);
+peal_status exchange_boxes(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_exchange_item *item, peal_box box[27]);
 
 /* ---- layout.c, swaps.c ---- */
 
 /* Bytes: what caches move at a time, on CPUs two lines at once. */
 enum { MEMORY_LINE = 128 };
 
-peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
+peal_status set_dense_layout(const pass_context *pass, peal_layout *layout, const peal_box *stored,
                              peal_type type, peal_source source, const char *name);
-peal_status make_geometry(peal_compilation *c, rank_view *v);
+peal_status make_geometry(const common_input *c, const pass_context *pass, rank_view *v);
 /* Whether arrays that are swapped are alike on a rank. */
-peal_status check_swaps(peal_compilation *c, const rank_view *v);
+peal_status check_swaps(const common_input *c, const pass_context *pass, const rank_view *v);
 
 #endif

@@ -7,7 +7,7 @@
 /* Rows of so many lines are padded. */
 enum { SHORTEST_PADDED_LINES = 4 };
 
-peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const peal_box *stored,
+peal_status set_dense_layout(const pass_context *pass, peal_layout *layout, const peal_box *stored,
                              peal_type type, peal_source source, const char *name)
 {
     int64_t elements = 1;
@@ -18,7 +18,7 @@ peal_status set_dense_layout(peal_compilation *c, peal_layout *layout, const pea
     }
     overflow |= peal_multiply_overflows(elements, (int64_t)peal_type_bytes(type), &layout->bytes);
     if (overflow || layout->bytes > INT64_MAX / 4)
-        return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, source,
+        return peal_report(pass->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, source,
                            "make it smaller, or use more ranks",
                            "the memory of `%s` on one rank overflows 62 bits", name);
     layout->stored = *stored;
@@ -35,7 +35,8 @@ static bool is_anything_lent(const peal_graph_data *graph)
 
 /* Long rows begin where the machine wants them to: those of the part, not of the halo
  * (place_arrays). */
-static peal_status pad_rows(peal_compilation *c, peal_layout *layout, const peal_array *a)
+static peal_status pad_rows(const common_input *c, const pass_context *pass, peal_layout *layout,
+                            const peal_array *a)
 {
     peal_box padded = layout->stored;
     const int64_t each = c->traits->row_bytes / (int64_t)peal_type_bytes(a->type);
@@ -46,16 +47,16 @@ static peal_status pad_rows(peal_compilation *c, peal_layout *layout, const peal
         return PEAL_STATUS_OK;
     padded.hi[0] = padded.lo[0] + (length + each - 1) / each * each;
     peal_box stored = layout->stored;
-    peal_status status = set_dense_layout(c, layout, &padded, a->type, a->source, a->name);
+    peal_status status = set_dense_layout(pass, layout, &padded, a->type, a->source, a->name);
     layout->stored = stored;
     return status;
 }
 
-static peal_status check_part(peal_compilation *c, const rank_view *v, const peal_array *a,
-                              const field_shape *s, int k, int64_t extent)
+static peal_status check_part(const common_input *c, const pass_context *pass, const rank_view *v,
+                              const peal_array *a, const field_shape *s, int k, int64_t extent)
 {
     if (extent < 1)
-        return peal_report(c->diagnostics, PEAL_E_MORE_RANKS_THAN_POINTS, a->source,
+        return peal_report(pass->diagnostics, PEAL_E_MORE_RANKS_THAN_POINTS, a->source,
                            "use fewer ranks along this axis, or a larger field",
                            "field `%s`: %lld points (align %lld) along axis %c are too few for %d "
                            "ranks: rank %d has "
@@ -65,7 +66,7 @@ static peal_status check_part(peal_compilation *c, const rank_view *v, const pea
     bool below = has_neighbour(c, v, k, 0), above = has_neighbour(c, v, k, 1);
     /* the neighbour below stores halo[1] of mine, the one above halo[0] */
     if ((below && s->halo[k][1] > extent) || (above && s->halo[k][0] > extent))
-        return peal_report(c->diagnostics, PEAL_E_HALO_TOO_WIDE,
+        return peal_report(pass->diagnostics, PEAL_E_HALO_TOO_WIDE,
                            a->halo.source.line ? a->halo.source : a->source,
                            "use a narrower halo, fewer ranks along this axis, or a larger field",
                            "field `%s`: the halo of %lld and %lld points along axis %c is wider "
@@ -76,17 +77,18 @@ static peal_status check_part(peal_compilation *c, const rank_view *v, const pea
     return PEAL_STATUS_OK;
 }
 
-static peal_status place_field(peal_compilation *c, rank_view *v, int array)
+static peal_status place_field(const common_input *c, const pass_context *pass, rank_view *v,
+                               int array)
 {
     const peal_array *a = &c->graph->arrays[array];
     peal_layout *layout = &v->layout[array];
     field_shape s;
-    peal_status status = shape_of(c, &v->scope, array, &s);
+    peal_status status = shape_of(c, pass, &v->scope, array, &s);
     peal_box part = {.axis_count = a->axis_count, .hi = {1, 1, 1, 1}}, own, stored;
     for (int k = 0; !status && k < a->axis_count; k++) {
         int position = k < PEAL_RANK_AXES ? v->position[k] : 0;
-        part_along(c, &s, k, position, ranks_along(c, k), &part.lo[k], &part.hi[k]);
-        status = check_part(c, v, a, &s, k, part.hi[k] - part.lo[k]);
+        part_along(&s, k, position, ranks_along(c, k), &part.lo[k], &part.hi[k]);
+        status = check_part(c, pass, v, a, &s, k, part.hi[k] - part.lo[k]);
     }
     if (status)
         return status;
@@ -100,33 +102,35 @@ static peal_status place_field(peal_compilation *c, rank_view *v, int array)
         }
     layout->part = part;
     layout->own = own;
-    status = set_dense_layout(c, layout, &stored, a->type, a->source, a->name);
-    return status ? status : pad_rows(c, layout, a);
+    status = set_dense_layout(pass, layout, &stored, a->type, a->source, a->name);
+    return status ? status : pad_rows(c, pass, layout, a);
 }
 
-static peal_status buffer_count(peal_compilation *c, rank_view *v, int array, int64_t *count)
+static peal_status buffer_count(const common_input *c, const pass_context *pass, const rank_view *v,
+                                int array, int64_t *count)
 {
     const peal_array *a = &c->graph->arrays[array];
     if (a->file || a->values) {
         peal_constant constant;
         if (!c->graph->constant)
-            return peal_report(c->diagnostics, PEAL_E_INTERNAL, a->source, NULL,
+            return peal_report(pass->diagnostics, PEAL_E_INTERNAL, a->source, NULL,
                                "`%s` has no contents", a->name);
         peal_status status =
             c->graph->constant(c->graph, array, v->rank, c->machine.ranks, false, &constant);
         *count = constant.count;
         return status;
     }
-    peal_status status = peal_expr_integer(a->count, &v->scope, 1, count, c->diagnostics);
+    peal_status status = peal_expr_integer(a->count, &v->scope, 1, count, pass->diagnostics);
     if (!status && *count < 0)
-        status = peal_report(c->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->count->source,
+        status = peal_report(pass->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->count->source,
                              "a buffer has 0 or more elements",
                              "buffer `%s` has %lld elements on rank %d", a->name, (long long)*count,
                              v->rank);
     return status;
 }
 
-static peal_status place_buffer(peal_compilation *c, rank_view *v, int array)
+static peal_status place_buffer(const common_input *c, const pass_context *pass, rank_view *v,
+                                int array)
 {
     const peal_array *a = &c->graph->arrays[array];
     peal_layout *layout = &v->layout[array];
@@ -134,9 +138,9 @@ static peal_status place_buffer(peal_compilation *c, rank_view *v, int array)
     peal_status status = PEAL_STATUS_OK;
     if (a->points.kind != PEAL_POINTS_ONE) {
         box_list list;
-        status = points_of(c, v, &a->points, &list);
+        status = points_of(c, pass, v, &a->points, &list);
         if (!status && list.count > 1)
-            status = peal_report(c->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->points.source,
+            status = peal_report(pass->diagnostics, PEAL_E_INVALID_BUFFER_EXTENT, a->points.source,
                                  "give a box that is one piece",
                                  "the points of buffer `%s` are %d boxes on rank %d", a->name,
                                  list.count, v->rank);
@@ -145,25 +149,26 @@ static peal_status place_buffer(peal_compilation *c, rank_view *v, int array)
         else
             stored.hi[0] = 0;
     } else
-        status = buffer_count(c, v, array, &stored.hi[0]);
+        status = buffer_count(c, pass, v, array, &stored.hi[0]);
     if (status)
         return status;
     layout->part = layout->own = stored;
-    return set_dense_layout(c, layout, &stored, a->type, a->source, a->name);
+    return set_dense_layout(pass, layout, &stored, a->type, a->source, a->name);
 }
 
-peal_status make_geometry(peal_compilation *c, rank_view *v)
+peal_status make_geometry(const common_input *c, const pass_context *pass, rank_view *v)
 {
     peal_status first = PEAL_STATUS_OK;
-    v->layout = PEAL_ARENA_ARRAY(c->arena, peal_layout, array_total(c));
+    v->layout = PEAL_ARENA_ARRAY(pass->arena, peal_layout, array_total(c));
     v->scope.layout = v->layout;
-    for (int pass = 0; pass < 2; pass++) /* boxes of buffers may use the extents of fields */
+    for (int round = 0; round < 2; round++) /* boxes of buffers may use the extents of fields */
         for (int i = 0; i < c->graph->array_count; i++) {
-            if ((c->graph->arrays[i].kind == PEAL_ARRAY_FIELD) != (pass == 0) || (first && pass))
+            if ((c->graph->arrays[i].kind == PEAL_ARRAY_FIELD) != (round == 0) || (first && round))
                 continue;
-            peal_status status = pass == 0 ? place_field(c, v, i) : place_buffer(c, v, i);
+            peal_status status =
+                round == 0 ? place_field(c, pass, v, i) : place_buffer(c, pass, v, i);
             if (status && !first)
                 first = status;
         }
-    return first ? first : check_swaps(c, v);
+    return first ? first : check_swaps(c, pass, v);
 }

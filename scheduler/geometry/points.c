@@ -1,17 +1,17 @@
 /* Points: which boxes of points `box:`, `border`, `halo` and ranges mean on a rank (SPEC §4). */
 #include "scheduler/geometry/geometry.h"
 
-peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_ranges *ranges,
+peal_status ranges_of(const pass_context *pass, const peal_scope *scope, const peal_ranges *ranges,
                       peal_box *out)
 {
     peal_box box = {.axis_count = ranges->axis_count, .hi = {1, 1, 1, 1}};
     for (int k = 0; k < ranges->axis_count; k++) {
         peal_status status =
-            peal_expr_integer(ranges->low[k], scope, 0, &box.lo[k], c->diagnostics);
+            peal_expr_integer(ranges->low[k], scope, 0, &box.lo[k], pass->diagnostics);
         if (!status)
-            status = peal_expr_integer(ranges->high[k], scope, 0, &box.hi[k], c->diagnostics);
+            status = peal_expr_integer(ranges->high[k], scope, 0, &box.hi[k], pass->diagnostics);
         if (!status && (box.hi[k] < box.lo[k] || box.lo[k] < INT32_MIN || box.hi[k] > INT32_MAX))
-            status = peal_report(c->diagnostics, PEAL_E_NEGATIVE_RANGE, ranges->source,
+            status = peal_report(pass->diagnostics, PEAL_E_NEGATIVE_RANGE, ranges->source,
                                  "write [low, end] with low <= end",
                                  "the range [%lld, %lld) of axis %c has a negative extent",
                                  (long long)box.lo[k], (long long)box.hi[k], "xyzw"[k]);
@@ -22,19 +22,19 @@ peal_status ranges_of(peal_compilation *c, const peal_scope *scope, const peal_r
     return PEAL_STATUS_OK;
 }
 
-peal_status direction_of(peal_compilation *c, const peal_scope *scope,
+peal_status direction_of(const pass_context *pass, const peal_scope *scope,
                          const peal_direction *direction, int out[PEAL_RANK_AXES])
 {
     for (int k = 0; k < PEAL_RANK_AXES; k++) {
         int64_t step = 0;
         if (k < direction->axis_count) {
             peal_status status =
-                peal_expr_integer(direction->step[k], scope, 0, &step, c->diagnostics);
+                peal_expr_integer(direction->step[k], scope, 0, &step, pass->diagnostics);
             if (status)
                 return status;
         }
         if (step < -1 || step > 1)
-            return peal_report(c->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE, direction->source,
+            return peal_report(pass->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE, direction->source,
                                "each step is -1, 0 or 1",
                                "direction has a step of %lld along axis %c", (long long)step,
                                "xyz"[k]);
@@ -54,15 +54,15 @@ static peal_box global_box(const field_shape *s, const int64_t amount[PEAL_AXES]
     return box;
 }
 
-static peal_status grow_points(peal_compilation *c, rank_view *v, const peal_points *p,
-                               const field_shape *s, box_list *out)
+static peal_status grow_points(const common_input *c, const pass_context *pass, const rank_view *v,
+                               const peal_points *p, const field_shape *s, box_list *out)
 {
     int64_t amount[PEAL_AXES][2];
-    peal_status status = amount_of(c, &v->scope, &p->amount, amount);
+    peal_status status = amount_of(pass, &v->scope, &p->amount, amount);
     for (int k = 0; !status && k < s->axis_count; k++)
         for (int side = 0; side < 2; side++)
             if (amount[k][side] > s->halo[k][side] && !(k < PEAL_RANK_AXES && c->periodic[k]))
-                status = peal_report(c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
+                status = peal_report(pass->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                                      "grow by at most the field's halo",
                                      "the box grows %lld points beyond the end of `%s` along axis "
                                      "%c; its halo is %lld",
@@ -76,16 +76,16 @@ static peal_status grow_points(peal_compilation *c, rank_view *v, const peal_poi
     return PEAL_STATUS_OK;
 }
 
-static peal_status rim_points(peal_compilation *c, rank_view *v, const peal_points *p,
+static peal_status rim_points(const pass_context *pass, const rank_view *v, const peal_points *p,
                               const field_shape *s, box_list *out)
 {
     int64_t amount[PEAL_AXES][2];
-    peal_status status = amount_of(c, &v->scope, &p->amount, amount);
+    peal_status status = amount_of(pass, &v->scope, &p->amount, amount);
     if (status)
         return status;
     for (int k = 0; k < PEAL_AXES; k++) {
         if (amount[k][0] < 0 || amount[k][1] < 0)
-            return peal_report(c->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, p->source,
+            return peal_report(pass->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE, p->source,
                                "a rim is how many points wide the field's border is: 1, or more",
                                "the rim is %lld points wide",
                                (long long)(amount[k][0] < 0 ? amount[k][0] : amount[k][1]));
@@ -105,11 +105,11 @@ static void whole_axes(const peal_box *all, peal_box *box)
     }
 }
 
-static peal_status range_points(peal_compilation *c, rank_view *v, const peal_points *p,
-                                const field_shape *s, box_list *out)
+static peal_status range_points(const common_input *c, const pass_context *pass, const rank_view *v,
+                                const peal_points *p, const field_shape *s, box_list *out)
 {
     peal_box box;
-    peal_status status = ranges_of(c, &v->scope, &p->ranges, &box);
+    peal_status status = ranges_of(pass, &v->scope, &p->ranges, &box);
     if (status)
         return status;
     out->count = 1;
@@ -121,7 +121,7 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
     if (c->graph->arrays[p->array].kind == PEAL_ARRAY_BUFFER) {
         whole_axes(&layout->stored, &box);
         if (!peal_box_contains(&layout->stored, &box))
-            return peal_report(c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
+            return peal_report(pass->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                                "stay within the buffer's elements",
                                "[%lld, %lld) is outside `%s`, which has %lld elements on rank %d",
                                (long long)box.lo[0], (long long)box.hi[0], array_name(c, p->array),
@@ -134,7 +134,7 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
     for (int k = 0; k < given; k++)
         if (box.lo[k] < -s->halo[k][0] || box.hi[k] > s->size[k] + s->halo[k][1])
             return peal_report(
-                c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
+                pass->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                 "stay within the field and its ghost points",
                 "[%lld, %lld) along axis %c is outside `%s`, which has points [%lld, %lld) there",
                 (long long)box.lo[k], (long long)box.hi[k], "xyzw"[k], array_name(c, p->array),
@@ -143,18 +143,19 @@ static peal_status range_points(peal_compilation *c, rank_view *v, const peal_po
     return PEAL_STATUS_OK;
 }
 
-static peal_status directed_points(peal_compilation *c, rank_view *v, const peal_points *p,
-                                   const field_shape *s, box_list *out)
+static peal_status directed_points(const common_input *c, const pass_context *pass,
+                                   const rank_view *v, const peal_points *p, const field_shape *s,
+                                   box_list *out)
 {
     int direction[PEAL_RANK_AXES];
-    peal_status status = direction_of(c, &v->scope, &p->direction, direction);
+    peal_status status = direction_of(pass, &v->scope, &p->direction, direction);
     if (status)
         return status;
     for (int k = 0; k < PEAL_RANK_AXES; k++)
         if (direction[k] && k >= s->axis_count)
-            return peal_report(c->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE, p->direction.source,
-                               "use the field's axes only", "`%s` has no axis %c",
-                               array_name(c, p->array), "xyz"[k]);
+            return peal_report(pass->diagnostics, PEAL_E_DIRECTION_OUT_OF_RANGE,
+                               p->direction.source, "use the field's axes only",
+                               "`%s` has no axis %c", array_name(c, p->array), "xyz"[k]);
     if (neighbour(c, v->position, direction) < 0)
         return PEAL_STATUS_OK;
     out->box[0] = p->kind == PEAL_POINTS_HALO ? halo_box(v, p->array, s->halo, direction)
@@ -164,7 +165,7 @@ static peal_status directed_points(peal_compilation *c, rank_view *v, const peal
 }
 
 /* My part less what lies within the halo's width of a neighbouring rank. */
-static peal_box interior_of(const peal_compilation *c, const rank_view *v, int array,
+static peal_box interior_of(const common_input *c, const rank_view *v, int array,
                             const field_shape *s)
 {
     peal_box box = v->layout[array].own;
@@ -179,18 +180,18 @@ static peal_box interior_of(const peal_compilation *c, const rank_view *v, int a
 }
 
 /* All points of the box, over all ranks. */
-static peal_status global_points(peal_compilation *c, const rank_view *v, const peal_points *p,
+static peal_status global_points(const pass_context *pass, const rank_view *v, const peal_points *p,
                                  const field_shape *s, peal_box *out)
 {
     int64_t amount[PEAL_AXES][2] = {{0}};
     peal_status status = PEAL_STATUS_OK;
     if (p->kind == PEAL_POINTS_GROW)
-        status = amount_of(c, &v->scope, &p->amount, amount);
+        status = amount_of(pass, &v->scope, &p->amount, amount);
     *out = global_box(s, (const int64_t(*)[2])amount);
     peal_box ranges;
     if (p->kind != PEAL_POINTS_RANGES)
         return status;
-    status = ranges_of(c, &v->scope, &p->ranges, &ranges);
+    status = ranges_of(pass, &v->scope, &p->ranges, &ranges);
     for (int k = 0; !status && k < s->axis_count; k++) {
         bool given = k < ranges.axis_count;
         out->lo[k] = given ? ranges.lo[k] : -s->halo[k][0];
@@ -225,20 +226,20 @@ static bool cut_with_images(int64_t low, int64_t high, bool periodic, int64_t si
     return true;
 }
 
-static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_points *p,
-                               const field_shape *s, box_list *list)
+static peal_status extend_part(const common_input *c, const pass_context *pass, const rank_view *v,
+                               const peal_points *p, const field_shape *s, box_list *list)
 {
     int64_t amount[PEAL_AXES][2];
     peal_box all, box = v->layout[p->array].own;
-    peal_status status = amount_of(c, &v->scope, &p->part_amount, amount);
+    peal_status status = amount_of(pass, &v->scope, &p->part_amount, amount);
     if (!status)
-        status = global_points(c, v, p, s, &all);
+        status = global_points(pass, v, p, s, &all);
     bool one_piece = p->kind != PEAL_POINTS_RIM;
     for (int k = 0; !status && k < s->axis_count; k++) {
         for (int side = 0; side < 2; side++) {
             if (amount[k][side] < 0 || amount[k][side] > s->halo[k][side])
                 return peal_report(
-                    c->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
+                    pass->diagnostics, PEAL_E_BOX_OUT_OF_BOUNDS, p->source,
                     amount[k][side] < 0
                         ? "extend by 0 points or more; `grow` with a negative amount shrinks a box"
                         : "extend by at most the field's halo",
@@ -253,7 +254,7 @@ static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_poi
             cut_with_images(all.lo[k], all.hi[k], periodic, s->size[k], &box.lo[k], &box.hi[k]);
     }
     if (!status && !one_piece)
-        status = peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
+        status = peal_report(pass->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
                              "use a box that is one piece with its images",
                              "the points of `part` are several boxes on rank %d", v->rank);
     list->box[0] = box;
@@ -261,15 +262,15 @@ static peal_status extend_part(peal_compilation *c, rank_view *v, const peal_poi
     return status;
 }
 
-static peal_status take_part(peal_compilation *c, rank_view *v, const peal_points *p,
-                             const field_shape *s, box_list *list)
+static peal_status take_part(const common_input *c, const pass_context *pass, const rank_view *v,
+                             const peal_points *p, const field_shape *s, box_list *list)
 {
     if (p->part == PEAL_PART_ALL)
         return PEAL_STATUS_OK;
     if (p->part == PEAL_PART_EXTENDED)
-        return extend_part(c, v, p, s, list);
+        return extend_part(c, pass, v, p, s, list);
     if (list->count > 1)
-        return peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
+        return peal_report(pass->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
                            "use `part` with a box that is one piece",
                            "`part` of a rim of several pieces");
     peal_box inside = interior_of(c, v, p->array, s);
@@ -285,16 +286,16 @@ static peal_status take_part(peal_compilation *c, rank_view *v, const peal_point
     return PEAL_STATUS_OK;
 }
 
-static peal_status points_of_array(peal_compilation *c, rank_view *v, const peal_points *p,
-                                   box_list *out)
+static peal_status points_of_array(const common_input *c, const pass_context *pass,
+                                   const rank_view *v, const peal_points *p, box_list *out)
 {
     field_shape s = {0};
     bool is_field = c->graph->arrays[p->array].kind == PEAL_ARRAY_FIELD;
-    peal_status status = is_field ? shape_of(c, &v->scope, p->array, &s) : PEAL_STATUS_OK;
+    peal_status status = is_field ? shape_of(c, pass, &v->scope, p->array, &s) : PEAL_STATUS_OK;
     if (status)
         return status;
     if (!is_field && p->kind != PEAL_POINTS_ALL && p->kind != PEAL_POINTS_RANGES)
-        return peal_report(c->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
+        return peal_report(pass->diagnostics, PEAL_E_UNSUITABLE_BOX, p->source,
                            "only fields have ends, borders and halos", "`%s` is a buffer",
                            array_name(c, p->array));
     switch (p->kind) {
@@ -303,31 +304,31 @@ static peal_status points_of_array(peal_compilation *c, rank_view *v, const peal
         out->count = 1;
         break;
     case PEAL_POINTS_GROW:
-        status = grow_points(c, v, p, &s, out);
+        status = grow_points(c, pass, v, p, &s, out);
         break;
     case PEAL_POINTS_RIM:
-        status = rim_points(c, v, p, &s, out);
+        status = rim_points(pass, v, p, &s, out);
         break;
     case PEAL_POINTS_RANGES:
-        status = range_points(c, v, p, &s, out);
+        status = range_points(c, pass, v, p, &s, out);
         break;
     default:
-        status = directed_points(c, v, p, &s, out);
+        status = directed_points(c, pass, v, p, &s, out);
         break;
     }
-    return status || !is_field ? status : take_part(c, v, p, &s, out);
+    return status || !is_field ? status : take_part(c, pass, v, p, &s, out);
 }
 
 /* What may be visited. */
-static peal_status counted_points(peal_compilation *c, const rank_view *v, const peal_points *p,
-                                  box_list *out)
+static peal_status counted_points(const pass_context *pass, const rank_view *v,
+                                  const peal_points *p, box_list *out)
 {
     int64_t most;
-    peal_status status = peal_expr_integer(p->maximum, &v->scope, 0, &most, c->diagnostics);
+    peal_status status = peal_expr_integer(p->maximum, &v->scope, 0, &most, pass->diagnostics);
     if (status)
         return status;
     if (most < 1 || most >= INT32_MAX)
-        return peal_report(c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, p->maximum->source,
+        return peal_report(pass->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, p->maximum->source,
                            "give 1 or more, and fewer than 2^31 points",
                            "a box of at most %lld points on rank %d", (long long)most, v->rank);
     out->box[0] = (peal_box){.axis_count = 1, .hi = {most, 1, 1, 1}};
@@ -335,7 +336,8 @@ static peal_status counted_points(peal_compilation *c, const rank_view *v, const
     return PEAL_STATUS_OK;
 }
 
-peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *points, box_list *out)
+peal_status points_of(const common_input *c, const pass_context *pass, const rank_view *v,
+                      const peal_points *points, box_list *out)
 {
     peal_status status = PEAL_STATUS_OK;
     out->count = 0;
@@ -343,11 +345,11 @@ peal_status points_of(peal_compilation *c, rank_view *v, const peal_points *poin
         out->box[0] = (peal_box){.axis_count = 0, .hi = {1, 1, 1, 1}};
         out->count = 1;
     } else if (points->kind == PEAL_POINTS_COUNT)
-        status = counted_points(c, v, points, out);
+        status = counted_points(pass, v, points, out);
     else if (points->array >= 0)
-        status = points_of_array(c, v, points, out);
+        status = points_of_array(c, pass, v, points, out);
     else
-        status = range_points(c, v, points, NULL, out);
+        status = range_points(c, pass, v, points, NULL, out);
     int kept = 0;
     for (int i = 0; !status && i < out->count; i++)
         if (!peal_box_is_empty(&out->box[i]))

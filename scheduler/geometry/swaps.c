@@ -26,7 +26,8 @@ static const char *compare_shapes(const field_shape *a, const field_shape *b)
     return NULL;
 }
 
-static peal_status check_swap(peal_compilation *c, const rank_view *v, const peal_statement *s)
+static peal_status check_swap(const common_input *c, const pass_context *pass, const rank_view *v,
+                              const peal_statement *s)
 {
     int first = s->u.swap.first, second = s->u.swap.second;
     const peal_layout *a = &v->layout[first], *b = &v->layout[second];
@@ -35,9 +36,9 @@ static peal_status check_swap(peal_compilation *c, const rank_view *v, const pea
                           ? NULL
                           : "their counts differ";
     if (c->graph->arrays[first].kind == PEAL_ARRAY_FIELD) {
-        peal_status status = shape_of(c, &v->scope, first, &shape[0]);
+        peal_status status = shape_of(c, pass, &v->scope, first, &shape[0]);
         if (!status)
-            status = shape_of(c, &v->scope, second, &shape[1]);
+            status = shape_of(c, pass, &v->scope, second, &shape[1]);
         if (status)
             return status;
         why = compare_shapes(&shape[0], &shape[1]);
@@ -45,18 +46,18 @@ static peal_status check_swap(peal_compilation *c, const rank_view *v, const pea
     if (!why)
         return PEAL_STATUS_OK;
     return peal_report(
-        c->diagnostics, PEAL_E_UNEQUAL_SWAP, s->source,
+        pass->diagnostics, PEAL_E_UNEQUAL_SWAP, s->source,
         "swap exchanges names, not values; say like: for the second, or the same count",
         "`%s` and `%s` cannot be swapped: %s: %lld and %lld points on rank %d",
         array_name(c, first), array_name(c, second), why, (long long)peal_box_points(&a->stored),
         (long long)peal_box_points(&b->stored), v->rank);
 }
 
-peal_status check_swaps(peal_compilation *c, const rank_view *v)
+peal_status check_swaps(const common_input *c, const pass_context *pass, const rank_view *v)
 {
     peal_status first = PEAL_STATUS_OK;
     for (int i = 0; i < c->swap_count; i++) {
-        peal_status status = check_swap(c, v, c->swap[i]);
+        peal_status status = check_swap(c, pass, v, c->swap[i]);
         first = first ? first : status;
     }
     return first;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static peal_source topology_source(const peal_compilation *c)
+static peal_source topology_source(const common_input *c)
 {
     return c->graph->topology.source;
 }
@@ -27,7 +27,7 @@ enum { CLASSES = 12 }; /* first, last, others: each with parts of up to three si
 
 /* The classes of an axis cut into `ranks`; -1: some rank gets no point, or a neighbour's halo is
  * wider than its part. */
-static int axis_classes(const peal_compilation *c, const field_shape *shape, int axis, int ranks,
+static int axis_classes(const common_input *c, const field_shape *shape, int axis, int ranks,
                         axis_class out[CLASSES])
 {
     bool periodic = axis < PEAL_RANK_AXES && c->periodic[axis];
@@ -36,7 +36,7 @@ static int axis_classes(const peal_compilation *c, const field_shape *shape, int
     for (int position = 0; position < ranks; position++) {
         bool first = !periodic && position == 0, last = !periodic && position == ranks - 1;
         int64_t lo, hi;
-        part_along(c, shape, axis, position, ranks, &lo, &hi);
+        part_along(shape, axis, position, ranks, &lo, &hi);
         if (hi - lo < 1 || (!first && above > hi - lo) || (!last && below > hi - lo))
             return -1;
         axis_class found = {hi - lo + (first ? below : 0) + (last ? above : 0),
@@ -52,7 +52,7 @@ static int axis_classes(const peal_compilation *c, const field_shape *shape, int
 
 /* Halo points that the busiest rank receives in one exchange of a field cut into dims; INT64_MAX:
  * it cannot be cut so. */
-static int64_t busiest_halo(const peal_compilation *c, const field_shape *shape,
+static int64_t busiest_halo(const common_input *c, const field_shape *shape,
                             const int dims[PEAL_RANK_AXES])
 {
     axis_class class[PEAL_AXES][CLASSES];
@@ -96,7 +96,7 @@ static bool later_is_larger(const search *s)
     return false;
 }
 
-static int64_t cost_of(const peal_compilation *c, const search *s)
+static int64_t cost_of(const common_input *c, const search *s)
 {
     if (s->shape)
         return busiest_halo(c, s->shape, s->dims);
@@ -109,7 +109,7 @@ static int64_t cost_of(const peal_compilation *c, const search *s)
     return high - low;
 }
 
-static void try_factors(const peal_compilation *c, search *s, int axis, int left)
+static void try_factors(const common_input *c, search *s, int axis, int left)
 {
     if (axis == s->axis_count) {
         if (left != 1)
@@ -134,7 +134,8 @@ static void try_factors(const peal_compilation *c, search *s, int axis, int left
 }
 
 /* The dims that the topology gives; automatic ones are marked. */
-static peal_status given_dims(peal_compilation *c, search *s, int64_t *product)
+static peal_status given_dims(const common_input *c, const pass_context *pass, search *s,
+                              int64_t *product)
 {
     const peal_topology *t = &c->graph->topology;
     peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
@@ -144,11 +145,11 @@ static peal_status given_dims(peal_compilation *c, search *s, int64_t *product)
         if (!t->dims[k])
             continue;
         int64_t dim;
-        peal_status status = peal_expr_integer(t->dims[k], &scope, 1, &dim, c->diagnostics);
+        peal_status status = peal_expr_integer(t->dims[k], &scope, 1, &dim, pass->diagnostics);
         if (status)
             return status;
         if (dim < 1 || dim > c->machine.ranks)
-            return peal_report(c->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, t->dims[k]->source,
+            return peal_report(pass->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, t->dims[k]->source,
                                "give as many ranks along the axes as the run has, or `auto`",
                                "%lld ranks along axis %c, but the run has %d", (long long)dim,
                                "xyz"[k], c -> machine.ranks);
@@ -158,10 +159,10 @@ static peal_status given_dims(peal_compilation *c, search *s, int64_t *product)
     return PEAL_STATUS_OK;
 }
 
-static peal_status refuse_dims(peal_compilation *c, const search *s)
+static peal_status refuse_dims(const common_input *c, const pass_context *pass, const search *s)
 {
     return peal_report(
-        c->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, topology_source(c),
+        pass->diagnostics, PEAL_E_TOPOLOGY_MISMATCH, topology_source(c),
         "run with a number of ranks that the dims divide, change `dims`, or write `auto`",
         "the topology's dims [%d, %d, %d]%s do not make %d ranks", s->dims[0], s->dims[1],
         s->dims[2],
@@ -169,7 +170,7 @@ static peal_status refuse_dims(peal_compilation *c, const search *s)
         c->machine.ranks);
 }
 
-peal_status choose_dims(peal_compilation *c)
+peal_status choose_dims(common_input *c, const pass_context *pass)
 {
     const peal_topology *t = &c->graph->topology;
     search s = {.dims = {1, 1, 1}, .best_dims = {1, 1, 1}};
@@ -180,14 +181,14 @@ peal_status choose_dims(peal_compilation *c)
     memcpy(c->periodic, t->periodic, sizeof(c->periodic)); /* shapes depend on it */
     peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
     if (first) {
-        peal_status status = shape_of(c, &scope, field, &shape);
+        peal_status status = shape_of(c, pass, &scope, field, &shape);
         if (status)
             return status;
         s.shape = &shape;
     }
     if (t->given) {
         s.axis_count = t->axis_count;
-        peal_status status = given_dims(c, &s, &product);
+        peal_status status = given_dims(c, pass, &s, &product);
         if (status)
             return status;
     } else {
@@ -197,15 +198,15 @@ peal_status choose_dims(peal_compilation *c)
             s.automatic[k] = true;
     }
     if (c->machine.ranks % product)
-        return refuse_dims(c, &s);
+        return refuse_dims(c, pass, &s);
     try_factors(c, &s, 0, (int)(c->machine.ranks / product));
     if (!s.found)
-        return refuse_dims(c, &s);
+        return refuse_dims(c, pass, &s);
     memcpy(c->dims, s.best_dims, sizeof(c->dims));
     return PEAL_STATUS_OK;
 }
 
-int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
+int neighbour(const common_input *c, const int position[PEAL_RANK_AXES],
               const int direction[PEAL_RANK_AXES])
 {
     int rank = 0, stride = 1;
@@ -222,7 +223,7 @@ int neighbour(const peal_compilation *c, const int position[PEAL_RANK_AXES],
     return rank;
 }
 
-void find_neighbours(const peal_compilation *c, int rank, int peer[27])
+void find_neighbours(const common_input *c, int rank, int peer[27])
 {
     int position[PEAL_RANK_AXES];
     for (int axis = 0, left = rank; axis < PEAL_RANK_AXES; left /= c->dims[axis++])
@@ -233,7 +234,7 @@ void find_neighbours(const peal_compilation *c, int rank, int peer[27])
     }
 }
 
-bool has_neighbour(const peal_compilation *c, const rank_view *v, int axis, int side)
+bool has_neighbour(const common_input *c, const rank_view *v, int axis, int side)
 {
     if (axis >= PEAL_RANK_AXES)
         return false;

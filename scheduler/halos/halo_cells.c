@@ -285,7 +285,7 @@ static peal_status use_exchange(cell_builder *b, const peal_statement *s)
             continue;
         begin_effect(b, s, name, -1, item->source);
         set_when(b, s, m->view);
-        status = exchange_boxes(m->c, m->view, item, box);
+        status = exchange_boxes(m->c, m->pass, m->view, item, box);
         for (int k = 0; k < 27; k++)
             use_box(b, name, CELLS_RENEWED, &box[k]);
         end_effect(b, s);
@@ -429,7 +429,7 @@ static peal_status use_statements(cell_builder *b)
 /* Fields with a halo, and one grid for all that swaps exchange. */
 static void name_fields(halo_map *m)
 {
-    const peal_compilation *c = m->c;
+    const common_input *c = m->c;
     for (int i = 0; i < c->graph->array_count; i++) {
         const peal_layout *layout = &m->view->layout[i];
         halo_grid *grid = NULL;

@@ -50,7 +50,7 @@ static void note_condition(halo_walk *w, const peal_expr *e, bool finish, bool e
     if (!may_be_unknown(w, e, finish))
         return;
     int at = find_condition(w, e);
-    if (at < 0 && w->condition_count < MOST_CONDITIONS) {
+    if (at < 0 && w->condition_count < FOLLOWED_CONDITIONS) {
         at = w->condition_count++;
         w->condition[at] = e;
         w->is_even[at] = !(peal_expr_uses(e) & (PEAL_USES_RANK | PEAL_USES_ELEMENT));
@@ -73,15 +73,15 @@ static bool is_done_by_all(const halo_walk *w, const peal_statement *s)
 
 void note_conditions(halo_walk *w)
 {
-    for (int pass = 0; pass < 2; pass++) /* those of communication first: they are few */
+    for (int round = 0; round < 2; round++) /* those of communication first: they are few */
         for (int i = 0; i < w->graph->statement_count; i++) {
             const peal_statement *s = w->m->c->statement[i];
             bool finish = w->m->c->statement_section[i] == LOOP_FINISH;
             const effect_list *list = &w->m->effect[i];
-            if (!s || !s->when || is_done_by_all(w, s) != (pass == 0))
+            if (!s || !s->when || is_done_by_all(w, s) != (round == 0))
                 continue;
             if (!differs_by_rank_and_counter(s))
-                note_condition(w, s->when, finish, pass == 0);
+                note_condition(w, s->when, finish, round == 0);
             for (int k = 0; k < list->count; k++)
                 if (list->item[k].when)
                     note_condition(w, list->item[k].when, finish, true);

@@ -5,7 +5,7 @@
 
 #include "scheduler/halos/halos.h"
 
-enum { MOST_CONDITIONS = 12, CASES = 1 + 2 * MOST_CONDITIONS };
+enum { FOLLOWED_CONDITIONS = 12, CASES = 1 + 2 * FOLLOWED_CONDITIONS };
 
 /* A case that cannot be is not alive; its cells mean nothing. */
 typedef struct halo_state {

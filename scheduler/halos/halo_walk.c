@@ -7,6 +7,7 @@
  * one that it is part of, only what holds in this case counts. Its cases end when something that it
  * names is written. */
 #include "scheduler/halos/halo_walk.h"
+#include "scheduler/conditions/conditions.h"
 
 #include <string.h>
 
@@ -468,8 +469,8 @@ static halo_walk look_for_stale_reads(halo_map *m, bool endless)
 bool walk_halos(halo_map *m, void (*tell)(const halo_stale_read *read))
 {
     halo_walk w = look_for_stale_reads(m, false);
-    if (!w.found && !m->c->within_repeat && m->c->graph->file && m->c->graph->step.repeat)
-        m->c->within_repeat = look_for_stale_reads(m, true).found;
+    if (!w.found && !m->conditions->within_repeat && m->c->graph->file && m->c->graph->step.repeat)
+        m->conditions->within_repeat = look_for_stale_reads(m, true).found;
     if (!w.found || !tell)
         return w.found;
     w = (halo_walk){.m = m,

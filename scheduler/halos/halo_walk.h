@@ -13,8 +13,8 @@ typedef struct halo_walk {
     unsigned unknown; /* counters whose values are not followed, by depth */
     halo_states states;
     halo_state *now;
-    const peal_expr *condition[MOST_CONDITIONS];
-    bool is_even[MOST_CONDITIONS]; /* equal on all ranks */
+    const peal_expr *condition[FOLLOWED_CONDITIONS];
+    bool is_even[FOLLOWED_CONDITIONS]; /* equal on all ranks */
     int condition_count;
     unsigned *written; /* by statement: conditions that name what it writes */
     int64_t work;

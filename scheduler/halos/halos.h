@@ -57,7 +57,9 @@ typedef struct halo_neighbour {
 
 /* One rank's halos. */
 typedef struct halo_map {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
+    condition_table *conditions;
     peal_arena *arena;
     int rank;
     const rank_view *view; /* of it, or of one that is alike */
@@ -112,6 +114,6 @@ peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classe
                                  rank_view *const *view);
 peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes);
 /* unread_exchanges.c: warns of exchanges that nobody reads, from one rank's point of view. */
-void warn_of_halos(peal_compilation *c, const rank_view *v);
+void warn_of_halos(const common_input *c, const pass_context *pass, const rank_view *v);
 
 #endif

@@ -96,7 +96,7 @@ static void tell_renewal(const halo_stale_read *r, const char *name, const halo_
 static void tell_events(const halo_stale_read *r, const stale_region *region, const char *where,
                         peal_story *out)
 {
-    const peal_compilation *c = r->map->c;
+    const common_input *c = r->map->c;
     const halo_event *renewed = &r->renewed[region->cell], *changed = &r->changed[region->cell];
     const char *name = array_name(c, r->map->name[r->effect->name].array);
     int change = -1, owner = owner_of(r, region);
@@ -119,7 +119,7 @@ static void tell_events(const halo_stale_read *r, const stale_region *region, co
 
 static void tell_stale(const halo_stale_read *r)
 {
-    peal_diagnostics *diagnostics = r->map->c->diagnostics;
+    peal_diagnostics *diagnostics = r->map->pass->diagnostics;
     peal_story story = {0};
     stale_region region = find_region(r);
     const char *name = array_name(r->map->c, r->map->name[r->effect->name].array);
@@ -145,7 +145,7 @@ static void tell_stale(const halo_stale_read *r)
 /* ---- Which ranks ---- */
 
 /* False: no task can read a halo. */
-static bool may_read_halos(const peal_compilation *c)
+static bool may_read_halos(const common_input *c)
 {
     bool halo = false;
     for (int i = 0; i < c->graph->array_count; i++)
@@ -153,10 +153,16 @@ static bool may_read_halos(const peal_compilation *c)
     return halo;
 }
 
-static peal_status check_rank(peal_compilation *c, peal_arena *arena, int rank,
+static peal_status check_rank(const common_input *c, const pass_context *pass,
+                              condition_table *conditions, peal_arena *arena, int rank,
                               const rank_view *(*view_for)(void *user, int rank), void *user)
 {
-    halo_map m = {.c = c, .arena = arena, .rank = rank, .view = view_for(user, rank)};
+    halo_map m = {.c = c,
+                  .pass = pass,
+                  .conditions = conditions,
+                  .arena = arena,
+                  .rank = rank,
+                  .view = view_for(user, rank)};
     int peer[27];
     find_neighbours(c, rank, peer);
     for (int number = 0; m.view && number < 27; number++) {
@@ -179,7 +185,7 @@ static peal_status check_rank(peal_compilation *c, peal_arena *arena, int rank,
 }
 
 typedef struct class_views {
-    const peal_compilation *c;
+    const common_input *c;
     const rank_classes *classes;
     rank_view *const *view;
 } class_views;
@@ -198,7 +204,7 @@ static int neighbourhood_count(const rank_classes *classes)
 /* What is known of one rank's halos; thrown away with it. NULL: no task may read any. */
 static peal_arena *begin_halo_scratch(peal_compilation *c)
 {
-    if (may_read_halos(c))
+    if (may_read_halos(&c->common))
         c->halo_scratch = peal_arena_create_within(c->own_arena);
     return c->halo_scratch;
 }
@@ -212,12 +218,13 @@ static void end_halo_scratch(peal_compilation *c)
 peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classes,
                                  rank_view *const *view)
 {
-    class_views views = {c, classes, view};
+    class_views views = {&c->common, classes, view};
     peal_arena *arena = begin_halo_scratch(c);
     peal_status first = PEAL_STATUS_OK;
     for (int i = 0; arena && i < neighbourhood_count(classes); i++) {
-        int rank = neighbourhood_rank(c, classes, i);
-        peal_status status = check_rank(c, arena, rank, view_of_class, &views);
+        int rank = neighbourhood_rank(&c->common, classes, i);
+        peal_status status =
+            check_rank(&c->common, &c->pass, c->conditions, arena, rank, view_of_class, &views);
         first = first ? first : status;
         peal_arena_clear(arena);
     }
@@ -231,7 +238,7 @@ static const rank_view *view_of_rank(void *user, int rank)
 }
 
 /* Messages that fill halos may go otherwise on ranks whose tasks are alike. */
-static bool sends_fields(const peal_compilation *c)
+static bool sends_fields(const common_input *c)
 {
     for (int i = 0; i < c->graph->statement_count; i++) {
         const peal_statement *s = c->statement[i];
@@ -243,37 +250,38 @@ static bool sends_fields(const peal_compilation *c)
 }
 
 /* Views that were made for a rank are thrown away with it. */
-static void drop_views(peal_compilation *c, int rank, const bool held[27])
+static void drop_views(const common_input *c, rank_views *views, int rank, const bool held[27])
 {
     int peer[27];
     find_neighbours(c, rank, peer);
     for (int number = 0; number < 27; number++)
         if (peer[number] >= 0 && !held[number])
-            c->view[peer[number]] = NULL;
+            views->of[peer[number]] = NULL;
 }
 
-static void note_views(const peal_compilation *c, int rank, bool held[27])
+static void note_views(const common_input *c, rank_views *views, int rank, bool held[27])
 {
     int peer[27];
     find_neighbours(c, rank, peer);
     for (int number = 0; number < 27; number++)
-        held[number] = peer[number] >= 0 && c->view[peer[number]];
+        held[number] = peer[number] >= 0 && views->of[peer[number]];
 }
 
 peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes)
 {
-    bool all = !classes || sends_fields(c), held[27];
-    int count = all ? c->machine.ranks : neighbourhood_count(classes);
-    peal_arena *kept = c->arena, *scratch = begin_halo_scratch(c);
+    bool all = !classes || sends_fields(&c->common), held[27];
+    int count = all ? c->common.machine.ranks : neighbourhood_count(classes);
+    peal_arena *kept = c->pass.arena, *scratch = begin_halo_scratch(c);
     peal_status first = PEAL_STATUS_OK;
     for (int i = 0; scratch && i < count; i++) {
-        int rank = all ? i : neighbourhood_rank(c, classes, i);
-        note_views(c, rank, held);
-        c->arena = scratch;
-        peal_status status = check_rank(c, scratch, rank, view_of_rank, c);
+        int rank = all ? i : neighbourhood_rank(&c->common, classes, i);
+        note_views(&c->common, &c->views, rank, held);
+        c->pass.arena = scratch;
+        peal_status status =
+            check_rank(&c->common, &c->pass, c->conditions, scratch, rank, view_of_rank, &c->views);
         first = first ? first : status;
-        c->arena = kept;
-        drop_views(c, rank, held);
+        c->pass.arena = kept;
+        drop_views(&c->common, &c->views, rank, held);
         peal_arena_clear(scratch);
     }
     end_halo_scratch(c);

@@ -11,7 +11,7 @@ static bool has_halo(const rank_view *v, int array)
 
 /* The first statement behind the exchange, or in the next round, that reads what was exchanged, and
  * by which name it does so after the swaps between them; NULL: none. */
-static const peal_statement *next_reader(const peal_compilation *c, int exchange, int array,
+static const peal_statement *next_reader(const common_input *c, int exchange, int array,
                                          const peal_access **out)
 {
     int count = c->graph->statement_count;
@@ -30,7 +30,8 @@ static const peal_statement *next_reader(const peal_compilation *c, int exchange
     return NULL;
 }
 
-static void warn_of_one(peal_compilation *c, int exchange, const peal_exchange_item *item)
+static void warn_of_one(const common_input *c, const pass_context *pass, int exchange,
+                        const peal_exchange_item *item)
 {
     const peal_access *access;
     const peal_statement *reader = next_reader(c, exchange, item->array, &access);
@@ -44,12 +45,12 @@ static void warn_of_one(peal_compilation *c, int exchange, const peal_exchange_i
     else
         snprintf(hint, sizeof(hint), "no task reads `%.80s` at all: leave it out",
                  array_name(c, item->array));
-    peal_warn(c->diagnostics, PEAL_E_UNREAD_EXCHANGE, item->source, hint,
+    peal_warn(pass->diagnostics, PEAL_E_UNREAD_EXCHANGE, item->source, hint,
               "no task reads the halo of `%s` that is exchanged here", array_name(c, item->array));
 }
 
 /* An exchange none of whose halos any task reads, nor any message. */
-static void warn_of_unread(peal_compilation *c, const rank_view *v)
+static void warn_of_unread(const common_input *c, const pass_context *pass, const rank_view *v)
 {
     for (int i = 0; i < c->graph->statement_count; i++) {
         const peal_statement *s = c->statement[i];
@@ -58,16 +59,16 @@ static void warn_of_unread(peal_compilation *c, const rank_view *v)
         for (int k = 0; k < s->u.exchange.item_count; k++) {
             int array = s->u.exchange.item[k].array;
             if (has_halo(v, array) && !halo_is_read(c, v, array))
-                warn_of_one(c, i, &s->u.exchange.item[k]);
+                warn_of_one(c, pass, i, &s->u.exchange.item[k]);
         }
     }
 }
 
-void warn_of_halos(peal_compilation *c, const rank_view *v)
+void warn_of_halos(const common_input *c, const pass_context *pass, const rank_view *v)
 {
     bool any_task = false;
     for (int i = 0; i < c->graph->statement_count; i++)
         any_task |= c->statement[i] && c->statement[i]->kind == PEAL_STATEMENT_TASK;
     if (any_task) /* an exchange alone is read by the application */
-        warn_of_unread(c, v);
+        warn_of_unread(c, pass, v);
 }

@@ -33,7 +33,8 @@ typedef struct touch_mark {
 } touch_mark;
 
 typedef struct dependence_pass {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
     rank_view *v;
     lowered_op *op;
     int count, step_first, step_end;
@@ -53,13 +54,13 @@ typedef struct dependence_pass {
     int found_first; /* of those on the op that is looked at */
 } dependence_pass;
 
-static int group_of(const peal_compilation *c, int array)
+static int group_of(const common_input *c, int array)
 {
     return array >= 0 && array < c->graph->array_count ? c->swap_group[array] : -1;
 }
 
 /* A group's number is one of its arrays'. */
-static int array_or_group(const peal_compilation *c, int array)
+static int array_or_group(const common_input *c, int array)
 {
     int group = group_of(c, array);
     return group >= 0 ? group : array;
@@ -138,7 +139,7 @@ static void add_dependence(dependence_pass *p, const peal_dependence *d)
         if (!(same_map(&p->found[i], d) && covers(d, &p->found[i])))
             p->found[kept++] = p->found[i];
     p->found_count = kept;
-    PEAL_ARENA_ROOM(p->c->arena, p->found, p->found_count, p->found_capacity);
+    PEAL_ARENA_ROOM(p->pass->arena, p->found, p->found_count, p->found_capacity);
     p->found[p->found_count++] = *d;
 }
 
@@ -223,10 +224,10 @@ static bool can_precede(const dependence_pass *p, int a, int b)
 
 static void find_places(dependence_pass *p)
 {
-    p->place = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count);
-    walk_place *stack = PEAL_ARENA_ARRAY(p->c->arena, walk_place, p->count + 1);
+    p->place = PEAL_ARENA_ARRAY(p->pass->arena, walk_place, p->count);
+    walk_place *stack = PEAL_ARENA_ARRAY(p->pass->arena, walk_place, p->count + 1);
     int depth = 0, outermost = -1;
-    p->outermost = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    p->outermost = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
     for (int i = 0; i < p->count; i++) {
         if (outermost >= 0 && p->op[outermost].op.end == i)
             outermost = -1;
@@ -254,12 +255,12 @@ static void note_touches(dependence_pass *p)
         count += p->op[i].touch_count;
         swaps += p->op[i].op.kind == PEAL_OP_SWAP;
     }
-    p->by_array = PEAL_ARENA_ARRAY(p->c->arena, op_touch, count + 1);
-    p->swap = PEAL_ARENA_ARRAY(p->c->arena, op_touch, swaps + 1);
-    p->seen = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
-    p->candidate = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
-    p->mark = PEAL_ARENA_ARRAY(p->c->arena, touch_mark, count + 1);
-    p->first_mark = PEAL_ARENA_ARRAY(p->c->arena, int, p->count);
+    p->by_array = PEAL_ARENA_ARRAY(p->pass->arena, op_touch, count + 1);
+    p->swap = PEAL_ARENA_ARRAY(p->pass->arena, op_touch, swaps + 1);
+    p->seen = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
+    p->candidate = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
+    p->mark = PEAL_ARENA_ARRAY(p->pass->arena, touch_mark, count + 1);
+    p->first_mark = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
     for (int i = 0, n = 0; i < p->count; i++) {
         p->first_mark[i] = n;
         for (int k = 0; k < p->op[i].touch_count; k++, n++) {
@@ -336,17 +337,22 @@ static void find_for(dependence_pass *p, int b)
     }
     if (!p->found_count)
         return;
-    peal_dependence *kept = PEAL_ARENA_ARRAY(p->c->arena, peal_dependence, p->found_count);
+    peal_dependence *kept = PEAL_ARENA_ARRAY(p->pass->arena, peal_dependence, p->found_count);
     memcpy(kept, p->found, (size_t)p->found_count * sizeof(*kept));
     ob->op.dependence = kept;
     ob->op.dependence_count = p->found_count;
 }
 
-void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int count, int step_first,
-                      int step_end)
+void make_dependences(const common_input *c, const pass_context *pass, rank_view *v, lowered_op *op,
+                      int count, int step_first, int step_end)
 {
-    dependence_pass p = {
-        .c = c, .v = v, .op = op, .count = count, .step_first = step_first, .step_end = step_end};
+    dependence_pass p = {.c = c,
+                         .pass = pass,
+                         .v = v,
+                         .op = op,
+                         .count = count,
+                         .step_first = step_first,
+                         .step_end = step_end};
     find_places(&p);
     note_touches(&p);
     for (int b = 0; b < count; b++)

@@ -9,7 +9,9 @@
 enum { LANES = 2 };
 
 typedef struct lowering {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
+    rank_views *views;
     rank_view *v;
     peal_schedule *schedule;
     channel_table table; /* of an outline: empty */
@@ -19,7 +21,7 @@ typedef struct lowering {
 
 static lowered_op *emit(lowering *l, peal_op_kind kind, const node *n)
 {
-    PEAL_ARENA_ROOM(l->c->arena, l->op, l->count, l->capacity);
+    PEAL_ARENA_ROOM(l->pass->arena, l->op, l->count, l->capacity);
     lowered_op *o = &l->op[l->count++];
     *o = (lowered_op){.node = n, .same_as = -1};
     o->op = (peal_op){.kind = kind,
@@ -40,7 +42,7 @@ static void append_touch(lowering *l, touch **list, int *count, touch t)
 {
     int capacity = *count;
     if (capacity != 1 && !(capacity & (capacity - 1))) /* full at powers of two, from two */
-        *list = peal_arena_grow(l->c->arena, *list, &capacity, sizeof(**list));
+        *list = peal_arena_grow(l->pass->arena, *list, &capacity, sizeof(**list));
     (*list)[(*count)++] = t;
 }
 
@@ -209,7 +211,7 @@ static void wait_for_setup(lowering *l, lowered_op *o, int setup_end)
     int count = 0;
     for (int k = 0; k < setup_end; k++)
         count += l->op[k].touch_count;
-    o->extra = PEAL_ARENA_ARRAY(l->c->arena, touch, count);
+    o->extra = PEAL_ARENA_ARRAY(l->pass->arena, touch, count);
     for (int k = 0; k < setup_end; k++)
         for (int t = 0; t < l->op[k].touch_count; t++) {
             touch after = l->op[k].touch[t];
@@ -249,7 +251,7 @@ static void lower_handshake(lowering *l, int first_ready)
         }
 }
 
-static bool is_defined(const peal_compilation *c, int array)
+static bool is_defined(const common_input *c, int array)
 {
     const peal_array *a = &c->graph->arrays[array];
     return a->kind == PEAL_ARRAY_FIELD || a->keep;
@@ -257,9 +259,9 @@ static bool is_defined(const peal_compilation *c, int array)
 
 static peal_status make_arrays(lowering *l)
 {
-    peal_compilation *c = l->c;
+    const common_input *c = l->c;
     int total = array_total(c);
-    peal_schedule_array *array = PEAL_ARENA_ARRAY(c->arena, peal_schedule_array, total);
+    peal_schedule_array *array = PEAL_ARENA_ARRAY(l->pass->arena, peal_schedule_array, total);
     for (int i = 0; i < total; i++) {
         bool hidden = i >= c->graph->array_count;
         array[i] = (peal_schedule_array){.name = array_name(c, i),
@@ -288,12 +290,12 @@ static peal_status make_arrays(lowering *l)
 
 static void make_peers(lowering *l)
 {
-    peal_peer *peer = PEAL_ARENA_ARRAY(l->c->arena, peal_peer, l->table.map->peer_count);
+    peal_peer *peer = PEAL_ARENA_ARRAY(l->pass->arena, peal_peer, l->table.map->peer_count);
     int total = array_total(l->c);
     for (int i = 0; i < l->table.map->peer_count; i++) {
-        rank_view *v = l->c->view[l->table.map->peer[i]];
-        const segment_map *map = map_segment(l->c, v);
-        peal_layout *layout = PEAL_ARENA_ARRAY(l->c->arena, peal_layout, total);
+        rank_view *v = l->views->of[l->table.map->peer[i]];
+        const segment_map *map = map_segment(l->c, l->pass, v);
+        peal_layout *layout = PEAL_ARENA_ARRAY(l->pass->arena, peal_layout, total);
         memcpy(layout, v->layout, (size_t)total * sizeof(*layout));
         for (int a = 0; a < total; a++)
             layout[a].offset = map->array[a];
@@ -317,8 +319,8 @@ static void make_ops(lowering *l)
     s->step = (peal_section){s->setup.end, l->count};
     lower_list(l, &l->v->finish);
     s->finish = (peal_section){s->step.end, l->count};
-    make_dependences(l->c, l->v, l->op, l->count, s->step.first, s->step.end);
-    peal_op *op = PEAL_ARENA_ARRAY(l->c->arena, peal_op, l->count);
+    make_dependences(l->c, l->pass, l->v, l->op, l->count, s->step.first, s->step.end);
+    peal_op *op = PEAL_ARENA_ARRAY(l->pass->arena, peal_op, l->count);
     for (int i = 0; i < l->count; i++)
         op[i] = l->op[i].op;
     s->op = op;
@@ -333,9 +335,10 @@ static int deepest(const rank_view *v)
     return depth + 1;
 }
 
-static peal_schedule *new_schedule(peal_compilation *c, const rank_view *v)
+static peal_schedule *new_schedule(const common_input *c, const pass_context *pass,
+                                   const rank_view *v)
 {
-    peal_schedule *s = PEAL_ARENA_NEW(c->arena, peal_schedule);
+    peal_schedule *s = PEAL_ARENA_NEW(pass->arena, peal_schedule);
     *s = (peal_schedule){.graph = c->graph,
                          .machine = &c->machine,
                          .mode = c->mode,
@@ -348,26 +351,28 @@ static peal_schedule *new_schedule(peal_compilation *c, const rank_view *v)
     return s;
 }
 
-peal_status make_outline(peal_compilation *c, rank_view *v, const peal_schedule **out)
+peal_status make_outline(const common_input *c, const pass_context *pass, rank_view *v,
+                         const peal_schedule **out)
 {
-    lowering l = {.c = c, .v = v, .schedule = new_schedule(c, v)};
+    lowering l = {.c = c, .pass = pass, .v = v, .schedule = new_schedule(c, pass, v)};
     peal_status status = make_arrays(&l);
     if (!status)
         *out = l.schedule;
     return status;
 }
 
-peal_status make_schedule(peal_compilation *c, rank_view *v)
+peal_status make_schedule(const common_input *c, const pass_context *pass, rank_views *views,
+                          rank_view *v)
 {
-    peal_schedule *s = new_schedule(c, v);
-    lowering l = {.c = c, .v = v, .schedule = s};
+    peal_schedule *s = new_schedule(c, pass, v);
+    lowering l = {.c = c, .pass = pass, .views = views, .v = v, .schedule = s};
     s->lanes = s->workers < LANES ? s->workers : LANES;
     s->loop = v->loop;
     s->loop_count = v->loop_count;
     s->loop_depth = deepest(v);
     s->decision_count = v->decision_count;
     s->outer = v->outer;
-    peal_status status = make_channels(c, v, &l.table);
+    peal_status status = make_channels(c, pass, views, v, &l.table);
     if (!status)
         status = make_arrays(&l);
     if (status)

@@ -6,9 +6,11 @@
 
 /* ---- lower.c ---- */
 
-peal_status make_schedule(peal_compilation *c, rank_view *v);
+peal_status make_schedule(const common_input *c, const pass_context *pass, rank_views *views,
+                          rank_view *v);
 /* A schedule of arrays and tasks alone; needs STAGE_TASKS. */
-peal_status make_outline(peal_compilation *c, rank_view *v, const peal_schedule **out);
+peal_status make_outline(const common_input *c, const pass_context *pass, rank_view *v,
+                         const peal_schedule **out);
 
 /* ---- dependences.c ---- */
 
@@ -23,7 +25,7 @@ typedef struct lowered_op {
     bool waits_for_nothing; /* a WAIT: what it writes was ordered by the sender */
 } lowered_op;
 
-void make_dependences(peal_compilation *c, rank_view *v, lowered_op *op, int count, int step_first,
-                      int step_end);
+void make_dependences(const common_input *c, const pass_context *pass, rank_view *v, lowered_op *op,
+                      int count, int step_first, int step_end);
 
 #endif

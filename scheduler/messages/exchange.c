@@ -5,7 +5,7 @@
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/messages/messages.h"
 
-static bool same_group(const peal_compilation *c, int a, int b)
+static bool same_group(const common_input *c, int a, int b)
 {
     return a == b || (a < c->graph->array_count && b < c->graph->array_count &&
                       c->swap_group[a] >= 0 && c->swap_group[a] == c->swap_group[b]);
@@ -27,7 +27,7 @@ static bool access_meets(const rank_view *v, const peal_schedule_task *t, const 
 
 /* Whether any task or message of this rank reads points of an array (or of one it is swapped with)
  * within box; NULL: anywhere in its halo. */
-static bool is_read(const peal_compilation *c, const rank_view *v, int array, const peal_box *box)
+static bool is_read(const common_input *c, const rank_view *v, int array, const peal_box *box)
 {
     for (int i = 0; i < v->task_count; i++) {
         const peal_schedule_task *t = &v->task[i];
@@ -46,13 +46,13 @@ static bool is_read(const peal_compilation *c, const rank_view *v, int array, co
     return false;
 }
 
-bool halo_is_read(const peal_compilation *c, const rank_view *v, int array)
+bool halo_is_read(const common_input *c, const rank_view *v, int array)
 {
     return is_read(c, v, array, NULL);
 }
 
 /* Where the points of a halo box lie at their owner. */
-static peal_box owner_coordinates(const peal_compilation *c, const rank_view *v,
+static peal_box owner_coordinates(const common_input *c, const rank_view *v,
                                   const field_shape *shape, const int direction[PEAL_RANK_AXES],
                                   peal_box box)
 {
@@ -72,14 +72,14 @@ typedef struct piece_sink {
     rank_message *into;
 } piece_sink;
 
-static peal_status item_pieces(peal_compilation *c, const rank_view *v,
+static peal_status item_pieces(const common_input *c, const pass_context *pass, const rank_view *v,
                                const peal_exchange_item *item, const piece_sink *sink)
 {
     field_shape shape;
     peal_box boxes[27];
-    peal_status status = shape_of(c, &v->scope, item->array, &shape);
+    peal_status status = shape_of(c, pass, &v->scope, item->array, &shape);
     if (!status)
-        status = exchange_boxes(c, v, item, boxes);
+        status = exchange_boxes(c, pass, v, item, boxes);
     if (status)
         return status;
     bool application_reads = !is_read(c, v, item->array, NULL);
@@ -95,49 +95,52 @@ static peal_status item_pieces(peal_compilation *c, const rank_view *v,
             piece.target[k] = box->lo[k];
             piece.target_extent[k] = box->hi[k] - box->lo[k];
         }
-        add_piece(c, sink->into, piece);
+        add_piece(c, pass, sink->into, piece);
         sink->into->application_reads |= application_reads;
     }
     return PEAL_STATUS_OK;
 }
 
 /* The pieces that `receiver` gets from sink->peer in exchange s. */
-static peal_status exchange_pieces(peal_compilation *c, const rank_view *receiver,
-                                   const peal_statement *s, const piece_sink *sink)
+static peal_status exchange_pieces(const common_input *c, const pass_context *pass,
+                                   const rank_view *receiver, const peal_statement *s,
+                                   const piece_sink *sink)
 {
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; !status && i < s->u.exchange.item_count; i++)
-        status = item_pieces(c, receiver, &s->u.exchange.item[i], sink);
+        status = item_pieces(c, pass, receiver, &s->u.exchange.item[i], sink);
     return status;
 }
 
-static peal_status add_both_ends(peal_compilation *c, rank_view *v, const peal_statement *s,
+static peal_status add_both_ends(const common_input *c, const pass_context *pass, rank_views *views,
+                                 condition_table *conditions, rank_view *v, const peal_statement *s,
                                  int peer)
 {
-    rank_view *other = view_at(c, peer, STAGE_TASKS);
+    rank_view *other = view_at(views, peer, STAGE_TASKS);
     if (!other)
-        return c->view[peer]->status;
+        return views->of[peer]->status;
     for (int outgoing = 1; outgoing >= 0; outgoing--) {
         rank_message m = {.outgoing = outgoing, .statement = s->id, .peer = peer};
         piece_sink sink = {outgoing ? v->rank : peer, &m};
-        peal_status status = exchange_pieces(c, outgoing ? other : v, s, &sink);
+        peal_status status = exchange_pieces(c, pass, outgoing ? other : v, s, &sink);
         if (status)
             return status;
         if (!m.piece_count)
             continue;
-        status = check_partner(c, v, other, s);
+        status = check_partner(c, pass, conditions, v, other, s);
         if (status)
             return status;
-        add_message(c, v, m);
+        add_message(pass, v, m);
     }
     return PEAL_STATUS_OK;
 }
 
-peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement *s)
+peal_status add_exchange(const common_input *c, const pass_context *pass, rank_views *views,
+                         condition_table *conditions, rank_view *v, const peal_statement *s)
 {
     rank_message images = {0};
     piece_sink sink = {v->rank, &images};
-    peal_status status = exchange_pieces(c, v, s, &sink);
+    peal_status status = exchange_pieces(c, pass, v, s, &sink);
     v->local[s->id] = images.piece;
     v->local_count[s->id] = images.piece_count;
     int done[27], done_count = 0;
@@ -150,7 +153,7 @@ peal_status add_exchange(peal_compilation *c, rank_view *v, const peal_statement
         if (seen)
             continue;
         done[done_count++] = peer;
-        status = add_both_ends(c, v, s, peer);
+        status = add_both_ends(c, pass, views, conditions, v, s, peer);
     }
     return status;
 }

@@ -31,11 +31,11 @@ static int by_key(const void *left, const void *right)
     return order ? order : a < b ? -1 : a > b;
 }
 
-static void sort_ends(peal_compilation *c, rank_view *v)
+static void sort_ends(const pass_context *pass, rank_view *v)
 {
     if (v->sorted_end)
         return;
-    v->sorted_end = PEAL_ARENA_ARRAY(c->arena, const message_end *, v->end_count + 1);
+    v->sorted_end = PEAL_ARENA_ARRAY(pass->arena, const message_end *, v->end_count + 1);
     for (int i = 0; i < v->end_count; i++)
         v->sorted_end[i] = &v->end[i];
     qsort(v->sorted_end, (size_t)v->end_count, sizeof(*v->sorted_end), by_key);
@@ -43,8 +43,7 @@ static void sort_ends(peal_compilation *c, rank_view *v)
 
 /* The first end of a view that equals key and stands in the same body, and how many do; if none
  * does, the first that stands in another one. -1: none equals it. */
-static int find_ends(const peal_compilation *c, const rank_view *v, const message_end *key,
-                     int *count)
+static int find_ends(const common_input *c, const rank_view *v, const message_end *key, int *count)
 {
     int low = 0, high = v->end_count;
     while (low < high) {
@@ -68,7 +67,7 @@ static int find_ends(const peal_compilation *c, const rank_view *v, const messag
 
 /* ---- What is wrong with a match ---- */
 
-static const char *describe(const peal_compilation *c, const message_record *r, bool outgoing,
+static const char *describe(const common_input *c, const message_record *r, bool outgoing,
                             char *text, size_t bytes)
 {
     const peal_statement *s = c->statement[r->statement];
@@ -83,27 +82,29 @@ static const char *describe(const peal_compilation *c, const message_record *r, 
     return text;
 }
 
-peal_status report_ambiguous(peal_compilation *c, const message_record *r, bool outgoing, int count)
+peal_status report_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
+                             const message_record *r, bool outgoing, int count)
 {
     char text[200];
     peal_story story = {0};
     peal_source source = c->statement[r->statement]->source;
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E_DUPLICATE_TAG, source))
-        tell_ambiguous(c, r, outgoing, &story);
-    return peal_report_story(c->diagnostics, PEAL_E_DUPLICATE_TAG, source,
+    if (peal_diagnostics_want(pass->diagnostics, PEAL_E_DUPLICATE_TAG, source))
+        tell_ambiguous(c, pass, views, r, outgoing, &story);
+    return peal_report_story(pass->diagnostics, PEAL_E_DUPLICATE_TAG, source,
                              "give each its own `tag`", &story,
                              "%s: %d such statements: a match would not be unique",
                              describe(c, r, outgoing, text, sizeof(text)), count);
 }
 
-peal_status report_unmatched(peal_compilation *c, const message_record *r, bool outgoing)
+peal_status report_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
+                             const message_record *r, bool outgoing)
 {
     char text[200];
     peal_story story = {0};
     peal_source source = c->statement[r->statement]->source;
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E_UNMATCHED_MESSAGE, source))
-        tell_unmatched(c, r, outgoing, &story);
-    return peal_report_story(c->diagnostics, PEAL_E_UNMATCHED_MESSAGE, source,
+    if (peal_diagnostics_want(pass->diagnostics, PEAL_E_UNMATCHED_MESSAGE, source))
+        tell_unmatched(c, pass, views, r, outgoing, &story);
+    return peal_report_story(pass->diagnostics, PEAL_E_UNMATCHED_MESSAGE, source,
                              outgoing ? "add the recv, or let fewer ranks send"
                                       : "add the send, or let fewer receive",
                              &story, "%s has no matching %s",
@@ -111,7 +112,7 @@ peal_status report_unmatched(peal_compilation *c, const message_record *r, bool 
                              outgoing ? "recv" : "send");
 }
 
-static const char *count_named(const peal_compilation *c, const peal_statement *s, char *text,
+static const char *count_named(const common_input *c, const peal_statement *s, char *text,
                                size_t bytes)
 {
     int array = s->u.message.count;
@@ -122,8 +123,9 @@ static const char *count_named(const peal_compilation *c, const peal_statement *
     return text;
 }
 
-static peal_status report_pair(peal_compilation *c, const message_record *from,
-                               const message_record *to, pair_difference how)
+static peal_status report_pair(const common_input *c, const pass_context *pass,
+                               const message_record *from, const message_record *to,
+                               pair_difference how)
 {
     static const struct {
         peal_code code;
@@ -138,7 +140,7 @@ static peal_status report_pair(peal_compilation *c, const message_record *from,
         received = c->statement[to->statement]->u.message.points.array;
     char end[200], what[200], name[2][80];
     peal_story story = {0};
-    if (peal_diagnostics_want(c->diagnostics, said[how].code, send->source))
+    if (peal_diagnostics_want(pass->diagnostics, said[how].code, send->source))
         tell_pair(c, from, to, how, &story);
     if (how == DIFFERS_IN_TYPE)
         snprintf(what, sizeof(what), "`%s` is %s, but `%s`, into which it is received, is %s",
@@ -155,12 +157,13 @@ static peal_status report_pair(peal_compilation *c, const message_record *from,
         snprintf(what, sizeof(what), "send and recv %s",
                  how == DIFFERS_IN_LOOP ? "do not stand in the same loop body"
                                         : "happen under different conditions");
-    return peal_report_story(c->diagnostics, said[how].code, send->source, said[how].hint, &story,
-                             "%s: %s", describe(c, from, true, end, sizeof(end)), what);
+    return peal_report_story(pass->diagnostics, said[how].code, send->source, said[how].hint,
+                             &story, "%s: %s", describe(c, from, true, end, sizeof(end)), what);
 }
 
 /* Send and receive that do not happen together, though they may look so. */
-static peal_status report_conditions(peal_compilation *c, const message_record *from,
+static peal_status report_conditions(const common_input *c, const pass_context *pass,
+                                     condition_table *conditions, const message_record *from,
                                      const message_record *to)
 {
     const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement],
@@ -169,14 +172,14 @@ static peal_status report_conditions(peal_compilation *c, const message_record *
     char end[200];
     peal_story story = {0};
     const condition_end one = {send, from->condition}, other = {recv, to->condition};
-    condition_match how = match_conditions(c, &one, &other, &writer, &array);
+    condition_match how = match_conditions(c, conditions, &one, &other, &writer, &array);
     if (how == CONDITIONS_AGREE)
         return PEAL_STATUS_OK;
     if (how == CONDITIONS_DIFFER)
-        return report_pair(c, from, to, DIFFERS_IN_CONDITION);
+        return report_pair(c, pass, from, to, DIFFERS_IN_CONDITION);
     peal_code code =
         how == CONDITIONS_CHANGE ? PEAL_E_CONDITION_CHANGES : PEAL_E_CONDITIONS_NOT_COMPARABLE;
-    if (peal_diagnostics_want(c->diagnostics, code, send->source))
+    if (peal_diagnostics_want(pass->diagnostics, code, send->source))
         tell_pair(c, from, to, DIFFERS_IN_CONDITION, &story);
     if (how == CONDITIONS_CHANGE && story.event_count) {
         int rank = writer->id < recv->id && recv->id < send->id ? to->to : from->from;
@@ -186,7 +189,7 @@ static peal_status report_conditions(peal_compilation *c, const message_record *
     }
     if (how == CONDITIONS_CHANGE)
         return peal_report_story(
-            c->diagnostics, code, send->source,
+            pass->diagnostics, code, send->source,
             "write it behind both, or keep the value of the condition in a buffer of its own",
             &story,
             "%s: its `when` and that of the recv in line %d name `%s`, which `%s` (line %d) writes "
@@ -194,55 +197,58 @@ static peal_status report_conditions(peal_compilation *c, const message_record *
             describe(c, from, true, end, sizeof(end)), recv->source.line, array_name(c, array),
             writer->name, writer->source.line);
     return peal_report_story(
-        c->diagnostics, code, send->source, "give send and recv the same text of `when`", &story,
+        pass->diagnostics, code, send->source, "give send and recv the same text of `when`", &story,
         "%s: whether its `when` is that of the recv in line %d cannot be decided",
         describe(c, from, true, end, sizeof(end)), recv->source.line);
 }
 
 /* One end counts its elements and the other doesn't, or in another type. */
-static bool counts_differ(const peal_compilation *c, int sent, int received)
+static bool counts_differ(const common_input *c, int sent, int received)
 {
     if (sent < 0 || received < 0)
         return sent >= 0 || received >= 0;
     return array_type(c, sent) != array_type(c, received);
 }
 
-peal_status check_pair(peal_compilation *c, const message_record *from, const message_record *to)
+peal_status check_pair(const common_input *c, const pass_context *pass, condition_table *conditions,
+                       const message_record *from, const message_record *to)
 {
     const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement];
     if (array_type(c, send->u.message.points.array) != array_type(c, recv->u.message.points.array))
-        return report_pair(c, from, to, DIFFERS_IN_TYPE);
+        return report_pair(c, pass, from, to, DIFFERS_IN_TYPE);
     if (from->count != to->count)
-        return report_pair(c, from, to, DIFFERS_IN_SIZE);
+        return report_pair(c, pass, from, to, DIFFERS_IN_SIZE);
     if (counts_differ(c, send->u.message.count, recv->u.message.count))
-        return report_pair(c, from, to, DIFFERS_IN_COUNT);
+        return report_pair(c, pass, from, to, DIFFERS_IN_COUNT);
     if (c->statement_loop[send->id] != c->statement_loop[recv->id])
-        return report_pair(c, from, to, DIFFERS_IN_LOOP);
-    return report_conditions(c, from, to);
+        return report_pair(c, pass, from, to, DIFFERS_IN_LOOP);
+    return report_conditions(c, pass, conditions, from, to);
 }
 
-peal_status match_end(peal_compilation *c, rank_view *v, const message_end *e,
+peal_status match_end(const common_input *c, const pass_context *pass, rank_views *views,
+                      condition_table *conditions, rank_view *v, const message_end *e,
                       const message_end **twin)
 {
-    rank_view *other = view_at(c, e->peer, STAGE_TASKS);
+    rank_view *other = view_at(views, e->peer, STAGE_TASKS);
     if (!other)
-        return c->view[e->peer]->status;
+        return views->of[e->peer]->status;
     int mine, theirs;
     message_end key = *e;
     message_record record = record_of(v, e);
-    sort_ends(c, v);
-    sort_ends(c, other);
+    sort_ends(pass, v);
+    sort_ends(pass, other);
     find_ends(c, v, &key, &mine);
     key.outgoing = !e->outgoing;
     key.peer = v->rank;
     int found = find_ends(c, other, &key, &theirs);
     if (mine > 1)
-        return report_ambiguous(c, &record, e->outgoing, mine);
+        return report_ambiguous(c, pass, views, &record, e->outgoing, mine);
     if (found < 0)
-        return report_unmatched(c, &record, e->outgoing);
+        return report_unmatched(c, pass, views, &record, e->outgoing);
     *twin = other->sorted_end[found];
     message_record end = record_of(other, *twin);
     if (theirs > 1)
-        return report_ambiguous(c, &end, !e->outgoing, theirs);
-    return e->outgoing ? check_pair(c, &record, &end) : check_pair(c, &end, &record);
+        return report_ambiguous(c, pass, views, &end, !e->outgoing, theirs);
+    return e->outgoing ? check_pair(c, pass, conditions, &record, &end)
+                       : check_pair(c, pass, conditions, &end, &record);
 }

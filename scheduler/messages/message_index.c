@@ -55,49 +55,49 @@ static int by_peer(const void *left, const void *right)
     return a->peer != b->peer ? (a->peer < b->peer ? -1 : 1) : a->message - b->message;
 }
 
-static void sort_outgoing(peal_compilation *c, const rank_view *v, message_table *table)
+static void sort_outgoing(const pass_context *pass, const rank_view *v, message_table *table)
 {
-    peer_message *list = PEAL_ARENA_ARRAY(c->arena, peer_message, v->message_count + 1);
+    peer_message *list = PEAL_ARENA_ARRAY(pass->arena, peer_message, v->message_count + 1);
     int count = 0;
     for (int i = 0; i < v->message_count; i++)
         if (v->message[i].outgoing)
             list[count++] = (peer_message){v->message[i].peer, i};
     qsort(list, (size_t)count, sizeof(*list), by_peer);
-    table->outgoing = PEAL_ARENA_ARRAY(c->arena, int, count + 1);
+    table->outgoing = PEAL_ARENA_ARRAY(pass->arena, int, count + 1);
     table->outgoing_count = count;
     for (int i = 0; i < count; i++)
         table->outgoing[i] = list[i].message;
 }
 
-static const message_table *messages_of(peal_compilation *c, rank_view *v)
+static const message_table *messages_of(const pass_context *pass, rank_view *v)
 {
     if (v->messages)
         return v->messages;
-    message_table *table = PEAL_ARENA_NEW(c->arena, message_table);
+    message_table *table = PEAL_ARENA_NEW(pass->arena, message_table);
     uint64_t buckets = 4;
     while (buckets < 2 * (uint64_t)v->message_count)
         buckets *= 2;
     table->mask = buckets - 1;
-    table->bucket = PEAL_ARENA_ARRAY(c->arena, int, buckets);
+    table->bucket = PEAL_ARENA_ARRAY(pass->arena, int, buckets);
     for (int i = 0; i < v->message_count; i++) {
         const rank_message *m = &v->message[i];
         uint64_t at = bucket_of(table, v, m, m->outgoing, m->peer);
         if (!table->bucket[at])
             table->bucket[at] = i + 1;
     }
-    sort_outgoing(c, v, table);
+    sort_outgoing(pass, v, table);
     return v->messages = table;
 }
 
-int twin_of(peal_compilation *c, rank_view *peer_view, int rank, const rank_message *m)
+int twin_of(const pass_context *pass, rank_view *peer_view, int rank, const rank_message *m)
 {
-    const message_table *table = messages_of(c, peer_view);
+    const message_table *table = messages_of(pass, peer_view);
     return table->bucket[bucket_of(table, peer_view, m, !m->outgoing, rank)] - 1;
 }
 
-const int *messages_to(peal_compilation *c, rank_view *v, int peer, int *count)
+const int *messages_to(const pass_context *pass, rank_view *v, int peer, int *count)
 {
-    const message_table *table = messages_of(c, v);
+    const message_table *table = messages_of(pass, v);
     int low = 0, high = table->outgoing_count, end;
     while (low < high) {
         int middle = low + (high - low) / 2;

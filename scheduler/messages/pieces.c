@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-void add_piece(peal_compilation *c, rank_message *m, peal_piece piece)
+void add_piece(const common_input *c, const pass_context *pass, rank_message *m, peal_piece piece)
 {
     int64_t points = peal_box_points(&piece.source);
     piece.bytes = points * (int64_t)peal_type_bytes(array_type(c, piece.array));
     if (!(m->piece_count & (m->piece_count - 1))) { /* full at powers of two */
         peal_piece *grown =
-            PEAL_ARENA_ARRAY(c->arena, peal_piece, m->piece_count ? 2 * m->piece_count : 1);
+            PEAL_ARENA_ARRAY(pass->arena, peal_piece, m->piece_count ? 2 * m->piece_count : 1);
         if (m->piece_count)
             memcpy(grown, m->piece, (size_t)m->piece_count * sizeof(*grown));
         m->piece = grown;
@@ -17,9 +17,9 @@ void add_piece(peal_compilation *c, rank_message *m, peal_piece piece)
     m->piece[m->piece_count++] = piece;
 }
 
-rank_message *add_message(peal_compilation *c, rank_view *v, rank_message m)
+rank_message *add_message(const pass_context *pass, rank_view *v, rank_message m)
 {
-    PEAL_ARENA_ROOM(c->arena, v->message, v->message_count, v->message_capacity);
+    PEAL_ARENA_ROOM(pass->arena, v->message, v->message_count, v->message_capacity);
     v->message[v->message_count] = m;
     return &v->message[v->message_count++];
 }

@@ -20,13 +20,13 @@ static peal_piece line_piece(int array, int64_t lo, int64_t hi, int target_array
     return piece;
 }
 
-peal_status report_uneven(peal_compilation *c, const peal_statement *s, const peal_reduction *item,
-                          const int rank[2], const int64_t count[2])
+peal_status report_uneven(const common_input *c, const pass_context *pass, const peal_statement *s,
+                          const peal_reduction *item, const int rank[2], const int64_t count[2])
 {
     peal_story story = {0};
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source))
+    if (peal_diagnostics_want(pass->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source))
         tell_uneven(c, s, item, rank, count, &story);
-    return peal_report_story(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source,
+    return peal_report_story(pass->diagnostics, PEAL_E_REDUCTION_MISMATCH, item->source,
                              "give the buffer the same count on all ranks", &story,
                              "`%s` has %lld elements on rank %d and %lld on rank %d",
                              array_name(c, item->array), (long long)count[0], rank[0],
@@ -34,19 +34,20 @@ peal_status report_uneven(peal_compilation *c, const peal_statement *s, const pe
 }
 
 /* The view of a member that takes part, with vectors as long as mine. */
-static peal_status view_member(peal_compilation *c, const rank_view *v, const peal_statement *s,
-                               int rank)
+static peal_status view_member(const common_input *c, const pass_context *pass, rank_views *views,
+                               condition_table *conditions, const rank_view *v,
+                               const peal_statement *s, int rank)
 {
-    rank_view *other = view_at(c, rank, STAGE_GEOMETRY);
+    rank_view *other = view_at(views, rank, STAGE_GEOMETRY);
     if (!other)
-        return c->view[rank]->status;
-    peal_status status = check_partner(c, v, other, s);
+        return views->of[rank]->status;
+    peal_status status = check_partner(c, pass, conditions, v, other, s);
     for (int i = 0; !status && i < s->u.reduce.item_count; i++) {
         const peal_reduction *item = &s->u.reduce.item[i];
         int64_t count = v->layout[item->array].stored.hi[0],
                 theirs = other->layout[item->array].stored.hi[0];
         if (theirs != count)
-            status = report_uneven(c, s, item, (const int[]){v->rank, rank},
+            status = report_uneven(c, pass, s, item, (const int[]){v->rank, rank},
                                    (const int64_t[]){count, theirs});
     }
     return status;
@@ -57,8 +58,9 @@ typedef struct pair_messages {
 } pair_messages;
 
 /* What members `me` and k send each other of an item. */
-static void item_pieces(peal_compilation *c, const rank_view *v, const peal_statement *s, int i,
-                        const reduction_plan *p, int k, pair_messages *out)
+static void item_pieces(const common_input *c, const pass_context *pass, const rank_view *v,
+                        const peal_statement *s, int i, const reduction_plan *p, int k,
+                        pair_messages *out)
 {
     int array = s->u.reduce.item[i].array, hidden = c->statement_hidden[s->id] + i;
     int64_t count = v->layout[array].stored.hi[0];
@@ -67,28 +69,31 @@ static void item_pieces(peal_compilation *c, const rank_view *v, const peal_stat
     bool i_fold = p->root < 0 || p->root == v->rank;
     bool they_fold = p->root < 0 || p->root == rank_of(p, k);
     if (they_fold && their_hi > their_lo)
-        add_piece(c, &out->shot[0][1],
+        add_piece(c, pass, &out->shot[0][1],
                   line_piece(array, their_lo, their_hi, hidden, p->me * (their_hi - their_lo)));
     if (i_fold && hi > lo)
-        add_piece(c, &out->shot[0][0], line_piece(array, lo, hi, hidden, k * (hi - lo)));
+        add_piece(c, pass, &out->shot[0][0], line_piece(array, lo, hi, hidden, k * (hi - lo)));
     if (p->two_shot && hi > lo)
-        add_piece(c, &out->shot[1][1], line_piece(array, lo, hi, array, lo));
+        add_piece(c, pass, &out->shot[1][1], line_piece(array, lo, hi, array, lo));
     if (p->two_shot && their_hi > their_lo)
-        add_piece(c, &out->shot[1][0], line_piece(array, their_lo, their_hi, array, their_lo));
+        add_piece(c, pass, &out->shot[1][0],
+                  line_piece(array, their_lo, their_hi, array, their_lo));
 }
 
-static peal_status add_pair(peal_compilation *c, rank_view *v, const peal_statement *s, int k)
+static peal_status add_pair(const common_input *c, const pass_context *pass, rank_views *views,
+                            condition_table *conditions, rank_view *v, const peal_statement *s,
+                            int k)
 {
     pair_messages pair = {0};
     reduction_plan plan;
-    peal_status status = plan_reduction(c, v, s, 0, &plan);
+    peal_status status = plan_reduction(c, pass, v, s, 0, &plan);
     int peer = rank_of(&plan, k);
     if (!status)
-        status = view_member(c, v, s, peer);
+        status = view_member(c, pass, views, conditions, v, s, peer);
     for (int i = 0; !status && i < s->u.reduce.item_count; i++) {
-        status = plan_reduction(c, v, s, i, &plan);
+        status = plan_reduction(c, pass, v, s, i, &plan);
         if (!status)
-            item_pieces(c, v, s, i, &plan, k, &pair);
+            item_pieces(c, pass, v, s, i, &plan, k, &pair);
     }
     for (int phase = 0; !status && phase < 2; phase++)
         for (int outgoing = 1; outgoing >= 0; outgoing--) {
@@ -99,14 +104,15 @@ static peal_status add_pair(peal_compilation *c, rank_view *v, const peal_statem
             m->part = phase ? " (second shot)" : "";
             m->peer = peer;
             if (m->piece_count)
-                add_message(c, v, *m);
+                add_message(pass, v, *m);
         }
     return status;
 }
 
 /* Up on a level, from the child into a row of its leader, and down again: peer is the other one. */
-static peal_status add_branch(peal_compilation *c, rank_view *v, const peal_statement *s, int peer,
-                              bool i_lead, int level, int row)
+static peal_status add_branch(const common_input *c, const pass_context *pass, rank_views *views,
+                              condition_table *conditions, rank_view *v, const peal_statement *s,
+                              int peer, bool i_lead, int level, int row)
 {
     int levels = v->statement[s->id].levels;
     rank_message up = {.outgoing = !i_lead, .statement = s->id, .phase = level, .peer = peer};
@@ -114,48 +120,52 @@ static peal_status add_branch(peal_compilation *c, rank_view *v, const peal_stat
                          .statement = s->id,
                          .phase = 2 * levels - 1 - level,
                          .peer = peer};
-    peal_status status = view_member(c, v, s, peer);
+    peal_status status = view_member(c, pass, views, conditions, v, s, peer);
     for (int i = 0; !status && i < s->u.reduce.item_count; i++) {
         int array = s->u.reduce.item[i].array, hidden = c->statement_hidden[s->id] + i;
         int64_t count = v->layout[array].stored.hi[0];
         if (!count)
             continue;
-        add_piece(c, &up, line_piece(array, 0, count, hidden, row * count));
-        add_piece(c, &down, line_piece(array, 0, count, array, 0));
+        add_piece(c, pass, &up, line_piece(array, 0, count, hidden, row * count));
+        add_piece(c, pass, &down, line_piece(array, 0, count, array, 0));
     }
-    up.part = peal_arena_print(c->arena, " (up %d)", level);
-    down.part = peal_arena_print(c->arena, " (down %d)", level);
+    up.part = peal_arena_print(pass->arena, " (up %d)", level);
+    down.part = peal_arena_print(pass->arena, " (down %d)", level);
     if (status || !up.piece_count)
         return status;
-    add_message(c, v, up);
-    add_message(c, v, down);
+    add_message(pass, v, up);
+    add_message(pass, v, down);
     return status;
 }
 
-static peal_status add_tree(peal_compilation *c, rank_view *v, const peal_statement *s,
+static peal_status add_tree(const common_input *c, const pass_context *pass, rank_views *views,
+                            condition_table *conditions, rank_view *v, const peal_statement *s,
                             const reduction_plan *plan)
 {
     peal_status status = PEAL_STATUS_OK;
     for (int level = 0; !status && level < plan->levels; level++) {
         int unit = (int)unit_of(level), row = plan->me / unit % WIDTH;
         if (row)
-            return add_branch(c, v, s, rank_of(plan, plan->me - row * unit), false, level, row);
+            return add_branch(c, pass, views, conditions, v, s,
+                              rank_of(plan, plan->me - row * unit), false, level, row);
         for (int k = 1; !status && k < contributors(plan, level); k++)
-            status = add_branch(c, v, s, rank_of(plan, plan->me + k * unit), true, level, k);
+            status = add_branch(c, pass, views, conditions, v, s,
+                                rank_of(plan, plan->me + k * unit), true, level, k);
     }
     return status;
 }
 
 /* My own contribution to what I fold: a copy, on every level of a tree that I lead. */
-static void add_own(peal_compilation *c, rank_view *v, const peal_statement *s)
+static void add_own(const common_input *c, const pass_context *pass, rank_view *v,
+                    const peal_statement *s)
 {
     rank_message mine = {0};
     for (int i = 0; i < s->u.reduce.item_count; i++) {
         int array = s->u.reduce.item[i].array, hidden = c->statement_hidden[s->id] + i;
         const peal_schedule_task *t = &v->task[v->statement[s->id].task + i];
         reduction_plan plan;
-        if (t->hi > t->lo && !plan_reduction(c, v, s, i, &plan))
-            add_piece(c, &mine,
+        if (t->hi > t->lo && !plan_reduction(c, pass, v, s, i, &plan))
+            add_piece(c, pass, &mine,
                       line_piece(array, t->lo, t->hi, hidden,
                                  plan.levels ? 0 : plan.me * (t->hi - t->lo)));
     }
@@ -164,17 +174,19 @@ static void add_own(peal_compilation *c, rank_view *v, const peal_statement *s)
 }
 
 /* The messages of a reduction between this rank and each other member, and its own contribution. */
-peal_status add_reduction_messages(peal_compilation *c, rank_view *v, const peal_statement *s)
+peal_status add_reduction_messages(const common_input *c, const pass_context *pass,
+                                   rank_views *views, condition_table *conditions, rank_view *v,
+                                   const peal_statement *s)
 {
     reduction_plan plan;
-    peal_status status = plan_reduction(c, v, s, 0, &plan);
+    peal_status status = plan_reduction(c, pass, v, s, 0, &plan);
     if (status)
         return status;
-    add_own(c, v, s);
+    add_own(c, pass, v, s);
     if (plan.levels)
-        return add_tree(c, v, s, &plan);
+        return add_tree(c, pass, views, conditions, v, s, &plan);
     for (int k = 0; !status && k < plan.member_count; k++)
         if (k != plan.me)
-            status = add_pair(c, v, s, k);
+            status = add_pair(c, pass, views, conditions, v, s, k);
     return status;
 }

@@ -60,14 +60,15 @@ struct node {
 
 /* ---- nodes.c, walk_order.c ---- */
 
-peal_status make_nodes(peal_compilation *c, rank_view *v);
-void order_body(peal_compilation *c, rank_view *v, node_list *body);
+peal_status make_nodes(const common_input *c, const pass_context *pass, rank_view *v);
+void order_body(const common_input *c, const pass_context *pass, const rank_view *v,
+                node_list *body);
 
 /* ---- touches.c ---- */
 
-void add_node(peal_compilation *c, node_list *list, node *n);
-void add_touch(peal_compilation *c, node *n, touch t);
-void touch_launch(peal_compilation *c, rank_view *v, node *n);
+void add_node(const pass_context *pass, node_list *list, node *n);
+void add_touch(const pass_context *pass, node *n, touch t);
+void touch_launch(const common_input *c, const pass_context *pass, const rank_view *v, node *n);
 touch fixed_touch(int array, bool write, const peal_box *box);
 touch virtual_touch(int array, bool write);
 bool touches_conflict(const touch *a, const touch *b);
@@ -81,23 +82,23 @@ bool map_tiles(const touch *a, const peal_tiling *at, const peal_tile_range *ar,
 
 /* ---- Virtual arrays ---- */
 
-static inline int console_array(const peal_compilation *c)
+static inline int console_array(const common_input *c)
 {
     return array_total(c);
 }
-static inline int after_array(const peal_compilation *c, int statement)
+static inline int after_array(const common_input *c, int statement)
 {
     return array_total(c) + 1 + statement;
 }
-static inline int ready_array(const peal_compilation *c, int rank)
+static inline int ready_array(const common_input *c, int rank)
 {
     return array_total(c) + 1 + c->graph->statement_count + rank;
 }
-static inline int staging_array(const peal_compilation *c, int message)
+static inline int staging_array(const common_input *c, int message)
 {
     return array_total(c) + 1 + c->graph->statement_count + c->machine.ranks + message;
 }
-static inline int received_array(const peal_compilation *c, const rank_view *v, int message)
+static inline int received_array(const common_input *c, const rank_view *v, int message)
 {
     return staging_array(c, v->message_count + message);
 }

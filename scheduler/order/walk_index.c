@@ -14,29 +14,30 @@ struct place_table {
     int *rotation; /* by body: 1 + what rotation_of() says; 0: not asked for */
 };
 
-static int group_number(const peal_compilation *c, int array)
+static int group_number(const common_input *c, int array)
 {
     return c->swap_group[array] >= 0 ? c->swap_group[array] : array;
 }
 
-static void add_use(peal_compilation *c, place_table *table, int body, int position, const node *n)
+static void add_use(const common_input *c, const pass_context *pass, place_table *table, int body,
+                    int position, const node *n)
 {
     for (int i = 0; i < n->touch_count; i++) {
         int array = n->touch[i].array;
         if (array < 0 || array >= c->graph->array_count)
             continue;
-        PEAL_ARENA_ROOM(c->arena, table->use, table->use_count, table->use_capacity);
+        PEAL_ARENA_ROOM(pass->arena, table->use, table->use_count, table->use_capacity);
         table->use[table->use_count++] = (array_use){group_number(c, array), body, position, n};
     }
     if (n->kind != NODE_SWAP)
         return;
-    PEAL_ARENA_ROOM(c->arena, table->swap, table->swap_count, table->swap_capacity);
+    PEAL_ARENA_ROOM(pass->arena, table->swap, table->swap_count, table->swap_capacity);
     table->swap[table->swap_count++] = (array_use){group_number(c, n->first), body, position, n};
 }
 
 /* Notes where the messages of a body and of those within stand. */
-static void note_body(peal_compilation *c, place_table *table, const node_list *body,
-                      const message_place *where)
+static void note_body(const common_input *c, const pass_context *pass, place_table *table,
+                      const node_list *body, const message_place *where)
 {
     message_place here = *where;
     here.body = body;
@@ -45,14 +46,14 @@ static void note_body(peal_compilation *c, place_table *table, const node_list *
         const node *n = body->item[i];
         here.position = i;
         if (here.number >= 0)
-            add_use(c, table, here.number, i, n);
+            add_use(c, pass, table, here.number, i, n);
         if (n->kind == NODE_SEND || n->kind == NODE_RECV)
             table->place[n->message] = here;
         message_place within = here;
         within.in_if = n->kind == NODE_IF;
         within.loop = n->kind == NODE_LOOP ? n->statement : here.loop;
         if (n->kind == NODE_IF || n->kind == NODE_LOOP)
-            note_body(c, table, &n->body, &within);
+            note_body(c, pass, table, &n->body, &within);
     }
 }
 
@@ -78,25 +79,27 @@ static int sort_uses(array_use *use, int count)
     return kept;
 }
 
-static place_table *places_of(peal_compilation *c, rank_view *v)
+static place_table *places_of(const common_input *c, const pass_context *pass, rank_view *v)
 {
     if (v->places)
         return v->places;
     static const int names[] = {LOOP_SETUP, LOOP_OUTER, LOOP_FINISH};
     const node_list *sections[] = {&v->setup, &v->step, &v->finish};
-    place_table *table = PEAL_ARENA_NEW(c->arena, place_table);
-    table->place = PEAL_ARENA_ARRAY(c->arena, message_place, v->message_count);
+    place_table *table = PEAL_ARENA_NEW(pass->arena, place_table);
+    table->place = PEAL_ARENA_ARRAY(pass->arena, message_place, v->message_count);
     for (int i = 0; i < 3; i++)
-        note_body(c, table, sections[i], &(message_place){.loop = names[i], .section = names[i]});
+        note_body(c, pass, table, sections[i],
+                  &(message_place){.loop = names[i], .section = names[i]});
     table->use_count = sort_uses(table->use, table->use_count);
     table->swap_count = sort_uses(table->swap, table->swap_count);
-    table->rotation = PEAL_ARENA_ARRAY(c->arena, int, table->body_count + 1);
+    table->rotation = PEAL_ARENA_ARRAY(pass->arena, int, table->body_count + 1);
     return v->places = table;
 }
 
-const message_place *place_of(peal_compilation *c, rank_view *v, int message)
+const message_place *place_of(const common_input *c, const pass_context *pass, rank_view *v,
+                              int message)
 {
-    return &places_of(c, v)->place[message];
+    return &places_of(c, pass, v)->place[message];
 }
 
 /* The first entry that is not before a place. */
@@ -122,23 +125,26 @@ static const array_use *uses_between(const array_use *use, int all, int array, i
     return use ? use + low : NULL;
 }
 
-const array_use *uses_of(peal_compilation *c, rank_view *v, int array, int *count)
+const array_use *uses_of(const common_input *c, const pass_context *pass, rank_view *v, int array,
+                         int *count)
 {
-    const place_table *table = places_of(c, v);
+    const place_table *table = places_of(c, pass, v);
     return uses_between(table->use, table->use_count, group_number(c, array), 0, table->body_count,
                         count);
 }
 
-const array_use *uses_in(peal_compilation *c, rank_view *v, int array, int body, int *count)
+const array_use *uses_in(const common_input *c, const pass_context *pass, rank_view *v, int array,
+                         int body, int *count)
 {
-    const place_table *table = places_of(c, v);
+    const place_table *table = places_of(c, pass, v);
     return uses_between(table->use, table->use_count, group_number(c, array), body, body + 1,
                         count);
 }
 
-const array_use *swaps_in(peal_compilation *c, rank_view *v, int array, int body, int *count)
+const array_use *swaps_in(const common_input *c, const pass_context *pass, rank_view *v, int array,
+                          int body, int *count)
 {
-    const place_table *table = places_of(c, v);
+    const place_table *table = places_of(c, pass, v);
     return uses_between(table->swap, table->swap_count, group_number(c, array), body, body + 1,
                         count);
 }
@@ -153,10 +159,10 @@ static void apply_swaps(const node_list *body, int *binding)
         }
 }
 
-static int find_rotation(peal_compilation *c, const node_list *body)
+static int find_rotation(const common_input *c, const pass_context *pass, const node_list *body)
 {
     int arrays = c->graph->array_count;
-    int *binding = PEAL_ARENA_ARRAY(c->arena, int, arrays);
+    int *binding = PEAL_ARENA_ARRAY(pass->arena, int, arrays);
     for (int i = 0; i < arrays; i++)
         binding[i] = i;
     for (int period = 1; period <= MOST_PERIOD; period++) {
@@ -170,10 +176,11 @@ static int find_rotation(peal_compilation *c, const node_list *body)
     return 0;
 }
 
-int rotation_of(peal_compilation *c, rank_view *v, const node_list *body, int number)
+int rotation_of(const common_input *c, const pass_context *pass, rank_view *v,
+                const node_list *body, int number)
 {
-    place_table *table = places_of(c, v);
+    place_table *table = places_of(c, pass, v);
     if (!table->rotation[number])
-        table->rotation[number] = 1 + find_rotation(c, body);
+        table->rotation[number] = 1 + find_rotation(c, pass, body);
     return table->rotation[number] - 1;
 }

@@ -15,7 +15,8 @@ typedef struct message_place {
     bool in_if;
 } message_place;
 
-const message_place *place_of(peal_compilation *c, rank_view *v, int message);
+const message_place *place_of(const common_input *c, const pass_context *pass, rank_view *v,
+                              int message);
 
 /* A node of the steps that touches an array, under one of the names that swaps give it. */
 typedef struct array_use {
@@ -26,13 +27,17 @@ typedef struct array_use {
 } array_use;
 
 /* All uses of an array in the steps, by body and position. Swaps are among them. */
-const array_use *uses_of(peal_compilation *c, rank_view *v, int array, int *count);
+const array_use *uses_of(const common_input *c, const pass_context *pass, rank_view *v, int array,
+                         int *count);
 /* Those in one body. */
-const array_use *uses_in(peal_compilation *c, rank_view *v, int array, int body, int *count);
+const array_use *uses_in(const common_input *c, const pass_context *pass, rank_view *v, int array,
+                         int body, int *count);
 /* Swaps of the array's group in one body. */
-const array_use *swaps_in(peal_compilation *c, rank_view *v, int array, int body, int *count);
+const array_use *swaps_in(const common_input *c, const pass_context *pass, rank_view *v, int array,
+                          int body, int *count);
 
 /* After how many iterations the swaps of a body give all arrays back their names; 0: more. */
-int rotation_of(peal_compilation *c, rank_view *v, const node_list *body, int number);
+int rotation_of(const common_input *c, const pass_context *pass, rank_view *v,
+                const node_list *body, int number);
 
 #endif

@@ -82,14 +82,14 @@ static bool cut_met(const rank_view *v, const node *launch, const node_list *bod
 
 /* Where there are many tiles, workers may take them as they come, but not those that go into the
  * rank's own halo. */
-static bool takes_tiles(const peal_compilation *c, const peal_schedule_task *t)
+static bool takes_tiles(const common_input *c, const peal_schedule_task *t)
 {
     int64_t least = c->traits->dynamic_tiles;
     return c->mode == PEAL_MODE_FUSED && least && t->tile_count >= least;
 }
 
 /* The border is a box on each side of the interior, along each axis that is cut. */
-static bool has_few_boxes(const peal_compilation *c, const peal_schedule_task *t,
+static bool has_few_boxes(const common_input *c, const peal_schedule_task *t,
                           const peal_box *interior)
 {
     int axes = 0;
@@ -100,7 +100,7 @@ static bool has_few_boxes(const peal_compilation *c, const peal_schedule_task *t
 
 /* The tiles of a launch that no message of the body meets, or, where none does, no copy within the
  * rank; false: it is not split. */
-static bool interior_tiles(const peal_compilation *c, const rank_view *v, const node *launch,
+static bool interior_tiles(const common_input *c, const rank_view *v, const node *launch,
                            const node_list *body, peal_box *interior)
 {
     const peal_schedule_task *t = &v->task[launch->task];
@@ -112,28 +112,29 @@ static bool interior_tiles(const peal_compilation *c, const rank_view *v, const 
     return met && !peal_box_is_empty(interior);
 }
 
-static node *copy_launch(peal_compilation *c, rank_view *v, const node *launch,
-                         const peal_box *boxes, int count)
+static node *copy_launch(const common_input *c, const pass_context *pass, const rank_view *v,
+                         const node *launch, const peal_box *boxes, int count)
 {
-    node *n = PEAL_ARENA_NEW(c->arena, node);
+    node *n = PEAL_ARENA_NEW(pass->arena, node);
     *n = *launch;
     n->touch = NULL;
     n->touch_count = n->touch_capacity = 0;
-    n->range = PEAL_ARENA_ARRAY(c->arena, peal_tile_range, count);
+    n->range = PEAL_ARENA_ARRAY(pass->arena, peal_tile_range, count);
     n->range_count = count;
     for (int i = 0; i < count; i++) {
         memcpy(n->range[i].lo, boxes[i].lo, sizeof(boxes[i].lo));
         memcpy(n->range[i].hi, boxes[i].hi, sizeof(boxes[i].hi));
     }
-    touch_launch(c, v, n);
+    touch_launch(c, pass, v, n);
     for (int i = 0; i < launch->touch_count; i++) /* `after` */
         if (launch->touch[i].array > console_array(c))
-            add_touch(c, n, launch->touch[i]);
+            add_touch(pass, n, launch->touch[i]);
     return n;
 }
 
 /* Splits launches that messages meet into border tiles and the rest. */
-static void split_body(peal_compilation *c, rank_view *v, node_list *body)
+static void split_body(const common_input *c, const pass_context *pass, const rank_view *v,
+                       node_list *body)
 {
     node_list out = {0};
     for (int i = 0; i < body->count; i++) {
@@ -142,17 +143,17 @@ static void split_body(peal_compilation *c, rank_view *v, node_list *body)
         if (n->kind != NODE_LAUNCH || v->task[n->task].kind != PEAL_TASK_KERNEL ||
             v->task[n->task].tiling_count != 1 || v->task[n->task].tile_count < 2 ||
             !interior_tiles(c, v, n, body, &interior)) {
-            add_node(c, &out, n);
+            add_node(pass, &out, n);
             continue;
         }
         box_list border = {0};
         memcpy(all.hi, v->task[n->task].tiling[0].count, sizeof(all.hi));
         subtract_box(&all, &interior, &border);
-        node *first = copy_launch(c, v, n, border.box, border.count);
+        node *first = copy_launch(c, pass, v, n, border.box, border.count);
         first->border = true;
-        first->label = peal_arena_print(c->arena, "%s (border)", n->label);
-        add_node(c, &out, first);
-        add_node(c, &out, copy_launch(c, v, n, &interior, 1));
+        first->label = peal_arena_print(pass->arena, "%s (border)", n->label);
+        add_node(pass, &out, first);
+        add_node(pass, &out, copy_launch(c, pass, v, n, &interior, 1));
     }
     *body = out;
 }
@@ -172,7 +173,7 @@ static bool is_fold(const rank_view *v, const node *n)
 }
 
 /* Of nodes that may come now: the most urgent, then as written. */
-static int next_node(const peal_compilation *c, const rank_view *v, const node_list *body,
+static int next_node(const common_input *c, const rank_view *v, const node_list *body,
                      const int *waits)
 {
     int next = -1;
@@ -186,16 +187,17 @@ static int next_node(const peal_compilation *c, const rank_view *v, const node_l
     return next;
 }
 
-void order_body(peal_compilation *c, rank_view *v, node_list *body)
+void order_body(const common_input *c, const pass_context *pass, const rank_view *v,
+                node_list *body)
 {
     if (c->mode == PEAL_MODE_SERIAL || c->mode == PEAL_MODE_SYNC)
         return; /* as written */
-    split_body(c, v, body);
+    split_body(c, pass, v, body);
     int count = body->count;
     node_list out = {0};
     int *waits =
-        PEAL_ARENA_ARRAY(c->arena, int, count + 1); /* unordered predecessors; -1: ordered */
-    bool *before = PEAL_ARENA_ARRAY(c->arena, bool, (size_t)count *(size_t)count + 1);
+        PEAL_ARENA_ARRAY(pass->arena, int, count + 1); /* unordered predecessors; -1: ordered */
+    bool *before = PEAL_ARENA_ARRAY(pass->arena, bool, (size_t)count *(size_t)count + 1);
     for (int a = 0; a < count; a++)
         for (int b = a + 1; b < count; b++)
             if (body->item[b]->last || nodes_conflict(body->item[a], body->item[b])) {
@@ -207,7 +209,7 @@ void order_body(peal_compilation *c, rank_view *v, node_list *body)
         waits[next] = -1;
         for (int b = next + 1; b < count; b++)
             waits[b] -= before[(size_t)next * (size_t)count + (size_t)b];
-        add_node(c, &out, body->item[next]);
+        add_node(pass, &out, body->item[next]);
     }
     *body = out;
 }

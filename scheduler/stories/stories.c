@@ -11,7 +11,7 @@ enum { TRIED_STEPS = 1024, TRIED_ITERATIONS = 16, NAMED = 120 };
 
 /* Whether the `when` of a statement and those of the loops around it hold, as far as counters say.
  */
-static bool may_happen(const peal_compilation *c, const peal_statement *s, const peal_scope *scope)
+static bool may_happen(const common_input *c, const peal_statement *s, const peal_scope *scope)
 {
     bool happens = true;
     for (int at = s->id; at >= 0 && happens; at = c->statement_loop[at]) {
@@ -23,7 +23,7 @@ static bool may_happen(const peal_compilation *c, const peal_statement *s, const
     return happens;
 }
 
-static peal_scope scope_of(const peal_compilation *c, int rank, const int64_t counter[8])
+static peal_scope scope_of(const common_input *c, int rank, const int64_t counter[8])
 {
     peal_scope scope = {.graph = c->graph,
                         .rank = rank,
@@ -45,7 +45,7 @@ typedef struct told_end {
 
 /* The first step in which `one` may happen and `other` does not; -1: none is found. Inner loops are
  * tried in their first iterations. */
-static int64_t find_step(const peal_compilation *c, told_end one, told_end other)
+static int64_t find_step(const common_input *c, told_end one, told_end other)
 {
     int64_t counter[8] = {0}, steps = known_steps(c);
     peal_scope here = scope_of(c, one.rank, counter), there = scope_of(c, other.rank, counter);
@@ -61,7 +61,7 @@ static int64_t find_step(const peal_compilation *c, told_end one, told_end other
     return -1;
 }
 
-int64_t story_step(const peal_compilation *c, const peal_statement *s, int rank)
+int64_t story_step(const common_input *c, const peal_statement *s, int rank)
 {
     if (c->statement_section[s->id] != LOOP_OUTER)
         return c->statement_section[s->id] == LOOP_SETUP ? PEAL_STORY_SETUP : PEAL_STORY_FINISH;
@@ -72,8 +72,7 @@ int64_t story_step(const peal_compilation *c, const peal_statement *s, int rank)
 /* ---- Messages ---- */
 
 /* "send of `a` to rank 1: 4 elements of f64, tag 0, direction [1, 0, 0]", the sender's. */
-static int add_end(const peal_compilation *c, const message_record *r, bool outgoing,
-                   peal_story *out)
+static int add_end(const common_input *c, const message_record *r, bool outgoing, peal_story *out)
 {
     const peal_statement *s = c->statement[r->statement];
     int array = s->u.message.points.array;
@@ -92,15 +91,13 @@ static int add_end(const peal_compilation *c, const message_record *r, bool outg
 
 /* A rank's view with its ends, for reading; NULL: something is wrong with it, which has been told.
  */
-static const rank_view *view_with_ends(peal_compilation *c, int rank)
+static const rank_view *view_with_ends(const pass_context *pass, rank_views *views, int rank)
 {
-    peal_diagnostics *diagnostics = c->diagnostics;
-    const rank_view *v = c->view[rank];
+    const pass_context quiet = {pass->arena, NULL};
+    const rank_view *v = views->of[rank];
     if (v && v->stage >= STAGE_TASKS)
         return v->status ? NULL : v;
-    c->diagnostics = NULL;
-    v = view_of_ends(c, rank);
-    c->diagnostics = diagnostics;
+    v = view_of_ends(&quiet, views, rank);
     return v->status ? NULL : v;
 }
 
@@ -127,8 +124,7 @@ static const message_end *find_nearest(const rank_view *v, const message_record 
 }
 
 /* A statement that would have such an end, but never happens on the rank. */
-static const peal_statement *find_inactive(const peal_compilation *c, const rank_view *v,
-                                           bool outgoing)
+static const peal_statement *find_inactive(const common_input *c, const rank_view *v, bool outgoing)
 {
     peal_statement_kind kind = outgoing ? PEAL_STATEMENT_SEND : PEAL_STATEMENT_RECV;
     for (int i = 0; i < c->graph->statement_count; i++)
@@ -144,11 +140,12 @@ static const char *why_apart(const message_end *e, const message_record *r, int 
                                               : "has another tag than";
 }
 
-void tell_unmatched(peal_compilation *c, const message_record *r, bool outgoing, peal_story *out)
+void tell_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
+                    const message_record *r, bool outgoing, peal_story *out)
 {
     int here = outgoing ? r->from : r->to, there = outgoing ? r->to : r->from, other;
     int end = add_end(c, r, outgoing, out);
-    const rank_view *v = view_with_ends(c, there);
+    const rank_view *v = view_with_ends(pass, views, there);
     if (!v)
         return;
     const message_end *nearest = find_nearest(v, r, !outgoing, here);
@@ -171,10 +168,11 @@ void tell_unmatched(peal_compilation *c, const message_record *r, bool outgoing,
     peal_story_connect(out, end, "misses", other);
 }
 
-void tell_ambiguous(peal_compilation *c, const message_record *r, bool outgoing, peal_story *out)
+void tell_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
+                    const message_record *r, bool outgoing, peal_story *out)
 {
     int rank = outgoing ? r->from : r->to, peer = outgoing ? r->to : r->from, first = -1;
-    const rank_view *v = view_with_ends(c, rank);
+    const rank_view *v = view_with_ends(pass, views, rank);
     for (int i = 0; v && i < v->end_count; i++) {
         const message_end *e = &v->end[i];
         if (e->outgoing != outgoing || e->peer != peer || e->tag != r->tag ||
@@ -190,7 +188,7 @@ void tell_ambiguous(peal_compilation *c, const message_record *r, bool outgoing,
 }
 
 /* Where a statement stands: its innermost loop's line. */
-static void describe_loop(const peal_compilation *c, int statement, char *text, size_t bytes)
+static void describe_loop(const common_input *c, int statement, char *text, size_t bytes)
 {
     int loop = c->statement_loop[statement];
     if (loop >= 0)
@@ -202,7 +200,7 @@ static void describe_loop(const peal_compilation *c, int statement, char *text, 
                                        : "step");
 }
 
-static void add_place(const peal_compilation *c, told_end one, told_end other, pair_difference how,
+static void add_place(const common_input *c, told_end one, told_end other, pair_difference how,
                       peal_story *out)
 {
     const peal_statement *s = one.s;
@@ -219,7 +217,7 @@ static void add_place(const peal_compilation *c, told_end one, told_end other, p
                    text, alone < 0 ? "" : ", here without the other");
 }
 
-void tell_pair(const peal_compilation *c, const message_record *send, const message_record *recv,
+void tell_pair(const common_input *c, const message_record *send, const message_record *recv,
                pair_difference how, peal_story *out)
 {
     if (how == DIFFERS_IN_LOOP || how == DIFFERS_IN_CONDITION) {
@@ -237,7 +235,7 @@ void tell_pair(const peal_compilation *c, const message_record *send, const mess
     peal_story_connect(out, 0, why[how], 1);
 }
 
-void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view *other,
+void tell_absent(const common_input *c, const rank_view *v, const rank_view *other,
                  const peal_statement *s, peal_story *out)
 {
     int64_t step = story_step(c, s, v->rank);
@@ -248,8 +246,7 @@ void tell_absent(const peal_compilation *c, const rank_view *v, const rank_view 
     peal_story_connect(out, here, "needs", there);
 }
 
-void tell_apart(const peal_compilation *c, const peal_statement *s, const int rank[2],
-                peal_story *out)
+void tell_apart(const common_input *c, const peal_statement *s, const int rank[2], peal_story *out)
 {
     told_end one = {s, rank[0]}, other = {s, rank[1]};
     add_place(c, one, other, DIFFERS_IN_CONDITION, out);
@@ -257,7 +254,7 @@ void tell_apart(const peal_compilation *c, const peal_statement *s, const int ra
     peal_story_connect(out, 0, "does not happen whenever", 1);
 }
 
-void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_reduction *item,
+void tell_uneven(const common_input *c, const peal_statement *s, const peal_reduction *item,
                  const int rank[2], const int64_t count[2], peal_story *out)
 {
     for (int i = 0; i < 2; i++)
@@ -267,7 +264,7 @@ void tell_uneven(const peal_compilation *c, const peal_statement *s, const peal_
     peal_story_connect(out, 0, "does not fit", 1);
 }
 
-void tell_wait(const peal_compilation *c, const rank_view *v, const rank_message *at,
+void tell_wait(const common_input *c, const rank_view *v, const rank_message *at,
                const rank_message *send, int64_t step, peal_story *out)
 {
     const peal_statement *waits = c->statement[at->own_statement],
@@ -373,7 +370,7 @@ static bool find_collision(const peal_schedule_task *t, const peal_reach *reach,
     return false;
 }
 
-void tell_collision(const peal_compilation *c, const rank_view *v, const peal_schedule_task *t,
+void tell_collision(const common_input *c, const rank_view *v, const peal_schedule_task *t,
                     const peal_access *a, const peal_reach *reach, int count, peal_story *out)
 {
     const peal_box *stored = &v->layout[a->array].stored;
@@ -393,7 +390,7 @@ void tell_collision(const peal_compilation *c, const rank_view *v, const peal_sc
     peal_story_connect(out, 0, "is not ordered with", 1);
 }
 
-void tell_reach(const peal_compilation *c, const rank_view *v, const peal_schedule_task *t,
+void tell_reach(const common_input *c, const rank_view *v, const peal_schedule_task *t,
                 const peal_access *a, const peal_box *visited, const peal_box *range,
                 peal_story *out)
 {

@@ -41,8 +41,9 @@ static bool pieces_collide(const peal_schedule_task *t, const peal_reach *reach,
 }
 
 /* The task with the tiles that are asked. */
-static peal_schedule_task cut_finely(peal_compilation *c, const rank_view *v,
-                                     const peal_task_statement *task, const peal_schedule_task *t)
+static peal_schedule_task cut_finely(const common_input *c, const pass_context *pass,
+                                     const rank_view *v, const peal_task_statement *task,
+                                     const peal_schedule_task *t)
 {
     peal_schedule_task fine = *t;
     int64_t multiple[PEAL_AXES];
@@ -50,7 +51,7 @@ static peal_schedule_task cut_finely(peal_compilation *c, const rank_view *v,
     if (task->tile_given)
         return fine;
     tile_multiples(c, v, task, multiple);
-    peal_tiling *tiling = PEAL_ARENA_ARRAY(c->arena, peal_tiling, t->tiling_count);
+    peal_tiling *tiling = PEAL_ARENA_ARRAY(pass->arena, peal_tiling, t->tiling_count);
     fine.tile_count = 0;
     for (int i = 0; i < t->tiling_count; i++) {
         int64_t count = 1;
@@ -68,15 +69,15 @@ static peal_schedule_task cut_finely(peal_compilation *c, const rank_view *v,
     return fine;
 }
 
-int64_t tiles_asked(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
-                    const peal_schedule_task *t)
+int64_t tiles_asked(const common_input *c, const pass_context *pass, const rank_view *v,
+                    const peal_task_statement *task, const peal_schedule_task *t)
 {
-    return cut_finely(c, v, task, t).tile_count;
+    return cut_finely(c, pass, v, task, t).tile_count;
 }
 
-static peal_status report(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
-                          const peal_schedule_task *t, const peal_access *a,
-                          const peal_reach *reach, int count)
+static peal_status report(const common_input *c, const pass_context *pass, const rank_view *v,
+                          const peal_task_statement *task, const peal_schedule_task *t,
+                          const peal_access *a, const peal_reach *reach, int count)
 {
     const char *hint =
         task->tile_whole   ? "its box is in several pieces, each a tile: write a task for each, or "
@@ -86,27 +87,27 @@ static peal_status report(peal_compilation *c, const rank_view *v, const peal_ta
                            : "peal may cut the task anywhere: write `tile: whole` to make it one "
                              "tile, or `independent: true` if its points never meet in one element";
     peal_story story = {0};
-    if (peal_diagnostics_want(c->diagnostics, PEAL_E_TILES_COLLIDE, a->source))
+    if (peal_diagnostics_want(pass->diagnostics, PEAL_E_TILES_COLLIDE, a->source))
         tell_collision(c, v, t, a, reach, count, &story);
-    return peal_report_story(c->diagnostics, PEAL_E_TILES_COLLIDE, a->source, hint, &story,
+    return peal_report_story(pass->diagnostics, PEAL_E_TILES_COLLIDE, a->source, hint, &story,
                              "tiles of task `%s` touch what other tiles of it write in `%s`",
                              t->name, array_name(c, a->array));
 }
 
-peal_status check_collisions(peal_compilation *c, const rank_view *v,
+peal_status check_collisions(const common_input *c, const pass_context *pass, const rank_view *v,
                              const peal_task_statement *task, const peal_schedule_task *t,
                              const peal_access *a, const peal_reach *reach, int count)
 {
     if (a->mode == PEAL_READ_ACCESS || task->independent)
         return PEAL_STATUS_OK;
-    const peal_schedule_task asked = cut_finely(c, v, task, t);
+    const peal_schedule_task asked = cut_finely(c, pass, v, task, t);
     bool collides = a->footprint != PEAL_FOOTPRINT_PER_TILE &&
                     pieces_collide(&asked, reach, count, &v->layout[a->array].stored);
     for (int i = 0; i < asked.tiling_count; i++)
         for (int k = 0; k < PEAL_AXES; k++)
             collides |=
                 collides_along(a, reach, count, &asked.tiling[i], asked.tiling[i].extent[k], k);
-    return collides ? report(c, v, task, &asked, a, reach, count) : PEAL_STATUS_OK;
+    return collides ? report(c, pass, v, task, &asked, a, reach, count) : PEAL_STATUS_OK;
 }
 
 bool task_is_divisible(const peal_task_statement *task, const peal_schedule_task *t)

@@ -68,7 +68,8 @@ static bool reads(const peal_statement *s, int array)
 }
 
 typedef struct reader_search {
-    peal_compilation *c;
+    const common_input *c;
+    const pass_context *pass;
     int array;
     int loop;                   /* body in which readers may stand */
     int after;                  /* and after this statement */
@@ -76,14 +77,14 @@ typedef struct reader_search {
     const peal_expr *condition; /* of all readers so far */
 } reader_search;
 
-static const peal_expr *either(peal_compilation *c, const peal_expr *a, const peal_expr *b)
+static const peal_expr *either(const pass_context *pass, const peal_expr *a, const peal_expr *b)
 {
     if (!a || a == b || (a->text && b->text && !__builtin_strcmp(a->text, b->text)))
         return b;
-    const peal_expr **operand = PEAL_ARENA_ARRAY(c->arena, const peal_expr *, 2);
+    const peal_expr **operand = PEAL_ARENA_ARRAY(pass->arena, const peal_expr *, 2);
     operand[0] = a;
     operand[1] = b;
-    peal_expr *out = PEAL_ARENA_NEW(c->arena, peal_expr);
+    peal_expr *out = PEAL_ARENA_NEW(pass->arena, peal_expr);
     *out = (peal_expr){.kind = PEAL_EXPR_OPERATOR,
                        .op = PEAL_OPERATOR_OR,
                        .operand_count = 2,
@@ -103,7 +104,7 @@ static void search_readers(reader_search *r)
         if (!follows || !s->when || peal_expr_uses(s->when) & (PEAL_USES_ELEMENT | PEAL_USES_RANK))
             r->always = true;
         else
-            r->condition = either(r->c, r->condition, s->when);
+            r->condition = either(r->pass, r->condition, s->when);
     }
     element_search until = {r->array, false};
     peal_expr_elements(r->c->graph->step.until, match_element, &until);
@@ -115,7 +116,7 @@ static const peal_expr never = {.kind = PEAL_EXPR_CONSTANT,
                                 .value = {.kind = PEAL_BOOLEAN},
                                 .text = "false"};
 
-bool array_is_reported(const peal_compilation *c, int array)
+bool array_is_reported(const common_input *c, int array)
 {
     element_search acts = {array, c->swap_group[array] >= 0};
 
@@ -132,7 +133,7 @@ bool array_is_reported(const peal_compilation *c, int array)
     return !acts.found;
 }
 
-bool reduction_is_reported(const peal_compilation *c, const peal_statement *s)
+bool reduction_is_reported(const common_input *c, const peal_statement *s)
 {
     if (s->kind != PEAL_STATEMENT_REDUCE || c->statement_loop[s->id] != LOOP_OUTER)
         return false;
@@ -142,11 +143,13 @@ bool reduction_is_reported(const peal_compilation *c, const peal_statement *s)
     return true;
 }
 
-const peal_expr *reduction_needed(peal_compilation *c, const peal_statement *s)
+const peal_expr *reduction_needed(const common_input *c, const pass_context *pass,
+                                  const peal_statement *s)
 {
     const peal_expr *condition = NULL;
     for (int i = 0; i < s->u.task.reduction_count; i++) {
         reader_search r = {.c = c,
+                           .pass = pass,
                            .array = s->u.task.reduction[i].array,
                            .loop = c->statement_loop[s->id],
                            .after = s->id,

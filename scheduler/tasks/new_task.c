@@ -1,10 +1,11 @@
 /* A task of one tile, of which the rest is still to be said. */
 #include "scheduler/tasks/tasks.h"
 
-int add_task(peal_compilation *c, rank_view *v, const peal_statement *s, peal_task_kind kind)
+int add_task(const common_input *c, const pass_context *pass, rank_view *v, const peal_statement *s,
+             peal_task_kind kind)
 {
-    PEAL_ARENA_ROOM(c->arena, v->task, v->task_count, v->task_capacity);
-    peal_tiling *one = PEAL_ARENA_NEW(c->arena, peal_tiling);
+    PEAL_ARENA_ROOM(pass->arena, v->task, v->task_count, v->task_capacity);
+    peal_tiling *one = PEAL_ARENA_NEW(pass->arena, peal_tiling);
     *one =
         (peal_tiling){.box = {.hi = {1, 1, 1, 1}}, .extent = {1, 1, 1, 1}, .count = {1, 1, 1, 1}};
     v->task[v->task_count] =

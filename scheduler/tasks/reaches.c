@@ -13,7 +13,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return a;
 }
 
-static int64_t coarsening(peal_compilation *c, const rank_view *v, int array, int k)
+static int64_t coarsening(const common_input *c, const rank_view *v, int array, int k)
 {
     int64_t ratio = 1;
     if (array >= 0 && array < c->graph->array_count) {
@@ -26,7 +26,7 @@ static int64_t coarsening(peal_compilation *c, const rank_view *v, int array, in
     return ratio;
 }
 
-static void base_reach(peal_compilation *c, const rank_view *v, const peal_points *box,
+static void base_reach(const common_input *c, const rank_view *v, const peal_points *box,
                        int box_axes, int array, peal_reach *out)
 {
     const peal_layout *layout = &v->layout[array];
@@ -48,11 +48,12 @@ static void fix_reach(const peal_box *box, peal_reach *out)
         out->axis[k] = (peal_reach_axis){true, 1, 1, box->lo[k], box->hi[k]};
 }
 
-static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_access *a,
-                                 const peal_reach *base, peal_reach *reach, int *count)
+static peal_status grown_reaches(const common_input *c, const pass_context *pass,
+                                 const rank_view *v, const peal_access *a, const peal_reach *base,
+                                 peal_reach *reach, int *count)
 {
     int64_t amount[PEAL_AXES][2];
-    peal_status status = amount_of(c, &v->scope, &a->amount, amount);
+    peal_status status = amount_of(pass, &v->scope, &a->amount, amount);
     bool star = a->footprint == PEAL_FOOTPRINT_STAR;
     char hint[160];
     snprintf(hint, sizeof(hint), "give the task the box whose points it visits, e.g. `box: %.60s`",
@@ -64,12 +65,12 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
         if (!amount[k][0] && !amount[k][1])
             continue;
         if (base->axis[k].fixed)
-            return peal_report(c->diagnostics, PEAL_E_FOOTPRINT_WITHOUT_BOX, a->source, hint,
+            return peal_report(pass->diagnostics, PEAL_E_FOOTPRINT_WITHOUT_BOX, a->source, hint,
                                "`%s` is widened along axis %c, which the task's box does not have",
                                array_name(c, a->array), "xyzw"[k]);
         if (amount[k][0] + amount[k][1] < 0)
             return peal_report(
-                c->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, a->source,
+                pass->diagnostics, PEAL_E_SIZE_OUT_OF_RANGE, a->source,
                 "say how many points beyond its own the task touches: 0, or more",
                 "`%s` of `%s` is %lld and %lld points along axis %c: less than nothing",
                 star ? "star" : "grow", array_name(c, a->array), (long long)amount[k][0],
@@ -86,8 +87,9 @@ static peal_status grown_reaches(peal_compilation *c, rank_view *v, const peal_a
 }
 
 /* The reaches of one access; their number in *count. */
-peal_status reaches_of(peal_compilation *c, rank_view *v, const peal_task_statement *task,
-                       int box_axes, const peal_access *a, peal_reach reach[PEAL_AXES], int *count)
+peal_status reaches_of(const common_input *c, const pass_context *pass, const rank_view *v,
+                       const peal_task_statement *task, int box_axes, const peal_access *a,
+                       peal_reach reach[PEAL_AXES], int *count)
 {
     peal_reach base;
     peal_box box;
@@ -98,10 +100,10 @@ peal_status reaches_of(peal_compilation *c, rank_view *v, const peal_task_statem
     switch (a->footprint) {
     case PEAL_FOOTPRINT_GROW:
     case PEAL_FOOTPRINT_STAR:
-        status = grown_reaches(c, v, a, &base, reach, count);
+        status = grown_reaches(c, pass, v, a, &base, reach, count);
         break;
     case PEAL_FOOTPRINT_RANGES:
-        status = ranges_of(c, &v->scope, &a->ranges, &box);
+        status = ranges_of(pass, &v->scope, &a->ranges, &box);
         if (!status) {
             for (int k = box.axis_count; k < PEAL_AXES; k++)
                 box.lo[k] = v->layout[a->array].stored.lo[k],
@@ -119,7 +121,7 @@ peal_status reaches_of(peal_compilation *c, rank_view *v, const peal_task_statem
     return status;
 }
 
-void tile_multiples(peal_compilation *c, const rank_view *v, const peal_task_statement *task,
+void tile_multiples(const common_input *c, const rank_view *v, const peal_task_statement *task,
                     int64_t multiple[PEAL_AXES])
 {
     for (int k = 0; k < PEAL_AXES; k++) {

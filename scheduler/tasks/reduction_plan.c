@@ -6,13 +6,13 @@ enum {
     MOST_TWO_SHOT_MEMBERS = 64 /* with vectors that long, more than this */
 };
 
-static bool is_long(const peal_compilation *c, const rank_view *v, const peal_reduction *item)
+static bool is_long(const common_input *c, const rank_view *v, const peal_reduction *item)
 {
     int64_t count = v->layout[item->array].stored.hi[0];
     return count * (int64_t)peal_type_bytes(array_type(c, item->array)) >= TWO_SHOT_BYTES;
 }
 
-static void choose_shots(const peal_compilation *c, const rank_view *v, const peal_statement *s,
+static void choose_shots(const common_input *c, const rank_view *v, const peal_statement *s,
                          int item, reduction_plan *plan)
 {
     const peal_rank_reduction *r = &s->u.reduce;
@@ -28,16 +28,16 @@ static void choose_shots(const peal_compilation *c, const rank_view *v, const pe
         plan->two_shot = plan->member_count > 2 && is_long(c, v, &r->item[item]);
 }
 
-peal_status plan_reduction(peal_compilation *c, const rank_view *v, const peal_statement *s,
-                           int item, reduction_plan *out)
+peal_status plan_reduction(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_statement *s, int item, reduction_plan *out)
 {
     const peal_rank_reduction *r = &s->u.reduce;
     int64_t root = -1;
-    peal_status status = peal_expr_integer(r->root, &v->scope, -1, &root, c->diagnostics);
+    peal_status status = peal_expr_integer(r->root, &v->scope, -1, &root, pass->diagnostics);
     if (status)
         return status;
     if (r->root && (root < 0 || root >= c->machine.ranks))
-        return peal_report(c->diagnostics, PEAL_E_REDUCTION_MISMATCH, r->root->source,
+        return peal_report(pass->diagnostics, PEAL_E_REDUCTION_MISMATCH, r->root->source,
                            "name a rank from 0 to ranks - 1", "there is no rank %lld among %d",
                            (long long)root, c->machine.ranks);
     reduction_plan plan = {.member_count = c->machine.ranks,
@@ -90,9 +90,11 @@ int contributors(const reduction_plan *plan, int level)
     return below < 2 ? 0 : below < WIDTH ? (int)below : WIDTH;
 }
 
-bool reduction_role(peal_compilation *c, const peal_statement *s, int rank, uint64_t *out)
+bool reduction_role(const common_input *c, const pass_context *pass, rank_views *views,
+                    const peal_statement *s, int rank, uint64_t *out)
 {
-    rank_view *first = view_at(c, 0, STAGE_GEOMETRY); /* whose vectors are as long as everybody's */
+    rank_view *first =
+        view_at(views, 0, STAGE_GEOMETRY); /* whose vectors are as long as everybody's */
     if (!first || s->u.reduce.root)
         return false;
     rank_view like = *first;
@@ -100,7 +102,7 @@ bool reduction_role(peal_compilation *c, const peal_statement *s, int rank, uint
     for (int k = 0, left = rank; k < PEAL_RANK_AXES; left /= c->dims[k++])
         like.position[k] = like.scope.position[k] = left % c->dims[k];
     reduction_plan plan;
-    if (plan_reduction(c, &like, s, 0, &plan))
+    if (plan_reduction(c, pass, &like, s, 0, &plan))
         return false;
     uint64_t role = plan.levels ? 0 : (uint64_t)plan.me;
     for (int level = 0; level < plan.levels; level++) {

@@ -14,8 +14,8 @@ typedef struct reduction_plan {
     int root;   /* -1: everyone */
 } reduction_plan;
 
-peal_status plan_reduction(peal_compilation *c, const rank_view *v, const peal_statement *s,
-                           int item, reduction_plan *out);
+peal_status plan_reduction(const common_input *c, const pass_context *pass, const rank_view *v,
+                           const peal_statement *s, int item, reduction_plan *out);
 /* The rank of a member. */
 int rank_of(const reduction_plan *plan, int member);
 /* The elements of a vector that a member folds: all, but in two shots. */
@@ -27,6 +27,7 @@ int64_t unit_of(int level);
 int contributors(const reduction_plan *plan, int level);
 /* A number that is equal for ranks whose messages of a reduction go equally far, in rank numbers.
  * False: to a rank that is the same for all. */
-bool reduction_role(peal_compilation *c, const peal_statement *s, int rank, uint64_t *out);
+bool reduction_role(const common_input *c, const pass_context *pass, rank_views *views,
+                    const peal_statement *s, int rank, uint64_t *out);
 
 #endif

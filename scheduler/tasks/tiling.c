@@ -107,7 +107,7 @@ bool tiles_are_free(const peal_task_statement *task)
 }
 
 /* How many points a tile may have. */
-static int64_t most_points(const peal_compilation *c, const peal_task_statement *task,
+static int64_t most_points(const common_input *c, const peal_task_statement *task,
                            const peal_box *box)
 {
     bool fused = c->mode == PEAL_MODE_FUSED && box->axis_count == 3;
@@ -119,7 +119,7 @@ static int64_t most_points(const peal_compilation *c, const peal_task_statement 
     return c->traits->tile_points;
 }
 
-void choose_tiling(const peal_compilation *c, const peal_task_statement *task,
+void choose_tiling(const common_input *c, const peal_task_statement *task,
                    const int64_t tile[PEAL_AXES], const int64_t multiple[PEAL_AXES], peal_tiling *t)
 {
     int64_t points = 1, most = most_points(c, task, &t->box);

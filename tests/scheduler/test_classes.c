@@ -184,7 +184,7 @@ static bool judge(const sample *s, const peal_graph_data *data, bool each, verdi
     if (made) {
         out->status = each ? check_each_rank(c) : peal_compilation_check(c);
         out->analysed = c->analysed_count;
-        out->classed = find_classes(c, true, &classes);
+        out->classed = find_classes(&c->common, &c->pass, true, &classes);
         out->proved = out->classed && out->analysed == class_count(&classes);
         FILE *stream = open_memstream(&out->text, &bytes);
         peal_diagnostics_print(diagnostics, stream, 1000);

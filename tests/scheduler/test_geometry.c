@@ -17,7 +17,7 @@ static uint64_t first_seed = 1, last_seed = SEEDS;
 
 static void check_layout(trial *t, int rank)
 {
-    rank_view *v = view_at(t->c, rank, 1);
+    rank_view *v = view_at(&t->c->views, rank, STAGE_GEOMETRY);
     int position[PEAL_AXES];
     int64_t low[PEAL_AXES], high[PEAL_AXES], p[PEAL_AXES];
     trial_position(t, rank, position);
@@ -218,7 +218,7 @@ static void choose_box(trial *t, box_trial *b, peal_points_desc *d, char text[3]
 static void check_boxes(trial *t, int task, const box_trial *b)
 {
     for (int rank = 0; rank < t->ranks; rank++) {
-        rank_view *v = view_at(t->c, rank, 2);
+        rank_view *v = view_at(&t->c->views, rank, STAGE_TASKS);
         const peal_schedule_task *of = &v->task[task];
         int position[PEAL_AXES];
         int64_t low[PEAL_AXES], high[PEAL_AXES], p[PEAL_AXES];

@@ -101,7 +101,7 @@ static int direction_number(const int direction[PEAL_AXES])
 /* Halo points come a direction at a time: those of a direction of which one is read. */
 static void compare_exchange(trial *t, const exchange_trial *e, int rank, int statement)
 {
-    rank_view *v = view_at(t->c, rank, 3);
+    rank_view *v = view_at(&t->c->views, rank, STAGE_MESSAGES);
     int position[PEAL_AXES], direction[PEAL_AXES];
     int64_t low[PEAL_AXES], high[PEAL_AXES], p[PEAL_AXES];
     bool wanted[27] = {false}, any = false;
@@ -139,10 +139,10 @@ static bool same_box(const peal_box *a, const peal_box *b)
 static void check_twins(trial *t)
 {
     for (int rank = 0; rank < t->ranks; rank++) {
-        rank_view *v = view_at(t->c, rank, 3);
+        rank_view *v = view_at(&t->c->views, rank, STAGE_MESSAGES);
         for (int i = 0; i < v->message_count; i++) {
-            rank_view *peer = view_at(t->c, v->message[i].peer, 3);
-            int twin = twin_of(t->c, peer, rank, &v->message[i]);
+            rank_view *peer = view_at(&t->c->views, v->message[i].peer, STAGE_MESSAGES);
+            int twin = twin_of(&t->c->pass, peer, rank, &v->message[i]);
             EXPECT(t, twin >= 0, "rank %d, message %d has no twin", rank, i);
             const rank_message *a = &v->message[i], *b = &peer->message[twin];
             EXPECT(t, a->piece_count == b->piece_count, "rank %d, message %d", rank, i);
