@@ -55,7 +55,6 @@ struct node {
     int touch_count, touch_capacity;
     bool sends;        /* IF, LOOP: has a send inside */
     bool communicates; /* IF, LOOP: may wait for another rank: has a receive, or a loop's sends */
-    int op;            /* first op it became */
 };
 
 /* ---- nodes.c, walk_order.c ---- */

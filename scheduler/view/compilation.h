@@ -39,7 +39,6 @@ typedef struct common_input {
     const peal_statement **statement; /* by id */
     int *statement_loop;              /* by id: the innermost loop, or LOOP_* */
     int *statement_section;           /* by id: LOOP_* */
-    bool *statement_plain;            /* by id: directly in its body, without `when` */
     hidden_array *hidden;
     int hidden_count, hidden_capacity;
     int *statement_hidden;        /* by id: first hidden array; -1: none */

@@ -68,7 +68,6 @@ static void index_body(common_input *c, const pass_context *pass, const peal_bod
         c->statement[s->id] = s;
         c->statement_loop[s->id] = loop;
         c->statement_section[s->id] = section;
-        c->statement_plain[s->id] = !s->when;
         if (s->kind == PEAL_STATEMENT_TASK)
             for (int k = 0; k < s->u.task.reduction_count; k++)
                 add_hidden(c, pass, s, k, &s->u.task.reduction[k], "partials");
@@ -95,7 +94,6 @@ void index_graph(common_input *c, const pass_context *pass)
     c->statement = PEAL_ARENA_ARRAY(pass->arena, const peal_statement *, g->statement_count + 1);
     c->statement_loop = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
     c->statement_section = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
-    c->statement_plain = PEAL_ARENA_ARRAY(pass->arena, bool, g->statement_count + 1);
     c->statement_hidden = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
     c->swap_group = PEAL_ARENA_ARRAY(pass->arena, int, g->array_count + 1);
     for (int i = 0; i < g->statement_count; i++)
