@@ -37,28 +37,29 @@ peal_value_kind peal_term_kind(const peal_meanings *m, peal_term term);
 int peal_term_size(const peal_meanings *m, peal_term term);     /* parts, written out */
 bool peal_term_is_true(const peal_meanings *m, peal_term term); /* always, by its form */
 
-/* What names stand for at a place in the program. */
-typedef struct peal_place {
+/* What names stand for at a point of the program. */
+typedef struct peal_program_point {
     const peal_scope *scope;  /* ranks, dims: 0 if unknown; `rank` < 0: any */
     const peal_term *counter; /* by depth */
     int counter_count;
     peal_term *element;                 /* by array */
     peal_term position[PEAL_RANK_AXES]; /* rx ry rz as values of their own; 0: not so */
-} peal_place;
+} peal_program_point;
 
 /* The term of an expression; NULL: true. */
-peal_term peal_meaning_of(peal_meanings *m, const peal_expr *expr, const peal_place *place);
+peal_term peal_meaning_of(peal_meanings *m, const peal_expr *expr, const peal_program_point *point);
 /* Values of all arrays that nobody knows. */
-void peal_place_forget_all(peal_meanings *m, const peal_place *place);
+void peal_program_point_forget_all(peal_meanings *m, const peal_program_point *point);
 /* Goes past a statement that happens where `when` holds: what it writes has other values. */
-void peal_place_pass(peal_meanings *m, const peal_place *place, const peal_statement *s,
-                     peal_term when);
+void peal_program_point_pass(peal_meanings *m, const peal_program_point *point,
+                             const peal_statement *s, peal_term when);
 /* Makes the counter of a loop a variable of its own: from 0, below `repeat`; or without an end. */
 peal_term peal_term_counter_endless(peal_meanings *m);
-peal_term peal_term_counter(peal_meanings *m, const peal_expr *repeat, const peal_place *place);
+peal_term peal_term_counter(peal_meanings *m, const peal_expr *repeat,
+                            const peal_program_point *point);
 
 /* When a loop looks at its `until`: behind which iterations. */
-peal_term peal_term_looks(peal_meanings *m, const peal_loop *loop, const peal_place *place);
+peal_term peal_term_looks(peal_meanings *m, const peal_loop *loop, const peal_program_point *point);
 
 /* Whether conditions hold at once for some values. */
 typedef struct peal_meeting {

@@ -26,7 +26,7 @@ typedef struct uniform_check {
     peal_parser *parser;
     peal_meanings *m;
     peal_scope scope; /* neither rank nor ranks are known */
-    peal_place place;
+    peal_program_point point;
     peal_term counter[PEAL_LOOP_DEPTH];
     array_state *state; /* by array */
     array_state value;  /* what write_value gives to the arrays that it visits */
@@ -257,7 +257,7 @@ static void end_iteration(const uniform_check *c, const bool *written, int count
 static peal_term last_iteration(const uniform_check *c, const peal_loop *loop)
 {
     peal_term last =
-        loop->repeat ? peal_meaning_of(c->m, loop->repeat, &c->place) : peal_term_integer(c->m, 1);
+        loop->repeat ? peal_meaning_of(c->m, loop->repeat, &c->point) : peal_term_integer(c->m, 1);
     peal_term next = peal_term_operator(c->m, PEAL_OPERATOR_ADD, c->counter[loop->depth],
                                         peal_term_integer(c->m, 1));
     return loop->until || loop->depth == 0
@@ -267,7 +267,7 @@ static peal_term last_iteration(const uniform_check *c, const peal_loop *loop)
 
 static void check_until(uniform_check *c, const peal_loop *loop)
 {
-    peal_term looked = peal_term_looks(c->m, loop, &c->place);
+    peal_term looked = peal_term_looks(c->m, loop, &c->point);
     peal_term differs = state_of(c, loop->until).differs;
     if (may_hold(c, peal_term_and(c->m, looked, differs)))
         refuse(c, loop->until, looked, "`until`");
@@ -280,16 +280,16 @@ static bool run_iteration(uniform_check *c, const peal_statement *s, const bool 
     const peal_loop *loop = &s->u.loop;
     array_state *entry = PEAL_ARENA_ARRAY(c->parser->graph->arena, array_state, 2 * count + 2),
                 *next;
-    peal_term path = c->path, *outside = c->place.element;
+    peal_term path = c->path, *outside = c->point.element;
     bool changed = false;
     c->counter[loop->depth] = loop->depth == 0 /* a run may have more steps than `repeat` */
                                   ? peal_term_counter_endless(c->m)
-                                  : peal_term_counter(c->m, loop->repeat, &c->place);
-    c->place.element = PEAL_ARENA_ARRAY(c->parser->graph->arena, peal_term, count + 1);
-    memcpy(c->place.element, outside, (size_t)count * sizeof(*outside));
+                                  : peal_term_counter(c->m, loop->repeat, &c->point);
+    c->point.element = PEAL_ARENA_ARRAY(c->parser->graph->arena, peal_term, count + 1);
+    memcpy(c->point.element, outside, (size_t)count * sizeof(*outside));
     memcpy(entry, c->state, (size_t)count * sizeof(*entry));
-    c->place.counter_count = loop->depth + 1;
-    peal_place_pass(c->m, &c->place, s, c->always);
+    c->point.counter_count = loop->depth + 1;
+    peal_program_point_pass(c->m, &c->point, s, c->always);
     c->path = peal_term_and(c->m, path, peal_term_domain(c->m, c->counter[loop->depth]));
     run_body(c, &loop->body);
     if (loop->until)
@@ -303,8 +303,8 @@ static bool run_iteration(uniform_check *c, const peal_statement *s, const bool 
         c->state[i] = either(c, entry[i], next[i]);
     if (!changed)
         end_iteration(c, written, count, last_iteration(c, loop), c->state);
-    c->place.element = outside;
-    c->place.counter_count = loop->depth;
+    c->point.element = outside;
+    c->point.counter_count = loop->depth;
     c->path = path;
     return changed;
 }
@@ -320,7 +320,7 @@ static void run_loop(uniform_check *c, const peal_statement *s)
     if (loop->repeat)
         runs = peal_term_and(c->m, runs,
                              peal_term_operator(c->m, PEAL_OPERATOR_GREATER,
-                                                peal_meaning_of(c->m, loop->repeat, &c->place),
+                                                peal_meaning_of(c->m, loop->repeat, &c->point),
                                                 peal_term_integer(c->m, 0)));
     peal_body_walk(&loop->body, mark_statement, written);
     memcpy(before, c->state, (size_t)count * sizeof(*before));
@@ -359,7 +359,7 @@ static bool is_communication(const peal_statement *s)
 static void look_at_when(uniform_check *c, const peal_statement *s)
 {
     bool runtime = s->when && peal_expr_uses(s->when) & PEAL_USES_ELEMENT;
-    c->when = peal_meaning_of(c->m, s->when, &c->place);
+    c->when = peal_meaning_of(c->m, s->when, &c->point);
     c->when_state = state_of(c, s->when);
     if (!may_hold(c, c->when_state.differs))
         c->when_state.differs = c->never;
@@ -389,7 +389,7 @@ static void run_statement(uniform_check *c, const peal_statement *s)
         c->value = value_of(c, s);
         peal_statement_writes(s, write_value, c);
     }
-    peal_place_pass(c->m, &c->place, s, when);
+    peal_program_point_pass(c->m, &c->point, s, when);
 }
 
 static void run_body(uniform_check *c, const peal_body *body)
@@ -415,11 +415,11 @@ static void run_graph(uniform_check *c)
     c->always = peal_term_boolean(c->m, true);
     c->never = peal_term_boolean(c->m, false);
     c->path = c->always;
-    c->place = (peal_place){.scope = &c->scope,
-                            .counter = c->counter,
-                            .element = PEAL_ARENA_ARRAY(c->parser->graph->arena, peal_term,
-                                                        data->array_count + 1)};
-    peal_place_forget_all(c->m, &c->place);
+    c->point = (peal_program_point){.scope = &c->scope,
+                                    .counter = c->counter,
+                                    .element = PEAL_ARENA_ARRAY(c->parser->graph->arena, peal_term,
+                                                                data->array_count + 1)};
+    peal_program_point_forget_all(c->m, &c->point);
     for (int i = 0; i < data->array_count; i++)
         c->state[i] = (array_state){.differs = starts_same(&data->arrays[i]) ? c->never : c->always,
                                     .root = -1};
@@ -427,7 +427,7 @@ static void run_graph(uniform_check *c)
     c->when = c->always;
     c->when_state = (array_state){.differs = c->never, .root = -1};
     run_loop(c, &step);
-    peal_place_pass(c->m, &c->place, &step, c->always);
+    peal_program_point_pass(c->m, &c->point, &step, c->always);
     run_body(c, &data->finish);
 }
 

@@ -19,7 +19,7 @@ typedef struct value_walk {
     rank_views *views;
     peal_meanings *m;
     peal_scope scope;
-    peal_place place;
+    peal_program_point point;
     peal_term counter[LOOPS_AROUND + 1];
     peal_term path;                             /* what holds where the walk is */
     const peal_statement *around[LOOPS_AROUND]; /* the loops, the outermost first */
@@ -50,7 +50,7 @@ static void example(const value_walk *w, const peal_meeting *found, peal_scope *
     for (int k = 0; k < LOOPS_AROUND; k++)
         counter[k] = k + PEAL_RANK_AXES < 8 ? found->value[k + PEAL_RANK_AXES] : 0;
     scope->counter = counter;
-    scope->counter_count = w->place.counter_count;
+    scope->counter_count = w->point.counter_count;
 }
 
 /* " in step 3, on rank 1", where that matters. */
@@ -65,14 +65,14 @@ static const char *where_text(const value_walk *w, const peal_expr *e, const pea
     if (!found->is_shown)
         return text;
     example(w, found, &scope, counter);
-    if (w->place.counter_count && w->counter[0])
+    if (w->point.counter_count && w->counter[0])
         used = snprintf(text, bytes, " in step %" PRId64, counter[0]);
-    for (int k = 1; k < w->place.counter_count && uses & PEAL_USES_COUNTER && used < (int)bytes;
+    for (int k = 1; k < w->point.counter_count && uses & PEAL_USES_COUNTER && used < (int)bytes;
          k++)
         used +=
             snprintf(text + used, bytes - (size_t)used, ", %s %" PRId64,
-                     w->around[w->around_count - w->place.counter_count + k]->u.loop.counter
-                         ? w->around[w->around_count - w->place.counter_count + k]->u.loop.counter
+                     w->around[w->around_count - w->point.counter_count + k]->u.loop.counter
+                         ? w->around[w->around_count - w->point.counter_count + k]->u.loop.counter
                          : "iteration",
                      counter[k]);
     if (uses & PEAL_USES_RANK && used < (int)bytes)
@@ -112,8 +112,8 @@ static bool happens(const value_walk *w, peal_term guard, peal_term wrong, peal_
     peal_term all[3] = {w->path, guard, wrong}, shown[8];
     int count = PEAL_RANK_AXES;
     for (int k = 0; k < PEAL_RANK_AXES; k++)
-        shown[k] = w->place.position[k];
-    for (int k = 0; k < w->place.counter_count && count < 8; k++)
+        shown[k] = w->point.position[k];
+    for (int k = 0; k < w->point.counter_count && count < 8; k++)
         shown[count++] = w->counter[k] ? w->counter[k] : peal_term_integer(m, 0);
     *out = peal_terms_meet(m, all, 3, shown, count);
     if (out->answer != PEAL_PERHAPS || !out->depends_on_run)
@@ -127,7 +127,7 @@ static bool check_division(value_walk *w, const peal_expr *e, peal_term guard)
 {
     peal_meeting found;
     char where[160], what[80];
-    peal_term by = peal_meaning_of(w->m, e->operand[1], &w->place);
+    peal_term by = peal_meaning_of(w->m, e->operand[1], &w->point);
     peal_term zero = peal_term_operator(w->m, PEAL_OPERATOR_EQUAL, by, peal_term_integer(w->m, 0));
     if (zero == peal_term_boolean(w->m, false) || !happens(w, guard, zero, &found))
         return true;
@@ -147,7 +147,7 @@ static bool check_overflow(value_walk *w, const peal_expr *e, peal_term guard)
     char where[160], what[80];
     if (peal_expr_uses(e) & PEAL_USES_ELEMENT)
         return true;
-    peal_term value = peal_meaning_of(m, e, &w->place);
+    peal_term value = peal_meaning_of(m, e, &w->point);
     peal_term above =
         peal_term_operator(m, PEAL_OPERATOR_LESS, peal_term_integer(m, INT64_MAX), value);
     peal_term below =
@@ -173,7 +173,7 @@ static bool check_operators(value_walk *w, const peal_expr *e, peal_term guard)
         return true;
     for (int i = 0; i < e->operand_count && good; i++) {
         good = check_operators(w, e->operand[i], guard);
-        peal_term here = peal_meaning_of(w->m, e->operand[i], &w->place);
+        peal_term here = peal_meaning_of(w->m, e->operand[i], &w->point);
         if (e->op == PEAL_OPERATOR_AND)
             guard = peal_term_and(w->m, guard, here);
         else if (e->op == PEAL_OPERATOR_OR)
@@ -274,7 +274,7 @@ static void check_least(value_walk *w, const peal_expr *e, int64_t least, const 
     if (!e)
         return;
     check_value(w, e);
-    peal_term value = peal_meaning_of(w->m, e, &w->place);
+    peal_term value = peal_meaning_of(w->m, e, &w->point);
     peal_term less =
         peal_term_operator(w->m, PEAL_OPERATOR_LESS, value, peal_term_integer(w->m, least));
     if (less == peal_term_boolean(w->m, false) ||
@@ -290,8 +290,8 @@ static void check_loop(value_walk *w, const peal_statement *s)
     const peal_loop *loop = &s->u.loop;
     peal_meanings *m = w->m;
     int arrays = w->c->graph->array_count;
-    peal_term path = w->path, *outside = w->place.element;
-    int counters = w->place.counter_count;
+    peal_term path = w->path, *outside = w->point.element;
+    int counters = w->point.counter_count;
     if (loop->depth > 0 || w->c->graph->step.repeat)
         check_least(w, loop->repeat, 0, "`repeat`");
     check_least(w, loop->every, 1, "`every`");
@@ -300,23 +300,23 @@ static void check_loop(value_walk *w, const peal_statement *s)
         return;
     w->around[w->around_count++] = s;
     w->at = NULL;
-    w->counter[loop->depth] = peal_term_counter(m, loop->repeat, &w->place);
+    w->counter[loop->depth] = peal_term_counter(m, loop->repeat, &w->point);
     w->path = peal_term_and(m, path, peal_term_domain(m, w->counter[loop->depth]));
-    w->place.element = PEAL_ARENA_ARRAY(w->pass->arena, peal_term, arrays + 1);
-    memcpy(w->place.element, outside, (size_t)arrays * sizeof(*outside));
-    w->place.counter_count = loop->depth + 1;
-    peal_place_pass(m, &w->place, s, peal_term_boolean(m, true));
+    w->point.element = PEAL_ARENA_ARRAY(w->pass->arena, peal_term, arrays + 1);
+    memcpy(w->point.element, outside, (size_t)arrays * sizeof(*outside));
+    w->point.counter_count = loop->depth + 1;
+    peal_program_point_pass(m, &w->point, s, peal_term_boolean(m, true));
     check_body(w, &loop->body);
     if (loop->until) {
         w->at = NULL;
-        w->path = peal_term_and(m, w->path, peal_term_looks(m, loop, &w->place));
+        w->path = peal_term_and(m, w->path, peal_term_looks(m, loop, &w->point));
         if (!loop->every)
             check_value(w, loop->until);
         else
             check_operators(w, loop->until, peal_term_boolean(m, true));
     }
-    w->place.element = outside;
-    w->place.counter_count = counters;
+    w->point.element = outside;
+    w->point.counter_count = counters;
     w->path = path;
     w->around_count--;
 }
@@ -352,12 +352,12 @@ static void check_body(value_walk *w, const peal_body *body)
         peal_term path = w->path;
         w->at = NULL;
         check_value(w, s->when);
-        peal_term when = peal_meaning_of(w->m, s->when, &w->place);
+        peal_term when = peal_meaning_of(w->m, s->when, &w->point);
         w->path = peal_term_and(w->m, path, when);
         w->at = s;
         check_statement(w, s);
         w->path = path;
-        peal_place_pass(w->m, &w->place, s, when);
+        peal_program_point_pass(w->m, &w->point, s, when);
     }
 }
 
@@ -375,7 +375,7 @@ static void make_positions(value_walk *w)
                 peal_term_operator(m, PEAL_OPERATOR_LESS, at, peal_term_integer(m, w->c->dims[k]));
             peal_term_limit(m, at, peal_term_and(m, least, most));
         }
-        w->place.position[k] = at;
+        w->point.position[k] = at;
     }
 }
 
@@ -392,17 +392,18 @@ peal_status check_values(const common_input *c, const pass_context *pass, rank_v
     peal_statement step = {.kind = PEAL_STATEMENT_REPEAT, .u.loop = g->step};
     memcpy(w.scope.dims, c->dims, sizeof(c->dims));
     w.m = peal_meanings_create(g, arena);
-    w.place = (peal_place){.scope = &w.scope,
-                           .counter = w.counter,
-                           .element = PEAL_ARENA_ARRAY(arena, peal_term, g->array_count + 1)};
+    w.point =
+        (peal_program_point){.scope = &w.scope,
+                             .counter = w.counter,
+                             .element = PEAL_ARENA_ARRAY(arena, peal_term, g->array_count + 1)};
     w.path = peal_term_boolean(w.m, true);
     make_positions(&w);
-    peal_place_forget_all(w.m, &w.place);
+    peal_program_point_forget_all(w.m, &w.point);
     check_body(&w, &g->setup);
     w.at = NULL;
     check_loop(&w, &step);
     w.counter[0] = 0;
-    peal_place_pass(w.m, &w.place, &step, w.path);
+    peal_program_point_pass(w.m, &w.point, &step, w.path);
     check_body(&w, &g->finish);
     return w.first;
 }

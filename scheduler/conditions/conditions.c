@@ -15,7 +15,7 @@ typedef struct condition_walk {
     statement_condition around;
 } condition_walk;
 
-static void walk_body(condition_walk *w, const peal_body *body, peal_place *place);
+static void walk_body(condition_walk *w, const peal_body *body, peal_program_point *point);
 
 int64_t known_steps(const common_input *c)
 {
@@ -40,7 +40,7 @@ static peal_term below_end(peal_meanings *m, peal_term counter, peal_term end)
 
 /* The counter of a loop; steps go on for as long as whoever starts them wants. */
 static peal_term counter_of(const condition_walk *w, const peal_loop *loop, int id,
-                            const peal_place *before)
+                            const peal_program_point *before)
 {
     peal_meanings *m = w->table->meanings;
     peal_term counter = peal_term_counter_endless(m);
@@ -53,21 +53,22 @@ static peal_term counter_of(const condition_walk *w, const peal_loop *loop, int 
 }
 
 /* The iterations of a loop, with the values that its body may find. */
-static void walk_loop(condition_walk *w, const peal_statement *s, int id, const peal_place *before)
+static void walk_loop(condition_walk *w, const peal_statement *s, int id,
+                      const peal_program_point *before)
 {
     peal_meanings *m = w->table->meanings;
     const peal_loop *loop = &s->u.loop;
     int arrays = w->c->graph->array_count, depth = loop->depth;
     statement_condition outside = w->around;
-    peal_place inside = *before;
+    peal_program_point inside = *before;
     inside.element = PEAL_ARENA_ARRAY(w->table->arena, peal_term, arrays + 1);
     memcpy(inside.element, before->element, (size_t)arrays * sizeof(*inside.element));
     peal_term happens = w->around.when;
     w->counter[depth] = counter_of(w, loop, id, before);
     inside.counter_count = depth + 1;
     if (id == LOOP_OUTER) /* an application may write arrays between runs of steps */
-        peal_place_forget_all(m, &inside);
-    peal_place_pass(m, &inside, s, peal_term_boolean(m, true));
+        peal_program_point_forget_all(m, &inside);
+    peal_program_point_pass(m, &inside, s, peal_term_boolean(m, true));
     if (w->around.around_count < LOOPS_AROUND) {
         int at = w->around.around_count++;
         w->around.loop[at] = id;
@@ -84,28 +85,28 @@ static void walk_loop(condition_walk *w, const peal_statement *s, int id, const 
 
 /* What depends on the rank is looked at rank by rank. */
 static peal_term condition_at(const condition_walk *w, const peal_statement *s,
-                              const peal_place *place)
+                              const peal_program_point *point)
 {
     bool fixed =
         s->when && (peal_expr_uses(s->when) == PEAL_USES_RANK || differs_by_rank_and_counter(s));
-    return peal_meaning_of(w->table->meanings, fixed ? NULL : s->when, place);
+    return peal_meaning_of(w->table->meanings, fixed ? NULL : s->when, point);
 }
 
-static void walk_body(condition_walk *w, const peal_body *body, peal_place *place)
+static void walk_body(condition_walk *w, const peal_body *body, peal_program_point *point)
 {
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
-        peal_place still = *place;
+        peal_program_point still = *point;
         still.element = w->original;
-        w->around.when = condition_at(w, s, place);
+        w->around.when = condition_at(w, s, point);
         w->around.plain = condition_at(w, s, &still);
-        w->around.counter_count = place->counter_count;
+        w->around.counter_count = point->counter_count;
         memcpy(w->around.counter, w->counter, sizeof(w->counter));
         w->table->of[s->id] = w->around;
-        peal_term happens = peal_meaning_of(w->table->meanings, s->when, place);
+        peal_term happens = peal_meaning_of(w->table->meanings, s->when, point);
         if (s->kind == PEAL_STATEMENT_REPEAT)
-            walk_loop(w, s, s->id, place);
-        peal_place_pass(w->table->meanings, place, s, happens);
+            walk_loop(w, s, s->id, point);
+        peal_program_point_pass(w->table->meanings, point, s, happens);
     }
 }
 
@@ -127,19 +128,19 @@ const condition_table *conditions_of(condition_table *table)
     memcpy(w.scope.dims, c->dims, sizeof(c->dims));
     table->meanings = peal_meanings_create(g, table->arena);
     table->of = PEAL_ARENA_ARRAY(table->arena, statement_condition, g->statement_count + 1);
-    peal_place place = {.scope = &w.scope, .counter = w.counter};
-    place.element = w.original = PEAL_ARENA_ARRAY(table->arena, peal_term, g->array_count + 1);
-    peal_place_forget_all(table->meanings, &place);
-    place.element = PEAL_ARENA_ARRAY(table->arena, peal_term, g->array_count + 1);
-    peal_place_forget_all(table->meanings, &place);
-    walk_body(&w, &g->setup, &place);
+    peal_program_point point = {.scope = &w.scope, .counter = w.counter};
+    point.element = w.original = PEAL_ARENA_ARRAY(table->arena, peal_term, g->array_count + 1);
+    peal_program_point_forget_all(table->meanings, &point);
+    point.element = PEAL_ARENA_ARRAY(table->arena, peal_term, g->array_count + 1);
+    peal_program_point_forget_all(table->meanings, &point);
+    walk_body(&w, &g->setup, &point);
     peal_statement step = {.kind = PEAL_STATEMENT_REPEAT, .u.loop = g->step};
     w.around = (statement_condition){.when = peal_term_boolean(table->meanings, true)};
-    walk_loop(&w, &step, LOOP_OUTER, &place);
-    peal_place_forget_all(table->meanings, &place);
+    walk_loop(&w, &step, LOOP_OUTER, &point);
+    peal_program_point_forget_all(table->meanings, &point);
     w.counter[0] = peal_term_variable(table->meanings, PEAL_INTEGER, false); /* steps done */
-    place.counter_count = 1;
-    walk_body(&w, &g->finish, &place);
+    point.counter_count = 1;
+    walk_body(&w, &g->finish, &point);
     return table;
 }
 
@@ -173,8 +174,8 @@ peal_term condition_on(condition_table *conditions, const peal_statement *s, con
 {
     const condition_table *t = conditions_of(conditions);
     statement_condition *own = &t->of[s->id];
-    peal_place place = {.counter = own->counter, .counter_count = own->counter_count};
-    peal_term all[2] = {peal_meaning_of(t->meanings, when, &place)};
+    peal_program_point point = {.counter = own->counter, .counter_count = own->counter_count};
+    peal_term all[2] = {peal_meaning_of(t->meanings, when, &point)};
     if (own->asked != all[0]) { /* mostly it is that of the rank before */
         all[1] = terms_around(t->meanings, own);
         own->asked = all[0];

@@ -125,7 +125,7 @@ typedef struct fixture {
     peal_arena *arena;
     peal_meanings *m;
     peal_term counter[COUNTERS];
-    peal_place place;
+    peal_program_point point;
 } fixture;
 
 static void begin(fixture *f, int64_t limit)
@@ -134,17 +134,17 @@ static void begin(fixture *f, int64_t limit)
     expressions e = {.count = 0};
     f->arena = peal_arena_create();
     f->m = peal_meanings_create(&nothing, f->arena);
-    f->place = (peal_place){.counter = f->counter, .counter_count = COUNTERS};
-    f->counter[0] = peal_term_counter(f->m, number(&e, limit), &f->place);
-    f->counter[1] = peal_term_counter(f->m, number(&e, limit), &f->place);
-    f->counter[2] = peal_term_counter(f->m, counter(&e, 1), &f->place);
+    f->point = (peal_program_point){.counter = f->counter, .counter_count = COUNTERS};
+    f->counter[0] = peal_term_counter(f->m, number(&e, limit), &f->point);
+    f->counter[1] = peal_term_counter(f->m, number(&e, limit), &f->point);
+    f->counter[2] = peal_term_counter(f->m, counter(&e, 1), &f->point);
 }
 
 static peal_meeting meet(fixture *f, const peal_expr *const *condition, int count)
 {
     peal_term term[4];
     for (int i = 0; i < count; i++)
-        term[i] = peal_meaning_of(f->m, condition[i], &f->place);
+        term[i] = peal_meaning_of(f->m, condition[i], &f->point);
     return peal_terms_meet(f->m, term, count, f->counter, COUNTERS);
 }
 

@@ -1,4 +1,4 @@
-/* What names stand for at a place, and how statements change it. */
+/* What names stand for at a point, and how statements change it. */
 #include "base/meaning_terms.h"
 
 #include <string.h>
@@ -39,31 +39,31 @@ static peal_term value_term(peal_meanings *m, const peal_value *v)
 }
 
 /* rank = rx + Rx * (ry + Ry * rz) */
-static peal_term rank_term(peal_meanings *m, const peal_place *place)
+static peal_term rank_term(peal_meanings *m, const peal_program_point *point)
 {
-    peal_term rank = place->position[PEAL_RANK_AXES - 1];
+    peal_term rank = point->position[PEAL_RANK_AXES - 1];
     for (int k = PEAL_RANK_AXES - 2; k >= 0; k--) {
         rank = peal_term_operator(m, PEAL_OPERATOR_MULTIPLY, rank,
-                                  peal_term_integer(m, place->scope->dims[k]));
-        rank = peal_term_operator(m, PEAL_OPERATOR_ADD, rank, place->position[k]);
+                                  peal_term_integer(m, point->scope->dims[k]));
+        rank = peal_term_operator(m, PEAL_OPERATOR_ADD, rank, point->position[k]);
     }
     return rank;
 }
 
 /* What is known of a rank and of the topology; a variable for the rest, the same for equal names.
  */
-static peal_term named_term(peal_meanings *m, const peal_expr *e, const peal_place *place)
+static peal_term named_term(peal_meanings *m, const peal_expr *e, const peal_program_point *point)
 {
     peal_value value;
-    if (place->position[0] && e->kind == PEAL_EXPR_RANK)
-        return rank_term(m, place);
-    if (place->position[0] && e->kind == PEAL_EXPR_RANK_AXIS)
-        return place->position[e->axis];
+    if (point->position[0] && e->kind == PEAL_EXPR_RANK)
+        return rank_term(m, point);
+    if (point->position[0] && e->kind == PEAL_EXPR_RANK_AXIS)
+        return point->position[e->axis];
     if (e->kind == PEAL_EXPR_COUNT && m->graph->arrays[e->index].count)
-        return peal_meaning_of(m, m->graph->arrays[e->index].count, place);
-    bool any = (e->kind == PEAL_EXPR_RANK || e->kind == PEAL_EXPR_RANK_AXIS) && place->scope &&
-               place->scope->rank < 0;
-    if (place->scope && !any && !peal_expr_evaluate(e, place->scope, &value, NULL))
+        return peal_meaning_of(m, m->graph->arrays[e->index].count, point);
+    bool any = (e->kind == PEAL_EXPR_RANK || e->kind == PEAL_EXPR_RANK_AXIS) && point->scope &&
+               point->scope->rank < 0;
+    if (point->scope && !any && !peal_expr_evaluate(e, point->scope, &value, NULL))
         return value_term(m, &value);
     peal_term key = term_keep(m, &(term){.shape = TERM_NAMED,
                                          .op = (int)e->kind,
@@ -72,17 +72,17 @@ static peal_term named_term(peal_meanings *m, const peal_expr *e, const peal_pla
     return key;
 }
 
-static peal_term operator_of(peal_meanings *m, const peal_expr *e, const peal_place *place)
+static peal_term operator_of(peal_meanings *m, const peal_expr *e, const peal_program_point *point)
 {
-    peal_term a = peal_meaning_of(m, e->operand[0], place);
+    peal_term a = peal_meaning_of(m, e->operand[0], point);
     if (e->operand_count == 1)
         return peal_term_operator(m, e->op, a, 0);
     for (int i = 1; i < e->operand_count; i++)
-        a = peal_term_operator(m, e->op, a, peal_meaning_of(m, e->operand[i], place));
+        a = peal_term_operator(m, e->op, a, peal_meaning_of(m, e->operand[i], point));
     return a;
 }
 
-peal_term peal_meaning_of(peal_meanings *m, const peal_expr *e, const peal_place *place)
+peal_term peal_meaning_of(peal_meanings *m, const peal_expr *e, const peal_program_point *point)
 {
     peal_term whole;
     if (!e)
@@ -93,18 +93,18 @@ peal_term peal_meaning_of(peal_meanings *m, const peal_expr *e, const peal_place
     case PEAL_EXPR_PARAM:
         return value_term(m, &m->graph->params[e->index].value);
     case PEAL_EXPR_COUNTER:
-        return e->index < place->counter_count && place->counter[e->index]
-                   ? place->counter[e->index]
+        return e->index < point->counter_count && point->counter[e->index]
+                   ? point->counter[e->index]
                    : peal_term_variable(m, PEAL_INTEGER, false);
     case PEAL_EXPR_ELEMENT:
-        return place->element[e->index];
+        return point->element[e->index];
     case PEAL_EXPR_OPERATOR:
-        whole = operator_of(m, e, place);
+        whole = operator_of(m, e, point);
         return m->item[whole].size <= LONGEST_CONDITION
                    ? whole
                    : peal_term_variable(m, m->item[whole].kind, false);
     default:
-        return named_term(m, e, place);
+        return named_term(m, e, point);
     }
 }
 
@@ -118,10 +118,11 @@ peal_term peal_term_counter_endless(peal_meanings *m)
 }
 
 /* 0 <= counter < repeat. */
-peal_term peal_term_counter(peal_meanings *m, const peal_expr *repeat, const peal_place *place)
+peal_term peal_term_counter(peal_meanings *m, const peal_expr *repeat,
+                            const peal_program_point *point)
 {
     peal_term counter = peal_term_variable(m, PEAL_INTEGER, true);
-    peal_term end = repeat ? peal_meaning_of(m, repeat, place) : peal_term_integer(m, 1);
+    peal_term end = repeat ? peal_meaning_of(m, repeat, point) : peal_term_integer(m, 1);
     peal_term begins =
         peal_term_operator(m, PEAL_OPERATOR_GREATER_EQUAL, counter, peal_term_integer(m, 0));
     peal_term_limit(m, counter,
@@ -130,11 +131,11 @@ peal_term peal_term_counter(peal_meanings *m, const peal_expr *repeat, const pea
     return counter;
 }
 
-peal_term peal_term_looks(peal_meanings *m, const peal_loop *loop, const peal_place *place)
+peal_term peal_term_looks(peal_meanings *m, const peal_loop *loop, const peal_program_point *point)
 {
-    peal_term every = peal_meaning_of(m, loop->every, place);
+    peal_term every = peal_meaning_of(m, loop->every, point);
     peal_term zero = peal_term_integer(m, 0);
-    peal_term done = peal_term_operator(m, PEAL_OPERATOR_ADD, place->counter[loop->depth],
+    peal_term done = peal_term_operator(m, PEAL_OPERATOR_ADD, point->counter[loop->depth],
                                         peal_term_integer(m, 1));
     if (!loop->every)
         return peal_term_boolean(m, true);
@@ -161,10 +162,10 @@ static peal_term fresh_value(peal_meanings *m, int array)
     return value;
 }
 
-void peal_place_forget_all(peal_meanings *m, const peal_place *place)
+void peal_program_point_forget_all(peal_meanings *m, const peal_program_point *point)
 {
     for (int i = 0; i < m->graph->array_count; i++)
-        place->element[i] = fresh_value(m, i);
+        point->element[i] = fresh_value(m, i);
 }
 
 /* What an array of one element holds once a value is stored there. */
@@ -193,13 +194,13 @@ static peal_term stored_value(peal_meanings *m, int array, peal_term value)
 
 typedef struct passing {
     peal_meanings *m;
-    const peal_place *place;
+    const peal_program_point *point;
     peal_term when;
 } passing;
 
 static void replace_value(passing *p, int array, peal_term value)
 {
-    peal_term *now = &p->place->element[array];
+    peal_term *now = &p->point->element[array];
     *now = peal_term_select(p->m, p->when, value, *now);
     if (p->m->item[*now].size > LONGEST_VALUE)
         *now = fresh_value(p->m, array);
@@ -222,19 +223,19 @@ static void forget_body(passing *p, const peal_body *body)
     }
 }
 
-void peal_place_pass(peal_meanings *m, const peal_place *place, const peal_statement *s,
-                     peal_term when)
+void peal_program_point_pass(peal_meanings *m, const peal_program_point *point,
+                             const peal_statement *s, peal_term when)
 {
-    passing p = {m, place, when};
+    passing p = {m, point, when};
     switch (s->kind) {
     case PEAL_STATEMENT_SET:
         replace_value(&p, s->u.set.array,
-                      stored_value(m, s->u.set.array, peal_meaning_of(m, s->u.set.value, place)));
+                      stored_value(m, s->u.set.array, peal_meaning_of(m, s->u.set.value, point)));
         break;
     case PEAL_STATEMENT_SWAP: {
         int first = s->u.swap.first, second = s->u.swap.second;
-        peal_term old = place->element[first];
-        replace_value(&p, first, place->element[second]);
+        peal_term old = point->element[first];
+        replace_value(&p, first, point->element[second]);
         replace_value(&p, second, old);
         break;
     }
