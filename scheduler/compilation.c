@@ -66,14 +66,14 @@ static peal_status out_of_memory(peal_compilation *c)
         return PEAL_STATUS_ENVIRONMENT;
     if (c->scratch)
         used += peal_arena_bytes(c->scratch);
-    if (c->records) {
-        used += c->records->most_bytes;
-        records_finish(c->records);
+    if (c->ends) {
+        used += c->ends->most_bytes;
+        end_table_finish(c->ends);
     }
     end_scratch(c);
     peal_arena_destroy(c->halo_scratch);
     c->halo_scratch = NULL;
-    c->records = NULL;
+    c->ends = NULL;
     c->pass.diagnostics = c->own_diagnostics;
     c->exhausted = true;
     return peal_report(c->pass.diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, (peal_source){0},

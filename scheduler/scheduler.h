@@ -33,13 +33,13 @@ peal_status peal_compilation_schedule(peal_compilation *compilation, int rank,
                                       const peal_schedule **out);
 
 /* What a rank computes, without what it exchanges: a schedule that has its arrays, which have no
- * place yet, and its tasks. No other rank is looked at. */
+ * offsets yet, and its tasks. No other rank is looked at. */
 peal_status peal_compilation_tasks(peal_compilation *compilation, int rank,
                                    const peal_schedule **out);
 
 /* By rank: the first rank whose schedule is like its own, but that whom it exchanges messages with
- * is counted from the rank itself. False: ranks differ in more than their places; then each is like
- * itself only. */
+ * is counted from the rank itself. False: ranks differ in more than their positions; then each is
+ * like itself only. */
 bool peal_compilation_alike(peal_compilation *compilation, int *like);
 
 /* How the graph's ranks are laid out: dims along x, y, z. */

@@ -82,11 +82,11 @@ static peal_status make_channel(connecting *l, int index)
     rank_view *peer = view_at(l->views, m->peer, STAGE_ORDER);
     if (!peer)
         return l->views->of[m->peer]->status;
-    int twin = twin_of(l->pass, peer, l->v->rank, m);
+    int peer_end = peer_end_of(l->pass, peer, l->v->rank, m);
     const segment_map *theirs = map_segment(l->c, l->pass, peer);
     delivery *d = &l->table->delivery[index];
     peal_status status = m->outgoing ? deliver(l->c, l->pass, l->views, l->v->rank, index, d)
-                                     : deliver(l->c, l->pass, l->views, m->peer, twin, d);
+                                     : deliver(l->c, l->pass, l->views, m->peer, peer_end, d);
     if (status)
         return status;
     const channel_transport *transport =
@@ -103,7 +103,7 @@ static peal_status make_channel(connecting *l, int index)
                           .quantum = quantum_of(d->slots)};
     const segment_map *receiver = m->outgoing ? theirs : l->table->map,
                       *sender = m->outgoing ? l->table->map : theirs;
-    int at_receiver = m->outgoing ? twin : index, at_sender = m->outgoing ? index : twin;
+    int at_receiver = m->outgoing ? peer_end : index, at_sender = m->outgoing ? index : peer_end;
     out->flag_offset = receiver->flag[at_receiver];
     out->staging_offset = receiver->staging[at_receiver];
     out->credit_offset = d->credit ? sender->credit[at_sender] : -1;
@@ -111,7 +111,8 @@ static peal_status make_channel(connecting *l, int index)
     make_pieces(l, m, d, m->outgoing ? peer : l->v, out);
     out->staging_bytes = receiver->slot_bytes[at_receiver];
     if (m->outgoing && d->carrier >= 0)
-        l->table->awaits[index] = twin_of(l->pass, l->v, peer->rank, &peer->message[d->carrier]);
+        l->table->awaits[index] =
+            peer_end_of(l->pass, l->v, peer->rank, &peer->message[d->carrier]);
     return PEAL_STATUS_OK;
 }
 

@@ -39,7 +39,7 @@ typedef struct replay {
     const pass_context *pass;
     rank_view *sender, *receiver;
     const rank_message *m; /* the sender's */
-    const message_place *send, *recv;
+    const node_position *send, *recv;
 } replay;
 
 /* An instance of a node in the receiver's walk, counted from the message's own iteration: what uses
@@ -90,7 +90,7 @@ static bool outside_is_quiet(const replay *r, const peal_piece *p)
 /* Storage that `array` names at a position of an iteration: its name, followed back through the
  * swaps. */
 static int storage_at(const common_input *c, const pass_context *pass, rank_view *v,
-                      const message_place *where, int iteration, int position, int array)
+                      const node_position *where, int iteration, int position, int array)
 {
     int count;
     const array_use *swap = swaps_in(c, pass, v, array, where->number, &count);
@@ -185,11 +185,11 @@ static int find_carrier(const replay *r, const last_use *last, int statement)
     const int *back = messages_to(r->pass, r->receiver, r->sender->rank, &count);
     for (int i = 0; i < count; i++) {
         const rank_message *m = &r->receiver->message[back[i]];
-        int twin = twin_of(r->pass, r->sender, r->receiver->rank, m);
-        if (twin < 0 || (statement >= 0 && m->statement != statement))
+        int peer_end = peer_end_of(r->pass, r->sender, r->receiver->rank, m);
+        if (peer_end < 0 || (statement >= 0 && m->statement != statement))
             continue;
-        const message_place *send = place_of(r->c, r->pass, r->receiver, back[i]);
-        const message_place *recv = place_of(r->c, r->pass, r->sender, twin);
+        const node_position *send = node_position_of(r->c, r->pass, r->receiver, back[i]);
+        const node_position *recv = node_position_of(r->c, r->pass, r->sender, peer_end);
         last_use carried = {recv->position < r->send->position ? 0 : -1, send->position};
         if (send->body && send->body == r->recv->body && recv->body &&
             recv->body == r->send->body && !(last && !is_later(&carried, last)))
@@ -248,22 +248,22 @@ peal_status deliver(const common_input *c, const pass_context *pass, rank_views 
     rank_view *to = view_at(views, m->peer, STAGE_ORDER);
     if (!to)
         return views->of[m->peer]->status;
-    int twin = twin_of(pass, to, sender, m);
+    int peer_end = peer_end_of(pass, to, sender, m);
     *out = (delivery){.credit = true, .slots = message_slots(c, m), .carrier = -1};
     if (c->mode == PEAL_MODE_SERIAL) {
         out->credit = false;
         out->why = "one event runs at a time";
         return PEAL_STATUS_OK;
     }
-    if (twin < 0)
+    if (peer_end < 0)
         return PEAL_STATUS_OK;
     replay r = {.c = c,
                 .pass = pass,
                 .sender = from,
                 .receiver = to,
                 .m = m,
-                .send = place_of(c, pass, from, index),
-                .recv = place_of(c, pass, to, twin)};
+                .send = node_position_of(c, pass, from, index),
+                .recv = node_position_of(c, pass, to, peer_end)};
     if (!r.send->body || !r.recv->body)
         return PEAL_STATUS_OK;
     if (r.send->loop == LOOP_SETUP || r.send->loop == LOOP_FINISH) {

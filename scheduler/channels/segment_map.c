@@ -28,7 +28,7 @@ static int64_t reserve_array(int64_t *used, const peal_layout *layout, int64_t e
     return reserve(used, shift + layout->bytes) + shift;
 }
 
-static void place_arrays(const common_input *c, const rank_view *v, segment_map *map)
+static void lay_out_arrays(const common_input *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < array_total(c); i++) {
         bool lent = i < c->graph->array_count && c->graph->arrays[i].data;
@@ -38,7 +38,7 @@ static void place_arrays(const common_input *c, const rank_view *v, segment_map 
     }
 }
 
-static void place_messages(const common_input *c, const rank_view *v, segment_map *map)
+static void lay_out_messages(const common_input *c, const rank_view *v, segment_map *map)
 {
     for (int i = 0; i < v->message_count; i++) {
         const rank_message *m = &v->message[i];
@@ -88,9 +88,9 @@ const segment_map *map_segment(const common_input *c, const pass_context *pass, 
     map->staging = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     map->slot_bytes = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
     map->credit = PEAL_ARENA_ARRAY(pass->arena, int64_t, v->message_count);
-    place_arrays(c, v, map);
+    lay_out_arrays(c, v, map);
     map->mailbox = map->bytes;
-    place_messages(c, v, map);
+    lay_out_messages(c, v, map);
     list_peers(pass, v, map);
     if (map->bytes < LINE)
         map->bytes = LINE;

@@ -4,9 +4,10 @@
  * the classes of its neighbours receive. If that finds nothing wrong, no rank has anything wrong.
  *
  * Else each rank is looked at, which is linear in ranks and messages, and frugal: a rank's view is
- * thrown away once its message ends have been written down as records, which are compared then.
+ * thrown away once its message ends have been added to a table, where they are compared.
  * Ranks are replayed to find a deadlock only if some receive stands above its send: otherwise every
- * receive waits for an earlier statement. Mostly records show that none is there (progress.c). */
+ * receive waits for an earlier statement. Mostly the table shows that none is there (progress.c).
+ */
 #include "scheduler/check/check.h"
 #include "scheduler/check/message_match.h"
 #include "scheduler/geometry/geometry.h"
@@ -17,7 +18,7 @@ enum { KEPT_RANKS = 32 /* views of so many ranks are kept: schedules will want t
 
 typedef struct checker {
     peal_compilation *c;
-    message_records *records;
+    end_table *ends;
     int64_t *reduced;     /* by hidden array: elements that every rank must have; -1: not seen */
     int *reduced_by;      /* the rank that had them */
     rank_classes classes; /* of ranks with the same tasks */
@@ -94,7 +95,7 @@ static peal_status check_rank(checker *k, int rank)
     const rank_view *v = view_rank(k, rank);
     peal_status status = v->status;
     if (!status)
-        status = records_add_rank(k->records, rank, v);
+        status = end_table_add_rank(k->ends, rank, v);
     if (!status)
         status = compare_reductions(k, v);
     if (!status && rank == middle_rank(&c->common))
@@ -109,23 +110,23 @@ static peal_status check_rank(checker *k, int rank)
     return status;
 }
 
-static message_records *begin_records(peal_compilation *c)
+static end_table *begin_end_table(peal_compilation *c)
 {
-    c->records = PEAL_ARENA_NEW(c->pass.arena, message_records);
-    if (!records_init(c->records, c))
-        peal_arena_fail(c->own_arena, c->records->most_bytes);
-    return c->records;
+    c->ends = PEAL_ARENA_NEW(c->pass.arena, end_table);
+    if (!end_table_init(c->ends, c))
+        peal_arena_fail(c->own_arena, c->ends->most_bytes);
+    return c->ends;
 }
 
-static void end_records(peal_compilation *c)
+static void drop_end_table(peal_compilation *c)
 {
-    records_finish(c->records);
-    c->records = NULL;
+    end_table_finish(c->ends);
+    c->ends = NULL;
 }
 
 peal_status check_each_rank(peal_compilation *c)
 {
-    checker k = {.c = c, .records = begin_records(c)};
+    checker k = {.c = c, .ends = begin_end_table(c)};
     bool late_send = false;
     peal_status first = PEAL_STATUS_OK;
     begin_reductions(&k);
@@ -137,11 +138,11 @@ peal_status check_each_rank(peal_compilation *c)
     }
     end_scratch(c);
     if (!first)
-        first = records_match(k.records, &late_send);
+        first = end_table_match(k.ends, &late_send);
     if (!first && late_send)
-        late_send = !records_show_no_cycle(k.records);
-    c->check_bytes = k.most_bytes + k.records->most_bytes;
-    end_records(c);
+        late_send = !end_table_shows_no_cycle(k.ends);
+    c->check_bytes = k.most_bytes + k.ends->most_bytes;
+    drop_end_table(c);
     if (!first)
         first = check_partners(&c->common, &c->views);
     if (!first && late_send)
@@ -151,16 +152,16 @@ peal_status check_each_rank(peal_compilation *c)
 
 /* ---- By classes ---- */
 
-/* Records of a rank's messages in one direction, the sender's, which tells who is at the other end.
+/* A rank's ends of messages in one direction, the sender's, which tells who is at the other end.
  */
 static int64_t pick_direction(checker *k, const rank_view *v, bool outgoing, int direction,
-                              end_record *out)
+                              packed_end *out)
 {
     int64_t count = 0;
     for (int i = 0; i < v->end_count; i++) {
         if (v->end[i].outgoing != outgoing || end_direction(&v->end[i]) != direction)
             continue;
-        if (!records_make(k->records, &v->end[i], &out[count]))
+        if (!pack_end(k->ends, &v->end[i], &out[count]))
             return -1;
         out[count++].peer = 0;
     }
@@ -181,12 +182,12 @@ static bool neighbours_match(checker *k, const rank_classes *classes, rank_view 
         const rank_view *receiver = view[class_of(&c->common, classes, peer[number])];
         if (!sender->end_count && !receiver->end_count)
             continue;
-        end_record *send = PEAL_ARENA_ARRAY(c->pass.arena, end_record, sender->end_count);
-        end_record *recv = PEAL_ARENA_ARRAY(c->pass.arena, end_record, receiver->end_count);
+        packed_end *send = PEAL_ARENA_ARRAY(c->pass.arena, packed_end, sender->end_count);
+        packed_end *recv = PEAL_ARENA_ARRAY(c->pass.arena, packed_end, receiver->end_count);
         int64_t sends = pick_direction(k, sender, true, number, send);
         int64_t recvs = pick_direction(k, receiver, false, number, recv);
         if (sends < 0 || recvs < 0 ||
-            records_merge(k->records, rank, send, sends, recv, recvs, late_send))
+            match_packed_ends(k->ends, rank, send, sends, recv, recvs, late_send))
             return false;
     }
     return true;
@@ -233,10 +234,10 @@ static bool prove_by_classes(peal_compilation *c, peal_status *halos)
     rank_classes classes;
     begin_scratch(c);
     c->pass.diagnostics = NULL; /* what is found by class is reported by rank */
-    checker k = {.c = c, .records = begin_records(c)};
+    checker k = {.c = c, .ends = begin_end_table(c)};
     bool good =
         find_classes(&c->common, &c->pass, true, &classes) && analyse_classes(&k, &classes, halos);
-    end_records(c);
+    drop_end_table(c);
     c->pass.diagnostics = c->own_diagnostics;
     c->check_bytes = peal_arena_bytes(c->scratch);
     end_scratch(c);

@@ -70,8 +70,8 @@ static const char *add_placeholder(const common_input *c, const pass_context *pa
     return close + 1;
 }
 
-/* The place of {rank}; -1: there is none. */
-static int place_of_rank(const file_use *use)
+/* Where {rank} stands in the name; -1: there is none. */
+static int find_rank_digits(const file_use *use)
 {
     for (int i = 0; i < use->length; i++)
         if (use->name[i] == RANK_DIGITS)
@@ -154,7 +154,7 @@ static void read_name(const common_input *c, const pass_context *pass, const cha
         text += doubled ? 2 : 1;
     }
     *use = (file_use){.s = use->s, .loop = use->loop, .name = name, .length = length};
-    use->of_rank = place_of_rank(use) >= 0;
+    use->of_rank = find_rank_digits(use) >= 0;
     use->length = shorten(name, length);
     follow_links(use);
 }
@@ -164,18 +164,18 @@ static bool is_digit(int token)
     return token < 0 || (token >= '0' && token <= '9');
 }
 
-/* Digits at this place stand alone: what they are can be told from the name. */
+/* Digits at this index stand alone: what they are can be told from the name. */
 static bool stands_alone(const file_use *use, int i)
 {
     return (i == 0 || !is_digit(use->name[i - 1])) &&
            (i + 1 == use->length || !is_digit(use->name[i + 1]));
 }
 
-/* Whether equal names are of one rank: both have {rank} at the same place. */
+/* Whether equal names are of one rank: both have {rank} at the same index. */
 static bool names_tell_rank(const file_use *a, const file_use *b)
 {
-    int rank = place_of_rank(a);
-    if (rank < 0 || rank != place_of_rank(b))
+    int rank = find_rank_digits(a);
+    if (rank < 0 || rank != find_rank_digits(b))
         return false;
     for (int i = 0; i <= rank; i++)
         if (a->name[i] != b->name[i] ||

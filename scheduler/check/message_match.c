@@ -1,4 +1,4 @@
-/* Matching over all ranks: records of both ends are brought together by counting, sorted within a
+/* Matching over all ranks: both ends are brought together by counting, sorted within a
  * sender and compared.
  *
  * Linear in messages and frugal: there may be millions, but few kinds of them. */
@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool records_init(message_records *r, peal_compilation *c)
+bool end_table_init(end_table *r, peal_compilation *c)
 {
     size_t ranks = (size_t)c->common.machine.ranks + 1;
-    *r = (message_records){.c = &c->common,
-                           .pass = &c->pass,
-                           .views = &c->views,
-                           .conditions = c->conditions,
-                           .last_kind = -1};
+    *r = (end_table){.c = &c->common,
+                     .pass = &c->pass,
+                     .views = &c->views,
+                     .conditions = c->conditions,
+                     .last_kind = -1};
     r->sends.start = calloc(ranks, sizeof(int64_t));
     r->recvs.start = calloc(ranks, sizeof(int64_t));
     r->most_bytes = 2 * ranks * sizeof(int64_t);
     return r->sends.start && r->recvs.start;
 }
 
-void records_finish(message_records *r)
+void end_table_finish(end_table *r)
 {
     free(r->sends.start);
     free(r->recvs.start);
@@ -42,7 +42,7 @@ static bool same_kind(const message_kind *a, const message_kind *b)
            a->direction == b->direction && a->condition == b->condition;
 }
 
-static size_t bucket_of(const message_records *r, const message_kind *kind)
+static size_t bucket_of(const end_table *r, const message_kind *kind)
 {
     uint64_t hash = (uint64_t)kind->tag * 0x9e3779b97f4a7c15u;
     hash = (hash ^ (hash >> 29) ^ (uint64_t)kind->count) * 0xbf58476d1ce4e5b9u;
@@ -55,7 +55,7 @@ static size_t bucket_of(const message_records *r, const message_kind *kind)
     return at;
 }
 
-static bool grow_kinds(message_records *r)
+static bool grow_kinds(end_table *r)
 {
     int capacity = r->kind_capacity ? 2 * r->kind_capacity : 64;
     size_t buckets = 2 * (size_t)capacity;
@@ -76,7 +76,7 @@ static bool grow_kinds(message_records *r)
 }
 
 /* The number of a kind; -1: no memory. */
-static int number_kind(message_records *r, const message_kind *kind)
+static int number_kind(end_table *r, const message_kind *kind)
 {
     if (r->kind_count == r->kind_capacity && !grow_kinds(r))
         return -1;
@@ -88,12 +88,12 @@ static int number_kind(message_records *r, const message_kind *kind)
     return r->last_kind = r->bucket[at] - 1;
 }
 
-bool records_make(message_records *r, const message_end *end, end_record *out)
+bool pack_end(end_table *r, const message_end *end, packed_end *out)
 {
     int64_t count = peal_box_points(&end->box);
     int32_t direction = end_direction(end);
     const message_kind *last = r->last_kind >= 0 ? &r->kind[r->last_kind] : NULL;
-    *out = (end_record){end->peer, r->last_kind};
+    *out = (packed_end){end->peer, r->last_kind};
     if (last && last->tag == end->tag && last->count == count &&
         last->statement == end->statement && last->direction == direction &&
         last->condition == end->condition)
@@ -106,7 +106,7 @@ bool records_make(message_records *r, const message_end *end, end_record *out)
 /* ---- Ends ---- */
 
 /* Room for so many more; when it must grow, for all ranks if they are like those so far. */
-static bool make_room(const message_records *r, end_list *list, int rank, int64_t more)
+static bool make_room(const end_table *r, end_list *list, int rank, int64_t more)
 {
     if (list->count + more <= list->capacity)
         return true;
@@ -114,7 +114,7 @@ static bool make_room(const message_records *r, end_list *list, int rank, int64_
     int64_t likely = rank > 0 ? (list->count / rank + 1) * ranks : more * ranks;
     int64_t capacity = list->count + list->count / 2 + more;
     capacity = likely > least && likely < 4 * least + 1024 * 1024 ? likely : capacity;
-    end_record *grown = realloc(list->item, (size_t)capacity * sizeof(*grown));
+    packed_end *grown = realloc(list->item, (size_t)capacity * sizeof(*grown));
     if (!grown)
         return false;
     list->item = grown;
@@ -122,16 +122,16 @@ static bool make_room(const message_records *r, end_list *list, int rank, int64_
     return true;
 }
 
-static peal_status no_memory(const message_records *r, peal_source source)
+static peal_status no_memory(const end_table *r, peal_source source)
 {
     int64_t ends = r->sends.count + r->recvs.count;
     return peal_report(r->pass->diagnostics, PEAL_E_COMPILE_OUT_OF_MEMORY, source,
                        "check fewer ranks, or where there is more memory",
                        "no memory for the %lld ends of messages so far, which need %lld bytes",
-                       (long long)ends, (long long)(3 * ends * (int64_t)sizeof(end_record)));
+                       (long long)ends, (long long)(3 * ends * (int64_t)sizeof(packed_end)));
 }
 
-peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
+peal_status end_table_add_rank(end_table *r, int rank, const rank_view *v)
 {
     int outgoing = 0;
     for (int i = 0; i < v->end_count; i++)
@@ -140,7 +140,7 @@ peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
                 make_room(r, &r->recvs, rank, v->end_count - outgoing);
     for (int i = 0; i < v->end_count; i++) {
         end_list *list = v->end[i].outgoing ? &r->sends : &r->recvs;
-        if (!room || !records_make(r, &v->end[i], &list->item[list->count]))
+        if (!room || !pack_end(r, &v->end[i], &list->item[list->count]))
             return no_memory(r, r->c->statement[v->end[i].statement]->source);
         list->count++;
     }
@@ -151,14 +151,14 @@ peal_status records_add_rank(message_records *r, int rank, const rank_view *v)
 
 /* ---- Bringing both ends together ---- */
 
-/* The body that a record's statement stands in. */
-static int body_of(const message_records *r, const end_record *e)
+/* The body that an end's statement stands in. */
+static int body_of(const end_table *r, const packed_end *e)
 {
     return r->c->statement_loop[r->kind[e->kind].statement];
 }
 
 /* By what tells messages apart wherever they stand. */
-static int order_of_keys(const message_records *r, const end_record *a, const end_record *b)
+static int order_of_keys(const end_table *r, const packed_end *a, const packed_end *b)
 {
     if (a->peer != b->peer)
         return a->peer < b->peer ? -1 : 1;
@@ -169,7 +169,7 @@ static int order_of_keys(const message_records *r, const end_record *a, const en
 }
 
 /* Messages of two bodies may look alike. */
-static int order_of(const message_records *r, const end_record *a, const end_record *b)
+static int order_of(const end_table *r, const packed_end *a, const packed_end *b)
 {
     int order = order_of_keys(r, a, b);
     int x = order ? 0 : body_of(r, a), y = order ? 0 : body_of(r, b);
@@ -177,13 +177,12 @@ static int order_of(const message_records *r, const end_record *a, const end_rec
 }
 
 /* By merging halves, long lists; the lists of most ranks are short. */
-static void sort_records(const message_records *r, end_record *item, int64_t count,
-                         end_record *spare)
+static void sort_packed_ends(const end_table *r, packed_end *item, int64_t count, packed_end *spare)
 {
     if (count > 32) {
         int64_t half = count / 2, a = 0, b = half;
-        sort_records(r, item, half, spare);
-        sort_records(r, item + half, count - half, spare);
+        sort_packed_ends(r, item, half, spare);
+        sort_packed_ends(r, item + half, count - half, spare);
         for (int64_t i = 0; i < count; i++)
             spare[i] = b == count || (a < half && order_of(r, &item[a], &item[b]) <= 0) ? item[a++]
                                                                                         : item[b++];
@@ -191,7 +190,7 @@ static void sort_records(const message_records *r, end_record *item, int64_t cou
         return;
     }
     for (int64_t i = 1; i < count; i++) {
-        end_record held = item[i];
+        packed_end held = item[i];
         int64_t at = i;
         for (; at > 0 && order_of(r, &item[at - 1], &held) > 0; at--)
             item[at] = item[at - 1];
@@ -199,7 +198,7 @@ static void sort_records(const message_records *r, end_record *item, int64_t cou
     }
 }
 
-static int64_t equal_records(const message_records *r, const end_record *item, int64_t count)
+static int64_t count_equal_ends(const end_table *r, const packed_end *item, int64_t count)
 {
     int64_t n = 1;
     while (n < count && order_of(r, item, item + n) == 0)
@@ -207,31 +206,31 @@ static int64_t equal_records(const message_records *r, const end_record *item, i
     return n;
 }
 
-static message_record full_record(const message_records *r, int sender, const end_record *e)
+static end_summary summary_of(const end_table *r, int sender, const packed_end *e)
 {
     const message_kind *kind = &r->kind[e->kind];
-    return (message_record){.tag = kind->tag,
-                            .count = kind->count,
-                            .from = sender,
-                            .to = e->peer,
-                            .statement = kind->statement,
-                            .direction = kind->direction,
-                            .condition = kind->condition};
+    return (end_summary){.tag = kind->tag,
+                         .count = kind->count,
+                         .from = sender,
+                         .to = e->peer,
+                         .statement = kind->statement,
+                         .direction = kind->direction,
+                         .condition = kind->condition};
 }
 
 /* Compares a pair: most are like one before. */
-static peal_status compare_pair(message_records *r, int sender, const end_record *send,
-                                const end_record *recv)
+static peal_status compare_pair(end_table *r, int sender, const packed_end *send,
+                                const packed_end *recv)
 {
-    message_record from = full_record(r, sender, send), to = full_record(r, sender, recv);
+    end_summary from = summary_of(r, sender, send), to = summary_of(r, sender, recv);
     return check_pair(r->c, r->pass, r->conditions, &from, &to);
 }
 
-/* A record without partner: perhaps it has one that stands in another body. */
-static peal_status report_single(message_records *r, int sender, const end_record *single,
-                                 bool outgoing, const end_record *others, int64_t count)
+/* An end without partner: perhaps it has one that stands in another body. */
+static peal_status report_single(end_table *r, int sender, const packed_end *single, bool outgoing,
+                                 const packed_end *others, int64_t count)
 {
-    message_record shown = full_record(r, sender, single);
+    end_summary shown = summary_of(r, sender, single);
     for (int64_t i = 0; i < count; i++)
         if (order_of_keys(r, single, &others[i]) == 0)
             return outgoing ? compare_pair(r, sender, single, &others[i])
@@ -239,26 +238,26 @@ static peal_status report_single(message_records *r, int sender, const end_recor
     return report_unmatched(r->c, r->pass, r->views, &shown, outgoing);
 }
 
-peal_status records_merge(message_records *r, int sender, end_record *send, int64_t sends,
-                          end_record *recv, int64_t recvs, bool *late_send)
+peal_status match_packed_ends(end_table *r, int sender, packed_end *send, int64_t sends,
+                              packed_end *recv, int64_t recvs, bool *late_send)
 {
     peal_status first = PEAL_STATUS_OK, status;
     int64_t longest = sends > recvs ? sends : recvs;
     int good_send = -1, good_recv = -1; /* kinds that were found to fit */
-    end_record *spare = longest > 32 ? malloc((size_t)longest * sizeof(*spare)) : NULL;
+    packed_end *spare = longest > 32 ? malloc((size_t)longest * sizeof(*spare)) : NULL;
     if (longest > 32 && !spare)
         return no_memory(r, (peal_source){0});
-    sort_records(r, send, sends, spare);
-    sort_records(r, recv, recvs, spare);
+    sort_packed_ends(r, send, sends, spare);
+    sort_packed_ends(r, recv, recvs, spare);
     free(spare);
     for (int64_t i = 0, j = 0; i < sends || j < recvs;) {
         int order = i == sends ? 1 : j == recvs ? -1 : order_of(r, &send[i], &recv[j]);
-        int64_t same_sends = order <= 0 ? equal_records(r, send + i, sends - i) : 0;
-        int64_t same_recvs = order >= 0 ? equal_records(r, recv + j, recvs - j) : 0;
-        message_record shown = full_record(r, sender, order <= 0 ? &send[i] : &recv[j]);
+        int64_t same_sends = order <= 0 ? count_equal_ends(r, send + i, sends - i) : 0;
+        int64_t same_recvs = order >= 0 ? count_equal_ends(r, recv + j, recvs - j) : 0;
+        end_summary shown = summary_of(r, sender, order <= 0 ? &send[i] : &recv[j]);
         if (same_sends > 1 || same_recvs > 1) {
             if (same_sends <= 1)
-                shown = full_record(r, sender, &recv[j]);
+                shown = summary_of(r, sender, &recv[j]);
             status = report_ambiguous(r->c, r->pass, r->views, &shown, same_sends > 1,
                                       (int)(same_sends > 1 ? same_sends : same_recvs));
         } else if (order)
@@ -279,12 +278,12 @@ peal_status records_merge(message_records *r, int sender, end_record *send, int6
     return first;
 }
 
-/* Receives in the order of their senders, by counting: records whose peer is the receiver. */
-static bool turn_around(const message_records *r, end_list *out)
+/* Receives in the order of their senders, by counting: packed ends whose peer is the receiver. */
+static bool turn_around(const end_table *r, end_list *out)
 {
     int ranks = r->c->machine.ranks;
     const end_list *recvs = &r->recvs;
-    *out = (end_list){.item = malloc((size_t)(recvs->count + 1) * sizeof(end_record)),
+    *out = (end_list){.item = malloc((size_t)(recvs->count + 1) * sizeof(packed_end)),
                       .start = calloc((size_t)ranks + 2, sizeof(int64_t)),
                       .count = recvs->count};
     if (!out->item || !out->start)
@@ -296,23 +295,23 @@ static bool turn_around(const message_records *r, end_list *out)
         at[rank + 1] += at[rank];
     for (int rank = 0; rank < ranks; rank++)
         for (int64_t i = recvs->start[rank]; i < recvs->start[rank + 1]; i++)
-            out->item[at[recvs->item[i].peer]++] = (end_record){rank, recvs->item[i].kind};
+            out->item[at[recvs->item[i].peer]++] = (packed_end){rank, recvs->item[i].kind};
     return true;
 }
 
 /* A rank's part of a list; NULL: nothing. */
-static end_record *ends_of(const end_list *list, int rank, int64_t *count)
+static packed_end *ends_of(const end_list *list, int rank, int64_t *count)
 {
     int64_t first = list->start[rank];
     *count = list->start[rank + 1] - first;
     return *count ? list->item + first : NULL;
 }
 
-peal_status records_match(message_records *r, bool *late_send)
+peal_status end_table_match(end_table *r, bool *late_send)
 {
     peal_status first = PEAL_STATUS_OK;
     r->most_bytes +=
-        (size_t)(r->sends.capacity + r->recvs.capacity + r->recvs.count) * sizeof(end_record) +
+        (size_t)(r->sends.capacity + r->recvs.capacity + r->recvs.count) * sizeof(packed_end) +
         (size_t)(r->c->machine.ranks + 2) * sizeof(int64_t) +
         (size_t)r->kind_capacity * (sizeof(message_kind) + 2 * sizeof(int));
     int ranks = r->sends.count + r->recvs.count ? r->c->machine.ranks : 0;
@@ -322,18 +321,18 @@ peal_status records_match(message_records *r, bool *late_send)
     }
     for (int rank = 0; rank < ranks; rank++) {
         int64_t sends, receives;
-        end_record *send = ends_of(&r->sends, rank, &sends);
-        end_record *recv = ends_of(&r->turned, rank, &receives);
-        peal_status status = records_merge(r, rank, send, sends, recv, receives, late_send);
+        packed_end *send = ends_of(&r->sends, rank, &sends);
+        packed_end *recv = ends_of(&r->turned, rank, &receives);
+        peal_status status = match_packed_ends(r, rank, send, sends, recv, receives, late_send);
         first = first ? first : status;
     }
     return first;
 }
 
 /* The sends of a rank have been sorted. */
-int records_send_of(const message_records *r, int rank, const end_record *recv)
+int end_table_send_of(const end_table *r, int rank, const packed_end *recv)
 {
-    end_record key = {rank, recv->kind};
+    packed_end key = {rank, recv->kind};
     int64_t low = r->sends.start[recv->peer], high = r->sends.start[recv->peer + 1];
     while (low < high) {
         int64_t middle = low + (high - low) / 2;

@@ -2,8 +2,8 @@
  * length: whether those who need each other agree.
  *
  * Where all ranks do the same there is nothing to see. Else, by classes: all of them must agree,
- * or, in a reduction along an axis, those that differ in their place along it. What that does not
- * show is looked at when the messages of all ranks are made. */
+ * or, in a reduction along an axis, those that differ in their position along it. What that does
+ * not show is looked at when the messages of all ranks are made. */
 #include "scheduler/check/check.h"
 #include "scheduler/conditions/conditions.h"
 

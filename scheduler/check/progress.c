@@ -1,4 +1,4 @@
-/* Whether all ranks get through their statements, by the records of their messages: a replay in a
+/* Whether all ranks get through their statements, by the ends of their messages: a replay in a
  * few bytes a rank, where deadlock.c needs the messages of all ranks at once to tell who waits for
  * whom.
  *
@@ -13,7 +13,7 @@
 enum { END = INT32_MAX, DIRECTIONS = 27 };
 
 typedef struct replay {
-    const message_records *r;
+    const end_table *r;
     int *collective; /* statements in which all ranks meet, ascending, and END */
     int *arrived;    /* by these: ranks that have come to a reduction */
     int *at;         /* by rank: what is before this statement is done */
@@ -125,9 +125,9 @@ static bool passes_collective(replay *p, int rank)
 
 static bool passes_receive(replay *p, int rank, int statement)
 {
-    const end_record *recv = &p->r->recvs.item[p->cursor[rank]];
+    const packed_end *recv = &p->r->recvs.item[p->cursor[rank]];
     come_to(p, rank, statement);
-    int sent = records_send_of(p->r, rank, recv);
+    int sent = end_table_send_of(p->r, rank, recv);
     if (p->r->kind[recv->kind].count && p->at[recv->peer] <= sent)
         return wait_for(p, rank, recv->peer);
     p->cursor[rank]++;
@@ -150,7 +150,7 @@ static void move_rank(replay *p, int rank)
     come_to(p, rank, END);
 }
 
-bool records_show_no_cycle(const message_records *r)
+bool end_table_shows_no_cycle(const end_table *r)
 {
     replay p = {.r = r};
     int ranks = r->c->machine.ranks;

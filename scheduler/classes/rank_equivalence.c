@@ -2,10 +2,10 @@
  * as far from each of them in rank numbers.
  *
  * A rank's schedule depends on its own class and on those of the ranks that it exchanges messages
- * with, and of those that these exchange messages with (an op's place in the order follows from the
- * messages around it): so on the classes at most two positions away along each axis, and on whether
- * an end of the axis is that near, where neighbours lie across it. Reductions over ranks add the
- * rank's place in their tree. */
+ * with, and of those that these exchange messages with (an op's position in the order follows from
+ * the messages around it): so on the classes at most two positions away along each axis, and on
+ * whether an end of the axis is that near, where neighbours lie across it. Reductions over ranks
+ * add the rank's position in their tree. */
 #include "scheduler/classes/rank_classes.h"
 #include "scheduler/tasks/reduction_plan.h"
 
@@ -63,7 +63,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 }
 
 /* Ranks in one process reach each other otherwise than those of two. */
-static bool places_are_alike(const common_input *c)
+static bool processes_are_alike(const common_input *c)
 {
     return c->machine.processes == c->machine.ranks || c->machine.processes == 1;
 }
@@ -137,7 +137,7 @@ bool find_alike_ranks(peal_compilation *c, int *like)
     rank_classes classes;
     int *number[PEAL_RANK_AXES] = {NULL};
 
-    if (!places_are_alike(&c->common))
+    if (!processes_are_alike(&c->common))
         return false;
     begin_scratch(c);
     c->pass.diagnostics = NULL;

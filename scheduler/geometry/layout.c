@@ -34,7 +34,7 @@ static bool is_anything_lent(const peal_graph_data *graph)
 }
 
 /* Long rows begin where the machine wants them to: those of the part, not of the halo
- * (place_arrays). */
+ * (lay_out_arrays). */
 static peal_status pad_rows(const common_input *c, const pass_context *pass, peal_layout *layout,
                             const peal_array *a)
 {
@@ -77,8 +77,8 @@ static peal_status check_part(const common_input *c, const pass_context *pass, c
     return PEAL_STATUS_OK;
 }
 
-static peal_status place_field(const common_input *c, const pass_context *pass, rank_view *v,
-                               int array)
+static peal_status lay_out_field(const common_input *c, const pass_context *pass, rank_view *v,
+                                 int array)
 {
     const peal_array *a = &c->graph->arrays[array];
     peal_layout *layout = &v->layout[array];
@@ -129,8 +129,8 @@ static peal_status buffer_count(const common_input *c, const pass_context *pass,
     return status;
 }
 
-static peal_status place_buffer(const common_input *c, const pass_context *pass, rank_view *v,
-                                int array)
+static peal_status lay_out_buffer(const common_input *c, const pass_context *pass, rank_view *v,
+                                  int array)
 {
     const peal_array *a = &c->graph->arrays[array];
     peal_layout *layout = &v->layout[array];
@@ -166,7 +166,7 @@ peal_status make_geometry(const common_input *c, const pass_context *pass, rank_
             if ((c->graph->arrays[i].kind == PEAL_ARRAY_FIELD) != (round == 0) || (first && round))
                 continue;
             peal_status status =
-                round == 0 ? place_field(c, pass, v, i) : place_buffer(c, pass, v, i);
+                round == 0 ? lay_out_field(c, pass, v, i) : lay_out_buffer(c, pass, v, i);
             if (status && !first)
                 first = status;
         }

@@ -24,17 +24,17 @@ typedef struct cell_builder {
 
 static void add_cut(halo_grid *g, int k, int64_t at)
 {
-    int count = g->cut_count[k], place = count, cells = 1;
-    while (place > 0 && g->cut[k][place - 1] > at)
-        place--;
+    int count = g->cut_count[k], index = count, cells = 1;
+    while (index > 0 && g->cut[k][index - 1] > at)
+        index--;
     for (int i = 0; i < PEAL_AXES; i++)
         cells *= g->cut_count[i] - (i != k);
     if (at < g->stored.lo[k] || at > g->stored.hi[k] || count == AXIS_CUTS || cells > MOST_CELLS ||
-        (place > 0 && g->cut[k][place - 1] == at))
+        (index > 0 && g->cut[k][index - 1] == at))
         return;
-    memmove(&g->cut[k][place + 1], &g->cut[k][place],
-            (size_t)(count - place) * sizeof(g->cut[k][0]));
-    g->cut[k][place] = at;
+    memmove(&g->cut[k][index + 1], &g->cut[k][index],
+            (size_t)(count - index) * sizeof(g->cut[k][0]));
+    g->cut[k][index] = at;
     g->cut_count[k]++;
 }
 

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of an op's place in the walk. */
+/* The regions that an op stands in. */
 enum { IN_SECTION = -1, IN_STEP = -2 };
 
-typedef struct walk_place {
+typedef struct op_region {
     int loop;   /* index of the innermost LOOP op around it; IN_STEP: the outermost loop; IN_SECTION
                  */
     bool in_if; /* in an IF region inside that loop */
-} walk_place;
+} op_region;
 
 /* An op that touches an array, or one of the group whose number stands for it. */
 typedef struct op_touch {
@@ -38,7 +38,7 @@ typedef struct dependence_pass {
     rank_view *v;
     lowered_op *op;
     int count, step_first, step_end;
-    walk_place *place;
+    op_region *region;
     int *outermost;     /* by op: the outermost LOOP op around it; -1 */
     op_touch *by_array; /* by array, then op */
     int by_array_count;
@@ -100,7 +100,7 @@ static bool path_may_swap(const dependence_pass *p, int a, int b, int group)
 {
     if (group < 0)
         return false;
-    bool nearby = p->place[a].loop == p->place[b].loop && !p->place[a].in_if && a < b;
+    bool nearby = p->region[a].loop == p->region[b].loop && !p->region[a].in_if && a < b;
     return nearby ? swap_between(p, group, a, b) : swap_between(p, group, 0, p->count);
 }
 
@@ -222,10 +222,10 @@ static bool can_precede(const dependence_pass *p, int a, int b)
            share_loop(p, a, b);
 }
 
-static void find_places(dependence_pass *p)
+static void find_regions(dependence_pass *p)
 {
-    p->place = PEAL_ARENA_ARRAY(p->pass->arena, walk_place, p->count);
-    walk_place *stack = PEAL_ARENA_ARRAY(p->pass->arena, walk_place, p->count + 1);
+    p->region = PEAL_ARENA_ARRAY(p->pass->arena, op_region, p->count);
+    op_region *stack = PEAL_ARENA_ARRAY(p->pass->arena, op_region, p->count + 1);
     int depth = 0, outermost = -1;
     p->outermost = PEAL_ARENA_ARRAY(p->pass->arena, int, p->count);
     for (int i = 0; i < p->count; i++) {
@@ -234,15 +234,14 @@ static void find_places(dependence_pass *p)
         p->outermost[i] = outermost;
         if (outermost < 0 && p->op[i].op.kind == PEAL_OP_LOOP)
             outermost = i;
-        stack[0] =
-            (walk_place){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, false};
+        stack[0] = (op_region){i >= p->step_first && i < p->step_end ? IN_STEP : IN_SECTION, false};
         if (p->op[i].op.kind == PEAL_OP_END)
             depth--;
-        p->place[i] = stack[depth];
+        p->region[i] = stack[depth];
         if (p->op[i].op.kind == PEAL_OP_LOOP)
-            stack[++depth] = (walk_place){i, false};
+            stack[++depth] = (op_region){i, false};
         if (p->op[i].op.kind == PEAL_OP_IF) {
-            stack[depth + 1] = (walk_place){stack[depth].loop, true};
+            stack[depth + 1] = (op_region){stack[depth].loop, true};
             depth++;
         }
     }
@@ -353,7 +352,7 @@ void make_dependences(const common_input *c, const pass_context *pass, rank_view
                          .count = count,
                          .step_first = step_first,
                          .step_end = step_end};
-    find_places(&p);
+    find_regions(&p);
     note_touches(&p);
     for (int b = 0; b < count; b++)
         if (op[b].same_as >= 0) {

@@ -67,8 +67,8 @@ static int find_ends(const common_input *c, const rank_view *v, const message_en
 
 /* ---- What is wrong with a match ---- */
 
-static const char *describe(const common_input *c, const message_record *r, bool outgoing,
-                            char *text, size_t bytes)
+static const char *describe(const common_input *c, const end_summary *r, bool outgoing, char *text,
+                            size_t bytes)
 {
     const peal_statement *s = c->statement[r->statement];
     int used = snprintf(text, bytes, "%s of `%s` %s rank %d (on rank %d, tag %lld",
@@ -83,7 +83,7 @@ static const char *describe(const common_input *c, const message_record *r, bool
 }
 
 peal_status report_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
-                             const message_record *r, bool outgoing, int count)
+                             const end_summary *r, bool outgoing, int count)
 {
     char text[200];
     peal_story story = {0};
@@ -97,7 +97,7 @@ peal_status report_ambiguous(const common_input *c, const pass_context *pass, ra
 }
 
 peal_status report_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
-                             const message_record *r, bool outgoing)
+                             const end_summary *r, bool outgoing)
 {
     char text[200];
     peal_story story = {0};
@@ -124,8 +124,7 @@ static const char *count_named(const common_input *c, const peal_statement *s, c
 }
 
 static peal_status report_pair(const common_input *c, const pass_context *pass,
-                               const message_record *from, const message_record *to,
-                               pair_difference how)
+                               const end_summary *from, const end_summary *to, pair_difference how)
 {
     static const struct {
         peal_code code;
@@ -163,8 +162,8 @@ static peal_status report_pair(const common_input *c, const pass_context *pass,
 
 /* Send and receive that do not happen together, though they may look so. */
 static peal_status report_conditions(const common_input *c, const pass_context *pass,
-                                     condition_table *conditions, const message_record *from,
-                                     const message_record *to)
+                                     condition_table *conditions, const end_summary *from,
+                                     const end_summary *to)
 {
     const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement],
                          *writer = NULL;
@@ -211,7 +210,7 @@ static bool counts_differ(const common_input *c, int sent, int received)
 }
 
 peal_status check_pair(const common_input *c, const pass_context *pass, condition_table *conditions,
-                       const message_record *from, const message_record *to)
+                       const end_summary *from, const end_summary *to)
 {
     const peal_statement *send = c->statement[from->statement], *recv = c->statement[to->statement];
     if (array_type(c, send->u.message.points.array) != array_type(c, recv->u.message.points.array))
@@ -227,14 +226,14 @@ peal_status check_pair(const common_input *c, const pass_context *pass, conditio
 
 peal_status match_end(const common_input *c, const pass_context *pass, rank_views *views,
                       condition_table *conditions, rank_view *v, const message_end *e,
-                      const message_end **twin)
+                      const message_end **peer_end)
 {
     rank_view *other = view_at(views, e->peer, STAGE_TASKS);
     if (!other)
         return views->of[e->peer]->status;
     int mine, theirs;
     message_end key = *e;
-    message_record record = record_of(v, e);
+    end_summary summary = summarize_end(v, e);
     sort_ends(pass, v);
     sort_ends(pass, other);
     find_ends(c, v, &key, &mine);
@@ -242,13 +241,13 @@ peal_status match_end(const common_input *c, const pass_context *pass, rank_view
     key.peer = v->rank;
     int found = find_ends(c, other, &key, &theirs);
     if (mine > 1)
-        return report_ambiguous(c, pass, views, &record, e->outgoing, mine);
+        return report_ambiguous(c, pass, views, &summary, e->outgoing, mine);
     if (found < 0)
-        return report_unmatched(c, pass, views, &record, e->outgoing);
-    *twin = other->sorted_end[found];
-    message_record end = record_of(other, *twin);
+        return report_unmatched(c, pass, views, &summary, e->outgoing);
+    *peer_end = other->sorted_end[found];
+    end_summary end = summarize_end(other, *peer_end);
     if (theirs > 1)
         return report_ambiguous(c, pass, views, &end, !e->outgoing, theirs);
-    return e->outgoing ? check_pair(c, pass, conditions, &record, &end)
-                       : check_pair(c, pass, conditions, &end, &record);
+    return e->outgoing ? check_pair(c, pass, conditions, &summary, &end)
+                       : check_pair(c, pass, conditions, &end, &summary);
 }

@@ -89,7 +89,7 @@ static const message_table *messages_of(const pass_context *pass, rank_view *v)
     return v->messages = table;
 }
 
-int twin_of(const pass_context *pass, rank_view *peer_view, int rank, const rank_message *m)
+int peer_end_of(const pass_context *pass, rank_view *peer_view, int rank, const rank_message *m)
 {
     const message_table *table = messages_of(pass, peer_view);
     return table->bucket[bucket_of(table, peer_view, m, !m->outgoing, rank)] - 1;

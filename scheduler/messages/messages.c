@@ -25,11 +25,11 @@ static bool add_header(const common_input *c, const pass_context *pass, rank_mes
 static peal_status add_explicit(const common_input *c, const pass_context *pass, rank_views *views,
                                 condition_table *conditions, rank_view *v, const message_end *end)
 {
-    const message_end *twin;
-    peal_status status = match_end(c, pass, views, conditions, v, end, &twin);
+    const message_end *peer_end;
+    peal_status status = match_end(c, pass, views, conditions, v, end, &peer_end);
     if (status)
         return status;
-    const message_end *from = end->outgoing ? end : twin, *to = end->outgoing ? twin : end;
+    const message_end *from = end->outgoing ? end : peer_end, *to = end->outgoing ? peer_end : end;
     rank_message m = {.outgoing = end->outgoing,
                       .statement = from->statement,
                       .peer = end->peer,

@@ -15,15 +15,15 @@ peal_status make_ends(const common_input *c, const pass_context *pass, rank_view
 /* ---- match_ends.c ---- */
 
 peal_status check_pair(const common_input *c, const pass_context *pass, condition_table *conditions,
-                       const message_record *from, const message_record *to);
+                       const end_summary *from, const end_summary *to);
 peal_status report_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
-                             const message_record *r, bool outgoing);
+                             const end_summary *r, bool outgoing);
 peal_status report_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
-                             const message_record *r, bool outgoing, int count);
+                             const end_summary *r, bool outgoing, int count);
 /* The other end of an explicit message, owned by the peer's view. */
 peal_status match_end(const common_input *c, const pass_context *pass, rank_views *views,
                       condition_table *conditions, rank_view *v, const message_end *end,
-                      const message_end **twin);
+                      const message_end **peer_end);
 
 /* ---- partner.c ---- */
 
@@ -57,7 +57,7 @@ void add_piece(const common_input *c, const pass_context *pass, rank_message *m,
 /* ---- message_index.c: needs STAGE_MESSAGES ---- */
 
 /* The end of message m of rank `rank` in its peer's view, an index; -1: none. */
-int twin_of(const pass_context *pass, rank_view *peer_view, int rank, const rank_message *m);
+int peer_end_of(const pass_context *pass, rank_view *peer_view, int rank, const rank_message *m);
 /* The outgoing messages of a view to a peer, ascending. */
 const int *messages_to(const pass_context *pass, rank_view *v, int peer, int *count);
 

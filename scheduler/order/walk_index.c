@@ -7,8 +7,8 @@
 
 enum { MOST_PERIOD = 12 };
 
-struct place_table {
-    message_place *place; /* by message */
+struct walk_index {
+    node_position *position; /* by message */
     array_use *use, *swap;
     int use_count, use_capacity, swap_count, swap_capacity, body_count;
     int *rotation; /* by body: 1 + what rotation_of() says; 0: not asked for */
@@ -19,7 +19,7 @@ static int group_number(const common_input *c, int array)
     return c->swap_group[array] >= 0 ? c->swap_group[array] : array;
 }
 
-static void add_use(const common_input *c, const pass_context *pass, place_table *table, int body,
+static void add_use(const common_input *c, const pass_context *pass, walk_index *table, int body,
                     int position, const node *n)
 {
     for (int i = 0; i < n->touch_count; i++) {
@@ -36,10 +36,10 @@ static void add_use(const common_input *c, const pass_context *pass, place_table
 }
 
 /* Notes where the messages of a body and of those within stand. */
-static void note_body(const common_input *c, const pass_context *pass, place_table *table,
-                      const node_list *body, const message_place *where)
+static void note_body(const common_input *c, const pass_context *pass, walk_index *table,
+                      const node_list *body, const node_position *where)
 {
-    message_place here = *where;
+    node_position here = *where;
     here.body = body;
     here.number = where->section == LOOP_OUTER ? table->body_count++ : -1;
     for (int i = 0; i < body->count; i++) {
@@ -48,8 +48,8 @@ static void note_body(const common_input *c, const pass_context *pass, place_tab
         if (here.number >= 0)
             add_use(c, pass, table, here.number, i, n);
         if (n->kind == NODE_SEND || n->kind == NODE_RECV)
-            table->place[n->message] = here;
-        message_place within = here;
+            table->position[n->message] = here;
+        node_position within = here;
         within.in_if = n->kind == NODE_IF;
         within.loop = n->kind == NODE_LOOP ? n->statement : here.loop;
         if (n->kind == NODE_IF || n->kind == NODE_LOOP)
@@ -79,30 +79,30 @@ static int sort_uses(array_use *use, int count)
     return kept;
 }
 
-static place_table *places_of(const common_input *c, const pass_context *pass, rank_view *v)
+static walk_index *walk_index_of(const common_input *c, const pass_context *pass, rank_view *v)
 {
-    if (v->places)
-        return v->places;
+    if (v->walk)
+        return v->walk;
     static const int names[] = {LOOP_SETUP, LOOP_OUTER, LOOP_FINISH};
     const node_list *sections[] = {&v->setup, &v->step, &v->finish};
-    place_table *table = PEAL_ARENA_NEW(pass->arena, place_table);
-    table->place = PEAL_ARENA_ARRAY(pass->arena, message_place, v->message_count);
+    walk_index *table = PEAL_ARENA_NEW(pass->arena, walk_index);
+    table->position = PEAL_ARENA_ARRAY(pass->arena, node_position, v->message_count);
     for (int i = 0; i < 3; i++)
         note_body(c, pass, table, sections[i],
-                  &(message_place){.loop = names[i], .section = names[i]});
+                  &(node_position){.loop = names[i], .section = names[i]});
     table->use_count = sort_uses(table->use, table->use_count);
     table->swap_count = sort_uses(table->swap, table->swap_count);
     table->rotation = PEAL_ARENA_ARRAY(pass->arena, int, table->body_count + 1);
-    return v->places = table;
+    return v->walk = table;
 }
 
-const message_place *place_of(const common_input *c, const pass_context *pass, rank_view *v,
-                              int message)
+const node_position *node_position_of(const common_input *c, const pass_context *pass, rank_view *v,
+                                      int message)
 {
-    return &places_of(c, pass, v)->place[message];
+    return &walk_index_of(c, pass, v)->position[message];
 }
 
-/* The first entry that is not before a place. */
+/* The first entry that is not before a body. */
 static int find_use(const array_use *use, int count, int array, int body)
 {
     array_use key = {.array = array, .body = body};
@@ -128,7 +128,7 @@ static const array_use *uses_between(const array_use *use, int all, int array, i
 const array_use *uses_of(const common_input *c, const pass_context *pass, rank_view *v, int array,
                          int *count)
 {
-    const place_table *table = places_of(c, pass, v);
+    const walk_index *table = walk_index_of(c, pass, v);
     return uses_between(table->use, table->use_count, group_number(c, array), 0, table->body_count,
                         count);
 }
@@ -136,7 +136,7 @@ const array_use *uses_of(const common_input *c, const pass_context *pass, rank_v
 const array_use *uses_in(const common_input *c, const pass_context *pass, rank_view *v, int array,
                          int body, int *count)
 {
-    const place_table *table = places_of(c, pass, v);
+    const walk_index *table = walk_index_of(c, pass, v);
     return uses_between(table->use, table->use_count, group_number(c, array), body, body + 1,
                         count);
 }
@@ -144,7 +144,7 @@ const array_use *uses_in(const common_input *c, const pass_context *pass, rank_v
 const array_use *swaps_in(const common_input *c, const pass_context *pass, rank_view *v, int array,
                           int body, int *count)
 {
-    const place_table *table = places_of(c, pass, v);
+    const walk_index *table = walk_index_of(c, pass, v);
     return uses_between(table->swap, table->swap_count, group_number(c, array), body, body + 1,
                         count);
 }
@@ -179,7 +179,7 @@ static int find_rotation(const common_input *c, const pass_context *pass, const 
 int rotation_of(const common_input *c, const pass_context *pass, rank_view *v,
                 const node_list *body, int number)
 {
-    place_table *table = places_of(c, pass, v);
+    walk_index *table = walk_index_of(c, pass, v);
     if (!table->rotation[number])
         table->rotation[number] = 1 + find_rotation(c, pass, body);
     return table->rotation[number] - 1;

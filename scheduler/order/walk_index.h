@@ -6,17 +6,17 @@
 #include "scheduler/order/nodes.h"
 
 /* A body in which a message's node stands, and where. */
-typedef struct message_place {
+typedef struct node_position {
     const node_list *body; /* NULL: nowhere */
     int number;            /* of the body, among those of the steps; -1: it is in none of them */
     int position;
     int loop;    /* id of the loop statement; LOOP_* */
     int section; /* LOOP_SETUP, LOOP_OUTER, LOOP_FINISH */
     bool in_if;
-} message_place;
+} node_position;
 
-const message_place *place_of(const common_input *c, const pass_context *pass, rank_view *v,
-                              int message);
+const node_position *node_position_of(const common_input *c, const pass_context *pass, rank_view *v,
+                                      int message);
 
 /* A node of the steps that touches an array, under one of the names that swaps give it. */
 typedef struct array_use {

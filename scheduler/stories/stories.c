@@ -72,7 +72,7 @@ int64_t story_step(const common_input *c, const peal_statement *s, int rank)
 /* ---- Messages ---- */
 
 /* "send of `a` to rank 1: 4 elements of f64, tag 0, direction [1, 0, 0]", the sender's. */
-static int add_end(const common_input *c, const message_record *r, bool outgoing, peal_story *out)
+static int add_end(const common_input *c, const end_summary *r, bool outgoing, peal_story *out)
 {
     const peal_statement *s = c->statement[r->statement];
     int array = s->u.message.points.array;
@@ -102,14 +102,14 @@ static const rank_view *view_with_ends(const pass_context *pass, rank_views *vie
 }
 
 /* How near an end is to the one that r lacks; 0: not at all. */
-static int nearness(const message_end *e, const message_record *r, int here)
+static int nearness(const message_end *e, const end_summary *r, int here)
 {
     if (e->peer != here)
         return e->tag == r->tag && end_direction(e) == r->direction;
     return 2 + 2 * (end_direction(e) == r->direction) + (e->tag == r->tag);
 }
 
-static const message_end *find_nearest(const rank_view *v, const message_record *r, bool outgoing,
+static const message_end *find_nearest(const rank_view *v, const end_summary *r, bool outgoing,
                                        int here)
 {
     const message_end *nearest = NULL;
@@ -133,7 +133,7 @@ static const peal_statement *find_inactive(const common_input *c, const rank_vie
     return NULL;
 }
 
-static const char *why_apart(const message_end *e, const message_record *r, int here)
+static const char *why_apart(const message_end *e, const end_summary *r, int here)
 {
     return e->peer != here                    ? "misses this rank's, which is for another:"
            : end_direction(e) != r->direction ? "goes another way than"
@@ -141,7 +141,7 @@ static const char *why_apart(const message_end *e, const message_record *r, int 
 }
 
 void tell_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
-                    const message_record *r, bool outgoing, peal_story *out)
+                    const end_summary *r, bool outgoing, peal_story *out)
 {
     int here = outgoing ? r->from : r->to, there = outgoing ? r->to : r->from, other;
     int end = add_end(c, r, outgoing, out);
@@ -151,7 +151,7 @@ void tell_unmatched(const common_input *c, const pass_context *pass, rank_views 
     const message_end *nearest = find_nearest(v, r, !outgoing, here);
     const peal_statement *inactive = find_inactive(c, v, !outgoing);
     if (nearest && (nearest->peer == here || !inactive)) {
-        message_record found = record_of(v, nearest);
+        end_summary found = summarize_end(v, nearest);
         other = add_end(c, &found, !outgoing, out);
         peal_story_connect(out, end, why_apart(nearest, r, here), other);
         return;
@@ -169,7 +169,7 @@ void tell_unmatched(const common_input *c, const pass_context *pass, rank_views 
 }
 
 void tell_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
-                    const message_record *r, bool outgoing, peal_story *out)
+                    const end_summary *r, bool outgoing, peal_story *out)
 {
     int rank = outgoing ? r->from : r->to, peer = outgoing ? r->to : r->from, first = -1;
     const rank_view *v = view_with_ends(pass, views, rank);
@@ -178,7 +178,7 @@ void tell_ambiguous(const common_input *c, const pass_context *pass, rank_views 
         if (e->outgoing != outgoing || e->peer != peer || e->tag != r->tag ||
             end_direction(e) != r->direction)
             continue;
-        message_record found = record_of(v, e);
+        end_summary found = summarize_end(v, e);
         int now = add_end(c, &found, outgoing, out);
         if (first < 0)
             first = now;
@@ -200,8 +200,8 @@ static void describe_loop(const common_input *c, int statement, char *text, size
                                        : "step");
 }
 
-static void add_place(const common_input *c, told_end one, told_end other, pair_difference how,
-                      peal_story *out)
+static void add_occurrence(const common_input *c, told_end one, told_end other, pair_difference how,
+                           peal_story *out)
 {
     const peal_statement *s = one.s;
     int64_t step = story_step(c, s, one.rank), alone = -1;
@@ -217,14 +217,14 @@ static void add_place(const common_input *c, told_end one, told_end other, pair_
                    text, alone < 0 ? "" : ", here without the other");
 }
 
-void tell_pair(const common_input *c, const message_record *send, const message_record *recv,
+void tell_pair(const common_input *c, const end_summary *send, const end_summary *recv,
                pair_difference how, peal_story *out)
 {
     if (how == DIFFERS_IN_LOOP || how == DIFFERS_IN_CONDITION) {
         told_end sends = {c->statement[send->statement], send->from},
                  receives = {c->statement[recv->statement], recv->to};
-        add_place(c, sends, receives, how, out);
-        add_place(c, receives, sends, how, out);
+        add_occurrence(c, sends, receives, how, out);
+        add_occurrence(c, receives, sends, how, out);
     } else {
         add_end(c, send, true, out);
         add_end(c, recv, false, out);
@@ -249,8 +249,8 @@ void tell_absent(const common_input *c, const rank_view *v, const rank_view *oth
 void tell_apart(const common_input *c, const peal_statement *s, const int rank[2], peal_story *out)
 {
     told_end one = {s, rank[0]}, other = {s, rank[1]};
-    add_place(c, one, other, DIFFERS_IN_CONDITION, out);
-    add_place(c, other, one, DIFFERS_IN_CONDITION, out);
+    add_occurrence(c, one, other, DIFFERS_IN_CONDITION, out);
+    add_occurrence(c, other, one, DIFFERS_IN_CONDITION, out);
     peal_story_connect(out, 0, "does not happen whenever", 1);
 }
 

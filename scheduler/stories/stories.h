@@ -1,5 +1,5 @@
-/* Stories of what the checks find: which ranks, which statements, in which step. Told once a place;
- * slow, and only where something is wrong. */
+/* Stories of what the checks find: which ranks, which statements, in which step. Told once a source
+ * position; slow, and only where something is wrong. */
 #ifndef PEAL_SCHEDULER_STORIES_STORIES_H
 #define PEAL_SCHEDULER_STORIES_STORIES_H
 
@@ -10,10 +10,10 @@ int64_t story_step(const common_input *c, const peal_statement *s, int rank);
 
 /* An end of a message without partner: what its peer has instead. */
 void tell_unmatched(const common_input *c, const pass_context *pass, rank_views *views,
-                    const message_record *r, bool outgoing, peal_story *out);
+                    const end_summary *r, bool outgoing, peal_story *out);
 /* Ends that could be matched with the same one. */
 void tell_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
-                    const message_record *r, bool outgoing, peal_story *out);
+                    const end_summary *r, bool outgoing, peal_story *out);
 /* Send and receive, and what differs: "type", "size", "loop", "condition" or "count". */
 typedef enum pair_difference {
     DIFFERS_IN_TYPE,
@@ -22,7 +22,7 @@ typedef enum pair_difference {
     DIFFERS_IN_CONDITION,
     DIFFERS_IN_COUNT
 } pair_difference;
-void tell_pair(const common_input *c, const message_record *send, const message_record *recv,
+void tell_pair(const common_input *c, const end_summary *send, const end_summary *recv,
                pair_difference how, peal_story *out);
 /* A statement of all ranks that another rank never runs. */
 void tell_absent(const common_input *c, const rank_view *v, const rank_view *other,

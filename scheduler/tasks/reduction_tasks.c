@@ -15,8 +15,8 @@ static peal_status check_item(const common_input *c, const pass_context *pass, c
 }
 
 /* The rows that I fold of an item. */
-static peal_status place_gathered(const common_input *c, const pass_context *pass, rank_view *v,
-                                  const peal_statement *s, int i)
+static peal_status lay_out_rows(const common_input *c, const pass_context *pass, rank_view *v,
+                                const peal_statement *s, int i)
 {
     const peal_reduction *item = &s->u.reduce.item[i];
     int hidden = c->statement_hidden[s->id] + i;
@@ -67,7 +67,7 @@ peal_status make_reduction(const common_input *c, const pass_context *pass, rank
                            const peal_statement *s)
 {
     for (int i = 0; i < s->u.reduce.item_count; i++) {
-        peal_status status = place_gathered(c, pass, v, s, i);
+        peal_status status = lay_out_rows(c, pass, v, s, i);
         if (status)
             return status;
     }

@@ -85,7 +85,7 @@ struct peal_compilation {
     peal_diagnostics *own_diagnostics;
     peal_arena *own_arena, *scratch; /* one of these is the pass's; scratch NULL: none */
     peal_arena *halo_scratch;        /* of stale_reads.c; NULL: none */
-    struct message_records *records; /* of a check that goes on; NULL: none */
+    struct end_table *ends;          /* of a check that goes on; NULL: none */
     bool exhausted;                  /* there was no memory: views are not whole */
     int64_t analysed_count;          /* ranks that peal_compilation_check has analysed so far */
     size_t check_bytes; /* that peal_compilation_check needed at most beside the arena */

@@ -30,12 +30,12 @@ static inline int32_t end_direction(const message_end *e)
 }
 
 /* What identifies an explicit message, and what must agree at both ends. */
-typedef struct message_record {
+typedef struct end_summary {
     int64_t tag, count;
     int32_t from, to, statement;
     int32_t direction; /* the sender's, 0 to 26; -1: none */
     peal_term condition;
-} message_record;
+} end_summary;
 
 /* One end of a channel before it is lowered. */
 typedef struct rank_message {
@@ -63,7 +63,7 @@ typedef struct node_list {
 } node_list;
 
 typedef struct message_table message_table; /* messages/message_index.c */
-typedef struct place_table place_table;     /* order/walk_index.c */
+typedef struct walk_index walk_index;       /* order/walk_index.c */
 typedef struct segment_map segment_map;     /* channels/channels.h */
 
 /* What one statement became on one rank. */
@@ -116,20 +116,20 @@ typedef struct rank_view {
     peal_schedule_loop *loop;
     int loop_count, loop_capacity;
     int decision_count;
-    place_table *places; /* on demand */
+    walk_index *walk; /* on demand */
     /* STAGE_SCHEDULE */
     peal_schedule *schedule;
 } rank_view;
 
-static inline message_record record_of(const rank_view *v, const message_end *e)
+static inline end_summary summarize_end(const rank_view *v, const message_end *e)
 {
-    return (message_record){.tag = e->tag,
-                            .count = peal_box_points(&e->box),
-                            .from = e->outgoing ? v->rank : e->peer,
-                            .to = e->outgoing ? e->peer : v->rank,
-                            .statement = e->statement,
-                            .direction = end_direction(e),
-                            .condition = e->condition};
+    return (end_summary){.tag = e->tag,
+                         .count = peal_box_points(&e->box),
+                         .from = e->outgoing ? v->rank : e->peer,
+                         .to = e->outgoing ? e->peer : v->rank,
+                         .statement = e->statement,
+                         .direction = end_direction(e),
+                         .condition = e->condition};
 }
 
 #endif

@@ -142,9 +142,9 @@ static void check_twins(trial *t)
         rank_view *v = view_at(&t->c->views, rank, STAGE_MESSAGES);
         for (int i = 0; i < v->message_count; i++) {
             rank_view *peer = view_at(&t->c->views, v->message[i].peer, STAGE_MESSAGES);
-            int twin = twin_of(&t->c->pass, peer, rank, &v->message[i]);
-            EXPECT(t, twin >= 0, "rank %d, message %d has no twin", rank, i);
-            const rank_message *a = &v->message[i], *b = &peer->message[twin];
+            int peer_end = peer_end_of(&t->c->pass, peer, rank, &v->message[i]);
+            EXPECT(t, peer_end >= 0, "rank %d, message %d has no other end", rank, i);
+            const rank_message *a = &v->message[i], *b = &peer->message[peer_end];
             EXPECT(t, a->piece_count == b->piece_count, "rank %d, message %d", rank, i);
             for (int k = 0; k < a->piece_count; k++)
                 EXPECT(t,
