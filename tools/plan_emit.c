@@ -5,8 +5,8 @@
 #include "peal_config.h"
 #if PEAL_HAVE_CUDA
 #include "backends/cuda/dry_plan.h"
+#include "backends/cuda/gpu/occupancy.h"
 #include "backends/cuda/jit/kernels.h"
-#include "backends/cuda/jit/resources.h"
 #endif
 
 #include <stdio.h>

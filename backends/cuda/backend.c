@@ -1,5 +1,7 @@
-/* The CUDA backend: what the contract of backends asks for, by handing to the mode's executor. */
-#include "backends/cuda/gpu/context.h"
+/* The CUDA backend: the contract of backends, each entry passed on to the executor of the mode. */
+#include "backends/cuda/executor.h"
+#include "backends/cuda/gpu/gpu.h"
+#include "backends/cuda/stream/run.h"
 #include "backends/cuda/traits.h"
 
 #include <stdlib.h>
@@ -7,11 +9,11 @@
 static const peal_source nowhere = {0};
 
 struct peal_backend_plan {
-    peal_cuda_serial *serial; /* one of the two */
-    struct peal_cuda_plan *plan;
+    peal_cuda_serial *serial; /* of mode serial; else NULL */
+    peal_cuda_plan *plan;
 };
 
-/* What a mode asks of the ranks' places is known later (plan.c). */
+/* What a mode needs of the GPUs is known later (plan.c). */
 static const char *refuses(peal_mode mode)
 {
     (void)mode;

@@ -4,6 +4,7 @@
 #include "backends/cuda/dry_plan.h"
 
 #include "backends/cuda/codegen/device/fused_launch.h"
+#include "backends/cuda/executor.h"
 #include "backends/cuda/lower/plan.h"
 
 #include <stdlib.h>
@@ -222,9 +223,9 @@ peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, i
                           .major = architecture / 10,
                           .minor = architecture % 10,
                           .sm_count = PEAL_CUDA_DRY_PLAN_SMS,
-                          .name = "a sketch",
+                          .name = "no GPU",
                           .has_cooperative = true,
-                          .sketched = true};
+                          .dry = true};
     peal_backend_rank rank = {.schedule = schedule,
                               .segment = (unsigned char *)(uintptr_t)OWN_MEMORY,
                               .peer_segment = peers_from(arena, schedule->peer_count, PEER_MEMORY),

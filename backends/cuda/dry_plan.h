@@ -1,6 +1,6 @@
 /* What mode fused would compile on a GPU, found out without one. */
-#ifndef PEAL_CUDA_SKETCH_H
-#define PEAL_CUDA_SKETCH_H
+#ifndef PEAL_CUDA_DRY_PLAN_H
+#define PEAL_CUDA_DRY_PLAN_H
 
 #include "base/arena.h"
 

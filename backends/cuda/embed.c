@@ -8,6 +8,7 @@
  * after each, tell which one the stream has come to. */
 #include "backends/cuda/embed.h"
 
+#include "backends/cuda/executor.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"

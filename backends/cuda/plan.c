@@ -1,6 +1,7 @@
 /* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
  * is a thread that walks. */
 #include "backends/cuda/embed.h"
+#include "backends/cuda/executor.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/predicate.h"

@@ -2,6 +2,7 @@
  * which the device runs, one launch a call, each waited for. Host and device work in the same
  * memory, which both have mapped. */
 #include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/executor.h"
 #include "backends/cuda/jit/kernels.h"
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/stream/stream_sink.h"

@@ -1,6 +1,6 @@
 /* Blocks an SM by registers, shared memory, threads and blocks, and the registers that launch
  * bounds leave: against numbers of NVIDIA's occupancy tables. */
-#include "backends/cuda/jit/resources.h"
+#include "backends/cuda/gpu/occupancy.h"
 #include "tests/backends/check.h"
 
 #include <string.h>
@@ -31,12 +31,12 @@ static void blocks_are_those_of_the_tables(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const peal_cuda_sm *sm = peal_cuda_sm_find(cases[i].architecture);
-        peal_cuda_resource kernel = {.threads = cases[i].threads,
-                                     .registers = cases[i].registers,
-                                     .shared_bytes = cases[i].shared};
+        peal_cuda_block_needs needs = {.threads = cases[i].threads,
+                                       .registers = cases[i].registers,
+                                       .shared_bytes = cases[i].shared};
         const char *limit = NULL;
         assert_non_null(sm);
-        int blocks = peal_cuda_sm_blocks(sm, &kernel, &limit);
+        int blocks = peal_cuda_sm_blocks(sm, &needs, &limit);
         if (blocks != cases[i].blocks || strcmp(limit, cases[i].limit) != 0)
             fail_msg("case %zu: %d blocks by %s", i, blocks, limit);
     }
@@ -56,9 +56,9 @@ static void budgets_fit(void **state)
     for (int threads = 32; threads <= 1024; threads += 32)
         for (int blocks = 1; blocks * threads <= 2048 && blocks <= 32; blocks++) {
             const char *limit = NULL;
-            peal_cuda_resource kernel = {.threads = threads,
-                                         .registers = peal_cuda_sm_budget(threads, blocks)};
-            assert_true(peal_cuda_sm_blocks(peal_cuda_sm_find(90), &kernel, &limit) >= blocks);
+            peal_cuda_block_needs needs = {.threads = threads,
+                                           .registers = peal_cuda_sm_budget(threads, blocks)};
+            assert_true(peal_cuda_sm_blocks(peal_cuda_sm_find(90), &needs, &limit) >= blocks);
         }
 }
 

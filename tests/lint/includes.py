@@ -111,7 +111,7 @@ def self_check():
     wrong = [("base/a.c", '#include "dsl/dsl.h"'), ("dsl/a.c", "#include <pthread.h>"),
              ("scheduler/a.c", "#include <time.h>"), ("dsl/b.c", '#include "scheduler/scheduler.h"'),
              ("backends/host/a.c", '#include "runtime/session.h"'),
-             ("backends/host/b.c", '#include "backends/cuda/gpu/context.h"'),
+             ("backends/host/b.c", '#include "backends/cuda/gpu/gpu.h"'),
              ("runtime/transports/a.c", '#include "scheduler/scheduler.h"'),
              ("runtime/session.c", '#include "tools/options.h"'), ("runtime/plan.c", "#include <pmix.h>"),
              ("scheduler/b.c", "#include <cuda.h>"), ("samples/x/a.c", "#include <peal/plugin/graph.h>"),
@@ -119,7 +119,7 @@ def self_check():
     right = [("runtime/plan2.c", '#include "dsl/dsl.h"'), ("dsl/c.c", '#include "base/arena.h"'),
              ("backends/host/c.c", '#include "backends/host/host.h"'), ("dsl/d.c", "#include <string.h>"),
              ("tools/run.c", '#include "runtime/session.h"')]
-    headers = ["dsl/dsl.h", "scheduler/scheduler.h", "runtime/session.h", "backends/cuda/gpu/context.h",
+    headers = ["dsl/dsl.h", "scheduler/scheduler.h", "runtime/session.h", "backends/cuda/gpu/gpu.h",
                "backends/host/host.h", "tools/options.h", "base/arena.h", "include/peal/plugin/graph.h"]
     with tempfile.TemporaryDirectory() as root:
         for path, text in [(h, "/* */\n") for h in headers] + wrong + right:

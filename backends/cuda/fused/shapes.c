@@ -5,7 +5,7 @@
 #include "backends/cuda/codegen/call.h"
 #include "backends/cuda/codegen/source.h"
 #include "backends/cuda/fused/fused.h"
-#include "backends/cuda/jit/resources.h"
+#include "backends/cuda/gpu/occupancy.h"
 
 #include <string.h>
 

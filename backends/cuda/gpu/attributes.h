@@ -2,7 +2,7 @@
 #ifndef PEAL_CUDA_GPU_ATTRIBUTES_H
 #define PEAL_CUDA_GPU_ATTRIBUTES_H
 
-#include "backends/cuda/gpu/context.h"
+#include "backends/cuda/gpu/gpu.h"
 
 /* *most: threads that a block of the function may have. Asking loads the function, which must not
  * happen once waits are queued. */

@@ -1,5 +1,7 @@
 /* The device of this process: which one, what it can do, its context. */
-#include "backends/cuda/gpu/context.h"
+#include "backends/cuda/gpu/gpu.h"
+
+#include "backends/cuda/gpu/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +45,6 @@ int peal_cuda_device_count(const char **reason)
     return driver ? driver->device_count : 0;
 }
 
-/* The reason in words; good until the next one. */
 static const char *refusal(const char *call, CUresult result)
 {
     static _Thread_local char reason[240];
@@ -121,12 +122,4 @@ void peal_cuda_context_leave(const peal_device *device, CUcontext previous)
 {
     if (previous != device->context)
         device->driver->cuCtxSetCurrent_(previous);
-}
-
-peal_status peal_cuda_driver_failed(peal_diagnostics *diagnostics, peal_source source,
-                                    CUresult result, const char *call, const char *what)
-{
-    char text[160];
-    return peal_report(diagnostics, PEAL_E_DRIVER_REFUSED, source, NULL, "%s: %s: %s", what, call,
-                       peal_cuda_error(result, text));
 }

@@ -18,9 +18,9 @@
 static const peal_source nowhere = {0};
 
 typedef enum memory_kind {
-    PLAIN,
+    ORDINARY,
     BY_HANDLE,
-    BY_IPC, /* plain, with an IPC handle */
+    BY_IPC, /* ordinary, with an IPC handle */
     OPENED, /* another process's BY_IPC */
     PINNED,
     REGISTERED, /* the host's own memory */
@@ -28,7 +28,7 @@ typedef enum memory_kind {
 
 enum { IPC_GRAIN = 2 << 20, PATIENCE_MS = 500 };
 
-/* How far an allocation has come: what release undoes. */
+/* An allocation, as far as it has come: what destroy_block has to undo. */
 typedef struct peal_cuda_block {
     memory_kind kind;
     CUmemGenericAllocationHandle handle;
@@ -38,7 +38,7 @@ typedef struct peal_cuda_block {
     bool has_handle, is_reserved, is_mapped;
     int descriptor;
     peal_cuda_ipc_note *note;
-    struct peal_cuda_block *next; /* of those that are held */
+    struct peal_cuda_block *next; /* in device->held */
 } peal_cuda_block;
 
 static void undo_mapping(const peal_cuda_driver *driver, peal_cuda_block *block)
@@ -51,7 +51,7 @@ static void undo_mapping(const peal_cuda_driver *driver, peal_cuda_block *block)
         driver->cuMemUnmap_(block->address, block->bytes);
 }
 
-/* In the order in which it was made, backwards. */
+/* Undoes what was made, in reverse order. */
 static void destroy_block(const peal_device *device, peal_cuda_block *block)
 {
     const peal_cuda_driver *driver = device->driver;
@@ -66,7 +66,7 @@ static void destroy_block(const peal_device *device, peal_cuda_block *block)
         driver->cuMemRelease_(block->handle);
     if (block->descriptor >= 0)
         close(block->descriptor);
-    if ((block->kind == PLAIN || block->kind == BY_IPC) && block->address)
+    if ((block->kind == ORDINARY || block->kind == BY_IPC) && block->address)
         driver->cuMemFree_(block->address);
     if (block->kind == PINNED && block->host)
         driver->cuMemFreeHost_(block->host);
@@ -151,7 +151,7 @@ static CUresult clear(const peal_device *device, const peal_cuda_block *block, c
     CUresult result = device->driver->cuMemsetD8_(block->address, 0, block->bytes);
     if (result)
         return result;
-    *call = "cuCtxSynchronize"; /* it runs beside the host and beside other streams */
+    *call = "cuCtxSynchronize"; /* cuMemsetD8 returns before it is done */
     return device->driver->cuCtxSynchronize_();
 }
 
@@ -184,8 +184,8 @@ static CUresult create_by_handle(const peal_device *device, bool shared, peal_cu
 
 /* ---- the other kinds ---- */
 
-static CUresult create_plain(const peal_device *device, peal_cuda_block *block, int64_t bytes,
-                             const char **call)
+static CUresult create_ordinary(const peal_device *device, peal_cuda_block *block, int64_t bytes,
+                                const char **call)
 {
     *call = "cuMemAlloc";
     block->bytes = (size_t)(bytes > 0 ? bytes : 1);
@@ -206,19 +206,22 @@ static CUresult create_pinned(const peal_device *device, peal_cuda_block *block,
     memset(block->host, 0, block->bytes);
     *call = "cuMemHostGetDevicePointer";
     result = device->driver->cuMemHostGetDevicePointer_(&block->address, block->host, 0);
-    /* one address for both: the host's executor computes those that kernels are given */
+    /* Host and device need the same address: the host's executor computes the addresses that
+     * kernels get. */
     if (!result && block->address != (CUdeviceptr)(uintptr_t)block->host)
         result = CUDA_ERROR_NOT_SUPPORTED;
     return result;
 }
 
-/* Rounded up to what the driver hands out at once: a handle stands for all of such a piece. */
+/* Rounded up to the size of the driver's own allocations, since an IPC handle stands for all of
+ * one.
+ */
 static CUresult create_by_ipc(const peal_device *device, peal_cuda_block *block, int64_t bytes,
                               const char **call)
 {
     CUipcMemHandle handle;
     int64_t rounded = ((bytes > 0 ? bytes : 1) + IPC_GRAIN - 1) / IPC_GRAIN * IPC_GRAIN;
-    CUresult result = create_plain(device, block, rounded, call);
+    CUresult result = create_ordinary(device, block, rounded, call);
     if (result)
         return result;
     *call = "cuIpcGetMemHandle";
@@ -242,7 +245,7 @@ static void hand_out(peal_cuda_block *block, int64_t bytes, peal_device_memory *
     };
 }
 
-/* The end of every way to a block: what was made is handed out, or undone. */
+/* Ends the creation of a block: hands it out, or undoes what was made. */
 static peal_status settle(const peal_device *device, peal_cuda_block *block, CUresult result,
                           const char *call, int64_t bytes, peal_diagnostics *diagnostics,
                           peal_device_memory *out)
@@ -261,14 +264,15 @@ static peal_status no_memory(peal_diagnostics *diagnostics)
     return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL, "no memory");
 }
 
-/* Whether other processes have it open: freeing it would pull it from under them. */
+/* Whether other processes have it open, so that it must not be freed. */
 static bool is_held(const peal_cuda_block *block)
 {
     return block->kind == BY_IPC && block->note &&
            atomic_load_explicit(&block->note->users, memory_order_acquire) > 0;
 }
 
-/* What nobody has open any more; all: whoever has it open is gone, or the job is over. */
+/* Frees held blocks that no process has open any more. all: also the others, because those
+ * processes are gone or the job is over. */
 static void free_held(peal_device *device, bool all)
 {
     for (peal_cuda_block **at = &device->held; *at;) {
@@ -290,7 +294,7 @@ static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, 
     memory_kind kind = mode == PEAL_MODE_SERIAL                   ? PINNED
                        : path == PEAL_PATH_IPC                    ? BY_IPC
                        : path == PEAL_PATH_VMM || device->has_vmm ? BY_HANDLE
-                                                                  : PLAIN;
+                                                                  : ORDINARY;
     if (shared)
         reason = kind == PINNED ? "mode serial has one process"
                                 : peal_cuda_peer_access_refuses(device, path, NULL);
@@ -306,7 +310,7 @@ static peal_status allocate(peal_device *device, peal_mode mode, int64_t bytes, 
     CUresult result = kind == PINNED      ? create_pinned(device, block, bytes, &call)
                       : kind == BY_HANDLE ? create_by_handle(device, shared, block, bytes, &call)
                       : kind == BY_IPC    ? create_by_ipc(device, block, bytes, &call)
-                                          : create_plain(device, block, bytes, &call);
+                                          : create_ordinary(device, block, bytes, &call);
     peal_status status = settle(device, block, result, call, bytes, diagnostics, out);
     peal_cuda_context_leave(device, previous);
     return status;
@@ -338,7 +342,7 @@ static CUresult open_ipc(const peal_device *device, peal_cuda_block *block, int 
     *call = "the file of an IPC handle";
     if (!peal_cuda_ipc_open(descriptor, &block->note))
         return CUDA_ERROR_OPERATING_SYSTEM;
-    /* from now on its owner holds the memory (pairs with the acquire in is_held) */
+    /* From now on the owner keeps the memory. Pairs with the acquire in is_held. */
     atomic_fetch_add_explicit(&block->note->users, 1, memory_order_acq_rel);
     *call = "cuIpcOpenMemHandle";
     CUresult result = device->driver->cuIpcOpenMemHandle_(&block->address, block->note->handle,
@@ -400,8 +404,8 @@ static peal_status register_host(peal_device *device, void *memory, int64_t byte
 
 /* ---- giving back ---- */
 
-/* After an abort the others are still on their way out; a dead one never closes what it has open.
- */
+/* After an abort the other processes may still be ending. One that died never closes what it had
+ * open, so the wait is bounded. */
 void peal_cuda_memory_close(peal_device *device)
 {
     const struct timespec moment = {0, 1000000};
@@ -421,7 +425,7 @@ static void release(peal_device *device, peal_device_memory *memory)
     if (!block)
         return;
     *memory = (peal_device_memory){.descriptor = -1};
-    if (device->lost) /* it ends with the process */
+    if (device->lost) /* the memory is freed when the process ends */
         return;
     CUcontext previous = peal_cuda_context_enter(device);
     if (is_held(block)) {
@@ -434,7 +438,7 @@ static void release(peal_device *device, peal_device_memory *memory)
     peal_cuda_context_leave(device, previous);
 }
 
-/* A copy from pageable memory returns when it has been staged: the rest is waited for. */
+/* A copy from pageable memory returns once it has been staged, so its end is waited for. */
 static peal_status write_memory(peal_device *device, void *to, const void *from, int64_t bytes,
                                 peal_diagnostics *diagnostics)
 {

@@ -1,20 +1,21 @@
 /* How many blocks of a kernel an SM holds: the tables "Technical specifications per compute
  * capability" and "Occupancy" of CUDA's documentation as arithmetic. */
-#include "backends/cuda/jit/resources.h"
+#include "backends/cuda/gpu/occupancy.h"
 
-#include <stddef.h>
+#include "base/cuda_driver.h"
 
 enum {
     WARP = 32,
     PARTS = 4, /* of an SM, each with registers and warps of its own */
     PART_REGISTERS = 16384,
-    WARP_UNIT = 256, /* registers are given to a warp by so many */
+    WARP_UNIT = 256, /* registers are given to a warp in multiples of this */
     SHARED_UNIT = 128,
     MOST_REGISTERS = 255,
-    KIB = 1024
+    KIB = 1024,
+    FALLBACK = 90 /* the architecture where there is no GPU */
 };
 
-/* From the oldest that NVRTC 12.4 compiles for and peal runs on. */
+/* From the oldest architecture that NVRTC 12.4 compiles for and peal runs on. */
 static const peal_cuda_sm sms[] = {
     {70, 2048, 32, 96 * KIB, 0},     {72, 2048, 32, 96 * KIB, 0},
     {75, 1024, 16, 64 * KIB, 0},     {80, 2048, 32, 164 * KIB, KIB},
@@ -48,12 +49,12 @@ static int warps_by_registers(int registers)
     return PART_REGISTERS / round_up((registers > 0 ? registers : 1) * WARP, WARP_UNIT) * PARTS;
 }
 
-int peal_cuda_sm_blocks(const peal_cuda_sm *sm, const peal_cuda_resource *kernel,
+int peal_cuda_sm_blocks(const peal_cuda_sm *sm, const peal_cuda_block_needs *needs,
                         const char **limit)
 {
-    int warps = warps_of(kernel->threads);
-    int shared = round_up(kernel->shared_bytes + sm->shared_block, SHARED_UNIT);
-    int by_registers = warps_by_registers(kernel->registers) / warps;
+    int warps = warps_of(needs->threads);
+    int shared = round_up(needs->shared_bytes + sm->shared_block, SHARED_UNIT);
+    int by_registers = warps_by_registers(needs->registers) / warps;
     int by_threads = sm->threads / WARP / warps;
     int by_shared = shared > 0 ? sm->shared_bytes / shared : sm->blocks;
     int blocks = sm->blocks;
@@ -81,4 +82,21 @@ int peal_cuda_sm_budget(int threads, int blocks)
     int registers = each / WARP_UNIT * WARP_UNIT / WARP;
 
     return registers > MOST_REGISTERS ? MOST_REGISTERS : registers;
+}
+
+int peal_cuda_default_architecture(void)
+{
+    const char *reason = NULL;
+    const peal_cuda_driver *driver = peal_cuda_open(&reason);
+    int major = 0, minor = 0;
+    CUdevice device;
+
+    if (driver && driver->device_count > 0 && !driver->cuDeviceGet_(&device, 0) &&
+        !driver->cuDeviceGetAttribute_(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                       device) &&
+        !driver->cuDeviceGetAttribute_(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                       device) &&
+        peal_cuda_sm_find(10 * major + minor))
+        return 10 * major + minor;
+    return FALLBACK;
 }

@@ -11,7 +11,7 @@ static bool has(const peal_device *device, CUdevice_attribute which)
     return !device->driver->cuDeviceGetAttribute_(&value, which, device->device) && value != 0;
 }
 
-/* Where the driver numbers the device of that identity; -1: this process does not see it. */
+/* The driver's number of the device of that identity; -1: this process does not see it. */
 static int ordinal_of(const peal_cuda_driver *driver, const peal_device_identity *peer)
 {
     for (int i = 0; i < driver->device_count; i++) {
@@ -36,7 +36,7 @@ static const char *refuses_access(peal_device *device, const peal_device_identit
         return NULL;
     int ordinal = ordinal_of(device->driver, peer);
     if (ordinal < 0)
-        return NULL; /* hidden from this process: the import will tell */
+        return NULL; /* hidden from this process: only an import can tell */
     if (device->driver->cuDeviceGet_(&other, ordinal) ||
         device->driver->cuDeviceCanAccessPeer_(&can, device->device, other) || !can)
         return "the GPUs cannot access each other's memory (no peer access)";

@@ -1,4 +1,4 @@
-/* Memory that the application lends: what kind it is, and whether peal can work in it. */
+/* Memory that the application lends: its kind, and whether peal can work in it. */
 #include "backends/cuda/gpu/memory.h"
 
 /* Memory of the application, as the driver knows it. */

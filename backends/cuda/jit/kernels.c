@@ -4,7 +4,7 @@
 
 #include "backends/cuda/codegen/device/launch.h"
 #include "backends/cuda/codegen/source.h"
-#include "backends/cuda/gpu/context.h"
+#include "backends/cuda/gpu/gpu.h"
 #include "backends/cuda/jit/compile.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct peal_cuda_kernels {
     CUmodule module, plain, round, fused[2];
     const char *fused_text; /* of the first slot */
     int architecture;
-    bool sketched;
+    bool dry;
     peal_cuda_task_kernel **task; /* by hosted rank and task; no functions: none */
     CUfunction builtin[PEAL_CUDA_BUILTIN_COUNT];
     CUdeviceptr given_up;
@@ -328,9 +328,9 @@ peal_status peal_cuda_kernels_create(const peal_backend_desc *desc, const peal_d
     kernels->arena = arena;
     kernels->driver = device->driver;
     kernels->architecture = 10 * device->major + device->minor;
-    kernels->sketched = device->sketched;
+    kernels->dry = device->dry;
     peal_status status = peal_cuda_source_create(desc, arena, &kernels->source);
-    if (!status && !kernels->sketched)
+    if (!status && !kernels->dry)
         status = load_units(kernels);
     if (!status)
         status = bind_all(kernels);
@@ -404,7 +404,7 @@ peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot, const 
 
     if (slot == 0)
         kernels->fused_text = text;
-    peal_status status = same || kernels->sketched
+    peal_status status = same || kernels->dry
                              ? PEAL_STATUS_OK
                              : load_module(kernels, text, kernels->architecture, module);
     return status ? status : find_function(kernels, *module, "peal_fused_kernel", out);

@@ -72,8 +72,8 @@ static inline int peal_cuda_fused_number(int entry, peal_cuda_fused_variant vari
 }
 
 /* Compiles and loads everything that the schedules of desc need on `device` (its context is
- * current). Diagnostics as the host backend's (E2xx: user's file and line). Where the device is a
- * sketch, there are names instead of functions. */
+ * current). Diagnostics as the host backend's (E2xx: user's file and line). Where the device is
+ * dry, there are names instead of functions. */
 peal_status peal_cuda_kernels_create(const peal_backend_desc *desc, const peal_device *device,
                                      peal_cuda_kernels **out);
 void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels);

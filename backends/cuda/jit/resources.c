@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FALLBACK = 90, MOST_NAME = 256 };
+enum { MOST_NAME = 256 };
 
 typedef struct resource_list {
     const peal_cuda_source *source;
@@ -21,23 +21,6 @@ typedef struct resource_list {
     peal_cuda_resource *kernel;
     int count, room;
 } resource_list;
-
-int peal_cuda_default_architecture(void)
-{
-    const char *reason = NULL;
-    const peal_cuda_driver *driver = peal_cuda_open(&reason);
-    int major = 0, minor = 0;
-    CUdevice device;
-
-    if (driver && driver->device_count > 0 && !driver->cuDeviceGet_(&device, 0) &&
-        !driver->cuDeviceGetAttribute_(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                       device) &&
-        !driver->cuDeviceGetAttribute_(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                       device) &&
-        peal_cuda_sm_find(10 * major + minor))
-        return 10 * major + minor;
-    return FALLBACK;
-}
 
 /* "peal_plain_full_3": entry 3's. */
 static const char *task_of(const peal_cuda_source *source, const char *kernel)
@@ -163,7 +146,10 @@ static peal_status add_unit(resource_list *list, const char *unit, const char *t
         read_bounds(compiled.image + strlen(compiled.image) + 1, kernel);
         kernel->shared_bytes += given_to(text);
         kernel->budget = peal_cuda_sm_budget(kernel->threads, kernel->least_blocks);
-        kernel->blocks = peal_cuda_sm_blocks(list->sm, kernel, &kernel->limit);
+        const peal_cuda_block_needs needs = {.threads = kernel->threads,
+                                             .registers = kernel->registers,
+                                             .shared_bytes = kernel->shared_bytes};
+        kernel->blocks = peal_cuda_sm_blocks(list->sm, &needs, &kernel->limit);
         if (kernel->registers == 0)
             status = peal_report(list->source->desc->diagnostics, PEAL_E_NVRTC_FAILED,
                                  (peal_source){0}, "an NVRTC from 12.4 on does",

@@ -3,17 +3,10 @@
 #ifndef PEAL_CUDA_RESOURCES_H
 #define PEAL_CUDA_RESOURCES_H
 
+#include "backends/cuda/gpu/occupancy.h"
 #include "base/arena.h"
 
 #include <peal/plugin/backend.h>
-
-/* What an SM has, and what of it a block or a warp is given. */
-typedef struct peal_cuda_sm {
-    int architecture; /* 90: sm_90 */
-    int threads, blocks;
-    int shared_bytes; /* for all its blocks */
-    int shared_block; /* taken by each block for the system */
-} peal_cuda_sm;
 
 typedef struct peal_cuda_resource {
     const char *unit;   /* "full", "plain", "fused" or "dispatcher": the fused kernel without tasks
@@ -38,18 +31,6 @@ typedef struct peal_cuda_resources {
     const peal_cuda_resource *kernel;
     int count;
 } peal_cuda_resources;
-
-/* NULL: not known. */
-const peal_cuda_sm *peal_cuda_sm_find(int architecture);
-/* Blocks that an SM holds of a kernel whose threads, registers and shared_bytes are set, and why no
- * more. */
-int peal_cuda_sm_blocks(const peal_cuda_sm *sm, const peal_cuda_resource *kernel,
-                        const char **limit);
-/* The most registers of a thread with which `blocks` blocks of `threads` fit. */
-int peal_cuda_sm_budget(int threads, int blocks);
-
-/* That of the first device, if there is one that is known, else 90. */
-int peal_cuda_default_architecture(void);
 
 /* Compiles all units of the ranks of desc; results are in the arena. Statuses as peal_cuda_compile.
  */

@@ -13,7 +13,7 @@
 #define PEAL_CUDA_PLAN_H
 
 #include "backends/cuda/codegen/device/launch.h"
-#include "backends/cuda/gpu/context.h"
+#include "backends/cuda/gpu/gpu.h"
 #include "backends/cuda/jit/kernels.h"
 #include "base/saves.h"
 #include "base/walk_order.h"

@@ -139,6 +139,10 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls);
 bool peal_cuda_check_failure(peal_cuda_plan *plan);
 
 /* stream_interop.c */
+/* The next start follows what a stream of the application has been given, and its event. */
+peal_status peal_cuda_plan_follow(peal_cuda_plan *plan, void *stream, void *event);
+/* An event, for streams of the application, that the latest start has been done by. */
+peal_status peal_cuda_plan_event(peal_cuda_plan *plan, void **event);
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan);
 void peal_cuda_interop_destroy(peal_cuda_plan *plan);
 /* The thread of a start: all has been put onto lanes; false: the end could not be recorded. */

@@ -1,17 +1,6 @@
 /* Starts and streams of the application: a start follows what it has put there, and its own end is
  * an event that the application's streams can wait for. */
-#include "backends/cuda/graph/graph.h"
-
-peal_status peal_cuda_interop_failed(peal_diagnostics *diagnostics, const peal_device *device,
-                                     CUresult result)
-{
-    char text[160];
-    return peal_report(diagnostics, PEAL_E_STREAM_NOT_USABLE, PEAL_CUDA_NOWHERE,
-                       "give a stream of the GPU that this process uses, made in its primary "
-                       "context, that is not being captured",
-                       "GPU %s, the application's stream or event: %s", device->bus,
-                       peal_cuda_error(result, text));
-}
+#include "backends/cuda/stream/run.h"
 
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan)
 {
