@@ -3,7 +3,7 @@
 
 #include "peal_config.h"
 #if PEAL_HAVE_CUDA
-#include "backends/cuda/jit/resources.h"
+#include "backends/cuda/plan_resources.h"
 #endif
 
 #include <stdio.h>
@@ -11,19 +11,31 @@
 
 #if PEAL_HAVE_CUDA
 
+/* The longest name of a kernel. */
+static int name_width(const peal_cuda_resources *all)
+{
+    size_t width = strlen("kernel");
+
+    for (int i = 0; i < all->count; i++)
+        if (strlen(all->kernel[i].kernel) > width)
+            width = strlen(all->kernel[i].kernel);
+    return (int)width;
+}
+
 static void print_text(const peal_cuda_resources *all, peal_mode mode)
 {
     const peal_cuda_resource *fused = NULL, *alone = NULL;
+    int width = name_width(all);
 
     printf("mode %s on sm_%d, by NVRTC %d.%d\n", peal_mode_name(mode), all->architecture,
            all->nvrtc_major, all->nvrtc_minor);
-    printf("  %-10s %-22s %-20s %7s %9s %6s %13s %6s %7s %9s\n", "unit", "kernel", "task",
+    printf("  %-18s %-*s %-20s %7s %9s %6s %13s %6s %7s %9s\n", "unit", width, "kernel", "task",
            "threads", "registers", "budget", "spilled bytes", "local", "shared", "blocks/SM");
     for (int i = 0; i < all->count; i++) {
         const peal_cuda_resource *k = &all->kernel[i];
         char rank[32];
         snprintf(rank, sizeof(rank), k->rank < 0 ? "-" : "of rank %d", k->rank);
-        printf("  %-10s %-22s %-20s %7d %9d %6d %13d %6d %7d %9d  (%s)\n", k->unit, k->kernel,
+        printf("  %-18s %-*s %-20s %7d %9d %6d %13d %6d %7d %9d  (%s)\n", k->unit, width, k->kernel,
                k->task ? k->task : rank, k->threads, k->registers, k->budget,
                k->spill_store_bytes + k->spill_load_bytes, k->local_bytes, k->shared_bytes,
                k->blocks, k->limit);
@@ -93,7 +105,7 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
                              "such as sm_80, sm_90 or sm_100", "--arch: sm_%d is not known",
                              architecture);
     if (!status)
-        status = peal_cuda_kernels_resources(&desc, architecture, arena, &all);
+        status = peal_cuda_plan_resources(&desc, architecture, arena, &all);
     if (!status && list)
         append_json(&all, mode, list);
     else if (!status)

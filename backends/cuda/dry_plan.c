@@ -1,6 +1,6 @@
-/* A plan without a device, for mode fused: a rank's launches are noted as they would be on a GPU of
- * a kind, so that the unit with their shapes is known where there is none. Memory has addresses
- * that nobody uses; streams and events are names. */
+/* A plan without a device, for mode fused: a rank's launches are recorded as they would be on a
+ * GPU, so that the unit with their shapes is known where there is no GPU. The driver's functions
+ * are replaced: memory has addresses that nobody uses, streams and events are numbers. */
 #include "backends/cuda/dry_plan.h"
 
 #include "backends/cuda/codegen/device/fused_launch.h"
@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-/* Of memory of the device, of peers, and of what is mapped of the host's: far from each other, and
- * as the driver aligns it. */
+/* Addresses of the device's memory, of peers' memory, and of mapped host memory: far from each
+ * other, and aligned as the driver aligns them. */
 #define OWN_MEMORY  ((uint64_t)1 << 40)
 #define PEER_MEMORY ((uint64_t)1 << 41)
 #define APART       ((uint64_t)1 << 36)
@@ -62,7 +62,7 @@ static CUresult set_bytes(CUdeviceptr to, unsigned char value, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-/* All of it is device memory that takes part in the device's atomic operations. */
+/* All memory is the device's own. */
 static CUresult describe_pointer(void *out, CUpointer_attribute which, CUdeviceptr pointer)
 {
     (void)pointer;
@@ -205,7 +205,7 @@ static const peal_cuda_driver driver = {
 
 /* ---- the plan ---- */
 
-/* Addresses of peers' memory, by their index, which begin at `first`. */
+/* Addresses of peers' memory by the index of the peer, from `first` on. */
 static unsigned char **peers_from(peal_arena *arena, int count, uint64_t first)
 {
     unsigned char **peer = PEAL_ARENA_ARRAY(arena, unsigned char *, count + 1);

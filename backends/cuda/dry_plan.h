@@ -1,4 +1,4 @@
-/* What mode fused would compile on a GPU, found out without one. */
+/* What mode fused compiles on a GPU, found without one. */
 #ifndef PEAL_CUDA_DRY_PLAN_H
 #define PEAL_CUDA_DRY_PLAN_H
 
@@ -6,7 +6,7 @@
 
 #include <peal/plugin/backend.h>
 
-enum { PEAL_CUDA_DRY_PLAN_SMS = 132 /* an H100's, and an H200's: tiles are cut for as many */ };
+enum { PEAL_CUDA_DRY_PLAN_SMS = 132 /* of an H100 and an H200: tiles are cut for as many */ };
 
 /* The unit of desc's rank `index` in a process of its own, with the shapes that its launches have
  * (shapes.c): in the arena. The rank's segment and desc's device are not looked at. */

@@ -1,5 +1,5 @@
-/* Choices of how ops are put onto lanes, forced by words: "signal=memop,copy=engine,lanes=2". */
-#include "backends/cuda/lower/plan.h"
+/* Reads the words that force how ops are enqueued: "signal=memop,copy=engine,lanes=2". */
+#include "backends/cuda/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,4 +68,14 @@ bool peal_cuda_options_parse(const char *text, peal_cuda_options *out)
         text += length + (text[length] == ',');
     }
     return true;
+}
+
+peal_cuda_fused_text peal_cuda_options_fused_text(const char *text)
+{
+    peal_cuda_options options = {.order = PEAL_CUDA_DISPATCH_TILES};
+
+    if (!peal_cuda_options_parse(text, &options))
+        return (peal_cuda_fused_text){.has_tickets = false};
+    return (peal_cuda_fused_text){.has_tickets = peal_cuda_dispatcher_has_tickets(options.order),
+                                  .jitter_ns = options.jitter_ns};
 }

@@ -5,6 +5,7 @@
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
 
@@ -260,7 +261,8 @@ static peal_status warm_up(peal_cuda_plan *plan)
             const peal_cuda_task_kernel *kernel = plan->rank[r].op[i].kernel;
             if (!kernel)
                 continue;
-            const CUfunction all[] = {kernel->full, kernel->bare, kernel->own, kernel->own_bare};
+            const CUfunction all[] = {kernel->full, kernel->no_reduction, kernel->self_sending,
+                                      kernel->self_sending_no_reduction};
             for (int k = 0; k < 4 && all[k] && !result; k++)
                 result = driver->cuLaunchKernel_(all[k], 1, 1, 1, (unsigned)kernel->threads[0],
                                                  (unsigned)kernel->threads[1],
@@ -281,7 +283,9 @@ static peal_status arm(peal_cuda_plan *plan)
     if (!plan->desc.saves)
         return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
                            "no memory");
-    peal_status status = peal_cuda_kernels_create(&plan->desc, plan->device, &plan->kernels);
+    const peal_cuda_fused_text fused_text = peal_cuda_options_fused_text(plan->desc.lowering);
+    peal_status status =
+        peal_cuda_kernels_create(&plan->desc, &fused_text, plan->device, &plan->kernels);
 
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];

@@ -2,6 +2,7 @@
  * which the device runs, one launch a call, each waited for. Host and device work in the same
  * memory, which both have mapped. */
 #include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/jit/kernels.h"
 #include "backends/cuda/lower/plan.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROWS = 8 /* points a thread in tiles of free shape */ };
+enum { ROWS = 8 /* points of a thread in tiles of free shape */ };
 
 /* What runs the tiles of one task. */
 typedef struct tile_caller {
@@ -33,7 +34,7 @@ struct peal_cuda_serial {
     peal_device_control *control; /* pinned, for the device too */
     tile_caller *callers;
     peal_diagnostics *diagnostics;
-    /* the first failure: later calls fail by it */
+    /* the first failure, by which later calls fail, too */
     CUresult error;
     const char *call;
     const tile_caller *failed;
@@ -63,8 +64,8 @@ static void describe_partials(const tile_caller *caller, peal_launch *launch, co
     }
 }
 
-/* A tile as the schedule has it is one block's. Where nothing depends on tiles, as many blocks as
- * the box is large share it: the host hands over several tiles at a time then. */
+/* A tile of the schedule is run by one block. Where nothing depends on the tiling, the host passes
+ * several tiles at a time, and as many blocks as they need share them. */
 static void describe_box(peal_launch *launch, const peal_call *call, const int threads[3],
                          bool free)
 {
@@ -96,7 +97,9 @@ static void describe_tile(const tile_caller *caller, const peal_call *call, bool
     describe_box(launch, call, caller->kernel->threads, free);
 }
 
-/* After an error every call would fail: the run ends, its first error is told. */
+/* After an error every call would fail, so the run ends. The first error is the one that is
+ * reported.
+ */
 static void fail(const tile_caller *caller, CUresult result, const char *call)
 {
     peal_cuda_serial *serial = caller->serial;
@@ -134,7 +137,8 @@ static CUresult await_tile(const peal_cuda_serial *serial)
         if (polls % POLLS_A_LOOK)
             continue;
         double now = now_s();
-        if (last == 0 || (limit > 0 && now - last > limit / 4 + 0.1)) /* begins, or was stopped */
+        /* The first look, or the process itself was stopped meanwhile. */
+        if (last == 0 || (limit > 0 && now - last > limit / 4 + 0.1))
             begin = now;
         last = now;
         if ((limit > 0 && now - begin > limit) ||
@@ -160,10 +164,10 @@ static void run_tile(const peal_call *call, bool partials)
     describe_tile(caller, call, free, &launch);
     if (!launch.box[0].blocks)
         return;
-    CUresult result =
-        driver->cuLaunchKernel_(partials ? kernel->full : kernel->bare, launch.box[0].blocks, 1, 1,
-                                (unsigned)threads[0], (unsigned)threads[1], (unsigned)threads[2], 0,
-                                serial->stream, parameters, NULL);
+    CUresult result = driver->cuLaunchKernel_(partials ? kernel->full : kernel->no_reduction,
+                                              launch.box[0].blocks, 1, 1, (unsigned)threads[0],
+                                              (unsigned)threads[1], (unsigned)threads[2], 0,
+                                              serial->stream, parameters, NULL);
     if (result) {
         fail(caller, result, "cuLaunchKernel");
         return;
@@ -173,8 +177,8 @@ static void run_tile(const peal_call *call, bool partials)
         fail(caller, result, "cuStreamQuery");
 }
 
-/* The application's own work: waited for like a kernel's. */
-static void run_own(const peal_call *given)
+/* The application's own work, which is waited for as a kernel is. */
+static void run_application(const peal_call *given)
 {
     const tile_caller *caller = given->user;
     peal_cuda_serial *serial = caller->serial;
@@ -210,19 +214,19 @@ static void run_full(const peal_call *call)
     run_tile(call, true);
 }
 
-static void run_bare(const peal_call *call)
+static void run_no_reduction(const peal_call *call)
 {
     run_tile(call, false);
 }
 
 static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_task *task,
-                 peal_function *full, peal_function *bare, void **call_user)
+                 peal_function *full, peal_function *no_reduction, void **call_user)
 {
     peal_cuda_serial *serial = user;
-    bool own = task->cuda_function || task->enqueue;
+    bool is_application = task->cuda_function || task->enqueue;
     const peal_cuda_task_kernel *kernel =
-        own ? NULL : peal_cuda_kernels_task(serial->kernels, schedule, task);
-    tile_caller *caller = kernel || own ? calloc(1, sizeof(*caller)) : NULL;
+        is_application ? NULL : peal_cuda_kernels_task(serial->kernels, schedule, task);
+    tile_caller *caller = kernel || is_application ? calloc(1, sizeof(*caller)) : NULL;
     if (!caller)
         return false;
     *caller = (tile_caller){.serial = serial,
@@ -231,8 +235,8 @@ static bool bind(void *user, const peal_schedule *schedule, const peal_schedule_
                             .kernel = kernel,
                             .next = serial->callers};
     serial->callers = caller;
-    *full = own ? run_own : run_full;
-    *bare = own ? run_own : run_bare;
+    *full = is_application ? run_application : run_full;
+    *no_reduction = is_application ? run_application : run_no_reduction;
     *call_user = caller;
     return true;
 }
@@ -258,7 +262,7 @@ static peal_status prepare(peal_cuda_serial *serial, const peal_backend_desc *de
     if (result)
         return peal_cuda_driver_failed(desc->diagnostics, nowhere, result, "cuEventCreate",
                                        "an event for a plan");
-    peal_status status = peal_cuda_kernels_create(desc, serial->device, &serial->kernels);
+    peal_status status = peal_cuda_kernels_create(desc, NULL, serial->device, &serial->kernels);
     if (status)
         return status;
     const peal_kernel_source source = {.user = serial, .bind = bind};

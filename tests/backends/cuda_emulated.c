@@ -45,17 +45,17 @@ static const char spec[] =
 static peal_status take_source(const peal_backend_desc *desc, void *user)
 {
     peal_arena *arena = peal_arena_create();
-    const char *text = NULL, *plain = NULL;
+    const char *text = NULL, *communication_free = NULL;
     peal_status status = peal_cuda_kernels_source(desc, arena, &text);
 
     (void)user;
     if (!status)
-        status = peal_cuda_kernels_communication_free_source(desc, arena, &plain);
+        status = peal_cuda_kernels_communication_free_source(desc, arena, &communication_free);
     if (status)
         peal_diagnostics_print(desc->diagnostics, stderr, 0);
     else {
         scratch_write(folder, "unit.cu", text);
-        scratch_write(folder, "plain.cu", plain);
+        scratch_write(folder, "communication_free.cu", communication_free);
     }
     peal_arena_destroy(arena);
     return status;
@@ -97,13 +97,16 @@ static void device_code_does_as_it_says(void **state)
                      0);
     assert_int_equal(shell("@/run"), 0);
     assert_int_equal(shell("cc -O1 -I '#' -c '#/backends/cuda/lower/tile_shape.c' -o @/cut.o"), 0);
-    assert_int_equal(shell("c++ -std=c++17 -O1 -w -ffp-contract=off -I @ "
-                           "-I '#/tests/backends/emulated' '#/tests/backends/emulated/plain.cc' "
-                           "@/cut.o -o @/plain"),
+    assert_int_equal(
+        shell("c++ -std=c++17 -O1 -w -ffp-contract=off -I @ "
+              "-I '#/tests/backends/emulated' '#/tests/backends/emulated/communication_free.cc' "
+              "@/cut.o -o @/communication_free"),
+        0);
+    assert_int_equal(shell("@/communication_free"), 0);
+    assert_int_equal(shell("@/run partials >@/full.txt && @/communication_free partials "
+                           ">@/communication_free.txt"),
                      0);
-    assert_int_equal(shell("@/plain"), 0);
-    assert_int_equal(shell("@/run partials >@/full.txt && @/plain partials >@/plain.txt"), 0);
-    assert_int_equal(shell("test -s @/full.txt && cmp @/full.txt @/plain.txt"), 0);
+    assert_int_equal(shell("test -s @/full.txt && cmp @/full.txt @/communication_free.txt"), 0);
 }
 
 static int set_up(void **state)

@@ -29,7 +29,8 @@ static const char *const specs[] = {"cg/cg.yaml",
 
 typedef struct outcome {
     peal_status status;
-    char *ptx, *plain; /* plain: NULL if there are no plain kernels */
+    char *ptx, *communication_free; /* communication_free: NULL if there are no communication-free
+                                       kernels */
     int errors;
     peal_code code; /* of the first error */
     char file[256], message[512], hint[512];
@@ -39,7 +40,7 @@ typedef struct outcome {
 static void forget(outcome *out)
 {
     free(out->ptx);
-    free(out->plain);
+    free(out->communication_free);
 }
 
 static void take_error(const peal_diagnostics *diagnostics, outcome *out)
@@ -63,13 +64,13 @@ static peal_status take_ptx(const peal_backend_desc *desc, void *user)
 {
     outcome *out = user;
     peal_arena *arena = peal_arena_create();
-    const char *ptx = NULL, *plain = NULL;
+    const char *ptx = NULL, *communication_free = NULL;
 
-    out->status = peal_cuda_kernels_ptx(desc, arena, &ptx, &plain);
+    out->status = peal_cuda_kernels_ptx(desc, arena, &ptx, &communication_free);
     if (!out->status)
         out->ptx = strdup(ptx);
-    if (!out->status && plain)
-        out->plain = strdup(plain);
+    if (!out->status && communication_free)
+        out->communication_free = strdup(communication_free);
     take_error(desc->diagnostics, out);
     peal_arena_destroy(arena);
     return PEAL_STATUS_OK;
@@ -111,18 +112,19 @@ static void samples_load_coherently(void **state)
             fail_msg("%s: %.60s", specs[i], found);
         assert_non_null(strstr(out.ptx, ".entry peal_task_0"));
         assert_non_null(strstr(out.ptx, ".entry peal_copy"));
-        /* Plain kernels may load as they like; where rows allow it, two points at a time. */
-        assert_non_null(out.plain);
-        assert_non_null(strstr(out.plain, ".entry peal_plain_"));
+        /* Communication-free kernels may load as they like; where rows allow it, two points at a
+         * time. */
+        assert_non_null(out.communication_free);
+        assert_non_null(strstr(out.communication_free, "_communication_free("));
         if (strstr(specs[i], "jacobi2d")) {
-            assert_non_null(strstr(out.plain, "ld.global.nc.v2.f32"));
-            assert_non_null(strstr(out.plain, "st.global.v2.f32"));
+            assert_non_null(strstr(out.communication_free, "ld.global.nc.v2.f32"));
+            assert_non_null(strstr(out.communication_free, "st.global.v2.f32"));
         }
         forget(&out);
     }
 }
 
-static peal_status take_plain_source(const peal_backend_desc *desc, void *user)
+static peal_status take_communication_free(const peal_backend_desc *desc, void *user)
 {
     char **out = user;
     peal_arena *arena = peal_arena_create();
@@ -135,7 +137,8 @@ static peal_status take_plain_source(const peal_backend_desc *desc, void *user)
     return status;
 }
 
-/* Offsets of plain kernels have 32 bits where all of them fit, on all ranks of the process. */
+/* Offsets of communication-free kernels have 32 bits where all of them fit, on all ranks of the
+ * process. */
 static void offsets_are_as_wide_as_needed(void **state)
 {
     static const struct {
@@ -160,7 +163,7 @@ static void offsets_are_as_wide_as_needed(void **state)
                 cases[i].size);
         fclose(file);
         local_options options = {.spec = path, .ranks = 2, .workers = 1, .mode = PEAL_MODE_STREAM};
-        assert_int_equal(local_describe(&options, take_plain_source, &text), PEAL_STATUS_OK);
+        assert_int_equal(local_describe(&options, take_communication_free, &text), PEAL_STATUS_OK);
         if ((strstr(text, "#define PEAL_OFFSET_ int\n") != NULL) != cases[i].narrow)
             fail_msg("%s", cases[i].size);
         free(text);
@@ -381,7 +384,7 @@ static void arguments_are_read_before_they_change(void **state)
 {
     static const struct {
         const char *key, *argument;
-        bool barrier, plain;
+        bool barrier, communication_free;
     } cases[] = {{"update: n, tile: whole", "n", true, false},
                  {"update: n, tile: whole", "2 * n", true, false},
                  {"update: n, tile: whole", "m", false, false},
@@ -389,7 +392,7 @@ static void arguments_are_read_before_they_change(void **state)
     char path[512], other[512];
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char *text = NULL, *plain = NULL;
+        char *text = NULL, *communication_free = NULL;
         bool reads = strstr(cases[i].key, "read") != NULL;
         snprintf(other, sizeof(other), "%s/k.c", folder);
         FILE *file = fopen(other, "w");
@@ -405,15 +408,15 @@ static void arguments_are_read_before_they_change(void **state)
         fclose(file);
         local_options options = {.spec = path, .ranks = 1, .workers = 1, .mode = PEAL_MODE_STREAM};
         assert_int_equal(local_describe(&options, take_source, &text), PEAL_STATUS_OK);
-        local_describe(&options, take_plain_source, &plain);
+        local_describe(&options, take_communication_free, &communication_free);
         const char *trampoline = strstr(text, "peal_argument_0_ =");
         assert_non_null(trampoline);
         if ((strstr(trampoline, "__syncthreads();") != NULL) != cases[i].barrier)
             fail_msg("%s, %s: barrier", cases[i].key, cases[i].argument);
-        if ((plain != NULL) != cases[i].plain)
-            fail_msg("%s, %s: plain", cases[i].key, cases[i].argument);
+        if ((communication_free != NULL) != cases[i].communication_free)
+            fail_msg("%s, %s: communication-free", cases[i].key, cases[i].argument);
         free(text);
-        free(plain);
+        free(communication_free);
     }
 }
 

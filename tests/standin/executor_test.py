@@ -207,7 +207,7 @@ class Executor(unittest.TestCase):
 
     def test_who_sends(self):
         """Blocks that send all themselves have a kernel of their own where they are more than one wave."""
-        for rows, kernel in ((16, "peal_bare_1"), (400, "peal_own_bare_1")):
+        for rows, kernel in ((16, "peal_task_1_no_reduction"), (400, "peal_task_1_self_sending_no_reduction")):
             with self.subTest(rows=rows):
                 run = Run(2, spec=os.path.join(common.ROOT, "samples/jacobi2d/jacobi2d.yaml"),
                           set=["nx=512", f"ny={2 * rows + 2}", "steps=4", "report=100"],

@@ -1,5 +1,5 @@
 /* The names of the kernels that a text defines. */
-#include "backends/cuda/jit/compile.h"
+#include "backends/cuda/codegen/codegen.h"
 
 #include <string.h>
 

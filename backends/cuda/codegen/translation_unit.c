@@ -1,11 +1,17 @@
-/* Translation units of a plan's kernels: that of all modes, that of plain kernels, and that of the
- * persistent kernel in mode fused, from the texts that source.c has made. */
-#define _GNU_SOURCE
-#include "backends/cuda/codegen/call.h"
+/* Translation units of a plan's kernels: the one of all modes, the one of communication-free
+ * kernels, and the one of the persistent kernel in mode fused.
+ *
+ * peal's own kernels and expressions come first, then the user's files, then the trampolines: what
+ * comes before the user's files cannot meet their macros. Each kernel of a task is in a pseudo file
+ * "<task N>", so that the compiler's messages about it can be told from those about the user's
+ * lines. */
+#include "backends/cuda/codegen/translation_unit.h"
+
 #include "backends/cuda/codegen/device/fused_launch.h"
 #include "backends/cuda/codegen/device/launch.h"
-#include "backends/cuda/codegen/source.h"
-#include "backends/cuda/lower/plan.h"
+#include "backends/cuda/codegen/task_printer.h"
+#include "backends/cuda/codegen/task_traits.h"
+#include "backends/cuda/codegen/text.h"
 
 #include <string.h>
 
@@ -20,11 +26,12 @@ static void print_expressions(const peal_cuda_source *source, FILE *out)
     }
 }
 
-/* Which entries the loop's tasks have: what is in the kernel costs registers, used or not. */
+/* Whether a task of the loop is run by the entry: what is in the persistent kernel costs registers,
+ * used or not. */
 static bool is_in_loop(const peal_cuda_source *source, int index)
 {
-    for (int r = 0; r < source->desc->rank_count; r++) {
-        const peal_schedule *schedule = source->desc->rank[r].schedule;
+    for (int r = 0; r < source->desc.rank_count; r++) {
+        const peal_schedule *schedule = source->desc.rank[r].schedule;
         for (int i = schedule->step.first; i < schedule->step.end; i++)
             if (schedule->op[i].kind == PEAL_OP_LAUNCH &&
                 source->task[r][schedule->op[i].task].entry == index)
@@ -33,9 +40,23 @@ static bool is_in_loop(const peal_cuda_source *source, int index)
     return false;
 }
 
-/* Launch bounds. A linked function has all the registers that the guide promises. */
-static const char *bounds_of(const peal_cuda_entry *entry, bool own)
+const char *peal_cuda_builtin_name(peal_cuda_builtin which)
 {
+    static const char *const name[PEAL_CUDA_BUILTIN_COUNT] = {
+        [PEAL_CUDA_BUILTIN_COPY] = "peal_copy",
+        [PEAL_CUDA_BUILTIN_SIGNAL] = "peal_signal",
+        [PEAL_CUDA_BUILTIN_STEP] = "peal_step",
+        [PEAL_CUDA_BUILTIN_BEGIN] = "peal_begin",
+    };
+    return name[which];
+}
+
+/* Launch bounds of an entry's kernel in the unit of all modes. A linked function has all the
+ * registers that the guide promises. */
+static const char *bounds_of(const peal_cuda_entry *entry, peal_cuda_variant variant)
+{
+    bool self_sends = peal_cuda_variant_is_self_sending(variant);
+
     if (!entry->is_users && entry->task->kind != PEAL_TASK_FOLD &&
         entry->task->kind != PEAL_TASK_COMBINE)
         return "32";
@@ -43,41 +64,39 @@ static const char *bounds_of(const peal_cuda_entry *entry, bool own)
         return "PEAL_THREADS_, PEAL_BLOCKS_";
     if (peal_cuda_task_whole(entry->task) == PEAL_WHOLE_FLAT)
         return "PEAL_THREADS_, PEAL_FLAT_BLOCKS_";
-    return own && entry->is_light ? "PEAL_THREADS_, PEAL_LIGHT_BLOCKS_"
-                                  : "PEAL_THREADS_, PEAL_BLOCKS_";
+    return self_sends && entry->is_light ? "PEAL_THREADS_, PEAL_LIGHT_BLOCKS_"
+                                         : "PEAL_THREADS_, PEAL_BLOCKS_";
 }
 
-static void print_kernel(const peal_cuda_entry *entry, bool own, const char *name, const char *text,
-                         int index, FILE *out)
+/* The pseudo file of a kernel. */
+static void print_pseudo_file(int index, FILE *out)
 {
-    if (text)
-        fprintf(out, "\n#line 1 \"<task %d>\"\n%s(%s) %s_%d%s", index,
-                entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_", bounds_of(entry, own), name, index,
-                text);
+    fprintf(out, "\n#line 1 \"<task %d>\"\n", index);
 }
 
 static void print_entry(const peal_cuda_entry *entry, int index, FILE *out)
 {
-    print_kernel(entry, false, "peal_task", entry->text, index, out);
-    print_kernel(entry, false, "peal_bare", entry->bare, index, out);
-    print_kernel(entry, true, "peal_own", entry->own, index, out);
-    print_kernel(entry, true, "peal_own_bare", entry->own_bare, index, out);
+    for (int v = PEAL_CUDA_FULL; v <= PEAL_CUDA_SELF_SENDING_NO_REDUCTION; v++) {
+        if (!entry->text[v])
+            continue;
+        print_pseudo_file(index, out);
+        fprintf(out, "%s(%s) peal_task_%d%s%s", entry->is_users ? "PEAL_TASK_" : "PEAL_ENTRY_",
+                bounds_of(entry, (peal_cuda_variant)v), index,
+                peal_cuda_variant_suffix((peal_cuda_variant)v), entry->text[v]);
+    }
 }
 
 static void print_shaped_entry(const peal_cuda_entry *entry, int index, FILE *out)
 {
-    const char *bare = entry->bare ? entry->shaped_bare : NULL;
-
-    if (entry->shaped)
+    for (int v = PEAL_CUDA_SHAPED; v <= PEAL_CUDA_SHAPED_NO_REDUCTION; v++) {
+        if (!entry->text[v])
+            continue;
+        print_pseudo_file(index, out);
         fprintf(out,
-                "\n#line 1 \"<task %d>\"\ntemplate <class peal_box_>\nstatic __device__ "
-                "__forceinline__ void peal_tiles_%d%s",
-                index, index, entry->shaped);
-    if (bare)
-        fprintf(out,
-                "\n#line 1 \"<task %d>\"\ntemplate <class peal_box_>\nstatic __device__ "
-                "__forceinline__ void peal_bare_tiles_%d%s",
-                index, index, bare);
+                "template <class peal_box_>\nstatic __device__ __forceinline__ void "
+                "peal_tiles_%d%s%s",
+                index, peal_cuda_variant_suffix((peal_cuda_variant)v), entry->text[v]);
+    }
 }
 
 /* ---- functions of the application's device code (include/peal/block.h) ---- */
@@ -119,25 +138,26 @@ static void print_linked(const peal_cuda_entry *entry, FILE *out)
     fprintf(out, "}\n");
 }
 
-/* Each function once. */
+/* Whether an entry before has the same function. */
+static bool is_printed(const peal_cuda_source *source, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (source->entry[i].is_linked &&
+            strcmp(source->entry[i].task->kernel, source->entry[index].task->kernel) == 0)
+            return true;
+    return false;
+}
+
 static void print_all_linked(const peal_cuda_source *source, FILE *out)
 {
-    bool any = false;
-
-    for (int i = 0; i < source->entry_count; i++) {
-        const peal_cuda_entry *entry = &source->entry[i];
-        bool seen = !entry->is_linked;
-        for (int k = 0; k < i && !seen; k++)
-            seen = source->entry[k].is_linked &&
-                   strcmp(source->entry[k].task->kernel, entry->task->kernel) == 0;
-        if (seen)
-            continue;
-        if (!any)
-            fprintf(out, "\n#line 1 \"<link>\"\n#include <peal/linked.h>\n");
-        any = true;
-        print_linked(entry, out);
-    }
+    if (source->needs.linked)
+        fprintf(out, "\n#line 1 \"<link>\"\n#include <peal/linked.h>\n");
+    for (int i = 0; i < source->entry_count; i++)
+        if (source->entry[i].is_linked && !is_printed(source, i))
+            print_linked(&source->entry[i], out);
 }
+
+/* ---- the unit of all modes ---- */
 
 static void print_unit(const peal_cuda_source *source, bool fused, FILE *out)
 {
@@ -146,7 +166,7 @@ static void print_unit(const peal_cuda_source *source, bool fused, FILE *out)
             "#include <peal/whole.h>\n#include <peal/expression.h>\n#include <peal/builtin.h>\n"
             "#include <peal/reduce.h>\n%s"
             "static_assert(sizeof(peal_launch) == %zu, \"peal_launch\");\n\n",
-            source->is_counted ? "#define PEAL_COUNTED 1\n" : "",
+            source->needs.counted ? "#define PEAL_COUNTED 1\n" : "",
             fused ? "#include <peal/shaped.h>\n#include <peal/staged.h>\n" : "",
             sizeof(peal_launch));
     print_expressions(source, out);
@@ -166,87 +186,86 @@ static void print_unit(const peal_cuda_source *source, bool fused, FILE *out)
     }
 }
 
-static void print_plain_entry(const char *name, int index, const char *blocks, const char *text,
-                              FILE *out)
+/* ---- the unit of communication-free kernels ---- */
+
+static void print_communication_free_entry(const peal_cuda_entry *entry, peal_cuda_variant variant,
+                                           int index, FILE *out)
 {
+    bool light = entry->is_light && peal_cuda_variant_reduces(variant, entry->task);
+
+    if (!entry->text[variant])
+        return;
+    print_pseudo_file(index, out);
     fprintf(out,
-            "\n#line 1 \"<task %d>\"\nextern \"C\" __global__ void "
-            "__launch_bounds__(PEAL_THREADS_, %s) %s_%d%s",
-            index, blocks, name, index, text);
+            "extern \"C\" __global__ void __launch_bounds__(PEAL_THREADS_, %s) peal_task_%d%s%s",
+            light ? "PEAL_LIGHT_BLOCKS_" : "PEAL_BLOCKS_", index, peal_cuda_variant_suffix(variant),
+            entry->text[variant]);
 }
 
-/* The same words with PEAL_PLAIN (device/kernel.h): a unit of its own, since the kernels' text
- * means something else there. */
-static void print_plain_unit(peal_cuda_source *source)
+static bool has_communication_free(const peal_cuda_source *source)
+{
+    for (int i = 0; i < source->entry_count; i++)
+        if (source->entry[i].text[PEAL_CUDA_COMMUNICATION_FREE])
+            return true;
+    return false;
+}
+
+/* A unit of its own, since the text of the user's kernels means something else with
+ * PEAL_COMMUNICATION_FREE (device/kernel.h). */
+static void print_communication_free_unit(peal_cuda_source *source)
 {
     char *text = NULL;
     size_t bytes = 0;
-    bool any = false;
 
-    for (int i = 0; i < source->entry_count; i++)
-        any = any || source->entry[i].plain;
-    if (!any)
+    if (!has_communication_free(source))
         return;
     FILE *out = peal_cuda_text_open(&text, &bytes);
     fprintf(out,
-            "#define PEAL_PLAIN 1\n%s#include <peal/kernel.h>\n#include <peal/launch.h>\n"
-            "#include <peal/run.h>\n#include <peal/whole.h>\n#include <peal/expression.h>\n"
-            "#include <peal/reduce.h>\n\n",
-            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+            "#define PEAL_COMMUNICATION_FREE 1\n%s#include <peal/kernel.h>\n"
+            "#include <peal/launch.h>\n#include <peal/run.h>\n#include <peal/whole.h>\n"
+            "#include <peal/expression.h>\n#include <peal/reduce.h>\n\n",
+            source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_expressions(source, out);
     for (int i = 0; i < source->files.count; i++)
         peal_kernel_file_print(&source->files.file[i], out);
     print_all_linked(source, out);
     for (int i = 0; i < source->entry_count; i++) {
         const peal_cuda_entry *entry = &source->entry[i];
-        const char *blocks = entry->is_light ? "PEAL_LIGHT_BLOCKS_" : "PEAL_BLOCKS_";
-        if (entry->plain)
-            print_plain_entry("peal_plain", i, "PEAL_BLOCKS_", entry->plain, out);
-        if (entry->plain_full)
-            print_plain_entry("peal_plain_full", i, blocks, entry->plain_full, out);
+        print_communication_free_entry(entry, PEAL_CUDA_COMMUNICATION_FREE_NO_REDUCTION, i, out);
+        print_communication_free_entry(entry, PEAL_CUDA_COMMUNICATION_FREE, i, out);
     }
-    source->plain = peal_cuda_text_close(source->arena, out, &text);
+    source->communication_free = peal_cuda_text_close(source->arena, out, &text);
 }
 
 /* ---- the unit of mode fused ---- */
 
-/* Words that are not understood are told when the plan is made. */
-static peal_cuda_options lowering_of(const peal_cuda_source *source)
-{
-    peal_cuda_options lowering = {.order = PEAL_CUDA_DISPATCH_TILES}, none = lowering;
-
-    return peal_cuda_options_parse(source->desc->lowering, &lowering) ? lowering : none;
-}
-
-/* Of the first rank's process: who only looks at kernels may have all ranks. */
+/* Ranks of the first one's process: who only looks at kernels may have all ranks. */
 static int ranks_of_kernel(const peal_cuda_source *source)
 {
-    const peal_backend_rank *rank = source->desc->rank;
+    const peal_backend_rank *rank = source->desc.rank;
     const peal_machine *machine = rank[0].schedule->machine;
     int count = 0;
 
     if (!machine)
-        return source->desc->rank_count;
-    for (int r = 0; r < source->desc->rank_count; r++)
+        return source->desc.rank_count;
+    for (int r = 0; r < source->desc.rank_count; r++)
         count += peal_machine_process(machine, rank[r].schedule->rank) ==
                  peal_machine_process(machine, rank[0].schedule->rank);
     return count;
 }
 
-/* The same words with PEAL_FUSED: kernels are functions, and one kernel calls them. */
+/* With PEAL_FUSED kernels are functions, which one kernel calls. */
 static void print_fused_unit(peal_cuda_source *source)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = peal_cuda_text_open(&text, &bytes);
-    peal_cuda_options lowering = lowering_of(source);
 
     fprintf(out,
             "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n#define PEAL_FUSED_JITTER %d\n%s%s",
-            ranks_of_kernel(source), lowering.jitter_ns,
-            peal_cuda_dispatcher_has_tickets(lowering.order) ? "#define PEAL_FUSED_TICKETS 1\n"
-                                                             : "",
-            source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+            ranks_of_kernel(source), source->fused_text.jitter_ns,
+            source->fused_text.has_tickets ? "#define PEAL_FUSED_TICKETS 1\n" : "",
+            source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,
             "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
@@ -255,32 +274,48 @@ static void print_fused_unit(peal_cuda_source *source)
     source->fused = peal_cuda_text_close(source->arena, out, &text);
 }
 
-static void print_calls(const peal_cuda_source *source, FILE *out)
+static void print_entry_cases(const peal_cuda_entry *entry, int index, FILE *out)
 {
-    static const char *const builtins[PEAL_CUDA_BUILTIN_COUNT] = {"copy", "signal", "step",
-                                                                  "begin"};
-
-    fprintf(out,
-            "\nstatic __device__ __forceinline__ void peal_fused_call_(unsigned function, const "
-            "peal_launch &launch)\n{\n    switch (function) {\n");
-    for (int b = 0; b < PEAL_CUDA_BUILTIN_COUNT; b++)
-        fprintf(out, "    case %d:\n        peal_%s(launch);\n        break;\n", b, builtins[b]);
-    /* What the dispatcher takes by itself is what is left without the tasks (resources.c). */
-    fprintf(out, "#ifndef PEAL_FUSED_ALONE\n");
-    for (int i = 0; i < source->entry_count; i++) {
-        if (!is_in_loop(source, i))
-            continue;
-        fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
-                peal_cuda_fused_number(i, PEAL_CUDA_FUSED_FULL), source->entry[i].task->name, i);
-        if (source->entry[i].bare)
-            fprintf(out, "    case %d:\n        peal_bare_%d(launch);\n        break;\n",
-                    peal_cuda_fused_number(i, PEAL_CUDA_FUSED_NO_REDUCTION), i);
-    }
-    fprintf(out, "#endif\n    }\n}\n");
+    fprintf(out, "    case %d: /* %s */\n        peal_task_%d(launch);\n        break;\n",
+            peal_cuda_fused_number(index, PEAL_CUDA_FUSED_FULL), entry->task->name, index);
+    if (entry->text[PEAL_CUDA_NO_REDUCTION])
+        fprintf(out, "    case %d:\n        peal_task_%d%s(launch);\n        break;\n",
+                peal_cuda_fused_number(index, PEAL_CUDA_FUSED_NO_REDUCTION), index,
+                peal_cuda_variant_suffix(PEAL_CUDA_NO_REDUCTION));
 }
 
-const char *peal_cuda_translation_units_close(const peal_cuda_source *source, const char *shapes,
-                                              int shape_count, peal_arena *arena)
+static void print_calls(const peal_cuda_source *source, FILE *out)
+{
+    peal_cuda_body_open(out, "\nstatic __device__ __forceinline__ void peal_fused_call_(unsigned "
+                             "function, const peal_launch &launch)");
+    peal_cuda_block_open(out, "switch (function)");
+    for (int b = 0; b < PEAL_CUDA_BUILTIN_COUNT; b++)
+        fprintf(out, "    case %d:\n        %s(launch);\n        break;\n", b,
+                peal_cuda_builtin_name((peal_cuda_builtin)b));
+    /* The dispatcher's own needs are known by compiling it without the tasks. */
+    fprintf(out, "#ifndef PEAL_FUSED_ALONE\n");
+    for (int i = 0; i < source->entry_count; i++)
+        if (is_in_loop(source, i))
+            print_entry_cases(&source->entry[i], i, out);
+    fprintf(out, "#endif\n");
+    peal_cuda_block_close(out);
+    peal_cuda_body_close(out);
+}
+
+static void print_shape_calls(int shape_count, FILE *out)
+{
+    peal_cuda_body_open(out, "static __device__ __forceinline__ void peal_fused_shape_(unsigned "
+                             "shape, const peal_launch &launch, const peal_blocks_of_ &blocks)");
+    peal_cuda_block_open(out, "switch (shape)");
+    for (int i = 0; i < shape_count; i++)
+        fprintf(out, "    case %d:\n        peal_shape_%d(launch, blocks);\n        break;\n", i,
+                i);
+    peal_cuda_block_close(out);
+    peal_cuda_body_close(out);
+}
+
+const char *peal_cuda_fused_unit_print(const peal_cuda_source *source, const char *shapes,
+                                       int shape_count, peal_arena *arena)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -288,20 +323,9 @@ const char *peal_cuda_translation_units_close(const peal_cuda_source *source, co
 
     fprintf(out, "%s", source->fused);
     print_calls(source, out);
-    fprintf(out,
-            "\n%sstatic __device__ __forceinline__ void peal_fused_shape_(unsigned shape, "
-            "const peal_launch &launch, const peal_blocks_of_ &blocks)\n{\n    switch (shape) {\n",
-            shapes);
-    for (int i = 0; i < shape_count; i++)
-        fprintf(out, "    case %d:\n        peal_shape_%d(launch, blocks);\n        break;\n", i,
-                i);
-    fprintf(out, "    }\n}\n");
+    fprintf(out, "\n%s", shapes);
+    print_shape_calls(shape_count, out);
     return peal_cuda_text_close(arena, out, &text);
-}
-
-bool peal_cuda_source_links(const char *text)
-{
-    return strstr(text, "#include <peal/linked.h>\n") != NULL;
 }
 
 void peal_cuda_translation_units_print(peal_cuda_source *source)
@@ -310,11 +334,11 @@ void peal_cuda_translation_units_print(peal_cuda_source *source)
     size_t bytes = 0;
     FILE *unit = peal_cuda_text_open(&text, &bytes);
 
-    fprintf(unit, "%s", source->is_wide ? "" : "#define PEAL_OFFSET_ int\n");
+    fprintf(unit, "%s", source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, false, unit);
     source->text = peal_cuda_text_close(source->arena, unit, &text);
-    if (source->desc->mode == PEAL_MODE_FUSED)
+    if (source->desc.mode == PEAL_MODE_FUSED)
         print_fused_unit(source);
     else
-        print_plain_unit(source);
+        print_communication_free_unit(source);
 }

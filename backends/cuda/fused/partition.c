@@ -1,8 +1,8 @@
 /* Shares: which blocks of a work item's grid each block of the kernel runs. What is one block's
  * work is one of the last ones'; the others partition the rest, each a contiguous part unless it is
  * cyclic, in the same way for grids of the same size. */
-#include "backends/cuda/codegen/call.h"
 #include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/fused/fused.h"
 
 /* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that

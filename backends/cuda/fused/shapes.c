@@ -2,8 +2,9 @@
  * of the run, printed as constants for the compiler (device/shaped.h). Records of the same shape
  * partition a function. */
 #define _GNU_SOURCE
-#include "backends/cuda/codegen/call.h"
-#include "backends/cuda/codegen/source.h"
+#include "backends/cuda/codegen/codegen.h"
+#include "backends/cuda/codegen/task_traits.h"
+#include "backends/cuda/codegen/text.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/gpu/occupancy.h"
 
@@ -287,7 +288,10 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
 {
     const peal_launch *launch = &item->launch;
     int entry = (item->number - PEAL_CUDA_BUILTIN_COUNT) / PEAL_CUDA_FUSED_VARIANTS;
-    bool bare = item->number == peal_cuda_fused_number(entry, PEAL_CUDA_FUSED_NO_REDUCTION);
+    peal_cuda_variant variant =
+        item->number == peal_cuda_fused_number(entry, PEAL_CUDA_FUSED_NO_REDUCTION)
+            ? PEAL_CUDA_SHAPED_NO_REDUCTION
+            : PEAL_CUDA_SHAPED;
 
     for (int b = 0; b < launch->box_count; b++)
         print_box(kernel, item, shape, b, out);
@@ -300,8 +304,8 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
             "const peal_blocks_of_ &blocks)\n{\n",
             shape);
     for (int b = 0; b < launch->box_count; b++)
-        fprintf(out, "    peal_%stiles_%d<peal_box_%d_%d_>(launch, blocks);\n", bare ? "bare_" : "",
-                entry, shape, b);
+        fprintf(out, "    peal_tiles_%d%s<peal_box_%d_%d_>(launch, blocks);\n", entry,
+                peal_cuda_variant_suffix(variant), shape, b);
     print_sending(launch, shape, out);
     fprintf(out, "}\n\n");
 }

@@ -1,11 +1,12 @@
-/* Compiles a generated source by NVRTC: look into the cache, compile, keep.
+/* Compiles a text by NVRTC, unless the cache has the result.
  *
- * The key is made of the source, of all files that it includes, of the device's headers, the
- * options, the versions of NVRTC, driver and peal. An entry begins with the architecture that it is
- * for; one that says otherwise is compiled anew. */
+ * The key of a cache entry is made of the text, all files that it includes, the device's headers,
+ * the options, and the versions of NVRTC, driver and peal. An entry begins with the architecture
+ * that it is for; if that is another one, the text is compiled anew. */
 #define _GNU_SOURCE
 #include "backends/cuda/jit/compile.h"
 
+#include "backends/cuda/codegen/codegen.h"
 #include "base/cache.h"
 #include "base/cuda_driver.h"
 #include "base/sha256.h"
@@ -14,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPTIONS = 96, MOST_HEADERS = 64, MARK_BYTES = 16 };
+enum { OWN_OPTIONS = 24, MARK_BYTES = 16 };
 
 typedef struct compile_job {
     const peal_cuda_compile_request *request;
     const peal_nvrtc *nvrtc;
-    const char *option[MOST_OPTIONS];
+    const char **option; /* room for OWN_OPTIONS and a folder of each file */
     int option_count;
-    const char *header_name[MOST_HEADERS], *header_text[MOST_HEADERS];
+    const char **header_name, **header_text; /* what kernels include */
     int header_count;
     const char *entry;     /* of the cache; NULL: none */
     char mark[MARK_BYTES]; /* what an entry begins with */
@@ -29,8 +30,7 @@ typedef struct compile_job {
 
 static void add_option(compile_job *job, const char *option)
 {
-    if (job->option_count < MOST_OPTIONS)
-        job->option[job->option_count++] = option;
+    job->option[job->option_count++] = option;
 }
 
 static bool is_linked(const peal_cuda_compile_request *request)
@@ -47,11 +47,14 @@ static void add_options(compile_job *job)
     };
     const peal_cuda_compile_request *request = job->request;
 
+    job->option =
+        PEAL_ARENA_ARRAY(request->arena, const char *, OWN_OPTIONS + request->files->count);
     add_option(job, peal_arena_print(request->arena, "--gpu-architecture=%s_%d",
                                      request->ptx ? "compute" : "sm", request->architecture));
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
         add_option(job, always[i]);
-    /* --fmad's default is true: nothing may be contracted that the host does not contract. */
+    /* --fmad is always said, because its default is true: only what the host contracts may be
+     * contracted. */
     if (request->links)
         add_option(job, "--relocatable-device-code=true");
     if (is_linked(request))
@@ -65,16 +68,27 @@ static void add_options(compile_job *job)
 
 static void add_header(compile_job *job, const char *name, const char *text)
 {
-    if (job->header_count == MOST_HEADERS)
-        abort();
     job->header_name[job->header_count] = name;
     job->header_text[job->header_count++] = text;
+}
+
+static int count_files(const peal_text_file *files)
+{
+    int count = 0;
+
+    while (files[count].name)
+        count++;
+    return count;
 }
 
 static void add_headers(compile_job *job)
 {
     static const char *const same[] = {"peal/call.h", "peal/types.h"};
+    int most = count_files(peal_cuda_device_headers) + count_files(peal_cuda_device_libc) +
+               (int)(sizeof(same) / sizeof(same[0]));
 
+    job->header_name = PEAL_ARENA_ARRAY(job->request->arena, const char *, most);
+    job->header_text = PEAL_ARENA_ARRAY(job->request->arena, const char *, most);
     for (const peal_text_file *h = peal_cuda_device_headers; h->name; h++)
         add_header(job, peal_arena_print(job->request->arena, "peal/%s", h->name), h->text);
     for (const peal_text_file *h = peal_cuda_device_libc; h->name; h++)
@@ -83,7 +97,7 @@ static void add_headers(compile_job *job)
         add_header(job, same[i], "#include <peal/kernel.h>\n");
 }
 
-/* The cache. */
+/* ---- the cache ---- */
 
 static void add_text(peal_sha256 *hash, const char *text)
 {
@@ -155,7 +169,7 @@ static void keep_entry(const compile_job *job, const peal_cuda_compile_result *r
     free(data);
 }
 
-/* What the compiler said. */
+/* ---- messages of the compiler ---- */
 
 /* Line `number` of a kernel file. */
 static const char *line_of(const peal_kernel_files *files, const char *path, int number)
@@ -171,7 +185,7 @@ static const char *line_of(const peal_kernel_files *files, const char *path, int
     return NULL;
 }
 
-/* Below a message stand the line, indented anew, and a caret under the column. */
+/* Behind a message are the line, indented in another way, and a caret below the column. */
 static void find_column(const compile_job *job, const char *shown, peal_compile_error *error)
 {
     const char *caret = strchr(shown, '\n');
@@ -192,11 +206,11 @@ static bool read_error(const compile_job *job, const char *line, peal_compile_er
     const char *text =
         peal_arena_copy_bytes(arena, line, end ? (size_t)(end - line) : strlen(line));
     const char *word = strstr(text, "error");
-    const char *place = strstr(text, "): ");
+    const char *bracket = strstr(text, "): ");
 
-    if (!word || !place || place > word || word - place > 20 || !strstr(word, ": "))
+    if (!word || !bracket || bracket > word || word - bracket > 20 || !strstr(word, ": "))
         return false;
-    const char *open = place;
+    const char *open = bracket;
     while (open > text && isdigit((unsigned char)open[-1]))
         open--;
     if (open <= text || open[-1] != '(')
@@ -255,7 +269,7 @@ static peal_status take_image(const compile_job *job, nvrtcProgram program,
     return PEAL_STATUS_OK;
 }
 
-/* What ptxas says, and behind its NUL the PTX. */
+/* The messages of ptxas and, behind their NUL, the PTX. */
 static peal_status take_words(const compile_job *job, nvrtcProgram program,
                               peal_cuda_compile_result *out)
 {

@@ -1,15 +1,12 @@
-/* Runs NVRTC on a generated source, and keeps what it makes in the cache. */
+/* Runs NVRTC on a text, links the result with device code of the application, and keeps what comes
+ * out in the cache. No driver is needed: tests do so without a GPU. */
 #ifndef PEAL_CUDA_COMPILE_H
 #define PEAL_CUDA_COMPILE_H
 
 #include "base/compile_error.h"
-#include "base/text_file.h"
+#include "base/kernel_source.h"
 
 #include <stdatomic.h>
-
-/* What kernels include: as <peal/NAME>, and as <NAME>. */
-extern const peal_text_file peal_cuda_device_headers[];
-extern const peal_text_file peal_cuda_device_libc[];
 
 typedef struct peal_cuda_compile_request {
     const char *source;
@@ -20,11 +17,11 @@ typedef struct peal_cuda_compile_request {
     bool links;   /* calls functions of files->code: linked with it (not if ptx) */
     bool verbose; /* instead of an image what ptxas says of each kernel and, behind its NUL, the
                      PTX; of what is linked, if there is device code */
-    peal_source place;        /* of what does not link */
+    peal_source spec_source;  /* in the spec, of device code that does not link */
     int driver;               /* its version: part of the key */
-    bool anew;                /* whatever the cache has */
+    bool anew;                /* compile even if the cache has it */
     const char *cache_folder; /* NULL: by XDG rules; ptx is kept only where a folder is named */
-    int64_t deadline_ns;      /* longest wait for who makes the same; 0: 20 s */
+    int64_t deadline_ns;      /* longest wait for a process that compiles the same; 0: 20 s */
     const _Atomic int *abort_word; /* ends that wait; may be NULL */
     peal_diagnostics *diagnostics;
     peal_arena *arena; /* of the results */
@@ -43,15 +40,14 @@ typedef struct peal_cuda_compile_result {
 peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
                               peal_cuda_compile_result *out);
 
-/* link.c: PEAL_E_NO_NVJITLINK if there is no nvJitLink; its version; and the image of LTO-IR with
- * the request's device code. A function that is nowhere is an error of the file "<link NAME>"; what
- * else nvJitLink refuses has been reported (PEAL_E_DEVICE_LINK_ERROR). */
+/* PEAL_E_NO_NVJITLINK if there is no nvJitLink. */
 peal_status peal_cuda_link_open(peal_diagnostics *diagnostics);
+/* Its name and version, in the arena. */
 const char *peal_cuda_link_version(peal_arena *arena);
+/* The image of a unit in LTO-IR with the request's device code. A function that is nowhere is an
+ * error of the file "<link NAME>"; what else nvJitLink refuses has been reported
+ * (PEAL_E_DEVICE_LINK_ERROR). */
 peal_status peal_cuda_link(const peal_cuda_compile_request *request, const char *unit, size_t bytes,
                            peal_cuda_compile_result *out);
-
-/* kernel_names.c: names of all PEAL_KERNEL(name) in a text. */
-const char **peal_cuda_kernel_names(const char *text, peal_arena *arena, size_t *count);
 
 #endif

@@ -1,4 +1,5 @@
-/* Links what NVRTC has made of a unit (LTO-IR) with the application's device code, by nvJitLink. */
+/* Links a unit that NVRTC has compiled to LTO-IR with the application's device code, by nvJitLink.
+ */
 #define _GNU_SOURCE
 #include "backends/cuda/jit/compile.h"
 
@@ -53,14 +54,14 @@ static void read_missing(const peal_cuda_compile_request *request, const char *l
     }
 }
 
-/* The first line that says what is wrong, or what is known without one. */
+/* Reports the first line of the log, or, if it is empty, the error's number. */
 static peal_status failed(const peal_cuda_compile_request *request, const peal_jitlink *link,
                           const char *log, const char *what, int result)
 {
     const char *line = log + strspn(log, " \t\n");
     int length = (int)strcspn(line, "\n");
 
-    return peal_report(request->diagnostics, PEAL_E_DEVICE_LINK_ERROR, request->place,
+    return peal_report(request->diagnostics, PEAL_E_DEVICE_LINK_ERROR, request->spec_source,
                        "made by `nvcc -arch=sm_NN -rdc=true -dlto -fatbin`?",
                        "nvJitLink %u.%u cannot link %s for sm_%d: %.*s", link->major, link->minor,
                        what, request->architecture, length > 0 ? length : 60,
@@ -78,8 +79,8 @@ static const char *log_of(const peal_cuda_compile_request *request, const peal_j
     return link->error_log(handle, log) ? "" : log;
 }
 
-/* What of the linked code is taken: the image; for words, two links are needed, as one makes an
- * image or PTX. */
+/* What is taken of a link: the image, ptxas's messages, or PTX. One link makes an image or PTX, so
+ * messages and PTX need two. */
 typedef enum linked_part { LINKED_IMAGE, LINKED_MESSAGES, LINKED_PTX } linked_part;
 
 static int take_part(const peal_cuda_compile_request *request, const peal_jitlink *link,
@@ -131,7 +132,7 @@ static peal_status link_with(const peal_cuda_compile_request *request, const pea
 static peal_status link_part(const peal_cuda_compile_request *request, const char *unit,
                              size_t bytes, linked_part part, peal_cuda_compile_result *out)
 {
-    /* As the unit was compiled: contraction and precision are settled here. */
+    /* Code is generated here, so contraction and precision are said again, as for the unit. */
     const char *options[] = {peal_arena_print(request->arena, "-arch=sm_%d", request->architecture),
                              "-lto",
                              "-ftz=0",

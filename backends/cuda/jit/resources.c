@@ -1,12 +1,10 @@
-/* Has the units of a plan compiled, and linked with device code of the application, with what ptxas
- * says about each kernel, and reads that: registers, spills, stack and shared memory from its
- * messages, launch bounds from the PTX. */
+/* Compiles units, linked with device code of the application, and reads what ptxas says about each
+ * kernel: registers, spills, stack and shared memory from its messages, launch bounds from the PTX.
+ */
 #define _GNU_SOURCE
 #include "backends/cuda/jit/resources.h"
 
-#include "backends/cuda/codegen/source.h"
-#include "backends/cuda/dry_plan.h"
-#include "backends/cuda/jit/compile.h"
+#include "backends/cuda/jit/source_compile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,27 +12,18 @@
 
 enum { MOST_NAME = 256 };
 
-typedef struct resource_list {
-    const peal_cuda_source *source;
-    const peal_cuda_sm *sm;
-    peal_arena *arena;
-    peal_cuda_resource *kernel;
-    int count, room;
-} resource_list;
-
-/* "peal_plain_full_3": entry 3's. */
+/* The task of "peal_task_3_self_sending": the first one that has entry 3. */
 static const char *task_of(const peal_cuda_source *source, const char *kernel)
 {
-    const char *number = strrchr(kernel, '_');
-    char *end = NULL;
-    long index = number ? strtol(number + 1, &end, 10) : -1;
+    int index = -1;
 
-    if (!number || end == number + 1 || *end || index < 0 || index >= source->entry_count)
+    if (sscanf(kernel, "peal_task_%d", &index) != 1 || index < 0 || index >= source->entry_count)
         return NULL;
     return source->entry[index].task->name;
 }
 
-static peal_cuda_resource *add_kernel(resource_list *list, const char *unit, const char *name)
+static peal_cuda_resource *add_kernel(peal_cuda_resource_list *list, const char *unit,
+                                      const char *name)
 {
     if (list->count == list->room) {
         int room = 2 * list->room + 16;
@@ -52,7 +41,7 @@ static peal_cuda_resource *add_kernel(resource_list *list, const char *unit, con
     return added;
 }
 
-/* The number in front of the first `words` in a line; 0: there is none. */
+/* The number before the first `words` in a line; 0: there is none. */
 static int number_before(const char *line, const char *words)
 {
     const char *end = strchrnul(line, '\n'), *found = strstr(line, words);
@@ -66,7 +55,7 @@ static int number_before(const char *line, const char *words)
     return atoi(found);
 }
 
-/* `maxntid` and `minnctapersm` stand between an entry's head and its body. */
+/* In PTX `maxntid` and `minnctapersm` are between an entry's head and its body. */
 static void read_bounds(const char *ptx, peal_cuda_resource *kernel)
 {
     char head[MOST_NAME + 16];
@@ -85,9 +74,9 @@ static void read_bounds(const char *ptx, peal_cuda_resource *kernel)
         kernel->least_blocks = atoi(blocks + strlen(".minnctapersm "));
 }
 
-/* ptxas: "Compiling entry function 'NAME'", "Function properties for NAME" with a line of stack and
- * spills, which functions that are called have, too, and "Used N registers, ...". */
-static void read_messages(resource_list *list, const char *unit, const char *log)
+/* ptxas prints "Compiling entry function 'NAME'"; "Function properties for NAME" with a line of
+ * stack and spills, also for functions that are called; and "Used N registers, ...". */
+static void read_messages(peal_cuda_resource_list *list, const char *unit, const char *log)
 {
     static const char begin[] = "Compiling entry function '";
     peal_cuda_resource *kernel = NULL;
@@ -117,7 +106,7 @@ static void read_messages(resource_list *list, const char *unit, const char *log
     }
 }
 
-/* Shared memory that a launch gives the kernel, which the text says (shapes.c). */
+/* Dynamic shared memory of a launch of the kernel, which the text says (shapes.c). */
 static int given_to(const char *text)
 {
     static const char words[] = "\nPEAL_SHARED_ROOM_(peal_stage_, ";
@@ -126,12 +115,26 @@ static int given_to(const char *text)
     return found ? atoi(found + sizeof(words) - 1) : 0;
 }
 
-static peal_status add_unit(resource_list *list, const char *unit, const char *text)
+static void find_blocks(const peal_cuda_sm *sm, peal_cuda_resource *kernel)
 {
+    const peal_cuda_block_needs needs = {.threads = kernel->threads,
+                                         .registers = kernel->registers,
+                                         .shared_bytes = kernel->shared_bytes};
+
+    kernel->budget = peal_cuda_sm_budget(kernel->threads, kernel->least_blocks);
+    kernel->blocks = peal_cuda_sm_blocks(sm, &needs, &kernel->limit);
+}
+
+peal_status peal_cuda_resources_add(peal_cuda_resource_list *list, const char *unit,
+                                    const char *text)
+{
+    peal_cuda_compile_request request =
+        peal_cuda_source_request(list->source, text, list->sm->architecture);
     peal_cuda_compile_result compiled;
     int first = list->count;
-    peal_status status =
-        peal_cuda_source_compile(list->source, text, list->sm->architecture, &compiled);
+
+    request.verbose = true;
+    peal_status status = peal_cuda_source_compile(list->source, &request, &compiled);
 
     if (status)
         return status;
@@ -141,95 +144,14 @@ static peal_status add_unit(resource_list *list, const char *unit, const char *t
         list->kernel[i] = list->kernel[k];
         list->kernel[k] = other;
     }
-    for (int i = first; i < list->count; i++) {
-        peal_cuda_resource *kernel = &list->kernel[i];
-        read_bounds(compiled.image + strlen(compiled.image) + 1, kernel);
-        kernel->shared_bytes += given_to(text);
-        kernel->budget = peal_cuda_sm_budget(kernel->threads, kernel->least_blocks);
-        const peal_cuda_block_needs needs = {.threads = kernel->threads,
-                                             .registers = kernel->registers,
-                                             .shared_bytes = kernel->shared_bytes};
-        kernel->blocks = peal_cuda_sm_blocks(list->sm, &needs, &kernel->limit);
-        if (kernel->registers == 0)
-            status = peal_report(list->source->desc->diagnostics, PEAL_E_NVRTC_FAILED,
+    for (int i = first; i < list->count && !status; i++) {
+        read_bounds(compiled.image + strlen(compiled.image) + 1, &list->kernel[i]);
+        list->kernel[i].shared_bytes += given_to(text);
+        find_blocks(list->sm, &list->kernel[i]);
+        if (list->kernel[i].registers == 0)
+            status = peal_report(list->source->desc.diagnostics, PEAL_E_NVRTC_FAILED,
                                  (peal_source){0}, "an NVRTC from 12.4 on does",
-                                 "NVRTC does not say what `%s` takes", kernel->kernel);
+                                 "NVRTC does not say what `%s` takes", list->kernel[i].kernel);
     }
     return status;
-}
-
-/* With the shapes that the rank's launches have; without, where mode fused cannot run them. */
-static peal_status fused_of(const resource_list *list, int index, const char **out)
-{
-    peal_backend_desc desc = *list->source->desc;
-    peal_diagnostics *own = peal_diagnostics_create(), *given = desc.diagnostics;
-    bool refused = false;
-
-    if (!own)
-        return peal_report(given, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL, "no memory");
-    desc.diagnostics = own;
-    peal_status status =
-        peal_cuda_dry_plan_fused(&desc, index, list->sm->architecture, list->arena, out);
-    for (int i = 0; i < peal_diagnostics_count(own) && status; i++)
-        refused |= peal_diagnostics_at(own, i)->code == PEAL_E_GRAPH_MODE_NOT_APPLICABLE;
-    for (int i = 0; i < peal_diagnostics_count(own) && status && !refused; i++) {
-        const peal_diagnostic *d = peal_diagnostics_at(own, i);
-        peal_report(given, d->code, d->source, d->hint, "%s", d->message);
-    }
-    peal_diagnostics_destroy(own);
-    if (refused)
-        *out = peal_cuda_translation_units_close(list->source, "", 0, list->arena);
-    return refused ? PEAL_STATUS_OK : status;
-}
-
-/* The persistent kernel, by rank: as it is compiled where each has a GPU. Ranks whose launches have
- * the same shapes have the same; the dispatcher is without shapes and tasks. */
-static peal_status add_fused(resource_list *list)
-{
-    const peal_backend_desc *desc = list->source->desc;
-    const char **known = PEAL_ARENA_ARRAY(list->arena, const char *, desc->rank_count);
-    peal_status status = PEAL_STATUS_OK;
-
-    for (int r = 0; r < desc->rank_count && !status; r++) {
-        int same = 0, first = list->count;
-        status = fused_of(list, r, &known[r]);
-        while (!status && strcmp(known[same], known[r]) != 0)
-            same++;
-        if (!status && same == r)
-            status = add_unit(list, "fused", known[r]);
-        for (int i = first; i < list->count; i++)
-            list->kernel[i].rank = desc->rank[r].schedule->rank;
-    }
-    if (status)
-        return status;
-    return add_unit(list, "dispatcher",
-                    peal_arena_print(list->arena, "#define PEAL_FUSED_ALONE 1\n%s",
-                                     peal_cuda_translation_units_close(list->source, "", 0,
-                                                                       list->arena)));
-}
-
-peal_status peal_cuda_kernels_resources(const peal_backend_desc *desc, int architecture,
-                                        peal_arena *arena, peal_cuda_resources *out)
-{
-    resource_list list = {.sm = peal_cuda_sm_find(architecture), .arena = arena};
-    const char *reason = NULL;
-    peal_cuda_source *source = NULL;
-    peal_status status = peal_cuda_source_create(desc, arena, &source);
-
-    list.source = source;
-    if (!status)
-        status = add_unit(&list, "full", source->text);
-    if (!status && source->plain && desc->mode != PEAL_MODE_SERIAL)
-        status = add_unit(&list, "plain", source->plain);
-    if (!status && source->fused)
-        status = add_fused(&list);
-    if (status)
-        return status;
-    const peal_nvrtc *nvrtc = peal_nvrtc_open(&reason);
-    *out = (peal_cuda_resources){.architecture = architecture,
-                                 .nvrtc_major = nvrtc->major,
-                                 .nvrtc_minor = nvrtc->minor,
-                                 .kernel = list.kernel,
-                                 .count = list.count};
-    return PEAL_STATUS_OK;
 }

@@ -1,16 +1,14 @@
-/* What the kernels of a plan take of a GPU: registers, memory, blocks an SM. No GPU is needed: the
+/* What compiled kernels take of a GPU: registers, memory, blocks an SM. No GPU is needed: the
  * compiler says what a kernel has, and how many blocks fit is arithmetic. */
 #ifndef PEAL_CUDA_RESOURCES_H
 #define PEAL_CUDA_RESOURCES_H
 
+#include "backends/cuda/codegen/codegen.h"
 #include "backends/cuda/gpu/occupancy.h"
-#include "base/arena.h"
-
-#include <peal/plugin/backend.h>
 
 typedef struct peal_cuda_resource {
-    const char *unit;   /* "full", "plain", "fused" or "dispatcher": the fused kernel without tasks
-                           and shapes */
+    const char *unit;   /* "full", "communication-free", "fused" or "dispatcher": the fused kernel
+                           without tasks and shapes */
     const char *kernel; /* its name in the unit */
     const char *task;   /* that it runs; NULL: none, or all */
     int rank;           /* unit "fused": the first one whose kernel this is; else -1 */
@@ -25,16 +23,18 @@ typedef struct peal_cuda_resource {
     const char *limit; /* of them: "registers", "shared memory", "threads" or "blocks" */
 } peal_cuda_resource;
 
-typedef struct peal_cuda_resources {
-    int architecture;
-    int nvrtc_major, nvrtc_minor;
-    const peal_cuda_resource *kernel;
-    int count;
-} peal_cuda_resources;
+/* Resources of the kernels of several units of a source. */
+typedef struct peal_cuda_resource_list {
+    const peal_cuda_source *source;
+    const peal_cuda_sm *sm;
+    peal_arena *arena;
+    peal_cuda_resource *kernel;
+    int count, room;
+} peal_cuda_resource_list;
 
-/* Compiles all units of the ranks of desc; results are in the arena. Statuses as peal_cuda_compile.
- */
-peal_status peal_cuda_kernels_resources(const peal_backend_desc *desc, int architecture,
-                                        peal_arena *arena, peal_cuda_resources *out);
+/* Compiles a unit's text and adds its kernels; `unit` is the name that they get. Statuses as
+ * peal_cuda_compile. */
+peal_status peal_cuda_resources_add(peal_cuda_resource_list *list, const char *unit,
+                                    const char *text);
 
 #endif

@@ -36,8 +36,8 @@ bool peal_cuda_depends_within(const peal_cuda_rank *rank, const peal_cuda_group 
 unsigned peal_cuda_channel_bits(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
                                 peal_op_kind kind);
 
-/* Boxes that something comes after: folds come after all blocks, and plain kernels send with them
- * alone. */
+/* Boxes that something comes after: folds come after all blocks, and communication-free kernels
+ * send with them alone. */
 unsigned peal_cuda_group_boxes(const peal_cuda_group *group, unsigned boxes);
 
 bool peal_cuda_flush_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_group *group);

@@ -1,5 +1,5 @@
 /* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
-#include "backends/cuda/codegen/call.h"
+#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/lower/sink.h"
@@ -106,7 +106,7 @@ static int alignment_of(const peal_cuda_rank *rank, const peal_cuda_op *op,
 
 /* What a launch of some of an op's tiles is. */
 typedef struct tile_launch {
-    bool partials, plain;
+    bool partials, communication_free;
     int aligned;
     const peal_launch_box *box;
     int count;
@@ -118,17 +118,18 @@ static void choose_launch(const peal_cuda_rank *rank, const peal_cuda_op *op,
 {
     /* Launches of their own, before and after the persistent kernel, are as in any mode. */
     bool fused = rank->plan->emission.sink->is_one_kernel;
-    bool plain =
-        op->plain && (fused || (op->kernel->plain && group->kind != PEAL_CUDA_GROUP_WAITS));
+    bool large =
+        op->large &&
+        (fused || (op->kernel->communication_free && group->kind != PEAL_CUDA_GROUP_WAITS));
 
-    out->box = out->partials ? op->exact : plain ? op->plain : op->free;
+    out->box = out->partials ? op->exact : large ? op->large : op->free;
     out->count = out->partials ? op->exact_count : op->free_count;
-    out->aligned = plain || op->task->reduction_count == 0
+    out->aligned = large || op->task->reduction_count == 0
                        ? alignment_of(rank, op, frame, out->box, out->count)
                        : PEAL_UNALIGNED;
-    /* A partial is of the same points in all launches: those of whole tiles, which a plain kernel
-     * runs as such only if they are aligned. */
-    out->plain = plain && !fused && (!out->partials || (op->kernel->plain_full && out->aligned));
+    /* A partial is of the same points in all launches: those of whole tiles, which a
+     * communication-free kernel runs as such only if they are aligned. */
+    out->communication_free = large && !fused && (!out->partials || out->aligned);
 }
 
 static bool start_task(peal_cuda_rank *rank, int index, const peal_walk_frame *frame,
@@ -142,17 +143,19 @@ static bool start_task(peal_cuda_rank *rank, int index, const peal_walk_frame *f
     group->task = op->task;
     group->instance = frame->instance;
     group->partials = with->partials;
-    group->communication_free = with->plain;
+    group->communication_free = with->communication_free;
     group->launch.op = index;
-    if (with->plain)
-        group->function = with->partials ? op->kernel->plain_full : op->kernel->plain;
+    if (with->communication_free)
+        group->function = with->partials ? op->kernel->communication_free
+                                         : op->kernel->communication_free_no_reduction;
     else
-        group->function = with->partials ? op->kernel->full : op->kernel->bare;
-    if (!with->plain) {
-        group->self_sending = with->partials ? op->kernel->own : op->kernel->own_bare;
-        group->wave = with->partials ? op->kernel->full_blocks : op->kernel->bare_blocks;
+        group->function = with->partials ? op->kernel->full : op->kernel->no_reduction;
+    if (!with->communication_free) {
+        group->self_sending =
+            with->partials ? op->kernel->self_sending : op->kernel->self_sending_no_reduction;
+        group->wave = with->partials ? op->kernel->full_blocks : op->kernel->no_reduction_blocks;
     }
-    group->closed = with->plain; /* such a kernel sends nothing */
+    group->closed = with->communication_free; /* such a kernel sends nothing */
     memcpy(group->threads, op->kernel->threads, sizeof(group->threads));
     fill_views(rank, op, frame, with->partials, group);
     group->launch.aligned = with->aligned;
@@ -173,7 +176,7 @@ static bool emit_tiles(peal_cuda_rank *rank, int index, const peal_walk_frame *f
         return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
     /* Many tiles that wait for nothing here are a launch of their own. */
     choose_launch(rank, op, group, frame, &with);
-    if (with.plain && !peal_cuda_flush(rank, op->lane))
+    if (with.communication_free && !peal_cuda_flush(rank, op->lane))
         return false;
     int count = with.count;
     bool within = group->kind == PEAL_CUDA_GROUP_NONE || rank->member[index] == 0;

@@ -140,7 +140,9 @@ typedef struct peal_cuda_op {
     bool can_add; /* WRITE: the word's memory takes part in this device's atomics */
     const peal_cuda_task_kernel *kernel;
     const peal_schedule_task *task;
-    peal_launch_box *free, *exact, *plain; /* boxes of its tiles; plain: as many as free, or NULL */
+    peal_launch_box *free, *exact; /* boxes of its tiles */
+    peal_launch_box *large;        /* as many as free, of larger tiles, for launches that wait for
+                                      nothing and send nothing; or NULL */
     int free_count, exact_count;
     CUevent event[2]; /* by parity of the instance: it has finished */
     uint64_t epoch[2];
@@ -318,10 +320,7 @@ static inline CUstream peal_cuda_origin(const peal_cuda_plan *plan)
     return plan->rank[0].lane[0].stream;
 }
 
-/* options.c: words of PEAL_LOWERING_WORDS. False: not understood. */
-bool peal_cuda_options_parse(const char *text, peal_cuda_options *out);
-
-/* tile_boxes.c: out->exact, free and plain. */
+/* tile_boxes.c: out->exact, free and large. */
 void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out);
 
 /* copy_pieces.c: bytes from an array's first element to a point; the pieces of a COPY. */

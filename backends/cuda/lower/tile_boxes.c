@@ -1,6 +1,6 @@
 /* The boxes of points that a LAUNCH consists of, cut into the tiles of a grid: exactly as the
  * schedule says, or freely (tile_shape.c). */
-#include "backends/cuda/codegen/call.h"
+#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/lower/tile_shape.h"
 
@@ -106,8 +106,8 @@ static void cut_together(const peal_cuda_rank *rank, const peal_schedule_task *t
         int64_t blocks = 0;
         for (int i = 0; i < out->free_count; i++) {
             peal_cuda_box_cut(0, rows, out->kernel->threads, whole,
-                              lead_of(rank, task, &out->plain[i]), &out->plain[i]);
-            blocks += out->plain[i].blocks;
+                              lead_of(rank, task, &out->large[i]), &out->large[i]);
+            blocks += out->large[i].blocks;
         }
         if (blocks >= many)
             return;
@@ -161,13 +161,13 @@ void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cud
     int64_t least = whole == PEAL_WHOLE_FLAT ? plan->options.plain_flat_points
                     : out->kernel->light     ? plan->options.plain_light_points
                                              : plan->options.plain_points;
-    if (!fused && (!out->kernel->plain || points < least))
+    if (!fused && (!out->kernel->communication_free || points < least))
         return;
-    out->plain = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
-    memcpy(out->plain, out->free, (size_t)out->free_count * sizeof(*out->plain));
+    out->large = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
+    memcpy(out->large, out->free, (size_t)out->free_count * sizeof(*out->large));
     if (fused)
         cut_together(rank, task, out);
     for (int i = 0; i < out->free_count && !fused; i++)
         peal_cuda_box_cut(many_of(plan, whole, WAVE), PEAL_CUDA_MOST_ROWS, out->kernel->threads,
-                          whole, lead_of(rank, task, &out->plain[i]), &out->plain[i]);
+                          whole, lead_of(rank, task, &out->large[i]), &out->large[i]);
 }

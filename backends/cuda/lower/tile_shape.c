@@ -1,7 +1,7 @@
 /* Device tiles of free shape: a point a thread (of thin boxes, too, such as borders, whose messages
- * few blocks then send), and more rows a thread where one wave of blocks would not do. In plain
- * kernels those of large boxes are whole ones (device/loops.h), and begin at lines of memory
- * where rows do. */
+ * few blocks then send), and more rows a thread where one wave of blocks would not do. In
+ * communication-free kernels tiles of large boxes are whole ones (device/loops.h), and begin at
+ * lines of memory where rows do. */
 #include "backends/cuda/lower/tile_shape.h"
 
 static int exponent(int length, int most)

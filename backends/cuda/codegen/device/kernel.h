@@ -6,8 +6,8 @@
  * in registers; but no load is non-coherent: a kernel may have waited for memory that another GPU
  * has just written.
  *
- * With PEAL_PLAIN the same words make kernels that wait for nothing and send nothing: what they
- * read was complete before they began and nobody writes it while they run.
+ * With PEAL_COMMUNICATION_FREE the same words make kernels that wait for nothing and send nothing:
+ * what they read was complete before they began and nobody writes it while they run.
  */
 #ifndef PEAL_KERNEL_H
 #define PEAL_KERNEL_H
@@ -21,7 +21,7 @@
 
 #define PEAL_RESTRICT __restrict__
 #define restrict __restrict__
-#ifndef PEAL_PLAIN /* no kernel's own parameters, so no load becomes non-coherent */
+#ifndef PEAL_COMMUNICATION_FREE /* no kernel's own parameters, so no load becomes non-coherent */
 #define __ldg(peal_address_) (*(peal_address_))
 #endif
 
@@ -31,7 +31,7 @@
  * blocks; 1024^2 with partials on one GPU 12.6 us with 3, 9.8 with 4, 11.3 with 5). Light ones have
  * up to two floats a point; plain ones with partials take 633 us with 6 blocks (16384^2), 677
  * with 4. */
-#ifdef PEAL_PLAIN
+#ifdef PEAL_COMMUNICATION_FREE
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_LIGHT_BLOCKS_ = 6 };
 #else
 enum {
@@ -81,7 +81,7 @@ template <class type> struct peal_partial_ {
 /* An element of an array that the kernel only reads. Behind a barrier, as partials have, the
  * compiler no longer knows that nobody writes it: it would load a row only after the row before was
  * stored, and each thread would wait for memory once a row. */
-#ifdef PEAL_PLAIN
+#ifdef PEAL_COMMUNICATION_FREE
 template <class type> struct peal_item_ {
     const type *peal_place_;
     bool peal_fetch_;
@@ -135,7 +135,7 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
                    (PEAL_STEP_(peal_array_, peal_2_, 1, peal_y_) +                                 \
                     PEAL_STEP_(peal_array_, peal_3_, 2, peal_z_)),                                 \
                (PEAL_OFFSET_)(peal_1_)-peal_array_##_strides_.peal_at_[0])
-#ifdef PEAL_PLAIN
+#ifdef PEAL_COMMUNICATION_FREE
 #define PEAL_ITEM_(peal_array_, peal_row_begin_, peal_x_offset_)                                   \
     peal_item_of_((peal_row_begin_) + (peal_x_offset_), peal_array_##_strides_.peal_fetch_)
 #else

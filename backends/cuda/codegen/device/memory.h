@@ -40,7 +40,7 @@ static __device__ __forceinline__ void peal_fence_gpu_()
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-#if !defined(PEAL_PLAIN) && !defined(PEAL_FUSED)
+#if !defined(PEAL_COMMUNICATION_FREE) && !defined(PEAL_FUSED)
 /* A kernel that was launched while the one before it still ran goes on when that has ended and all
  * that it stored can be seen; then its own successor may be launched. Else nothing. */
 static __device__ __forceinline__ void peal_follow_()

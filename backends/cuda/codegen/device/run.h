@@ -226,7 +226,7 @@ static __device__ __forceinline__ bool peal_is_last_(unsigned *arrived, unsigned
 
 /* What a condition of the run skips: nothing is done, but messages count as if it were. All waits,
  * then all flags, is the walk's order. */
-#ifndef PEAL_PLAIN
+#ifndef PEAL_COMMUNICATION_FREE
 static __device__ __noinline__ void peal_pass_(const peal_launch *launch)
 {
     if (launch->wait_count > 0 && !peal_wait_(launch, 0xffffffffu))
@@ -248,7 +248,7 @@ static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launc
 #ifdef PEAL_FUSED
     if (peal_block_() == 0 && peal_thread_() == 0)
         peal_fused_then_ = PEAL_THEN_PASS_;
-#elif !defined(PEAL_PLAIN)
+#elif !defined(PEAL_COMMUNICATION_FREE)
     if (peal_block_() == 0)
         peal_pass_(&launch);
 #endif
@@ -307,7 +307,7 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
         tile->hi[k] = hi - lo > box.extent[k] ? lo + box.extent[k] : hi;
         tile->index += place * box.tile_step[k];
     }
-#ifdef PEAL_PLAIN
+#ifdef PEAL_COMMUNICATION_FREE
     peal_follow_();
 #else
     if (!peal_await_(launch, box.waits))

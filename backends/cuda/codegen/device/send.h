@@ -119,9 +119,9 @@ static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
 /* The end of a block whose tile has a part in messages, none of which is left to the last block.
  * `given_up`: a wait of the module was, when the block began; a block that gives up itself does not
  * come here. */
-static __device__ __forceinline__ void peal_send_own_(const peal_launch &launch,
-                                                      const peal_launch_box *box,
-                                                      const peal_tile &tile, unsigned given_up)
+static __device__ __forceinline__ void peal_self_send_(const peal_launch &launch,
+                                                       const peal_launch_box *box,
+                                                       const peal_tile &tile, unsigned given_up)
 {
     if (launch.remote_store_count > 0) {
         __syncthreads();

@@ -1,8 +1,8 @@
-// Runs generated plain kernels on the host: boxes of all sizes, cut as the backend cuts them, have
+// Runs generated communication-free kernels on the host: boxes of all sizes, cut as the backend cuts them, have
 // each of their points visited once and no other point.
 #include "device.h"
 
-#include "plain.cu"
+#include "communication_free.cu"
 
 #include "start.h"
 
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
 {
     (void)argv;
     if (argc > 1) {
-        print_all_partials(peal_plain_full_3, peal_plain_full_5);
+        print_all_partials(peal_task_3_communication_free, peal_task_5_communication_free);
         return 0;
     }
     long long whole[4] = {};
@@ -207,9 +207,9 @@ int main(int argc, char **argv)
     check_wider<PEAL_WHOLE_FLAT>();
 
     for (int i = 0; i < 40; i++) {
-        check_boxes(peal_plain_0, 1);
-        whole[2] += check_boxes(peal_plain_1, 2) + check_boxes(peal_plain_1, 2);
-        whole[3] += check_boxes(peal_plain_2, 3);
+        check_boxes(peal_task_0_communication_free, 1);
+        whole[2] += check_boxes(peal_task_1_communication_free, 2) + check_boxes(peal_task_1_communication_free, 2);
+        whole[3] += check_boxes(peal_task_2_communication_free, 3);
     }
     CHECK(whole[2] > 100000 && whole[3] > 10000);
     printf("all as expected, %lld and %lld points in whole tiles\n", whole[2], whole[3]);

@@ -1,0 +1,16 @@
+/* The words of `peal run --lower`: "signal=memop,copy=engine,lanes=2". */
+#ifndef PEAL_CUDA_OPTIONS_H
+#define PEAL_CUDA_OPTIONS_H
+
+#include "backends/cuda/codegen/codegen.h"
+#include "backends/cuda/lower/plan.h"
+
+/* Sets what the words say, and leaves the rest of *out as it is. False: a word is not understood.
+ */
+bool peal_cuda_options_parse(const char *text, peal_cuda_options *out);
+
+/* What the words change in the persistent kernel's text. Words that are not understood change
+ * nothing: they are reported when the plan is made. */
+peal_cuda_fused_text peal_cuda_options_fused_text(const char *text);
+
+#endif
