@@ -91,7 +91,7 @@ static void record_wait(peal_cuda_rank *rank, uint64_t mark)
     CUcontext previous = peal_cuda_context_enter(rank->plan->device);
     peal_cuda_rescue_read(rank->plan, op->word, &seen);
     peal_cuda_context_leave(rank->plan->device, previous);
-    control->kind = 1;
+    control->kind = PEAL_FAILED_WAIT;
     control->op = index;
     control->step = (long long)(mark >> OP_BITS);
     control->seen = seen;

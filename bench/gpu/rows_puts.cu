@@ -77,19 +77,19 @@ template <int way> static __device__ void put(const put_side &s, uint64_t turn)
     }
     const unsigned long long flag = (unsigned long long)(s.peer_flag + WORD_PUT);
     if (way == AS_PEAL && gridDim.x > 1) {
-        peal_add_to_(flag, 1);
+        peal_red_add_release_sys_(flag, 1);
         return;
     }
     if (gridDim.x > 1) {
         unsigned *count = (unsigned *)(s.flag + WORD_COUNT);
-        peal_fence_();
+        peal_fence_acq_rel_sys_();
         if (atomicAdd(count, 1u) != gridDim.x - 1) {
             return;
         }
         *count = 0;
-        peal_fence_gpu_();
+        peal_fence_acq_rel_gpu_();
     }
-    peal_store_(flag, way == AS_PEAL ? turn * gridDim.x : turn);
+    peal_st_release_sys_(flag, way == AS_PEAL ? turn * gridDim.x : turn);
 }
 
 /* By all threads: until this turn's message is there. */
@@ -101,7 +101,7 @@ template <int way> static __device__ bool await_put(const put_side &s, uint64_t 
         const long words = s.bytes / 8, step = (long)gridDim.x * PUT_THREADS;
         for (long i = blockIdx.x * PUT_THREADS + threadIdx.x; i < words && !late; i += step) {
             const unsigned long long word = (unsigned long long)((const uint64_t *)s.in + i);
-            for (unsigned polls = 1; peal_load_(word) >> 32 < turn && !late; polls++) {
+            for (unsigned polls = 1; peal_ld_relaxed_sys_(word) >> 32 < turn && !late; polls++) {
                 late = polls % POLLS_A_LOOK == 0 && is_late(start);
             }
         }
@@ -110,7 +110,7 @@ template <int way> static __device__ bool await_put(const put_side &s, uint64_t 
     if (threadIdx.x == 0) {
         const unsigned long long word = (unsigned long long)(s.flag + WORD_PUT);
         const uint64_t value = way == AS_PEAL ? turn * gridDim.x : turn;
-        for (unsigned polls = 1; peal_acquire_(word) < value && !late; polls++) {
+        for (unsigned polls = 1; peal_ld_acquire_sys_(word) < value && !late; polls++) {
             late = polls % POLLS_A_LOOK == 0 && is_late(start);
         }
     }

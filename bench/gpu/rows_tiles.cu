@@ -23,7 +23,7 @@ static void open_words(void)
 
 static __device__ void await_word(const unsigned *word, unsigned value)
 {
-    while ((int)(peal_acquire_gpu_(word) - value) < 0) {
+    while ((int)(peal_ld_acquire_gpu_(word) - value) < 0) {
     }
 }
 
@@ -38,7 +38,7 @@ __global__ void tile_chain(unsigned *word, unsigned begin, int count)
         __syncthreads(); /* in front of the tile, and behind it */
         __syncthreads();
         if (threadIdx.x == 0) {
-            peal_release_gpu_(word + blockIdx.x * APART, begin + i + 1);
+            peal_st_release_gpu_(word + blockIdx.x * APART, begin + i + 1);
         }
     }
 }
@@ -55,7 +55,7 @@ __global__ void tile_levels(unsigned *word, unsigned begin, int count)
         __syncthreads();
         __syncthreads();
         if (threadIdx.x == 0) {
-            peal_release_gpu_(word + blockIdx.x * APART, begin + level + 1);
+            peal_st_release_gpu_(word + blockIdx.x * APART, begin + level + 1);
         }
     }
 }

@@ -83,7 +83,7 @@ template <bool broken> static __device__ void publish(unsigned *epoch, unsigned 
     if (broken)
         asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(epoch), "r"(value) : "memory");
     else
-        peal_release_gpu_(epoch, value);
+        peal_st_release_gpu_(epoch, value);
 }
 
 template <bool broken> static __device__ void store_flag(void *flag, unsigned long long value)
@@ -91,7 +91,7 @@ template <bool broken> static __device__ void store_flag(void *flag, unsigned lo
     if (broken)
         asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
     else
-        peal_store_((unsigned long long)flag, value);
+        peal_st_release_sys_((unsigned long long)flag, value);
 }
 
 template <bool broken> static __device__ void add_share(void *flag)
@@ -99,7 +99,7 @@ template <bool broken> static __device__ void add_share(void *flag)
     if (broken)
         asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(flag), "l"(1ull) : "memory");
     else
-        peal_add_to_((unsigned long long)flag, 1);
+        peal_red_add_release_sys_((unsigned long long)flag, 1);
 }
 
 /* All threads: until `count` epochs have come so far; a barrier. */
@@ -120,7 +120,7 @@ static __device__ bool await_epochs(const actor &a, const unsigned *epoch, int c
                              : "l"(word)
                              : "memory");
             else
-                seen = peal_acquire_gpu_(word);
+                seen = peal_ld_acquire_gpu_(word);
             if ((int)(seen - value) >= 0)
                 break;
             over = is_over(a.with, polls, &begin);
@@ -139,13 +139,14 @@ static __device__ bool await_flag(const actor &a, const void *flag, unsigned lon
     if (threadIdx.x == 0) {
         unsigned long long begin = 0, word = (unsigned long long)flag;
         for (unsigned polls = 1; !over; polls++) {
-            unsigned long long seen = broken || lazily ? peal_load_(word) : peal_acquire_(word);
+            unsigned long long seen =
+                broken || lazily ? peal_ld_relaxed_sys_(word) : peal_ld_acquire_sys_(word);
             if ((long long)(seen - value) >= 0)
                 break;
             over = is_over(a.with, polls, &begin);
         }
         if (lazily && !broken)
-            peal_fence_();
+            peal_fence_acq_rel_sys_();
     }
     return __syncthreads_or(over) == 0;
 }
@@ -208,14 +209,14 @@ template <bool broken> static __device__ bool is_last(const actor &a, bool store
     __syncthreads();
     if (threadIdx.x == 0) {
         if (!broken && stores_to_peers)
-            peal_fence_();
+            peal_fence_acq_rel_sys_();
         else if (!broken)
-            peal_fence_gpu_();
+            peal_fence_acq_rel_gpu_();
         last = atomicAdd(arrived, 1u) == BLOCKS - 1;
         if (last)
             *(volatile unsigned *)arrived = 0;
         if (last && !broken)
-            peal_fence_gpu_();
+            peal_fence_acq_rel_gpu_();
     }
     __syncthreads();
     return last != 0;
@@ -237,7 +238,7 @@ template <bool broken> static __device__ void counts(actor &a)
                 look_at(a, a.part(a.mine(), 0, b), i);
         __syncthreads();
         if (threadIdx.x == 0)
-            peal_release_gpu_(epoch + a.block * APART, i);
+            peal_st_release_gpu_(epoch + a.block * APART, i);
         if (!await_epochs<false>(a, epoch, BLOCKS, i))
             return;
     }
@@ -288,7 +289,7 @@ template <bool broken> static __device__ void lasts(actor &a)
             look_at(a, a.part(a.mine(), i, b), i);
         __syncthreads();
         if (threadIdx.x == 0)
-            peal_release_gpu_(epoch + a.block * APART, i);
+            peal_st_release_gpu_(epoch + a.block * APART, i);
         if (!await_epochs<false>(a, epoch, BLOCKS, i)) /* the count is set back */
             return;
     }

@@ -32,18 +32,18 @@ static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
     int index = control->op >= 0 && control->op < rank->schedule->op_count ? control->op : 0;
     const peal_op *op = &rank->schedule->op[index];
 
-    if (control->kind == 2) {
+    if (control->kind == PEAL_FAILED_EXPRESSION) {
         peal_report(plan->emission.late, PEAL_E_EXPRESSION_FAILED_ON_GPU, op->source,
                     "--backend host names the operator and its values",
                     "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
                     rank->schedule->rank, (long long)control->step, label_of(rank, index));
         return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
     }
-    if (control->kind == 3)
+    if (control->kind == PEAL_FAILED_COUNT)
         return peal_cuda_fail(plan, peal_count_report(plan->emission.late, rank->schedule, op,
                                                       control->step, (int64_t)control->seen,
                                                       (int64_t)control->expected));
-    if (control->kind == 4)
+    if (control->kind == PEAL_FAILED_VALUE)
         return peal_cuda_fail(plan, peal_stored_report(plan->emission.late, rank->schedule, op,
                                                        control->step, (int64_t)control->seen));
     const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;

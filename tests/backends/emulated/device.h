@@ -132,35 +132,35 @@ template <class type> static inline type atomicCAS(type *at, type expected, type
 }
 
 #define PEAL_DEVICE_MEMORY_H
-static unsigned long long peal_load_(unsigned long long word)
+static unsigned long long peal_ld_relaxed_sys_(unsigned long long word)
 {
     device.clock += 100;
     return *(volatile unsigned long long *)word;
 }
-static unsigned long long peal_acquire_(unsigned long long word)
+static unsigned long long peal_ld_acquire_sys_(unsigned long long word)
 {
-    return peal_load_(word);
+    return peal_ld_relaxed_sys_(word);
 }
 static void told()
 {
     if (device.late)
         usleep(LATE_US);
 }
-static void peal_add_to_(unsigned long long word, unsigned long long value)
+static void peal_red_add_release_sys_(unsigned long long word, unsigned long long value)
 {
     __atomic_fetch_add((unsigned long long *)word, value, __ATOMIC_SEQ_CST);
     told();
 }
-static void peal_store_(unsigned long long word, unsigned long long value)
+static void peal_st_release_sys_(unsigned long long word, unsigned long long value)
 {
     *(volatile unsigned long long *)word = value;
     told();
 }
-static void peal_fence_()
+static void peal_fence_acq_rel_sys_()
 {
 }
 
-static void peal_fence_gpu_()
+static void peal_fence_acq_rel_gpu_()
 {
 }
 /* The kernel before, which ends while this one has already begun, may end by giving up. */
@@ -172,11 +172,11 @@ static void peal_follow_()
         peal_given_up = 1;
 }
 #define PEAL_UNUSED_ __attribute__((unused))
-PEAL_UNUSED_ static unsigned peal_acquire_gpu_(const unsigned *word)
+PEAL_UNUSED_ static unsigned peal_ld_acquire_gpu_(const unsigned *word)
 {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
-PEAL_UNUSED_ static void peal_release_gpu_(unsigned *word, unsigned value)
+PEAL_UNUSED_ static void peal_st_release_gpu_(unsigned *word, unsigned value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }

@@ -1,4 +1,4 @@
-/* Kernels that peal brings itself: copies, signals, the count of steps, folds. */
+/* Built-in kernels: copies, signals, the count of steps, folds. */
 #ifndef PEAL_DEVICE_BUILTIN_H
 #define PEAL_DEVICE_BUILTIN_H
 
@@ -7,7 +7,8 @@
 
 enum { PEAL_COPY_THREADS_ = 256, PEAL_FOLD_CHUNK_ = 2048 };
 
-/* Loads that a copy has under way; in mode fused its registers are those of all tasks. */
+/* Loads that a thread of a copy has under way. In mode fused their registers count for all tasks.
+ */
 #ifdef PEAL_FUSED
 enum { PEAL_COPIES_AT_ONCE_ = 2 };
 #else
@@ -23,7 +24,8 @@ peal_copy(PEAL_LAUNCH_ launch)
     if (!peal_enter_(launch))
         return;
     __syncthreads();
-    /* The kernel before may have given up since: what it left undone is not sent on. */
+    /* The kernel before may have given up since; then its data is incomplete and no flag is added.
+     */
     const bool gone = launch.adds && peal_has_given_up_();
     if (launch.list_count > 0 && !given_up)
         peal_copy_share_<PEAL_COPIES_AT_ONCE_>(&launch, table,
@@ -58,14 +60,14 @@ peal_step(PEAL_LAUNCH_ launch)
         return;
     long long step = *(long long *)launch.step + launch.argument[0].integer;
     *(long long *)launch.step = step;
-    if (launch.control) /* the host's estimate: releases nothing */
+    if (launch.control) /* for the host's estimate of the progress: it orders no other memory */
         *(volatile unsigned long long *)&((peal_device_control *)launch.control)->steps_done =
             (unsigned long long)step;
 }
 
-/* One thread: what hangs on the word at view[0] begins anew: it is skipped if the word at view[1]
- * (0: none) says so; the argument[0] words at view[2] are the verdicts that are not acted on yet.
- */
+/* One thread: what depends on the word at view[0] begins anew. It is skipped if the word at view[1]
+ * (0: none) says so. The argument[0] words at view[2] are verdicts that are acted on later: they
+ * are cleared. */
 PEAL_ENTRY_(32)
 peal_begin(PEAL_LAUNCH_ launch)
 {
@@ -76,8 +78,8 @@ peal_begin(PEAL_LAUNCH_ launch)
         ((unsigned *)launch.view[2])[i] = 0;
 }
 
-/* DECIDE, by one thread. Whether the condition is not looked at: it hangs on the word at view[1],
- * which says that all of this is skipped. */
+/* DECIDE, by one thread. Whether the condition is not evaluated, because it depends on the word at
+ * view[1], and that word says that all of this is skipped. */
 static __device__ __forceinline__ bool peal_is_decided_(const peal_launch &launch)
 {
     if (!launch.view[1] || *(volatile unsigned *)launch.view[1] == 0)
@@ -86,9 +88,9 @@ static __device__ __forceinline__ bool peal_is_decided_(const peal_launch &launc
     return true;
 }
 
-/* The verdict to the word at view[0], inverted if argument[0] says so: a word of what is skipped. A
- * loop that acts late has its latest verdicts at view[2]: this one goes to place argument[1], the
- * one to act on is at argument[2]. */
+/* Stores the verdict to the word at view[0], inverted if argument[0] says so: the word says what is
+ * skipped. A loop that acts on verdicts later has the latest ones at view[2]: this one goes to
+ * index argument[1], the one to act on is at index argument[2]. */
 static __device__ __forceinline__ void peal_decide_(const peal_launch &launch, unsigned verdict)
 {
     if (launch.view[2]) {
@@ -98,8 +100,8 @@ static __device__ __forceinline__ void peal_decide_(const peal_launch &launch, u
     *(unsigned *)launch.view[0] = verdict ^ (launch.argument[0].integer != 0);
 }
 
-/* Thread 0 gets the fold of element[i * stride], i in [0, count), count at most a chunk: each
- * thread folds a group of eight, a power of two, so that the tree is that of the whole. */
+/* Thread 0 gets the fold of element[i * stride], i in [0, count), count at most a chunk. Each
+ * thread folds a group of eight, a power of two, so that the tree is the one of the whole chunk. */
 template <class type, int combine>
 static __device__ __forceinline__ type peal_fold_chunk_(const type *element, int count,
                                                         long long stride)
@@ -112,7 +114,7 @@ static __device__ __forceinline__ type peal_fold_chunk_(const type *element, int
     return peal_fold_threads_(combine, value, (count + GROUP - 1) / GROUP);
 }
 
-/* One block: chunk after chunk in place, until one is left. The result in thread 0. */
+/* One block: folds chunk after chunk in place, until one is left. Thread 0 gets the result. */
 template <class type, int combine>
 static __device__ __forceinline__ type peal_fold_rest_(type *element, long long count,
                                                        long long stride, type *result)
@@ -148,7 +150,7 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
 
     if (!peal_enter_(launch))
         return;
-    /* Behind the kernel before, and on its way while the elements are folded. */
+    /* After the kernel before; the load is under way while the elements are folded. */
     const bool given_up = launch.senders > 0 && peal_has_given_up_();
     if (peal_blocks_() > 1) {
         type *first = element + (long long)peal_block_() * PEAL_FOLD_CHUNK_;
@@ -166,8 +168,9 @@ static __device__ __forceinline__ void peal_fold_(const peal_launch &launch)
         peal_send_result_(launch, value, given_up);
 }
 
-/* A thread for each of argument[1] columns of argument[0] rows; a launch of one block may unpack
- * pieces first. Whole subtrees wait on a stack, by the bits of the number of rows so far. */
+/* Each of the argument[1] columns of argument[0] rows has a thread; a launch of one block may
+ * unpack pieces first. A stack holds complete subtrees: the bits of the number of rows so far say
+ * which. */
 template <class type, int combine>
 static __device__ __forceinline__ void peal_combine_(const peal_launch &launch)
 {

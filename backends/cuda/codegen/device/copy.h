@@ -2,63 +2,64 @@
 #ifndef PEAL_DEVICE_COPY_H
 #define PEAL_DEVICE_COPY_H
 
-/* Unit (e, i0, i1, i2) of a piece, by its addresses; i2 is in them alone. */
-struct peal_place_ {
+/* Where a copy is: at unit (e, i0, i1, i2) of a piece, whose addresses contain i2. */
+struct peal_cursor_ {
     const char *from;
     char *to;
     unsigned e, i0, i1;
 };
 
-/* Adds `units` to the place, all at its begin. */
+/* Moves a cursor that is at the piece's begin by `units`. */
 static __device__ __forceinline__ void peal_go_(const peal_device_piece *piece, unsigned units,
-                                                int bytes, peal_place_ *place)
+                                                int bytes, peal_cursor_ *cursor)
 {
     unsigned run = piece->run, rest = units / run;
     unsigned i2 = rest / piece->count[0];
-    place->e = units - rest * run;
-    place->i0 = rest - i2 * piece->count[0];
+    cursor->e = units - rest * run;
+    cursor->i0 = rest - i2 * piece->count[0];
     rest = i2;
     i2 = rest / piece->count[1];
-    place->i1 = rest - i2 * piece->count[1];
-    place->from += (long long)place->e * bytes + place->i0 * piece->source_step[0] +
-                   place->i1 * piece->source_step[1] + i2 * piece->source_step[2];
-    place->to += (long long)place->e * bytes + place->i0 * piece->target_step[0] +
-                 place->i1 * piece->target_step[1] + i2 * piece->target_step[2];
+    cursor->i1 = rest - i2 * piece->count[1];
+    cursor->from += (long long)cursor->e * bytes + cursor->i0 * piece->source_step[0] +
+                    cursor->i1 * piece->source_step[1] + i2 * piece->source_step[2];
+    cursor->to += (long long)cursor->e * bytes + cursor->i0 * piece->target_step[0] +
+                  cursor->i1 * piece->target_step[1] + i2 * piece->target_step[2];
 }
 
-/* Along axis k - 1 the place has passed its end by one round: back there, one on along axis k. */
+/* The cursor has passed the end along axis k - 1: subtracts one round there, adds one along axis k.
+ */
 static __device__ __forceinline__ void peal_carry_(const peal_device_piece *piece, int k,
                                                    unsigned round, long long bytes,
-                                                   peal_place_ *place)
+                                                   peal_cursor_ *cursor)
 {
     long long from = k > 0 ? peal_fetch_(&piece->source_step[k - 1]) : bytes;
     long long to = k > 0 ? peal_fetch_(&piece->target_step[k - 1]) : bytes;
-    place->from += peal_fetch_(&piece->source_step[k]) - round * from;
-    place->to += peal_fetch_(&piece->target_step[k]) - round * to;
+    cursor->from += peal_fetch_(&piece->source_step[k]) - round * from;
+    cursor->to += peal_fetch_(&piece->target_step[k]) - round * to;
 }
 
 /* Adds a step, whose addresses are differences: at most one carry an axis, and no division. */
 static __device__ __forceinline__ void peal_advance_(const peal_device_piece *piece, int bytes,
-                                                     const peal_place_ &step, peal_place_ *place)
+                                                     const peal_cursor_ &step, peal_cursor_ *cursor)
 {
-    place->from += (long long)step.from;
-    place->to += (long long)step.to;
-    place->e += step.e;
-    place->i0 += step.i0;
-    place->i1 += step.i1;
-    if (place->e >= piece->run) {
-        place->e -= piece->run;
-        place->i0++;
-        peal_carry_(piece, 0, piece->run, bytes, place);
+    cursor->from += (long long)step.from;
+    cursor->to += (long long)step.to;
+    cursor->e += step.e;
+    cursor->i0 += step.i0;
+    cursor->i1 += step.i1;
+    if (cursor->e >= piece->run) {
+        cursor->e -= piece->run;
+        cursor->i0++;
+        peal_carry_(piece, 0, piece->run, bytes, cursor);
     }
-    if (place->i0 >= piece->count[0]) {
-        place->i0 -= piece->count[0];
-        place->i1++;
-        peal_carry_(piece, 1, piece->count[0], bytes, place);
+    if (cursor->i0 >= piece->count[0]) {
+        cursor->i0 -= piece->count[0];
+        cursor->i1++;
+        peal_carry_(piece, 1, piece->count[0], bytes, cursor);
     }
-    if (place->i1 >= piece->count[1]) {
-        place->i1 -= piece->count[1];
-        peal_carry_(piece, 2, piece->count[1], bytes, place);
+    if (cursor->i1 >= piece->count[1]) {
+        cursor->i1 -= piece->count[1];
+        peal_carry_(piece, 2, piece->count[1], bytes, cursor);
     }
 }
 
@@ -68,13 +69,13 @@ static __device__ __forceinline__ void peal_copy_units_(const unsigned long long
                                                         const peal_device_piece *piece,
                                                         unsigned first, unsigned end)
 {
-    peal_place_ step = {}, place;
+    peal_cursor_ step = {}, cursor;
 
     if (first >= end)
         return;
-    place.from = (const char *)base[piece->source] + piece->source_offset;
-    place.to = (char *)base[piece->target] + piece->target_offset;
-    peal_go_(piece, first, sizeof(type), &place);
+    cursor.from = (const char *)base[piece->source] + piece->source_offset;
+    cursor.to = (char *)base[piece->target] + piece->target_offset;
+    peal_go_(piece, first, sizeof(type), &cursor);
     peal_go_(piece, 32, sizeof(type), &step);
 #pragma unroll 1
     while (first < end) {
@@ -82,10 +83,10 @@ static __device__ __forceinline__ void peal_copy_units_(const unsigned long long
         char *to[at_once];
 #pragma unroll
         for (int k = 0; k < at_once; k++) {
-            to[k] = place.to;
+            to[k] = cursor.to;
             if (first + 32 * k < end)
-                value[k] = *(const type *)place.from;
-            peal_advance_(piece, sizeof(type), step, &place);
+                value[k] = *(const type *)cursor.from;
+            peal_advance_(piece, sizeof(type), step, &cursor);
         }
 #pragma unroll
         for (int k = 0; k < at_once; k++)
@@ -118,8 +119,8 @@ static __device__ __forceinline__ void peal_copy_piece_(const unsigned long long
     }
 }
 
-/* Few pieces are fetched into the block's own memory at once: one after the other their fields
- * would cost a trip to the L2 cache each. */
+/* If there are few pieces, all are loaded into shared memory at once: read one after the other,
+ * their fields would cost an access to the L2 cache each. */
 enum { PEAL_STAGED_PIECES_ = 32, PEAL_PIECE_WORDS_ = sizeof(peal_device_piece) / 8 };
 
 __shared__ peal_device_piece peal_staged_[PEAL_STAGED_PIECES_];
@@ -173,8 +174,8 @@ static __device__ __noinline__ unsigned peal_count_units_(const peal_launch *lau
     long long count = piece->counted == 8 ? *(const long long *)at : *(const int *)at;
 
     if (count < 0 || count > most) {
-        peal_record_(launch, 3, (int)piece->target_step[PEAL_COUNT_OP], (unsigned long long)most,
-                     (unsigned long long)count);
+        peal_report_failure_(launch, PEAL_FAILED_COUNT, (int)piece->target_step[PEAL_COUNT_OP],
+                             (unsigned long long)most, (unsigned long long)count);
         return 0;
     }
     count -= piece->source_step[PEAL_COUNT_BEFORE];

@@ -1,6 +1,7 @@
-/* What generated expressions are made of: C and CUDA C++, so that tests run the same text on the
- * host. The meaning is base/expression.c's: integers of 64 bits that report overflow, `/` that
- * rounds down, `%` that is never negative, IEEE reals. *bad is set where it reports. */
+/* The functions of which generated expressions are made. The text is both C and CUDA C++, so that
+ * tests run it on the host. It computes what base/expression.c does: integers of 64 bits whose
+ * overflow is an error, `/` that rounds down, `%` that is never negative, IEEE reals. Where
+ * base/expression.c reports an error, *bad is set. */
 #ifndef PEAL_DEVICE_EXPRESSION_H
 #define PEAL_DEVICE_EXPRESSION_H
 
@@ -106,14 +107,14 @@ PEAL_INLINE_ peal_integer_ peal_real_integer_(double rounded, int *bad)
     return (peal_integer_)rounded;
 }
 
-/* A subexpression that has no value: it is an error only if it is looked at. */
+/* A subexpression that has no value: an error only if it is evaluated. */
 PEAL_INLINE_ int peal_no_value_(int *bad)
 {
     *bad = 1;
     return 0;
 }
 
-/* The real with these bits: infinities and NaN have no literal. */
+/* The real with these bits, for infinities and NaN, which have no literal. */
 PEAL_INLINE_ double peal_real_of_(peal_bits_ bits)
 {
     union {

@@ -6,7 +6,7 @@
 
 enum { PEAL_SUM_, PEAL_MIN_, PEAL_MAX_ }; /* as peal_combine */
 
-/* Integers wrap when they are summed. NaN is what differs from itself, and wins. */
+/* Sums of integers wrap. */
 static __device__ __forceinline__ double peal_add_(double a, double b)
 {
     return a + b;
@@ -28,6 +28,7 @@ static __device__ __forceinline__ uint8_t peal_add_(uint8_t a, uint8_t b)
     return (uint8_t)(a + b);
 }
 
+/* A NaN, which differs from itself, wins. */
 template <class type> static __device__ __forceinline__ type peal_join_(int combine, type a, type b)
 {
     if (combine == PEAL_SUM_)
@@ -121,8 +122,8 @@ static __device__ __forceinline__ type peal_fold_lanes_(int combine, type value,
     return value;
 }
 
-/* The fold of `count` neighbouring elements, at most `most`, a power of two, all loaded at a time;
- * of none, that of nothing. */
+/* The fold of `count` elements that are `stride` apart; of none, peal_nothing_. At most `most`, a
+ * power of two, which are all loaded at a time. */
 template <class type, int combine, int most>
 static __device__ __forceinline__ type peal_fold_group_(const type *element, int count,
                                                         long long stride)
@@ -160,7 +161,7 @@ static __device__ __forceinline__ type peal_fold_threads_(int combine, type valu
     return value;
 }
 
-/* The same of all threads: no count, so nothing is compared. */
+/* The same of all threads: without a count to compare with. */
 template <class type> static __device__ __forceinline__ type peal_fold_all_(int combine, type value)
 {
     enum { WARPS = PEAL_THREADS_ / 32 };

@@ -192,7 +192,7 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     if (peal_thread_() == 0)
         peal_fused_then_ = PEAL_THEN_NOTHING_;
     if (failed.kind > 0 && peal_thread_() == 0)
-        peal_record_now_(&launch, failed.kind, failed.wait, failed.expected, failed.seen);
+        peal_report_failure_now_(&launch, failed.kind, failed.wait, failed.expected, failed.seen);
     if (!failed.kind && then == PEAL_THEN_SEND_)
         peal_send_last_(&launch);
     else if (!failed.kind && then == PEAL_THEN_PASS_)
@@ -200,15 +200,15 @@ static __device__ __noinline__ void peal_fused_rest_(const peal_launch &launch)
     __syncthreads();
     /* A wait that was given up there. */
     if (!failed.kind && peal_fused_failed_.kind > 0 && peal_thread_() == 0)
-        peal_record_now_(&launch, peal_fused_failed_.kind, peal_fused_failed_.wait,
-                         peal_fused_failed_.expected, peal_fused_failed_.seen);
+        peal_report_failure_now_(&launch, peal_fused_failed_.kind, peal_fused_failed_.wait,
+                                 peal_fused_failed_.expected, peal_fused_failed_.seen);
     __syncthreads();
 }
 
 /* One thread, at the begin of a round: whether the run is over; looks: by the host, too. */
 static __device__ __forceinline__ int peal_fused_is_over_(const peal_fused &fused, bool looks)
 {
-    if (looks && fused.control && peal_load_(fused.control) != 0)
+    if (looks && fused.control && peal_ld_relaxed_sys_(fused.control) != 0)
         atomicExch(&peal_given_up, 1u);
     return *(volatile unsigned *)&peal_given_up != 0 ||
            (fused.stop && *(volatile unsigned *)fused.stop != 0);
@@ -289,12 +289,12 @@ static __device__ __forceinline__ bool peal_fused_is_last_()
     peal_arrival_ *arrival = &peal_fused_arrival_;
 
     if (peal_thread_() == 0) {
-        peal_fence_(); /* releases this block's stores to the last one's fence */
+        peal_fence_acq_rel_sys_(); /* releases this block's stores to the last one's fence */
         arrival->is_last =
             atomicAdd(arrival->arrived, arrival->count) + arrival->count == arrival->senders;
         if (arrival->is_last) {
             *arrival->arrived = 0;
-            peal_fence_gpu_();
+            peal_fence_acq_rel_gpu_();
         }
         arrival->count = 0;
     }
@@ -310,7 +310,7 @@ static __device__ __noinline__ void peal_fused_store_flags_()
     peal_fused_flag_[peal_thread_()].word = 0;
     __syncwarp();
     if (peal_fused_is_last_() && flag.word)
-        peal_store_(flag.word, flag.value);
+        peal_st_release_sys_(flag.word, flag.value);
     __syncwarp();
 }
 
@@ -324,14 +324,14 @@ static __device__ __forceinline__ void peal_fused_tell_(const peal_fused_add *ad
 
     if (thread < 32) {
         if (thread < count)
-            peal_add_to_(adds[thread].word, adds[thread].value);
+            peal_red_add_release_sys_(adds[thread].word, adds[thread].value);
         __syncwarp();
         if (peal_fused_arrival_.count > 0)
             peal_fused_store_flags_();
     }
     peal_fused_pause_(epoch);
     if (thread == (alone ? 32 : 0))
-        peal_release_gpu_(word, epoch);
+        peal_st_release_gpu_(word, epoch);
     __syncwarp(); /* before lanes wait for others, who may wait for this */
 }
 
@@ -399,7 +399,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         now.next = peal_fused_next_(fused, kept, 0);
         now.rounds = fused.rounds;
         /* A run that was stopped before its end has left the words behind. */
-        peal_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
+        peal_st_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
     }
     __syncthreads();
     peal_fused_fetch_(fused, kept, 0, &slots[0]);

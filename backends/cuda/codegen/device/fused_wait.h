@@ -9,18 +9,18 @@ static __device__ __forceinline__ unsigned *peal_fused_epoch_(const peal_fused &
     return (unsigned *)fused.epochs + block * fused.epoch_words;
 }
 
-/* One thread: until an epoch has come so far; pairs with its peal_release_gpu_. patient: others
+/* One thread: until an epoch has come so far; pairs with its peal_st_release_gpu_. patient: others
  * poll the same, while somebody needs the memory. False: a wait was given up. */
 static __device__ __forceinline__ bool
 peal_fused_reached_(const peal_fused &fused, const unsigned *word, unsigned epoch, bool patient)
 {
-    for (unsigned polls = 1; (int)(peal_acquire_gpu_(word) - epoch) < 0; polls++) {
+    for (unsigned polls = 1; (int)(peal_ld_acquire_gpu_(word) - epoch) < 0; polls++) {
         peal_relax_(patient ? ~0u : polls);
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
             continue;
         if (*(volatile unsigned *)&peal_given_up != 0)
             return false;
-        if (fused.control && peal_load_(fused.control) != 0) {
+        if (fused.control && peal_ld_relaxed_sys_(fused.control) != 0) {
             atomicExch(&peal_given_up, 1u);
             return false;
         }

@@ -1,10 +1,10 @@
-/* Pauses at random in mode fused (--lower jitter=NANOSECONDS): to find what is not ordered. */
+/* Random pauses in mode fused (--lower jitter=NANOSECONDS), by which tests find missing order. */
 #ifndef PEAL_DEVICE_JITTER_H
 #define PEAL_DEVICE_JITTER_H
 
 #include "peal/fused_launch.h"
 
-/* All threads: mostly short, another one for each warp and record. */
+/* All threads: each warp pauses differently for each work item, mostly for a short time. */
 static __device__ __forceinline__ void peal_fused_pause_(unsigned epoch)
 {
 #if PEAL_FUSED_JITTER > 0

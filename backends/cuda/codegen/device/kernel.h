@@ -25,12 +25,12 @@
 #define __ldg(peal_address_) (*(peal_address_))
 #endif
 
-/* Blocks of that many threads that an SM is to hold. Plain kernels run long: more loads are under
- * way with more blocks. The others have waits and copies in them, whose registers cost less than
- * calls (but where blocks send all themselves, so that there are no copies: then light ones have 4
- * blocks; 1024^2 with partials on one GPU 12.6 us with 3, 9.8 with 4, 11.3 with 5). Light ones have
- * up to two floats a point; plain ones with partials take 633 us with 6 blocks (16384^2), 677
- * with 4. */
+/* Blocks of that many threads that an SM is to hold. More blocks keep more loads under way, which
+ * pays in communication-free kernels, because they run long. The others also hold waits and copies;
+ * registers for these cost less than calls would. Self-sending kernels have no copies, so light
+ * ones have 4 blocks (1024^2 with partials on one GPU: 12.6 us with 3, 9.8 with 4, 11.3 with 5). A
+ * light kernel has up to two floats a point; communication-free ones with partials take 633 us with
+ * 6 blocks (16384^2), 677 with 4. */
 #ifdef PEAL_COMMUNICATION_FREE
 enum { PEAL_AXES = 4, PEAL_THREADS_ = 256, PEAL_BLOCKS_ = 4, PEAL_LIGHT_BLOCKS_ = 6 };
 #else
@@ -43,11 +43,11 @@ enum {
 };
 #endif
 
-/* What offsets of two and three axes are computed in. The unit of plain kernels says `int` where
- * every offset from a point of a tile, at which offsets begin there (whole.h), is known to fit.
- * Negative ones are right, too: the sum is signed, does not overflow, and widens with its sign.
- * 27-point relaxation of 512^3 doubles: 1.13 ms instead of 1.25; registers of addresses hold loads.
- * With 64 bits no two accesses become one. */
+/* The type in which offsets of two and three axes are computed. A unit defines it as `int` if every
+ * offset from the point of a tile at which offsets begin (whole.h) is known to fit. Negative
+ * offsets are right, too: the sum is signed, does not overflow, and widens with its sign. With 64
+ * bits the compiler does not join two accesses, and addresses take registers that could hold loads
+ * (27-point relaxation of 512^3 doubles: 1.25 ms, 1.13 with `int`). */
 #ifndef PEAL_OFFSET_
 #define PEAL_OFFSET_ int64_t
 #endif
@@ -69,39 +69,39 @@ typedef struct peal_strides_ {
      * which offsets begin, and its own from there. */
     int peal_begin_, peal_at_[3];
     int64_t peal_row_, peal_plane_;
-    bool peal_fetch_; /* PEAL_AT reads it by non-coherent loads (plain kernels) */
+    bool peal_fetch_; /* PEAL_AT reads it by non-coherent loads (communication-free kernels) */
 } peal_strides_;
 
-/* Where a tile's part of a reduction goes (0: nobody reads it) and how threads are joined. */
+/* Where a tile's partial of a reduction goes (0: nobody reads it), and how values are combined. */
 template <class type> struct peal_partial_ {
     type *out;
     int combine;
 };
 
-/* An element of an array that the kernel only reads. Behind a barrier, as partials have, the
- * compiler no longer knows that nobody writes it: it would load a row only after the row before was
- * stored, and each thread would wait for memory once a row. */
+/* An element of an array that the kernel only reads. After a barrier, which partials have, the
+ * compiler no longer knows that nobody writes the array. It would then load each row only after the
+ * row before has been stored, and threads would wait for memory once a row. */
 #ifdef PEAL_COMMUNICATION_FREE
 template <class type> struct peal_item_ {
-    const type *peal_place_;
+    const type *peal_address_;
     bool peal_fetch_;
     __device__ __forceinline__ operator type() const
     {
-        return peal_fetch_ ? __ldg(peal_place_) : *peal_place_;
+        return peal_fetch_ ? __ldg(peal_address_) : *peal_address_;
     }
     __device__ __forceinline__ const type *operator&() const
     {
-        return peal_place_;
+        return peal_address_;
     }
 };
 template <class type>
-static __device__ __forceinline__ peal_item_<type> peal_item_of_(const type *place, bool fetch)
+static __device__ __forceinline__ peal_item_<type> peal_item_of_(const type *address, bool fetch)
 {
-    return {place, fetch};
+    return {address, fetch};
 }
-template <class type> static __device__ __forceinline__ type &peal_item_of_(type *place, bool)
+template <class type> static __device__ __forceinline__ type &peal_item_of_(type *address, bool)
 {
-    return *place;
+    return *address;
 }
 #endif
 
@@ -121,8 +121,8 @@ template <class type> static __device__ __forceinline__ type &peal_item_of_(type
 #define PEAL_PICK_(peal_1_, peal_2_, peal_3_, peal_4_, peal_pick_, ...) peal_pick_
 #define PEAL_AT_1_(peal_array_, peal_1_)                                                           \
     peal_array_[(int64_t)(peal_1_)-peal_array_##_strides_.peal_begin_]
-/* The row before x, so that all of a thread's rows have one base; and few steps, since the compiler
- * follows a pointer only so far back to what is `restrict`. */
+/* The row is added before x, so that all of a thread's rows have one base. There are few steps,
+ * because the compiler follows a pointer only so far back to the one that is `restrict`. */
 #define PEAL_AT_2_(peal_array_, peal_1_, peal_2_)                                                  \
     PEAL_ITEM_(peal_array_,                                                                        \
                peal_array_ + peal_array_##_strides_.peal_row_ +                                    \
@@ -156,15 +156,15 @@ static __device__ __forceinline__ int peal_thread_anew_();
 
 static __device__ __forceinline__ int peal_thread_()
 {
-#ifdef PEAL_FUSED /* it has one axis of threads */
+#ifdef PEAL_FUSED /* its blocks have one axis of threads */
     return peal_thread_anew_();
 #else
     return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 #endif
 }
 
-/* What a name means where all threads of a tile are; within loops and PEAL_ONE it is an int. A
- * barrier there would never end, or join threads in different rounds. */
+/* peal_scope_ is of this type where all threads of a tile are; loops and PEAL_ONE declare an int of
+ * the same name. A barrier within these would never end, or join threads of different rounds. */
 enum peal_scope_all_ : char { peal_scope_ };
 #define PEAL_ALL_THREADS_(peal_word_)                                                              \
     static_assert(sizeof(peal_scope_) == 1,                                                        \
@@ -205,7 +205,7 @@ static __device__ __forceinline__ double peal_fma_(double a, double b, double c)
 {
     return fma(a, b, c);
 }
-/* As C would convert: float if all are, else double. */
+/* With C's conversions: float if all three are, else double. */
 #define PEAL_FMA(peal_a_, peal_b_, peal_c_)                                                        \
     peal_fma_((decltype((peal_a_) * (peal_b_) + (peal_c_)))(peal_a_),                              \
               (decltype((peal_a_) * (peal_b_) + (peal_c_)))(peal_b_),                              \

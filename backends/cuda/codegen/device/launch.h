@@ -1,11 +1,11 @@
 /* What a kernel that peal generates is launched with: shared by the host's C and the device's C++,
  * so it names no header of either.
  *
- * A *launch* is what one grid does: blocks wait for the words that their box needs, run tiles of a
- * task (or copy pieces), then send: each block its own part, by which the flag grows; or the last
- * block of the sending boxes to arrive copies the pieces of messages and stores flags. So WAIT,
- * LAUNCH, COPY and WRITE that follow each other on a lane can be one node. Addresses are 64-bit
- * integers; 0: none. */
+ * A *launch* is what one grid does. Its blocks wait for the words that their box needs, run tiles
+ * of a task (or copy pieces), and then send. Either each block sends its own part, and the flag is
+ * a sum of parts; or the last block of the sending boxes to arrive copies the pieces of messages
+ * and stores the flags. So WAIT, LAUNCH, COPY and WRITE that follow each other on a lane can be one
+ * node. Addresses are 64-bit integers; 0: none. */
 #ifndef PEAL_CUDA_DEVICE_LAUNCH_H
 #define PEAL_CUDA_DEVICE_LAUNCH_H
 
@@ -13,7 +13,7 @@ enum {
     PEAL_LAUNCH_VIEWS = 16,
     PEAL_LAUNCH_PARTIALS = 8,
     PEAL_LAUNCH_FOLDED = 8192, /* partials that the last block of a task folds, at most */
-    PEAL_LAUNCH_ROWS = 16,     /* contributions that a rider combines, at most */
+    PEAL_LAUNCH_ROWS = 16,     /* contributions of a piggybacked reduction, at most */
     PEAL_LAUNCH_ARGUMENTS = 16,
     PEAL_LAUNCH_ELEMENTS = 16,
     PEAL_LAUNCH_COUNTERS = 6,
@@ -25,9 +25,9 @@ enum {
     PEAL_LAUNCH_BASES = 60
 };
 
-/* Extents of whole tiles of two and three axes (loops.h), of *flat* ones of three, of tasks that
- * read nothing beside a point along z, and how many neighbouring columns a thread has in those of
- * two axes and flat ones. The kinds: */
+/* Kinds of whole tiles (loops.h): of two axes, of three, and *flat* ones of three, which tasks have
+ * that read nothing beside a point along z. Their extents, and how many neighbouring columns a
+ * thread has in tiles of two axes and in flat ones. */
 enum { PEAL_WHOLE_2 = 2, PEAL_WHOLE_3 = 3, PEAL_WHOLE_FLAT = 4 };
 enum {
     PEAL_WHOLE_2_X = 128,
@@ -41,14 +41,14 @@ enum {
     PEAL_WHOLE_COLUMNS = 2
 };
 
-/* Whether the first columns of whole tiles are the first ones of pairs in all rows of all fields,
- * or the second ones. */
+/* Pairs are two neighbouring elements that one access can take. Aligned: in all rows of all fields,
+ * whole tiles begin with the first element of a pair; odd: with the second one. */
 enum { PEAL_UNALIGNED, PEAL_ALIGNED, PEAL_ALIGNED_ODD };
 
 /* A box of points, cut into device tiles: block `first + i0 + count[0] * (i1 + ...)` runs the tile
- * [lo + i * extent, ...), cut at hi. If `exact`, a device tile is a tile of the schedule and its
- * number is tile + sum(i[k] * tile_step[k]). The first tiles along x are narrower
- * by `lead` points (less than an extent), so that the others begin aligned. */
+ * [lo + i * extent, ...), cut at hi. Where device tiles are tiles of the schedule, the number of
+ * one is tile + sum(i[k] * tile_step[k]). The first tiles along x are narrower by `lead` points
+ * (less than an extent), so that the others begin aligned. */
 typedef struct peal_launch_box {
     int lo[4], hi[4], extent[4];
     unsigned count[4];
@@ -61,27 +61,27 @@ typedef struct peal_launch_box {
     int lead;
 } peal_launch_box;
 
-/* What blocks of a box have to send: a part of a message, or only images of the rank's own points,
- * for which no flag waits. */
+/* What blocks of a box have to send: a part of a message, or only copies within the rank's own
+ * memory, for which no flag waits. */
 enum { PEAL_SENDS_COUNTED = 1, PEAL_SENDS_IMAGES = 2 };
 
 typedef struct peal_launch_wait {
     unsigned long long word, value; /* cyclic >= */
-    int op;                         /* for the record of a wait that was given up */
+    int op;                         /* of the schedule, for the report of a wait that failed */
     int reserved;
 } peal_launch_wait;
 
-/* A flag: stored by one block when all are done, or a sum, to which each block of `boxes` adds
- * `part`, and block `first` `rest` as well: the flag has its value when the last one has added.
- * part 0: the only block stores the value. */
+/* A flag. Either one block stores it when all are done. Or it is a sum, to which each block of
+ * `boxes` adds `part`, and block `first` adds `rest` as well, so that it has its value when the
+ * last block has added. part 0: there is one block, which stores the value. */
 typedef struct peal_launch_write {
     unsigned long long word, value;
     unsigned long long part, rest;
     unsigned boxes, first;
 } peal_launch_write;
 
-/* A box of points that are stored into a message, too: each block of `boxes` copies those of its
- * tile, and what lies around the tiles (outside `inner`) those of the tiles at the rim. Point (x,
+/* A box of points that are also stored into a message. Each block of `boxes` copies the points of
+ * its tile; tiles at the rim also copy the points outside of `inner`, which no tile has. Point (x,
  * y, z) goes to target + x * bytes + y * step[0] + z * step[1]. */
 typedef struct peal_launch_remote_store {
     unsigned long long target;
@@ -94,7 +94,7 @@ typedef struct peal_launch_remote_store {
 /* A strided box to copy, in device memory. Unit e of run (i0, i1, i2) lies at base[source] +
  * source_offset + e * unit + sum(i[k] * source_step[k]). Pieces of one list are numbered through:
  * piece p has units [begin, begin + units), less than 2^31 of them. A counted piece is one run,
- * whose units are elements; its steps say how many of them are copied. */
+ * whose units are elements; its steps say how many of them are copied (PEAL_COUNT_...). */
 typedef struct peal_device_piece {
     int source, target; /* index into launch.base, from the list's `base` on */
     int unit;           /* 1, 2, 4, 8 or 16 bytes: alignment and length allow it */
@@ -106,9 +106,9 @@ typedef struct peal_device_piece {
     long long begin, units;
 } peal_device_piece;
 
-/* Of a counted piece, in source_step: where the integer is, from
- * base[target_step[PEAL_COUNT_BASE]]; units of its block in pieces before; units of the block. And
- * the op of the schedule. */
+/* The steps of a counted piece. In source_step: the offset of the integer from
+ * base[target_step[PEAL_COUNT_BASE]]; units that pieces before have of the same block; units of the
+ * block at most. In target_step: that base, and the op of the schedule. */
 enum { PEAL_COUNT_OFFSET, PEAL_COUNT_BEFORE, PEAL_COUNT_MOST };
 enum { PEAL_COUNT_BASE, PEAL_COUNT_OP };
 
@@ -120,15 +120,15 @@ typedef struct peal_launch_list {
     int count, base;
 } peal_launch_list;
 
-/* FOLD of a reduction by the last block of the launch: `count` partials, from partial[] on, to
- * view[view]. count 0: none. Messages with results are of the box `fold_bit`, which has no blocks
- * of its own; their flags are stored when all results are there. */
+/* A FOLD that the last block of the launch does: `count` partials, from partial[] on, to
+ * view[view]. count 0: none. Messages with results belong to the box `fold_bit`, which has no
+ * blocks; their flags are stored when all results are there. */
 typedef struct peal_launch_fold {
     int count, view;
 } peal_launch_fold;
 
-/* COMBINE by a block of its own, that of box `bit` (0: none): `rows` contributions of `width`
- * elements each, joined as those of the task's reduction `reduction`. */
+/* A COMBINE that one more block of the launch does, the one of box `bit` (0: none): `rows`
+ * contributions of `width` elements each, combined as the task's reduction `reduction` says. */
 typedef struct peal_launch_piggyback {
     unsigned long long result, row[PEAL_LAUNCH_ROWS];
     int rows, width;
@@ -136,16 +136,24 @@ typedef struct peal_launch_piggyback {
     unsigned bit;
 } peal_launch_piggyback;
 
-/* In mapped host memory, one a rank: how a run ends early, and what the host reads while it runs.
- */
+/* What the device reports: a wait that ran out of time; an expression without a value; a count
+ * `seen` that is not in [0, expected]; a value `seen` that the type of SET's buffer cannot hold. */
+enum {
+    PEAL_FAILED_WAIT = 1,
+    PEAL_FAILED_EXPRESSION = 2,
+    PEAL_FAILED_COUNT = 3,
+    PEAL_FAILED_VALUE = 4
+};
+
+/* In mapped host memory, one for each rank: how a run ends early, and what the host reads while it
+ * runs. */
 typedef struct peal_device_control {
     unsigned abort;  /* written by the host: every wait gives up, nobody writes a flag any more */
-    unsigned failed; /* written by the device, once: the record below is valid */
-    int kind;        /* 1: a wait that ran out of clock; 2: an expression failed; 3: a count `seen`
-                        was not in [0, expected]; 4: the type of SET's buffer cannot hold `seen` */
+    unsigned failed; /* written by the device, once: kind to seen are valid */
+    int kind;        /* PEAL_FAILED_... */
     int op;          /* of the schedule */
     int wait;
-    unsigned claimed; /* by the device: its thread that fills the record */
+    unsigned claimed; /* by the thread of the device that fills them */
     long long step;
     unsigned long long expected, seen;
     unsigned long long steps_done; /* iterations of the outermost loop that have finished */
@@ -174,19 +182,21 @@ typedef struct peal_launch {
     long long units;            /* of all lists */
     int list_count;
     int box_count, wait_count, write_count, remote_store_count;
-    int adds;          /* flags are sums; else the last block of the senders stores them */
-    unsigned senders;  /* blocks that are counted before the writes (and, in tasks, the pieces) */
-    unsigned evaluate; /* bit i: argument i is computed on the device from elements and counters;
-                          bit PEAL_LAUNCH_ARGUMENTS: the count of the task's points, too */
-    int op;            /* first op of the schedule in this launch, for records */
-    int aligned;       /* plain kernels: else none of their tiles is run as a whole one */
+    int adds;             /* flags are sums; else the last block of the senders stores them */
+    unsigned senders;     /* blocks that are counted before flags are stored (and, in tasks, before
+                             pieces are copied) */
+    unsigned evaluate;    /* bit i: argument i is computed on the device from elements and counters;
+                             bit PEAL_LAUNCH_ARGUMENTS: the count of the task's points, too */
+    int op;               /* first op of the schedule in this launch, for reports */
+    int aligned;          /* PEAL_ALIGNED or _ODD: tiles that can be are run as whole ones, in
+                             communication-free kernels and in mode fused */
     long long tile_count; /* of the task */
     long long counter[PEAL_LAUNCH_COUNTERS];
     unsigned long long view[PEAL_LAUNCH_VIEWS];       /* address of the point with coordinates 0 */
     long long stride[PEAL_LAUNCH_VIEWS][3];           /* elements, along y, z and the fourth axis */
     long long shift[PEAL_LAUNCH_VIEWS];               /* per_tile elements; 0 */
     unsigned long long partial[PEAL_LAUNCH_PARTIALS]; /* of tile 0; 0: nobody reads it */
-    unsigned fold_bit, fold_waits; /* box of the folds' messages, 0: nothing is folded; its waits */
+    unsigned fold_bit, fold_waits; /* box of the folds' messages, and its waits; 0: no fold */
     peal_launch_fold fold[PEAL_LAUNCH_PARTIALS];
     peal_launch_piggyback piggyback;
     union {

@@ -1,16 +1,17 @@
 /* How the threads of a block share the points of a tile: PEAL_FOR_2D and PEAL_FOR_3D.
  *
- * A thread marches down neighbouring rows (or planes). In a *whole* tile, one with the extents that
- * launch.h says, everything but the tile's place is a constant: a thread has two neighbouring
- * columns (of three axes in flat tiles only) of a few rows, nothing is guarded, and where
- * `restrict` lets it (kernel.h) the compiler keeps rows in registers and makes one access of both
- * columns. Which thread has which points, and in which order, follows from the tile's extents
- * alone, so a partial has the same bits in every mode and grid.
+ * A thread runs over neighbouring rows (or planes). A *whole* tile has the extents that launch.h
+ * says, so everything but its position is a constant. A thread of it has two neighbouring columns
+ * (with three axes: in flat tiles only) of a few rows, and no access is guarded. Where `restrict`
+ * allows it (kernel.h), the compiler keeps rows in registers and makes one access of both columns.
+ * Which thread has which points, and in which order, follows from the tile's extents alone, so a
+ * partial has the same bits in every mode and grid.
  *
  * Shapes are the best of 954 that a harness tried (H200, CUDA 13.0, 2026-11-21; bench/results):
  * 5-point relaxation of 16384^2 floats takes 523 us, 592 in tiles of other extents, and a copy 526.
- * For the rows to be found equal, all addresses have to be constant distances from one (PEAL_AT in
- * kernel.h), and the inner loop over rows has to have a constant count early. */
+ * The compiler recognises a row that it has in registers only if all addresses have constant
+ * distances from one (PEAL_AT in kernel.h), and if the inner loop over rows has a constant count
+ * early. */
 #ifndef PEAL_DEVICE_LOOPS_H
 #define PEAL_DEVICE_LOOPS_H
 
@@ -35,7 +36,7 @@ static_assert(1 << PEAL_WHOLE_DOWN_3_ == PEAL_WHOLE_3_Y, "tile");
 static_assert(PEAL_WHOLE_COLUMNS << PEAL_WHOLE_ACROSS_FLAT_ == PEAL_WHOLE_FLAT_X, "tile");
 static_assert(1 << PEAL_WHOLE_DOWN_FLAT_ == PEAL_WHOLE_FLAT_Y, "tile");
 
-/* Of whole tiles of a kind: points along an axis; neighbouring columns of a thread. */
+/* Points of a whole tile of that kind along an axis, and neighbouring columns of its threads. */
 static __device__ constexpr int peal_whole_extent_(int kind, int axis)
 {
     return axis == 0              ? kind == PEAL_WHOLE_2   ? PEAL_WHOLE_2_X
@@ -60,8 +61,8 @@ static __device__ __forceinline__ int peal_exponent_(int n, int most)
     return bits < most ? bits : most;
 }
 
-/* Of which kind of so many axes the tile is a whole one, as it came to the kernel; 0: of none. All
- * of this is known to the compiler unless the kernel has changed the tile. */
+/* The kind of whole tile that the tile is, among those of so many axes; 0: none, or the kernel has
+ * changed it. If it has not, the compiler knows the answer. */
 static __device__ __forceinline__ int peal_runs_whole_(const peal_tile &tile, int axes)
 {
     const int kind = tile.peal_whole_;
@@ -94,7 +95,8 @@ static __device__ __forceinline__ int peal_across_3_(const peal_tile &tile)
     return peal_exponent_(tile.hi[0] - tile.lo[0], 6);
 }
 
-/* What is left of the threads goes along y, as far as it can; z is marched along. */
+/* Exponents of the threads along y: as many of the remaining ones as the tile has points there.
+ * Each thread runs over z. */
 static __device__ __forceinline__ int peal_down_3_(const peal_tile &tile, int across)
 {
     const int kind = peal_runs_whole_(tile, 3);
@@ -112,21 +114,22 @@ static __device__ __forceinline__ int peal_least_(int a, int b)
 #define PEAL_UNROLL_1_ _Pragma("unroll 1")
 
 /* Thread `peal_part_` of `1 << bits` along an axis steps over [lo, hi); in a whole tile it has one
- * place there. */
+ * point there. */
 #define PEAL_ACROSS_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_part_, peal_bits_)         \
     for (int peal_i_##_place_ = (peal_whole_) ? 0 : (peal_part_),                                  \
              peal_i_##_places_ =                                                                   \
                  (peal_whole_) ? 1 : (peal_tile_).hi[peal_axis_] - (peal_tile_).lo[peal_axis_];    \
          peal_i_##_place_ < peal_i_##_places_;                                                     \
          peal_i_##_place_ += (peal_whole_) ? 1 : 1 << (peal_bits_))
-/* An `else` of its own: what stands behind the loop in the user's text may be one, too. */
+/* This `if` has its `else`, so that an `else` behind the loop in the user's text belongs to another
+ * one. */
 #define PEAL_WITH_(peal_i_, peal_value_)                                                           \
     if (int peal_i_ = (peal_value_), peal_scope_ = 0; false) {                                     \
     } else
 #define PEAL_PLACE_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_column_)                    \
     PEAL_WITH_(peal_i_, (peal_whole_) ? (peal_tile_).peal_at_[peal_axis_] + (peal_column_)         \
                                       : (peal_tile_).lo[peal_axis_] + peal_i_##_place_)
-/* ... marches over its share of [lo, hi), in a whole tile over `rows` of them, `once` at a time. */
+/* ... runs over its part of [lo, hi); in a whole tile over `rows` points, `once` at a time. */
 #define PEAL_MARCH_(peal_tile_, peal_axis_, peal_i_, peal_whole_, peal_rows_, peal_once_,          \
                     peal_part_, peal_bits_)                                                        \
     for (int peal_i_##_length_ = (peal_tile_).hi[peal_axis_] - (peal_tile_).lo[peal_axis_],        \

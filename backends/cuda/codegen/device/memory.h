@@ -1,48 +1,49 @@
-/* What only a GPU's own instructions can say; tests that run device code on the host have their
- * own.
- */
+/* Memory operations that need instructions of the GPU. A name says the operation, its order and its
+ * scope: st_release_sys stores with release order in the scope of the system. Tests that run device
+ * code on the host define the same names for it. */
 #ifndef PEAL_DEVICE_MEMORY_H
 #define PEAL_DEVICE_MEMORY_H
 
-static __device__ __forceinline__ unsigned long long peal_load_(unsigned long long word)
+static __device__ __forceinline__ unsigned long long peal_ld_relaxed_sys_(unsigned long long word)
 {
     unsigned long long value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
 }
 
-static __device__ __forceinline__ unsigned long long peal_acquire_(unsigned long long word)
+static __device__ __forceinline__ unsigned long long peal_ld_acquire_sys_(unsigned long long word)
 {
     unsigned long long value;
     asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
 }
 
-static __device__ __forceinline__ void peal_add_to_(unsigned long long word,
-                                                    unsigned long long value)
+static __device__ __forceinline__ void peal_red_add_release_sys_(unsigned long long word,
+                                                                 unsigned long long value)
 {
     asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-static __device__ __forceinline__ void peal_store_(unsigned long long word,
-                                                   unsigned long long value)
+static __device__ __forceinline__ void peal_st_release_sys_(unsigned long long word,
+                                                            unsigned long long value)
 {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
-static __device__ __forceinline__ void peal_fence_()
+static __device__ __forceinline__ void peal_fence_acq_rel_sys_()
 {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-static __device__ __forceinline__ void peal_fence_gpu_()
+static __device__ __forceinline__ void peal_fence_acq_rel_gpu_()
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 #if !defined(PEAL_COMMUNICATION_FREE) && !defined(PEAL_FUSED)
-/* A kernel that was launched while the one before it still ran goes on when that has ended and all
- * that it stored can be seen; then its own successor may be launched. Else nothing. */
+/* In a kernel that was launched while the kernel before it still ran: waits until that one has
+ * ended and all that it stored can be seen; from then on the kernel after this one may be launched.
+ */
 static __device__ __forceinline__ void peal_follow_()
 {
 #if __CUDA_ARCH__ >= 900
@@ -51,35 +52,35 @@ static __device__ __forceinline__ void peal_follow_()
 #endif
 }
 #else
-/* Plain kernels begin when the one before has ended: what they load may be kept, and started in any
- * order, as if it was constant. With that instruction in them it could not. In mode fused there is
- * one kernel. */
+/* Communication-free kernels begin when the kernel before has ended, so the compiler may treat what
+ * they load as constant: that instruction in them would forbid it. In mode fused there is one
+ * kernel. */
 static __device__ __forceinline__ void peal_follow_()
 {
 }
 #endif
 
 /* Epochs of mode fused (fused.h): between blocks of one device. */
-static __device__ __forceinline__ unsigned peal_acquire_gpu_(const unsigned *word)
+static __device__ __forceinline__ unsigned peal_ld_acquire_gpu_(const unsigned *word)
 {
     unsigned value;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
     return value;
 }
 
-static __device__ __forceinline__ void peal_release_gpu_(unsigned *word, unsigned value)
+static __device__ __forceinline__ void peal_st_release_gpu_(unsigned *word, unsigned value)
 {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
-/* Between two polls. */
+/* Between two polls of a word. */
 static __device__ __forceinline__ void peal_relax_(unsigned polls)
 {
     if (polls > 256)
         __nanosleep(64);
 }
 
-/* Where something in shared memory is, as a number to keep there. */
+/* The address of something in shared memory, as a number of 32 bits. */
 typedef unsigned peal_shared_;
 
 static __device__ __forceinline__ peal_shared_ peal_shared_of_(const void *at)
@@ -92,8 +93,9 @@ static __device__ __forceinline__ void *peal_shared_at_(peal_shared_ at)
     return __cvta_shared_to_generic(at);
 }
 
-/* This thread's number, read anew: what the compiler derived from it and kept over the records of
- * mode fused would lie in local memory, whose lines are lost with every acquiring load. */
+/* This thread's number, read anew. What the compiler derives from it and keeps over several work
+ * items of mode fused would lie in local memory, which every acquiring load drops from the cache.
+ */
 static __device__ __forceinline__ int peal_thread_anew_()
 {
     int thread;
@@ -101,8 +103,8 @@ static __device__ __forceinline__ int peal_thread_anew_()
     return thread;
 }
 
-/* 8 bytes on their way to shared memory, there for the thread after peal_fetched_ and for the
- * others behind a barrier. */
+/* Starts a copy of 8 bytes to shared memory. This thread may read them after peal_fetched_, the
+ * others after a barrier behind that. */
 static __device__ __forceinline__ void peal_fetch_to_(unsigned long long *to,
                                                       const unsigned long long *from)
 {
@@ -112,7 +114,8 @@ static __device__ __forceinline__ void peal_fetch_to_(unsigned long long *to,
                  : "memory");
 }
 
-/* The same of 16 aligned bytes, past the SM's cache, which other blocks' waits empty. */
+/* The same of 16 aligned bytes, not through the SM's cache, which the waits of other blocks empty.
+ */
 static __device__ __forceinline__ void peal_fetch_16_to_(void *to, const void *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
@@ -121,13 +124,14 @@ static __device__ __forceinline__ void peal_fetch_16_to_(void *to, const void *f
                  : "memory");
 }
 
+/* Waits for all copies that this thread has started. */
 static __device__ __forceinline__ void peal_fetched_()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/* What this thread has on its way belongs together; until all is there but what belongs to the
- * latest `behind` of those. */
+/* close makes a group of the copies that this thread has started since the last one;
+ * peal_fetched_but_ waits for all groups but the latest `behind`. */
 static __device__ __forceinline__ void peal_fetch_close_()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -138,8 +142,8 @@ template <int behind> static __device__ __forceinline__ void peal_fetched_but_()
     asm volatile("cp.async.wait_group %0;" ::"n"(behind) : "memory");
 }
 
-/* Shared memory that the host gives the kernel when it launches it: more than 48 KiB can be had so
- * only. */
+/* Dynamic shared memory: the host says how much when it launches the kernel. More than 48 KiB can
+ * be had only so. */
 #define PEAL_SHARED_ROOM_(peal_name_, peal_bytes_) extern __shared__ uint4 peal_name_[]
 
 static __device__ __forceinline__ unsigned long long peal_clock_()
@@ -149,8 +153,8 @@ static __device__ __forceinline__ unsigned long long peal_clock_()
     return now;
 }
 
-/* Loads that the compiler leaves where they stand: a kernel's registers are as many as its
- * hungriest part needs, and copies come last in every task. */
+/* A load that the compiler does not move up. Copies come last in every task; their loads, started
+ * early, would add to the registers of the kernel's most expensive part. */
 static __device__ __forceinline__ long long peal_fetch_(const long long *address)
 {
     long long value;

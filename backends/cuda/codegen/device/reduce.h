@@ -1,13 +1,13 @@
-/* Reductions that a task's own launch takes along: the last of its blocks folds the partials of all
- * tiles and sends the result; one more block, the *rider*, combines what other ranks have sent for
- * an earlier step. */
+/* Piggybacked reductions: work on reductions that is part of a task's launch. The last of its
+ * blocks folds the partials of all tiles and sends the result. One more block combines what other
+ * ranks have sent for an earlier step. */
 #ifndef PEAL_DEVICE_REDUCE_H
 #define PEAL_DEVICE_REDUCE_H
 
 #include "peal/run.h"
 
-/* Thread 0 gets the fold of `count` partials, by all threads: each folds neighbouring ones, as many
- * as a power of two, so that the tree is that of the whole (fold.h). */
+/* Thread 0 gets the fold of `count` partials, which all threads do: each folds neighbouring ones,
+ * in number a power of two, so that the tree is the one of all of them (fold.h). */
 template <class type, int combine>
 static __device__ __forceinline__ type peal_fold_partials_(const type *element, int count)
 {
@@ -32,15 +32,15 @@ static __device__ __forceinline__ type peal_fold_partials_(const type *element, 
     return peal_fold_threads_(combine, part[0], (count + each - 1) / each);
 }
 
-/* Whether the block is the last of a launch that folds. It then sees all partials: those of
- * launches before, too, which have ended. */
+/* Whether the block is the last of a launch that folds. It then sees all partials, also those of
+ * launches before, which have ended. */
 static __device__ __forceinline__ bool peal_folds_(const peal_launch &launch)
 {
     return launch.fold_bit && peal_is_last_((unsigned *)launch.arrived + 2, peal_blocks_(), false);
 }
 
-/* All threads of that block: the fold of reduction `index`, to its place and into messages. What a
- * message waits for has been waited for. */
+/* All threads of that block, which has waited for what the messages need: stores the fold of
+ * reduction `index` to its array and into messages. */
 template <class type, int combine>
 static __device__ __forceinline__ void peal_fold_tiles_(const peal_launch &launch, int index)
 {
@@ -59,13 +59,13 @@ static __device__ __forceinline__ void peal_fold_tiles_(const peal_launch &launc
             *(type *)launch.remote_store[m].target = value;
 }
 
-/* ... waits for what the messages with results need. False: given up. */
+/* All threads of that block: waits for what the messages with results need. False: given up. */
 static __device__ __forceinline__ bool peal_await_folds_(const peal_launch &launch)
 {
     return launch.fold_waits == 0 || peal_wait_(&launch, launch.fold_waits);
 }
 
-/* ... and stores the flags of these messages: thread 0, which has stored the results. */
+/* Stores the flags of these messages: thread 0 does, which has stored the results. */
 static __device__ __forceinline__ void peal_send_folds_(const peal_launch &launch)
 {
     if (peal_thread_() != 0 || peal_has_given_up_())
@@ -73,11 +73,11 @@ static __device__ __forceinline__ void peal_send_folds_(const peal_launch &launc
     for (int i = 0; i < launch.write_count; i++)
         if (launch.write[i].boxes == launch.fold_bit)
             /* Pairs with the loads in peal_wait_one_ of the receiver. */
-            peal_store_(launch.write[i].word, launch.write[i].value);
+            peal_st_release_sys_(launch.write[i].word, launch.write[i].value);
 }
 
-/* All threads of the rider's block, which has waited for the contributions: a thread a column. The
- * tree is that of COMBINE (builtin.h). */
+/* All threads of the block that combines, which has waited for the contributions; each thread has a
+ * column. The tree is that of COMBINE (builtin.h). */
 template <class type, int combine>
 static __device__ __forceinline__ void peal_piggyback_(const peal_launch &launch)
 {

@@ -1,10 +1,11 @@
 /* What a launch does around its tiles: waits, counts its blocks, copies, stores flags.
  *
- * Order of memory. A flag is stored by st.release.sys, or grows by red.release.sys, after all that
- * its message consists of; a waiting lane loads it by ld.acquire.sys, or, once it sleeps between
- * loads, by ld.relaxed.sys with fence.acq_rel.sys behind the last: the pair is what it loads so and
- * those releases (each block's: additions are one chain of read-modify-writes, so the load that
- * sees the last of them has observed all). Block barriers carry both to the other threads. */
+ * Order of memory. A flag is stored by st.release.sys, or added to by red.release.sys, after all
+ * stores of its message. A waiting lane loads it by ld.acquire.sys; once it sleeps between loads,
+ * by ld.relaxed.sys, with fence.acq_rel.sys after the last load. That load pairs with those
+ * releases. It pairs with the release of every block that adds: additions are one chain of
+ * read-modify-writes, so the load that sees the last of them has observed all. Block barriers carry
+ * both sides to the other threads. */
 #ifndef PEAL_DEVICE_RUN_H
 #define PEAL_DEVICE_RUN_H
 
@@ -16,11 +17,11 @@
 #define PEAL_LAUNCH_     const peal_launch &
 #define PEAL_ENTRY_(...) static __device__ __noinline__ void
 #define PEAL_TASK_(...)  static __device__ __noinline__ void
-/* What is called, since its code would stand behind every task. */
+/* Functions that are called: inlined, their code would be a part of every task. */
 #define PEAL_PART_ __noinline__
 __shared__ unsigned peal_fused_block_, peal_fused_blocks_;
-/* What the dispatcher is to do once a function has returned: a task that called it itself would
- * keep what it needs afterwards in local memory. */
+/* What the dispatcher is to do once a function has returned. If a task did it itself, what it needs
+ * afterwards would lie in local memory. */
 enum { PEAL_THEN_NOTHING_, PEAL_THEN_SEND_, PEAL_THEN_PASS_ };
 __shared__ int peal_fused_then_;
 enum { PEAL_OTHERS_FAILED_ = -1 };
@@ -62,8 +63,8 @@ enum {
     PEAL_LONGEST_SLEEP_ = 512  /* ns */
 };
 
-/* In mode fused a block whose wait was given up ends, and nobody goes on who depends on it: what
- * others have to send is complete. */
+/* In mode fused a block whose wait was given up ends, and so do all that depend on it. What the
+ * others send is complete. */
 static __device__ __forceinline__ unsigned peal_has_given_up_()
 {
 #ifdef PEAL_FUSED
@@ -78,11 +79,11 @@ static __device__ __forceinline__ int peal_block_threads_()
     return blockDim.x * blockDim.y * blockDim.z;
 }
 
-/* One thread of the rank fills the record; `failed` says that it is complete. Of kind 3, `wait` is
- * the op; -1: the launch's. */
-static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, int kind, int wait,
-                                                     unsigned long long expected,
-                                                     unsigned long long seen)
+/* Reports a failure: one thread of the rank fills the fields of the control block, and `failed`
+ * says that they are complete. Of PEAL_FAILED_COUNT, `wait` is the op; -1: the launch's. */
+static __device__ __noinline__ void peal_report_failure_now_(const peal_launch *launch, int kind,
+                                                             int wait, unsigned long long expected,
+                                                             unsigned long long seen)
 {
     peal_device_control *control = (peal_device_control *)launch->control;
 
@@ -90,7 +91,7 @@ static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, 
     if (!control || atomicCAS(&control->claimed, 0u, 1u) != 0)
         return;
     control->kind = kind;
-    control->op = wait < 0 ? launch->op : kind == 3 ? wait : launch->wait[wait].op;
+    control->op = wait < 0 ? launch->op : kind == PEAL_FAILED_COUNT ? wait : launch->wait[wait].op;
     control->wait = wait;
     control->step = launch->counter[0] + (launch->step ? *(volatile long long *)launch->step : 0);
     control->expected = expected;
@@ -99,9 +100,9 @@ static __device__ __noinline__ void peal_record_now_(const peal_launch *launch, 
     *(volatile unsigned *)&control->failed = 1;
 }
 
-static __device__ __forceinline__ void peal_record_(const peal_launch *launch, int kind, int wait,
-                                                    unsigned long long expected,
-                                                    unsigned long long seen)
+static __device__ __forceinline__ void peal_report_failure_(const peal_launch *launch, int kind,
+                                                            int wait, unsigned long long expected,
+                                                            unsigned long long seen)
 {
 #ifdef PEAL_FUSED
     (void)launch;
@@ -111,11 +112,11 @@ static __device__ __forceinline__ void peal_record_(const peal_launch *launch, i
     peal_fused_failed_.expected = expected;
     peal_fused_failed_.seen = seen;
 #else
-    peal_record_now_(launch, kind, wait, expected, seen);
+    peal_report_failure_now_(launch, kind, wait, expected, seen);
 #endif
 }
 
-/* Holds this thread until the word is there. False: given up. */
+/* Holds this thread until the word has its value. False: given up. */
 static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch, int index)
 {
     unsigned long long word = launch->wait[index].word, value = launch->wait[index].value;
@@ -123,13 +124,14 @@ static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch,
     unsigned sleep = 16;
 
     for (unsigned polls = 1;; polls++) {
-        /* An acquiring load empties the SM's cache; a fence behind a relaxed one takes longer. Both
-         * pair with peal_store_ and peal_add_to_ of the sender. */
+        /* An acquiring load empties the SM's cache; a relaxed one with a fence behind it takes
+         * longer. Both pair with peal_st_release_sys_ and peal_red_add_release_sys_ of the sender.
+         */
         bool eager = polls <= PEAL_EAGER_POLLS_;
-        unsigned long long seen = eager ? peal_acquire_(word) : peal_load_(word);
+        unsigned long long seen = eager ? peal_ld_acquire_sys_(word) : peal_ld_relaxed_sys_(word);
         if ((long long)(seen - value) >= 0) {
             if (!eager)
-                peal_fence_();
+                peal_fence_acq_rel_sys_();
             return true;
         }
         if (!eager) {
@@ -138,19 +140,19 @@ static __device__ __forceinline__ bool peal_wait_one_(const peal_launch *launch,
         }
         if (polls % PEAL_POLLS_A_LOOK_ != 0)
             continue;
-        /* `abort` and `failed`, one load over the bus; nothing is read on their behalf */
-        if ((launch->control && peal_load_(launch->control) != 0) ||
+        /* `abort` and `failed` in one load over the bus. Relaxed: they order no other memory. */
+        if ((launch->control && peal_ld_relaxed_sys_(launch->control) != 0) ||
             *(volatile unsigned *)&peal_given_up) {
             atomicExch(&peal_given_up, 1u);
             return false;
         }
-        /* The budget is for the message: not for the kernel before, which may still run. */
+        /* The time of the kernel before, which may still run, does not count. */
         if (!begin)
             peal_follow_();
         unsigned long long now = peal_clock_();
         begin = begin ? begin : now;
         if (launch->budget && now - begin > launch->budget) {
-            peal_record_(launch, 1, index, value, seen);
+            peal_report_failure_(launch, PEAL_FAILED_WAIT, index, value, seen);
             return false;
         }
     }
@@ -179,16 +181,17 @@ static __device__ __forceinline__ bool peal_wait_(const peal_launch *launch, uns
 
 #include "peal/copy.h"
 
-/* Flags. */
+/* ---- flags ---- */
 
-/* All threads of one block, after all that the flags promise; but those of the box `except`. */
+/* All threads of one block, after all stores that the flags stand for. Stores all flags but those
+ * of the box `except`. */
 static __device__ __forceinline__ void peal_write_flags_(const peal_launch *launch, unsigned except)
 {
     __syncthreads();
     for (int i = peal_thread_(); i < launch->write_count; i += peal_block_threads_())
         if (!except || launch->write[i].boxes != except)
             /* Pairs with the loads in peal_wait_one_ of the receiver. */
-            peal_store_(launch->write[i].word, launch->write[i].value);
+            peal_st_release_sys_(launch->write[i].word, launch->write[i].value);
 }
 
 /* All threads of a block: counts it. True in the last of `blocks`, which then sees what the others
@@ -200,19 +203,19 @@ static __device__ __forceinline__ bool peal_is_last_(unsigned *arrived, unsigned
 
     __syncthreads();
     if (peal_thread_() == 0) {
-        /* Read early: it is on its way while the blocks are counted. */
+        /* Loaded early: the load is under way while the blocks are counted. */
         unsigned given_up = *(volatile unsigned *)&peal_given_up;
         last = 1;
         if (blocks > 1) {
             /* Releases this block's stores to the last one's fence below. */
             if (stores_to_peers)
-                peal_fence_();
+                peal_fence_acq_rel_sys_();
             else
-                peal_fence_gpu_();
+                peal_fence_acq_rel_gpu_();
             last = atomicAdd(arrived, 1u) == blocks - 1;
             if (last) {
-                *arrived = 0;      /* for the next launch, or round: behind the end of this one */
-                peal_fence_gpu_(); /* acquires what the blocks before have stored */
+                *arrived = 0; /* for the next launch, or round, which begins after this one */
+                peal_fence_acq_rel_gpu_(); /* acquires what the blocks before have stored */
             }
         }
         if (given_up)
@@ -222,10 +225,10 @@ static __device__ __forceinline__ bool peal_is_last_(unsigned *arrived, unsigned
     return last != 0;
 }
 
-/* The begin of every kernel. */
+/* ---- the begin of every kernel ---- */
 
-/* What a condition of the run skips: nothing is done, but messages count as if it were. All waits,
- * then all flags, is the walk's order. */
+/* A launch that a condition of the run skips: no work is done, but its messages are received and
+ * sent. The order is the walk's: all waits, then all flags. */
 #ifndef PEAL_COMMUNICATION_FREE
 static __device__ __noinline__ void peal_pass_(const peal_launch *launch)
 {
@@ -240,7 +243,7 @@ static __device__ __forceinline__ bool peal_is_stopped_(const peal_launch &launc
 {
     if (!launch.stop && !launch.skip)
         return false;
-    peal_follow_(); /* it is a kernel before that stops this one, or decides that it is skipped */
+    peal_follow_(); /* a kernel before may stop this one, or decide that it is skipped */
     if (launch.stop && *(volatile unsigned *)launch.stop != 0)
         return true;
     if (!launch.skip || *(volatile unsigned *)launch.skip == 0)
@@ -264,15 +267,15 @@ static __device__ __forceinline__ bool peal_await_(const peal_launch &launch, un
     return ok;
 }
 
-/* Of kernels without tiles. False: the block is to end. */
+/* The begin of kernels without tiles. False: the block is to end. */
 static __device__ __forceinline__ bool peal_enter_(const peal_launch &launch)
 {
     return !peal_is_stopped_(launch) &&
            peal_await_(launch, launch.box_count > 0 ? launch.box[0].waits : 0);
 }
 
-/* Of tasks: says which tile is the block's and waits for what its box needs. The box, or 0: the
- * block is to end. */
+/* The begin of kernels with tiles: finds the block's tile and waits for what its box needs. Returns
+ * the box, or 0: the block is to end. */
 static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const peal_launch &launch,
                                                                           peal_tile *tile)
 {
@@ -292,20 +295,20 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     tile->peal_lo_[0] = tile->peal_lo_[1] = tile->peal_lo_[2] = 0;
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
-        unsigned place = rest;
+        unsigned coordinate = rest;
         if (k < PEAL_AXES - 1) {
             unsigned quotient = 0;
-            if (rest >= box.count[k]) /* a division is as long as a point's work */
+            if (rest >= box.count[k]) /* a division takes as long as a point */
                 quotient = rest / box.count[k];
-            place = rest - quotient * box.count[k];
+            coordinate = rest - quotient * box.count[k];
             rest = quotient;
         }
-        int lo = box.lo[k] + (int)place * box.extent[k];
+        int lo = box.lo[k] + (int)coordinate * box.extent[k];
         int hi = box.hi[k];
         lo -= k == 0 ? box.lead : 0;
         tile->lo[k] = k == 0 && lo < box.lo[k] ? box.lo[k] : lo;
         tile->hi[k] = hi - lo > box.extent[k] ? lo + box.extent[k] : hi;
-        tile->index += place * box.tile_step[k];
+        tile->index += coordinate * box.tile_step[k];
     }
 #ifdef PEAL_COMMUNICATION_FREE
     peal_follow_();
@@ -316,7 +319,8 @@ static __device__ __forceinline__ const peal_launch_box *peal_enter_tile_(const 
     return &box;
 }
 
-/* What of a box is read from the launch; boxes of which the compiler knows it are in shaped.h. */
+/* A box whose extents and strides are read from the launch; shaped.h has boxes whose extents and
+ * strides are constants. */
 struct peal_any_box_ {
     static __device__ constexpr int extent(int)
     {
@@ -364,7 +368,7 @@ template <class type> static __device__ __forceinline__ peal_partial_<type> peal
     return partial;
 }
 
-/* Of a counted box: a tile that begins beyond its points is none. */
+/* The partial of a tile that has no points, as tiles beyond a count have. */
 template <class type>
 static __device__ __forceinline__ void peal_no_points_(const peal_partial_<type> &partial)
 {
@@ -372,33 +376,36 @@ static __device__ __forceinline__ void peal_no_points_(const peal_partial_<type>
         *partial.out = peal_nothing_<type>(partial.combine);
 }
 
-/* The count of a box is out of range: said once, by one thread. True: the block is to end. */
+/* Whether the count of a task's points is out of range, which one thread reports. If so, the block
+ * is to end. */
 static __device__ __forceinline__ bool peal_miscounts_(const peal_launch &launch, long long count,
                                                        long long most)
 {
     bool bad = count < 0 || count > most;
 
     if (bad && peal_thread_() == 0)
-        peal_record_(&launch, 3, -1, (unsigned long long)most, (unsigned long long)count);
+        peal_report_failure_(&launch, PEAL_FAILED_COUNT, -1, (unsigned long long)most,
+                             (unsigned long long)count);
     return bad;
 }
 
-/* A buffer's type cannot hold the value: said by one thread. True: it is not stored. */
+/* Whether the buffer's type cannot hold the value, which the calling thread reports. If so, it is
+ * not to be stored. */
 template <class type>
 static __device__ __forceinline__ bool peal_misfits_(const peal_launch &launch, long long value)
 {
     bool bad = (long long)(type)value != value;
 
     if (bad)
-        peal_record_(&launch, 4, -1, 0, (unsigned long long)value);
+        peal_report_failure_(&launch, PEAL_FAILED_VALUE, -1, 0, (unsigned long long)value);
     return bad;
 }
 
-/* An expression had no value: said once, by one thread. True: the block is to end. */
+/* Whether an expression had no value, which one thread reports. If so, the block is to end. */
 static __device__ __forceinline__ bool peal_went_wrong_(const peal_launch &launch, int bad)
 {
     if (bad && peal_thread_() == 0)
-        peal_record_(&launch, 2, -1, 0, 0);
+        peal_report_failure_(&launch, PEAL_FAILED_EXPRESSION, -1, 0, 0);
     return bad != 0;
 }
 

@@ -1,11 +1,12 @@
-/* How the blocks of a task send: each copies its own tile's points into the messages and adds its
- * share to their flags; where that cannot be, the last block to arrive copies and stores flags. */
+/* How the blocks of a task send. Each copies its own tile's points into the messages and adds its
+ * part to their flags. Where that cannot be, the last block to arrive copies and stores the flags.
+ */
 #ifndef PEAL_DEVICE_SEND_H
 #define PEAL_DEVICE_SEND_H
 
 #include "peal/run.h"
 
-/* From where to where the points of a remote store go: strides in elements, steps in bytes. */
+/* Source and target of the points of a remote store: strides in elements, steps in bytes. */
 struct peal_remote_store_way_ {
     unsigned long long source, target;
     long long stride[2], step[2];
@@ -43,7 +44,7 @@ peal_remote_store_axis_(int inner_lo, int inner_hi, int rim_lo, int rim_hi, int 
     return true;
 }
 
-/* All threads of the block, behind a barrier: what other blocks have stored is not touched. */
+/* All threads of the block, behind a barrier: it reads only what this block has stored. */
 static __device__ __forceinline__ void peal_remote_store_(const peal_launch &launch, unsigned bit,
                                                           const int *tile_lo, const int *tile_hi)
 {
@@ -86,7 +87,7 @@ static __device__ __forceinline__ void peal_remote_store_(const peal_launch &lau
     }
 }
 
-/* All threads of the block, after all that its share promises. */
+/* All threads of the block, after all stores that its parts stand for. */
 static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch, unsigned bit)
 {
     __syncthreads();
@@ -96,16 +97,16 @@ static __device__ __forceinline__ void peal_add_flags_(const peal_launch &launch
             continue;
         /* Both pair with the loads in peal_wait_one_ of the receiver. */
         if (write.part == 0)
-            peal_store_(write.word, write.value);
+            peal_st_release_sys_(write.word, write.value);
         else
-            peal_add_to_(write.word, write.part + (peal_block_() == write.first ? write.rest : 0));
+            peal_red_add_release_sys_(write.word,
+                                      write.part + (peal_block_() == write.first ? write.rest : 0));
     }
 }
 
 /* The last of a launch's senders copies what was left to it, and stores the flags. */
 static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
 {
-
     /* The barriers of counting come before the copies. */
     bool is_staged = launch->list_count > 0 && peal_stage_pieces_(launch, peal_staged_);
     if (!peal_is_last_((unsigned *)launch->arrived, launch->senders,
@@ -116,8 +117,8 @@ static __device__ PEAL_PART_ void peal_send_last_(const peal_launch *launch)
     peal_write_flags_(launch, launch->fold_bit);
 }
 
-/* The end of a block whose tile has a part in messages, none of which is left to the last block.
- * `given_up`: a wait of the module was, when the block began; a block that gives up itself does not
+/* The end of a block of a self-sending kernel: nothing is left to the last block. `given_up`: when
+ * the block began, a wait of the module had been given up; a block that gives up itself does not
  * come here. */
 static __device__ __forceinline__ void peal_self_send_(const peal_launch &launch,
                                                        const peal_launch_box *box,
@@ -131,7 +132,7 @@ static __device__ __forceinline__ void peal_self_send_(const peal_launch &launch
         peal_add_flags_(launch, box->bit);
 }
 
-/* The same where some may be. */
+/* The same where something may be left to the last block. */
 static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch,
                                                        const peal_launch_box *box,
                                                        const peal_tile &tile, unsigned given_up)
@@ -155,8 +156,7 @@ static __device__ __forceinline__ void peal_send_tile_(const peal_launch &launch
         peal_add_flags_(launch, box->bit);
 }
 
-/* The same of a task that peal brings itself, whose result this block alone has: one element, in
- * thread 0. */
+/* The same of a built-in task, whose result is one element that thread 0 of this block has. */
 template <class type>
 static __device__ __forceinline__ void peal_send_result_(const peal_launch &launch, type result,
                                                          bool given_up)

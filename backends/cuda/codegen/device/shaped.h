@@ -1,15 +1,16 @@
-/* Tiles of launches whose shape the compiler knows (mode fused). What the host prints for a box of
- * such a launch is a type: extents, counts and strides are its constants, so a tile costs few
- * instructions around its points; where the box lies and what addresses there are is read from the
- * launch, so that ranks with equal boxes share a kernel. */
+/* Tiles of launches whose shape the compiler knows (mode fused). For a box of such a launch the
+ * host prints a type, whose constants are the extents, counts and strides, so a tile costs few
+ * instructions around its points. The box's position and the addresses are read from the launch, so
+ * that ranks with equal boxes share a kernel. */
 #ifndef PEAL_DEVICE_SHAPED_H
 #define PEAL_DEVICE_SHAPED_H
 
 #include "peal/send.h"
 
-/* Flags that are no sums are stored by the block that is the last of `senders`, counted at
- * `arrived` by `count` once the block's share is done; 0: there are none. What lane i of the first
- * warp stores then; word 0: nothing. In shared memory, where it costs no registers meanwhile. */
+/* Flags that are no sums are stored by the block that is the last of `senders`. A block that has
+ * done its part adds `count` at `arrived`; arrived 0: there are no such flags. Lane i of the first
+ * warp stores flag i; word 0: none. They are in shared memory, where they cost no registers
+ * meanwhile. */
 struct peal_flag_ {
     unsigned long long word, value;
 };
@@ -21,13 +22,14 @@ struct peal_arrival_ {
 __shared__ peal_arrival_ peal_fused_arrival_;
 static_assert(PEAL_LAUNCH_WRITES <= 32, "a lane a flag");
 
-/* Blocks of a launch: begin, begin + stride, ... below end; back: the last one first. */
+/* Blocks of a launch: begin, begin + stride, ... below end; back: from the last one to the first.
+ */
 struct peal_blocks_of_ {
     unsigned begin, end, stride;
     bool back;
 };
 
-/* Those of the box. Unless shares are cyclic, the compiler knows the stride. */
+/* Those blocks that are of the box. Unless parts are cyclic, the compiler knows the stride. */
 template <class box>
 static __device__ __forceinline__ peal_blocks_of_ peal_shaped_blocks_(peal_blocks_of_ blocks)
 {
@@ -55,9 +57,9 @@ static __device__ __forceinline__ unsigned peal_shaped_count_(const peal_blocks_
 
 enum : unsigned { PEAL_NO_BLOCK_ = ~0u };
 
-/* Which blocks of a box are run, in turn: those of the share. number(0) is run, those from 1 on
- * come behind it, and number COUNT is found while it is run: the last one that there is a buffer
- * for. */
+/* Which blocks of a box are run next: those of this block's part. number(0) is run, number(1) and
+ * so on follow it, and number COUNT, the last one that there is a buffer for, is found while
+ * number(0) is run. */
 template <class box, bool dynamic = box::dynamic> struct peal_turns_ {
     enum : int { COUNT = box::buffers > 2 ? box::buffers - 1 : 1 };
     unsigned at, step, left;
@@ -75,7 +77,7 @@ template <class box, bool dynamic = box::dynamic> struct peal_turns_ {
     {
         return ahead < left ? at + ahead * step : PEAL_NO_BLOCK_;
     }
-    /* All threads, in front of a barrier, and behind it. */
+    /* All threads: ask before a barrier, find after it. */
     __device__ __forceinline__ void ask(const peal_launch &)
     {
     }
@@ -90,11 +92,11 @@ template <class box, bool dynamic = box::dynamic> struct peal_turns_ {
     }
 };
 
-/* Those that are *taken*: the first COUNT of a share, then whichever comes next by the box's
- * counter: equal shares would wait for the SMs that get the least of the memory's bandwidth, and
- * the others run far ahead of them. Each block of the kernel takes one number that is none any
- * more, so it is known which is the last: who has it sets the counter back to 0, and all who count
- * there in the next round come behind that, by the epochs with which a round begins. */
+/* Dynamic tiles: a block runs the first COUNT of its part, then the next one that the box's counter
+ * gives out. With equal parts all blocks would wait for the SMs that get the least of the memory's
+ * bandwidth. Each block also takes one number beyond the end, so the last number is known: the
+ * block that gets it sets the counter back to 0. The epochs with which a round begins order that
+ * before all additions of the next round. */
 __shared__ unsigned peal_taken_[2];
 
 template <class box> struct peal_turns_<box, true> {
@@ -119,7 +121,7 @@ template <class box> struct peal_turns_<box, true> {
     {
         return (unsigned *)launch.arrived + 1 + box::index;
     }
-    /* The number is on its way until it is asked for. */
+    /* The addition is under way until `ask` uses its result. */
     __device__ __forceinline__ void take(const peal_launch &launch)
     {
         if (peal_thread_() == 0)
@@ -161,15 +163,15 @@ template <class box> struct peal_turns_<box, true> {
 /* The tile of a block, from the begin of the box. */
 template <class box>
 static __device__ __forceinline__ void peal_shaped_origin_(unsigned block, int *lo, int *hi,
-                                                           unsigned *place)
+                                                           unsigned *coordinate)
 {
     unsigned rest = block - box::first;
 
 #pragma unroll
     for (int k = 0; k < PEAL_AXES; k++) {
         const unsigned quotient = k < PEAL_AXES - 1 ? rest / box::count(k) : 0;
-        place[k] = rest - quotient * box::count(k);
-        lo[k] = (int)place[k] * box::extent(k) - (k == 0 ? box::lead : 0);
+        coordinate[k] = rest - quotient * box::count(k);
+        lo[k] = (int)coordinate[k] * box::extent(k) - (k == 0 ? box::lead : 0);
         hi[k] = lo[k] + box::extent(k);
         rest = quotient;
         if ((box::length(k) + (k == 0 ? box::lead : 0)) % box::extent(k) != 0)
@@ -184,9 +186,9 @@ static __device__ __forceinline__ void peal_shaped_tile_(const peal_launch &laun
                                                          peal_tile *tile)
 {
     int lo[PEAL_AXES], hi[PEAL_AXES];
-    unsigned place[PEAL_AXES];
+    unsigned coordinate[PEAL_AXES];
 
-    peal_shaped_origin_<box>(block, lo, hi, place);
+    peal_shaped_origin_<box>(block, lo, hi, coordinate);
     tile->index = launch.box[box::index].tile;
     tile->count = launch.tile_count;
     tile->peal_whole_ = tile->peal_odd_ = 0;
@@ -197,11 +199,11 @@ static __device__ __forceinline__ void peal_shaped_tile_(const peal_launch &laun
     for (int k = 0; k < PEAL_AXES; k++) {
         tile->lo[k] = launch.box[box::index].lo[k] + lo[k];
         tile->hi[k] = launch.box[box::index].lo[k] + hi[k];
-        tile->index += place[k] * box::step(k);
+        tile->index += coordinate[k] * box::step(k);
     }
 }
 
-/* How many points of a tile a remote store has at most; those around the tiles are not bounded. */
+/* How many points of a tile a remote store has at most; points around the tiles are not bounded. */
 template <class box, class remote_store> static __device__ constexpr int peal_shaped_most_()
 {
     int points = 1;
@@ -216,8 +218,9 @@ template <class box, class remote_store> static __device__ constexpr int peal_sh
     return points;
 }
 
-/* All threads, behind a barrier: points of the tiles into a message (peal_remote_store_, send.h).
- * Where tiles have few, each warp has tiles of its own: each is a trip to memory and back. */
+/* All threads, behind a barrier: stores points of the tiles into a message (peal_remote_store_,
+ * send.h). Where tiles have few such points, each warp does tiles of its own, because a tile costs
+ * the latency of memory. */
 template <class box, class remote_store>
 static __device__ __forceinline__ void peal_shaped_remote_store_(const peal_launch &launch,
                                                                  const peal_blocks_of_ &blocks)
@@ -235,9 +238,9 @@ static __device__ __forceinline__ void peal_shaped_remote_store_(const peal_laun
     for (unsigned block = mine.begin + first * mine.stride; block < mine.end;
          block += step * mine.stride) {
         int lo[PEAL_AXES], hi[PEAL_AXES], n[3];
-        unsigned place[PEAL_AXES];
+        unsigned coordinate[PEAL_AXES];
         bool any = true;
-        peal_shaped_origin_<box>(block, lo, hi, place);
+        peal_shaped_origin_<box>(block, lo, hi, coordinate);
 #pragma unroll
         for (int k = 0; k < 3; k++) {
             any = any &&
@@ -252,8 +255,8 @@ static __device__ __forceinline__ void peal_shaped_remote_store_(const peal_laun
     }
 }
 
-/* The last warp: flags that are no sums are stored when all senders are done, of which the block
- * has run so many. */
+/* The last warp: notes the flags that are no sums, which are stored when all senders are done; this
+ * block has run `count` of them. */
 static __device__ __forceinline__ void peal_shaped_flags_(const peal_launch &launch, unsigned count)
 {
     const int lane = peal_thread_() - (PEAL_THREADS_ - 32);

@@ -1,7 +1,7 @@
-/* Staging (mode fused): what a tile reads of a field is copied to shared memory, all of it on its
- * way at a time, while the tile before is run. Loads of the body would come one after the other,
- * since the compiler does not move them across its stores, and through the SM's cache, which the
- * waits of other blocks empty. */
+/* Staging (mode fused): what a tile reads of a field is copied to shared memory, by loads that are
+ * all under way at a time, while the tile before is run. Loads of the kernel's body would come one
+ * after the other, since the compiler does not move them across its stores; and they would go
+ * through the SM's cache, which the waits of other blocks empty. */
 #ifndef PEAL_DEVICE_STAGED_H
 #define PEAL_DEVICE_STAGED_H
 
@@ -13,8 +13,8 @@ static __device__ constexpr int peal_power_below_(int n, int most)
     return n < 2 || most < 2 ? 1 : 2 * peal_power_below_(n / 2, most / 2);
 }
 
-/* View `view` of tiles of a box, `low` points below the tile to `high` above along each axis. What
- * the box does not stage is where the launch says. */
+/* View `view` of tiles of a box, from `low` points below the tile to `high` above it along each
+ * axis. If the box does not stage it, it is at the launch's address. */
 template <class type, class box, int view, int low_x, int high_x, int low_y, int high_y, int low_z,
           int high_z>
 struct peal_stage_view_ {
@@ -27,7 +27,8 @@ struct peal_stage_view_ {
         BYTES = PITCH * ROWS * PLANES * (int)sizeof(type)
     };
 
-    /* Address of the tile's first point in the view; how many bytes of its chunk come before. */
+    /* The address of the tile's first point in the view, and how many bytes of its chunk come
+     * before that. */
     static __device__ __forceinline__ unsigned long long first(const peal_launch &launch,
                                                                const peal_tile &tile)
     {
@@ -41,9 +42,9 @@ struct peal_stage_view_ {
         return (int)((launch.view[view] + sizeof(type) * (tile.lo[0] + low_x)) % 16);
     }
 
-    /* All threads: has a tile copied that has the box's extents. Threads have neighbouring chunks
-     * of a line, as many as are a power of two, which begin where the tile does; then what is left
-     * of the lines. */
+    /* All threads: copies a tile that has the box's extents. Threads first copy the neighbouring
+     * chunks of each line from the tile's begin on, in number a power of two; then what is left of
+     * the lines. */
     static __device__ __forceinline__ void
     fetch_whole(const peal_launch &launch, const unsigned char *from, int bytes, unsigned char *to)
     {
@@ -55,7 +56,7 @@ struct peal_stage_view_ {
             FRONT = IN_FRONT < LEFT ? IN_FRONT : LEFT, /* of what is left */
             LINES = ROWS * PLANES,
             STEP = PEAL_THREADS_ / LANES,
-            /* That many bytes there are at least. */
+            /* A line has at least so many bytes. */
             LEAST = (box::extent(0) + high_x - low_x) * (int)sizeof(type)
         };
         const unsigned thread = peal_thread_();
@@ -88,7 +89,7 @@ struct peal_stage_view_ {
                                                          plane * box::stride(launch, view, 1)));
     }
 
-    /* All threads: has it copied. Rows and planes are whole chunks apart. */
+    /* All threads: copies the tile. Rows and planes are whole chunks apart. */
     static __device__ __forceinline__ void fetch(const peal_launch &launch, const peal_tile &tile,
                                                  unsigned char *to)
     {

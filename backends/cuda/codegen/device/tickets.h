@@ -142,7 +142,8 @@ static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
     for (unsigned i = peal_thread_(); i < fused.tickets.workers; i += PEAL_FUSED_THREADS) {
         unsigned *word = peal_fused_epoch_(fused, i);
         if (is_first)
-            peal_release_gpu_(word, fused.first + ((const unsigned short *)fused.tickets.first)[i]);
+            peal_st_release_gpu_(word,
+                                 fused.first + ((const unsigned short *)fused.tickets.first)[i]);
         else if (!peal_fused_reached_(fused, word, ticket.epoch, false))
             ends = 1;
     }
@@ -153,7 +154,7 @@ static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
         if (ends)
             *(volatile unsigned *)&words->over = 1;
         /* Pairs with the loads in peal_ticket_has_begun_. */
-        peal_release_gpu_(&words->begun, ticket.epoch + 1);
+        peal_st_release_gpu_(&words->begun, ticket.epoch + 1);
     }
     return __syncthreads_or(ends) == 0;
 }
@@ -164,10 +165,10 @@ static __device__ __forceinline__ void peal_ticket_leave_(const peal_fused &fuse
 {
     peal_fused_words *words = peal_ticket_words_(fused);
 
-    peal_fence_gpu_();
+    peal_fence_acq_rel_gpu_();
     if (atomicAdd(&words->left, 1u) != peal_fused_grid_(fused) - 1)
         return;
-    peal_fence_gpu_(); /* what it stores comes behind what the others have looked at */
+    peal_fence_acq_rel_gpu_(); /* what it stores comes behind what the others have looked at */
     words->taken = 0;
     words->over = words->left = 0;
 }

@@ -1,12 +1,12 @@
-/* Calls of plain kernels: of whole tiles (loops.h) with constants, and with offsets that are short
- * everywhere.
+/* What calls of the user's kernel pass: constants for whole tiles (loops.h), and pointers and
+ * strides with which offsets are small.
  *
- * Addresses in whole tiles are told to be those of pairs by bits that they don't have, which the
- * compiler sees; that it is so is what launch.aligned says. */
+ * In whole tiles the low bits of addresses are masked off, so the compiler sees that two columns
+ * are a pair; launch.aligned says that the mask changes nothing. */
 #ifndef PEAL_DEVICE_WHOLE_H
 #define PEAL_DEVICE_WHOLE_H
 
-/* Of views that are not moved: pairs may be anywhere. */
+/* The box of views that are not moved: it does not matter where pairs begin. */
 struct peal_unmoved_box_ {
     static __device__ constexpr int extent(int)
     {
@@ -18,7 +18,7 @@ struct peal_unmoved_box_ {
     }
 };
 
-/* True: the tile is a whole one of the kind, and its pairs are where `odd` says. */
+/* Whether the tile is a whole one of the kind whose pairs begin where `odd` says. */
 template <int kind, int odd, class box = peal_any_box_>
 static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
                                                       const peal_tile &tile)
@@ -34,7 +34,7 @@ static __device__ __forceinline__ bool peal_is_whole_(const peal_launch &launch,
            tile.hi[2] - tile.lo[2] == peal_whole_extent_(kind, 2);
 }
 
-/* The same tile with constant extents, and this thread's place in it. */
+/* The same tile with constant extents, and this thread's first point in it. */
 template <int kind, int odd>
 static __device__ __forceinline__ peal_tile peal_whole_of_(const peal_tile &tile)
 {
@@ -71,7 +71,7 @@ static __device__ __forceinline__ bool peal_has_pairs_(const peal_tile &tile)
     return tile.peal_whole_ != 0 && peal_whole_columns_(tile.peal_whole_) > 1;
 }
 
-/* Of a view as it is: offsets begin at the tile. */
+/* The strides of a view that is not moved; offsets begin at the tile. */
 template <class box = peal_any_box_>
 static __device__ __forceinline__ peal_strides_ peal_begun_strides_(const peal_launch &launch,
                                                                     int view, const peal_tile &tile)
@@ -86,21 +86,21 @@ static __device__ __forceinline__ peal_strides_ peal_begun_strides_(const peal_l
     return strides;
 }
 
-/* How many points beyond the begin of a pair the view points to. */
+/* By how many points the view points beyond the begin of a pair. */
 template <class type>
 static __device__ __forceinline__ int peal_beyond_(unsigned long long view, const peal_tile &tile)
 {
     return peal_has_pairs_(tile) ? (int)(view / sizeof(type) % PEAL_WHOLE_COLUMNS) : 0;
 }
 
-/* The view, in whole tiles moved to the begin of a pair. */
+/* The view; in whole tiles with pairs it is moved back to the begin of a pair. */
 template <class type>
 static __device__ __forceinline__ type *peal_moved_(unsigned long long view, const peal_tile &tile)
 {
     const unsigned long long bytes = PEAL_WHOLE_COLUMNS * sizeof(type);
     const unsigned long long at = peal_has_pairs_(tile) ? view & ~(bytes - 1) : view;
 
-#ifdef PEAL_FUSED /* else stores hold up loads from shared memory (staged.h), which they may meet  \
+#ifdef PEAL_FUSED /* the compiler then knows that stores there change no shared memory (staged.h)  \
                    */
     return (type *)__cvta_global_to_generic(at);
 #else
@@ -108,8 +108,8 @@ static __device__ __forceinline__ type *peal_moved_(unsigned long long view, con
 #endif
 }
 
-/* Of such a view: offsets begin at the thread's first point of a whole tile, or at the first one of
- * any other. fetch: see kernel.h. */
+/* The strides of such a view. Offsets begin at the thread's first point of a whole tile, and at the
+ * first point of any other tile. fetch: see kernel.h. */
 template <class type, bool fetch, class box = peal_any_box_>
 static __device__ __forceinline__ peal_strides_ peal_moved_strides_(const peal_launch &launch,
                                                                     int view, const peal_tile &tile)
