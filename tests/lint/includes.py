@@ -2,6 +2,7 @@
 # Checks who includes whom: include/ < base/ < dsl, scheduler, backends/*, runtime/transports,
 # runtime/bootstrap < runtime < tools. A folder of one level sees the levels below and itself;
 # dsl/ and scheduler/ see no thread, clock, socket, CUDA or PMIx header. ARCHITECTURE.md says why.
+# The sub-folders of backends/cuda include each other in the order that calls.py has for calls.
 #
 #   includes.py ROOT              check the tree; exit 1 and a line for each violation
 #   includes.py ROOT --self-check make files that violate each rule, and see that they are found
@@ -9,6 +10,8 @@ import os
 import re
 import sys
 import tempfile
+
+import calls
 
 # A file belongs to the first of these that it lies under.
 UNITS = ["include", "base", "dsl", "scheduler", "runtime/transports", "runtime/bootstrap", "runtime",
@@ -37,6 +40,11 @@ ONLY_IN = [(re.compile(r"^pmix"), ("runtime/bootstrap", "runtime/launch", "tests
                                    "tools/doctor.c")),
            (re.compile(r"^(cuda|nvrtc|nvJitLink)"), ("base/", "backends/cuda", "tests/")),
            (re.compile(r"^mpi\.h$"), ("bench/", "samples/", "tests/"))]
+# Parts whose sub-folders include each other in the order of calls.py.
+ORDERED = ["backends/cuda"]
+# Folders that see no header of the driver, nor one that includes it.
+NO_DRIVER = ["backends/cuda/codegen"]
+DRIVER = re.compile(r"^(cuda|nvrtc|nvJitLink)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SKIPPED = {".git", "subprojects"}
 
@@ -67,10 +75,42 @@ def may_see(unit, target):
     return target.startswith("backends") and "backends" in allowed
 
 
+def goes_up(path, target):
+    """Whether an include within a part is against the part's order."""
+    of, other = calls.room_of(path), calls.room_of(target)
+    if not of or not other or of[0] != other[0] or of[0] not in ORDERED:
+        return False
+    return of[1] not in (".", other[1]) and other[1] not in calls.ORDERS[of[0]].get(of[1], ())
+
+
+def includes_of(root, path):
+    """(name, the project's file or None) of what a file includes."""
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as source:
+        for line in source:
+            match = INCLUDE.match(line)
+            if match:
+                yield match.group(2), resolve(root, path, match.group(2))
+
+
+def driver_headers(root, path):
+    """Headers of the driver that a file includes, by way of others too."""
+    seen, left = {path}, [path]
+    while left:
+        for name, target in includes_of(root, left.pop()):
+            if target is None and DRIVER.search(name):
+                yield name
+            elif target and target not in seen:
+                seen.add(target)
+                left.append(target)
+
+
 def problems_of(root, path, text):
     unit = unit_of(path)
     if unit is None:
         return
+    if path.startswith(tuple(folder + "/" for folder in NO_DRIVER)):
+        for name in driver_headers(root, path):
+            yield f"{path}: sees <{name}>, but its folder sees no header of the driver"
     for number, line in enumerate(text.splitlines(), 1):
         match = INCLUDE.match(line)
         if not match:
@@ -85,6 +125,8 @@ def problems_of(root, path, text):
                 if pattern.search(name) and not path.startswith(places):
                     yield f"{where}: <{name}> belongs in {', '.join(places)} only"
             continue
+        if goes_up(path, target):
+            yield f"{where}: {calls.room_of(path)[1]}/ may not include {target}"
         other = unit_of(target)
         if other and not may_see(unit, other):
             yield f"{where}: {unit}/ may not include {target} (of {other}/)"
@@ -115,14 +157,22 @@ def self_check():
              ("runtime/transports/a.c", '#include "scheduler/scheduler.h"'),
              ("runtime/session.c", '#include "tools/options.h"'), ("runtime/plan.c", "#include <pmix.h>"),
              ("scheduler/b.c", "#include <cuda.h>"), ("samples/x/a.c", "#include <peal/plugin/graph.h>"),
-             ("include/peal/a.h", '#include "base/arena.h"')]
+             ("include/peal/a.h", '#include "base/arena.h"'),
+             ("backends/cuda/gpu/a.c", '#include "backends/cuda/jit/kernels.h"'),
+             ("backends/cuda/codegen/a.c", '#include "backends/cuda/gpu/gpu.h"'),
+             ("backends/cuda/codegen/b.c", '#include "base/driver.h"'),
+             ("backends/cuda/lower/a.c", '#include "backends/cuda/executor.h"')]
     right = [("runtime/plan2.c", '#include "dsl/dsl.h"'), ("dsl/c.c", '#include "base/arena.h"'),
              ("backends/host/c.c", '#include "backends/host/host.h"'), ("dsl/d.c", "#include <string.h>"),
-             ("tools/run.c", '#include "runtime/session.h"')]
+             ("tools/run.c", '#include "runtime/session.h"'),
+             ("backends/cuda/jit/a.c", '#include "backends/cuda/gpu/gpu.h"'),
+             ("backends/cuda/plan.c", '#include "backends/cuda/jit/kernels.h"')]
     headers = ["dsl/dsl.h", "scheduler/scheduler.h", "runtime/session.h", "backends/cuda/gpu/gpu.h",
-               "backends/host/host.h", "tools/options.h", "base/arena.h", "include/peal/plugin/graph.h"]
+               "backends/host/host.h", "tools/options.h", "base/arena.h", "include/peal/plugin/graph.h",
+               "backends/cuda/jit/kernels.h", "backends/cuda/executor.h"]
     with tempfile.TemporaryDirectory() as root:
-        for path, text in [(h, "/* */\n") for h in headers] + wrong + right:
+        texts = [(h, "/* */\n") for h in headers] + [("base/driver.h", "#include <cuda.h>")]
+        for path, text in texts + wrong + right:
             os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
             with open(os.path.join(root, path), "w", encoding="utf-8") as out:
                 out.write(text + "\n")
