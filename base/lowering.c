@@ -25,8 +25,7 @@ static const struct lowering_key {
             {"plain", {NULL}, 0, INT64_MAX},
             {"steps", {NULL}, 1, 1024},
             {"blocks", {NULL}, 1, 64},
-            {"tile", {NULL}, 1, INT64_MAX},
-            {"jitter", {NULL}, 0, 1000000}};
+            {"tile", {NULL}, 1, INT64_MAX}};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]), WORD_BYTES = 80 };
 
 static bool is_in_range(const char *text, const struct lowering_key *key)

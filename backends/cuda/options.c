@@ -48,8 +48,6 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->plain_points = number;
     else if (is_word(text, key, "blocks") && number >= 1 && number <= 64)
         out->blocks = (int)number;
-    else if (is_word(text, key, "jitter") && number >= 0 && number <= 1000000)
-        out->jitter_ns = (int)number;
     else if (is_word(text, key, "steps") && number >= 1 && number <= 1024)
         out->steps = (int)number;
     else if (is_word(text, key, "tile") && number >= 1)
@@ -76,6 +74,5 @@ peal_cuda_fused_text peal_cuda_options_fused_text(const char *text)
 
     if (!peal_cuda_options_parse(text, &options))
         return (peal_cuda_fused_text){.has_tickets = false};
-    return (peal_cuda_fused_text){.has_tickets = peal_cuda_dispatcher_has_tickets(options.order),
-                                  .jitter_ns = options.jitter_ns};
+    return (peal_cuda_fused_text){.has_tickets = peal_cuda_dispatcher_has_tickets(options.order)};
 }

@@ -26,7 +26,7 @@ typedef struct variant {
 #define GRAPH  (1u << PEAL_MODE_GRAPH)
 #define FUSED  (1u << PEAL_MODE_FUSED)
 
-/* docs/guide.md says what each does. Words that are there to find faults (jitter) are not here. */
+/* docs/guide.md says what each does. */
 static const variant device_variants[] = {
     {STREAM | GRAPH, "signal=kernel", OF_MESSAGES | ALONE | UNSHARED},
     {STREAM, "signal=memop", OF_MESSAGES | ALONE | UNSHARED},

@@ -35,6 +35,13 @@ WRAP = str(2**64 - 4)
 FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=period", "steps=6,jitter=20000"]
 
 
+def words_of(lower):
+    """A trial's lowering words. `jitter` among them is none, but a hook of the backend's."""
+    words = lower.split(",")
+    found = {"lower": ",".join(word for word in words if not word.startswith("jitter="))}
+    return {**found, **dict(word.split("=") for word in words if word.startswith("jitter="))}
+
+
 def spec_trial(machine, spec, ranks, mode, lower, sets=None, **more):
     sample = spec.split("/", maxsplit=1)[0]
     sets = list(SMALL.get(spec, []) if sets is None else sets)
@@ -42,12 +49,12 @@ def spec_trial(machine, spec, ranks, mode, lower, sets=None, **more):
         sets.append(f"parts=parts-{ranks}")
     name = f"{spec.split('/')[1]}, {ranks} rank{'s' * (ranks > 1)}, {mode}{' ' + lower if lower else ''}"
     return {"name": name, "spec": machine.samples / f"{spec}.yaml", "set": sets, "ranks": ranks, "mode": mode,
-            "lower": lower, "backend": machine.backend, "_key": (spec, tuple(sets), ranks), **more}
+            **words_of(lower), "backend": machine.backend, "_key": (spec, tuple(sets), ranks), **more}
 
 
 def random_trial(machine, seed, mode, lower, **more):
     name = f"random graph {seed}, {mode}{' ' + lower if lower else ''}"
-    return {"name": name, "seed": seed, "mode": mode, "lower": lower, "backend": machine.backend,
+    return {"name": name, "seed": seed, "mode": mode, **words_of(lower), "backend": machine.backend,
             "first": WRAP if mode != "serial" and seed % 3 == 0 else None, "_key": seed, **more}
 
 

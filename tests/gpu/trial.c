@@ -59,6 +59,8 @@ static bool parse_word(const char *key, char *value, trial *out)
         out->deadline_s = atof(value);
     else if (!strcmp(key, "first"))
         out->hooks.first_message = strtoull(value, NULL, 10);
+    else if (!strcmp(key, "jitter"))
+        out->hooks.jitter_ns = atoi(value);
     else if (!strcmp(key, "starts"))
         parse_starts(value, out);
     else

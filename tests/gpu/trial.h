@@ -19,7 +19,7 @@ typedef struct trial {
     double deadline_s;
     int64_t start[TRIAL_STARTS]; /* steps of each start; none: all */
     int start_count;
-    peal_backend_hooks hooks; /* first=N, no_deferral=1, no_early_launch=1 */
+    peal_backend_hooks hooks; /* first=N, jitter=NS, no_deferral=1, no_early_launch=1 */
     const char *drop; /* "write.0@1": the first WRITE of the step of rank 1 is skipped; also wait,
                          give (a credit), await (one) */
     bool rows, verify;

@@ -17,7 +17,7 @@ from datetime import date
 MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral=1"), ("graph", "plain=64"),
          ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=period"), ("fused", "blocks=2,steps=6")]
-JITTER = [("fused", "blocks=4,steps=6,jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets,jitter=50000")]
+JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
@@ -40,8 +40,8 @@ FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28
              "particles": [("stream", ""), MODES[0], MODES[-1]], "bfs": [MODES[0], MODES[-1]],
              "bounded": [("graph", "signal=memop,copy=engine"), MODES[-1]],
              "unaligned": [MODES[-1]], "unequal": [MODES[-3], MODES[-2]],
-             "spread": [("fused", "blocks=1,steps=6"), ("fused", "blocks=1,steps=6,jitter=50000"), MODES[-1]],
-             "images": [("fused", "blocks=1,steps=6,tile=272"), ("fused", "blocks=2,steps=6,tile=272,jitter=50000")],
+             "spread": [("fused", "blocks=1,steps=6"), ("fused", "blocks=1,steps=6", "jitter=50000"), MODES[-1]],
+             "images": [("fused", "blocks=1,steps=6,tile=272"), ("fused", "blocks=2,steps=6,tile=272", "jitter=50000")],
              **dict.fromkeys(("hdiff", "hdiff/pair", "jacobi_until", "reaches", "edges", "beside", "twice"), [MODES[0], MODES[-1]])}
 # Several ranks in each of two processes, whose kernels run one after the other: they must be put onto streams
 # in an order in which no wait comes before what the other process waits for, and a graph must not allow another.

@@ -110,7 +110,6 @@ static inline int peal_cuda_fused_number(int entry, peal_cuda_fused_variant vari
 /* What words of --lower change in the persistent kernel's text. */
 typedef struct peal_cuda_fused_text {
     bool has_tickets; /* blocks draw tickets for their work */
-    int jitter_ns;    /* blocks pause for up to so long */
 } peal_cuda_fused_text;
 
 /* ---- units ---- */

@@ -263,7 +263,7 @@ static void print_fused_unit(peal_cuda_source *source)
 
     fprintf(out,
             "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n#define PEAL_FUSED_JITTER %d\n%s%s",
-            ranks_of_kernel(source), source->fused_text.jitter_ns,
+            ranks_of_kernel(source), source->desc->hooks.jitter_ns,
             source->fused_text.has_tickets ? "#define PEAL_FUSED_TICKETS 1\n" : "",
             source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);

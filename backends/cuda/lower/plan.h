@@ -81,7 +81,6 @@ typedef struct peal_cuda_options {
     int steps;           /* a graph has at least so many; 0: not forced */
     peal_cuda_dispatcher order; /* mode fused */
     int blocks;                 /* mode fused: at most so many on an SM; 0: as many as it holds */
-    int jitter_ns;              /* mode fused: blocks pause for up to so long */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
     int64_t plain_flat_points;  /* the same of flat tiles (device/launch.h) */

@@ -120,6 +120,7 @@ typedef struct peal_backend_hooks {
     int end_of_step; /* from this op on the step section does nothing but decide; 0: it does all */
     bool no_early_launch; /* GPU: kernels of a graph are launched when the one before has ended */
     bool no_deferral;     /* GPU: waits and folds are enqueued where the walk passes them */
+    int jitter_ns;        /* fused on a GPU: warps pause at random, for up to so long; 0: never */
 } peal_backend_hooks;
 
 /* Whether the hooks leave out an op. */
@@ -149,8 +150,7 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
  * `tile` is the scheduler's. */
 #define PEAL_LOWERING_WORDS                                                                        \
     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,plain=POINTS,"      \
-    "steps=N,"                                                                                     \
-    "order=tiles|grid|tickets|period,blocks=N,tile=POINTS,jitter=NANOSECONDS"
+    "steps=N,order=tiles|grid|tickets|period,blocks=N,tile=POINTS"
 
 typedef struct peal_backend_desc {
     size_t size; /* sizeof(peal_backend_desc) */

@@ -1,10 +1,11 @@
-/* Random pauses in mode fused (--lower jitter=NANOSECONDS), by which tests find missing order. */
+/* Random pauses in mode fused, for tests (peal_backend_hooks.jitter_ns): whatever is not ordered by
+ * the dispatcher then shows in the results. Without the hook nothing of it is compiled. */
 #ifndef PEAL_DEVICE_JITTER_H
 #define PEAL_DEVICE_JITTER_H
 
 #include "peal/fused_launch.h"
 
-/* All threads: each warp pauses differently for each work item, mostly for a short time. */
+/* All threads: most pauses are short, and each warp has another one for each work item. */
 static __device__ __forceinline__ void peal_fused_pause_(unsigned epoch)
 {
 #if PEAL_FUSED_JITTER > 0
