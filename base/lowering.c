@@ -17,7 +17,7 @@ static const struct lowering_key {
             {"send", {"each", "last"}, 0, 0},
             {"fold", {"task", "kernel"}, 0, 0},
             {"until", {"unroll", "while"}, 0, 0},
-            {"order", {"tiles", "grid", "tickets", "period"}, 0, 0},
+            {"order", {"tiles", "grid", "tickets", "paper"}, 0, 0},
             {"lanes", {NULL}, 1, 2},
             {"early", {NULL}, 0, 1},
             {"later", {NULL}, 0, 1},
@@ -27,6 +27,12 @@ static const struct lowering_key {
             {"blocks", {NULL}, 1, 64},
             {"tile", {NULL}, 1, INT64_MAX}};
 enum { KEYS = sizeof(keys) / sizeof(keys[0]), WORD_BYTES = 80 };
+
+/* Values that have another name now. */
+static const struct lowering_rename {
+    const char *key, *before, *now;
+} renames[] = {{"order", "period", "paper"}};
+enum { RENAMES = sizeof(renames) / sizeof(renames[0]) };
 
 static bool is_in_range(const char *text, const struct lowering_key *key)
 {
@@ -60,6 +66,12 @@ static void hint_at_value(const struct lowering_key *key, const char *value, cha
 {
     int count = count_values(key);
     size_t used;
+    for (int i = 0; i < RENAMES; i++)
+        if (!strcmp(key->name, renames[i].key) && !strcmp(value, renames[i].before)) {
+            snprintf(hint, bytes, "%s=%s is called %s=%s now", key->name, value, key->name,
+                     renames[i].now);
+            return;
+        }
     const char *nearest = count ? peal_nearest_word(value, key->value, (size_t)count) : NULL;
     if (nearest) {
         snprintf(hint, bytes, "did you mean %s=%s?", key->name, nearest);

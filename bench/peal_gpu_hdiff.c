@@ -22,7 +22,7 @@ static const way hdiff_ways[] = {
     {"sync", "sync", "", WAY_SMALL},
     {"fused, order=grid", "fused", "order=grid", WAY_NAMED},
     {"fused, order=tickets", "fused", "order=tickets", WAY_NAMED},
-    {"fused, order=period", "fused", "order=period", WAY_NAMED},
+    {"fused, order=paper", "fused", "order=paper", WAY_NAMED},
     {"graph, lanes=2", "graph", "lanes=2", WAY_NAMED},
     {"graph, plain", "graph", "plain=1", WAY_NAMED},
     {"stream, lanes=2", "stream", "lanes=2", WAY_NAMED},

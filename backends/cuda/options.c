@@ -40,7 +40,7 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->order = PEAL_CUDA_DISPATCH_GRID;
     else if (is_word(text, key, "order") && is_word(value, rest, "tickets"))
         out->order = PEAL_CUDA_DISPATCH_TICKETS;
-    else if (is_word(text, key, "order") && is_word(value, rest, "period"))
+    else if (is_word(text, key, "order") && is_word(value, rest, "paper"))
         out->order = PEAL_CUDA_DISPATCH_PAPER;
     else if (is_word(text, key, "lanes") && number >= 1 && number <= PEAL_CUDA_LANES)
         out->lanes = (int)number;

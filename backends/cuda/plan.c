@@ -72,7 +72,7 @@ static peal_status settle_fused(peal_cuda_plan *plan)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE,
                            "--lower order=tickets runs it; or give each rank a process and a GPU",
-                           "mode fused cannot run this: with order=period a kernel has one rank, "
+                           "mode fused cannot run this: with order=paper a kernel has one rank, "
                            "and %d ranks of a process share a GPU",
                            plan->rank_count);
     return PEAL_STATUS_OK;

@@ -32,7 +32,7 @@ TOGETHER = ["signal=fused", "signal=kernel", "signal=memop", "signal=fused,lanes
             "signal=memop,lanes=2"]
 WRAP = str(2**64 - 4)
 # Rounds that are shorter than the runs: else the kernel that stays has no part in them.
-FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=period", "steps=6,jitter=20000"]
+FUSED = ["steps=3", "steps=7,order=grid", "steps=5,order=tickets", "steps=4,order=paper", "steps=6,jitter=20000"]
 
 
 def words_of(lower):
@@ -158,7 +158,7 @@ def samples(machine, report, _options):
 def check_together(report, trials, results):
     """Several ranks on a GPU are in one kernel that stays."""
     several = [results[t["name"]] for t in trials if t["mode"] == "fused" and t["ranks"] > 1 and t["name"] in results
-               and "order=period" not in t.get("lower", "")]  # a kernel has one rank, then
+               and "order=paper" not in t.get("lower", "")]  # a kernel has one rank, then
     said = [message for result in several if is_refused(result) for message in result["messages"] if "share a GPU" in message]
     equal = sum(result["status"] == "ok" for result in several)
     if several:

@@ -106,13 +106,13 @@ static void only_what_makes_a_difference(void **state)
     list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
     assert_non_null(strstr(text, "graph until=while\n"));
     assert_non_null(strstr(text, "stream signal=memop\n"));
-    assert_non_null(strstr(text, "fused order=period\n"));
+    assert_non_null(strstr(text, "fused order=paper\n"));
     assert_null(strstr(text, "graph signal=memop")); /* nothing of it can be skipped */
     assert_null(strstr(text, "threads="));
     machine.processes = 1; /* signals are kernels, and one kernel has both ranks */
     list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
     assert_null(strstr(text, "signal="));
-    assert_null(strstr(text, "order=period"));
+    assert_null(strstr(text, "order=paper"));
     machine.ranks = 1;
     list(resolve(plain), &machine, false, NULL, &set, text, sizeof(text));
     assert_null(strstr(text, "signal="));

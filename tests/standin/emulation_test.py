@@ -16,7 +16,7 @@ from datetime import date
 
 MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral=1"), ("graph", "plain=64"),
          ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
-         ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=period"), ("fused", "blocks=2,steps=6")]
+         ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=paper"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
 # Sizes, and how many processes, a rank each.

@@ -360,7 +360,7 @@ class Executor(unittest.TestCase):
         self.refused(os.path.join(SPECS, "many.yaml"), 3, "E644", "task `mark` has 4900000000 tiles on rank 0")
         for processes, words, why in ((2, {}, "processes share a GPU, and a kernel that stays"),
                                       (1, {"ranks": 27, "set": ["n=4", "steps=1"]}, "27 ranks of a process share a GPU, its kernel has room for 26"),
-                                      (1, {"ranks": 3, "lower": "order=period"}, "with order=period a kernel has one rank, and 3 ranks of a process"),
+                                      (1, {"ranks": 3, "lower": "order=paper"}, "with order=paper a kernel has one rank, and 3 ranks of a process"),
                                       (1, {"ranks": 3, "lower": "blocks=1"}, "3 ranks of a process share a GPU, which has room for 2 of its kernel's blocks")):
             run = Run(processes, mode="fused", env={"STANDIN_DEVICES": "1", "STANDIN_SMS": "2"}, **words)
             self.assertEqual(run.result["status"], "unsuitable environment", run.err)

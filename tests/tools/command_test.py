@@ -83,6 +83,7 @@ class Mistakes(unittest.TestCase):
         self.expect(["plan", HEAT, "--lower", "signal=memo"], "E665", "did you mean signal=memop?")
         self.expect(["tune", HEAT, "--lower", "lanes=3"], "E665", "from 1 to 2")
         self.expect(["run", HEAT, "--lower", "lanes=2x"], "E665", "from 1 to 2")
+        self.expect(["run", HEAT, "--lower", "order=period"], "E665", "order=period is called order=paper now")
         self.expect(["run", HEAT, "--lower", "jitter=5"], "E665", "words are")
         self.expect(["run", HEAT, "--lower", "fuse"], "E665", "at least 0")
         self.expect(["run", HEAT, "--lower", "tile=64,,steps=1"], "E665", "signal=")

@@ -1,4 +1,4 @@
-/* How the persistent kernel is started: by one launch for some rounds; with order=period by one for
+/* How the persistent kernel is started: by one launch for some rounds; with order=paper by one for
  * each step, whose parts of the work items and of the list of tickets tickets.c has found.
  */
 #include "backends/cuda/fused/fused.h"
@@ -45,7 +45,7 @@ static CUresult launch(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kerne
                                                     peal_cuda_origin(plan), parameter);
 }
 
-/* A round of one rank, by several launches (order=period). */
+/* A round of one rank, by several launches (order=paper). */
 static CUresult launch_parts(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel)
 {
     const peal_cuda_fused *fused = &kernel->rank[0];

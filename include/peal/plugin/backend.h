@@ -150,7 +150,7 @@ static inline bool peal_hooks_skip(const peal_backend_hooks *hooks, const peal_s
  * `tile` is the scheduler's. */
 #define PEAL_LOWERING_WORDS                                                                        \
     "signal=fused|kernel|memop,copy=kernel|engine,lanes=1|2,until=unroll|while,plain=POINTS,"      \
-    "steps=N,order=tiles|grid|tickets|period,blocks=N,tile=POINTS"
+    "steps=N,order=tiles|grid|tickets|paper,blocks=N,tile=POINTS"
 
 typedef struct peal_backend_desc {
     size_t size; /* sizeof(peal_backend_desc) */
