@@ -1,6 +1,8 @@
 /* Reads the words that force how ops are enqueued: "signal=memop,copy=engine,lanes=2". */
 #include "backends/cuda/options.h"
 
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +36,8 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
         out->until = PEAL_CUDA_UNTIL_UNROLL;
     else if (is_word(text, key, "until") && is_word(value, rest, "while"))
         out->until = PEAL_CUDA_UNTIL_WHILE;
-    else if (is_word(text, key, "order") && is_word(value, rest, "tiles"))
-        out->order = PEAL_CUDA_DISPATCH_TILES;
-    else if (is_word(text, key, "order") && is_word(value, rest, "grid"))
-        out->order = PEAL_CUDA_DISPATCH_GRID;
-    else if (is_word(text, key, "order") && is_word(value, rest, "tickets"))
-        out->order = PEAL_CUDA_DISPATCH_TICKETS;
-    else if (is_word(text, key, "order") && is_word(value, rest, "paper"))
-        out->order = PEAL_CUDA_DISPATCH_PAPER;
+    else if (is_word(text, key, "order") && peal_cuda_dispatcher_find(value, rest))
+        out->dispatcher = peal_cuda_dispatcher_find(value, rest);
     else if (is_word(text, key, "lanes") && number >= 1 && number <= PEAL_CUDA_LANES)
         out->lanes = (int)number;
     else if (is_word(text, key, "plain") && number >= 0)
@@ -59,6 +55,8 @@ static bool apply(const char *text, size_t length, peal_cuda_options *out)
 
 bool peal_cuda_options_parse(const char *text, peal_cuda_options *out)
 {
+    if (!out->dispatcher)
+        out->dispatcher = peal_cuda_dispatcher_default();
     while (text && *text) {
         size_t length = strcspn(text, ",");
         if (!apply(text, length, out))
@@ -70,9 +68,9 @@ bool peal_cuda_options_parse(const char *text, peal_cuda_options *out)
 
 peal_cuda_fused_text peal_cuda_options_fused_text(const char *text)
 {
-    peal_cuda_options options = {.order = PEAL_CUDA_DISPATCH_TILES};
+    peal_cuda_options options = {0};
 
-    if (!peal_cuda_options_parse(text, &options))
-        return (peal_cuda_fused_text){.has_tickets = false};
-    return (peal_cuda_fused_text){.has_tickets = peal_cuda_dispatcher_has_tickets(options.order)};
+    if (!peal_cuda_options_parse(text, &options)) /* reported when the plan is made */
+        options.dispatcher = peal_cuda_dispatcher_default();
+    return (peal_cuda_fused_text){.device_header = options.dispatcher->device_header};
 }

@@ -2,6 +2,7 @@
  * is a thread that walks. */
 #include "backends/cuda/embed.h"
 #include "backends/cuda/executor.h"
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/predicate.h"
@@ -68,13 +69,13 @@ static peal_status settle_fused(peal_cuda_plan *plan)
                            "mode fused cannot run this: %d ranks of a process share a GPU, its "
                            "kernel has room for %d",
                            plan->rank_count, PEAL_FUSED_RANKS_MOST);
-    if (plan->rank_count > 1 && plan->options.order == PEAL_CUDA_DISPATCH_PAPER)
+    if (plan->rank_count > 1 && plan->options.dispatcher->one_rank)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE,
                            "--lower order=tickets runs it; or give each rank a process and a GPU",
-                           "mode fused cannot run this: with order=paper a kernel has one rank, "
+                           "mode fused cannot run this: with order=%s a kernel has one rank, "
                            "and %d ranks of a process share a GPU",
-                           plan->rank_count);
+                           plan->options.dispatcher->name, plan->rank_count);
     return PEAL_STATUS_OK;
 }
 

@@ -3,7 +3,7 @@
  * work item comes first; partitions are each block of a work item's grid once. Tickets: whichever
  * of those that blocks have taken ends next, the lowest one can run, and none before what it
  * depends on; and of tiles with uneven work blocks that take tickets are through sooner. */
-#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/fused/dispatchers/ticket_list.h"
 #include "tests/backends/check.h"
 
 #include <stdlib.h>
@@ -281,7 +281,9 @@ static void blocks_that_meet_are_ordered(void **unused)
         peal_schedule schedule = {.array_count = SPACES};
         peal_cuda_plan owner = {.arena = arena};
         peal_cuda_rank rank = {.plan = &owner, .schedule = &schedule};
-        peal_cuda_fused fused = {.count = 1 + below(RECORDS), .grid = 1 + (unsigned)below(GRID)};
+        peal_cuda_fused fused = {.count = 1 + below(RECORDS),
+                                 .grid = 1 + (unsigned)below(GRID),
+                                 .dispatcher = &peal_cuda_dispatcher_tiles};
         peal_cuda_block_deps order;
         random_plan(arena, &fused);
         peal_cuda_partition_cyclic(&fused, (unsigned)below(3));
@@ -383,16 +385,13 @@ static void tickets_are_in_an_order(void **unused)
         peal_cuda_fused fused = {.count = 1 + below(RECORDS), .blocks = 1 + (unsigned)below(4)};
         peal_cuda_block_deps order;
         peal_cuda_tickets tickets;
-        fused.tickets = true;
-        fused.receives = below(2);
-        owner.options.order =
-            fused.receives ? PEAL_CUDA_DISPATCH_PAPER : PEAL_CUDA_DISPATCH_TICKETS;
+        fused.dispatcher = below(2) ? &peal_cuda_dispatcher_paper : &peal_cuda_dispatcher_tickets;
         random_plan(arena, &fused);
-        fused.grid = peal_cuda_fused_workers(&fused);
+        fused.grid = fused.dispatcher->workers(&fused);
         peal_cuda_partition_serve(&fused, fused.grid);
         assert_in_range(fused.grid, 1, WORKERS);
         assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
-        peal_cuda_fused_tickets(&rank, &fused, &order, &tickets);
+        fused.dispatcher->list_tickets(&rank, &fused, &order, &tickets);
         memset(all, 0, (size_t)RECORDS * WORKERS * sizeof(*all));
         check_shares(&fused, &order);
         simulation s = {.fused = &fused, .order = &order, .tickets = &tickets};
@@ -425,10 +424,13 @@ static int time_of(bool tickets)
 {
     peal_arena *arena = peal_arena_create();
     peal_schedule schedule = {.array_count = SPACES};
-    peal_cuda_plan owner = {.arena = arena, .options.order = PEAL_CUDA_DISPATCH_TICKETS};
+    peal_cuda_plan owner = {.arena = arena};
     peal_cuda_rank rank = {.plan = &owner, .schedule = &schedule};
-    peal_cuda_fused fused = {
-        .count = 1, .blocks = BLOCKS, .grid = BLOCKS, .services = 1, .tickets = tickets};
+    peal_cuda_fused fused = {.count = 1,
+                             .blocks = BLOCKS,
+                             .services = 1,
+                             .dispatcher = tickets ? &peal_cuda_dispatcher_tickets
+                                                   : &peal_cuda_dispatcher_tiles};
     int busy[BLOCKS] = {0}, last = 0;
     peal_cuda_block_deps order;
     peal_cuda_tickets list = {.count = 0};
@@ -437,10 +439,10 @@ static int time_of(bool tickets)
     memset(&fused.item[0].launch, 0, sizeof(fused.item[0].launch));
     fused.item[0].touch_count = 0;
     fused.item[0].blocks = TILES;
-    fused.grid = tickets ? peal_cuda_fused_workers(&fused) : BLOCKS;
+    fused.grid = fused.dispatcher->workers(&fused);
     assert_true(peal_cuda_block_deps_build(&rank, &fused, &order));
     if (tickets)
-        peal_cuda_fused_tickets(&rank, &fused, &order, &list);
+        fused.dispatcher->list_tickets(&rank, &fused, &order, &list);
     for (unsigned b = 0; b < BLOCKS && !tickets; b++)
         busy[b] = work_of(&order.partition[b]);
     for (size_t t = 1; t < list.count; t++) { /* by the block that is the first to be free */
@@ -466,10 +468,31 @@ static void uneven_tiles_are_shared_out(void **unused)
     assert_true(BLOCKS * dynamic < 2 * sum && dynamic < fixed);
 }
 
+/* ---- names ---- */
+
+static void every_order_has_a_dispatcher(void **unused)
+{
+    const char *word = strstr(PEAL_LOWERING_WORDS, "order=") + strlen("order=");
+    size_t words = strcspn(word, ","), length;
+
+    (void)unused;
+    assert_ptr_equal(peal_cuda_dispatcher_default(), &peal_cuda_dispatcher_tiles);
+    for (const char *end = word + words; word < end; word += length + 1) {
+        length = strcspn(word, "|,");
+        const peal_cuda_dispatcher *found = peal_cuda_dispatcher_find(word, length);
+        assert_non_null(found);
+        assert_non_null(found->device_header);
+        assert_non_null(found->start);
+        assert_int_equal(found->is_fixed, found->list_tickets == NULL);
+    }
+    assert_null(peal_cuda_dispatcher_find("period", strlen("period")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_that_meet_are_ordered),
                                        cmocka_unit_test(tickets_are_in_an_order),
-                                       cmocka_unit_test(uneven_tiles_are_shared_out)};
+                                       cmocka_unit_test(uneven_tiles_are_shared_out),
+                                       cmocka_unit_test(every_order_has_a_dispatcher)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

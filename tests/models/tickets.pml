@@ -1,4 +1,4 @@
-/* Tickets of mode fused on a GPU (device/tickets.h): BLOCKS blocks take tickets of a list, the next
+/* Tickets of mode fused on a GPU (device/ticket_walker.h): BLOCKS blocks take tickets of a list, the next
  * one before the share of the last is run, in launches one after the other. A round's list: the
  * ticket that begins it; record 0, of which workers 0 and 1 have a share each, which reads what
  * record 1 of the round before wrote, and writes the worker's tile; and record 1, of which worker 0

@@ -109,7 +109,7 @@ static inline int peal_cuda_fused_number(int entry, peal_cuda_fused_variant vari
 
 /* What words of --lower change in the persistent kernel's text. */
 typedef struct peal_cuda_fused_text {
-    bool has_tickets; /* blocks draw tickets for their work */
+    const char *device_header; /* the dispatcher's kernel is <peal/DEVICE_HEADER.h> */
 } peal_cuda_fused_text;
 
 /* ---- units ---- */
@@ -142,7 +142,7 @@ typedef struct peal_cuda_source {
 } peal_cuda_source;
 
 /* Everything is in the arena. What is wrong with the user's files or expressions is reported.
- * fused_text may be NULL: nothing is changed. */
+ * fused_text may be NULL: the dispatcher is that of device/dispatch_tiles.h. */
 peal_status peal_cuda_source_create(const peal_backend_desc *desc,
                                     const peal_cuda_fused_text *fused_text, peal_arena *arena,
                                     peal_cuda_source **out);

@@ -262,15 +262,14 @@ static void print_fused_unit(peal_cuda_source *source)
     FILE *out = peal_cuda_text_open(&text, &bytes);
 
     fprintf(out,
-            "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n#define PEAL_FUSED_JITTER %d\n%s%s",
-            ranks_of_kernel(source), source->desc->hooks.jitter_ns,
-            source->fused_text.has_tickets ? "#define PEAL_FUSED_TICKETS 1\n" : "",
+            "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n#define PEAL_FUSED_JITTER %d\n%s",
+            ranks_of_kernel(source), source->desc.hooks.jitter_ns,
             source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, true, out);
     fprintf(out,
-            "\n#line 1 \"<dispatch>\"\n#include <peal/fused.h>\n"
+            "\n#line 1 \"<dispatch>\"\n#include <peal/%s.h>\n"
             "static_assert(sizeof(peal_fused) == %zu, \"peal_fused\");\n",
-            sizeof(peal_fused));
+            source->fused_text.device_header, sizeof(peal_fused));
     source->fused = peal_cuda_text_close(source->arena, out, &text);
 }
 

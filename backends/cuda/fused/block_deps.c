@@ -1,16 +1,15 @@
-/* Which other blocks must have come how far before a block's partition of a work item. Two blocks
- * are ordered where what they touch meets, and one writes; work items repeat themselves every
- * round, so all pairs of kinds are looked at, whichever comes first.
- */
-#include "backends/cuda/fused/fused.h"
+/* Finds how far which other blocks have to be before a block may run its partition of a work item.
+ * Two partitions are ordered if they touch the same memory and one of them writes. Work items
+ * repeat every round, so all pairs of kinds are looked at, whichever comes first. */
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE = 0xffff };
-enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 /* a block keeps them in bytes */ };
+enum { FREE = 0xffff }; /* a block that may be behind by any number of work items */
+enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 /* the kernel keeps kinds in bytes */ };
 
-/* What one block touches. */
+/* A part of what one block touches. */
 typedef struct region {
     int space;
     bool write;
@@ -21,9 +20,10 @@ typedef struct region {
 typedef struct footprint {
     region *region;
     int count;
-    const CUdeviceptr *awaited; /* words that its own waits are for */
+    const CUdeviceptr *awaited; /* words that the partition waits for itself */
     int awaited_count;
-    bool works, everywhere; /* too many regions to tell */
+    bool works;      /* the partition has blocks */
+    bool everywhere; /* it touches too much to tell what */
 } footprint;
 
 typedef struct order {
@@ -31,58 +31,15 @@ typedef struct order {
     peal_cuda_fused *fused;
     peal_fused_partition *partition;
     footprint *block; /* by kind, then block */
-    footprint *team;  /* by kind, then TEAM blocks: what they touch together */
+    footprint *team;  /* by kind, then by TEAM blocks: what these touch together */
     unsigned teams;
-    unsigned short *distance; /* by kind, then kind: see find_distances */
+    unsigned short *distance; /* by kind, then by kind: find_distances */
     peal_fused_dependency *after;
     size_t after_count, after_room;
     peal_fused_add *add;
     size_t add_count, add_room;
-    unsigned *behind; /* scratch: by block, how far it may be behind; FREE: at will */
+    unsigned *behind; /* scratch: by block, how many work items it may be behind, or FREE */
 } order;
-
-/* ---- kinds ---- */
-
-/* A partition adds the same to flags, then. */
-static bool adds_alike(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
-{
-    const peal_launch *x = &a->launch, *y = &b->launch;
-
-    if (a->shape != b->shape || x->adds != y->adds || a->alone != b->alone)
-        return false;
-    if (!a->alone && (a->shape < 0 || !x->adds))
-        return true;
-    for (int i = 0; i < x->write_count; i++)
-        if (i >= y->write_count || x->write[i].word != y->write[i].word ||
-            x->write[i].part != y->write[i].part || x->write[i].rest != y->write[i].rest ||
-            x->write[i].boxes != y->write[i].boxes || x->write[i].first != y->write[i].first)
-            return false;
-    return x->write_count == y->write_count;
-}
-
-static bool is_alike(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
-{
-    return adds_alike(a, b) && a->number == b->number && (a->serves < 0) == (b->serves < 0) &&
-           a->blocks == b->blocks && a->first_blocks == b->first_blocks &&
-           a->after_all == b->after_all && a->receives == b->receives &&
-           a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
-           !memcmp(a->launch.box, b->launch.box,
-                   (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&
-           !memcmp(a->touch, b->touch, (size_t)a->touch_count * sizeof(a->touch[0]));
-}
-
-static void find_kinds(peal_cuda_fused *fused)
-{
-    fused->kinds = 0;
-    for (int r = 0; r < fused->count; r++) {
-        int k = 0;
-        while (k < fused->kinds && !is_alike(&fused->item[fused->kind_item[k]], &fused->item[r]))
-            k++;
-        if (k == fused->kinds)
-            fused->kind_item[fused->kinds++] = r;
-        fused->item[r].kind = k;
-    }
-}
 
 /* ---- footprints ---- */
 
@@ -105,7 +62,7 @@ static void reach_box(const peal_reach *reach, const int *lo, const int *hi, reg
     }
 }
 
-/* Hull of blocks [first, first + count) of a box, and of their tiles' numbers. */
+/* The hull of blocks [first, first + count) of a box, and the range of their tiles' numbers. */
 static void hull_of(const peal_launch_box *box, unsigned first, unsigned count, int *lo, int *hi,
                     int64_t *low, int64_t *high)
 {
@@ -119,7 +76,8 @@ static void hull_of(const peal_launch_box *box, unsigned first, unsigned count, 
         end[k] = k < PEAL_AXES - 1 ? to % n : to;
         from /= n;
         to /= n;
-        /* Unless all further places are the same, all of this axis may be there. */
+        /* If the first and the last block differ along a later axis, the hull has all of this one.
+         */
         split = from != to;
         if (split && k < PEAL_AXES - 1) {
             at[k] = 0;
@@ -147,7 +105,7 @@ static void everything(region *out)
     }
 }
 
-/* One touch by the blocks of one box. */
+/* Adds what the blocks of one box touch by one of the work item's touches. */
 static void add_region(const peal_cuda_touch *touch, const int *lo, const int *hi, int64_t low,
                        int64_t high, footprint *out)
 {
@@ -175,7 +133,7 @@ static void add_region(const peal_cuda_touch *touch, const int *lo, const int *h
     }
 }
 
-/* How many of a partition's blocks are in [first, last). */
+/* How many blocks of a partition lie in [first, last). */
 static unsigned count_within(const peal_fused_partition *partition, unsigned first, unsigned last)
 {
     unsigned count = 0;
@@ -199,7 +157,7 @@ static void add_to_flag(order *o, CUdeviceptr word, uint64_t value, peal_fused_p
     partition->add_count++;
 }
 
-/* What the partition's blocks add to flags, as each would for itself. */
+/* The sum of what the partition's blocks would each add to flags. */
 static void note_adds(order *o, const peal_cuda_work_item *item, peal_fused_partition *partition)
 {
     const peal_launch *launch = &item->launch;
@@ -246,7 +204,7 @@ static void find_footprint(const peal_cuda_work_item *item, peal_fused_partition
             if (item->touch[i].boxes >> b & 1)
                 add_region(&item->touch[i], lo, hi, low, high, out);
     }
-    if (launch->box_count == 0 && out->works) /* counting, or the begin of a loop */
+    if (launch->box_count == 0 && out->works) /* counts steps, or begins a loop */
         for (int i = 0; i < item->touch_count; i++)
             add_region(&item->touch[i], NULL, NULL, 0, 0, out);
     partition->waits = masks;
@@ -257,7 +215,7 @@ static void find_footprint(const peal_cuda_work_item *item, peal_fused_partition
     memcpy(out->region, scratch, (size_t)out->count * sizeof(region));
 }
 
-/* What several blocks touch: a hull for each space. */
+/* What several blocks touch together: a hull for each space. */
 static void join_footprints(const footprint *of, unsigned count, region *scratch, peal_arena *arena,
                             footprint *out)
 {
@@ -300,8 +258,9 @@ static bool awaits(const footprint *who, CUdeviceptr word)
     return false;
 }
 
-/* Whether `a` has to wait for `b`. Who waits for a word itself needs nobody who has waited for it,
- * since messages come in order; two who only wait have nothing to do with each other. */
+/* Whether `a` has to wait for `b`. A partition that waits for a message itself need not wait for
+ * another one that did, since messages arrive in order. Two that only wait for messages are not
+ * ordered. */
 static bool meets(const footprint *a, const footprint *b)
 {
     if (a->everywhere || b->everywhere)
@@ -318,9 +277,11 @@ static bool meets(const footprint *a, const footprint *b)
     return false;
 }
 
-/* By kind and kind: how many work items stand at least between one of the former and the latest of
- * the latter before it in a round, whose begin all wait for. Only what serves may be behind: blocks
- * that have come as far as a work item have also read what peers may overwrite once it has sent. */
+/* For each pair of kinds: the least number of work items that lie, within a round, between a work
+ * item of the first kind and the latest one of the second kind before it. So far may the second
+ * one's block be behind. All blocks begin a round together. Only folds that others do not wait for
+ * may be behind: a block that is up to date has also read what a peer may overwrite after the next
+ * message. */
 static void find_distances(order *o)
 {
     const peal_cuda_fused *fused = o->fused;
@@ -368,7 +329,8 @@ static void add_name(order *o, unsigned block, unsigned behind)
         (peal_fused_dependency){(unsigned short)block, (unsigned short)behind};
 }
 
-/* The longest row of blocks that are waited for alike, which the waiting block may be among. */
+/* The longest range of blocks that may all be behind by the same number. Where partitions are
+ * fixed, the waiting block may be in the range, since nobody waits for itself. */
 static void find_range(const order *o, unsigned me, peal_fused_partition *partition)
 {
     enum { LEAST = 32 };
@@ -376,8 +338,8 @@ static void find_range(const order *o, unsigned me, peal_fused_partition *partit
 
     for (unsigned first = 0, end; first < grid; first = end) {
         unsigned behind = o->behind[first];
-        for (end = first + 1;
-             end < grid && (o->behind[end] == behind || (end == me && !o->fused->tickets));)
+        for (end = first + 1; end < grid && (o->behind[end] == behind ||
+                                             (end == me && o->fused->dispatcher->is_fixed));)
             end++;
         if (behind == FREE || end - first < LEAST || end - first <= partition->range_count)
             continue;
@@ -410,6 +372,15 @@ static void keep_before(order *o, unsigned me, peal_fused_partition *partition)
     wait_for_all(o, partition);
 }
 
+static bool comes_after_all(const peal_cuda_fused *fused, const peal_cuda_work_item *item,
+                            const peal_fused_partition *partition)
+{
+    const peal_cuda_dispatcher *dispatcher = fused->dispatcher;
+
+    return item->after_all ||
+           (dispatcher->waits_for_all && dispatcher->waits_for_all(item, partition));
+}
+
 static void find_before(order *o, int kind)
 {
     const peal_cuda_fused *fused = o->fused;
@@ -420,7 +391,7 @@ static void find_before(order *o, int kind)
         peal_fused_partition *partition = &o->partition[(size_t)kind * fused->grid + b];
         if (partition->count == 0)
             continue;
-        if (item->after_all || (fused->receives && partition->waits && !item->receives)) {
+        if (comes_after_all(fused, item, partition)) {
             wait_for_all(o, partition);
             continue;
         }
@@ -429,8 +400,8 @@ static void find_before(order *o, int kind)
         for (int k = 0; k < fused->kinds; k++)
             if (distance[k] != FREE)
                 look_at_kind(o, &o->block[(size_t)kind * fused->grid + b], b, k, distance[k]);
-        o->behind[b] =
-            fused->tickets ? 0 : FREE; /* another block may have run its partition before */
+        /* Unless partitions are fixed, another block may have run this worker's last one. */
+        o->behind[b] = fused->dispatcher->is_fixed ? FREE : 0;
         keep_before(o, b, partition);
     }
 }
@@ -464,7 +435,7 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
 
     if (!arena)
         peal_memory_end(sizeof(order), 0);
-    find_kinds(fused);
+    peal_cuda_fused_find_kinds(fused);
     if (fused->kinds > MOST_KINDS) {
         peal_arena_destroy(arena);
         return false;

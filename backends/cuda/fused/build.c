@@ -1,6 +1,6 @@
-/* The persistent kernel of a buffer slot: how many blocks each rank gets, its compilation, its
- * lists. */
-#include "backends/cuda/fused/fused.h"
+/* Builds the persistent kernel of a buffer slot: divides its blocks among the ranks, has it
+ * compiled, and builds the lists of each rank. */
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 
 static peal_status refuse(peal_cuda_plan *plan, const char *reason)
 {
@@ -9,8 +9,8 @@ static peal_status refuse(peal_cuda_plan *plan, const char *reason)
                        "mode fused cannot run this: %s", reason);
 }
 
-/* What a rank's blocks do in a round, and how many blocks it has work for beside the one for what
- * is one block's. */
+/* What a rank's blocks do in a round, and how many blocks it has work for, beside the one for work
+ * items of one block. */
 typedef struct demand {
     uint64_t work;
     unsigned most;
@@ -31,8 +31,8 @@ static demand demand_of(const peal_cuda_fused *fused)
     return d;
 }
 
-/* Ranks get two blocks each, or one if there are so few, then one at a time: who has the fewest for
- * its work. */
+/* Each rank gets two blocks first, or one if there are not enough for two. Each further block goes
+ * to the rank that has the fewest for its work. */
 static void divide_blocks(peal_cuda_fused_kernel *kernel, const demand *of, int rank_count,
                           unsigned resident)
 {
@@ -55,10 +55,10 @@ static void divide_blocks(peal_cuda_fused_kernel *kernel, const demand *of, int 
     }
 }
 
-/* Blocks of an SM get in each other's way where each has a tile or two: fences wait for what others
- * have stored (5-point relaxation on 2 H200: 4.1 us a step with one block against 4.8 with three
- * where an SM has 2 tiles, 9.5 against 6.5 where it has 8). Those with partials come one after the
- * other in a block, and wait for memory each. */
+/* Where an SM has only a few tiles, several blocks on it slow each other down, since a fence also
+ * waits for what other blocks have stored (5-point relaxation on 2 H200: 4.1 us a step with one
+ * block against 4.8 with three where an SM has 2 tiles, 9.5 against 6.5 where it has 8). Tiles with
+ * partials count double: a block runs them one after the other, and waits for memory in each. */
 enum { LEAST_TILES = 2 };
 
 static int wanted_on_sm(const peal_cuda_plan *plan, const demand *of)
@@ -72,8 +72,8 @@ static int wanted_on_sm(const peal_cuda_plan *plan, const demand *of)
     return tiles < 2 * each ? 1 : (int)(tiles / each);
 }
 
-/* With as many blocks as the compiler leaves registers for: how their partitions are laid out is
- * compiled in. */
+/* Which work items are cyclic is compiled in, before it is known how many blocks are resident: it
+ * is decided for as many blocks as the compiler leaves registers for. */
 static void choose_cyclic(const peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel,
                           const demand *of)
 {
@@ -85,7 +85,7 @@ static void choose_cyclic(const peal_cuda_plan *plan, peal_cuda_fused_kernel *ke
         peal_cuda_partition_cyclic(&kernel->rank[r], kernel->rank[r].blocks);
 }
 
-/* As many blocks as are resident together, and no more than there is work for. */
+/* The kernel gets as many blocks as are resident together, and no more than there is work for. */
 static peal_status choose_grid(peal_cuda_plan *plan, peal_cuda_fused_kernel *kernel,
                                const demand *of)
 {
@@ -104,7 +104,7 @@ static peal_status choose_grid(peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
     divide_blocks(kernel, of, plan->rank_count, all);
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_fused *fused = &kernel->rank[r];
-        fused->grid = fused->tickets ? peal_cuda_fused_workers(fused) : fused->blocks;
+        fused->grid = fused->dispatcher->workers(fused);
         peal_cuda_partition_serve(fused, fused->blocks);
         if (fused->grid >= UINT16_MAX)
             return refuse(plan, "the device has too many SMs");
@@ -124,15 +124,15 @@ static peal_status check_items(peal_cuda_plan *plan, const peal_cuda_fused *fuse
 
 static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal_fused *parameter)
 {
-    peal_cuda_block_deps order;
-    peal_cuda_tickets tickets;
+    peal_cuda_block_deps deps;
+    peal_cuda_tickets tickets = {.count = 0};
 
     fused->kind_item = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
-    if (!peal_cuda_block_deps_build(rank, fused, &order))
+    if (!peal_cuda_block_deps_build(rank, fused, &deps))
         return refuse(rank->plan, "a period has more than 128 kinds of launches");
-    if (fused->tickets)
-        peal_cuda_fused_tickets(rank, fused, &order, &tickets);
-    return peal_cuda_fused_upload(rank, fused, &order, &tickets, parameter);
+    if (fused->dispatcher->list_tickets)
+        fused->dispatcher->list_tickets(rank, fused, &deps, &tickets);
+    return peal_cuda_fused_upload(rank, fused, &deps, &tickets, parameter);
 }
 
 peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
@@ -143,8 +143,6 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
     unsigned begin = 0;
 
     for (int r = 0; r < plan->rank_count && !status; r++) {
-        kernel->rank[r].tickets = peal_cuda_dispatcher_has_tickets(plan->options.order);
-        kernel->rank[r].receives = plan->options.order == PEAL_CUDA_DISPATCH_PAPER;
         status = check_items(plan, &kernel->rank[r]);
         of[r] = demand_of(&kernel->rank[r]);
     }

@@ -1,7 +1,7 @@
 /* The engine of mode fused: the recorder, which makes work items of launches, and the persistent
  * kernel that repeats them. */
 #include "backends/cuda/lower/engine.h"
-#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 
 /* All blocks wait for the count of steps. */
 enum { REPORTS = 2 };
@@ -32,6 +32,11 @@ static const struct peal_cuda_sink_ops recorder = {.launch = record_launch,
 
 /* ---- the engine ---- */
 
+static bool receives_apart(const peal_cuda_plan *plan)
+{
+    return plan->options.dispatcher->record_receive != NULL;
+}
+
 static CUresult begin(peal_cuda_plan *plan, int slot)
 {
     peal_cuda_fused_begin(plan, slot);
@@ -55,6 +60,7 @@ const struct peal_cuda_engine peal_cuda_fused_engine = {
     .sink = &recorder,
     .is_one_kernel = true,
     .most_launches = PEAL_FUSED_ITEMS,
+    .receives_apart = receives_apart,
     .reports = REPORTS,
     .prepare = peal_cuda_reduction_ring_create,
     .shorten_period = peal_cuda_reduction_ring_free,

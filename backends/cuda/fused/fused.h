@@ -1,32 +1,40 @@
-/* Mode fused on a GPU: what capture.c would put into a graph becomes work items of one kernel that
- * stays (device/fused.h).
+/* Mode fused on a GPU: what mode graph would capture becomes work items of one persistent kernel
+ * (codegen/device/fused.h).
  *
- * record.c notes launches as work items and lays them out in device memory, launch.c starts the
- * kernel; footprint.c says what the blocks of a work item read and write, partition.c gives
- * each block its partition of a work item, and block_deps.c finds the blocks whose earlier work
- * items it has to wait for; reduction_ring.c lets folds be behind the steps; tickets.c lists
- * partitions that blocks take as they come; shapes.c prints what the compiler may know of the
- * launches. */
+ * In the order in which they act on a plan:
+ *   record.c          records launches as work items
+ *   footprint.c       what the blocks of a work item read and write
+ *   reduction_ring.c  memory that lets folds be some steps behind
+ *   build.c           conducts the rest: how many blocks each rank has, the kernel, its lists
+ *   shapes.c          prints what the compiler may know of the launches
+ *   partition.c       which part of a work item each block runs
+ *   kinds.c           which work items have the same partitions
+ *   block_deps.c      which other blocks each partition waits for
+ *   dispatchers/      how blocks get their work: the contract, and a file for each --lower order=
+ *   upload.c          all of that in device memory
+ *   launch.c          launches the kernel */
 #ifndef PEAL_CUDA_FUSED_H
 #define PEAL_CUDA_FUSED_H
 
 #include "backends/cuda/codegen/device/fused_launch.h"
 #include "backends/cuda/lower/plan.h"
 
-/* What blocks may read or write. Spaces are the rank's storages, then words of the run. */
+/* Memory that blocks of a work item may read or write. A space is one of the rank's storages, a
+ * part of the reduction ring, or a word of the run. */
 typedef struct peal_cuda_touch {
     int space;
     bool write;
-    unsigned boxes; /* by which boxes of the launch; all of a copy */
+    unsigned boxes; /* bits: by blocks of which boxes of the launch; all bits of a copy */
     enum {
         PEAL_CUDA_TOUCH_ALL,   /* the whole space */
-        PEAL_CUDA_TOUCH_REACH, /* around the tile */
-        PEAL_CUDA_TOUCH_INDEX, /* the element that has the tile's number */
-        PEAL_CUDA_TOUCH_BOX
+        PEAL_CUDA_TOUCH_REACH, /* `reach` around the tile */
+        PEAL_CUDA_TOUCH_INDEX, /* the element whose index is the tile's number */
+        PEAL_CUDA_TOUCH_BOX    /* from `lo` to `hi` */
     } kind;
     const peal_reach *reach;
-    int lo[PEAL_AXES], hi[PEAL_AXES]; /* BOX */
-    CUdeviceptr word; /* it is a message that blocks of these boxes wait for by this word; or 0 */
+    int lo[PEAL_AXES], hi[PEAL_AXES];
+    CUdeviceptr
+        word; /* a message writes it, for which these blocks wait by this word; 0: none does */
 } peal_cuda_touch;
 
 enum { PEAL_CUDA_WORK_ITEM_TOUCHES = 256 };
@@ -36,60 +44,61 @@ enum { PEAL_CUDA_SHAPED_BOXES = 4 };
 
 typedef struct peal_cuda_work_item {
     peal_launch launch;
-    int number; /* of its function in the dispatcher */
-    unsigned blocks;
-    bool after_all; /* its blocks wait for all blocks */
-    unsigned each;  /* so many a partition has of them, about */
-    bool cyclic;    /* neighbouring blocks are run at a time, by neighbours (partition.c), */
-    bool dynamic;   /* and by whoever comes next where they neither wait for messages nor send */
-    bool back;      /* partitions are run from their end */
-    bool overflows; /* more is touched than can be noted */
+    int number;      /* of the function that runs it */
+    unsigned blocks; /* of its grid */
+    bool after_all;  /* each of its partitions waits for all blocks */
+    unsigned each;   /* how many blocks of its grid a partition has, about */
+    bool cyclic;     /* neighbouring blocks of the kernel run neighbouring tiles (partition.c), */
+    bool dynamic;    /* and take tiles one by one where these neither wait for messages nor send */
+    bool back;       /* partitions are run from their end */
+    bool overflows;  /* it touches more than can be recorded */
     peal_cuda_touch *touch;
     int touch_count;
-    bool receives; /* it only waits for messages, for the work item behind it */
+    bool receives; /* it only waits for the messages of the work item after it */
     int64_t step;
     int kind;                       /* work items of a kind have the same partitions */
-    const peal_schedule_task *task; /* whose tiles are cut as one likes; or NULL */
+    const peal_schedule_task *task; /* if its tiles may be cut in any way; or NULL */
     const peal_schedule *schedule;
     bool partials;
-    int shape;  /* -1: any */
-    int serves; /* the task that it folds for, while others go on; -1 */
-    bool alone; /* the dispatcher waits for it, and adds to its flags: */
+    int shape;  /* -1: none, a general function runs it */
+    int serves; /* the task whose result it folds while other blocks go on; -1: none */
+    bool alone; /* the dispatcher waits and adds to flags for it, these amounts: */
     uint64_t quantum[PEAL_LAUNCH_WRITES];
-    unsigned first_blocks; /* of boxes that send, and come before all others: blocks of their own */
-    int service; /* which block runs it, counted from the last one, if it is one block's work */
+    unsigned
+        first_blocks; /* how many come first and send; some blocks of the kernel run only these */
+    int service; /* if it has one block: which block runs it, counted from the kernel's last one */
 } peal_cuda_work_item;
 
-/* A launch's part of the work items, and of the list of tickets. */
+/* The part of the work items, and of the list of tickets, that one launch runs. */
 typedef struct peal_cuda_ticket_launch {
-    int item, end;  /* work items [work item, end) */
-    size_t ticket;  /* place of its first in the list */
+    int item, end;  /* work items [item, end) */
+    size_t ticket;  /* index of its first ticket in the list */
     unsigned count; /* of tickets */
 } peal_cuda_ticket_launch;
 
-/* The work items of a rank, of a slot. */
+/* The work items of a rank, for one buffer slot. */
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
-    peal_cuda_touch *touch; /* PEAL_CUDA_WORK_ITEM_TOUCHES: of the work item that is being noted */
+    const struct peal_cuda_dispatcher *dispatcher;
+    peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
     int kinds;
-    int *kind_item;         /* by kind: its first work item */
-    unsigned blocks;        /* the rank's, of the kernel */
-    unsigned grid;          /* so many share a work item: the blocks, or, with tickets, workers */
-    int services;           /* so many of these, the last ones, have what is one block's work */
-    bool tickets, receives; /* receives are work items of their own */
-    peal_cuda_ticket_launch *part; /* with tickets: launches of a round, in a row */
+    int *kind_item;  /* by kind: its first work item */
+    unsigned blocks; /* of the kernel, for this rank */
+    unsigned grid;   /* how many blocks, or workers, have a partition of a work item */
+    int services;    /* the last `services` of them run the work items of one block */
+    peal_cuda_ticket_launch *part; /* with tickets: the launches of a round */
     int part_count;
     CUdeviceptr memory;
 } peal_cuda_fused;
 
-/* The kernel of a slot: all ranks of the process. */
+/* The kernel of a buffer slot: of all ranks of the process. */
 typedef struct peal_cuda_fused_kernel {
     peal_cuda_fused *rank; /* by rank */
     peal_fused *parameter; /* by rank */
     int shapes;
     const struct peal_cuda_sm *sm; /* NULL: not known */
-    int stage_bytes;               /* shared memory that a launch gives it, for staging */
+    int stage_bytes;               /* dynamic shared memory, for staging */
     CUfunction function;
     unsigned blocks; /* of all ranks */
 } peal_cuda_fused_kernel;
@@ -97,73 +106,88 @@ typedef struct peal_cuda_fused_kernel {
 /* engine.c */
 extern const struct peal_cuda_engine peal_cuda_fused_engine;
 
-/* A launch that the emission makes while it captures. group: NULL for counting and beginning. */
+/* Records a launch that emission makes. group: NULL for counting steps and for the begin of a loop.
+ */
 void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blocks,
                          const peal_launch *launch, const peal_cuda_group *group);
-/* Before the work items of a slot are noted; after. */
+/* Called before, and after, the work items of a slot are recorded. */
 void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot);
 peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot);
-/* That one launch may have: epochs come round. */
+/* Most rounds that peal_cuda_fused_start may be given. */
 int64_t peal_cuda_fused_most_rounds(const peal_cuda_plan *plan);
-/* Blocks of it that an SM holds; 0: none. */
-int peal_cuda_fused_resident(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel);
-/* rounds of the slot's work items, on the origin. */
+/* Enqueues so many rounds of the slot's work items on the origin stream. */
 CUresult peal_cuda_fused_start(peal_cuda_plan *plan, int slot, int64_t rounds);
 void peal_cuda_fused_destroy(peal_cuda_plan *plan);
 
-/* reduction_ring.c: before it is known how many steps a round has. */
+/* record.c, for dispatchers that record work items of their own: the next one, whose touches are to
+ * be added; and when they have been. */
+peal_cuda_work_item *peal_cuda_fused_next_item(const peal_cuda_rank *rank);
+void peal_cuda_fused_keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *item);
+
+/* launch.c, for dispatchers. The rank's blocks. */
+unsigned peal_cuda_fused_blocks(const peal_cuda_fused *fused);
+/* So many rounds of so many work items fit into one launch: epochs wrap. */
+int64_t peal_cuda_fused_rounds_of_epochs(const peal_cuda_plan *plan, int items);
+/* One launch; and the epoch at which the next one begins, after so many rounds. */
+CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
+                                int64_t rounds);
+void peal_cuda_fused_advance(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
+                             int64_t rounds);
+/* All rounds by one launch. */
+CUresult peal_cuda_fused_start_once(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
+                                    int64_t rounds);
+/* Blocks of the kernel that an SM holds; 0: none. */
+int peal_cuda_fused_resident(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel);
+
+/* reduction_ring.c: called before it is known how many steps a round has. */
 peal_status peal_cuda_reduction_ring_create(peal_cuda_plan *plan);
-/* Whether there was any. */
+/* Returns whether there was any. */
 bool peal_cuda_reduction_ring_free(peal_cuda_plan *plan);
-/* Whether a group is a FOLD whose result goes into messages and nowhere else. */
+/* Whether a group is a FOLD whose result goes into messages only. */
 bool peal_cuda_fused_sends_fold(const peal_cuda_rank *rank, const peal_cuda_group *group);
 
 /* footprint.c */
 int peal_cuda_footprint_spaces(const peal_cuda_rank *rank);
 void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
                               const peal_cuda_group *group);
-/* A work item that only waits. */
+/* The same for a work item that only waits. */
 void peal_cuda_footprint_note_waits(const peal_cuda_rank *rank, peal_cuda_work_item *item);
 
-/* shapes.c: says which shapes work items have; the shapes' text, in the arena. */
+/* shapes.c: gives work items their shapes. Returns the shapes' text, in the arena. */
 const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count,
                                   const peal_device *device, peal_arena *arena);
 
-/* partition.c: says which work items are cyclic, where so many blocks of the kernel stay at
- * least.
- */
+/* partition.c: chooses which work items are cyclic, for a kernel with so many blocks. */
 void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks);
-/* ... and which block serves those that are one block's work, where the kernel has so many. */
+/* Chooses which blocks run the work items of one block. */
 void peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks);
-/* ... how many of a launch's blocks send, if they are its first ones, and others follow; else 0. */
+/* How many blocks of a launch send, if these come first and others follow; else 0. */
 unsigned peal_cuda_partition_first_blocks(const peal_launch *launch, unsigned blocks);
 peal_fused_partition peal_cuda_partition(const peal_cuda_fused *fused,
                                          const peal_cuda_work_item *item, unsigned block);
 
-/* block_deps.c */
-/* Kinds; partitions by kind and block, what they wait for, and what they add to flags, in the
- * arena. False: there are too many kinds. */
+/* kinds.c: gives work items their kinds. */
+void peal_cuda_fused_find_kinds(peal_cuda_fused *fused);
+
+/* block_deps.c: partitions by kind and block, what they wait for, and what they add to flags. */
 typedef struct peal_cuda_block_deps {
     peal_fused_partition *partition;
     peal_fused_dependency *after;
     peal_fused_add *add;
     size_t after_count, add_count;
 } peal_cuda_block_deps;
+/* In the arena. False: there are too many kinds. */
 bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fused,
                                 peal_cuda_block_deps *out);
 
-/* tickets.c: how many workers partition the work items; launches, and the list of their
- * tickets, in the arena. */
+/* The list of tickets, for dispatchers that have one. */
 typedef struct peal_cuda_tickets {
     peal_fused_ticket *list;
     size_t count;
-    unsigned short *first; /* by launch and worker: `next` in front of it */
+    unsigned short *first; /* by launch and worker: the first work item in which it has work */
 } peal_cuda_tickets;
-unsigned peal_cuda_fused_workers(const peal_cuda_fused *fused);
-void peal_cuda_fused_tickets(const peal_cuda_rank *rank, peal_cuda_fused *fused,
-                             const peal_cuda_block_deps *order, peal_cuda_tickets *out);
 
-/* upload.c: the lists of a rank, in device memory; fills the kernel's parameter. */
+/* upload.c: brings the lists of a rank to device memory, and fills its parameter of the kernel. */
 peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *fused,
                                    const peal_cuda_block_deps *deps,
                                    const peal_cuda_tickets *tickets, peal_fused *parameter);

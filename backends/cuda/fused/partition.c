@@ -1,14 +1,15 @@
-/* Shares: which blocks of a work item's grid each block of the kernel runs. What is one block's
- * work is one of the last ones'; the others partition the rest, each a contiguous part unless it is
- * cyclic, in the same way for grids of the same size. */
-#include "backends/cuda/codegen/device/launch.h"
+/* Block partitions: which blocks of a work item's grid each block of the kernel runs. Work items of
+ * one block go to one of the kernel's last blocks. The others share the rest, in the same way for
+ * all grids of one size: each has a contiguous part, or every n-th block where the work item is
+ * cyclic. */
 #include "backends/cuda/codegen/task_traits.h"
-#include "backends/cuda/fused/fused.h"
+#include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 
-/* From so many tiles a block on, neighbouring tiles are run at a time, by neighbouring blocks: that
- * is kinder to memory (5-point relaxation of 16384^2 floats), and waiting for all blocks is short
- * beside it. */
-enum { SPREAD_FROM = 16 };
+/* From so many tiles a block on, a work item is cyclic: neighbouring blocks of the kernel run
+ * neighbouring tiles at the same time, which uses memory better (5-point relaxation of 16384^2
+ * floats). Such a work item waits for all blocks, which is short beside that many tiles. */
+enum { CYCLIC_FROM = 16 };
 
 void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks)
 {
@@ -16,21 +17,22 @@ void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks)
 
     for (int r = 0; r < fused->count; r++) {
         peal_cuda_work_item *item = &fused->item[r];
-        item->cyclic = item->blocks > SPREAD_FROM * blocks;
-        item->dynamic = item->cyclic && !fused->tickets;
+        item->cyclic = item->blocks > CYCLIC_FROM * blocks;
+        item->dynamic = item->cyclic && fused->dispatcher->has_dynamic_tiles;
         item->each = blocks > 0 ? (item->blocks + blocks - 1) / blocks : item->blocks;
         item->back = back;
         back ^= item->task && item->blocks > 1;
     }
 }
 
-/* Folds that others go on beside wait for what is not there yet, most of the time: each task's have
- * a block of their own, if there are so many. */
+/* A fold that other blocks do not wait for waits itself most of the time. So the folds of each task
+ * have a block of their own, a service, if there are enough blocks. */
 enum { MOST_SERVICES = 4, BLOCKS_A_SERVICE = 16 };
 
 void peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks)
 {
-    int task[MOST_SERVICES], most = fused->tickets ? 1 : (int)(blocks / BLOCKS_A_SERVICE);
+    bool has_own = fused->dispatcher->has_services;
+    int task[MOST_SERVICES], most = has_own ? (int)(blocks / BLOCKS_A_SERVICE) : 1;
 
     most = most < 1 ? 1 : most > MOST_SERVICES ? MOST_SERVICES : most;
     fused->services = 0;
@@ -49,9 +51,8 @@ void peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks)
     fused->services = fused->services > 0 ? fused->services : 1;
 }
 
-/* Tiles of borders, of a task's work item in which blocks have several tiles, are run by some of
- * the blocks, which have fewer: who waits for messages, and whose messages others wait for, is
- * through first. */
+/* Where blocks have several tiles, some of them run only the tiles of the border, and fewer of
+ * them: so the tiles that wait for messages, and whose messages peers wait for, are done first. */
 unsigned peal_cuda_partition_first_blocks(const peal_launch *launch, unsigned blocks)
 {
     unsigned sending = 0, first = 0, boxes = 0;
@@ -71,16 +72,16 @@ static uint64_t ceiling(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-/* How many: as few as make the slowest block's work least, counted in tiles. Tiles that are taken
- * even that out by themselves. */
-static unsigned own_workers(const peal_cuda_work_item *item, unsigned workers)
+/* How many blocks run the tiles of the border only: the smallest number that makes the slowest
+ * block's work least, counted in tiles. 0: none, as where tiles are taken one by one. */
+static unsigned border_workers(const peal_cuda_work_item *item, unsigned workers)
 {
     uint64_t first = item->first_blocks, rest = item->blocks - first;
     unsigned best = 0;
 
     if (first == 0 || item->blocks <= workers || item->dynamic)
         return 0;
-    /* What waiting, the flag and its fence take: clock stamps on H200s. */
+    /* What a wait, a flag and its fence cost, in tiles: by clock stamps on H200s. */
     uint64_t sending = peal_cuda_task_whole(item->task) == PEAL_WHOLE_FLAT ? 4 : 2;
     uint64_t least = ceiling(item->blocks, workers) + sending;
     for (unsigned own = 1; own <= workers / 3 && own <= first; own++) {
@@ -92,9 +93,9 @@ static unsigned own_workers(const peal_cuda_work_item *item, unsigned workers)
     return best;
 }
 
-/* Of tiles [begin, begin + count) that so many workers partition. */
-static void cut_share(const peal_cuda_work_item *item, unsigned begin, unsigned count,
-                      unsigned worker, unsigned workers, peal_fused_partition *partition)
+/* The part of tiles [begin, begin + count) that one of so many workers has. */
+static void cut_partition(const peal_cuda_work_item *item, unsigned begin, unsigned count,
+                          unsigned worker, unsigned workers, peal_fused_partition *partition)
 {
     partition->first = begin + (unsigned)((uint64_t)worker * count / workers);
     partition->count =
@@ -118,13 +119,13 @@ peal_fused_partition peal_cuda_partition(const peal_cuda_fused *fused,
     } else if (block >= workers) {
         partition.count = 0;
     } else {
-        unsigned first = item->first_blocks, own = own_workers(item, workers);
+        unsigned first = item->first_blocks, own = border_workers(item, workers);
         if (own == 0)
-            cut_share(item, 0, blocks, block, workers, &partition);
+            cut_partition(item, 0, blocks, block, workers, &partition);
         else if (block < own)
-            cut_share(item, 0, first, block, own, &partition);
+            cut_partition(item, 0, first, block, own, &partition);
         else
-            cut_share(item, first, blocks - first, block - own, workers - own, &partition);
+            cut_partition(item, first, blocks - first, block - own, workers - own, &partition);
     }
     return partition;
 }

@@ -1,5 +1,5 @@
-/* Launches of the lowering become work items of the persistent kernel. */
-#include "backends/cuda/fused/fused.h"
+/* Records the launches that emission makes as work items of the persistent kernel. */
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 #include "backends/cuda/lower/emit.h"
 
 #include <string.h>
@@ -17,12 +17,14 @@ void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot)
     plan->fused_slot = slot;
     kernel->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused, plan->rank_count);
     kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count);
-    for (int r = 0; r < plan->rank_count; r++)
+    for (int r = 0; r < plan->rank_count; r++) {
+        kernel->rank[r].dispatcher = plan->options.dispatcher;
         kernel->rank[r].touch =
             PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
+    }
 }
 
-static peal_cuda_work_item *next_item(const peal_cuda_rank *rank)
+peal_cuda_work_item *peal_cuda_fused_next_item(const peal_cuda_rank *rank)
 {
     peal_cuda_fused *fused = recorded(rank);
 
@@ -32,6 +34,9 @@ static peal_cuda_work_item *next_item(const peal_cuda_rank *rank)
     peal_cuda_work_item *item = &fused->item[fused->count++];
     memset(item, 0, sizeof(*item));
     item->serves = -1;
+    item->schedule = rank->schedule;
+    item->step = rank->walk.counter[0];
+    item->touch = fused->touch;
     return item;
 }
 
@@ -51,7 +56,7 @@ static int number_of(const peal_cuda_rank *rank, CUfunction function, const peal
            (int)(folds && !group->partials ? PEAL_CUDA_FUSED_NO_REDUCTION : PEAL_CUDA_FUSED_FULL);
 }
 
-static void keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *item)
+void peal_cuda_fused_keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *item)
 {
     peal_cuda_touch *kept = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, item->touch_count + 1);
 
@@ -59,43 +64,12 @@ static void keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *item)
     item->touch = kept;
 }
 
-/* What a work item waits for, as one of its own. */
-static void add_receive(peal_cuda_rank *rank, const peal_launch *launch)
-{
-    peal_cuda_work_item *item = next_item(rank);
-    peal_launch *own = &item->launch;
-
-    own->control = launch->control;
-    own->stop = launch->stop;
-    own->skip = launch->skip;
-    own->step = launch->step;
-    own->budget = launch->budget;
-    own->op = launch->op;
-    own->counter[0] = launch->counter[0];
-    own->wait_count = launch->wait_count;
-    memcpy(own->wait, launch->wait, (size_t)launch->wait_count * sizeof(own->wait[0]));
-    own->box_count = 1;
-    own->box[0] = (peal_launch_box){.blocks = 1, .bit = 1, .waits = (1u << own->wait_count) - 1};
-    for (int k = 0; k < PEAL_AXES; k++) {
-        own->box[0].hi[k] = own->box[0].extent[k] = 1;
-        own->box[0].count[k] = 1;
-    }
-    item->number = PEAL_CUDA_BUILTIN_SIGNAL;
-    item->blocks = 1;
-    item->schedule = rank->schedule;
-    item->receives = true;
-    item->step = rank->walk.counter[0];
-    item->touch = recorded(rank)->touch;
-    peal_cuda_footprint_note_waits(rank, item);
-    keep_touches(rank->plan, item);
-}
-
-/* So many chunks a block folds one after the other, while others go on (16384^2 on 2 H200: 32 of
- * them 441 us a step, 403 by many blocks). */
+/* Up to so many chunks are folded by one block, one after the other, while other blocks go on
+ * (16384^2 on 2 H200: 32 chunks take 441 us a step so, and 403 by many blocks). */
 enum { MOST_CHUNKS = 4 };
 
-/* Folds, and rows, for which no task waits can be behind: which of the schedule's tasks it is; -1.
- */
+/* A FOLD, COMBINE or PRINT whose result no task waits for may be some steps behind. Returns which
+ * of the schedule's tasks it is; -1: another launch. */
 static int serves(const peal_cuda_rank *rank, const peal_cuda_group *group)
 {
     if (!group || group->kind != PEAL_CUDA_GROUP_TASK || !rank->scratch)
@@ -106,15 +80,15 @@ static int serves(const peal_cuda_rank *rank, const peal_cuda_group *group)
     return (int)(group->task - rank->schedule->task);
 }
 
-/* What such a work item waits for and sends is then done by the dispatcher, at a time. A COMBINE
- * reads contributions where they have come in. */
+/* Whether the dispatcher waits and adds to flags for such a work item, all at the same time. A
+ * COMBINE then reads contributions where they have arrived. */
 static bool is_alone(const peal_cuda_rank *rank, const peal_cuda_group *group,
                      peal_cuda_work_item *item)
 {
     peal_launch *launch = &item->launch;
 
     if (item->serves < 0 || item->blocks != 1 || launch->stop || launch->skip ||
-        launch->box_count != 1 || peal_cuda_dispatcher_has_tickets(rank->plan->options.order))
+        launch->box_count != 1 || !rank->plan->options.dispatcher->serves_alone)
         return false;
     memcpy(item->quantum, group->quantum, sizeof(item->quantum));
     if (group->task->kind != PEAL_TASK_COMBINE)
@@ -129,19 +103,17 @@ static bool is_alone(const peal_cuda_rank *rank, const peal_cuda_group *group,
 void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blocks,
                          const peal_launch *launch, const peal_cuda_group *group)
 {
-    peal_cuda_plan *plan = rank->plan;
+    const peal_cuda_dispatcher *dispatcher = rank->plan->options.dispatcher;
 
-    if (plan->options.order == PEAL_CUDA_DISPATCH_PAPER && launch->wait_count > 0)
-        add_receive(rank, launch);
-    peal_cuda_work_item *item = next_item(rank);
+    if (dispatcher->record_receive && launch->wait_count > 0)
+        dispatcher->record_receive(rank, launch);
+    peal_cuda_work_item *item = peal_cuda_fused_next_item(rank);
     item->launch = *launch;
-    item->step = rank->walk.counter[0];
     item->number = number_of(rank, function, launch, group);
     item->blocks = blocks;
-    item->schedule = rank->schedule;
     item->serves = serves(rank, group);
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && peal_cuda_fused_sends_fold(rank, group))
-        item->launch.view[0] = item->launch.view[1]; /* among the partials, which are read then */
+        item->launch.view[0] = item->launch.view[1]; /* messages take it from among the partials */
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
         group->task->mergeable && rank->op[launch->op].kernel->shapes) {
         item->task = group->task;
@@ -153,8 +125,7 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     if (item->serves >= 0 && group->task->kind == PEAL_TASK_FOLD && blocks <= MOST_CHUNKS)
         item->blocks = item->launch.box[0].blocks = 1;
     item->alone = is_alone(rank, group, item);
-    item->touch = recorded(rank)->touch;
     peal_cuda_footprint_note(rank, item, group);
-    item->after_all |= plan->options.order == PEAL_CUDA_DISPATCH_GRID;
-    keep_touches(plan, item);
+    item->after_all |= dispatcher->has_barrier;
+    peal_cuda_fused_keep_touches(rank->plan, item);
 }

@@ -1,13 +1,13 @@
-/* Scratch memory of mode fused: what the blocks of a step leave for a fold of the same step
- * (partials, contributions gathered from ranks) lies in another place in each of a few steps, so
- * that the next steps' tiles need not wait until it is folded. Only for reductions whose results no
- * task of the loop needs: folds of others are waited for anyway. */
-#include "backends/cuda/fused/fused.h"
+/* The reduction ring of mode fused: memory for what the blocks of a step leave to a fold of that
+ * step (partials, contributions gathered from ranks). A few steps in a row each have their own
+ * part, so the next steps' tiles need not wait until the fold is done. Only reductions whose
+ * results no task of the loop needs are in the ring: others are waited for anyway. */
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
 #include "backends/cuda/lower/emit.h"
 
 /* ---- which arrays ---- */
 
-/* Whether a FOLD or COMBINE has what is gathered from ops of its own step alone. */
+/* Whether all that a FOLD or COMBINE reads comes from ops of its own step. */
 static bool gathers_here(const peal_cuda_rank *rank, int index)
 {
     const peal_op *op = &rank->schedule->op[index];
@@ -57,7 +57,7 @@ peal_status peal_cuda_reduction_ring_create(peal_cuda_plan *plan)
 {
     peal_status status = PEAL_STATUS_OK;
 
-    for (int r = 0; r < plan->rank_count && plan->options.order == PEAL_CUDA_DISPATCH_TILES; r++) {
+    for (int r = 0; r < plan->rank_count && plan->options.dispatcher->has_reduction_ring; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
         const peal_schedule *schedule = rank->schedule;
         for (int i = schedule->step.first; i < schedule->step.end && !status; i++)
@@ -67,7 +67,7 @@ peal_status peal_cuda_reduction_ring_create(peal_cuda_plan *plan)
     return status;
 }
 
-/* A COMBINE in the same step writes the array then, and nothing has read it before. */
+/* That holds if a COMBINE of the same step writes the array, and nothing reads it before. */
 bool peal_cuda_fused_sends_fold(const peal_cuda_rank *rank, const peal_cuda_group *group)
 {
     const peal_schedule *schedule = rank->schedule;

@@ -1,4 +1,4 @@
-/* How the work items of a rank lie in device memory. */
+/* Lays out the work items of a rank in device memory, with partitions, dependencies and tickets. */
 #include "backends/cuda/fused/fused.h"
 
 #include <stddef.h>
@@ -8,9 +8,9 @@ _Static_assert(PEAL_FUSED_RANKS_MOST * sizeof(peal_fused) <= 4096, "a kernel's p
 
 enum { PARTS = 7 };
 
-/* Parts of a peal_launch that work items use, all of the same length. */
+/* A part of peal_launch that work items use, of the same length in all of them. */
 typedef struct part {
-    size_t from, bytes; /* of peal_launch; of what is used */
+    size_t from, bytes; /* where it begins in peal_launch; how much of it is used */
 } part;
 
 static size_t longer(size_t a, size_t b)
@@ -46,13 +46,13 @@ _Static_assert(sizeof(peal_launch_box) % 8 == 0 && sizeof(peal_launch_wait) % 8 
                    sizeof(peal_launch_write) % 8 == 0 &&
                    sizeof(peal_launch_remote_store) % 8 == 0 && sizeof(peal_launch_list) % 8 == 0 &&
                    offsetof(peal_launch, base) % 8 == 0,
-               "records are copied by words of 8 bytes");
+               "work items are copied by words of 8 bytes");
 
-/* Where things lie in the rank's one piece of device memory. */
-typedef struct word_index {
+/* Offsets in the rank's one piece of device memory. */
+typedef struct layout {
     size_t heads, partitions, after, adds, word_index, epochs, arrived, items, tickets, first,
         words, bytes;
-} word_index;
+} layout;
 
 static size_t take(size_t *end, size_t bytes)
 {
@@ -70,17 +70,16 @@ static void pack(const peal_cuda_fused *fused, const part *parts, int count, cha
         }
 }
 
-static void take_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets *tickets,
-                         word_index *at)
+static void take_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets *tickets, layout *at)
 {
     at->tickets = take(&at->bytes, tickets->count * sizeof(peal_fused_ticket));
     at->first = take(&at->bytes, (size_t)fused->part_count * fused->grid * sizeof(unsigned short));
     at->words = take(&at->bytes, sizeof(peal_fused_words));
 }
 
-/* The first launch's; `begun` is not that of the round that comes next. */
+/* The parameter is that of the first launch. `begun` says that no round has begun. */
 static void write_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets *tickets,
-                          const word_index *at, char *image, peal_fused *f)
+                          const layout *at, char *image, peal_fused *f)
 {
     memcpy(image + at->tickets, tickets->list, tickets->count * sizeof(peal_fused_ticket));
     memcpy(image + at->first, tickets->first,
@@ -95,32 +94,32 @@ static void write_tickets(const peal_cuda_fused *fused, const peal_cuda_tickets 
 }
 
 peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *fused,
-                                   const peal_cuda_block_deps *order,
+                                   const peal_cuda_block_deps *deps,
                                    const peal_cuda_tickets *tickets, peal_fused *f)
 {
     peal_cuda_plan *plan = rank->plan;
     part parts[PARTS];
     int count = find_parts(fused, parts);
     size_t words = 0, grid = fused->grid, items = (size_t)fused->count;
-    word_index at = {.bytes = 0};
+    layout at = {.bytes = 0};
     char text[160];
 
     for (int p = 0; p < count; p++)
         words += parts[p].bytes / 8;
-    /* Who polls one epoch holds up no other; but where all blocks poll all of them, they are near.
-     */
+    /* Epochs are far apart so that polls of one hold up no other. Where all blocks poll all epochs,
+     * they lie side by side. */
     f->epoch_words = 8;
     for (int r = 0; r < fused->count; r++)
         f->epoch_words = fused->item[r].cyclic ? 1 : f->epoch_words;
     at.heads = take(&at.bytes, items * sizeof(peal_fused_head));
     at.partitions = take(&at.bytes, (size_t)fused->kinds * grid * sizeof(peal_fused_partition));
-    at.after = take(&at.bytes, (order->after_count + 1) * sizeof(*order->after));
-    at.adds = take(&at.bytes, (order->add_count + 1) * sizeof(peal_fused_add));
+    at.after = take(&at.bytes, (deps->after_count + 1) * sizeof(*deps->after));
+    at.adds = take(&at.bytes, (deps->add_count + 1) * sizeof(peal_fused_add));
     at.word_index = take(&at.bytes, words * sizeof(unsigned short));
     at.epochs = take(&at.bytes, grid * f->epoch_words * sizeof(unsigned));
     at.arrived = take(&at.bytes, items * PEAL_FUSED_COUNTERS * sizeof(unsigned));
     at.items = take(&at.bytes, items * words * 8);
-    if (fused->tickets)
+    if (tickets->count > 0)
         take_tickets(fused, tickets, &at);
     CUresult result = plan->driver->cuMemAlloc_(&fused->memory, at.bytes);
     if (result)
@@ -140,12 +139,12 @@ peal_status peal_cuda_fused_upload(const peal_cuda_rank *rank, peal_cuda_fused *
         if (item->alone)
             item->launch.box[0].waits = item->launch.write_count = 0;
     }
-    memcpy(image + at.partitions, order->partition,
+    memcpy(image + at.partitions, deps->partition,
            (size_t)fused->kinds * grid * sizeof(peal_fused_partition));
-    memcpy(image + at.after, order->after, order->after_count * sizeof(*order->after));
-    if (fused->tickets)
+    memcpy(image + at.after, deps->after, deps->after_count * sizeof(*deps->after));
+    if (tickets->count > 0)
         write_tickets(fused, tickets, &at, image, f);
-    memcpy(image + at.adds, order->add, order->add_count * sizeof(peal_fused_add));
+    memcpy(image + at.adds, deps->add, deps->add_count * sizeof(peal_fused_add));
     unsigned short *to = (unsigned short *)(image + at.word_index);
     for (int p = 0; p < count; p++)
         for (size_t i = 0; i < parts[p].bytes / 8; i++)

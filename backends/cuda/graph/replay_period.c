@@ -209,7 +209,12 @@ static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
     return periods < MOST_STEPS / period ? periods * period : MOST_STEPS;
 }
 
-/* Records that mode fused would need for the steps since the begin: of the rank that has most. */
+static bool receives_apart(const peal_cuda_plan *plan)
+{
+    return plan->engine->receives_apart && plan->engine->receives_apart(plan);
+}
+
+/* How many launches the steps since the begin are in a recording: of the rank that has most. */
 static uint64_t launches_since(const peal_cuda_plan *plan)
 {
     uint64_t most = 1;
@@ -219,7 +224,7 @@ static uint64_t launches_since(const peal_cuda_plan *plan)
         uint64_t here = 1;
         for (int i = 0; i < rank->schedule->op_count; i++) {
             peal_op_kind kind = rank->schedule->op[i].kind;
-            bool receives = kind == PEAL_OP_WAIT && plan->options.order == PEAL_CUDA_DISPATCH_PAPER;
+            bool receives = kind == PEAL_OP_WAIT && receives_apart(plan);
             if (kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || receives)
                 here += rank->walk.passed[i] - plan->graphs->begin[r].passed[i];
         }

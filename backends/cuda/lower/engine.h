@@ -10,7 +10,9 @@ struct peal_cuda_engine {
     const struct peal_cuda_sink_ops *sink;
     bool is_one_kernel; /* as in peal_cuda_sink */
     int most_launches;  /* of a rank in a recording; 0: any number */
-    int reports;        /* how often a recording counts its steps, so that the host sees them */
+    /* Whether what a launch waits for is a launch of its own. NULL: no. */
+    bool (*receives_apart)(const peal_cuda_plan *plan);
+    int reports; /* how often a recording counts its steps, so that the host sees them */
     /* Before the number of steps is chosen. NULL: nothing is to be done. */
     peal_status (*prepare)(peal_cuda_plan *plan);
     /* Gives up what makes periods longer. False: there was nothing of that. NULL: the same. */

@@ -56,20 +56,6 @@ typedef enum peal_cuda_until { PEAL_CUDA_UNTIL_UNROLL, PEAL_CUDA_UNTIL_WHILE } p
  * of its own. */
 enum { PEAL_CUDA_FUSED_COPY_BYTES = 1 << 17 };
 
-/* Mode fused. Blocks have shares of their own, and wait for the blocks that their tiles depend on,
- * or for all of them; or they take shares by tickets: in one kernel, or in one for each step, whose
- * receives are tickets of their own, in front of a barrier. */
-typedef enum peal_cuda_dispatcher {
-    PEAL_CUDA_DISPATCH_TILES,
-    PEAL_CUDA_DISPATCH_GRID,
-    PEAL_CUDA_DISPATCH_TICKETS,
-    PEAL_CUDA_DISPATCH_PAPER
-} peal_cuda_dispatcher;
-static inline bool peal_cuda_dispatcher_has_tickets(peal_cuda_dispatcher order)
-{
-    return order == PEAL_CUDA_DISPATCH_TICKETS || order == PEAL_CUDA_DISPATCH_PAPER;
-}
-
 typedef struct peal_cuda_options {
     peal_cuda_signal signal;
     peal_cuda_copy copy;
@@ -79,8 +65,8 @@ typedef struct peal_cuda_options {
     bool defers;         /* what nothing depends on yet may be put off (defer.c) */
     bool launches_early; /* a kernel of a graph is launched while the one before still runs */
     int steps;           /* a graph has at least so many; 0: not forced */
-    peal_cuda_dispatcher order; /* mode fused */
-    int blocks;                 /* mode fused: at most so many on an SM; 0: as many as it holds */
+    const struct peal_cuda_dispatcher *dispatcher; /* mode fused (fused/dispatchers/) */
+    int blocks;           /* mode fused: at most so many on an SM; 0: as many as it holds */
     int64_t plain_points; /* from so many points on, tiles that wait for nothing and send nothing
                              are a launch of their own */
     int64_t plain_flat_points;  /* the same of flat tiles (device/launch.h) */

@@ -1,5 +1,6 @@
-/* What a block of the dispatcher waits for before its partition of a work item: epochs of other
- * blocks, some of which may be behind, and flags. Part of fused.h, whose slots it uses. */
+/* What a block waits for before it runs a partition: epochs, of which some may be behind by a
+ * number of work items, and flags. Part of fused.h. An epoch is a block's (dispatch_tiles.h) or a
+ * worker's (ticket_walker.h). */
 #ifndef PEAL_DEVICE_FUSED_WAIT_H
 #define PEAL_DEVICE_FUSED_WAIT_H
 
@@ -9,8 +10,9 @@ static __device__ __forceinline__ unsigned *peal_fused_epoch_(const peal_fused &
     return (unsigned *)fused.epochs + block * fused.epoch_words;
 }
 
-/* One thread: until an epoch has come so far; pairs with its peal_st_release_gpu_. patient: others
- * poll the same, while somebody needs the memory. False: a wait was given up. */
+/* One thread: waits until the word has reached `epoch`; pairs with its peal_st_release_gpu_.
+ * patient: many threads poll this word, so they sleep between polls and leave the memory to others.
+ * False: a wait was given up. */
 static __device__ __forceinline__ bool
 peal_fused_reached_(const peal_fused &fused, const unsigned *word, unsigned epoch, bool patient)
 {
@@ -28,10 +30,10 @@ peal_fused_reached_(const peal_fused &fused, const unsigned *word, unsigned epoc
     return true;
 }
 
-/* Blocks that are waited for: those of `after`, then those of a range. */
+/* The blocks to wait for: those that `after` names, then a range of neighbours. */
 struct peal_fused_before_ {
-    unsigned named, count;       /* in all */
-    peal_fused_dependency first; /* of the range */
+    unsigned named, count;       /* how many `after` names; how many there are in all */
+    peal_fused_dependency first; /* the first of the range, and how far all of it may be behind */
 };
 
 static __device__ __forceinline__ peal_fused_before_
@@ -42,14 +44,13 @@ peal_fused_before_of_(const peal_fused_partition &partition)
             {partition.range_first, partition.range_behind}};
 }
 
-/* What each thread looks for: until the blocks, but this one, have come as far as they must, and
- * the flags of `waits` are there. The last warp looks for flags, the others for blocks. `after` is
- * loaded where it is needed. Whether a wait was given up. */
-static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
-                                                       const peal_launch &launch,
-                                                       const peal_fused_dependency *const &after,
-                                                       const peal_fused_before_ &before,
-                                                       unsigned me, unsigned waits, unsigned epoch)
+/* Each thread: waits for its part of the epochs, other than that of `me`, and of the flags in
+ * `waits`. The last warp waits for flags, a lane each; all threads wait for epochs. `after` is a
+ * reference so that it is loaded where it is needed. Returns whether a wait was given up. */
+static __device__ __forceinline__ int
+peal_fused_wait_for_(const peal_fused &fused, const peal_launch &launch,
+                     const peal_fused_dependency *const &after, const peal_fused_before_ &before,
+                     unsigned me, unsigned waits, unsigned epoch)
 {
     const int thread = peal_thread_(), wait = PEAL_FUSED_THREADS - 1 - thread;
     int given_up = 0;
@@ -65,20 +66,6 @@ static __device__ __forceinline__ int peal_fused_look_(const peal_fused &fused,
     if (wait < 32 && (waits >> wait & 1) && !peal_wait_one_(&launch, wait))
         given_up = 1;
     return given_up;
-}
-
-/* All threads: until what the partition depends on is there; a barrier. Rounds do not overlap:
- * words that count blocks, or stop the run, are of one. */
-static __device__ __forceinline__ bool peal_fused_await_(const peal_fused &fused,
-                                                         const peal_fused_slot_ &slot, bool begins,
-                                                         unsigned waits, unsigned epoch)
-{
-    peal_fused_before_ before = peal_fused_before_of_(slot.partition);
-
-    if (begins)
-        before = {0, peal_fused_grid_(fused), {0, 0}};
-    return __syncthreads_or(peal_fused_look_(fused, slot.launch, slot.after, before,
-                                             peal_fused_me_(fused), waits, epoch)) == 0;
 }
 
 #endif

@@ -1,37 +1,44 @@
-/* The dispatcher of mode fused that hands out work as it comes: each block of a rank takes a
- * ticket, which is the next partition of its rank's list, runs it, and takes another one. Shares
- * are of *workers*, as otherwise of blocks (fused.h): there may be more of them than blocks, so a
- * block whose tiles are quickly done takes more of them.
+/* The kernel of `--lower order=tickets` and `order=paper`: blocks take work as they become free.
+ * The host has listed all partitions of a round (fused/dispatchers/ticket_list.c). A block takes a
+ * *ticket*, the next number of the launch, by an atomic addition, runs the partition that the list
+ * has there, and takes the next ticket. Partitions belong to *workers* in the place of blocks.
+ * There may be more workers than blocks, so a block whose tiles are done early takes more
+ * partitions. The two orders differ in the list and in how much of it a launch has:
+ * fused/dispatchers/tickets.c and paper.c say more, and where the ideas come from.
  *
- * The list is in an order that the dependences allow: a partition waits for partitions in front of
- * it, and for messages. Tickets are taken by blocks that run, each in its order, so the lowest one
- * that is not done yet is what some block is at, and nothing of this device holds it up.
+ * Invariants. A partition waits for partitions that come before it in the list, and for messages,
+ * but for nothing else. A ticket is taken by a block that runs already, and each block runs its
+ * tickets in the order in which it took them. So the lowest ticket that is not done is the one its
+ * block is at, and nothing of this rank holds it up: one resident block is enough, and the order in
+ * which the hardware starts blocks does not matter.
  *
- * A worker's epoch says with which work items it is through, as a block's does in fused.h, and it
- * is stored in the same way; each partition waits for its worker's own epoch, too, since another
- * block may have run the one before. Rounds do not overlap: the first ticket of each waits for all
- * workers, looks whether the run is over, and releases the word `begun`, which whoever has another
- * ticket of the round acquires first. */
-#ifndef PEAL_DEVICE_TICKETS_H
-#define PEAL_DEVICE_TICKETS_H
+ * An epoch is a worker's: it says with which work items that worker is through, and is stored as in
+ * dispatch_tiles.h. A partition also waits for its own worker's epoch, since another block may have
+ * run that worker's partition before. Rounds do not overlap: the first ticket of a round waits for
+ * all workers, asks whether the run is over, and releases the word `begun`, which each block
+ * acquires before it runs another ticket of the round. */
+#ifndef PEAL_DEVICE_TICKET_WALKER_H
+#define PEAL_DEVICE_TICKET_WALKER_H
 
-/* What a block has at hand for a ticket. */
+#include "peal/fused.h"
+
+/* A buffer in shared memory for a ticket. */
 struct peal_ticket_ {
     peal_fused_slot_ slot;
     unsigned item, worker, kind;
     unsigned round;       /* epoch of work item 0 */
-    unsigned epoch, next; /* that its partition waits for; that it publishes */
+    unsigned epoch, next; /* the one that its partition waits for; the one that it publishes */
     bool is_none;         /* the launch has no more tickets */
 };
 
-/* Where a block is: in shared memory, as peal_fused_now_. */
-struct peal_tickets_ {
-    peal_shared_ at, other; /* from the barrier on behind which a ticket is run, the next one's, and
-                               that of the one behind it */
-    peal_shared_ run;       /* from that barrier on, that of the one that is run */
-    unsigned begun;         /* `begun` as it was seen */
-    unsigned long long first; /* of the round of the latest ticket: the number of its first one, */
-    unsigned round;           /* and its epoch */
+/* Where a block is: in shared memory, for the reason given in dispatch_tiles.h. */
+struct peal_ticket_walk_ {
+    /* Slots. Behind the barrier at the end of a wait, `at` is that of the next ticket already,
+     * `other` is free for the one after it, and `run` is that of the ticket that is run. */
+    peal_shared_ at, other, run;
+    unsigned begun;           /* the word `begun` as the block last saw it */
+    unsigned long long first; /* number of the first ticket in the round of the latest ticket, */
+    unsigned round;           /* and the epoch at which that round begins */
     unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
 };
 
@@ -45,9 +52,9 @@ static __device__ __forceinline__ peal_fused_words *peal_ticket_words_(const pea
     return (peal_fused_words *)fused.tickets.words;
 }
 
-/* One thread: the next ticket of all that the launch has. */
-static __device__ __forceinline__ void peal_ticket_take_(const peal_fused &fused,
-                                                         peal_tickets_ *own, peal_ticket_ *ticket)
+/* One thread: takes the next ticket of the launch. */
+static __device__ __forceinline__ void
+peal_ticket_take_(const peal_fused &fused, peal_ticket_walk_ *own, peal_ticket_ *ticket)
 {
     const unsigned count = fused.tickets.count;
     const unsigned long long number = atomicAdd(&peal_ticket_words_(fused)->taken, 1ull);
@@ -67,9 +74,9 @@ static __device__ __forceinline__ void peal_ticket_take_(const peal_fused &fused
     ticket->kind = entry.kind;
 }
 
-/* One warp, which does nothing else alone: takes a ticket, and has what it needs on its way. */
-static __device__ __forceinline__ void peal_ticket_fetch_(const peal_fused &fused,
-                                                          peal_tickets_ *own, peal_ticket_ *ticket)
+/* One warp, which has no other such duty: takes a ticket, and begins to copy what it needs. */
+static __device__ __forceinline__ void
+peal_ticket_fetch_(const peal_fused &fused, peal_ticket_walk_ *own, peal_ticket_ *ticket)
 {
     const int lane = peal_thread_() - (PEAL_FUSED_THREADS - 64);
 
@@ -92,10 +99,10 @@ static __device__ __forceinline__ void peal_ticket_fetch_(const peal_fused &fuse
                        partition + lane - 2);
 }
 
-/* All threads: until the ticket's round has begun, which a block looks for once; pairs with
- * peal_ticket_begin_. False: it will not, or a wait was given up. */
-static __device__ __forceinline__ bool peal_ticket_has_begun_(const peal_fused &fused,
-                                                              peal_tickets_ *own, unsigned round)
+/* All threads: wait until the ticket's round has begun, which a block does once a round; pairs with
+ * peal_ticket_begin_. False: it will not begin, or a wait was given up. */
+static __device__ __forceinline__ bool
+peal_ticket_has_begun_(const peal_fused &fused, peal_ticket_walk_ *own, unsigned round)
 {
     const peal_fused_words *words = peal_ticket_words_(fused);
     const unsigned begun = round + fused.tickets.item + 1;
@@ -109,14 +116,14 @@ static __device__ __forceinline__ bool peal_ticket_has_begun_(const peal_fused &
     if (__syncthreads_or(ends) != 0)
         return false;
     if (peal_thread_() == 0)
-        own->begun = begun; /* behind a barrier; others look behind the next */
+        own->begun = begun; /* others read it behind the next barrier */
     return true;
 }
 
-/* All threads: until what the partition depends on is there; a barrier. False: the block is to end.
+/* All threads: wait until the partition may run; ends with a barrier. False: the block has to end.
  */
 static __device__ __forceinline__ bool
-peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ &ticket)
+peal_ticket_await_(const peal_fused &fused, peal_ticket_walk_ *own, const peal_ticket_ &ticket)
 {
     const peal_fused_slot_ &slot = ticket.slot;
 
@@ -124,14 +131,16 @@ peal_ticket_await_(const peal_fused &fused, peal_tickets_ *own, const peal_ticke
         return false;
     const peal_fused_dependency *after =
         (const peal_fused_dependency *)fused.after + slot.partition.after;
-    return __syncthreads_or(
-               peal_fused_look_(fused, slot.launch, after, peal_fused_before_of_(slot.partition),
-                                PEAL_TICKET_BEGIN, peal_fused_waits_(slot), ticket.epoch)) == 0;
+    return __syncthreads_or(peal_fused_wait_for_(fused, slot.launch, after,
+                                                 peal_fused_before_of_(slot.partition),
+                                                 PEAL_TICKET_BEGIN, peal_fused_waits_(slot),
+                                                 ticket.epoch)) == 0;
 }
 
-/* All threads, with the first ticket of a round: until all workers are through with the one before;
- * then it begins. In front of the launch's first round their epochs are set to where it begins: a
- * run that was stopped before its end has left them behind. */
+/* All threads, with the first ticket of a round: wait until all workers are through with the round
+ * before, then begin this one. In the first round of a launch, epochs are not waited for but
+ * stored: a run that was stopped before its end has left older ones. False: the block has to end.
+ */
 static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
                                                        const peal_ticket_ &ticket)
 {
@@ -159,8 +168,8 @@ static __device__ __noinline__ bool peal_ticket_begin_(const peal_fused &fused,
     return __syncthreads_or(ends) == 0;
 }
 
-/* One thread, when the block takes no more: the last one to come here leaves the words as the next
- * launch is to find them. */
+/* One thread, when the block takes no more tickets: the last block to come here resets the words
+ * for the next launch. */
 static __device__ __forceinline__ void peal_ticket_leave_(const peal_fused &fused)
 {
     peal_fused_words *words = peal_ticket_words_(fused);
@@ -168,13 +177,13 @@ static __device__ __forceinline__ void peal_ticket_leave_(const peal_fused &fuse
     peal_fence_acq_rel_gpu_();
     if (atomicAdd(&words->left, 1u) != peal_fused_grid_(fused) - 1)
         return;
-    peal_fence_acq_rel_gpu_(); /* what it stores comes behind what the others have looked at */
+    peal_fence_acq_rel_gpu_(); /* its stores come after the other blocks' loads of the words */
     words->taken = 0;
     words->over = words->left = 0;
 }
 
 static __device__ __forceinline__ void
-peal_ticket_prepare_(const peal_fused &fused, peal_tickets_ *own, const peal_ticket_ *tickets)
+peal_ticket_prepare_(const peal_fused &fused, peal_ticket_walk_ *own, const peal_ticket_ *tickets)
 {
     for (unsigned i = peal_thread_(); i < fused.item_words; i += PEAL_FUSED_THREADS)
         own->place[i] = ((const unsigned short *)fused.word_index)[i];
@@ -192,8 +201,8 @@ peal_ticket_prepare_(const peal_fused &fused, peal_tickets_ *own, const peal_tic
     __syncthreads();
 }
 
-/* One thread, when all have read where the block is: to the next ticket. */
-static __device__ __forceinline__ void peal_ticket_go_on_(peal_tickets_ *own)
+/* One thread, once all threads have read where the block is: moves to the next ticket. */
+static __device__ __forceinline__ void peal_ticket_go_on_(peal_ticket_walk_ *own)
 {
     if (!peal_fused_counts_())
         return;
@@ -201,15 +210,15 @@ static __device__ __forceinline__ void peal_ticket_go_on_(peal_tickets_ *own)
     own->other = own->run;
 }
 
-/* All blocks: a ticket of their rank after the other. The next one is taken, and its slot filled,
- * while the block waits for what this one's partition depends on, and runs it. */
+/* All blocks: run tickets of their rank, one after the other. The next ticket is taken, and its
+ * slot filled, while the block waits for the current one's dependencies and runs it. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
 {
     __shared__ peal_fused copy;
     const peal_fused &fused = peal_fused_mine_(ranks, &copy);
     __shared__ peal_ticket_ tickets[2];
-    __shared__ peal_tickets_ own;
+    __shared__ peal_ticket_walk_ own;
     bool goes_on = true;
 
     peal_ticket_prepare_(fused, &own, tickets);
@@ -228,7 +237,7 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         peal_fused_pause_(own.round);
         goes_on = goes_on && (begins || peal_fused_run_(peal_ticket_at_(own.run)->slot));
         peal_fused_pause_(own.round);
-        /* Behind the barrier others may fetch into the slot. */
+        /* Read now: behind the barrier other threads may fetch into the slot. */
         const peal_ticket_ *done = peal_ticket_at_(own.run);
         const peal_fused_add *adds = (const peal_fused_add *)fused.adds + done->slot.partition.adds;
         const unsigned add_count = done->slot.partition.add_count, next = done->next;
@@ -237,9 +246,9 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         __syncthreads();
         goes_on = goes_on && !peal_fused_failed_.kind;
         if (goes_on && !begins && peal_thread_() < 32)
-            peal_fused_tell_(adds, add_count, false, word, next);
+            peal_fused_publish_(adds, add_count, false, word, next);
     }
-    /* Who waits for this partition's epoch sees why it does not come. */
+    /* Blocks that wait for this epoch are told why it does not come. */
     if (peal_fused_failed_.kind)
         peal_fused_rest_(peal_ticket_at_(own.run)->slot.launch);
     __syncthreads();

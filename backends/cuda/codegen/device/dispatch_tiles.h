@@ -1,0 +1,232 @@
+/* The kernel of `--lower order=tiles` and `order=grid`: blocks have fixed partitions. Each block
+ * walks the list of work items, round after round, and runs its own partition of each, as soon as
+ * the blocks that this partition depends on are far enough. With order=tiles those are the blocks
+ * whose tiles it reads or overwrites (dataflow); with order=grid they are all blocks (a barrier).
+ * The host puts the difference into the lists of dependencies, so the kernel is the same:
+ * fused/dispatchers/tiles.c and grid.c say more, and where the ideas come from.
+ *
+ * Invariants. All blocks are resident at the same time, and each runs its work items in the order
+ * of the list; a partition waits for older work items only, and for messages sent before it in the
+ * order of all ranks. So the oldest partition that is not done can always run. An epoch is a
+ * block's, and only that block stores it. A round begins when all blocks are through with the one
+ * before. */
+#ifndef PEAL_DEVICE_DISPATCH_TILES_H
+#define PEAL_DEVICE_DISPATCH_TILES_H
+
+#include "peal/fused.h"
+
+/* What a block keeps in shared memory for the whole run: its partitions of all kinds, the blocks
+ * that these depend on, what they add to flags, the kind of each work item, and where each word of
+ * a packed launch belongs. */
+struct peal_tiles_kept_ {
+    peal_fused_partition partition[PEAL_FUSED_KINDS];
+    peal_fused_add add[PEAL_FUSED_ADDS];
+    peal_fused_dependency after[PEAL_FUSED_DEPENDENCIES];
+    unsigned char kind[PEAL_FUSED_ITEMS];
+    unsigned short place[sizeof(peal_launch) / sizeof(unsigned long long)];
+};
+
+/* Where a block is in its walk. This lies in shared memory: the compiler would keep it in local
+ * memory from one work item to the next, and every acquiring load makes the SM's cache forget local
+ * memory. */
+struct peal_tiles_walk_ {
+    /* Behind the barrier that ends a wait, all but `run` are about the next work item already. */
+    unsigned item, next;      /* the work item, and the one after it in which the block has tiles */
+    unsigned epoch;           /* the work item's number, counted over all rounds */
+    peal_shared_ slot, other; /* the slot of the work item, and the one for `next` */
+    peal_shared_ run;         /* the slot of the work item that is run */
+    long long rounds;         /* to go */
+};
+
+/* volatile: else the compiler would keep the slots' addresses in local memory. */
+static __device__ __forceinline__ peal_fused_slot_ *
+peal_tiles_slot_at_(const volatile peal_shared_ &at)
+{
+    return (peal_fused_slot_ *)peal_shared_at_(at);
+}
+
+static __device__ __forceinline__ peal_fused_partition
+peal_tiles_partition_of_(const peal_fused &fused, unsigned kind)
+{
+    return ((const peal_fused_partition *)
+                fused.partitions)[kind * peal_fused_grid_(fused) + peal_fused_me_(fused)];
+}
+
+/* All threads, when the kernel begins: fills `kept` with partitions of the first kinds. As far as
+ * there is room, their dependencies and additions are copied too, and `after` and `adds` then count
+ * from the begin of the copies. */
+static __device__ __forceinline__ void peal_tiles_keep_(const peal_fused &fused,
+                                                        peal_tiles_kept_ *kept)
+{
+    unsigned names = 0, adds = 0;
+
+    for (unsigned r = peal_thread_(); r < fused.item_count; r += PEAL_FUSED_THREADS)
+        kept->kind[r] = (unsigned char)((const peal_fused_head *)fused.heads)[r].kind;
+    for (unsigned i = peal_thread_(); i < fused.item_words; i += PEAL_FUSED_THREADS)
+        kept->place[i] = ((const unsigned short *)fused.word_index)[i];
+    for (unsigned k = 0; k < fused.kind_count && k < PEAL_FUSED_KINDS; k++) {
+        peal_fused_partition partition = peal_tiles_partition_of_(fused, k);
+        const peal_fused_dependency *after =
+            (const peal_fused_dependency *)fused.after + partition.after;
+        unsigned count = partition.after_count;
+        partition.after_kept = names + count <= PEAL_FUSED_DEPENDENCIES;
+        if (partition.after_kept) {
+            for (unsigned i = peal_thread_(); i < count; i += PEAL_FUSED_THREADS)
+                kept->after[names + i] = after[i];
+            partition.after = names;
+            names += count;
+        }
+        partition.adds_kept = adds + partition.add_count <= PEAL_FUSED_ADDS;
+        if (partition.adds_kept) {
+            if (peal_thread_() < partition.add_count)
+                kept->add[adds + peal_thread_()] =
+                    ((const peal_fused_add *)fused.adds)[partition.adds + peal_thread_()];
+            partition.adds = adds;
+            adds += partition.add_count;
+        }
+        if (peal_thread_() == 0)
+            kept->partition[k] = partition;
+    }
+}
+
+/* All threads: begin to copy into a slot all that the block needs for a work item. */
+static __device__ __forceinline__ void peal_tiles_fetch_(const peal_fused &fused,
+                                                         const peal_tiles_kept_ &kept,
+                                                         unsigned item, peal_fused_slot_ *slot)
+{
+    const int thread = peal_thread_();
+
+    peal_fused_fetch_item_(fused, kept.place, item, thread, PEAL_FUSED_THREADS, &slot->launch,
+                           &slot->head);
+    if (thread == 32) {
+        const unsigned kind = kept.kind[item];
+        peal_fused_partition partition =
+            kind < PEAL_FUSED_KINDS ? kept.partition[kind] : peal_tiles_partition_of_(fused, kind);
+        slot->after =
+            (partition.after_kept ? kept.after : (const peal_fused_dependency *)fused.after) +
+            partition.after;
+        slot->adds =
+            (partition.adds_kept ? kept.add : (const peal_fused_add *)fused.adds) + partition.adds;
+        slot->partition = partition;
+    }
+}
+
+/* All threads: wait until the partition may run; ends with a barrier. The first work item of a
+ * round waits for all blocks: words that count blocks, or stop the run, belong to one round. False:
+ * a wait was given up. */
+static __device__ __forceinline__ bool peal_tiles_await_(const peal_fused &fused,
+                                                         const peal_fused_slot_ &slot, bool begins,
+                                                         unsigned waits, unsigned epoch)
+{
+    peal_fused_before_ before = peal_fused_before_of_(slot.partition);
+
+    if (begins)
+        before = {0, peal_fused_grid_(fused), {0, 0}};
+    return __syncthreads_or(peal_fused_wait_for_(fused, slot.launch, slot.after, before,
+                                                 peal_fused_me_(fused), waits, epoch)) == 0;
+}
+
+/* All threads, at the begin of a round, when all blocks are through with the one before: whether
+ * the run is over. One block asks the host. DECIDE's store to the stop word comes before the epochs
+ * that were waited for, and its next store comes after this block's epoch: so all blocks see the
+ * same. */
+static __device__ __forceinline__ bool peal_tiles_end_(const peal_fused &fused)
+{
+    int over = 0;
+
+    if (peal_thread_() == 0)
+        over = peal_fused_is_over_(fused, peal_fused_me_(fused) == peal_fused_grid_(fused) - 1);
+    return __syncthreads_or(over) != 0;
+}
+
+/* The next work item in which the block has tiles; 0: the next round begins. The block is through
+ * with the others at once. */
+static __device__ __forceinline__ unsigned
+peal_tiles_next_(const peal_fused &fused, const peal_tiles_kept_ &kept, unsigned item)
+{
+    do
+        item++;
+    while (item < fused.item_count && kept.kind[item] < PEAL_FUSED_KINDS &&
+           kept.partition[kept.kind[item]].count == 0);
+    return item < fused.item_count ? item : 0;
+}
+
+/* One thread, once all threads have read `walk`: moves it to the next work item. */
+static __device__ __forceinline__ void
+peal_tiles_go_on_(const peal_fused &fused, const peal_tiles_kept_ &kept, peal_tiles_walk_ *walk)
+{
+    if (!peal_fused_counts_())
+        return;
+    const peal_shared_ slot = walk->slot;
+    const unsigned item = walk->next;
+    walk->slot = walk->other;
+    walk->other = slot;
+    walk->epoch += (item ? item : fused.item_count) - walk->item;
+    walk->rounds -= item == 0;
+    walk->item = item;
+    walk->next = peal_tiles_next_(fused, kept, item);
+}
+
+/* All blocks: run the work items, round after round. The slot of the next work item is filled while
+ * the one before waits and is run. */
+extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
+    peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
+{
+    __shared__ peal_fused copy;
+    const peal_fused &fused = peal_fused_mine_(ranks, &copy);
+    __shared__ peal_fused_slot_ slots[2];
+    __shared__ peal_tiles_kept_ kept;
+    __shared__ peal_tiles_walk_ walk;
+    bool goes_on = true;
+
+    peal_tiles_keep_(fused, &kept);
+    __syncthreads();
+    if (peal_thread_() < 32)
+        peal_fused_flag_[peal_thread_()].word = 0;
+    if (peal_thread_() == 0) {
+        peal_fused_failed_.kind = peal_fused_then_ = 0;
+        peal_fused_arrival_.count = 0;
+        walk.slot = peal_shared_of_(&slots[0]);
+        walk.other = peal_shared_of_(&slots[1]);
+        walk.epoch = fused.first;
+        walk.item = 0;
+        walk.next = peal_tiles_next_(fused, kept, 0);
+        walk.rounds = fused.rounds;
+        /* A run that was stopped before its end has left an older epoch. */
+        peal_st_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
+    }
+    __syncthreads();
+    peal_tiles_fetch_(fused, kept, 0, &slots[0]);
+    peal_fetched_();
+    __syncthreads();
+    while (goes_on && walk.rounds > 0) {
+        const peal_fused_slot_ &slot = *peal_tiles_slot_at_(walk.slot);
+        const bool begins = walk.item == 0;
+        peal_tiles_fetch_(fused, kept, walk.next, peal_tiles_slot_at_(walk.other));
+        if (peal_fused_counts_())
+            walk.run = walk.slot;
+        goes_on = peal_tiles_await_(fused, slot, begins, peal_fused_waits_(slot), walk.epoch);
+        peal_tiles_go_on_(fused, kept, &walk);
+        if (goes_on && begins && peal_tiles_end_(fused))
+            return;
+        peal_fused_pause_(walk.epoch);
+        goes_on = goes_on && peal_fused_run_(*peal_tiles_slot_at_(walk.run));
+        peal_fused_pause_(walk.epoch);
+        /* Read now: behind the barrier other threads may fetch into the slot. */
+        const peal_fused_slot_ &done = *peal_tiles_slot_at_(walk.run);
+        const peal_fused_add *adds = done.adds;
+        const unsigned add_count = done.partition.add_count;
+        const bool alone = done.head.alone != 0;
+        peal_fetched_();
+        __syncthreads();
+        goes_on = goes_on && !peal_fused_failed_.kind;
+        if (goes_on && peal_thread_() < 64)
+            peal_fused_publish_(adds, add_count, alone,
+                                peal_fused_epoch_(fused, peal_fused_me_(fused)), walk.epoch);
+    }
+    /* Blocks that wait for this epoch are told why it does not come. */
+    if (peal_fused_failed_.kind)
+        peal_fused_rest_(peal_tiles_slot_at_(walk.run)->launch);
+}
+
+#endif
