@@ -1,12 +1,12 @@
-/* What the blocks of a work item read and write: as much as a schedule says, and more where that is
- * simpler. A block that waits for a message stands for who has written it. */
+/* Footprints: what the blocks of a work item read and write. It is what the schedule says, or more
+ * where that is simpler. A block that waits for a message counts as the writer of that message. */
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/lower/emit.h"
 
 #include <string.h>
 
-/* Behind the storages and scratch memory; then the flags that this rank writes, two for each
- * channel. */
+/* Spaces behind the storages and the reduction ring. From FLAG_SPACES on: the flags that this rank
+ * writes, two for each channel. */
 enum { STOP_SPACE, STEP_SPACE, FLAG_SPACES };
 
 static int special(const peal_cuda_rank *rank, int which)
@@ -80,7 +80,7 @@ static void touch_builtin(const peal_cuda_rank *rank, peal_cuda_work_item *item,
     const peal_launch *launch = &item->launch;
 
     switch (task->kind) {
-    case PEAL_TASK_FOLD: /* chunks' results are left among the elements */
+    case PEAL_TASK_FOLD: /* results of chunks stay among the elements */
         add_address(rank, item, launch->view[0], true, ~0u);
         add_address(rank, item, launch->view[1], true, ~0u);
         break;
@@ -122,9 +122,9 @@ static unsigned senders_of(const peal_launch *launch)
     return boxes;
 }
 
-/* Points around the tiles that go with a message: nothing in the launch writes them. And where it
- * goes, if that is memory of this rank. */
-static void touch_mirrors(peal_cuda_work_item *item, const peal_cuda_group *group)
+/* What blocks read and write when they store parts of messages: points beside the tiles, which
+ * nothing in the launch writes, and where they are stored, if that is memory of this rank. */
+static void touch_remote_stores(peal_cuda_work_item *item, const peal_cuda_group *group)
 {
     for (int i = 0; i < item->launch.remote_store_count; i++) {
         const peal_launch_remote_store *remote_store = &item->launch.remote_store[i];
@@ -149,8 +149,8 @@ static void touch_mirrors(peal_cuda_work_item *item, const peal_cuda_group *grou
     }
 }
 
-/* Any of a task's senders may be the last, which copies; of a copy's blocks, each has a part; and a
- * COMBINE's block unpacks what it folds, or images. */
+/* What is copied in pieces. The last of a task's senders copies, and that may be any of them; each
+ * block of a copy has a part; the block of a COMBINE unpacks. */
 static void touch_pieces(const peal_cuda_rank *rank, peal_cuda_work_item *item,
                          const peal_cuda_group *group)
 {
@@ -160,8 +160,8 @@ static void touch_pieces(const peal_cuda_rank *rank, peal_cuda_work_item *item,
         add_address(rank, item, item->launch.base[i], true, boxes);
 }
 
-/* The memory that a message has come into, for those who read it later: in place, or staged, which
- * is unpacked by the same work item. */
+/* The memory that a message has arrived in, for those who read it later. A message that is staged
+ * is unpacked by the work item that waits for it. */
 static void touch_message(const peal_cuda_rank *rank, peal_cuda_work_item *item,
                           const peal_cuda_op *op, CUdeviceptr word, unsigned boxes)
 {
@@ -184,8 +184,8 @@ static void touch_message(const peal_cuda_rank *rank, peal_cuda_work_item *item,
     }
 }
 
-/* A flag is a sum: who adds for a message comes behind all who add for the one before, as kernels
- * of their own would; and so do stores. */
+/* A flag is a sum, so blocks that add for a message wait for all blocks that add for the one
+ * before, as if each launch were a kernel. The same holds for flags that are stored. */
 static void touch_flags(const peal_cuda_rank *rank, peal_cuda_work_item *item,
                         const peal_cuda_group *group)
 {
@@ -220,10 +220,10 @@ static void touch_waits(const peal_cuda_rank *rank, peal_cuda_work_item *item)
     }
 }
 
-/* Whether what a work item touches says that op `index` of it comes after an instance of another:
- * of a task, if it is the one before the latest; or, where one block folds, of a fold, or a copy to
- * the rank's own memory, in an older step. But what is sent may say that a message has been
- * unpacked, or a halo read, which no touch of a fold does. */
+/* Whether the footprints already put op `index` of a work item behind the op that it depends on.
+ * They do for a task of an older step. For the block that folds they also do for a fold, or a copy
+ * within the rank, of an older step. But what is sent may tell a peer that a message was unpacked,
+ * or a halo read, and a fold does not touch that memory: so copies do not count then. */
 static bool is_known(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
                      const peal_dependence *d)
 {
@@ -239,8 +239,8 @@ static bool is_known(const peal_cuda_rank *rank, const peal_cuda_group *group, i
     return other->kind == PEAL_OP_COPY && other->copy != PEAL_COPY_SEND && !sends;
 }
 
-/* What a work item sends, or unpacks, comes after ops of other work items of the loop: then its
- * blocks wait for all. */
+/* Whether what a work item sends or unpacks depends on other work items of the loop in a way that
+ * footprints do not tell: then its blocks wait for all. */
 static bool follows_others(const peal_cuda_rank *rank, const peal_cuda_group *group)
 {
     for (int i = 0; i < group->op_count; i++) {
@@ -277,7 +277,7 @@ void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
                               const peal_cuda_group *group)
 {
     touch_conditions(rank, item);
-    if (!group) { /* counts steps, for which all blocks must be there; or begins a loop */
+    if (!group) { /* counts steps, or begins a loop: all blocks have to be through before */
         item->after_all = true;
         add(item, special(rank, STEP_SPACE), true, ~0u);
         add(item, special(rank, STOP_SPACE), true, ~0u);
@@ -289,7 +289,7 @@ void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
         touch_builtin(rank, item, group->task);
     if (group->kind == PEAL_CUDA_GROUP_TASK) {
         touch_elements(rank, item, group);
-        touch_mirrors(item, group);
+        touch_remote_stores(item, group);
     }
     touch_pieces(rank, item, group);
     touch_waits(rank, item);

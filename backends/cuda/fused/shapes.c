@@ -1,6 +1,6 @@
-/* Shapes: what the launches of a work item have in common with others but for addresses and counts
- * of the run, printed as constants for the compiler (device/shaped.h). Records of the same shape
- * partition a function. */
+/* Shapes: what launches have in common, but for addresses and counts of the run, printed as
+ * constants for the compiler (codegen/device/shaped.h). Work items of the same shape share a
+ * function. */
 #define _GNU_SOURCE
 #include "backends/cuda/codegen/codegen.h"
 #include "backends/cuda/codegen/task_traits.h"
@@ -10,12 +10,13 @@
 
 #include <string.h>
 
-/* A function each: more would cost the compiler long, and their work items have the general one. */
+/* Each shape is a function, so many take the compiler long. Further work items have the general
+ * one. */
 enum { MOST_SHAPES = 24 };
 
-/* What a tile reads, in shared memory: up to MOST_BUFFERS tiles, one that is run and others on
- * their way. Those of two axes have as much as blocks have beside the dispatcher; those of three,
- * whose other boxes may be too large for that, leave it to the SM's cache. */
+/* Staging: shared memory for what up to MOST_BUFFERS tiles read, one of them being run and the
+ * others being copied. Tiles of two axes have all that the dispatcher leaves. Tiles of three axes
+ * have TILE_BYTES: boxes that need more are better off with the rest as the SM's cache. */
 enum { TILE_BYTES = 19584, MOST_BUFFERS = 4, DISPATCHER_BYTES = 28 * 1024 };
 
 static int64_t room_of(const peal_cuda_sm *sm, const peal_cuda_work_item *item)
@@ -27,7 +28,7 @@ static int64_t room_of(const peal_cuda_sm *sm, const peal_cuda_work_item *item)
     return room > TILE_BYTES ? room : TILE_BYTES;
 }
 
-/* Tiles that a partition has, as far as they count. */
+/* How many tiles a partition has, as far as that decides about buffers. */
 static int most_of(const peal_cuda_work_item *item)
 {
     return item->each < 2 ? 2 : item->each > MOST_BUFFERS ? MOST_BUFFERS : (int)item->each;
@@ -48,7 +49,7 @@ static bool can_shape(const peal_cuda_work_item *item)
         for (int k = 0; k < PEAL_AXES; k++)
             if (launch->box[b].extent[k] < 1 || launch->box[b].count[k] < 1)
                 return false;
-    /* The same threads have the same points in all modes; whole tiles have to be aligned here. */
+    /* Each thread has to fold the same points as in other modes: here only if tiles are aligned. */
     return !item->partials || launch->aligned != PEAL_UNALIGNED;
 }
 
@@ -62,8 +63,8 @@ static bool is_same_box(const peal_launch_box *a, const peal_launch_box *b)
            !a->sends == !b->sends && !a->waits == !b->waits && a->lead == b->lead;
 }
 
-/* The same from where the first boxes begin. */
-static bool is_same_mirror(const peal_launch *x, const peal_launch *y, int index)
+/* Whether two remote stores are the same, counted from where the first boxes begin. */
+static bool is_same_store(const peal_launch *x, const peal_launch *y, int index)
 {
     const peal_launch_remote_store *a = &x->remote_store[index], *b = &y->remote_store[index];
 
@@ -92,7 +93,7 @@ static bool is_same(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
                 x->box[i].lo[k] - x->box[0].lo[k] != y->box[i].lo[k] - y->box[0].lo[k])
                 return false;
     for (int i = 0; i < x->remote_store_count; i++)
-        if (!is_same_mirror(x, y, i))
+        if (!is_same_store(x, y, i))
             return false;
     return true;
 }
@@ -121,15 +122,16 @@ static void print_strides(const peal_cuda_work_item *item, FILE *out)
     fprintf(out, "        return 0;\n    }\n");
 }
 
-/* Where each view's part of a buffer begins; bytes of all, 0: nothing is staged, because threads
- * have one point each, rows do not begin at whole chunks of 16 bytes, or it is too much. */
+/* Where each view's part of a buffer begins. Returns the bytes of a buffer; 0: nothing is staged,
+ * since threads have one point each, rows do not begin at whole chunks of 16 bytes, or it is too
+ * much. */
 static int64_t lay_out_stage(const peal_cuda_work_item *item, const peal_launch_box *box,
                              long long *place)
 {
     int64_t bytes = 0, points = 1;
 
     if (peal_cuda_task_whole(item->task) == PEAL_WHOLE_FLAT)
-        return 0; /* all loads of a thread are under way at a time */
+        return 0; /* a thread has all its loads under way at the same time anyway */
     for (int k = 0; k < PEAL_AXES; k++)
         points *= box->extent[k];
     for (int i = 0; i < item->task->access_count; i++) {
@@ -150,7 +152,7 @@ static int64_t lay_out_stage(const peal_cuda_work_item *item, const peal_launch_
     return points > PEAL_CUDA_TASK_THREADS && bytes <= TILE_BYTES ? bytes : 0;
 }
 
-/* How many buffers of so many bytes. */
+/* How many buffers of so many bytes a box has. */
 static int buffers_of(const peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
                       int64_t bytes)
 {
@@ -216,8 +218,8 @@ static bool is_sent_by(const peal_launch *launch, int box, int remote_store)
            (launch->remote_store[remote_store].boxes & launch->box[box].bit);
 }
 
-/* Mirrors as boxes that send know them, from where the box begins. */
-static void print_mirror(const peal_cuda_work_item *item, int shape, int box, int index, FILE *out)
+/* A remote store of a box that sends, counted from where the box begins. */
+static void print_store(const peal_cuda_work_item *item, int shape, int box, int index, FILE *out)
 {
     static const char *const types[] = {[1] = "unsigned char",
                                         [2] = "unsigned short",
@@ -250,7 +252,7 @@ static void print_mirror(const peal_cuda_work_item *item, int shape, int box, in
     fprintf(out, "};\n");
 }
 
-/* The partition of a message that blocks of the boxes have. */
+/* What the blocks of boxes that send do behind their tiles. */
 static void print_sending(const peal_launch *launch, int shape, FILE *out)
 {
     bool any = false;
@@ -268,7 +270,7 @@ static void print_sending(const peal_launch *launch, int shape, FILE *out)
     fprintf(out, ";\n    if (senders > 0) {\n");
     if (!launch->adds) /* else the dispatcher adds */
         fprintf(out, "        peal_shaped_flags_(launch, senders);\n");
-    /* A tile whose expression has failed has nothing to send, and no other one after it. */
+    /* If an expression has failed, neither that tile nor a later one sends anything. */
     if (launch->remote_store_count > 0)
         fprintf(out, "        __syncthreads();\n"
                      "        if (peal_fused_failed_.kind)\n            return;\n");
@@ -298,7 +300,7 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
     for (int b = 0; b < launch->box_count; b++)
         for (int m = 0; m < launch->remote_store_count; m++)
             if (is_sent_by(launch, b, m))
-                print_mirror(item, shape, b, m, out);
+                print_store(item, shape, b, m, out);
     fprintf(out,
             "static __device__ __forceinline__ void peal_shape_%d(const peal_launch &launch, "
             "const peal_blocks_of_ &blocks)\n{\n",
@@ -310,7 +312,7 @@ static void print_shape(peal_cuda_fused_kernel *kernel, const peal_cuda_work_ite
     fprintf(out, "}\n\n");
 }
 
-/* The work item's shape, printed if it is a new one; -1: it has none, or there are too many. */
+/* The work item's shape, which is printed if it is new; -1: it has none, or there are too many. */
 static int shape_of(peal_cuda_fused_kernel *kernel, const peal_cuda_work_item *item,
                     const peal_cuda_work_item **known, FILE *out)
 {
