@@ -189,8 +189,8 @@ peal_status peal_cuda_source_create(const peal_backend_desc *desc,
     source->desc = *desc;
     source->desc.rank = ranks;
     source->arena = arena;
-    source->fused_text = fused_text ? *fused_text
-                                    : (peal_cuda_fused_text){.device_header = "dispatch_tiles"};
+    source->fused_text =
+        fused_text ? *fused_text : (peal_cuda_fused_text){.device_header = "dispatch_tiles"};
     source->graph = desc->rank[0].schedule->graph;
     for (int r = 0; r < desc->rank_count; r++)
         most += desc->rank[r].schedule->task_count;

@@ -2,8 +2,8 @@
  * one block go to one of the kernel's last blocks. The others share the rest, in the same way for
  * all grids of one size: each has a contiguous part, or every n-th block where the work item is
  * cyclic. */
-#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/codegen/device/launch.h"
+#include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
 
 /* From so many tiles a block on, a work item is cyclic: neighbouring blocks of the kernel run

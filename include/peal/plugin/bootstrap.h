@@ -23,8 +23,8 @@ typedef struct peal_bootstrap_ops {
     /* Publishes this process's blob for `round` (a fresh key each round). */
     peal_status (*put)(peal_bootstrap *bootstrap, int round, const void *blob, size_t bytes);
     /* Makes all puts of `round` readable, then reads the blob of `process`. What a fence says is
-     * not trusted (docs/design.md, "Bootstrap"): the get has a time limit and its result is verified by
-     * the caller. */
+     * not trusted (docs/design.md, "Bootstrap"): the get has a time limit and its result is
+     * verified by the caller. */
     peal_status (*get)(peal_bootstrap *bootstrap, int round, int process, int64_t deadline_ns,
                        void *blob, size_t capacity, size_t *bytes);
     /* Ends the job: tells the launcher; may not return. */
