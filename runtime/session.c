@@ -1,9 +1,9 @@
 /* The session: membership in a job, its diagnostics, and how the processes agree on an outcome. */
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "base/handle.h"
 #include "base/originals.h"
 #include "runtime/bootstrap/bootstrap.h"
-#include "runtime/device.h"
+#include "runtime/session/device.h"
 
 #include <math.h>
 #include <peal/bootstrap.h>

@@ -2,8 +2,8 @@
  * compared bit for bit with what the plan has left. */
 #include "base/box.h"
 #include "runtime/memory/available.h"
-#include "runtime/plan.h"
-#include "runtime/saved.h"
+#include "runtime/plan/plan.h"
+#include "runtime/verify/saved.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -17,7 +17,7 @@ base/array_file.c base/cache.c base/included.c base/kernel_source.c base/npy.c b
 dsl/document.c dsl/document_json.c dsl/document_scan.c dsl/expression_parser.c dsl/list_parser.c dsl/machine.c
 dsl/reader.c dsl/reader_kinds.c dsl/reader_parts.c dsl/reader_statements.c dsl/reader_text.c
 runtime/control/collective.c runtime/control/descriptor.c runtime/control/service.c runtime/control/tree.c
-runtime/control/wire.c runtime/tune/answer.c
+runtime/control/wire.c runtime/select/answer.c
 """.split()
 
 

@@ -6,10 +6,10 @@
 
 #include "base/new_file.h"
 #include "runtime/bootstrap/bootstrap.h"
-#include "runtime/calibrate.h"
-#include "runtime/device.h"
-#include "runtime/measure.h"
-#include "runtime/session.h"
+#include "runtime/measure/calibrate.h"
+#include "runtime/measure/measure.h"
+#include "runtime/session/device.h"
+#include "runtime/session/session.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "tools/doctor.h"
 
 #include "base/cuda_driver.h"
-#include "runtime/device.h"
-#include "runtime/ladder.h"
+#include "runtime/bind/peer_path.h"
+#include "runtime/session/device.h"
 #include "tools/output.h"
 
 #if PEAL_HAVE_CUDA

@@ -3,7 +3,7 @@
 #include "tools/doctor.h"
 #include "tools/job.h"
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <peal/graph.h>
 #include <peal/plan.h>

@@ -2,7 +2,7 @@
 #ifndef PEAL_TOOLS_EXPLAIN_MODES_H
 #define PEAL_TOOLS_EXPLAIN_MODES_H
 
-#include "runtime/predict.h"
+#include "runtime/select/predict.h"
 #include "tools/job.h"
 #include "tools/output.h"
 

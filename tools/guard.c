@@ -3,7 +3,7 @@
 #include "tools/guard.h"
 #include "tools/output.h"
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #include "tools/job.h"
 #include "tools/output.h"
 
-#include "runtime/device.h"
+#include "runtime/session/device.h"
 
 #include <dirent.h>
 #include <errno.h>

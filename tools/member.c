@@ -8,7 +8,7 @@
 
 #include "base/phase.h"
 #include "runtime/bootstrap/bootstrap.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <stdlib.h>
 #include <unistd.h>

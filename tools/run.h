@@ -5,7 +5,7 @@
 #include "tools/job.h"
 #include "tools/output.h"
 
-#include "runtime/plan.h"
+#include "runtime/plan/plan.h"
 
 enum { MAX_SAMPLES = 9, SHOWN_MESSAGES = 20 /* `peal check` shows all */ };
 

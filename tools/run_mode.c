@@ -2,9 +2,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "tools/run.h"
 
-#include "runtime/device.h"
-#include "runtime/plan.h"
-#include "runtime/session.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session/device.h"
+#include "runtime/session/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

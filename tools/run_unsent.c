@@ -5,7 +5,7 @@
 #include "tools/run.h"
 
 #include "base/expression.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "tools/command.h"
 
 #include "runtime/memory/available.h"
-#include "runtime/predict.h"
+#include "runtime/select/predict.h"
 
 #include "base/arena.h"
 

@@ -4,8 +4,8 @@
 #include "tools/tune.h"
 #include "tools/command.h"
 
-#include "runtime/session.h"
-#include "runtime/tune/answer.h"
+#include "runtime/select/answer.h"
+#include "runtime/session/session.h"
 
 #include <stdlib.h>
 #include <string.h>

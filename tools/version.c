@@ -2,7 +2,7 @@
 #include "tools/command.h"
 #include "tools/output.h"
 
-#include "runtime/device.h"
+#include "runtime/session/device.h"
 
 #include "peal_config.h"
 

@@ -11,7 +11,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/channel.h"
 #include "runtime/bootstrap/parent.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <poll.h>
 #include <pthread.h>

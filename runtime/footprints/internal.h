@@ -6,8 +6,8 @@
 #define PEAL_RUNTIME_FOOTPRINTS_INTERNAL_H
 
 #include "backends/host/crash.h"
-#include "runtime/plan.h"
-#include "runtime/storage.h"
+#include "runtime/memory/storage.h"
+#include "runtime/plan/plan.h"
 
 /* What lies where a tile declares nothing. No result is blind to all: NaN spreads through
  * arithmetic but loses comparisons, the huge ones win them, the finite one is absorbed by nothing,

@@ -3,8 +3,8 @@
  * rounds in which those that are left follow each other. All processes see the same numbers,
  * those of the slowest of them, and so decide alike. */
 #include "base/processor.h"
-#include "runtime/device.h"
-#include "runtime/tune/answer.h"
+#include "runtime/select/answer.h"
+#include "runtime/session/device.h"
 #include "runtime/tune/internal.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define PEAL_RUNTIME_TUNE_TUNE_H
 
 #include "base/sha256.h"
-#include "runtime/plan.h"
+#include "runtime/plan/plan.h"
 #include "runtime/tune/judge.h"
 
 enum { PEAL_LEAST_ROUNDS = 9, PEAL_MOST_ROUNDS = 1000 };
@@ -45,7 +45,7 @@ typedef struct peal_tuned {
     char machine[96];                 /* the processor or the GPU */
     char from[PEAL_FROM_BYTES];       /* where the times of the predictions are from; "": none */
     bool has_key;                     /* what the answer depends on is known: */
-    char key[PEAL_SHA256_TEXT];       /* of runtime/tune/answer.h */
+    char key[PEAL_SHA256_TEXT];       /* of runtime/select/answer.h */
     char under_way[PEAL_LABEL_BYTES]; /* what was being measured when the job ended */
 } peal_tuned;
 

@@ -2,7 +2,7 @@
  * that a run can use. The fuzzer's bytes are sealed with their sum, or nothing behind that check
  * would ever be reached; bytes without it must be refused. */
 #include "base/sha256.h"
-#include "runtime/tune/answer.h"
+#include "runtime/select/answer.h"
 #include "tests/fuzz/file.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "base/diagnostic.h"
 #include "dsl/dsl.h"
-#include "runtime/plan.h"
+#include "runtime/plan/plan.h"
 #include "tests/property/random_graph.h"
 
 #include <inttypes.h>

@@ -152,10 +152,10 @@ def self_check():
     """Each of these must be found; the last must not."""
     wrong = [("base/a.c", '#include "dsl/dsl.h"'), ("dsl/a.c", "#include <pthread.h>"),
              ("scheduler/a.c", "#include <time.h>"), ("dsl/b.c", '#include "scheduler/scheduler.h"'),
-             ("backends/host/a.c", '#include "runtime/session.h"'),
+             ("backends/host/a.c", '#include "runtime/session/session.h"'),
              ("backends/host/b.c", '#include "backends/cuda/gpu/gpu.h"'),
              ("runtime/transports/a.c", '#include "scheduler/scheduler.h"'),
-             ("runtime/session.c", '#include "tools/options.h"'), ("runtime/plan.c", "#include <pmix.h>"),
+             ("runtime/session.c", '#include "tools/options.h"'), ("runtime/plan/plan.c", "#include <pmix.h>"),
              ("scheduler/b.c", "#include <cuda.h>"), ("samples/x/a.c", "#include <peal/plugin/graph.h>"),
              ("include/peal/a.h", '#include "base/arena.h"'),
              ("backends/cuda/gpu/a.c", '#include "backends/cuda/jit/kernels.h"'),
@@ -164,10 +164,10 @@ def self_check():
              ("backends/cuda/lower/a.c", '#include "backends/cuda/executor.h"')]
     right = [("runtime/plan2.c", '#include "dsl/dsl.h"'), ("dsl/c.c", '#include "base/arena.h"'),
              ("backends/host/c.c", '#include "backends/host/host.h"'), ("dsl/d.c", "#include <string.h>"),
-             ("tools/run.c", '#include "runtime/session.h"'),
+             ("tools/run.c", '#include "runtime/session/session.h"'),
              ("backends/cuda/jit/a.c", '#include "backends/cuda/gpu/gpu.h"'),
              ("backends/cuda/plan.c", '#include "backends/cuda/jit/kernels.h"')]
-    headers = ["dsl/dsl.h", "scheduler/scheduler.h", "runtime/session.h", "backends/cuda/gpu/gpu.h",
+    headers = ["dsl/dsl.h", "scheduler/scheduler.h", "runtime/session/session.h", "backends/cuda/gpu/gpu.h",
                "backends/host/host.h", "tools/options.h", "base/arena.h", "include/peal/plugin/graph.h",
                "backends/cuda/jit/kernels.h", "backends/cuda/executor.h"]
     with tempfile.TemporaryDirectory() as root:

@@ -2,7 +2,7 @@
 #ifndef PEAL_TESTS_RUNTIME_JOB_H
 #define PEAL_TESTS_RUNTIME_JOB_H
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/runtime/control/team.h"
 
 #include <peal/bootstrap.h>

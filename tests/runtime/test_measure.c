@@ -1,8 +1,8 @@
 /* The fit of a machine's times: cases that take what known times say give these times back. And
  * which steps are measured where a backend repeats several as one. */
-#include "runtime/measure.h"
-#include "runtime/plan.h"
-#include "runtime/session.h"
+#include "runtime/measure/measure.h"
+#include "runtime/plan/plan.h"
+#include "runtime/session/session.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Plans that go wrong: a wrong bit, undeclared accesses, too little memory, processes that differ
  * or die, ranks that cannot be reached. */
 #define _GNU_SOURCE
-#include "runtime/binding.h"
+#include "runtime/bind/binding.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/stencil.h"
 

@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "base/npy.h"
-#include "runtime/tune/answer.h"
+#include "runtime/select/answer.h"
 #include "runtime/tune/tune.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/stencil.h"

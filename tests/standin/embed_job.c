@@ -5,7 +5,7 @@
  *   embed_job exchange [RANKS] | plan [MODE] | memory | misuse | own */
 #include "base/cuda_driver.h"
 #include "base/diagnostic.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <peal/exchange.h>
 #include <peal/graph.h>

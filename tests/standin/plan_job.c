@@ -1,7 +1,7 @@
 /* Plans through the public interface, on the stand-in of the driver: what an application's
  * functions and memory have to do with the choice of a backend. Prints what came of each case. */
 #include "base/diagnostic.h"
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 
 #include <peal/graph.h>
 #include <peal/plan.h>

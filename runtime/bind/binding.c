@@ -1,0 +1,299 @@
+/* Binds schedules to memory: segments of the ranks here, mappings of their peers. */
+#include "runtime/bind/binding.h"
+#include "runtime/session/device.h"
+#include "runtime/transports/transports.h"
+
+#include <peal/plugin/transport.h>
+#include <stdlib.h>
+#include <string.h>
+
+void peal_machine_ranks(const peal_machine *machine, int process, int *first, int *end)
+{
+    int64_t ranks = machine->ranks, processes = machine->processes;
+    if (process < 0 || process >= machine->processes) {
+        *first = *end = 0;
+        return;
+    }
+    /* the smallest r with r * processes / ranks >= process */
+    *first = (int)((process * ranks + processes - 1) / processes);
+    *end = (int)(((process + 1) * ranks + processes - 1) / processes);
+}
+
+static peal_status no_memory(peal_session *session)
+{
+    return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                       "no memory for the tables of a plan");
+}
+
+/* Initial contents of constant arrays; everything else is zero already. */
+static peal_status fill_constants(const peal_binding *binding, peal_bound_rank *rank)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int a = 0; !status && a < rank->schedule->array_count; a++) {
+        const peal_schedule_array *array = &rank->schedule->array[a];
+        if (array->constant && array->layout.offset >= 0 && array->layout.bytes > 0)
+            status = peal_place_write(&binding->place, rank->segment.base + array->layout.offset,
+                                      array->constant, array->layout.bytes,
+                                      binding->session->diagnostics);
+    }
+    return status;
+}
+
+static bool has_remote_peer(const peal_schedule *schedule, int process)
+{
+    for (int i = 0; i < schedule->peer_count; i++)
+        if (schedule->peer[i].process != process)
+            return true;
+    return false;
+}
+
+/* Ranks on devices that don't reach each other's memory meet in the host's. */
+static bool is_staged(const peal_binding *binding)
+{
+    return binding->place.memory && binding->place.path == PEAL_PATH_STAGED;
+}
+
+static peal_status allocate_mailbox(peal_binding *binding, peal_bound_rank *rank)
+{
+    const peal_schedule *schedule = rank->schedule;
+    peal_diagnostics *diagnostics = binding->session->diagnostics;
+    rank->peer_mailbox = calloc((size_t)schedule->peer_count + 1, sizeof(*rank->peer_mailbox));
+    if (!rank->peer_mailbox)
+        return no_memory(binding->session);
+    return peal_storage_create_mailbox(&binding->place,
+                                       schedule->segment_bytes - schedule->mailbox_offset,
+                                       diagnostics, &rank->mailbox);
+}
+
+static peal_status allocate_rank(peal_binding *binding, peal_compilation *compilation, int index)
+{
+    peal_session *session = binding->session;
+    peal_bound_rank *rank = &binding->rank[index];
+    int number = binding->first + index;
+    peal_status status = peal_compilation_schedule(compilation, number, &rank->schedule);
+    if (status)
+        return status;
+    bool shared = binding->processes > 1 && has_remote_peer(rank->schedule, binding->process);
+    if (index == 0)
+        binding->place = peal_session_place(session, rank->schedule->machine, rank->schedule->mode);
+    bool staged = shared && is_staged(binding);
+    status = peal_storage_create(&binding->place, rank->schedule->segment_bytes, shared && !staged,
+                                 session->diagnostics, &rank->segment);
+    if (!status && staged)
+        status = allocate_mailbox(binding, rank);
+    if (!status)
+        status = fill_constants(binding, rank);
+    if (status)
+        return status;
+    rank->peer_segment =
+        calloc((size_t)rank->schedule->peer_count + 1, sizeof(*rank->peer_segment));
+    if (!rank->peer_segment)
+        return no_memory(session);
+    binding->backend_rank[index] = (peal_backend_rank){
+        .schedule = rank->schedule,
+        .segment = rank->segment.base,
+        .peer_segment = rank->peer_segment,
+        .mailbox = rank->mailbox.base,
+        .peer_mailbox = rank->peer_mailbox,
+    };
+    if (!shared)
+        return PEAL_STATUS_OK;
+    return peal_control_publish(session->control, binding->key + number,
+                                staged ? rank->mailbox.descriptor : rank->segment.descriptor);
+}
+
+peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
+                                  peal_compilation *compilation, const peal_machine *machine,
+                                  int process)
+{
+    int end;
+    memset(binding, 0, sizeof(*binding));
+    binding->session = session;
+    binding->process = process;
+    binding->processes = machine->processes;
+    peal_machine_ranks(machine, process, &binding->first, &end);
+    binding->key = session->next_key;
+    if (machine->processes > 1)
+        session->next_key += machine->ranks;
+    int count = end - binding->first;
+    binding->rank = calloc((size_t)count + 1, sizeof(*binding->rank));
+    binding->backend_rank = calloc((size_t)count + 1, sizeof(*binding->backend_rank));
+    binding->imported = calloc((size_t)machine->ranks, sizeof(*binding->imported));
+    if (!binding->rank || !binding->backend_rank || !binding->imported)
+        return no_memory(session);
+    for (; binding->count < count; binding->count++)
+        binding->rank[binding->count].segment.descriptor = -1;
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; !status && i < count; i++)
+        status = allocate_rank(binding, compilation, i);
+    return status;
+}
+
+/* ---- what a transport asks for ---- */
+
+static bool same_host(void *user, int process)
+{
+    /* a job spans one host until a network transport exists: peal_control_open sees to it */
+    (void)user;
+    (void)process;
+    return true;
+}
+
+static unsigned char *hosted(void *user, int rank)
+{
+    const peal_binding *binding = user;
+    int index = rank - binding->first;
+    return index >= 0 && index < binding->count ? binding->rank[index].segment.base : NULL;
+}
+
+static peal_status import(void *user, int process, int rank, int64_t bytes, unsigned char **base)
+{
+    peal_binding *binding = user;
+    for (int i = 0; i < binding->imported_count; i++)
+        if (binding->imported[i].rank == rank) {
+            *base = binding->imported[i].segment.base;
+            return PEAL_STATUS_OK;
+        }
+    int descriptor;
+    peal_imported *imported = &binding->imported[binding->imported_count];
+    peal_status status =
+        peal_control_fetch(binding->session->control, process, binding->key + rank, &descriptor);
+    if (status)
+        return status;
+    status = peal_storage_import(&binding->place, descriptor, bytes, binding->session->diagnostics,
+                                 &imported->segment);
+    if (status)
+        return status;
+    imported->rank = rank;
+    binding->imported_count++;
+    *base = imported->segment.base;
+    return PEAL_STATUS_OK;
+}
+
+static const char *device_refuses(void *user, int process)
+{
+    const peal_binding *binding = user;
+    const peal_place *place = &binding->place;
+    const peal_device_identity *neighbours = binding->session->neighbours;
+    if (!place->memory)
+        return "the ranks are in the host's memory";
+    return neighbours
+               ? place->memory->refuses_path(place->device, place->path, &neighbours[process])
+               : NULL;
+}
+
+/* The transport of the channels with a peer; none: the nearest. */
+static peal_transport_kind transport_with(const peal_schedule *schedule, int peer, bool here)
+{
+    for (int c = 0; c < schedule->channel_count; c++)
+        if (schedule->channel[c].peer_index == peer)
+            return schedule->channel[c].transport;
+    if (here)
+        return PEAL_TRANSPORT_SELF;
+    return schedule->machine->accelerator && schedule->machine->path != PEAL_PATH_STAGED
+               ? PEAL_TRANSPORT_P2P
+               : PEAL_TRANSPORT_SHM;
+}
+
+static peal_status attach_rank(peal_binding *binding, peal_bound_rank *rank)
+{
+    const peal_transport_site site = {
+        .size = sizeof(site),
+        .process = binding->process,
+        .user = binding,
+        .same_host = same_host,
+        .hosted = hosted,
+        .import = import,
+        .device_refuses = device_refuses,
+    };
+    const peal_schedule *schedule = rank->schedule;
+    for (int i = 0; i < schedule->peer_count; i++) {
+        const peal_peer *peer = &schedule->peer[i];
+        peal_transport_kind kind = transport_with(schedule, i, peer->process == binding->process);
+        const peal_transport_ops *transport = peal_transport_of(kind);
+        const char *reason =
+            transport ? transport->refuses(&site, peer->process) : "it is not part of this build";
+        if (reason)
+            return peal_report(binding->session->diagnostics, PEAL_E_NO_PATH_TO_NEIGHBOUR,
+                               PEAL_NO_SOURCE, NULL,
+                               "rank %d (process %d) cannot reach rank %d (process %d) by %s: %s",
+                               schedule->rank, binding->process, peer->rank, peer->process,
+                               peal_transport_name(kind), reason);
+        bool mailbox = kind == PEAL_TRANSPORT_SHM && is_staged(binding);
+        peal_status status =
+            transport->attach(&site, peer->process, peer->rank,
+                              peer->segment_bytes - (mailbox ? peer->mailbox_offset : 0),
+                              mailbox ? &rank->peer_mailbox[i] : &rank->peer_segment[i]);
+        if (status)
+            return status;
+    }
+    for (int c = 0; c < schedule->channel_count; c++)
+        binding->transports |= 1u << schedule->channel[c].transport;
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_binding_attach(peal_binding *binding)
+{
+    peal_status status = PEAL_STATUS_OK;
+    for (int i = 0; !status && i < binding->count; i++)
+        status = attach_rank(binding, &binding->rank[i]);
+    return status;
+}
+
+void peal_binding_release(peal_binding *binding)
+{
+    if (!binding)
+        return;
+    for (int i = 0; i < binding->imported_count; i++)
+        peal_storage_release(&binding->imported[i].segment);
+    for (int i = 0; i < binding->count; i++) {
+        if (binding->processes > 1)
+            peal_control_withdraw(binding->session->control, binding->key + binding->first + i);
+        free(binding->rank[i].peer_segment);
+        free(binding->rank[i].peer_mailbox);
+        peal_storage_release(&binding->rank[i].mailbox);
+        peal_storage_release(&binding->rank[i].segment);
+    }
+    free(binding->imported);
+    free(binding->backend_rank);
+    free(binding->rank);
+    memset(binding, 0, sizeof(*binding));
+}
+
+int64_t peal_binding_bytes(const peal_binding *binding)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < binding->count; i++)
+        bytes += binding->rank[i].segment.bytes + binding->rank[i].mailbox.bytes;
+    return bytes;
+}
+
+unsigned char *peal_binding_array(const peal_binding *binding, int index, int storage)
+{
+    const peal_bound_rank *rank = &binding->rank[index];
+    const peal_schedule_array *array = &rank->schedule->array[storage];
+    return array->layout.offset >= 0 ? rank->segment.base + array->layout.offset : array->lent;
+}
+
+peal_status peal_binding_read(const peal_binding *binding, int index, int storage,
+                              unsigned char **copy, const unsigned char **data)
+{
+    const peal_bound_rank *rank = &binding->rank[index];
+    const peal_layout *layout = &rank->schedule->array[storage].layout;
+    unsigned char *array = peal_binding_array(binding, index, storage);
+    *copy = NULL;
+    *data = array;
+    if (!binding->place.memory || rank->segment.host_visible || !array || layout->bytes <= 0)
+        return PEAL_STATUS_OK;
+    *copy = malloc((size_t)layout->bytes);
+    if (!*copy)
+        return no_memory(binding->session);
+    *data = *copy;
+    peal_status status = peal_place_read(&binding->place, *copy, array, layout->bytes,
+                                         binding->session->diagnostics);
+    if (status) {
+        free(*copy);
+        *copy = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,67 @@
+/* A binding: schedules of the ranks that this process hosts, their memory, and the memory of the
+ * ranks they talk to. What a plan runs on, and what its oracle runs on. */
+#ifndef PEAL_RUNTIME_BIND_BINDING_H
+#define PEAL_RUNTIME_BIND_BINDING_H
+
+#include "runtime/memory/storage.h"
+#include "runtime/session/session.h"
+#include "scheduler/scheduler.h"
+
+#include <peal/plugin/backend.h>
+
+typedef struct peal_bound_rank {
+    const peal_schedule *schedule;
+    peal_storage segment;
+    unsigned char **peer_segment; /* by index of schedule->peer */
+    peal_storage mailbox;         /* on PEAL_PATH_STAGED, if other processes send to the rank */
+    unsigned char **peer_mailbox; /* by index of schedule->peer */
+} peal_bound_rank;
+
+typedef struct peal_imported {
+    int rank;
+    peal_storage segment; /* or mailbox */
+} peal_imported;
+
+typedef struct peal_binding {
+    peal_session *session;
+    int process, processes; /* of the machine the schedules were made for */
+    peal_place place;       /* of the segments */
+    int first, count;       /* ranks [first, first + count) are here */
+    int key;                /* rank r is published under key + r */
+    peal_bound_rank *rank;
+    peal_imported *imported;
+    int imported_count;
+    peal_backend_rank *backend_rank; /* the same as a backend wants it */
+    unsigned transports;             /* bit k: a channel of a rank here uses transport kind k */
+} peal_binding;
+
+/* Ranks [*first, *end) of a machine that `process` hosts. */
+void peal_machine_ranks(const peal_machine *machine, int process, int *first, int *end);
+
+/* Collective: whether there is room for the memory that all processes are about to take.
+ * PEAL_E_NOT_ENOUGH_MEMORY, in all of them, if the machine or a control group lacks it. */
+peal_status peal_binding_check_room(peal_session *session, peal_compilation *compilation,
+                                    const peal_machine *machine);
+/* Takes the schedules of the ranks of this process from the compilation, allocates and fills their
+ * segments and publishes those that others need. `machine` with one process binds all ranks here,
+ * in private memory. Not collective, but with several processes all take as many keys. After a
+ * failure peal_binding_release frees what there is. */
+peal_status peal_binding_allocate(peal_binding *binding, peal_session *session,
+                                  peal_compilation *compilation, const peal_machine *machine,
+                                  int process);
+/* Makes the segments of all peers reachable. Other processes have allocated theirs, or will. */
+peal_status peal_binding_attach(peal_binding *binding);
+/* NULL and zeroed bindings are fine. */
+void peal_binding_release(peal_binding *binding);
+
+/* Bytes of the segments and mailboxes here. */
+int64_t peal_binding_bytes(const peal_binding *binding);
+/* First byte of `stored` of storage `storage` of hosted rank `index`: an address of the device, if
+ * the binding is on one. */
+unsigned char *peal_binding_array(const peal_binding *binding, int index, int storage);
+/* The same where the host can read it: *data is the memory itself, or a copy (malloc'ed) that the
+ * caller frees as *copy; it is NULL where there is none. */
+peal_status peal_binding_read(const peal_binding *binding, int index, int storage,
+                              unsigned char **copy, const unsigned char **data);
+
+#endif

@@ -1,0 +1,167 @@
+/* The ladder: every process says by which paths its device reaches those of the others, then a path
+ * is tried out: each process makes a little memory, and maps that of the next one. What is found
+ * out is kept in the session. */
+#include "runtime/bind/peer_path.h"
+#include "runtime/session/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRIAL_BYTES = 4096 };
+
+peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics)
+{
+    if (peal_transport_is_known(name))
+        return PEAL_STATUS_OK;
+    return peal_report(diagnostics, PEAL_E_UNKNOWN_TRANSPORT, PEAL_NO_SOURCE,
+                       "auto, p2p, p2p:vmm, p2p:ipc or shm", "there is no transport '%s'", name);
+}
+
+peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagnostics)
+{
+    if (peal_transport_allows(name, PEAL_PATH_STAGED))
+        return PEAL_STATUS_OK;
+    return peal_report(diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
+                       "processes reach each other's host memory by shm",
+                       "transport %s was asked for, but the ranks run on the CPU", name);
+}
+
+/* ---- trying ---- */
+
+static void keep_reason(const peal_diagnostics *found, char *reason)
+{
+    bool any = found && peal_diagnostics_count(found) > 0;
+    snprintf(reason, PEAL_REASON_BYTES, "%s",
+             any ? peal_diagnostics_at(found, 0)->message : "no memory");
+}
+
+const char *peal_path_try(const peal_place *place, char reason[PEAL_REASON_BYTES])
+{
+    peal_storage own = {.descriptor = -1};
+    peal_diagnostics *found = peal_diagnostics_create();
+    peal_status status = peal_storage_create_mailbox(place, TRIAL_BYTES, found, &own);
+    if (status)
+        keep_reason(found, reason);
+    peal_storage_release(&own);
+    peal_diagnostics_destroy(found);
+    return status ? reason : NULL;
+}
+
+/* Collective: the first reason that a process has, with its number, in all of them. */
+static peal_status collect(peal_session *session, const char *mine, char *out)
+{
+    int processes = session->identity.processes;
+    char own[PEAL_REASON_BYTES] = "", *all = calloc((size_t)processes, PEAL_REASON_BYTES);
+    snprintf(own, sizeof(own), "%s", mine);
+    peal_status status =
+        all ? peal_control_allgather(session->control, own, sizeof(own), all)
+            : peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                          "no memory for what %d processes say", processes);
+    *out = 0;
+    for (int p = 0; !status && p < processes && !*out; p++)
+        if (all[(size_t)p * PEAL_REASON_BYTES])
+            snprintf(out, PEAL_REASON_BYTES, "process %d: %.*s", p, PEAL_REASON_BYTES - 24,
+                     all + (size_t)p * PEAL_REASON_BYTES);
+    free(all);
+    return status;
+}
+
+/* The memory of the next process. */
+static peal_status import_next(peal_session *session, const peal_place *place, int key,
+                               peal_diagnostics *found, peal_storage *out)
+{
+    int descriptor, next = (session->identity.process + 1) % session->identity.processes;
+    peal_status status = peal_control_fetch(session->control, next, key, &descriptor);
+    return status ? status : peal_storage_import(place, descriptor, TRIAL_BYTES, found, out);
+}
+
+/* Collective: reason[0] is 0 if the path works. */
+static peal_status try_out(peal_session *session, const peal_place *place, char *reason)
+{
+    peal_storage own = {.descriptor = -1}, theirs = {.descriptor = -1};
+    peal_diagnostics *found = peal_diagnostics_create();
+    char mine[PEAL_REASON_BYTES] = "";
+    int key = session->next_key++;
+    peal_status status = PEAL_STATUS_OK;
+    if (peal_storage_create_mailbox(place, TRIAL_BYTES, found, &own))
+        keep_reason(found, mine);
+    else
+        status = peal_control_publish(session->control, key, own.descriptor);
+    if (!status)
+        status = collect(session, mine, reason); /* whether all have published */
+    if (!status && !*reason) {
+        if (import_next(session, place, key, found, &theirs))
+            keep_reason(found, mine);
+        peal_storage_release(&theirs);
+        status = collect(session, mine, reason);
+    }
+    peal_control_withdraw(session->control, key);
+    peal_storage_release(&own);
+    peal_diagnostics_destroy(found);
+    return status;
+}
+
+/* Collective: fills the session's ladder at `path`. */
+static peal_status look(peal_session *session, peal_path path)
+{
+    const peal_memory_ops *memory = peal_backend_accelerated()->memory;
+    const peal_place place = {.memory = memory,
+                              .device = session->device,
+                              .mode = PEAL_MODE_STREAM,
+                              .path = path};
+    const char *mine = NULL;
+    char *reason = session->ladder->reason[path];
+    for (int p = 0; p < session->identity.processes && !mine; p++)
+        if (p != session->identity.process)
+            mine = memory->refuses_path(session->device, path, &session->neighbours[p]);
+    peal_status status = collect(session, mine ? mine : "", reason);
+    if (!status && !*reason)
+        status = try_out(session, &place, reason);
+    session->ladder->asked[path] = !status;
+    return status;
+}
+
+/* ---- taking ---- */
+
+static peal_status none_left(peal_session *session, const char *name, const char *tried)
+{
+    bool forced = name && strcmp(name, "auto") != 0;
+    return peal_report(session->diagnostics, PEAL_E_NO_GPU_TRANSPORT, PEAL_NO_SOURCE,
+                       forced ? "--transport auto takes the first that works; `peal doctor` lists "
+                                "them all"
+                              : "host all ranks in one process (--processes 1) or on the CPU "
+                                "(--backend host)",
+                       "%s between the GPUs of %d processes: %s",
+                       forced ? "the transport that was asked for cannot be used"
+                              : "there is no transport",
+                       session->identity.processes, tried);
+}
+
+peal_status peal_ladder_climb(peal_session *session, const char *name, peal_path *out, char *note,
+                              size_t bytes)
+{
+    char tried[PEAL_PATH_COUNT * (PEAL_REASON_BYTES + 24)] = "";
+    size_t used = 0;
+    if (!session->ladder)
+        session->ladder = calloc(1, sizeof(*session->ladder));
+    if (!session->ladder)
+        return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                           "no memory for the ladder of transports");
+    for (int path = PEAL_PATH_VMM; path < PEAL_PATH_COUNT; path++) {
+        if (!peal_transport_allows(name, (peal_path)path))
+            continue;
+        peal_status status =
+            session->ladder->asked[path] ? PEAL_STATUS_OK : look(session, (peal_path)path);
+        if (status)
+            return status;
+        const char *reason = session->ladder->reason[path];
+        if (!*reason) {
+            *out = (peal_path)path;
+            snprintf(note, bytes, "%s", tried);
+            return PEAL_STATUS_OK;
+        }
+        used += (size_t)snprintf(tried + used, sizeof(tried) - used, "%snot %s: %s",
+                                 used ? "; " : "", peal_path_name((peal_path)path), reason);
+    }
+    return none_left(session, name, tried);
+}

@@ -1,0 +1,83 @@
+/* Whether the memory that all processes of a host are about to take is there: compared before any
+ * of them touches a page, since a host that runs out of memory kills somebody. */
+#include "runtime/bind/binding.h"
+#include "runtime/memory/available.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int64_t in_pages(int64_t bytes)
+{
+    const int64_t page = 4096;
+    return bytes > INT64_MAX - page ? INT64_MAX : (bytes + page - 1) / page * page;
+}
+
+static void add(int64_t *sum, int64_t bytes)
+{
+    if (__builtin_add_overflow(*sum, in_pages(bytes), sum))
+        *sum = INT64_MAX;
+}
+
+/* Of the host's memory: what is on a device is asked for there. */
+static peal_status need_of(const peal_session *session, peal_compilation *compilation,
+                           const peal_machine *machine, int64_t *need)
+{
+    int first, end;
+    peal_status status = PEAL_STATUS_OK;
+    peal_machine_ranks(machine, session->identity.process, &first, &end);
+    *need = 0;
+    for (int rank = first; !status && rank < end; rank++) {
+        const peal_schedule *schedule;
+        status = peal_compilation_schedule(compilation, rank, &schedule);
+        if (status)
+            break;
+        bool device = machine->accelerator;
+        bool staged = device && machine->path == PEAL_PATH_STAGED;
+        if (!device)
+            add(need, schedule->segment_bytes);
+        else if (staged)
+            add(need, schedule->segment_bytes - schedule->mailbox_offset);
+    }
+    return status;
+}
+
+static peal_status judge(peal_session *session, const peal_memory_room *all)
+{
+    int64_t need, have;
+    int sharers, processes = session->identity.processes;
+    const char *name;
+    if (!peal_memory_room_exceeded(all, processes, &need, &have, &sharers, &name))
+        return PEAL_STATUS_OK;
+    return peal_report(session->diagnostics, PEAL_E_NOT_ENOUGH_MEMORY, PEAL_NO_SOURCE,
+                       "use smaller fields, fewer ranks on this host, or a larger memory limit",
+                       "the ranks of %d process%s of this host need %" PRId64
+                       " bytes of memory together, they can have %" PRId64 " (%s)",
+                       sharers, sharers == 1 ? "" : "es", need, have, name);
+}
+
+peal_status peal_binding_check_room(peal_session *session, peal_compilation *compilation,
+                                    const peal_machine *machine)
+{
+    int processes = session->identity.processes,
+        from = peal_diagnostics_count(session->diagnostics);
+    int64_t need = 0;
+    peal_status status = need_of(session, compilation, machine, &need);
+    peal_memory_room *all = calloc((size_t)processes, sizeof(*all)), own;
+    if (!status && !all)
+        status = peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                             "no memory for the needs of %d processes", processes);
+    status = peal_session_agree(session, status, from);
+    if (!status) {
+        peal_memory_room_ask("", need, &own);
+        if (processes == 1)
+            all[0] = own;
+        else
+            status = peal_control_allgather(session->control, &own, sizeof(own), all);
+    }
+    if (!status)
+        status = judge(session, all); /* alike in all processes */
+    else if (peal_session_status(session))
+        status = peal_session_cause(session);
+    free(all);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* An exchange as its files see it: the schedule of `exchange`, flattened into what start does and
+ * what wait does. */
+#ifndef PEAL_RUNTIME_EXCHANGE_EXCHANGE_H
+#define PEAL_RUNTIME_EXCHANGE_EXCHANGE_H
+
+#include "runtime/bind/binding.h"
+#include "runtime/exchange/copy_pairs.h"
+#include "runtime/session/device.h"
+
+#include <peal/exchange.h>
+#include <peal/graph.h>
+
+/* A word that is waited for or written, and its value at message m: m * quantum. */
+typedef struct peal_exchange_word {
+    _Atomic uint64_t *word;
+    uint64_t quantum;
+    uint64_t behind; /* message m is about message m - behind; earlier there is nothing to do */
+    const peal_channel *channel;
+    int rank;
+} peal_exchange_word;
+
+typedef enum peal_exchange_action_kind {
+    PEAL_EXCHANGE_WAIT,
+    PEAL_EXCHANGE_WRITE,
+    PEAL_EXCHANGE_MOVE,
+    PEAL_EXCHANGE_FETCH
+} peal_exchange_action_kind;
+
+typedef struct peal_exchange_action {
+    peal_exchange_action_kind kind;
+    peal_exchange_word word; /* WAIT, WRITE */
+    int first, count;        /* MOVE: of program->move */
+    uint64_t slots;          /* MOVE, FETCH: message m uses slot m % slots */
+    unsigned char *staging;  /* FETCH: slot 0, whose lines the next message needs */
+    int64_t slot_bytes, message_bytes;
+} peal_exchange_action;
+
+/* In the order of execution: start does [0, send_count), wait the rest. */
+typedef struct peal_exchange_program {
+    peal_exchange_action *action;
+    int send_count, count;
+    peal_move *move;
+    int move_count;
+} peal_exchange_program;
+
+/* A box of a staged piece. */
+typedef struct peal_exchange_stripe {
+    int piece;
+    peal_box source; /* within the piece's */
+    int64_t staging; /* of the whole piece in the slot */
+} peal_exchange_stripe;
+
+/* Halo points of an array that repeat others of it, `shift` away. */
+typedef struct peal_exchange_image {
+    int array;
+    peal_box target;
+    int64_t shift[PEAL_AXES]; /* from source to target */
+    int axis;                 /* the last with a shift */
+} peal_exchange_image;
+
+struct peal_exchange {
+    peal_session *session;
+    peal_graph *graph;
+    const peal_graph_data *data;
+    peal_machine machine;
+    peal_compilation *compilation;
+    peal_binding binding;
+    peal_schedule *schedule;     /* copies by hosted rank, where strides of lent memory are right */
+    peal_schedule_array **array; /* theirs */
+    peal_exchange_program program;
+    uint64_t round; /* of the exchange that was started last; the first is 1 */
+    bool started;
+    peal_status failure;
+    int field_count;
+    int64_t deadline_ns;
+    uint64_t hash;
+    int64_t bytes;                   /* sent by this process in one exchange */
+    const char *lowering;            /* as asked for, until it is armed */
+    const char *transport;           /* as asked for, until it is compared */
+    char note[240];                  /* paths between GPUs that were passed over, and why */
+    const peal_backend_ops *backend; /* puts it onto streams; NULL: the program is run here */
+    peal_backend_plan *run;          /* of backend */
+    void *stream;                    /* of the start that was not waited for */
+};
+
+/* exchange_graph.c: checks desc and builds a graph of one exchange. */
+peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
+                                peal_graph **graph);
+/* exchange_device.c: whether it runs on the device: by what was asked for and the memory lent. */
+peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc);
+/* Binds the schedules to the device. */
+peal_status peal_exchange_arm(peal_exchange *exchange);
+/* Start and wait, onto streams. */
+peal_status peal_exchange_send(peal_exchange *exchange, void *stream);
+peal_status peal_exchange_receive(peal_exchange *exchange);
+/* Blocks until all of it has been done. */
+peal_status peal_exchange_settle(peal_exchange *exchange);
+/* Words for what runs it: "", " on NVIDIA H200 ...". */
+void peal_exchange_describe_device(const peal_exchange *exchange, char *text, size_t bytes);
+
+/* exchange_program.c: flattens the schedules of the ranks here. */
+peal_status peal_exchange_flatten(peal_exchange *exchange);
+
+/* exchange_stripes.c: the piece whose staged points hold those of piece `index`, itself included.
+ */
+int peal_exchange_carrier(const peal_channel *channel, int index);
+/* Cuts the staged pieces that carry a message into stripes, in the order in which they are moved.
+ * Returns how many; stripe may be NULL. bytes: of a slot. */
+int peal_exchange_cut(const peal_channel *channel, peal_exchange_stripe *stripe, int64_t *bytes);
+/* exchange_images.c: joins images (array, target and shift are given) to larger boxes, which are
+ * right when they are copied in the order returned, after all messages. Returns how many. */
+int peal_exchange_join_images(peal_exchange_image *image, int count);
+
+#endif

@@ -1,0 +1,465 @@
+/* The plan's story: resolve, choose, compare, check and schedule, allocate and publish, attach,
+ * arm; then start, wait, finish. Each step of compiling is local; where it may fail, all processes
+ * agree before the next. */
+#include "runtime/plan/plan.h"
+#include "base/expression.h"
+#include "base/handle.h"
+#include "dsl/dsl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the processes tell each other once all are bound. */
+typedef struct bound {
+    uint64_t hash;
+    uint32_t transports;
+    int32_t has_rank;
+} bound;
+
+static int mark(const peal_plan *plan)
+{
+    return peal_diagnostics_count(plan->session->diagnostics);
+}
+
+/* ---- compile ---- */
+
+static peal_status check_options(peal_session *session, const peal_plan_options *options)
+{
+    if (options && options->size_bytes != sizeof(*options))
+        return peal_report(
+            session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+            "set .size_bytes = sizeof(peal_plan_options) and build against this version",
+            "peal_plan_options has %zu bytes here, the caller's has %zu", sizeof(*options),
+            options->size_bytes);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status resolve(peal_plan *plan)
+{
+    peal_graph_report_to(plan->graph, plan->session->diagnostics);
+    peal_status status = peal_graph_resolve(plan->graph, plan->session->diagnostics, &plan->data);
+    if (!status)
+        status = peal_plan_choose(plan);
+    if (!status && plan->session->identity.process == 0) /* all processes share a host */
+        status = peal_plan_check_outputs(plan);
+    return status;
+}
+
+/* Process 0 checks the job as a whole; the others what their own schedules need. */
+static peal_status schedule(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    peal_status status = peal_plan_open_saves(plan);
+    if (!status)
+        status = peal_compilation_create(plan->data, &plan->machine, plan->mode,
+                                         session->diagnostics, &plan->compilation);
+    if (!status && session->identity.process == 0)
+        status = peal_compilation_check(plan->compilation);
+    if (!status)
+        plan->within_repeat = peal_compilation_is_within_repeat(plan->compilation);
+    if (!status && plan->options.verify)
+        status =
+            peal_oracle_create(plan); /* refuses what is too big before anything is allocated */
+    return status;
+}
+
+static peal_status allocate(peal_plan *plan)
+{
+    return peal_binding_allocate(&plan->binding, plan->session, plan->compilation, &plan->machine,
+                                 plan->session->identity.process);
+}
+
+/* Iterations of the outermost loop; process 0 knows, since it hosts rank 0. */
+static peal_status evaluate_repeat(peal_plan *plan)
+{
+    plan->repeat = 1;
+    if (!plan->binding.count)
+        return PEAL_STATUS_OK;
+    const peal_schedule *first = plan->binding.rank[0].schedule;
+    peal_layout *layout = calloc((size_t)first->array_count + 1, sizeof(*layout));
+    if (!layout)
+        return peal_report(plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                           "no memory for %d layouts", first->array_count);
+    for (int a = 0; a < first->array_count; a++)
+        layout[a] = first->array[a].layout;
+    peal_scope scope = {.graph = plan->data,
+                        .rank = first->rank,
+                        .ranks = plan->machine.ranks,
+                        .layout = layout};
+    memcpy(scope.position, first->rank_position, sizeof(scope.position));
+    memcpy(scope.dims, first->rank_dims, sizeof(scope.dims));
+    peal_status status = peal_expr_integer(first->outer.repeat, &scope, 1, &plan->repeat,
+                                           plan->session->diagnostics);
+    free(layout);
+    if (!status && plan->repeat < 0)
+        status = peal_report(plan->session->diagnostics, PEAL_E_VALUE_OUT_OF_RANGE,
+                             first->outer.repeat->source, NULL, "`repeat` is %lld on %d ranks",
+                             (long long)plan->repeat, plan->machine.ranks);
+    return status;
+}
+
+/* Collective: equal hashes, the transports of all, the number of steps. */
+static peal_status join_bound(peal_plan *plan)
+{
+    peal_session *session = plan->session;
+    int processes = session->identity.processes, from = mark(plan);
+    bound own = {.transports = plan->binding.transports, .has_rank = plan->binding.count > 0};
+    plan->hash = own.has_rank ? plan->binding.rank[0].schedule->hash ^ plan->kernel_hash : 0;
+    own.hash = plan->hash;
+    plan->transports = own.transports;
+    if (processes == 1)
+        return PEAL_STATUS_OK;
+    bound *all = calloc((size_t)processes, sizeof(*all));
+    peal_status status = all ? peal_control_allgather(session->control, &own, sizeof(own), all)
+                             : peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                           PEAL_NO_SOURCE, NULL, "no memory");
+    for (int p = 0; !status && p < processes; p++) {
+        plan->transports |= all[p].transports;
+        if (all[p].has_rank && all[p].hash != all[0].hash)
+            status = peal_report(session->diagnostics, PEAL_E_GRAPHS_DIFFER, PEAL_NO_SOURCE,
+                                 "this is a bug of peal unless the data files differ",
+                                 "process %d has scheduled plan %016llx, process 0 %016llx", p,
+                                 (unsigned long long)all[p].hash, (unsigned long long)all[0].hash);
+    }
+    if (!status)
+        plan->hash = all[0].hash;
+    free(all);
+    if (!status)
+        status = peal_control_broadcast(session->control, 0, &plan->repeat, sizeof(plan->repeat));
+    if (!status)
+        status = peal_control_broadcast(session->control, 0, &plan->within_repeat,
+                                        sizeof(plan->within_repeat));
+    return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,
+                          peal_backend_plan **out)
+{
+    double deadline_s = plan->options.deadline_s;
+    bool own = binding == &plan->binding;
+    const peal_backend_desc desc = {
+        .size = sizeof(desc),
+        .mode = mode,
+        .rank_count = binding->count,
+        .rank = binding->backend_rank,
+        .workers = plan->machine.workers,
+        .abort_word = &plan->session->abort_word,
+        .deadline_ns =
+            deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
+        .allow_outside = plan->options.allow_outside,
+        .saves = own ? plan->saves : peal_oracle_saves(plan->oracle),
+        .cache_folder = plan->options.cache_folder,
+        .lowering = plan->options.lowering,
+        .row = own ? peal_plan_take_row : peal_row_log_compare,
+        .row_user = own ? (void *)plan : plan->row_log,
+        .device = plan->machine.accelerator ? plan->session->device : NULL,
+        .hooks = own ? plan->hooks : (peal_backend_hooks){0},
+        .diagnostics = plan->session->diagnostics,
+    };
+    return plan->backend->create(&desc, out);
+}
+
+/* Everything that can block or allocate. */
+static peal_status arm(peal_plan *plan)
+{
+    peal_status status = peal_binding_attach(&plan->binding);
+    if (!status)
+        status = peal_plan_attach_saves(plan);
+    if (!status && plan->binding.count > 0)
+        status = peal_plan_arm(plan, &plan->binding, plan->mode, &plan->run);
+    if (!status)
+        status = evaluate_repeat(plan);
+    if (!status && plan->options.check_footprints)
+        status = peal_footprints_create(plan);
+    return status;
+}
+
+/* Compiling kernels may take longer than the deadline: the others wait for it. */
+static peal_status take_time(peal_plan *plan, peal_status (*step)(peal_plan *plan))
+{
+    peal_session_running(plan->session, true);
+    peal_status status = step(plan);
+    peal_session_running(plan->session, false);
+    return status;
+}
+
+/* Once the mode is known. */
+static peal_status prepare(peal_plan *plan)
+{
+    int from = mark(plan);
+    peal_status status = peal_session_agree(plan->session, take_time(plan, schedule), from);
+    if (!status)
+        status = peal_binding_check_room(plan->session, plan->compilation, &plan->machine);
+    if (status)
+        return status;
+    from = mark(plan);
+    status = peal_session_agree(plan->session, take_time(plan, allocate), from);
+    if (status)
+        return status;
+    from = mark(plan);
+    status = peal_session_agree(plan->session, take_time(plan, arm), from);
+    if (!status)
+        status = join_bound(plan);
+    return status ? status : peal_plan_check_required(plan);
+}
+
+/* What prepare has made. */
+static void release(peal_plan *plan)
+{
+    if (plan->checking)
+        plan->backend->destroy(plan->checking);
+    if (plan->run)
+        plan->backend->destroy(plan->run);
+    peal_footprints_destroy(plan->footprints);
+    peal_oracle_destroy(plan->oracle);
+    peal_row_log_destroy(plan->row_log);
+    peal_plan_close_saves(plan);
+    peal_binding_release(&plan->binding);
+    peal_compilation_destroy(plan->compilation);
+    plan->checking = plan->run = NULL;
+    plan->footprints = NULL;
+    plan->oracle = NULL;
+    plan->row_log = NULL;
+    plan->binding = (peal_binding){0};
+    plan->compilation = NULL;
+}
+
+static peal_status compile(peal_plan *plan)
+{
+    int from = mark(plan);
+    peal_status status = resolve(plan);
+    status = peal_plan_compare(plan, status, from);
+    if (status)
+        return status;
+    do {
+        release(plan);
+        from = mark(plan);
+        status = peal_plan_decide(plan);
+        if (!status)
+            status = prepare(plan);
+    } while (status && peal_plan_pass_over(plan, status, from));
+    return status;
+}
+
+peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
+                               const peal_plan_options *options, peal_plan **out)
+{
+    if (!peal_handle_check(graph, PEAL_HANDLE_GRAPH, __func__) ||
+        !peal_handle_check(session, PEAL_HANDLE_SESSION, __func__) ||
+        !peal_argument_check(out, "where the plan goes", __func__))
+        return PEAL_STATUS_USAGE;
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    peal_status status = check_options(session, options);
+    if (status)
+        return status;
+    int from = peal_diagnostics_count(session->diagnostics);
+    peal_plan *plan = calloc(1, sizeof(*plan));
+    if (!plan || !peal_handle_open(plan, PEAL_HANDLE_PLAN, session)) {
+        free(plan);
+        status = peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                             "no memory for a plan");
+        return peal_session_fail(session, status, from);
+    }
+    peal_graph_keep(graph);
+    plan->session = session;
+    plan->graph = graph;
+    if (options)
+        plan->options = *options;
+    if (plan->options.hooks)
+        plan->hooks = *plan->options.hooks;
+    status = compile(plan);
+    if (status) {
+        peal_plan_destroy(plan);
+        return status;
+    }
+    if (session->log && session->log_level >= PEAL_LOG_INFO) {
+        char line[512];
+        peal_plan_describe(plan, line, sizeof(line));
+        fprintf(session->log, "peal: %s\n", line);
+        if (plan->choice[0])
+            fprintf(session->log, "peal: auto: %s\n", plan->choice);
+    }
+    *out = plan;
+    return PEAL_STATUS_OK;
+}
+
+/* ---- run ---- */
+
+static peal_status misuse(const peal_plan *plan, const char *call)
+{
+    static const char *const names[] = {"is ready to start", "is running: wait for it first",
+                                        "has been finished", "has failed"};
+    if (plan->state == PEAL_PLAN_FAILED)
+        return plan->failure;
+    return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
+                       "%s: the plan %s", call, names[plan->state]);
+}
+
+static peal_status fail(peal_plan *plan, peal_status status, int from)
+{
+    plan->failure = peal_session_fail(plan->session, status, from);
+    if (!plan->failure)
+        plan->failure = status;
+    if (plan->state == PEAL_PLAN_RUNNING)
+        peal_session_running(plan->session, false);
+    plan->state = PEAL_PLAN_FAILED;
+    return plan->failure;
+}
+
+bool peal_is_plan(const peal_plan *plan, const char *call)
+{
+    return peal_session_check_handle(plan, PEAL_HANDLE_PLAN, call);
+}
+
+static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *start)
+{
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
+    if (plan->state != PEAL_PLAN_READY)
+        return misuse(plan, "peal_plan_start");
+    if (n < 0 && n != PEAL_STEPS_ALL)
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "PEAL_STEPS_ALL starts what is left of `repeat`",
+                           "peal_plan_start: %lld steps", (long long)n);
+    if (plan->within_repeat && n > plan->repeat - plan->steps_asked)
+        return peal_report(diagnostics, PEAL_E_MESSAGE_CONDITION_MISMATCH,
+                           plan->data->step.repeat->source,
+                           "let conditions on `step` suit further steps, or start no more than "
+                           "`repeat` says",
+                           "%lld steps, but messages match and halos are fresh in the first %lld "
+                           "alone",
+                           (long long)(plan->steps_asked + n), (long long)plan->repeat);
+    if (start && start->size_bytes != sizeof(*start))
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "set .size_bytes = sizeof(peal_start)",
+                           "peal_start has %zu bytes here, the caller's has %zu", sizeof(*start),
+                           start->size_bytes);
+    if (start && (start->stream || start->event) && !plan->backend->follow)
+        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "leave .stream and .event NULL",
+                           "peal_plan_start: the %s backend has no streams", plan->backend->name);
+    return PEAL_STATUS_OK;
+}
+
+static peal_status begin(peal_plan *plan, int64_t steps, bool finish)
+{
+    peal_session_running(plan->session, true);
+    plan->state = PEAL_PLAN_RUNNING;
+    bool setup = !plan->setup_done;
+    plan->setup_done = true;
+    peal_backend_plan *run = peal_plan_runner(plan);
+    return run ? plan->backend->start(run, setup, steps, finish) : PEAL_STATUS_OK;
+}
+
+static peal_status complete(peal_plan *plan)
+{
+    peal_backend_result result = {0};
+    peal_backend_plan *run = peal_plan_runner(plan);
+    peal_status status = run ? plan->backend->wait(run, &result) : PEAL_STATUS_OK;
+    if (status)
+        return status;
+    peal_session_running(plan->session, false);
+    plan->steps_done += result.steps_done;
+    plan->stopped = result.stopped;
+    plan->seconds += result.seconds;
+    plan->cpu_seconds += result.cpu_seconds;
+    plan->state = PEAL_PLAN_READY;
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
+{
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
+    peal_status status = check_start(plan, n, start);
+    if (status)
+        return status;
+    int from = mark(plan);
+    if (n == PEAL_STEPS_ALL)
+        n = peal_plan_steps_left(plan);
+    if (!plan->setup_done) /* nobody saves before all have come */
+        peal_originals_begin(plan->originals);
+    status = peal_session_meet(plan->session, PEAL_MEET_START, plan->hash, n);
+    if (!status && plan->oracle && !plan->setup_done)
+        status = peal_oracle_remember(plan);
+    if (!status && plan->oracle)
+        status = peal_oracle_note(plan, n, false);
+    peal_backend_plan *run = peal_plan_runner(plan);
+    if (!status && run && start && (start->stream || start->event))
+        status = plan->backend->follow(run, start->stream, start->event);
+    if (!status) {
+        plan->steps_asked += n;
+        status = begin(plan, n, false);
+    }
+    return status ? fail(plan, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_wait(peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
+    if (plan->state != PEAL_PLAN_RUNNING)
+        return misuse(plan, "peal_plan_wait");
+    int from = mark(plan);
+    peal_status status = complete(plan);
+    return status ? fail(plan, status, from) : PEAL_STATUS_OK;
+}
+
+peal_status peal_plan_event(peal_plan *plan, void **event)
+{
+    if (!peal_is_plan(plan, __func__) || !peal_argument_check(event, "the event", __func__))
+        return PEAL_STATUS_USAGE;
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
+    peal_backend_plan *run = peal_plan_runner(plan);
+    if (plan->state != PEAL_PLAN_RUNNING)
+        return misuse(plan, "peal_plan_event");
+    if (!plan->backend->event || !run)
+        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                           "call peal_plan_wait", "peal_plan_event: %s",
+                           run ? "the host backend has no events" : "no rank is hosted here");
+    return plan->backend->event(run, event);
+}
+
+peal_status peal_plan_finish(peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return PEAL_STATUS_USAGE;
+    if (plan->state != PEAL_PLAN_READY)
+        return misuse(plan, "peal_plan_finish");
+    int from = mark(plan);
+    bool stopped = plan->stopped;
+    peal_status status = PEAL_STATUS_OK;
+    if (plan->oracle && !plan->setup_done)
+        status = peal_oracle_remember(plan);
+    if (!status && plan->oracle)
+        status = peal_oracle_note(plan, 0, true);
+    if (!status)
+        status = begin(plan, 0, true);
+    if (!status)
+        status = complete(plan);
+    plan->stopped = stopped;
+    if (!status)
+        status = peal_session_meet(plan->session, PEAL_MEET_FINISH, plan->hash, plan->steps_asked);
+    if (status)
+        return fail(plan, status, from);
+    plan->state = PEAL_PLAN_FINISHED;
+    if (!plan->footprints)
+        return PEAL_STATUS_OK;
+    return peal_session_agree(plan->session, peal_footprints_status(plan->footprints), 0);
+}
+
+void peal_plan_destroy(peal_plan *plan)
+{
+    if (!plan || !peal_handle_check(plan, PEAL_HANDLE_PLAN, __func__))
+        return;
+    if (plan->state == PEAL_PLAN_RUNNING) {
+        peal_session_abort(plan->session, PEAL_STATUS_USAGE, "a running plan was destroyed");
+        complete(plan);
+    }
+    release(plan);
+    peal_graph_report_to(plan->graph, NULL);
+    peal_graph_drop(plan->graph);
+    peal_handle_close(plan);
+    peal_handle_free(plan);
+}

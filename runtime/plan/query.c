@@ -1,0 +1,220 @@
+/* What can be asked of a plan: where arrays are, what it has done, how it runs. */
+#include "base/handle.h"
+#include "peal_config.h"
+#include "runtime/plan/plan.h"
+
+#include <peal/peal.h>
+#include <string.h>
+
+static int array_of(const peal_schedule *schedule, const char *name)
+{
+    for (int a = 0; a < schedule->array_count; a++)
+        if (!schedule->array[a].hidden && !strcmp(schedule->array[a].name, name))
+            return a;
+    return -1;
+}
+
+static peal_status unknown_array(const peal_plan *plan, const char *name)
+{
+    const char *known[64];
+    char hint[128];
+    size_t count = 0;
+    for (int a = 0; a < plan->data->array_count && count < 64; a++)
+        known[count++] = plan->data->arrays[a].name;
+    const char *nearest = peal_nearest_word(name, known, count);
+    snprintf(hint, sizeof(hint), "did you mean '%s'?", nearest ? nearest : "");
+    return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                       nearest ? hint : NULL, "peal_plan_view: the graph has no '%s'", name);
+}
+
+peal_status peal_plan_view(const peal_plan *plan, int rank, const char *name, peal_plan_array *out)
+{
+    if (!peal_is_plan(plan, __func__) || !peal_argument_check(name, "the name", __func__) ||
+        !peal_argument_check(out, "where the view goes", __func__))
+        return PEAL_STATUS_USAGE;
+    peal_diagnostics *diagnostics = plan->session->diagnostics;
+    const peal_binding *binding = &plan->binding;
+    if (plan->state == PEAL_PLAN_RUNNING)
+        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
+                           "call peal_plan_wait first", "peal_plan_view: the plan is running");
+    if (rank < binding->first || rank >= binding->first + binding->count)
+        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
+                           "peal_plan_view: process %d hosts %d ranks from %d on, rank %d is not "
+                           "among them",
+                           plan->session->identity.process, binding->count, binding->first, rank);
+    int index = rank - binding->first;
+    const peal_schedule *schedule = binding->rank[index].schedule;
+    int array = array_of(schedule, name);
+    if (array < 0)
+        return unknown_array(plan, name);
+    int storage = plan->backend->storage(peal_plan_runner(plan), index, array);
+    const peal_layout *layout = &schedule->array[array].layout;
+    int64_t before = 0;
+    for (int k = 0; k < PEAL_AXES; k++)
+        before += layout->stored.lo[k] * layout->stride[k];
+    peal_plan_array result = {.type = schedule->array[array].type,
+                              .part = layout->part,
+                              .own = layout->own,
+                              .stored = layout->stored};
+    /* the point with coordinates 0 may lie outside the array: integers, not pointers */
+    result.view.base = (void *)((uintptr_t)peal_binding_array(binding, index, storage) -
+                                (uintptr_t)(before * (int64_t)peal_type_bytes(result.type)));
+    memcpy(result.view.stride, layout->stride, sizeof(result.view.stride));
+    *out = result;
+    return PEAL_STATUS_OK;
+}
+
+void peal_plan_ranks(const peal_plan *plan, int *first, int *end)
+{
+    bool known = peal_is_plan(plan, __func__);
+    if (first)
+        *first = known ? plan->binding.first : 0;
+    if (end)
+        *end = known ? plan->binding.first + plan->binding.count : 0;
+}
+
+void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out)
+{
+    if (!peal_argument_check(out, "where the statistics go", __func__))
+        return;
+    *out = (peal_plan_statistics){0};
+    if (!peal_is_plan(plan, __func__))
+        return;
+    *out = (peal_plan_statistics){
+        .seconds = plan->seconds,
+        .steps_done = plan->steps_done,
+        .stopped = plan->stopped,
+        .memory_bytes = peal_binding_bytes(&plan->binding),
+        .cpu_seconds = plan->cpu_seconds,
+    };
+}
+
+int64_t peal_plan_progress(const peal_plan *plan)
+{
+    peal_backend_plan *run = peal_is_plan(plan, __func__) ? peal_plan_runner(plan) : NULL;
+    return run ? plan->backend->progress(run) : 0;
+}
+
+const char *peal_plan_backend(const peal_plan *plan)
+{
+    return peal_is_plan(plan, __func__) ? plan->backend->name : "";
+}
+
+const char *peal_plan_choice(const peal_plan *plan)
+{
+    return peal_is_plan(plan, __func__) && plan->choice[0] ? plan->choice : NULL;
+}
+
+peal_mode peal_plan_mode(const peal_plan *plan)
+{
+    return peal_is_plan(plan, __func__) ? plan->mode : PEAL_MODE_COUNT;
+}
+
+int peal_plan_rank_count(const peal_plan *plan)
+{
+    return peal_is_plan(plan, __func__) ? plan->machine.ranks : -1;
+}
+
+int peal_plan_workers(const peal_plan *plan)
+{
+    return peal_is_plan(plan, __func__) ? plan->machine.workers : -1;
+}
+
+void peal_plan_dims(const peal_plan *plan, int dims[PEAL_RANK_AXES])
+{
+    if (!peal_argument_check(dims, "where the layout goes", __func__))
+        return;
+    memset(dims, 0, PEAL_RANK_AXES * sizeof(*dims));
+    if (peal_is_plan(plan, __func__))
+        peal_compilation_dims(plan->compilation, dims);
+}
+
+const char *peal_plan_transport(const peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return "";
+    if (plan->machine.processes == 1)
+        return peal_transport_name(PEAL_TRANSPORT_SELF);
+    return plan->machine.accelerator ? peal_path_name(plan->machine.path)
+                                     : peal_transport_name(PEAL_TRANSPORT_SHM);
+}
+
+uint64_t peal_plan_hash(const peal_plan *plan)
+{
+    return peal_is_plan(plan, __func__) ? plan->hash : 0;
+}
+
+static int64_t steps_left(const peal_plan *plan)
+{
+    return plan->stopped || plan->steps_asked >= plan->repeat ? 0
+                                                              : plan->repeat - plan->steps_asked;
+}
+
+int64_t peal_plan_steps_left(const peal_plan *plan)
+{
+    if (!peal_is_plan(plan, __func__))
+        return -1;
+    return steps_left(plan);
+}
+
+peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t *before,
+                                  int64_t *steps)
+{
+    peal_session *session = plan->session;
+    int64_t first = 0, each = 1, count[2] = {0, least};
+    const peal_backend_plan *run = peal_plan_runner(plan);
+    peal_status status = PEAL_STATUS_OK;
+
+    if (run && plan->backend->repeats)
+        each = plan->backend->repeats(run, &first);
+    int64_t into = plan->steps_asked - first;
+    int64_t whole = (least + each - 1) / each * each;
+    int64_t gap = into < 0 ? -into : (each - into % each) % each;
+    if (gap + whole <= steps_left(plan)) {
+        count[0] = gap;
+        count[1] = whole;
+    }
+    if (peal_session_processes(session) > 1)
+        status = peal_control_broadcast(session->control, 0, count, sizeof(count));
+    *before = count[0];
+    *steps = count[1];
+    return status;
+}
+
+void peal_plan_describe(const peal_plan *plan, char *text, size_t bytes)
+{
+    int dims[PEAL_RANK_AXES];
+    char paths[64] = "", device[120] = "";
+    if (!text || !bytes)
+        return;
+    *text = 0;
+    if (!peal_is_plan(plan, __func__))
+        return;
+    peal_plan_dims(plan, dims);
+    for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
+        if (plan->transports >> k & 1) {
+            size_t used = strlen(paths);
+            snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
+                     k == PEAL_TRANSPORT_P2P ? peal_path_name(plan->machine.path)
+                                             : peal_transport_name((peal_transport_kind)k));
+        }
+    if (plan->machine.accelerator) {
+        snprintf(device, sizeof(device), " on ");
+        plan->backend->describe(plan->session->device, device + 4, sizeof(device) - 4);
+    }
+    snprintf(
+        text, bytes,
+        "%s %s%s, %d rank%s (%d x %d x %d) in %d process%s, %d worker%s a rank, messages by %s, "
+        "plan %016llx%s%s%s",
+        plan->backend->name, peal_mode_name(plan->mode), device, plan->machine.ranks,
+        plan->machine.ranks == 1 ? "" : "s", dims[0], dims[1], dims[2], plan->machine.processes,
+        plan->machine.processes == 1 ? "" : "es", plan->machine.workers,
+        plan->machine.workers == 1 ? "" : "s", paths[0] ? paths : "none",
+        (unsigned long long)plan->hash, plan->note[0] ? " (" : "", plan->note,
+        plan->note[0] ? ")" : "");
+}
+
+const char *peal_version(void)
+{
+    return PEAL_VERSION;
+}

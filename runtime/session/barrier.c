@@ -1,0 +1,162 @@
+/* Meetings: how the processes of a host start and finish together, on a board of shared memory.
+ *
+ * A process writes its record and releases its round; the others acquire it. There are two records
+ * a process: nobody can be two rounds ahead of one who still reads, since a round ends only when
+ * all have written it. */
+#include "runtime/session/session.h"
+
+#include "base/patience.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPIN_TURNS = 4000, YIELD_TURNS = 8000, SLEEP_NS = 50000 };
+
+int64_t peal_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void peal_back_off(int *turn)
+{
+    if (*turn < SPIN_TURNS) {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    } else if (*turn < YIELD_TURNS) {
+        sched_yield();
+    } else {
+        struct timespec pause = {0, SLEEP_NS};
+        nanosleep(&pause, NULL);
+        return;
+    }
+    ++*turn;
+}
+
+static peal_meeting_seat *seat_of(const peal_session *session, int process)
+{
+    return (peal_meeting_seat *)(void *)session->board.base + process;
+}
+
+void peal_session_running(peal_session *session, bool running)
+{
+    peal_meeting_seat *seat = seat_of(session, session->identity.process);
+    atomic_store_explicit(&seat->pid, (int32_t)getpid(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&seat->running, running ? 1 : -1, memory_order_release);
+}
+
+/* By SIGSTOP or a debugger: it runs no longer, and may never again. */
+static bool is_stopped(int32_t pid)
+{
+    char path[64], line[512], state = 0;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    const char *end = file && fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+    if (end)
+        sscanf(end + 1, " %c", &state);
+    if (file)
+        fclose(file);
+    return state == 'T' || state == 't'; /* by a signal, by ptrace */
+}
+
+static peal_status report_absence(const peal_session *session, int p, bool stopped)
+{
+    return peal_report(session->diagnostics, PEAL_E_PROCESS_DID_NOT_CALL, PEAL_NO_SOURCE,
+                       stopped ? "continue it (SIGCONT, or in its debugger)"
+                               : "do all processes make the same calls in the same order?",
+                       "process %d %s within %g s", p,
+                       stopped ? "is stopped: it did not come" : "did not come",
+                       (double)session->deadline_ns * 1e-9);
+}
+
+/* Waits until process p has written this round. The deadline starts anew while p is running. */
+static peal_status wait_for(peal_session *session, int p)
+{
+    peal_meeting_seat *seat = seat_of(session, p);
+    peal_meeting_record *record = &seat->record[session->round & 1];
+    peal_patience patience = peal_patience_begin(peal_now_ns(), session->deadline_ns);
+    peal_patience next_look = patience;
+    for (int turn = 0;;) {
+        /* pairs with the release in peal_session_meet of process p */
+        if (atomic_load_explicit(&record->round, memory_order_acquire) >= session->round)
+            return PEAL_STATUS_OK;
+        if (peal_session_status(session))
+            return peal_session_cause(session);
+        peal_back_off(&turn);
+        if (turn % 1000 != 0)
+            continue;
+        int64_t now = peal_now_ns();
+        bool runs = atomic_load_explicit(&seat->running, memory_order_relaxed);
+        bool looks = runs && peal_patience_is_over(&next_look, now);
+        if (looks)
+            next_look = peal_patience_begin(now, session->deadline_ns);
+        if (looks && is_stopped(atomic_load_explicit(&seat->pid, memory_order_relaxed)))
+            return report_absence(session, p, true);
+        if (runs)
+            patience = peal_patience_begin(now, session->deadline_ns);
+        else if (peal_patience_is_over(&patience, now))
+            return report_absence(session, p, false);
+    }
+}
+
+static const char *kind_name(int kind)
+{
+    static const char *const name[] = {"?",
+                                       "peal_graph_compile or another collective call",
+                                       "peal_plan_start",
+                                       "peal_plan_finish",
+                                       "peal_plan_verify",
+                                       "peal_exchange_destroy"};
+    return kind >= 0 && kind < (int)(sizeof(name) / sizeof(name[0])) ? name[kind] : name[0];
+}
+
+/* Equal in all processes, so that all report the same and return the same. */
+static peal_status compare(peal_session *session)
+{
+    const peal_meeting_record *first = &seat_of(session, 0)->record[session->round & 1];
+    for (int p = 1; p < session->identity.processes; p++) {
+        const peal_meeting_record *other = &seat_of(session, p)->record[session->round & 1];
+        if (other->kind != first->kind)
+            return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
+                               "process 0 calls %s, process %d calls %s", kind_name(first->kind), p,
+                               kind_name(other->kind));
+        if (other->hash != first->hash)
+            return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE,
+                               "plans are started in the same order in all processes",
+                               "%s: process 0 is at plan %016llx, process %d at plan %016llx",
+                               kind_name(first->kind), (unsigned long long)first->hash, p,
+                               (unsigned long long)other->hash);
+        if (other->count != first->count)
+            return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
+                               "%s: process 0 has %lld %s, process %d has %lld",
+                               kind_name(first->kind), (long long)first->count,
+                               first->kind == PEAL_MEET_EXCHANGE ? "exchanges" : "steps", p,
+                               (long long)other->count);
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_session_meet(peal_session *session, int kind, uint64_t hash, int64_t count)
+{
+    int from = peal_diagnostics_count(session->diagnostics);
+    if (peal_session_status(session))
+        return peal_session_cause(session);
+    session->round++;
+    peal_meeting_record *mine =
+        &seat_of(session, session->identity.process)->record[session->round & 1];
+    mine->hash = hash;
+    mine->count = count;
+    mine->kind = kind;
+    atomic_store_explicit(&mine->round, session->round, memory_order_release);
+    peal_status status = PEAL_STATUS_OK;
+    for (int p = 0; !status && p < session->identity.processes; p++)
+        status = wait_for(session, p);
+    if (!status)
+        status = compare(session);
+    return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
+}

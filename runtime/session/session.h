@@ -1,0 +1,107 @@
+/* The session as the other files of runtime/ see it. */
+#ifndef PEAL_RUNTIME_SESSION_SESSION_H
+#define PEAL_RUNTIME_SESSION_SESSION_H
+
+#include "base/diagnostic.h"
+#include "base/handle.h"
+#include "runtime/control/control.h"
+#include "runtime/memory/segment.h"
+
+#include <peal/plugin/backend.h>
+#include <peal/session.h>
+
+#include <stdatomic.h>
+
+#define PEAL_NO_SOURCE ((peal_source){0})
+
+/* What a process says at a meeting. One cache line pair, so that pollers don't disturb writers. */
+typedef struct peal_meeting_record {
+    _Alignas(128) _Atomic uint64_t round; /* store: release; load: acquire */
+    uint64_t hash;                        /* of what must be equal */
+    int64_t count;                        /* steps or exchanges: must be equal too */
+    int32_t kind;                         /* which call */
+    int32_t status;
+} peal_meeting_record;
+
+/* A process's place on the board that all processes of the host map. */
+typedef struct peal_meeting_seat {
+    peal_meeting_record record[2];         /* by parity of the round */
+    _Alignas(128) _Atomic int32_t running; /* runs under way here: others wait without a deadline */
+    _Atomic int32_t pid;                   /* while it runs: unless it is stopped */
+} peal_meeting_seat;
+
+struct peal_session {
+    peal_diagnostics *diagnostics;
+    peal_bootstrap *bootstrap;
+    peal_control *control;
+    peal_bootstrap_identity identity;
+    _Atomic int abort_word; /* a peal_status: the first cause */
+    int64_t deadline_ns;
+    int next_key; /* of published segments; the same in all processes from a compile's claims on:
+                     some may have failed earlier than others before */
+    peal_segment board; /* a peal_meeting_seat a process, and one for peal_session_told */
+    uint64_t round;
+    peal_device *device; /* runtime/session/device.c */
+    const char *device_reason;
+    bool device_tried;
+    peal_device_identity *neighbours; /* devices by process, once a plan has compared them */
+    struct peal_ladder *ladder;       /* runtime/bind/peer_path.c; NULL: nothing was asked */
+    bool joined;                      /* the board is there in all processes */
+    int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
+    struct peal_originals *originals; /* base/originals.h: as they were before several runs */
+    peal_log_level log_level;
+    FILE *log;
+};
+
+/* What the tools need beside <peal/session.h>. */
+peal_diagnostics *peal_session_diagnostics(peal_session *session);
+_Atomic int *peal_session_abort_word(peal_session *session);
+
+/* peal_handle_check of a plan or exchange; one that was destroyed is told in its session, too. */
+bool peal_session_check_handle(const void *object, peal_handle_kind kind, const char *call);
+
+/* The status of an aborted job; who ended it and why has been reported when it returns. */
+peal_status peal_session_cause(peal_session *session);
+/* Tells all processes that `status` ends the job; the message is that of the first error reported
+ * since diagnostic number `from`. Returns the first cause's status. */
+peal_status peal_session_fail(peal_session *session, peal_status status, int from);
+
+/* teller.c: whether this process is the one that prints why the job has ended: so once, with the
+ * place and the hint, wherever it happened. */
+bool peal_session_tells(peal_session *session);
+/* The same for a process that is about to leave without the others. */
+bool peal_session_tells_of_exit(peal_session *session);
+/* The word on the board that says who tells: its number + 1; 0: nobody yet. NULL: no board. */
+_Atomic int32_t *peal_session_told(const peal_session *session);
+
+/* The first error reported since diagnostic number `from`, in words; NULL: none. */
+const char *peal_session_first_message(const peal_session *session, int from);
+
+/* Collective: all processes get the status of the first (by number) that failed. `from` is the
+ * number of diagnostics before the attempt: where nothing was reported since, the failing process
+ * and its message are. Waits as peal_session_meet does. */
+peal_status peal_session_agree(peal_session *session, peal_status mine, int from);
+
+/* Kinds of meetings. */
+enum {
+    PEAL_MEET_AGREE = 1,
+    PEAL_MEET_START,
+    PEAL_MEET_FINISH,
+    PEAL_MEET_VERIFY,
+    PEAL_MEET_EXCHANGE
+};
+
+/* Collective: waits until all processes have come with the same kind, hash and count.
+ * PEAL_E_CALLS_DIFFER names the first that came with something else. PEAL_STATUS_DEADLINE when one
+ * that isn't running anything does not come. */
+peal_status peal_session_meet(peal_session *session, int kind, uint64_t hash, int64_t count);
+/* Begins or ends a run. While one is under way, others wait for this process without a deadline:
+ * its own waits have one. */
+void peal_session_running(peal_session *session, bool running);
+
+/* Waits a little, longer the more often it is called: spin, yield, sleep. */
+void peal_back_off(int *turn);
+/* CLOCK_MONOTONIC. */
+int64_t peal_now_ns(void);
+
+#endif
