@@ -1,4 +1,4 @@
-/* The session: membership in a job, its diagnostics, and how the processes agree on an outcome. */
+/* The session: how a process joins a job, and leaves it. */
 #include "runtime/session/session.h"
 #include "base/handle.h"
 #include "base/originals.h"
@@ -11,13 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_DEADLINE_S = 30, MESSAGE_BYTES = 400 };
-
-/* The outcome of an attempt in one process. */
-typedef struct outcome {
-    int32_t status;
-    char message[MESSAGE_BYTES];
-} outcome;
+enum { DEFAULT_DEADLINE_S = 30 };
 
 static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *diagnostics)
 {
@@ -106,7 +100,7 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
             peal_diagnostics_destroy(session->diagnostics);
         free(session);
         if (desc && desc->size_bytes == sizeof(*desc) && desc->log)
-            fprintf(desc->log, "peal: error: no memory for a session [E367]\n");
+            fprintf(desc->log, "peal: error: no memory for a session [PEAL_E_OUT_OF_MEMORY]\n");
         return PEAL_STATUS_ENVIRONMENT;
     }
     session->deadline_ns = (int64_t)DEFAULT_DEADLINE_S * 1000000000;
@@ -134,23 +128,6 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
     return status;
 }
 
-static bool is_session(const peal_session *session, const char *call)
-{
-    return peal_handle_check(session, PEAL_HANDLE_SESSION, call);
-}
-
-bool peal_session_check_handle(const void *object, peal_handle_kind kind, const char *call)
-{
-    if (peal_handle_check(object, kind, call))
-        return true;
-    peal_session *session = peal_handle_owner(object);
-    if (session)
-        peal_report(session->diagnostics, PEAL_E_USED_AFTER_DESTROY, PEAL_NO_SOURCE, NULL,
-                    "%s: the %s has been destroyed", call,
-                    kind == PEAL_HANDLE_PLAN ? "plan" : "exchange");
-    return false;
-}
-
 /* Plans and exchanges that the application has left. */
 static void destroy_owned(peal_session *session, const char *call)
 {
@@ -169,159 +146,9 @@ static void destroy_owned(peal_session *session, const char *call)
 
 void peal_session_destroy(peal_session *session)
 {
-    if (!session || !is_session(session, __func__))
+    if (!session || !peal_handle_check(session, PEAL_HANDLE_SESSION, __func__))
         return;
     destroy_owned(session, __func__);
     peal_handle_close(session);
     free_session(session);
-}
-
-int peal_session_process(const peal_session *session)
-{
-    return is_session(session, __func__) ? session->identity.process : -1;
-}
-
-int peal_session_processes(const peal_session *session)
-{
-    return is_session(session, __func__) ? session->identity.processes : -1;
-}
-
-int peal_session_local_process(const peal_session *session)
-{
-    return is_session(session, __func__) ? session->identity.local_process : -1;
-}
-
-int peal_session_local_processes(const peal_session *session)
-{
-    return is_session(session, __func__) ? session->identity.local_processes : -1;
-}
-
-const char *peal_session_bootstrap(const peal_session *session)
-{
-    return is_session(session, __func__) ? session->identity.name : "";
-}
-
-void peal_session_abort(peal_session *session, peal_status status, const char *message)
-{
-    if (!is_session(session, __func__))
-        return;
-    peal_control_abort(session->control, status ? status : PEAL_STATUS_INTERNAL,
-                       message ? message : "ended by the application");
-}
-
-peal_status peal_session_status(const peal_session *session)
-{
-    if (!is_session(session, __func__))
-        return PEAL_STATUS_USAGE;
-    return (peal_status)atomic_load_explicit(&session->abort_word, memory_order_acquire);
-}
-
-void peal_session_print_diagnostics(const peal_session *session, FILE *stream, int limit)
-{
-    if (is_session(session, __func__) && peal_argument_check(stream, "the stream", __func__))
-        peal_diagnostics_print(session->diagnostics, stream, limit);
-}
-
-int peal_session_error_count(const peal_session *session)
-{
-    return is_session(session, __func__) ? peal_diagnostics_errors(session->diagnostics) : -1;
-}
-
-peal_diagnostics *peal_session_diagnostics(peal_session *session)
-{
-    return session->diagnostics;
-}
-
-_Atomic int *peal_session_abort_word(peal_session *session)
-{
-    return &session->abort_word;
-}
-
-static const peal_diagnostic *first_error(const peal_session *session, int from)
-{
-    for (int i = from; i < peal_diagnostics_count(session->diagnostics); i++) {
-        const peal_diagnostic *d = peal_diagnostics_at(session->diagnostics, i);
-        if (d->severity == PEAL_ERROR && d->message)
-            return d;
-    }
-    return NULL;
-}
-
-const char *peal_session_first_message(const peal_session *session, int from)
-{
-    const peal_diagnostic *error = first_error(session, from);
-    return error ? error->message : NULL;
-}
-
-peal_status peal_session_cause(peal_session *session)
-{
-    char message[MESSAGE_BYTES] = "";
-    int process = -1;
-    peal_status status = peal_control_cause(session->control, &process, message, sizeof(message));
-    /* The control's thread sets the abort word before it reports why. Whoever comes first adds the
-     * text; the same text is kept once. */
-    if (process >= 0 && process != session->identity.process)
-        peal_warn(session->diagnostics, PEAL_E_JOB_ENDED_BY_PEER, PEAL_NO_SOURCE, NULL,
-                  "process %d ended the job: %s", process, message);
-    else if (process >= 0 && status == PEAL_STATUS_PEER_LOST)
-        peal_report(session->diagnostics,
-                    strcmp(message, PEAL_LAUNCHER_GONE) ? PEAL_E_PROCESS_LOST
-                                                        : PEAL_E_LAUNCHER_LOST,
-                    PEAL_NO_SOURCE, NULL, "%s", message);
-    return status ? status : peal_session_status(session);
-}
-
-peal_status peal_session_fail(peal_session *session, peal_status status, int from)
-{
-    /* A backend sets the abort word itself: that alone tells no other process. What has become the
-     * cause before stays it. */
-    peal_status first = peal_session_status(session);
-    const peal_diagnostic *error = first_error(session, from);
-    char message[MESSAGE_BYTES]; /* what others print: with the number to ask `explain` about */
-    if (error)
-        snprintf(message, sizeof(message), "%s [%s]", error->message,
-                 peal_code_number(error->code));
-    else
-        snprintf(message, sizeof(message), "%s", peal_status_name(status));
-    peal_control_abort(session->control, first ? first : status, message);
-    return peal_session_cause(session);
-}
-
-peal_status peal_session_agree(peal_session *session, peal_status mine, int from)
-{
-    int processes = session->identity.processes;
-    if (processes == 1)
-        return mine;
-    if (session->joined) { /* the control's own deadline is for calls that all make at once */
-        peal_status met = peal_session_meet(session, PEAL_MEET_AGREE, 0, 0);
-        if (met)
-            return met;
-    }
-    const char *message = mine ? peal_session_first_message(session, from) : NULL;
-    outcome own = {.status = (int32_t)mine};
-    if (mine)
-        snprintf(own.message, sizeof(own.message), "%s",
-                 message ? message : peal_status_name(mine));
-    outcome *all = calloc((size_t)processes, sizeof(*all));
-    if (!all)
-        return peal_session_fail(session,
-                                 peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
-                                             PEAL_NO_SOURCE, NULL, "no memory for %d outcomes",
-                                             processes),
-                                 from);
-    peal_status status = peal_control_allgather(session->control, &own, sizeof(own), all);
-    if (status && peal_session_status(session))
-        status = peal_session_cause(session);
-    for (int p = 0; !status && p < processes; p++) {
-        if (!all[p].status)
-            continue;
-        all[p].message[MESSAGE_BYTES - 1] = 0;
-        status = (peal_status)all[p].status;
-        session->failed_first = p;
-        if (!mine)
-            peal_report(session->diagnostics, PEAL_E_PEER_CALL_FAILED, PEAL_NO_SOURCE, NULL,
-                        "process %d: %s", p, all[p].message);
-    }
-    free(all);
-    return status;
 }

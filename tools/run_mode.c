@@ -5,6 +5,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/session/device.h"
 #include "runtime/session/session.h"
+#include "runtime/verify/verify.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -118,8 +118,7 @@ peal_status peal_footprints_create(peal_plan *plan)
         return status;
     for (int r = 0; r < plan->binding.count; r++)
         plan->binding.backend_rank[r].schedule = &f->schedule[r];
-    /* the first backend plan stays: it holds the kernels */
-    return peal_plan_arm(plan, &plan->binding, PEAL_MODE_SERIAL, &plan->checking);
+    return PEAL_STATUS_OK;
 }
 
 peal_status peal_footprints_status(peal_footprints *footprints)

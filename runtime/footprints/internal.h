@@ -6,8 +6,9 @@
 #define PEAL_RUNTIME_FOOTPRINTS_INTERNAL_H
 
 #include "backends/host/crash.h"
+#include "runtime/bind/array_rows.h"
+#include "runtime/footprints/footprints.h"
 #include "runtime/memory/storage.h"
-#include "runtime/plan/plan.h"
 
 /* What lies where a tile declares nothing. No result is blind to all: NaN spreads through
  * arithmetic but loses comparisons, the huge ones win them, the finite one is absorbed by nothing,

@@ -1,12 +1,13 @@
 /* Compares graph, options and devices over the processes before anything is allocated. */
 #include "runtime/bind/peer_path.h"
 #include "runtime/plan/plan.h"
+#include "runtime/select/select.h"
 #include "runtime/session/device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16, LANES = 2 };
+enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16 };
 
 /* What a process is about to do. */
 typedef struct claim {
@@ -206,14 +207,6 @@ static peal_status keep_devices(peal_plan *plan, const claim *all, int processes
                 plan->machine.shares_device = plan->machine.processes > 1;
     }
     return PEAL_STATUS_OK;
-}
-
-int peal_plan_workers_of(const peal_machine *machine, int threads)
-{
-    int ranks = (machine->ranks + machine->processes - 1) / machine->processes;
-    if (machine->accelerator)
-        return LANES; /* they are streams there */
-    return threads / ranks > 0 ? threads / ranks : 1;
 }
 
 /* The fewest threads of all, shared among the ranks of the fullest process. */

@@ -5,6 +5,9 @@
 #include "base/expression.h"
 #include "base/handle.h"
 #include "dsl/dsl.h"
+#include "runtime/footprints/footprints.h"
+#include "runtime/select/select.h"
+#include "runtime/verify/verify.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,6 +163,16 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
     return plan->backend->create(&desc, out);
 }
 
+/* A second backend plan, which runs every tile on shadows first. The first one holds the kernels.
+ */
+static peal_status arm_checks(peal_plan *plan)
+{
+    peal_status status = peal_footprints_create(plan);
+    if (!status && plan->run)
+        status = peal_plan_arm(plan, &plan->binding, PEAL_MODE_SERIAL, &plan->checking);
+    return status;
+}
+
 /* Everything that can block or allocate. */
 static peal_status arm(peal_plan *plan)
 {
@@ -171,7 +184,7 @@ static peal_status arm(peal_plan *plan)
     if (!status)
         status = evaluate_repeat(plan);
     if (!status && plan->options.check_footprints)
-        status = peal_footprints_create(plan);
+        status = arm_checks(plan);
     return status;
 }
 
@@ -306,11 +319,6 @@ static peal_status fail(peal_plan *plan, peal_status status, int from)
         peal_session_running(plan->session, false);
     plan->state = PEAL_PLAN_FAILED;
     return plan->failure;
-}
-
-bool peal_is_plan(const peal_plan *plan, const char *call)
-{
-    return peal_session_check_handle(plan, PEAL_HANDLE_PLAN, call);
 }
 
 static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *start)

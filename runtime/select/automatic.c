@@ -2,10 +2,10 @@
  * predicted to be the fastest. Process 0 decides, since caches and machine files of several hosts
  * may differ. */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/plan/plan.h"
 #include "runtime/select/answer.h"
 #include "runtime/select/known_times.h"
 #include "runtime/select/predict.h"
+#include "runtime/select/select.h"
 #include "runtime/session/device.h"
 
 #include <stdlib.h>

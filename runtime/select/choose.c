@@ -3,7 +3,7 @@
 #include "base/expression.h"
 #include "base/lowering.h"
 #include "runtime/bind/peer_path.h"
-#include "runtime/plan/plan.h"
+#include "runtime/select/select.h"
 #include "runtime/session/device.h"
 
 #include <sched.h>
@@ -13,7 +13,7 @@
  */
 static const peal_mode candidates[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
                                        PEAL_MODE_SYNC};
-enum { CANDIDATES = sizeof(candidates) / sizeof(candidates[0]) };
+enum { CANDIDATES = sizeof(candidates) / sizeof(candidates[0]), LANES = 2 };
 
 static bool mode_of(const char *name, peal_mode *out)
 {
@@ -147,6 +147,14 @@ static int default_threads(const peal_session *session)
     int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
     int threads = cores / session->identity.local_processes;
     return threads > 0 ? threads : 1;
+}
+
+int peal_plan_workers_of(const peal_machine *machine, int threads)
+{
+    int ranks = (machine->ranks + machine->processes - 1) / machine->processes;
+    if (machine->accelerator)
+        return LANES; /* they are streams there */
+    return threads / ranks > 0 ? threads / ranks : 1;
 }
 
 static int64_t cache_bytes(void)

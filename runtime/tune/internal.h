@@ -22,7 +22,7 @@ typedef struct tuner {
     uint64_t late_digest[PEAL_MOST_CANDIDATES];
 } tuner;
 
-/* tune.c */
+/* tuner.c */
 void tuner_tell(const tuner *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tuner_progress(const tuner *t, const char *what, int64_t done, int64_t all);
 /* A plan in a mode, or of a candidate: collective. */

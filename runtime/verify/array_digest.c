@@ -1,7 +1,8 @@
-/* The contents of arrays: packed, unpacked, and as a number that modes can be compared by. */
+/* The contents of arrays as a number by which modes can be compared. */
 #include "base/box.h"
 #include "base/handle.h"
-#include "runtime/plan/plan.h"
+#include "runtime/bind/array_rows.h"
+#include "runtime/verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,47 +13,10 @@ bool peal_array_is_compared(const peal_schedule *schedule, int array)
     return a->defined && !a->hidden && !peal_box_is_empty(&a->layout.own);
 }
 
-int64_t peal_box_bytes(const peal_box *box, peal_type type)
-{
-    return peal_box_points(box) * (int64_t)peal_type_bytes(type);
-}
-
-void peal_box_rows(const peal_schedule_array *array, const peal_box *box,
-                   void (*visit)(void *user, int64_t place, int64_t bytes), void *user)
-{
-    const peal_layout *layout = &array->layout;
-    int64_t element = (int64_t)peal_type_bytes(array->type), p[PEAL_AXES];
-    if (peal_box_is_empty(box))
-        return;
-    for (p[3] = box->lo[3]; p[3] < box->hi[3]; p[3]++)
-        for (p[2] = box->lo[2]; p[2] < box->hi[2]; p[2]++)
-            for (p[1] = box->lo[1]; p[1] < box->hi[1]; p[1]++) {
-                int64_t place = box->lo[0] - layout->stored.lo[0];
-                for (int k = 1; k < PEAL_AXES; k++)
-                    place += (p[k] - layout->stored.lo[k]) * layout->stride[k];
-                visit(user, place * element, (box->hi[0] - box->lo[0]) * element);
-            }
-}
-
 typedef struct cursor {
     const unsigned char *from;
-    unsigned char *to;
     uint64_t digest;
 } cursor;
-
-static void pack_row(void *user, int64_t place, int64_t bytes)
-{
-    cursor *c = user;
-    memcpy(c->to, c->from + place, (size_t)bytes);
-    c->to += bytes;
-}
-
-static void unpack_row(void *user, int64_t place, int64_t bytes)
-{
-    cursor *c = user;
-    memcpy(c->to + place, c->from, (size_t)bytes);
-    c->from += bytes;
-}
 
 static uint64_t mix(uint64_t digest, uint64_t word)
 {
@@ -74,20 +38,6 @@ static void digest_row(void *user, int64_t place, int64_t bytes)
         memcpy(&word, c->from + place + i, (size_t)(bytes - i));
         c->digest = mix(c->digest, word);
     }
-}
-
-void peal_box_pack(const peal_schedule_array *array, const peal_box *box,
-                   const unsigned char *memory, unsigned char *packed)
-{
-    cursor c = {.from = memory, .to = packed};
-    peal_box_rows(array, box, pack_row, &c);
-}
-
-void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsigned char *memory,
-                     const unsigned char *packed)
-{
-    cursor c = {.from = packed, .to = memory};
-    peal_box_rows(array, box, unpack_row, &c);
 }
 
 /* Adds that of one array of one rank; rank and array are mixed in, so that digests may be combined

@@ -1,6 +1,6 @@
 /* What is said of an array that a run and serial have left with different bits. */
 #include "base/box.h"
-#include "runtime/plan/plan.h"
+#include "runtime/verify/verify.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Rows of `print`, on their way to the caller: a sum of all of them, by which modes are compared,
  * and, for a verification, each of them as it was. */
-#include "runtime/plan/plan.h"
+#include "runtime/verify/verify.h"
 
 #include <inttypes.h>
 #include <math.h>
