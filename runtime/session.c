@@ -32,7 +32,7 @@ static peal_status check_desc(const peal_session_desc *desc, peal_diagnostics *d
 
 static peal_status open_board(peal_session *session)
 {
-    int64_t bytes = (int64_t)sizeof(peal_meeting_seat) * (session->identity.processes + 1);
+    int64_t bytes = (int64_t)sizeof(peal_barrier_slot) * (session->identity.processes + 1);
     int key = session->next_key++, from = peal_diagnostics_count(session->diagnostics);
     peal_status status = PEAL_STATUS_OK;
     bool first = session->identity.process == 0, several = session->identity.processes > 1;

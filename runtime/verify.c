@@ -28,7 +28,7 @@ static peal_status lend_copies(peal_plan *plan, peal_binding *binding, peal_stor
             if (array->layout.offset >= 0 || !oracle->lent[slot])
                 continue;
             peal_status status =
-                peal_storage_create(&binding->place, array->layout.bytes + 1, false,
+                peal_storage_create(&binding->space, array->layout.bytes + 1, false,
                                     plan->session->diagnostics, &copy[slot]);
             if (status)
                 return status;
@@ -194,7 +194,8 @@ peal_status peal_plan_verify(peal_plan *plan)
     if (!status && session->identity.process == 0)
         status = run_serial(plan, &binding, &run, copy);
     peal_session_running(session, false);
-    peal_status met = peal_session_meet(session, PEAL_MEET_VERIFY, plan->hash, plan->steps_asked);
+    peal_status met =
+        peal_session_barrier(session, PEAL_BARRIER_VERIFY, plan->hash, plan->steps_asked);
     status = met ? met : peal_session_agree(session, status, from);
     int64_t things = 0;
     for (int a = 0; !status && a < oracle->arrays; a++)

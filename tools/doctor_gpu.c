@@ -109,7 +109,8 @@ static void look_at_link(const gpu *a, const gpu *b, peal_findings *out)
                      "no peer access: the driver or the topology forbids it");
 }
 
-/* A rung of the ladder, tried on every device; reason: why some device or pair cannot use it. */
+/* A path between processes, tried on every device; reason: why some device or pair cannot use it.
+ */
 static bool try_path(peal_path path, peal_device *const *device, int count,
                      char reason[PEAL_REASON_BYTES])
 {
@@ -128,11 +129,11 @@ static bool try_path(peal_path path, peal_device *const *device, int count,
             return false;
         }
     for (int i = 0; i < count; i++) {
-        const peal_place place = {.memory = backend->memory,
-                                  .device = device[i],
-                                  .mode = PEAL_MODE_STREAM,
-                                  .path = path};
-        if (peal_path_try(&place, reason))
+        const peal_memory_space space = {.memory = backend->memory,
+                                         .device = device[i],
+                                         .mode = PEAL_MODE_STREAM,
+                                         .path = path};
+        if (peal_path_try(&space, reason))
             return false;
     }
     return true;
@@ -143,18 +144,18 @@ static void look_at_paths(peal_device *const *device, int count, peal_findings *
     static const struct {
         peal_path path;
         const char *title, *how;
-    } rungs[] = {{PEAL_PATH_VMM, "path p2p by VMM", ""},
+    } paths[] = {{PEAL_PATH_VMM, "path p2p by VMM", ""},
                  {PEAL_PATH_IPC, "path p2p by IPC",
                   "; a job tries whether its handles can be opened"},
                  {PEAL_PATH_STAGED, "path shm staging", ", by host memory that each has mapped"}};
     const char *reach = count == 1 ? "processes that share the GPU" : "all pairs of GPUs";
-    for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]); i++) {
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         char reason[PEAL_REASON_BYTES] = "";
-        if (try_path(rungs[i].path, device, count, reason))
-            findings_add(out, rungs[i].title, FINDING_ON, "usable between %s%s (--transport %s)",
-                         reach, rungs[i].how, peal_path_name(rungs[i].path));
+        if (try_path(paths[i].path, device, count, reason))
+            findings_add(out, paths[i].title, FINDING_ON, "usable between %s%s (--transport %s)",
+                         reach, paths[i].how, peal_path_name(paths[i].path));
         else
-            findings_add(out, rungs[i].title, FINDING_OFF, "%s", reason);
+            findings_add(out, paths[i].title, FINDING_OFF, "%s", reason);
     }
 }
 

@@ -1,5 +1,5 @@
 /* The verified transfer of `peal doctor`: a ring of ranks, made with the builder. Each sends a
- * pattern that depends on rank, step and place; each compares what it gets. */
+ * pattern that depends on rank, step and position; each compares what it gets. */
 #include "tools/doctor.h"
 #include "tools/job.h"
 

@@ -62,9 +62,9 @@ static void add_channels(message_paths *paths, const peal_schedule *schedule)
 static int name_length(const message_path *path)
 {
     const char *edge = path->name, *end = NULL;
-    char place[24];
-    int length = snprintf(place, sizeof(place), "@%d", path->line);
-    for (const char *at = edge; path->line > 0 && (at = strstr(at, place)); at++)
+    char suffix[24];
+    int length = snprintf(suffix, sizeof(suffix), "@%d", path->line);
+    for (const char *at = edge; path->line > 0 && (at = strstr(at, suffix)); at++)
         if (at[length] == ' ' || !at[length])
             end = at;
     if (!end)

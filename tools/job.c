@@ -74,8 +74,8 @@ static void hint_of_files(const char *path, char *hint, size_t bytes)
     enum { MOST = 256 };
     const char *slash = strrchr(path, '/'), *names[MOST], *nearest = NULL;
     size_t count = 0, folder = slash ? (size_t)(slash - path) + 1 : 0;
-    char *place = folder ? strndup(path, folder) : strdup(".");
-    DIR *entries = place ? opendir(place) : NULL;
+    char *parent = folder ? strndup(path, folder) : strdup(".");
+    DIR *entries = parent ? opendir(parent) : NULL;
     for (struct dirent *e; entries && count < MOST && (e = readdir(entries));)
         if (e->d_name[0] != '.' && (names[count] = strdup(e->d_name)))
             count++;
@@ -87,7 +87,7 @@ static void hint_of_files(const char *path, char *hint, size_t bytes)
         free((char *)names[--count]);
     if (entries)
         closedir(entries);
-    free(place);
+    free(parent);
 }
 
 static peal_status find_spec(const peal_options *options, peal_diagnostics *diagnostics,

@@ -11,7 +11,7 @@ enum { SHOWN_SHARES = 8, SHOWN_STOPS = 24 };
 
 /* ---- the critical path ---- */
 
-/* "exchange an" of "exchange an@17 [0,1,0] 5->4": without the place, its ranks are told apart. */
+/* "exchange an" of "exchange an@17 [0,1,0] 5->4": without the line, its ranks are told apart. */
 static void name_op(const peal_schedule *schedule, const sim_piece *piece, char *text, size_t bytes)
 {
     const peal_op *op = &schedule->op[piece->op];

@@ -32,7 +32,7 @@ static peal_status fill_constants(const peal_binding *binding, peal_bound_rank *
     for (int a = 0; !status && a < rank->schedule->array_count; a++) {
         const peal_schedule_array *array = &rank->schedule->array[a];
         if (array->constant && array->layout.offset >= 0 && array->layout.bytes > 0)
-            status = peal_place_write(&binding->place, rank->segment.base + array->layout.offset,
+            status = peal_space_write(&binding->space, rank->segment.base + array->layout.offset,
                                       array->constant, array->layout.bytes,
                                       binding->session->diagnostics);
     }
@@ -50,7 +50,7 @@ static bool has_remote_peer(const peal_schedule *schedule, int process)
 /* Ranks on devices that don't reach each other's memory meet in the host's. */
 static bool is_staged(const peal_binding *binding)
 {
-    return binding->place.memory && binding->place.path == PEAL_PATH_STAGED;
+    return binding->space.memory && binding->space.path == PEAL_PATH_STAGED;
 }
 
 static peal_status allocate_mailbox(peal_binding *binding, peal_bound_rank *rank)
@@ -60,7 +60,7 @@ static peal_status allocate_mailbox(peal_binding *binding, peal_bound_rank *rank
     rank->peer_mailbox = calloc((size_t)schedule->peer_count + 1, sizeof(*rank->peer_mailbox));
     if (!rank->peer_mailbox)
         return no_memory(binding->session);
-    return peal_storage_create_mailbox(&binding->place,
+    return peal_storage_create_mailbox(&binding->space,
                                        schedule->segment_bytes - schedule->mailbox_offset,
                                        diagnostics, &rank->mailbox);
 }
@@ -75,9 +75,10 @@ static peal_status allocate_rank(peal_binding *binding, peal_compilation *compil
         return status;
     bool shared = binding->processes > 1 && has_remote_peer(rank->schedule, binding->process);
     if (index == 0)
-        binding->place = peal_session_place(session, rank->schedule->machine, rank->schedule->mode);
+        binding->space =
+            peal_session_memory_space(session, rank->schedule->machine, rank->schedule->mode);
     bool staged = shared && is_staged(binding);
-    status = peal_storage_create(&binding->place, rank->schedule->segment_bytes, shared && !staged,
+    status = peal_storage_create(&binding->space, rank->schedule->segment_bytes, shared && !staged,
                                  session->diagnostics, &rank->segment);
     if (!status && staged)
         status = allocate_mailbox(binding, rank);
@@ -160,7 +161,7 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
         peal_control_fetch(binding->session->control, process, binding->key + rank, &descriptor);
     if (status)
         return status;
-    status = peal_storage_import(&binding->place, descriptor, bytes, binding->session->diagnostics,
+    status = peal_storage_import(&binding->space, descriptor, bytes, binding->session->diagnostics,
                                  &imported->segment);
     if (status)
         return status;
@@ -173,12 +174,12 @@ static peal_status import(void *user, int process, int rank, int64_t bytes, unsi
 static const char *device_refuses(void *user, int process)
 {
     const peal_binding *binding = user;
-    const peal_place *place = &binding->place;
+    const peal_memory_space *space = &binding->space;
     const peal_device_identity *neighbours = binding->session->neighbours;
-    if (!place->memory)
+    if (!space->memory)
         return "the ranks are in the host's memory";
     return neighbours
-               ? place->memory->refuses_path(place->device, place->path, &neighbours[process])
+               ? space->memory->refuses_path(space->device, space->path, &neighbours[process])
                : NULL;
 }
 
@@ -283,13 +284,13 @@ peal_status peal_binding_read(const peal_binding *binding, int index, int storag
     unsigned char *array = peal_binding_array(binding, index, storage);
     *copy = NULL;
     *data = array;
-    if (!binding->place.memory || rank->segment.host_visible || !array || layout->bytes <= 0)
+    if (!binding->space.memory || rank->segment.host_visible || !array || layout->bytes <= 0)
         return PEAL_STATUS_OK;
     *copy = malloc((size_t)layout->bytes);
     if (!*copy)
         return no_memory(binding->session);
     *data = *copy;
-    peal_status status = peal_place_read(&binding->place, *copy, array, layout->bytes,
+    peal_status status = peal_space_read(&binding->space, *copy, array, layout->bytes,
                                          binding->session->diagnostics);
     if (status) {
         free(*copy);

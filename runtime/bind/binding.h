@@ -24,10 +24,10 @@ typedef struct peal_imported {
 
 typedef struct peal_binding {
     peal_session *session;
-    int process, processes; /* of the machine the schedules were made for */
-    peal_place place;       /* of the segments */
-    int first, count;       /* ranks [first, first + count) are here */
-    int key;                /* rank r is published under key + r */
+    int process, processes;  /* of the machine the schedules were made for */
+    peal_memory_space space; /* of the segments */
+    int first, count;        /* ranks [first, first + count) are here */
+    int key;                 /* rank r is published under key + r */
     peal_bound_rank *rank;
     peal_imported *imported;
     int imported_count;
@@ -40,8 +40,8 @@ void peal_machine_ranks(const peal_machine *machine, int process, int *first, in
 
 /* Collective: whether there is room for the memory that all processes are about to take.
  * PEAL_E_NOT_ENOUGH_MEMORY, in all of them, if the machine or a control group lacks it. */
-peal_status peal_binding_check_room(peal_session *session, peal_compilation *compilation,
-                                    const peal_machine *machine);
+peal_status peal_binding_check_memory(peal_session *session, peal_compilation *compilation,
+                                      const peal_machine *machine);
 /* Takes the schedules of the ranks of this process from the compilation, allocates and fills their
  * segments and publishes those that others need. `machine` with one process binds all ranks here,
  * in private memory. Not collective, but with several processes all take as many keys. After a

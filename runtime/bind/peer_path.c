@@ -1,6 +1,6 @@
-/* The ladder: every process says by which paths its device reaches those of the others, then a path
- * is tried out: each process makes a little memory, and maps that of the next one. What is found
- * out is kept in the session. */
+/* Paths between processes with devices. Every process says by which paths its device reaches those
+ * of the others, then a path is tried out: each process makes a little memory, and maps that of the
+ * next one. What is found out is kept in the session. */
 #include "runtime/bind/peer_path.h"
 #include "runtime/session/device.h"
 
@@ -35,11 +35,11 @@ static void keep_reason(const peal_diagnostics *found, char *reason)
              any ? peal_diagnostics_at(found, 0)->message : "no memory");
 }
 
-const char *peal_path_try(const peal_place *place, char reason[PEAL_REASON_BYTES])
+const char *peal_path_try(const peal_memory_space *space, char reason[PEAL_REASON_BYTES])
 {
     peal_storage own = {.descriptor = -1};
     peal_diagnostics *found = peal_diagnostics_create();
-    peal_status status = peal_storage_create_mailbox(place, TRIAL_BYTES, found, &own);
+    peal_status status = peal_storage_create_mailbox(space, TRIAL_BYTES, found, &own);
     if (status)
         keep_reason(found, reason);
     peal_storage_release(&own);
@@ -67,30 +67,30 @@ static peal_status collect(peal_session *session, const char *mine, char *out)
 }
 
 /* The memory of the next process. */
-static peal_status import_next(peal_session *session, const peal_place *place, int key,
+static peal_status import_next(peal_session *session, const peal_memory_space *space, int key,
                                peal_diagnostics *found, peal_storage *out)
 {
     int descriptor, next = (session->identity.process + 1) % session->identity.processes;
     peal_status status = peal_control_fetch(session->control, next, key, &descriptor);
-    return status ? status : peal_storage_import(place, descriptor, TRIAL_BYTES, found, out);
+    return status ? status : peal_storage_import(space, descriptor, TRIAL_BYTES, found, out);
 }
 
 /* Collective: reason[0] is 0 if the path works. */
-static peal_status try_out(peal_session *session, const peal_place *place, char *reason)
+static peal_status try_out(peal_session *session, const peal_memory_space *space, char *reason)
 {
     peal_storage own = {.descriptor = -1}, theirs = {.descriptor = -1};
     peal_diagnostics *found = peal_diagnostics_create();
     char mine[PEAL_REASON_BYTES] = "";
     int key = session->next_key++;
     peal_status status = PEAL_STATUS_OK;
-    if (peal_storage_create_mailbox(place, TRIAL_BYTES, found, &own))
+    if (peal_storage_create_mailbox(space, TRIAL_BYTES, found, &own))
         keep_reason(found, mine);
     else
         status = peal_control_publish(session->control, key, own.descriptor);
     if (!status)
         status = collect(session, mine, reason); /* whether all have published */
     if (!status && !*reason) {
-        if (import_next(session, place, key, found, &theirs))
+        if (import_next(session, space, key, found, &theirs))
             keep_reason(found, mine);
         peal_storage_release(&theirs);
         status = collect(session, mine, reason);
@@ -101,23 +101,23 @@ static peal_status try_out(peal_session *session, const peal_place *place, char 
     return status;
 }
 
-/* Collective: fills the session's ladder at `path`. */
+/* Collective: fills the session's peer_paths at `path`. */
 static peal_status look(peal_session *session, peal_path path)
 {
     const peal_memory_ops *memory = peal_backend_accelerated()->memory;
-    const peal_place place = {.memory = memory,
-                              .device = session->device,
-                              .mode = PEAL_MODE_STREAM,
-                              .path = path};
+    const peal_memory_space space = {.memory = memory,
+                                     .device = session->device,
+                                     .mode = PEAL_MODE_STREAM,
+                                     .path = path};
     const char *mine = NULL;
-    char *reason = session->ladder->reason[path];
+    char *reason = session->peer_paths->reason[path];
     for (int p = 0; p < session->identity.processes && !mine; p++)
         if (p != session->identity.process)
             mine = memory->refuses_path(session->device, path, &session->neighbours[p]);
     peal_status status = collect(session, mine ? mine : "", reason);
     if (!status && !*reason)
-        status = try_out(session, &place, reason);
-    session->ladder->asked[path] = !status;
+        status = try_out(session, &space, reason);
+    session->peer_paths->asked[path] = !status;
     return status;
 }
 
@@ -137,24 +137,24 @@ static peal_status none_left(peal_session *session, const char *name, const char
                        session->identity.processes, tried);
 }
 
-peal_status peal_ladder_climb(peal_session *session, const char *name, peal_path *out, char *note,
-                              size_t bytes)
+peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_path *out,
+                                  char *note, size_t bytes)
 {
     char tried[PEAL_PATH_COUNT * (PEAL_REASON_BYTES + 24)] = "";
     size_t used = 0;
-    if (!session->ladder)
-        session->ladder = calloc(1, sizeof(*session->ladder));
-    if (!session->ladder)
+    if (!session->peer_paths)
+        session->peer_paths = calloc(1, sizeof(*session->peer_paths));
+    if (!session->peer_paths)
         return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                           "no memory for the ladder of transports");
+                           "no memory for the paths between processes");
     for (int path = PEAL_PATH_VMM; path < PEAL_PATH_COUNT; path++) {
         if (!peal_transport_allows(name, (peal_path)path))
             continue;
         peal_status status =
-            session->ladder->asked[path] ? PEAL_STATUS_OK : look(session, (peal_path)path);
+            session->peer_paths->asked[path] ? PEAL_STATUS_OK : look(session, (peal_path)path);
         if (status)
             return status;
-        const char *reason = session->ladder->reason[path];
+        const char *reason = session->peer_paths->reason[path];
         if (!*reason) {
             *out = (peal_path)path;
             snprintf(note, bytes, "%s", tried);

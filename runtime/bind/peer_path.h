@@ -1,5 +1,5 @@
-/* The ladder of paths by which processes with devices reach each other: whether each can be used
- * here, and the rung that a plan takes. */
+/* The paths by which processes with devices reach each other: which of them can be used here, and
+ * the one that a plan takes. */
 #ifndef PEAL_RUNTIME_BIND_PEER_PATH_H
 #define PEAL_RUNTIME_BIND_PEER_PATH_H
 
@@ -9,10 +9,10 @@
 enum { PEAL_REASON_BYTES = 240 };
 
 /* What a session has found out so far; the same in all processes. */
-typedef struct peal_ladder {
+typedef struct peal_peer_paths {
     bool asked[PEAL_PATH_COUNT];                     /* reason is known */
     char reason[PEAL_PATH_COUNT][PEAL_REASON_BYTES]; /* why nobody can use the path; "": all can */
-} peal_ladder;
+} peal_peer_paths;
 
 /* PEAL_E_UNKNOWN_TRANSPORT unless `name` is what a plan's `transport` may be; NULL is. */
 peal_status peal_transport_check(const char *name, peal_diagnostics *diagnostics);
@@ -24,11 +24,11 @@ peal_status peal_transport_check_host(const char *name, peal_diagnostics *diagno
  * process can use to every other one; each is tried out the first time. *note gets what was passed
  * over, and why. PEAL_STATUS_ENVIRONMENT (PEAL_E_NO_GPU_TRANSPORT), in all processes, if there is
  * none. session->neighbours are known. */
-peal_status peal_ladder_climb(peal_session *session, const char *name, peal_path *out, char *note,
-                              size_t bytes);
+peal_status peal_peer_path_choose(peal_session *session, const char *name, peal_path *out,
+                                  char *note, size_t bytes);
 
-/* NULL, or why memory for the path can't be had at this place, which is made and given back.
+/* NULL, or why memory for the path can't be had in this space, which is made and given back.
  * Another process's part is not tried. */
-const char *peal_path_try(const peal_place *place, char reason[PEAL_REASON_BYTES]);
+const char *peal_path_try(const peal_memory_space *space, char reason[PEAL_REASON_BYTES]);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct peal_endpoint {
     unsigned char secret[PEAL_SECRET_BYTES];
 } peal_endpoint;
 
-/* What the bootstrap carries. The first two members keep their places in every version. */
+/* What the bootstrap carries. The first two members keep their offsets in every version. */
 typedef struct peal_control_blob {
     uint64_t magic;
     uint32_t wire_version;

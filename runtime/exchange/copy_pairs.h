@@ -1,26 +1,26 @@
-/* Moves: copies of boxes with both addresses worked out beforehand, for paths where a hundred
- * nanoseconds count. */
+/* Addressed copies: copies of boxes whose two addresses are known beforehand, for paths where a
+ * hundred nanoseconds count. */
 #ifndef PEAL_RUNTIME_EXCHANGE_COPY_PAIRS_H
 #define PEAL_RUNTIME_EXCHANGE_COPY_PAIRS_H
 
 #include "base/copy.h"
 #include "base/prefetch.h"
 
-typedef struct peal_move {
+typedef struct peal_addressed_copy {
     peal_copy copy;
     unsigned char *to;
     const unsigned char *from;
     int64_t to_slot, from_slot; /* bytes; added to the addresses for each slot */
     /* Dense bytes at one end that another core holds, asked for before they are touched; 0: none */
     int64_t fetch_to, fetch_from;
-} peal_move;
+} peal_addressed_copy;
 
-/* Joins moves that may run in any order to pairs where both touch the same cache lines, as the
+/* Joins copies that may run in any order to pairs where both touch the same cache lines, as the
  * faces at the two ends of x do (the end of a row and the start of the next are neighbours in
- * memory). Returns how many moves are left, in the first places. */
-int peal_moves_pair(peal_move *move, int count);
+ * memory). Returns how many are left; they come first. */
+int peal_copies_pair(peal_addressed_copy *item, int count);
 
-static inline void peal_move_fetch(const peal_move *m, int64_t slot)
+static inline void peal_copy_fetch(const peal_addressed_copy *m, int64_t slot)
 {
     if (m->fetch_to) {
         unsigned char *to = m->to + slot * m->to_slot;
@@ -36,13 +36,13 @@ static inline void peal_move_fetch(const peal_move *m, int64_t slot)
 }
 
 /* Runs them in order. slot counts for those with to_slot or from_slot. */
-static inline void peal_moves_run(const peal_move *move, int count, int64_t slot)
+static inline void peal_copies_run(const peal_addressed_copy *item, int count, int64_t slot)
 {
     if (count > 0)
-        peal_move_fetch(move, slot);
-    for (const peal_move *m = move; m < move + count; m++) {
-        if (m + 1 < move + count)
-            peal_move_fetch(m + 1, slot);
+        peal_copy_fetch(item, slot);
+    for (const peal_addressed_copy *m = item; m < item + count; m++) {
+        if (m + 1 < item + count)
+            peal_copy_fetch(m + 1, slot);
         peal_copy_run(&m->copy, m->to + slot * m->to_slot, m->from + slot * m->from_slot);
     }
 }

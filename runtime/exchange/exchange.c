@@ -211,8 +211,8 @@ static peal_status compare(peal_exchange *exchange)
     if (!status && !exchange->backend)
         return peal_transport_check_host(exchange->transport, session->diagnostics);
     return status ? status
-                  : peal_ladder_climb(session, exchange->transport, &exchange->machine.path,
-                                      exchange->note, sizeof(exchange->note));
+                  : peal_peer_path_choose(session, exchange->transport, &exchange->machine.path,
+                                          exchange->note, sizeof(exchange->note));
 }
 
 static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
@@ -221,7 +221,7 @@ static peal_status bind(peal_exchange *exchange, const peal_halo_desc *desc)
     int from = mark(session);
     peal_status status = peal_session_agree(session, schedule(exchange), from);
     if (!status)
-        status = peal_binding_check_room(session, exchange->compilation, &exchange->machine);
+        status = peal_binding_check_memory(session, exchange->compilation, &exchange->machine);
     if (status)
         return status;
     from = mark(session);
@@ -248,7 +248,7 @@ static void free_exchange(peal_exchange *exchange)
     free(exchange->array);
     free(exchange->schedule);
     free(exchange->program.action);
-    free(exchange->program.move);
+    free(exchange->program.copy);
     peal_binding_release(&exchange->binding);
     peal_compilation_destroy(exchange->compilation);
     if (exchange->graph)
@@ -343,9 +343,9 @@ static peal_status run(peal_exchange *exchange, int first, int end)
     uint64_t round = exchange->round;
     for (int i = first; i < end; i++) {
         const peal_exchange_action *action = &program->action[i];
-        if (action->kind == PEAL_EXCHANGE_MOVE) {
-            peal_moves_run(&program->move[action->first], action->count,
-                           (int64_t)(round % action->slots));
+        if (action->kind == PEAL_EXCHANGE_COPY) {
+            peal_copies_run(&program->copy[action->first], action->count,
+                            (int64_t)(round % action->slots));
             continue;
         }
         if (action->kind == PEAL_EXCHANGE_FETCH) {
@@ -493,8 +493,8 @@ peal_status peal_exchange_destroy(peal_exchange *exchange)
         status = peal_exchange_settle(exchange);
     peal_session_running(session, false);
     if (!status)
-        status = peal_session_meet(session, PEAL_MEET_EXCHANGE, exchange->hash,
-                                   (int64_t)exchange->round);
+        status = peal_session_barrier(session, PEAL_BARRIER_EXCHANGE, exchange->hash,
+                                      (int64_t)exchange->round);
     free_exchange(exchange);
     return status;
 }

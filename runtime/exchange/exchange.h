@@ -22,14 +22,14 @@ typedef struct peal_exchange_word {
 typedef enum peal_exchange_action_kind {
     PEAL_EXCHANGE_WAIT,
     PEAL_EXCHANGE_WRITE,
-    PEAL_EXCHANGE_MOVE,
+    PEAL_EXCHANGE_COPY,
     PEAL_EXCHANGE_FETCH
 } peal_exchange_action_kind;
 
 typedef struct peal_exchange_action {
     peal_exchange_action_kind kind;
     peal_exchange_word word; /* WAIT, WRITE */
-    int first, count;        /* MOVE: of program->move */
+    int first, count;        /* COPY: of program->copy */
     uint64_t slots;          /* MOVE, FETCH: message m uses slot m % slots */
     unsigned char *staging;  /* FETCH: slot 0, whose lines the next message needs */
     int64_t slot_bytes, message_bytes;
@@ -39,8 +39,8 @@ typedef struct peal_exchange_action {
 typedef struct peal_exchange_program {
     peal_exchange_action *action;
     int send_count, count;
-    peal_move *move;
-    int move_count;
+    peal_addressed_copy *copy;
+    int copy_count;
 } peal_exchange_program;
 
 /* A box of a staged piece. */

@@ -1,4 +1,4 @@
-/* Flattens the schedules of an exchange into one list of waits, writes and moves with addresses.
+/* Flattens the schedules of an exchange into one list of waits, writes and copies with addresses.
  *
  * The walk order of a step is: sends, local copies, waits and unpacking, the application, credits.
  * Credits that follow the application move to the front of the next start, since only then it has
@@ -21,7 +21,7 @@ typedef struct builder {
     int rank; /* index of the hosted rank */
     const peal_schedule *schedule;
     bool counting; /* first pass: sizes only */
-    int actions, moves, images;
+    int actions, copies, images;
     peal_exchange_action scratch_action;
     peal_exchange_stripe *stripe; /* room for those of one message */
     peal_exchange_image *image;   /* room for those of one rank */
@@ -49,10 +49,10 @@ static unsigned char *peer_segment_of(const builder *b, const peal_channel *chan
 
 static int64_t offset_of(const peal_layout *layout, const int64_t point[PEAL_AXES], size_t element)
 {
-    int64_t place = 0;
+    int64_t offset = 0;
     for (int k = 0; k < PEAL_AXES; k++)
-        place += (point[k] - layout->stored.lo[k]) * layout->stride[k];
-    return place * (int64_t)element;
+        offset += (point[k] - layout->stored.lo[k]) * layout->stride[k];
+    return offset * (int64_t)element;
 }
 
 static peal_exchange_word word_of(const builder *b, const peal_op *op, phase when)
@@ -80,9 +80,9 @@ static uint64_t slots_of(const peal_channel *channel)
     return channel->slots > 0 ? (uint64_t)channel->slots : 1;
 }
 
-/* ---- the ends of moves ---- */
+/* ---- the ends of copies ---- */
 
-/* One move in the making: a place in an array, or one in a slot of staging memory. */
+/* One copy in the making: an address in an array, or one in a slot of staging memory. */
 typedef struct end {
     unsigned char *at;
     int64_t slot, stride[PEAL_AXES];
@@ -112,29 +112,29 @@ static end in_staging(unsigned char *segment, const peal_channel *channel,
                       const peal_exchange_stripe *stripe, size_t element)
 {
     const peal_box *whole = &channel->piece[stripe->piece].source;
-    int64_t run = 1, place = 0;
+    int64_t run = 1, offset = 0;
     end e = {.slot = channel->staging_bytes};
     for (int k = 0; k < PEAL_AXES; k++) {
         e.stride[k] = run;
-        place += (stripe->source.lo[k] - whole->lo[k]) * run;
+        offset += (stripe->source.lo[k] - whole->lo[k]) * run;
         run *= whole->hi[k] - whole->lo[k];
     }
-    e.at = segment + channel->staging_offset + stripe->staging + place * (int64_t)element;
+    e.at = segment + channel->staging_offset + stripe->staging + offset * (int64_t)element;
     return e;
 }
 
-static void add_move(builder *b, const peal_box *box, size_t element, const end *to,
+static void add_copy(builder *b, const peal_box *box, size_t element, const end *to,
                      const end *from)
 {
     int64_t extent[PEAL_AXES];
-    peal_move *move = &b->program->move[b->moves++];
+    peal_addressed_copy *item = &b->program->copy[b->copies++];
     for (int k = 0; k < PEAL_AXES; k++)
         extent[k] = box->hi[k] - box->lo[k];
-    peal_copy_prepare(&move->copy, element, extent, from->stride, to->stride);
-    move->to = to->at;
-    move->to_slot = to->slot;
-    move->from = from->at;
-    move->from_slot = from->slot;
+    peal_copy_prepare(&item->copy, element, extent, from->stride, to->stride);
+    item->to = to->at;
+    item->to_slot = to->slot;
+    item->from = from->at;
+    item->from_slot = from->slot;
 }
 
 /* ---- messages ---- */
@@ -145,7 +145,7 @@ static void pack_stripe(builder *b, const peal_channel *channel, const peal_exch
     size_t element = peal_type_bytes(b->schedule->array[piece->array].type);
     end from = in_array(b, piece->array, s->source.lo);
     end to = in_staging(peer_segment_of(b, channel), channel, s, element);
-    add_move(b, &s->source, element, &to, &from);
+    add_copy(b, &s->source, element, &to, &from);
     b->exchange->bytes += peal_box_points(&s->source) * (int64_t)element;
 }
 
@@ -158,7 +158,7 @@ static void unpack_stripe(builder *b, const peal_channel *channel, const peal_ex
         point[k] = piece->target[k] + s->source.lo[k] - piece->source.lo[k];
     end to = in_array(b, piece->target_array, point);
     end from = in_staging(segment_of(b), channel, s, element);
-    add_move(b, &s->source, element, &to, &from);
+    add_copy(b, &s->source, element, &to, &from);
 }
 
 static void send_directly(builder *b, const peal_channel *channel)
@@ -168,12 +168,12 @@ static void send_directly(builder *b, const peal_channel *channel)
         if (!piece->direct)
             continue;
         if (b->counting) {
-            b->moves++;
+            b->copies++;
             continue;
         }
         end from = in_array(b, piece->array, piece->source.lo);
         end to = in_array_of_peer(b, channel, piece);
-        add_move(b, &piece->source, peal_type_bytes(b->schedule->array[piece->array].type), &to,
+        add_copy(b, &piece->source, peal_type_bytes(b->schedule->array[piece->array].type), &to,
                  &from);
         b->exchange->bytes += piece->bytes;
     }
@@ -197,35 +197,35 @@ static int64_t stripe_bytes(const peal_channel *channel, const peal_exchange_str
 static void add_stripes(builder *b, const peal_channel *channel)
 {
     int64_t bytes;
-    int first = b->moves, count = peal_exchange_cut(channel, b->stripe, &bytes);
+    int first = b->copies, count = peal_exchange_cut(channel, b->stripe, &bytes);
     for (int i = 0; i < count; i++) {
         const peal_exchange_stripe *s = &b->stripe[i];
-        peal_move *move = &b->program->move[b->moves];
+        peal_addressed_copy *item = &b->program->copy[b->copies];
         int64_t fetched = bytes <= FETCH_BYTES ? stripe_bytes(channel, s) : 0;
         if (channel->outgoing) {
             pack_stripe(b, channel, s);
-            move->fetch_to = is_small(bytes) ? 0 : fetched;
+            item->fetch_to = is_small(bytes) ? 0 : fetched;
         } else {
             unpack_stripe(b, channel, s);
-            move->fetch_from = fetched;
+            item->fetch_from = fetched;
         }
     }
-    b->moves = first + peal_moves_pair(&b->program->move[first], b->moves - first);
+    b->copies = first + peal_copies_pair(&b->program->copy[first], b->copies - first);
 }
 
 static void add_message(builder *b, const peal_channel *channel)
 {
-    int first = b->moves;
+    int first = b->copies;
     int64_t bytes;
     if (channel->outgoing)
         send_directly(b, channel);
     if (b->counting)
-        b->moves += peal_exchange_cut(channel, NULL, &bytes);
+        b->copies += peal_exchange_cut(channel, NULL, &bytes);
     else
         add_stripes(b, channel);
-    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_MOVE);
+    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_COPY);
     action->first = first;
-    action->count = b->moves - first;
+    action->count = b->copies - first;
     action->slots = slots_of(channel);
 }
 
@@ -290,18 +290,18 @@ static void add_local(builder *b, const peal_op *op)
         add_image(b, op->piece[i].target_array, &op->piece[i].source, op->piece[i].target);
 }
 
-/* Ends REPEAT: one list of moves, paired only among those of one array and axis. */
-static void move_images(builder *b)
+/* Ends REPEAT: one list of copies, paired only among those of one array and axis. */
+static void copy_images(builder *b)
 {
-    int first = b->moves, count = b->images;
+    int first = b->copies, count = b->images;
     b->most_images = count > b->most_images ? count : b->most_images;
     b->images = 0;
     if (b->counting)
-        b->moves += count;
+        b->copies += count;
     else
         count = peal_exchange_join_images(b->image, count);
     for (int i = 0; !b->counting && i < count;) {
-        int from = b->moves, axis = b->image[i].axis, array = b->image[i].array;
+        int from = b->copies, axis = b->image[i].axis, array = b->image[i].array;
         size_t element = peal_type_bytes(b->schedule->array[array].type);
         for (; i < count && b->image[i].axis == axis && b->image[i].array == array; i++) {
             const peal_exchange_image *image = &b->image[i];
@@ -309,15 +309,15 @@ static void move_images(builder *b)
             for (int k = 0; k < PEAL_AXES; k++)
                 point[k] = image->target.lo[k] - image->shift[k];
             end to = in_array(b, array, image->target.lo), source = in_array(b, array, point);
-            add_move(b, &image->target, element, &to, &source);
+            add_copy(b, &image->target, element, &to, &source);
         }
-        b->moves = from + peal_moves_pair(&b->program->move[from], b->moves - from);
+        b->copies = from + peal_copies_pair(&b->program->copy[from], b->copies - from);
     }
     if (count == 0)
         return;
-    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_MOVE);
+    peal_exchange_action *action = add_action(b, PEAL_EXCHANGE_COPY);
     action->first = first;
-    action->count = b->moves - first;
+    action->count = b->copies - first;
 }
 
 /* ---- the walk ---- */
@@ -380,13 +380,13 @@ static peal_status walk_rank(builder *b, phase wanted)
             add_op(b, op, wanted);
     }
     if (wanted == REPEAT_OWN || wanted == REPEAT)
-        move_images(b);
+        copy_images(b);
     return PEAL_STATUS_OK;
 }
 
 static peal_status walk(builder *b)
 {
-    b->actions = b->moves = 0;
+    b->actions = b->copies = 0;
     for (phase wanted = RELEASE; wanted < PHASES; wanted++) {
         for (b->rank = 0; b->rank < b->exchange->binding.count; b->rank++) {
             peal_status status = walk_rank(b, wanted);
@@ -397,7 +397,7 @@ static peal_status walk(builder *b)
             b->program->send_count = b->actions;
     }
     b->program->count = b->actions;
-    b->program->move_count = b->moves;
+    b->program->copy_count = b->copies;
     return PEAL_STATUS_OK;
 }
 
@@ -419,10 +419,10 @@ static bool allocate(builder *b)
 {
     peal_exchange_program *program = b->program;
     program->action = calloc((size_t)program->count + 1, sizeof(*program->action));
-    program->move = calloc((size_t)program->move_count + 1, sizeof(*program->move));
+    program->copy = calloc((size_t)program->copy_count + 1, sizeof(*program->copy));
     b->stripe = calloc((size_t)b->most_stripes + 1, sizeof(*b->stripe));
     b->image = calloc((size_t)b->most_images + 1, sizeof(*b->image));
-    return program->action && program->move && b->stripe && b->image;
+    return program->action && program->copy && b->stripe && b->image;
 }
 
 peal_status peal_exchange_flatten(peal_exchange *exchange)
@@ -433,7 +433,7 @@ peal_status peal_exchange_flatten(peal_exchange *exchange)
     if (!status && !allocate(&b))
         status =
             peal_report(exchange->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                        "no memory for an exchange of %d moves", exchange->program.move_count);
+                        "no memory for an exchange of %d copies", exchange->program.copy_count);
     b.counting = false;
     if (!status)
         status = walk(&b);

@@ -11,12 +11,12 @@ enum { NEAR = 8, OFTEN_BYTES = 65536, PROBE_BYTES = 1 << 22, PROBES = 81 };
 
 /* ---- what runs show ---- */
 
-static bool note(finding *out, finding_kind kind, const checked_task *t, int view, int64_t place)
+static bool note(finding *out, finding_kind kind, const checked_task *t, int view, int64_t offset)
 {
     int64_t element = view >= 0 ? view_element(t, view) : 1;
     out->kind = kind;
     out->view = view;
-    out->element = place / element - (place % element < 0);
+    out->element = offset / element - (offset % element < 0);
     return true;
 }
 
@@ -54,7 +54,7 @@ static bool find_unsteady(const checked_task *t, const peal_call *call, finding 
 
 #define NOWHERE INT64_MIN
 
-/* The first place in the zones around an array that has not its pattern; NOWHERE: none. */
+/* The first byte in the zones around an array that has not its pattern; NOWHERE: none. */
 static int64_t broken_zone(const checked_task *t, int view, fill f)
 {
     const guarded *g = &t->owner->shadow[view][f];
@@ -68,12 +68,12 @@ static int64_t broken_zone(const checked_task *t, int view, fill f)
 }
 
 /* In the zones, and (but for FILL_REAL, which has no pattern there) in the array. */
-static int64_t broken_place(const checked_task *t, int view, const peal_box *box, fill f)
+static int64_t broken_offset(const checked_task *t, int view, const peal_box *box, fill f)
 {
-    int64_t place = broken_zone(t, view, f);
+    int64_t offset = broken_zone(t, view, f);
     row_visit v = visit_of(t, view, f);
-    if (place != NOWHERE || f == FILL_REAL)
-        return place;
+    if (offset != NOWHERE || f == FILL_REAL)
+        return offset;
     peal_box_rows(t->view[view].array, box, row_broken, &v);
     return v.found >= 0 ? v.found : NOWHERE;
 }
@@ -124,11 +124,11 @@ static bool find_writes(const checked_task *t, const peal_tile *tile, bool all, 
     for (int i = 0; i < t->view_count; i++) {
         peal_box box = look_at(t, i, tile, all);
         for (int f = 0; f < FILLS; f++) {
-            int64_t place = broken_place(t, i, &box, (fill)f);
-            if (place == NOWHERE)
+            int64_t offset = broken_offset(t, i, &box, (fill)f);
+            if (offset == NOWHERE)
                 continue;
             out->fill = (fill)f;
-            return note(out, FINDING_WRITE, t, i, place);
+            return note(out, FINDING_WRITE, t, i, offset);
         }
     }
     return false;

@@ -55,7 +55,7 @@ static peal_status make_shadows(peal_footprints *f, const needs *n)
     peal_status status = check_memory(plan, n);
     for (int i = 0; !status && i < MOST_VIEWS && n->view[i] > 0; i++)
         for (int k = 0; !status && k < FILLS; k++)
-            status = guarded_create(&plan->binding.place, n->view[i], plan->session->diagnostics,
+            status = guarded_create(&plan->binding.space, n->view[i], plan->session->diagnostics,
                                     &f->shadow[i][k]);
     f->scratch = malloc((size_t)n->outputs + 1);
     f->stack = malloc(PEAL_CRASH_STACK);

@@ -24,18 +24,18 @@ static unsigned char *page_of(const unsigned char *at)
     return (unsigned char *)((uintptr_t)at & ~(uintptr_t)(page_bytes() - 1));
 }
 
-static peal_status create_on_device(const peal_place *place, int64_t bytes,
+static peal_status create_on_device(const peal_memory_space *space, int64_t bytes,
                                     peal_diagnostics *diagnostics, guarded *out)
 {
-    return peal_storage_create(place, bytes + 2 * MARGIN_BYTES, false, diagnostics, &out->storage);
+    return peal_storage_create(space, bytes + 2 * MARGIN_BYTES, false, diagnostics, &out->storage);
 }
 
-peal_status guarded_create(const peal_place *place, int64_t bytes, peal_diagnostics *diagnostics,
-                           guarded *out)
+peal_status guarded_create(const peal_memory_space *space, int64_t bytes,
+                           peal_diagnostics *diagnostics, guarded *out)
 {
     *out = (guarded){.storage = {.descriptor = -1}};
-    if (place->memory)
-        return create_on_device(place, bytes, diagnostics, out);
+    if (space->memory)
+        return create_on_device(space, bytes, diagnostics, out);
     int64_t page = page_bytes(), room = (bytes / page + 3) * page;
     for (int64_t guard = guard_most; guard >= guard_least; guard /= 4) {
         size_t all = (size_t)(room + 2 * guard);

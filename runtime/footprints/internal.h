@@ -39,8 +39,8 @@ typedef struct guarded {
 } guarded;
 
 /* Address space and, for a device, memory for arrays of up to `bytes`. */
-peal_status guarded_create(const peal_place *place, int64_t bytes, peal_diagnostics *diagnostics,
-                           guarded *out);
+peal_status guarded_create(const peal_memory_space *space, int64_t bytes,
+                           peal_diagnostics *diagnostics, guarded *out);
 void guarded_destroy(guarded *g);
 /* Room for an array that lies at `real`, at the end of the memory: what is behind it is a guard,
  * but for what its alignment leaves. Nothing happens if it is there already. */
@@ -106,25 +106,25 @@ void view_point(const peal_layout *layout, int64_t element, int64_t point[PEAL_A
 
 /* ---- rows.c ---- */
 
-/* What a visitor of rows (along x) knows; places are bytes behind the first stored element. */
+/* What a visitor of rows (along x) knows; offsets are bytes behind the first stored element. */
 typedef struct row_visit {
     unsigned char *to;
     const unsigned char *from, *real;
     peal_type type;
     fill fill;
     int64_t end;   /* row_old: bytes below get the pattern */
-    int64_t found; /* place of the first that differs; -1: none */
+    int64_t found; /* offset of the first that differs; -1: none */
 } row_visit;
 
-void row_copy(void *visit, int64_t place, int64_t bytes);
-void row_old(void *visit, int64_t place, int64_t bytes);
-void row_outside(void *visit, int64_t place, int64_t bytes);
+void row_copy(void *visit, int64_t offset, int64_t bytes);
+void row_old(void *visit, int64_t offset, int64_t bytes);
+void row_outside(void *visit, int64_t offset, int64_t bytes);
 /* Elements of `to` and `from` that differ; row_compare: but for those that the kernel has left out,
  * of which `real` is what they were in `from`. */
-void row_equal(void *visit, int64_t place, int64_t bytes);
-void row_compare(void *visit, int64_t place, int64_t bytes);
+void row_equal(void *visit, int64_t offset, int64_t bytes);
+void row_compare(void *visit, int64_t offset, int64_t bytes);
 /* Elements of `to` that aren't as fill_outside left them. */
-void row_broken(void *visit, int64_t place, int64_t bytes);
+void row_broken(void *visit, int64_t offset, int64_t bytes);
 
 /* ---- check.c ---- */
 

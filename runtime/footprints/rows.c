@@ -3,24 +3,24 @@
 
 #include <string.h>
 
-void row_copy(void *user, int64_t place, int64_t bytes)
+void row_copy(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
-    memcpy(v->to + place, v->from + place, (size_t)bytes);
+    memcpy(v->to + offset, v->from + offset, (size_t)bytes);
 }
 
-void row_old(void *user, int64_t place, int64_t bytes)
+void row_old(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
-    int64_t end = place + bytes < v->end ? place + bytes : v->end;
-    if (place < end)
-        fill_old(v->to + place, end - place, v->type, v->fill);
+    int64_t end = offset + bytes < v->end ? offset + bytes : v->end;
+    if (offset < end)
+        fill_old(v->to + offset, end - offset, v->type, v->fill);
 }
 
-void row_outside(void *user, int64_t place, int64_t bytes)
+void row_outside(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
-    fill_outside(v->to + place, bytes, v->type, v->fill);
+    fill_outside(v->to + offset, bytes, v->type, v->fill);
 }
 
 /* Whether the kernel has left this element out, or stored what it had found there, in both. */
@@ -30,33 +30,33 @@ static bool is_left_out(const row_visit *v, int64_t at, size_t element)
            (is_old(v->to + at, v->type, v->fill) || !memcmp(v->to + at, v->real + at, element));
 }
 
-void row_compare(void *user, int64_t place, int64_t bytes)
+void row_compare(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
     int64_t element = (int64_t)peal_type_bytes(v->type);
-    if (v->found >= 0 || !memcmp(v->to + place, v->from + place, (size_t)bytes))
+    if (v->found >= 0 || !memcmp(v->to + offset, v->from + offset, (size_t)bytes))
         return;
-    for (int64_t at = place; at < place + bytes && v->found < 0; at += element)
+    for (int64_t at = offset; at < offset + bytes && v->found < 0; at += element)
         if (memcmp(v->to + at, v->from + at, (size_t)element) != 0 &&
             !is_left_out(v, at, (size_t)element))
             v->found = at;
 }
 
-void row_equal(void *user, int64_t place, int64_t bytes)
+void row_equal(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
     int64_t element = (int64_t)peal_type_bytes(v->type);
-    if (v->found >= 0 || !memcmp(v->to + place, v->from + place, (size_t)bytes))
+    if (v->found >= 0 || !memcmp(v->to + offset, v->from + offset, (size_t)bytes))
         return;
-    for (int64_t at = place; at < place + bytes && v->found < 0; at += element)
+    for (int64_t at = offset; at < offset + bytes && v->found < 0; at += element)
         if (memcmp(v->to + at, v->from + at, (size_t)element) != 0)
             v->found = at;
 }
 
-void row_broken(void *user, int64_t place, int64_t bytes)
+void row_broken(void *user, int64_t offset, int64_t bytes)
 {
     row_visit *v = user;
-    int64_t at = v->found < 0 ? first_broken(v->to + place, bytes, v->type, v->fill) : -1;
+    int64_t at = v->found < 0 ? first_broken(v->to + offset, bytes, v->type, v->fill) : -1;
     if (at >= 0)
-        v->found = place + at;
+        v->found = offset + at;
 }

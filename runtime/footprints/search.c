@@ -170,10 +170,10 @@ static bool shows_fault(const checked_task *t, const peal_call *call, finding *f
     settle(t, call, FILL_REAL);
     if (!owner->faulted || owner->fault_view != found->view)
         return false;
-    int64_t place = (int64_t)(owner->fault_address - (uintptr_t)g->base);
-    if (llabs(place - found->element * element) >= AT_ONCE)
+    int64_t offset = (int64_t)(owner->fault_address - (uintptr_t)g->base);
+    if (llabs(offset - found->element * element) >= AT_ONCE)
         return false;
-    found->element = place / element - (place % element < 0);
+    found->element = offset / element - (offset % element < 0);
     return true;
 }
 

@@ -10,12 +10,12 @@
 
 enum { TEXT = 160 };
 
-typedef struct place {
+typedef struct location {
     bool known;    /* point is */
     bool stored;   /* it lies in the array */
     bool relative; /* to the tile's point, by `offset` */
     int64_t point[PEAL_AXES], offset[PEAL_AXES];
-} place;
+} location;
 
 static int axes_of(const peal_layout *layout)
 {
@@ -56,12 +56,12 @@ static void split_offset(const peal_layout *layout, int64_t rest, int64_t offset
     offset[0] = rest;
 }
 
-static place place_of(const checked_task *t, const finding *found)
+static location location_of(const checked_task *t, const finding *found)
 {
     const checked_view *view = &t->view[found->view];
     const peal_layout *layout = &view->array->layout;
     int64_t elements = layout->bytes / view_element(t, found->view), image[PEAL_AXES];
-    place p = {.stored = found->element >= 0 && found->element < elements};
+    location p = {.stored = found->element >= 0 && found->element < elements};
     bool same = false;
     if (found->has_point && image_of(view, found->point, image, &same)) {
         int64_t at = 0;
@@ -116,7 +116,7 @@ static void print_offset(const int64_t *offset, int axes, char *text)
 }
 
 /* " at (9, 3)", or " 12 elements behind its last". */
-static void print_where(const checked_task *t, const finding *found, const place *p, char *text)
+static void print_where(const checked_task *t, const finding *found, const location *p, char *text)
 {
     const peal_layout *layout = &t->view[found->view].array->layout;
     int64_t elements = layout->bytes / view_element(t, found->view);
@@ -132,7 +132,8 @@ static void print_where(const checked_task *t, const finding *found, const place
              before ? "before its first" : "behind its last");
 }
 
-static const char *hint_of(const checked_task *t, const finding *found, bool write, const place *p)
+static const char *hint_of(const checked_task *t, const finding *found, bool write,
+                           const location *p)
 {
     peal_access_mode mode = t->view[found->view].mode;
     if (!p->stored)
@@ -167,7 +168,7 @@ static void tell_access(const checked_task *t, const finding *found, const char 
     bool write = found->kind == FINDING_WRITE || (found->kind == FINDING_FAULT && found->write);
     char where[TEXT], stored[TEXT], outside[TEXT + 40], from[2 * TEXT + 40] = "", point[TEXT],
                                                                         offset[TEXT];
-    place p = place_of(t, found);
+    location p = location_of(t, found);
     print_where(t, found, &p, where);
     print_box(&layout->stored, axes_of(layout), stored);
     snprintf(outside, sizeof(outside), "outside of what is stored, %s", stored);
@@ -197,7 +198,7 @@ static void tell_unsteady(const checked_task *t, const finding *found, const cha
                     t->task->name, site);
         return;
     }
-    place p = place_of(t, found);
+    location p = location_of(t, found);
     print_where(t, found, &p, where);
     peal_report(diagnostics, PEAL_E_KERNEL_NOT_DETERMINISTIC, t->task->source, hint,
                 "task '%s' is not deterministic: run twice on the same contents, it gives %s'%s'%s "

@@ -43,11 +43,11 @@ unsigned char *view_real(const checked_task *t, int view, const peal_call *call)
     if (!v->access)
         return call->partial[v->part_index];
     const peal_layout *layout = &v->array->layout;
-    int64_t place = -call->tile.index * v->access->per_tile;
+    int64_t offset = -call->tile.index * v->access->per_tile;
     for (int k = 0; k < PEAL_AXES; k++)
-        place += layout->stored.lo[k] * layout->stride[k];
+        offset += layout->stored.lo[k] * layout->stride[k];
     return (unsigned char *)((uintptr_t)call->view[view].base +
-                             (uintptr_t)(place * view_element(t, view)));
+                             (uintptr_t)(offset * view_element(t, view)));
 }
 
 int view_boxes(const checked_task *t, int view, const peal_tile *tile,

@@ -20,30 +20,30 @@ static void take_device_memory(peal_storage *out)
     out->host_visible = out->device.host_visible;
 }
 
-peal_status peal_storage_create(const peal_place *place, int64_t bytes, bool shared,
+peal_status peal_storage_create(const peal_memory_space *space, int64_t bytes, bool shared,
                                 peal_diagnostics *diagnostics, peal_storage *out)
 {
-    *out = (peal_storage){.descriptor = -1, .place = *place};
-    if (!place->memory) {
+    *out = (peal_storage){.descriptor = -1, .space = *space};
+    if (!space->memory) {
         peal_status status = peal_segment_create(bytes, shared, diagnostics, &out->segment);
         if (!status)
             take_segment(out);
         return status;
     }
     peal_status status =
-        place->memory->allocate(place->device, place->mode, bytes,
-                                shared ? place->path : PEAL_PATH_NONE, diagnostics, &out->device);
+        space->memory->allocate(space->device, space->mode, bytes,
+                                shared ? space->path : PEAL_PATH_NONE, diagnostics, &out->device);
     if (!status)
         take_device_memory(out);
     return status;
 }
 
 /* out->segment is made known to the device. */
-static peal_status register_segment(const peal_place *place, peal_diagnostics *diagnostics,
+static peal_status register_segment(const peal_memory_space *space, peal_diagnostics *diagnostics,
                                     peal_storage *out)
 {
     peal_status status =
-        place->memory->register_host(place->device, out->segment.base, out->segment.bytes,
+        space->memory->register_host(space->device, out->segment.base, out->segment.bytes,
                                      diagnostics, &out->device);
     if (status) {
         peal_segment_destroy(&out->segment);
@@ -54,36 +54,36 @@ static peal_status register_segment(const peal_place *place, peal_diagnostics *d
     return PEAL_STATUS_OK;
 }
 
-static bool is_staged(const peal_place *place)
+static bool is_staged(const peal_memory_space *space)
 {
-    return place->memory && place->path == PEAL_PATH_STAGED;
+    return space->memory && space->path == PEAL_PATH_STAGED;
 }
 
-peal_status peal_storage_create_mailbox(const peal_place *place, int64_t bytes,
+peal_status peal_storage_create_mailbox(const peal_memory_space *space, int64_t bytes,
                                         peal_diagnostics *diagnostics, peal_storage *out)
 {
-    if (!is_staged(place))
-        return peal_storage_create(place, bytes, true, diagnostics, out);
-    *out = (peal_storage){.descriptor = -1, .place = *place};
+    if (!is_staged(space))
+        return peal_storage_create(space, bytes, true, diagnostics, out);
+    *out = (peal_storage){.descriptor = -1, .space = *space};
     peal_status status = peal_segment_create(bytes, true, diagnostics, &out->segment);
-    return status ? status : register_segment(place, diagnostics, out);
+    return status ? status : register_segment(space, diagnostics, out);
 }
 
-peal_status peal_storage_import(const peal_place *place, int descriptor, int64_t bytes,
+peal_status peal_storage_import(const peal_memory_space *space, int descriptor, int64_t bytes,
                                 peal_diagnostics *diagnostics, peal_storage *out)
 {
-    *out = (peal_storage){.descriptor = -1, .place = *place};
-    if (!place->memory) {
+    *out = (peal_storage){.descriptor = -1, .space = *space};
+    if (!space->memory) {
         peal_status status = peal_segment_import(descriptor, bytes, diagnostics, &out->segment);
         if (!status)
             take_segment(out);
         return status;
     }
-    if (is_staged(place)) {
+    if (is_staged(space)) {
         peal_status status = peal_segment_import(descriptor, bytes, diagnostics, &out->segment);
-        return status ? status : register_segment(place, diagnostics, out);
+        return status ? status : register_segment(space, diagnostics, out);
     }
-    peal_status status = place->memory->import(place->device, place->path, descriptor, bytes,
+    peal_status status = space->memory->import(space->device, space->path, descriptor, bytes,
                                                diagnostics, &out->device);
     if (!status)
         take_device_memory(out);
@@ -94,26 +94,26 @@ void peal_storage_release(peal_storage *storage)
 {
     if (!storage->base)
         return;
-    if (storage->place.memory)
-        storage->place.memory->release(storage->place.device, &storage->device);
+    if (storage->space.memory)
+        storage->space.memory->release(storage->space.device, &storage->device);
     peal_segment_destroy(&storage->segment);
     *storage = (peal_storage){.descriptor = -1};
 }
 
-peal_status peal_place_write(const peal_place *place, void *to, const void *from, int64_t bytes,
-                             peal_diagnostics *diagnostics)
+peal_status peal_space_write(const peal_memory_space *space, void *to, const void *from,
+                             int64_t bytes, peal_diagnostics *diagnostics)
 {
-    if (place->memory)
-        return place->memory->write(place->device, to, from, bytes, diagnostics);
+    if (space->memory)
+        return space->memory->write(space->device, to, from, bytes, diagnostics);
     memcpy(to, from, (size_t)bytes);
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_place_read(const peal_place *place, void *to, const void *from, int64_t bytes,
-                            peal_diagnostics *diagnostics)
+peal_status peal_space_read(const peal_memory_space *space, void *to, const void *from,
+                            int64_t bytes, peal_diagnostics *diagnostics)
 {
-    if (place->memory)
-        return place->memory->read(place->device, to, from, bytes, diagnostics);
+    if (space->memory)
+        return space->memory->read(space->device, to, from, bytes, diagnostics);
     memcpy(to, from, (size_t)bytes);
     return PEAL_STATUS_OK;
 }

@@ -230,8 +230,8 @@ static peal_status settle_path(peal_plan *plan)
         return PEAL_STATUS_OK;
     if (!plan->machine.accelerator)
         return peal_transport_check_host(asked, session->diagnostics);
-    peal_status status =
-        peal_ladder_climb(session, asked, &plan->machine.path, passed_over, sizeof(passed_over));
+    peal_status status = peal_peer_path_choose(session, asked, &plan->machine.path, passed_over,
+                                               sizeof(passed_over));
     if (!status && passed_over[0])
         snprintf(plan->note + used, sizeof(plan->note) - used, "%s%s", used ? "; " : "",
                  passed_over);

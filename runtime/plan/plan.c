@@ -203,7 +203,7 @@ static peal_status prepare(peal_plan *plan)
     int from = mark(plan);
     peal_status status = peal_session_agree(plan->session, take_time(plan, schedule), from);
     if (!status)
-        status = peal_binding_check_room(plan->session, plan->compilation, &plan->machine);
+        status = peal_binding_check_memory(plan->session, plan->compilation, &plan->machine);
     if (status)
         return status;
     from = mark(plan);
@@ -388,7 +388,7 @@ peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
         n = peal_plan_steps_left(plan);
     if (!plan->setup_done) /* nobody saves before all have come */
         peal_originals_begin(plan->originals);
-    status = peal_session_meet(plan->session, PEAL_MEET_START, plan->hash, n);
+    status = peal_session_barrier(plan->session, PEAL_BARRIER_START, plan->hash, n);
     if (!status && plan->oracle && !plan->setup_done)
         status = peal_oracle_remember(plan);
     if (!status && plan->oracle)
@@ -448,7 +448,8 @@ peal_status peal_plan_finish(peal_plan *plan)
         status = complete(plan);
     plan->stopped = stopped;
     if (!status)
-        status = peal_session_meet(plan->session, PEAL_MEET_FINISH, plan->hash, plan->steps_asked);
+        status =
+            peal_session_barrier(plan->session, PEAL_BARRIER_FINISH, plan->hash, plan->steps_asked);
     if (status)
         return fail(plan, status, from);
     plan->state = PEAL_PLAN_FINISHED;

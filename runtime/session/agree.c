@@ -18,7 +18,7 @@ peal_status peal_session_agree(peal_session *session, peal_status mine, int from
     if (processes == 1)
         return mine;
     if (session->joined) { /* the control's own deadline is for calls that all make at once */
-        peal_status met = peal_session_meet(session, PEAL_MEET_AGREE, 0, 0);
+        peal_status met = peal_session_barrier(session, PEAL_BARRIER_AGREE, 0, 0);
         if (met)
             return met;
     }

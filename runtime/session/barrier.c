@@ -1,6 +1,6 @@
-/* Meetings: how the processes of a host start and finish together, on a board of shared memory.
+/* Barriers: how the processes of a host start and finish together, on a board of shared memory.
  *
- * A process writes its record and releases its round; the others acquire it. There are two records
+ * A process writes its claim and releases its round; the others acquire it. There are two claims
  * a process: nobody can be two rounds ahead of one who still reads, since a round ends only when
  * all have written it. */
 #include "runtime/session/session.h"
@@ -38,16 +38,16 @@ void peal_back_off(int *turn)
     ++*turn;
 }
 
-static peal_meeting_seat *seat_of(const peal_session *session, int process)
+static peal_barrier_slot *slot_of(const peal_session *session, int process)
 {
-    return (peal_meeting_seat *)(void *)session->board.base + process;
+    return (peal_barrier_slot *)(void *)session->board.base + process;
 }
 
 void peal_session_running(peal_session *session, bool running)
 {
-    peal_meeting_seat *seat = seat_of(session, session->identity.process);
-    atomic_store_explicit(&seat->pid, (int32_t)getpid(), memory_order_relaxed);
-    atomic_fetch_add_explicit(&seat->running, running ? 1 : -1, memory_order_release);
+    peal_barrier_slot *slot = slot_of(session, session->identity.process);
+    atomic_store_explicit(&slot->pid, (int32_t)getpid(), memory_order_relaxed);
+    atomic_fetch_add_explicit(&slot->running, running ? 1 : -1, memory_order_release);
 }
 
 /* By SIGSTOP or a debugger: it runs no longer, and may never again. */
@@ -77,13 +77,13 @@ static peal_status report_absence(const peal_session *session, int p, bool stopp
 /* Waits until process p has written this round. The deadline starts anew while p is running. */
 static peal_status wait_for(peal_session *session, int p)
 {
-    peal_meeting_seat *seat = seat_of(session, p);
-    peal_meeting_record *record = &seat->record[session->round & 1];
+    peal_barrier_slot *slot = slot_of(session, p);
+    peal_barrier_claim *claim = &slot->claim[session->round & 1];
     peal_patience patience = peal_patience_begin(peal_now_ns(), session->deadline_ns);
     peal_patience next_look = patience;
     for (int turn = 0;;) {
-        /* pairs with the release in peal_session_meet of process p */
-        if (atomic_load_explicit(&record->round, memory_order_acquire) >= session->round)
+        /* pairs with the release in peal_session_barrier of process p */
+        if (atomic_load_explicit(&claim->round, memory_order_acquire) >= session->round)
             return PEAL_STATUS_OK;
         if (peal_session_status(session))
             return peal_session_cause(session);
@@ -91,11 +91,11 @@ static peal_status wait_for(peal_session *session, int p)
         if (turn % 1000 != 0)
             continue;
         int64_t now = peal_now_ns();
-        bool runs = atomic_load_explicit(&seat->running, memory_order_relaxed);
+        bool runs = atomic_load_explicit(&slot->running, memory_order_relaxed);
         bool looks = runs && peal_patience_is_over(&next_look, now);
         if (looks)
             next_look = peal_patience_begin(now, session->deadline_ns);
-        if (looks && is_stopped(atomic_load_explicit(&seat->pid, memory_order_relaxed)))
+        if (looks && is_stopped(atomic_load_explicit(&slot->pid, memory_order_relaxed)))
             return report_absence(session, p, true);
         if (runs)
             patience = peal_patience_begin(now, session->deadline_ns);
@@ -118,9 +118,9 @@ static const char *kind_name(int kind)
 /* Equal in all processes, so that all report the same and return the same. */
 static peal_status compare(peal_session *session)
 {
-    const peal_meeting_record *first = &seat_of(session, 0)->record[session->round & 1];
+    const peal_barrier_claim *first = &slot_of(session, 0)->claim[session->round & 1];
     for (int p = 1; p < session->identity.processes; p++) {
-        const peal_meeting_record *other = &seat_of(session, p)->record[session->round & 1];
+        const peal_barrier_claim *other = &slot_of(session, p)->claim[session->round & 1];
         if (other->kind != first->kind)
             return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
                                "process 0 calls %s, process %d calls %s", kind_name(first->kind), p,
@@ -135,20 +135,20 @@ static peal_status compare(peal_session *session)
             return peal_report(session->diagnostics, PEAL_E_CALLS_DIFFER, PEAL_NO_SOURCE, NULL,
                                "%s: process 0 has %lld %s, process %d has %lld",
                                kind_name(first->kind), (long long)first->count,
-                               first->kind == PEAL_MEET_EXCHANGE ? "exchanges" : "steps", p,
+                               first->kind == PEAL_BARRIER_EXCHANGE ? "exchanges" : "steps", p,
                                (long long)other->count);
     }
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_session_meet(peal_session *session, int kind, uint64_t hash, int64_t count)
+peal_status peal_session_barrier(peal_session *session, int kind, uint64_t hash, int64_t count)
 {
     int from = peal_diagnostics_count(session->diagnostics);
     if (peal_session_status(session))
         return peal_session_cause(session);
     session->round++;
-    peal_meeting_record *mine =
-        &seat_of(session, session->identity.process)->record[session->round & 1];
+    peal_barrier_claim *mine =
+        &slot_of(session, session->identity.process)->claim[session->round & 1];
     mine->hash = hash;
     mine->count = count;
     mine->kind = kind;

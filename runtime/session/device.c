@@ -72,19 +72,19 @@ void peal_session_close_device(peal_session *session)
     if (session->device)
         peal_backend_accelerated()->close(session->device);
     free(session->neighbours);
-    free(session->ladder);
+    free(session->peer_paths);
     session->device = NULL;
     session->neighbours = NULL;
-    session->ladder = NULL;
+    session->peer_paths = NULL;
 }
 
-peal_place peal_session_place(const peal_session *session, const peal_machine *machine,
-                              peal_mode mode)
+peal_memory_space peal_session_memory_space(const peal_session *session,
+                                            const peal_machine *machine, peal_mode mode)
 {
     if (!machine->accelerator)
-        return (peal_place){.mode = mode};
-    return (peal_place){.memory = peal_backend_accelerated()->memory,
-                        .device = session->device,
-                        .mode = mode,
-                        .path = machine->processes > 1 ? machine->path : PEAL_PATH_NONE};
+        return (peal_memory_space){.mode = mode};
+    return (peal_memory_space){.memory = peal_backend_accelerated()->memory,
+                               .device = session->device,
+                               .mode = mode,
+                               .path = machine->processes > 1 ? machine->path : PEAL_PATH_NONE};
 }

@@ -21,7 +21,7 @@ int peal_device_count(const char **reason);
 peal_device *peal_session_device(peal_session *session, const char **reason);
 void peal_session_close_device(peal_session *session);
 /* Where the memory of a machine's ranks is in this process. */
-peal_place peal_session_place(const peal_session *session, const peal_machine *machine,
-                              peal_mode mode);
+peal_memory_space peal_session_memory_space(const peal_session *session,
+                                            const peal_machine *machine, peal_mode mode);
 
 #endif

@@ -14,21 +14,21 @@
 
 #define PEAL_NO_SOURCE ((peal_source){0})
 
-/* What a process says at a meeting. One cache line pair, so that pollers don't disturb writers. */
-typedef struct peal_meeting_record {
+/* What a process says at a barrier. One cache line pair, so that pollers don't disturb writers. */
+typedef struct peal_barrier_claim {
     _Alignas(128) _Atomic uint64_t round; /* store: release; load: acquire */
     uint64_t hash;                        /* of what must be equal */
     int64_t count;                        /* steps or exchanges: must be equal too */
     int32_t kind;                         /* which call */
     int32_t status;
-} peal_meeting_record;
+} peal_barrier_claim;
 
-/* A process's place on the board that all processes of the host map. */
-typedef struct peal_meeting_seat {
-    peal_meeting_record record[2];         /* by parity of the round */
+/* A process's slot on the board that all processes of the host map. */
+typedef struct peal_barrier_slot {
+    peal_barrier_claim claim[2];           /* by parity of the round */
     _Alignas(128) _Atomic int32_t running; /* runs under way here: others wait without a deadline */
     _Atomic int32_t pid;                   /* while it runs: unless it is stopped */
-} peal_meeting_seat;
+} peal_barrier_slot;
 
 struct peal_session {
     peal_diagnostics *diagnostics;
@@ -39,14 +39,14 @@ struct peal_session {
     int64_t deadline_ns;
     int next_key; /* of published segments; the same in all processes from a compile's claims on:
                      some may have failed earlier than others before */
-    peal_segment board; /* a peal_meeting_seat a process, and one for peal_session_told */
+    peal_segment board; /* a peal_barrier_slot a process, and one for peal_session_told */
     uint64_t round;
     peal_device *device; /* runtime/session/device.c */
     const char *device_reason;
     bool device_tried;
-    peal_device_identity *neighbours; /* devices by process, once a plan has compared them */
-    struct peal_ladder *ladder;       /* runtime/bind/peer_path.c; NULL: nothing was asked */
-    bool joined;                      /* the board is there in all processes */
+    peal_device_identity *neighbours;   /* devices by process, once a plan has compared them */
+    struct peal_peer_paths *peer_paths; /* runtime/bind/peer_path.c; NULL: nothing was asked */
+    bool joined;                        /* the board is there in all processes */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     struct peal_originals *originals; /* base/originals.h: as they were before several runs */
     peal_log_level log_level;
@@ -67,7 +67,7 @@ peal_status peal_session_cause(peal_session *session);
 peal_status peal_session_fail(peal_session *session, peal_status status, int from);
 
 /* teller.c: whether this process is the one that prints why the job has ended: so once, with the
- * place and the hint, wherever it happened. */
+ * source position and the hint, wherever it happened. */
 bool peal_session_tells(peal_session *session);
 /* The same for a process that is about to leave without the others. */
 bool peal_session_tells_of_exit(peal_session *session);
@@ -79,22 +79,22 @@ const char *peal_session_first_message(const peal_session *session, int from);
 
 /* Collective: all processes get the status of the first (by number) that failed. `from` is the
  * number of diagnostics before the attempt: where nothing was reported since, the failing process
- * and its message are. Waits as peal_session_meet does. */
+ * and its message are. Waits as peal_session_barrier does. */
 peal_status peal_session_agree(peal_session *session, peal_status mine, int from);
 
-/* Kinds of meetings. */
+/* Kinds of barriers. */
 enum {
-    PEAL_MEET_AGREE = 1,
-    PEAL_MEET_START,
-    PEAL_MEET_FINISH,
-    PEAL_MEET_VERIFY,
-    PEAL_MEET_EXCHANGE
+    PEAL_BARRIER_AGREE = 1,
+    PEAL_BARRIER_START,
+    PEAL_BARRIER_FINISH,
+    PEAL_BARRIER_VERIFY,
+    PEAL_BARRIER_EXCHANGE
 };
 
 /* Collective: waits until all processes have come with the same kind, hash and count.
  * PEAL_E_CALLS_DIFFER names the first that came with something else. PEAL_STATUS_DEADLINE when one
  * that isn't running anything does not come. */
-peal_status peal_session_meet(peal_session *session, int kind, uint64_t hash, int64_t count);
+peal_status peal_session_barrier(peal_session *session, int kind, uint64_t hash, int64_t count);
 /* Begins or ends a run. While one is under way, others wait for this process without a deadline:
  * its own waits have one. */
 void peal_session_running(peal_session *session, bool running);

@@ -1,4 +1,5 @@
-/* Who tells why a job has ended: one process, whose list of diagnostics has the place and the hint.
+/* Who tells why a job has ended: one process, whose list of diagnostics has the source position and
+ * the hint.
  *
  * What all processes find alike, such as a wrong spec, process 0 tells; what one has found, that
  * one. Several may find something before they hear of each other: the first that comes to the board
@@ -7,8 +8,8 @@
 
 _Atomic int32_t *peal_session_told(const peal_session *session)
 {
-    peal_meeting_seat *seats = (peal_meeting_seat *)(void *)session->board.base;
-    return seats ? &seats[session->identity.processes].running : NULL;
+    peal_barrier_slot *slots = (peal_barrier_slot *)(void *)session->board.base;
+    return slots ? &slots[session->identity.processes].running : NULL;
 }
 
 static bool take_turn(peal_session *session)

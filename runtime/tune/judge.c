@@ -23,9 +23,9 @@ static int by_value(const void *left, const void *right)
 /* Of sorted values: what a fraction of them is below. */
 static double quantile(const double *sorted, int count, double fraction)
 {
-    double place = fraction * (count - 1);
-    int below = (int)floor(place);
-    double rest = place - below;
+    double position = fraction * (count - 1);
+    int below = (int)floor(position);
+    double rest = position - below;
     return below + 1 < count ? sorted[below] * (1 - rest) + sorted[below + 1] * rest
                              : sorted[below];
 }

@@ -24,18 +24,18 @@ static uint64_t mix(uint64_t digest, uint64_t word)
     return digest ^ digest >> 29;
 }
 
-static void digest_row(void *user, int64_t place, int64_t bytes)
+static void digest_row(void *user, int64_t offset, int64_t bytes)
 {
     cursor *c = user;
     uint64_t word;
     int64_t i = 0;
     for (; i + 8 <= bytes; i += 8) {
-        memcpy(&word, c->from + place + i, 8);
+        memcpy(&word, c->from + offset + i, 8);
         c->digest = mix(c->digest, word);
     }
     if (i < bytes) {
         word = 0;
-        memcpy(&word, c->from + place + i, (size_t)(bytes - i));
+        memcpy(&word, c->from + offset + i, (size_t)(bytes - i));
         c->digest = mix(c->digest, word);
     }
 }

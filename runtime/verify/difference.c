@@ -45,11 +45,11 @@ peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *s
             first = first < 0 ? i : first;
             differing++;
         }
-    char place[100] = "", got[40], want[40];
+    char where[100] = "", got[40], want[40];
     int64_t rest = first;
     for (int k = 0; k < own->axis_count || k == 0; k++) {
         int64_t points_k = own->hi[k] - own->lo[k];
-        used += (size_t)snprintf(place + used, sizeof(place) - used, "%s%" PRId64, k ? ", " : "",
+        used += (size_t)snprintf(where + used, sizeof(where) - used, "%s%" PRId64, k ? ", " : "",
                                  own->lo[k] + rest % points_k);
         rest /= points_k;
     }
@@ -60,5 +60,5 @@ peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *s
                        "try --check-footprints: a kernel may touch what it doesn't declare",
                        "'%s' of rank %d differs from serial at (%s): %s, serial has %s; %" PRId64
                        " of %" PRId64 " points differ",
-                       a->name, schedule->rank, place, got, want, differing, points);
+                       a->name, schedule->rank, where, got, want, differing, points);
 }

@@ -131,7 +131,7 @@ static int64_t bytes_of(const peal_schedule_array *array, peal_extent what)
 
 /* Packs the array of all ranks here. */
 static peal_status pack_array(const peal_plan *plan, int array, peal_extent what,
-                              unsigned char *place)
+                              unsigned char *out)
 {
     const peal_binding *binding = &plan->binding;
     for (int i = 0; i < binding->count; i++) {
@@ -142,9 +142,9 @@ static peal_status pack_array(const peal_plan *plan, int array, peal_extent what
         peal_status status = peal_binding_read(binding, i, storage, &copy, &data);
         if (status)
             return status;
-        peal_box_pack(a, box_of(a, what), data, place);
+        peal_box_pack(a, box_of(a, what), data, out);
         free(copy);
-        place += bytes_of(a, what);
+        out += bytes_of(a, what);
     }
     return PEAL_STATUS_OK;
 }

@@ -32,29 +32,29 @@ static peal_status cannot_read(const file_pair *pair, int side, int error)
                        error < 0 ? "it ended" : strerror(error));
 }
 
-static peal_status differs(const file_pair *pair, int64_t place)
+static peal_status differs(const file_pair *pair, int64_t offset)
 {
     return peal_report(pair->diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
                        "the file `%s` differs from the one that serial saves, from byte %" PRId64
                        " on",
-                       pair->name, place);
+                       pair->name, offset);
 }
 
 /* Ends at the first byte that differs, or at the end of the shorter one. */
 static peal_status compare_bytes(const file_pair *pair)
 {
     int64_t both = pair->bytes[0] < pair->bytes[1] ? pair->bytes[0] : pair->bytes[1];
-    for (int64_t place = 0; place < both; place += CHUNK) {
-        size_t count = both - place < CHUNK ? (size_t)(both - place) : CHUNK, i = 0;
+    for (int64_t offset = 0; offset < both; offset += CHUNK) {
+        size_t count = both - offset < CHUNK ? (size_t)(both - offset) : CHUNK, i = 0;
         for (int side = 0; side < 2; side++) {
-            int error = peal_read_all(pair->descriptor[side], pair->chunk[side], count, place);
+            int error = peal_read_all(pair->descriptor[side], pair->chunk[side], count, offset);
             if (error)
                 return cannot_read(pair, side, error);
         }
         while (i < count && pair->chunk[0][i] == pair->chunk[1][i])
             i++;
         if (i < count)
-            return differs(pair, place + (int64_t)i);
+            return differs(pair, offset + (int64_t)i);
     }
     return pair->bytes[0] != pair->bytes[1] ? differs(pair, both) : PEAL_STATUS_OK;
 }
@@ -76,17 +76,17 @@ static peal_status open_side(file_pair *pair, int side, const char *path, bool *
 static peal_status compare_file(const peal_redirect *redirect, const peal_redirected *file,
                                 unsigned char *chunks, int *count, peal_diagnostics *diagnostics)
 {
-    char place[PATH_MAX];
+    char copy[PATH_MAX];
     bool is_file = true;
     file_pair pair = {.name = file->name,
                       .descriptor = {-1, -1},
                       .chunk = {chunks, chunks + CHUNK},
                       .diagnostics = diagnostics};
 
-    peal_redirect_path(redirect, file->path, place);
+    peal_redirect_path(redirect, file->path, copy);
     peal_status status = open_side(&pair, 0, file->path, &is_file);
     if (!status && is_file)
-        status = open_side(&pair, 1, place, &is_file);
+        status = open_side(&pair, 1, copy, &is_file);
     if (!status && is_file) {
         status = compare_bytes(&pair);
         ++*count;

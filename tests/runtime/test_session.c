@@ -23,7 +23,7 @@ static void one_process(void **state)
     assert_string_equal(peal_session_bootstrap(session), "single");
     assert_int_equal(peal_session_status(session), PEAL_STATUS_OK);
     assert_int_equal(peal_session_error_count(session), 0);
-    assert_int_equal(peal_session_meet(session, PEAL_MEET_START, 1, 1), PEAL_STATUS_OK);
+    assert_int_equal(peal_session_barrier(session, PEAL_BARRIER_START, 1, 1), PEAL_STATUS_OK);
     peal_session_destroy(session);
     peal_session_destroy(NULL);
 }
@@ -73,7 +73,7 @@ static int member_agrees(test_team *team, int process)
     TEAM_CHECK(job_reported(session, PEAL_E_PEER_CALL_FAILED, "process 1: something about ranks") ==
                !mine);
     for (int round = 0; round < 100; round++)
-        TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 7, round) == PEAL_STATUS_OK);
+        TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 7, round) == PEAL_STATUS_OK);
     peal_session_destroy(session);
     return 0;
 }
@@ -89,7 +89,7 @@ static int member_differs(test_team *team, int process, int kind, uint64_t hash,
 {
     peal_session *session;
     TEAM_CHECK(job_open(team, process, 0, &session) == PEAL_STATUS_OK);
-    TEAM_CHECK(peal_session_meet(session, kind, hash, count) == PEAL_STATUS_USAGE);
+    TEAM_CHECK(peal_session_barrier(session, kind, hash, count) == PEAL_STATUS_USAGE);
     TEAM_CHECK(job_reported(session, PEAL_E_CALLS_DIFFER, text));
     TEAM_CHECK(peal_session_status(session) == PEAL_STATUS_USAGE);
     peal_session_destroy(session);
@@ -98,23 +98,23 @@ static int member_differs(test_team *team, int process, int kind, uint64_t hash,
 
 static int member_other_steps(test_team *team, int process)
 {
-    return member_differs(team, process, PEAL_MEET_START, 5, process == 2 ? 11 : 10,
+    return member_differs(team, process, PEAL_BARRIER_START, 5, process == 2 ? 11 : 10,
                           "process 0 has 10 steps, process 2 has 11");
 }
 
 static int member_other_plan(test_team *team, int process)
 {
-    return member_differs(team, process, PEAL_MEET_START, process == 1 ? 6 : 5, 10,
+    return member_differs(team, process, PEAL_BARRIER_START, process == 1 ? 6 : 5, 10,
                           "process 1 at plan 0000000000000006");
 }
 
 static int member_other_call(test_team *team, int process)
 {
-    return member_differs(team, process, process == 1 ? PEAL_MEET_FINISH : PEAL_MEET_START, 5, 10,
-                          "process 1 calls peal_plan_finish");
+    return member_differs(team, process, process == 1 ? PEAL_BARRIER_FINISH : PEAL_BARRIER_START, 5,
+                          10, "process 1 calls peal_plan_finish");
 }
 
-static void differing_meetings(void **state)
+static void differing_barriers(void **state)
 {
     (void)state;
     job_run_all(3, member_other_steps);
@@ -129,7 +129,7 @@ static int member_aborts(test_team *team, int process)
     job_pass_together(team, process);
     if (process == 1)
         peal_session_abort(session, PEAL_STATUS_DEVICE, "the device is on fire");
-    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEVICE);
+    TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 5, 10) == PEAL_STATUS_DEVICE);
     TEAM_CHECK(peal_session_status(session) == PEAL_STATUS_DEVICE);
     if (process != 1)
         TEAM_CHECK(job_reported(session, PEAL_E_JOB_ENDED_BY_PEER, "the device is on fire"));
@@ -150,7 +150,7 @@ static int member_dies(test_team *team, int process)
     job_pass_together(team, process);
     if (process == 1)
         raise(SIGKILL);
-    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_PEER_LOST);
+    TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 5, 10) == PEAL_STATUS_PEER_LOST);
     TEAM_CHECK(job_reported(session, PEAL_E_PROCESS_LOST, "process 1") ||
                job_reported(session, PEAL_E_JOB_ENDED_BY_PEER, "process 1"));
     peal_session_destroy(session);
@@ -169,13 +169,15 @@ static int member_is_late(test_team *team, int process)
     peal_session *session;
     TEAM_CHECK(job_open(team, process, process == 0 ? 0.2 : 60, &session) == PEAL_STATUS_OK);
     if (process == 0) {
-        TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEADLINE);
+        TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 5, 10) ==
+                   PEAL_STATUS_DEADLINE);
         TEAM_CHECK(job_reported(session, PEAL_E_PROCESS_DID_NOT_CALL, "process 1 did not come"));
     } else {
         int turn = 0;
         while (!peal_session_status(session))
             peal_back_off(&turn);
-        TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 5, 10) == PEAL_STATUS_DEADLINE);
+        TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 5, 10) ==
+                   PEAL_STATUS_DEADLINE);
     }
     peal_session_destroy(session);
     return 0;
@@ -194,14 +196,14 @@ static int member_runs_long(test_team *team, int process)
     TEAM_CHECK(job_open(team, process, process == 0 ? 0.2 : 60, &session) == PEAL_STATUS_OK);
     if (process == 1)
         peal_session_running(session, true);
-    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_START, 1, 0) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 1, 0) == PEAL_STATUS_OK);
     if (process == 1) {
         int64_t since = peal_now_ns();
         int turn = 0;
         while (peal_now_ns() - since < 500000000)
             peal_back_off(&turn);
     }
-    TEAM_CHECK(peal_session_meet(session, PEAL_MEET_FINISH, 1, 0) == PEAL_STATUS_OK);
+    TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_FINISH, 1, 0) == PEAL_STATUS_OK);
     peal_session_destroy(session);
     return 0;
 }
@@ -216,7 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_process), cmocka_unit_test(descriptors),
-        cmocka_unit_test(agreement),   cmocka_unit_test(differing_meetings),
+        cmocka_unit_test(agreement),   cmocka_unit_test(differing_barriers),
         cmocka_unit_test(aborts),      cmocka_unit_test(lost_peer),
         cmocka_unit_test(deadline),    cmocka_unit_test(long_run),
     };

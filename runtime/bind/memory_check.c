@@ -55,8 +55,8 @@ static peal_status judge(peal_session *session, const peal_memory_room *all)
                        sharers, sharers == 1 ? "" : "es", need, have, name);
 }
 
-peal_status peal_binding_check_room(peal_session *session, peal_compilation *compilation,
-                                    const peal_machine *machine)
+peal_status peal_binding_check_memory(peal_session *session, peal_compilation *compilation,
+                                      const peal_machine *machine)
 {
     int processes = session->identity.processes,
         from = peal_diagnostics_count(session->diagnostics);
