@@ -3,6 +3,7 @@
  * all; no link is followed. */
 #define _GNU_SOURCE
 #include "base/cache.h"
+#include "base/clock.h"
 
 #include "base/new_file.h"
 #include "base/sha256.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char trailer_mark[8] = {'p', 'e', 'a', 'l', 'h', 'a', 's', 'h'};
@@ -249,7 +249,6 @@ int peal_cache_claim(const char *path, int64_t deadline_ns, const _Atomic int *a
     const int most =
         deadline_ns > 0 && deadline_ms < CLAIM_WAIT_MS ? (int)deadline_ms : CLAIM_WAIT_MS;
     static const char name[] = ".claims";
-    const struct timespec pause = {.tv_nsec = CLAIM_LOOK_MS * 1000000l};
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
     char *file = malloc(folder + sizeof(name));
@@ -271,7 +270,7 @@ int peal_cache_claim(const char *path, int64_t deadline_ns, const _Atomic int *a
             close(fd);
             return -1;
         }
-        nanosleep(&pause, NULL);
+        peal_clock_sleep(CLAIM_LOOK_MS * INT64_C(1000000));
     }
     return fd;
 }

@@ -1,6 +1,7 @@
 /* Files that appear whole, for `save` and all that the command writes. */
 #define _GNU_SOURCE
 #include "base/new_file.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -284,10 +285,8 @@ void peal_size_guard_end(const peal_size_guard *guard)
 void peal_new_file_name(char name[PEAL_NEW_FILE_NAME], const char *word)
 {
     uint64_t number = 0;
-    struct timespec now;
     if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number)) {
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        number = (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 32;
+        number = (uint64_t)(peal_clock_ns() % 1000000000) ^ (uint64_t)getpid() << 32;
     }
     snprintf(name, PEAL_NEW_FILE_NAME, "%s%016llx-%s", PEAL_NEW_FILE_PREFIX,
              (unsigned long long)number, word);

@@ -3,6 +3,7 @@
  * started. A fork would copy the page tables of gigabytes of fields: vfork doesn't. */
 #define _GNU_SOURCE
 #include "base/program.h"
+#include "base/clock.h"
 
 #include "base/patience.h"
 
@@ -17,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_ARGUMENTS = 160, MOST_CPU_DEADLINES = 10 };
@@ -28,13 +28,6 @@ static const int64_t second_ns = INT64_C(1000000000);
  * for any child, waitpid does not have it. */
 static const char script[] =
     "trap 'kill -KILL 0' TERM; \"$@\" 3>&- & wait $!; code=$?; echo $code >&3; exit $code";
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * second_ns + now.tv_nsec;
-}
 
 /* ---- start ---- */
 
@@ -155,7 +148,7 @@ typedef struct watch {
 static bool is_stuck(watch *self, pid_t group)
 {
     const int64_t limit = self->patience.limit_ns;
-    int64_t now = now_ns();
+    int64_t now = peal_clock_ns();
     bool over = peal_patience_is_over(&self->patience, now);
     if (limit <= 0 || (!over && now - self->looked_at_ns < limit / 4))
         return false;
@@ -212,7 +205,7 @@ static peal_program_end judge(bool has_state, int state, int report, int *code)
 
 static peal_program_end await(const peal_program *program, pid_t child, int report, int *code)
 {
-    int64_t begin = now_ns();
+    int64_t begin = peal_clock_ns();
     watch self = {.patience = peal_patience_begin(begin, program->deadline_ns),
                   .looked_at_ns = begin};
     struct pollfd event = {peal_pidfd_open(child), POLLIN, 0};
@@ -230,7 +223,7 @@ static peal_program_end await(const peal_program *program, pid_t child, int repo
             break;
         }
         int longest = event.fd >= 0 ? 50 : 5;
-        int slice = peal_patience_slice_ms(&self.patience, now_ns());
+        int slice = peal_patience_slice_ms(&self.patience, peal_clock_ns());
         poll(&event, event.fd >= 0, slice < longest ? slice : longest);
     }
     if (event.fd >= 0)

@@ -5,6 +5,7 @@
  * job may take a file for one that was left, and remove it.) */
 #define _GNU_SOURCE
 #include "base/saves.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MOST_AHEAD = 8, MOST_OPEN = 64, MOST_FOLDERS = 16 };
+enum { MOST_AHEAD = 8, MOST_OPEN = 64, MOST_FOLDERS = 16, PAUSE_NS = 2000000 };
 
 /* What the processes know of a statement that saves a field; then a counter for each rank: how
  * often it has written its part. */
@@ -206,12 +206,11 @@ static uint64_t job_of(peal_saves *saves)
  */
 void peal_saves_pace(const peal_saves *saves, int statement, int rank)
 {
-    const struct timespec pause = {.tv_nsec = 2000000};
     const _Atomic uint64_t *word = words(saves, statement);
     for (int i = 0; i < 500 && !atomic_load(&saves->board->failed) && !is_aborted(saves); i++) {
         if (atomic_load(&word[DONE + rank]) - atomic_load(&word[MOVED]) < MOST_AHEAD)
             return;
-        nanosleep(&pause, NULL);
+        peal_clock_sleep(PAUSE_NS);
     }
 }
 
@@ -370,9 +369,8 @@ int peal_saves_arrive(peal_saves *saves, int statement, int rank, bool alone,
 
 int peal_saves_await_cause(const peal_saves *saves)
 {
-    const struct timespec pause = {.tv_nsec = 2000000};
     for (int i = 0; i < 500 && saves->abort_word && !is_aborted(saves); i++)
-        nanosleep(&pause, NULL);
+        peal_clock_sleep(PAUSE_NS);
     return saves->abort_word ? atomic_load(saves->abort_word) : 0;
 }
 

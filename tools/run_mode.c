@@ -1,5 +1,6 @@
 /* One mode of `peal run`: compile, start, wait, finish, compare. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/clock.h"
 #include "tools/run.h"
 
 #include "runtime/plan/plan.h"
@@ -11,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CHUNKS = 5, STEPS_OF_A_CHUNK = 10 };
@@ -30,8 +30,7 @@ static void *draw_bar(void *argument)
 {
     progress_bar *bar = argument;
     while (!atomic_load(&bar->stop)) {
-        struct timespec pause = {0, 100000000};
-        nanosleep(&pause, NULL);
+        peal_clock_sleep(100000000);
         int64_t done = peal_plan_progress(bar->plan);
         if (done < bar->steps && !atomic_load(&bar->stop))
             progress_draw(bar->mode, done, bar->steps, "steps");

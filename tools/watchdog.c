@@ -4,6 +4,7 @@
  * watch of their own (kernels, messages, compilers) are phases without a deadline here. */
 #define _GNU_SOURCE
 #include "tools/watchdog.h"
+#include "base/clock.h"
 #include "tools/output.h"
 
 #include "base/patience.h"
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LONGEST_LOOK_MS = 200 };
@@ -45,22 +45,14 @@ static watchdog the_watchdog;
 static atomic_bool had_session;
 static atomic_bool is_watching; /* its launcher, too */
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * second_ns + now.tv_nsec;
-}
-
 /* Of this process and of its children that have ended. */
 static int64_t cpu_ns(void)
 {
-    struct timespec mine = {0};
     struct rusage theirs = {0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &mine);
     getrusage(RUSAGE_CHILDREN, &theirs);
-    return ((int64_t)mine.tv_sec + theirs.ru_utime.tv_sec + theirs.ru_stime.tv_sec) * second_ns +
-           mine.tv_nsec + (int64_t)(theirs.ru_utime.tv_usec + theirs.ru_stime.tv_usec) * 1000;
+    return peal_clock_process_cpu_ns() +
+           (int64_t)(theirs.ru_utime.tv_sec + theirs.ru_stime.tv_sec) * second_ns +
+           (int64_t)(theirs.ru_utime.tv_usec + theirs.ru_stime.tv_usec) * 1000;
 }
 
 /* ---- the end ---- */
@@ -83,8 +75,7 @@ static void say(peal_code code, const char *hint, const char *message)
 
 static void *exit_soon(void *code)
 {
-    struct timespec pause = {1, 0};
-    nanosleep(&pause, NULL);
+    peal_clock_sleep(second_ns);
     _exit(*(const int *)code);
 }
 
@@ -180,7 +171,7 @@ static void *watch(void *argument)
 {
     watchdog *self = argument;
     for (;;) {
-        int64_t now = now_ns();
+        int64_t now = peal_clock_ns();
         look_at_launcher(self, now);
         look_at_phase(self, now);
         int slice = peal_patience_slice_ms(&self->patience, now);
@@ -203,7 +194,7 @@ void watchdog_start(void)
     self->parent_pid = getppid();
     if (self->is_launched)
         peal_parent_open(peal_channel_inherited(), &self->parent);
-    self->looked_at_ns = now_ns();
+    self->looked_at_ns = peal_clock_ns();
     sigfillset(&all); /* signals are for others */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&thread, NULL, watch, self) == 0) {

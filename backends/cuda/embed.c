@@ -7,6 +7,7 @@
  * that are the stream's own it keeps the deadline, too: words of mapped memory, written before and
  * after each, tell which one the stream has come to. */
 #include "backends/cuda/embed.h"
+#include "base/clock.h"
 
 #include "backends/cuda/executor.h"
 #include "backends/cuda/lower/emit.h"
@@ -102,7 +103,7 @@ static void record_wait(peal_cuda_rank *rank, uint64_t mark)
 /* Whether a stream has been in one of its waits for longer than the deadline. */
 static bool is_overdue(peal_cuda_plan *plan)
 {
-    double now = peal_cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double now = peal_clock_s(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
     double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1, last = plan->embedding->last_look;
 
     plan->embedding->last_look = now;
@@ -133,17 +134,13 @@ static void *watch(void *user)
 
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
-        struct timespec until;
         if (!told && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
             peal_cuda_stop_device(plan);
             told = true;
         }
         if (told || embedding->releases)
             release_waits(plan, &value);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += NAP_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        struct timespec until = peal_clock_timespec(peal_clock_ns() + NAP_NS);
         pthread_cond_timedwait(&embedding->ends, &embedding->lock, &until);
     }
     pthread_mutex_unlock(&embedding->lock);
@@ -344,14 +341,14 @@ peal_status peal_cuda_plan_enqueue(peal_cuda_plan *plan, void *stream, peal_back
 peal_status peal_cuda_plan_settle(peal_cuda_plan *plan)
 {
     CUcontext previous = peal_cuda_context_enter(plan->device);
-    unsigned polls = 0;
+    peal_backoff backoff = peal_cuda_backoff();
     CUresult result = CUDA_SUCCESS;
 
     if (plan->embedding->any)
         result = plan->driver->cuEventQuery_(plan->run->end_event);
     while (result == CUDA_ERROR_NOT_READY) {
-        plan->run->last_progress = peal_cuda_clock();
-        if (!peal_cuda_poll_once(plan, &polls))
+        plan->run->last_progress = peal_clock_s();
+        if (!peal_cuda_poll_once(plan, &backoff))
             break;
         result = plan->driver->cuEventQuery_(plan->run->end_event);
     }

@@ -9,6 +9,7 @@
 #include "backends/cuda/options.h"
 #include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
+#include "base/clock.h"
 
 #include "base/lowering.h"
 
@@ -387,7 +388,7 @@ peal_status peal_cuda_plan_start(peal_cuda_plan *plan, bool setup, int64_t steps
     plan->run->finish = finish;
     plan->run->stopped = false;
     plan->run->start_step = atomic_load(&plan->run->steps_done);
-    plan->run->begin = plan->run->end = peal_cuda_clock();
+    plan->run->begin = plan->run->end = peal_clock_s();
     plan->run->ended = plan->run->enqueued = false;
     if (pthread_create(&plan->run->thread, NULL, peal_cuda_run_thread, plan) != 0)
         return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,

@@ -7,10 +7,10 @@
 #include "backends/cuda/jit/kernels.h"
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/stream/stream_sink.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROWS = 8 /* points of a thread in tiles of free shape */ };
 
@@ -115,13 +115,6 @@ static void fail(const tile_caller *caller, CUresult result, const char *call)
                                                                        : PEAL_STATUS_DEVICE);
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* A kernel that never ends must not hold the host: CUDA_ERROR_LAUNCH_TIMEOUT once the deadline has
  * passed or the job was aborted and the kernel goes on all the same. */
 static CUresult await_tile(const peal_cuda_serial *serial)
@@ -136,7 +129,7 @@ static CUresult await_tile(const peal_cuda_serial *serial)
             return result;
         if (polls % POLLS_A_LOOK)
             continue;
-        double now = now_s();
+        double now = peal_clock_s();
         /* The first look, or the process itself was stopped meanwhile. */
         if (last == 0 || (limit > 0 && now - last > limit / 4 + 0.1))
             begin = now;

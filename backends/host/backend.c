@@ -2,6 +2,7 @@
 #include "backends/host/kernels.h"
 #include "backends/host/threads.h"
 #include "backends/host/walk.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static peal_status start(peal_backend_plan *plan, bool setup, int64_t steps, boo
     plan->stopped = false;
     plan->running = true;
     plan->start_step = atomic_load(&plan->steps_done);
-    plan->begin = plan->end = host_clock();
+    plan->begin = plan->end = peal_clock_s();
     return plan->executor->start(plan);
 }
 

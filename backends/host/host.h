@@ -146,7 +146,7 @@ enum { HOST_STALLS = 8 };
 
 /* A wait that was going on when the deadline of one of them passed. */
 typedef struct host_stall {
-    double since;
+    int64_t since; /* of the clock */
     int rank, worker, op, other_op;
     int kind;
     int64_t step;

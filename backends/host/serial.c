@@ -6,6 +6,7 @@
  * where the other modes store a piece. */
 #include "backends/host/execute.h"
 #include "backends/host/walk.h"
+#include "base/clock.h"
 #include "base/walk_order.h"
 
 #include <stdlib.h>
@@ -351,7 +352,7 @@ static peal_status run(host_plan *plan)
     for (int i = 0; i < plan->rank_count; i++)
         memcpy(plan->rank[i].final_binding, state->rank[i].walk.binding,
                (size_t)plan->rank[i].schedule->array_count * sizeof(int));
-    plan->end = host_clock();
+    plan->end = peal_clock_s();
     return PEAL_STATUS_OK;
 }
 

@@ -4,6 +4,7 @@
  * cores does better without being told where. */
 #define _GNU_SOURCE
 #include "backends/host/threads.h"
+#include "base/clock.h"
 
 #include "backends/host/crash.h"
 #include "backends/host/placement.h"
@@ -58,7 +59,7 @@ static void finish_one(host_threads *threads)
 {
     pthread_mutex_lock(&threads->lock);
     if (--threads->pending == 0) {
-        threads->plan->end = host_clock();
+        threads->plan->end = peal_clock_s();
         pthread_cond_signal(&threads->done);
     }
     pthread_mutex_unlock(&threads->lock);

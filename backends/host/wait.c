@@ -5,23 +5,15 @@
 #define _GNU_SOURCE
 #include "backends/host/wait.h"
 
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "base/patience.h"
 
-#include <sched.h>
-#include <time.h>
-
 enum {
-    YIELDS = 200,           /* rounds of sched_yield before the first sleep */
-    SLEEP_FIRST_NS = 20000, /* grows by a quarter a round */
+    YIELDS = 200,           /* before the first sleep */
+    SLEEP_FIRST_NS = 20000, /* grows by a quarter each time */
     SLEEP_MOST_NS = 100000
 };
-
-double host_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 uint64_t host_random(uint64_t *state)
 {
@@ -31,22 +23,13 @@ uint64_t host_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 void host_jitter(uint64_t *state)
 {
     uint64_t r = host_random(state);
     if (r % 4 == 0)
-        sched_yield();
+        peal_backoff_wait(&(peal_backoff){.yields = 1});
     for (uint64_t i = 0; i < (r >> 8) % 512; i++)
-        relax();
+        peal_cpu_relax();
 }
 
 bool host_fail(host_plan *plan, peal_status status)
@@ -57,7 +40,7 @@ bool host_fail(host_plan *plan, peal_status status)
     return false;
 }
 
-static void record(const host_wait *wait, double since, uint64_t expected, uint64_t seen)
+static void record(const host_wait *wait, int64_t since, uint64_t expected, uint64_t seen)
 {
     host_failure *failure = &wait->rank->plan->failure;
     host_stall stall = {.since = since,
@@ -82,20 +65,17 @@ static void record(const host_wait *wait, double since, uint64_t expected, uint6
     pthread_mutex_unlock(&failure->lock);
 }
 
-static void sleep_ns(long ns)
-{
-    struct timespec time = {0, ns};
-    nanosleep(&time, NULL);
-}
-
 static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uint64_t value)
 {
     host_plan *plan = wait->rank->plan;
-    double since = host_clock();
-    peal_patience patience = peal_patience_begin((int64_t)(since * 1e9), plan->desc.deadline_ns);
-    long sleep = SLEEP_FIRST_NS;
+    int64_t since = peal_clock_ns();
+    peal_patience patience = peal_patience_begin(since, plan->desc.deadline_ns);
+    peal_backoff backoff = {.yields = YIELDS,
+                            .sleep_ns = SLEEP_FIRST_NS,
+                            .most_ns = SLEEP_MOST_NS,
+                            .growth = 4};
 
-    for (int round = 0;; round++) {
+    for (;;) {
         if (host_word_reached(word, value))
             return true;
         int aborted = atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed);
@@ -103,18 +83,13 @@ static bool wait_long(const host_wait *wait, const peal_dispatch_word *word, uin
             record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
         if (aborted)
             return false;
-        if (round < YIELDS) {
-            sched_yield();
-            continue;
-        }
         /* A lane without work, and workers between two launches, wait as long as it takes. */
-        if (wait->op >= 0 && peal_patience_is_over(&patience, (int64_t)(host_clock() * 1e9))) {
+        if (peal_backoff_sleeps(&backoff) && wait->op >= 0 &&
+            peal_patience_is_over(&patience, peal_clock_ns())) {
             record(wait, since, value, PEAL_DISPATCH_LOAD_ACQUIRE(word));
             return host_fail(plan, PEAL_STATUS_DEADLINE);
         }
-        sleep_ns(sleep);
-        if (sleep < SLEEP_MOST_NS)
-            sleep += sleep / 4;
+        peal_backoff_wait(&backoff);
     }
 }
 
@@ -125,7 +100,7 @@ bool host_wait_slow(const host_wait *wait, const peal_dispatch_word *word, uint6
     for (int i = 0; i < plan->spin; i++) {
         if (host_word_reached(word, value))
             return true;
-        relax();
+        peal_cpu_relax();
     }
     if (wait->op >= 0)
         atomic_store_explicit(&wait->rank->progress.op, wait->op, memory_order_relaxed);

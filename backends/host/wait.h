@@ -48,8 +48,6 @@ static inline void host_word_store(peal_dispatch_word *word, uint64_t value)
 /* Adds the report of a failed wait to the caller's diagnostics. */
 peal_status host_failure_report(host_plan *plan);
 
-double host_clock(void);
-
 /* A random delay of up to some microseconds, for the jitter hook; advances the state. */
 void host_jitter(uint64_t *state);
 uint64_t host_random(uint64_t *state);

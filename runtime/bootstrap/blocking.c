@@ -2,6 +2,7 @@
  */
 #define _GNU_SOURCE
 #include "runtime/bootstrap/blocking.h"
+#include "base/clock.h"
 
 #include "base/patience.h"
 
@@ -18,13 +19,6 @@ typedef struct blocking_call {
     pthread_cond_t changed;
     bool done, given_up; /* under lock: the second of the two frees */
 } blocking_call;
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void destroy(blocking_call *self)
 {
@@ -51,14 +45,14 @@ static void *make(void *argument)
 
 static bool await(blocking_call *self, int64_t deadline_ns)
 {
-    peal_patience patience = peal_patience_begin(now_ns(), deadline_ns);
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), deadline_ns);
     bool is_over = false;
     pthread_mutex_lock(&self->lock);
     while (!self->done && !is_over) {
-        int64_t now = now_ns(), next = now + peal_patience_slice(&patience, now);
-        struct timespec until = {next / 1000000000, next % 1000000000};
+        int64_t now = peal_clock_ns(), next = now + peal_patience_slice(&patience, now);
+        struct timespec until = peal_clock_timespec(next);
         pthread_cond_timedwait(&self->changed, &self->lock, &until);
-        is_over = peal_patience_is_over(&patience, now_ns());
+        is_over = peal_patience_is_over(&patience, peal_clock_ns());
     }
     bool done = self->done;
     self->given_up = !done;

@@ -3,6 +3,7 @@
  *
  * A get is answered once the other has put; an answer to a get that was given up is passed over. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/channel.h"
 #include "runtime/bootstrap/parent.h"
@@ -13,7 +14,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS_OF_A_SESSION = 1 << 16 };
@@ -48,24 +48,17 @@ static peal_status put(peal_bootstrap *bootstrap, int round, const void *blob, s
                                                           : PEAL_STATUS_ENVIRONMENT;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void wait_for_packet(const launched *self, const peal_patience *patience)
 {
     struct pollfd event = {self->socket, POLLIN, 0};
-    poll(&event, 1, peal_patience_slice_ms(patience, now_ns()));
+    poll(&event, 1, peal_patience_slice_ms(patience, peal_clock_ns()));
 }
 
 /* The answer for (process, round), past those that were given up. */
 static peal_status await(const launched *self, int round, int process, int64_t deadline_ns,
                          void *blob, size_t capacity, size_t *bytes)
 {
-    peal_patience patience = peal_patience_begin(now_ns(), deadline_ns);
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), deadline_ns);
     peal_packet packet;
     unsigned char *data = malloc(PEAL_CHANNEL_BLOB_LIMIT);
     peal_status status = data ? PEAL_STATUS_DEADLINE : PEAL_STATUS_ENVIRONMENT;
@@ -82,7 +75,7 @@ static peal_status await(const launched *self, int round, int process, int64_t d
             break;
         if (got > 0)
             continue;
-        if (peal_patience_is_over(&patience, now_ns()))
+        if (peal_patience_is_over(&patience, peal_clock_ns()))
             break;
         wait_for_packet(self, &patience);
     }

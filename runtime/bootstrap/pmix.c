@@ -5,6 +5,8 @@
  * each round has a fresh key. Events of dead processes end a wait early where a launcher sends
  * them; nothing relies on them. */
 #define _GNU_SOURCE
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "runtime/bootstrap/blocking.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/parent.h"
@@ -12,7 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { EVENT_CODES = 6 };
@@ -30,11 +31,6 @@ typedef struct pmix_client {
     int64_t deadline_ns;
     pid_t owner; /* a forked copy of this process does not speak for it */
 } pmix_client;
-
-static struct timespec time_at(int64_t ns)
-{
-    return (struct timespec){ns / 1000000000, ns % 1000000000};
-}
 
 static void load_timeout(pmix_info_t *info, int64_t left_ns)
 {
@@ -88,7 +84,7 @@ static void fence(int64_t until_ns)
     if (!request)
         return;
     PMIX_INFO_LOAD(&request->info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    load_timeout(&request->info[1], until_ns - peal_pmix_now_ns());
+    load_timeout(&request->info[1], until_ns - peal_clock_ns());
     pmix_status_t status = PMIx_Fence_nb(NULL, 0, request->info, 2, peal_pmix_done, request);
     if (status == PMIX_OPERATION_SUCCEEDED || status != PMIX_SUCCESS) {
         peal_bootstrap_log("PMIx fence: %s", PMIx_Error_string(status));
@@ -113,7 +109,7 @@ static peal_status get_once(pmix_client *self, const char *key, int process, int
         return PEAL_STATUS_ENVIRONMENT;
     snprintf(request->key, sizeof(request->key), "%s", key);
     PMIX_LOAD_PROCID(&request->peer, self->me.nspace, (pmix_rank_t)process);
-    load_timeout(&request->info[0], until_ns - peal_pmix_now_ns());
+    load_timeout(&request->info[0], until_ns - peal_clock_ns());
     PMIX_INFO_LOAD(&request->info[1], PMIX_GET_REFRESH_CACHE, &refresh, PMIX_BOOL);
     pmix_status_t status = PMIx_Get_nb(&request->peer, request->key, request->info, refresh ? 2 : 1,
                                        peal_pmix_value, request);
@@ -136,23 +132,23 @@ static peal_status get_once(pmix_client *self, const char *key, int process, int
 static peal_status get(peal_bootstrap *bootstrap, int round, int process, int64_t deadline_ns,
                        void *blob, size_t capacity, size_t *bytes)
 {
+    const int64_t first_ns = 1000000;
     pmix_client *self = (pmix_client *)bootstrap;
-    int64_t start = peal_pmix_now_ns(), until = start + deadline_ns;
+    int64_t start = peal_clock_ns(), until = start + deadline_ns;
     char key[64];
     print_key(self, round, key, sizeof(key));
     if (self->fenced_round != round) {
         fence(start + deadline_ns / 2);
         self->fenced_round = round;
     }
-    for (int64_t pause_ns = 1000000;; pause_ns = pause_ns < 50000000 ? 2 * pause_ns : pause_ns) {
+    for (peal_backoff backoff = {.sleep_ns = first_ns, .most_ns = 50000000, .growth = 1};;) {
         peal_status status =
-            get_once(self, key, process, until, pause_ns > 1000000, blob, capacity, bytes);
+            get_once(self, key, process, until, backoff.sleep_ns > first_ns, blob, capacity, bytes);
         if (status != PEAL_STATUS_USAGE)
             return status;
-        if (peal_pmix_now_ns() + pause_ns >= until)
+        if (peal_clock_ns() + backoff.sleep_ns >= until)
             return PEAL_STATUS_DEADLINE;
-        struct timespec pause = time_at(pause_ns);
-        nanosleep(&pause, NULL);
+        peal_backoff_wait(&backoff);
     }
 }
 
@@ -216,7 +212,7 @@ static void register_events(pmix_client *self)
         free(request);
         return;
     }
-    if (!peal_pmix_await(request, peal_pmix_now_ns() + 1000000000))
+    if (!peal_pmix_await(request, peal_clock_ns() + 1000000000))
         return;
     self->has_event_handler = request->status == PMIX_SUCCESS;
     self->event_handler = request->reference;

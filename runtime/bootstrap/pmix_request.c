@@ -1,6 +1,7 @@
 /* Requests to libpmix: its callbacks come from its own thread, at any time. */
 #define _GNU_SOURCE
 #include "runtime/bootstrap/pmix_request.h"
+#include "base/clock.h"
 
 #include "base/patience.h"
 
@@ -98,32 +99,20 @@ void peal_pmix_event(size_t handler, pmix_status_t code, const pmix_proc_t *sour
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, user);
 }
 
-int64_t peal_pmix_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static struct timespec time_at(int64_t ns)
-{
-    return (struct timespec){ns / 1000000000, ns % 1000000000};
-}
-
 /* Waits until the request is done (true), the time is over, or a peer is known to be lost. A
  * request that isn't done belongs to its callback from then on. In slices: one that takes much
  * longer says that this process was stopped. */
 bool peal_pmix_await(pending *request, int64_t until_ns)
 {
     pthread_once(&shared.once, init_shared);
-    peal_patience patience = peal_patience_begin(peal_pmix_now_ns(), until_ns - peal_pmix_now_ns());
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), until_ns - peal_clock_ns());
     bool is_over = patience.limit_ns <= 0;
     pthread_mutex_lock(&shared.lock);
     while (!request->done && !shared.peer_lost && !is_over) {
-        int64_t now = peal_pmix_now_ns();
-        struct timespec until = time_at(now + peal_patience_slice(&patience, now));
+        int64_t now = peal_clock_ns();
+        struct timespec until = peal_clock_timespec(now + peal_patience_slice(&patience, now));
         pthread_cond_timedwait(&shared.changed, &shared.lock, &until);
-        is_over = peal_patience_is_over(&patience, peal_pmix_now_ns());
+        is_over = peal_patience_is_over(&patience, peal_clock_ns());
     }
     bool done = request->done;
     if (!done) {

@@ -45,6 +45,4 @@ void peal_pmix_event(size_t handler, pmix_status_t code, const pmix_proc_t *sour
 bool peal_pmix_await(pending *request, int64_t until_ns);
 bool peal_pmix_peer_is_lost(void);
 
-int64_t peal_pmix_now_ns(void);
-
 #endif

@@ -3,6 +3,7 @@
  * A call ends early, with the first cause's status, once the abort event is set; a deadline that
  * passes is a cause. After either the sockets may hold half a frame, so the job is over. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/internal.h"
 
 #include "base/patience.h"

@@ -1,6 +1,7 @@
 /* File descriptors (sealed memfds) that processes hand to each other, on connections of their own.
  */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/internal.h"
 
 #include "base/cache.h"
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 int peal_published_find(const peal_control *control, int key)
@@ -118,7 +120,7 @@ static peal_status fetch_own(peal_control *control, int key, int *descriptor)
     pthread_mutex_lock(&control->lock);
     while ((own = peal_published_find(control, key)) < 0 && !control->has_cause && !is_over) {
         int64_t now = peal_clock_ns(), next = now + peal_patience_slice(&patience, now);
-        struct timespec until = {next / 1000000000, next % 1000000000};
+        struct timespec until = peal_clock_timespec(next);
         pthread_cond_timedwait(&control->changed, &control->lock, &until);
         is_over = peal_patience_is_over(&patience, peal_clock_ns());
     }

@@ -4,6 +4,7 @@
  * It blocks in poll() and costs nothing while nothing happens. A neighbour that dies is an end of
  * file here within the time that the kernel needs to close its sockets. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/internal.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
  * bootstrap returns is checked and asked for again until it is right: fences and gets of launchers
  * may succeed too early. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/internal.h"
 
 #include "base/cache.h"
@@ -13,6 +14,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 int peal_tree_size(int process, int processes)
@@ -223,7 +225,7 @@ static int dead_child(peal_control *control)
 /* At most `limit_ns` long; the child that is still missing, or -1. */
 static int await_some(peal_control *control, int64_t limit_ns)
 {
-    struct timespec limit = {limit_ns / 1000000000, limit_ns % 1000000000};
+    struct timespec limit = peal_clock_timespec(limit_ns);
     int error = 0, missing;
     pthread_mutex_lock(&control->lock);
     while ((missing = missing_child(control)) >= 0 && !control->has_cause && !error)

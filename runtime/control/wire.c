@@ -1,6 +1,7 @@
 /* Sockets of the control plane: abstract names (nothing in a file system), same user only. */
 #define _GNU_SOURCE
 #include "runtime/control/wire.h"
+#include "base/clock.h"
 
 #include "base/cache.h"
 

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 enum {
     PEAL_WIRE_VERSION = 1,
@@ -78,12 +77,6 @@ typedef struct peal_frame {
     uint64_t bytes;    /* that follow */
 } peal_frame;
 
-static inline int64_t peal_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 /* What poll() takes: rounded up, at least 0. */
 int peal_poll_milliseconds(int64_t until_ns);
 

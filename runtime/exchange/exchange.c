@@ -1,5 +1,7 @@
 /* The exchange alone: a schedule of one step, run on the calling thread. */
 #include "runtime/exchange/exchange.h"
+#include "base/backoff.h"
+#include "base/clock.h"
 
 #include "base/handle.h"
 #include "base/lowering.h"
@@ -314,6 +316,9 @@ static peal_status give_up(peal_exchange *exchange, const peal_exchange_word *wo
     return exchange->failure;
 }
 
+/* At the clock, while nobody sleeps. */
+enum { ROUNDS_A_LOOK = 1000 };
+
 static bool is_reached(const peal_exchange_word *word, uint64_t value)
 {
     /* pairs with the release in write_word of the other side; cyclic: flags wrap */
@@ -323,14 +328,15 @@ static bool is_reached(const peal_exchange_word *word, uint64_t value)
 static peal_status wait_word(peal_exchange *exchange, const peal_exchange_word *word,
                              uint64_t value)
 {
-    peal_patience patience = peal_patience_begin(peal_now_ns(), exchange->deadline_ns);
-    for (int turn = 0; !is_reached(word, value);) {
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), exchange->deadline_ns);
+    peal_backoff backoff = peal_backoff_of_processes();
+    for (int round = 1; !is_reached(word, value); round++) {
         if (peal_session_status(exchange->session))
             return give_up(exchange, word);
-        peal_back_off(&turn);
-        if (turn % 1000 != 0)
+        peal_backoff_wait(&backoff);
+        if (round % ROUNDS_A_LOOK != 0 && !peal_backoff_sleeps(&backoff))
             continue;
-        if (peal_patience_is_over(&patience, peal_now_ns()))
+        if (peal_patience_is_over(&patience, peal_clock_ns()))
             return give_up(exchange, word);
     }
     return PEAL_STATUS_OK;
@@ -378,14 +384,9 @@ static peal_status misuse(const peal_exchange *exchange, const char *call, const
                        NULL, "%s: the exchange %s", call, why);
 }
 
-static bool is_exchange(const peal_exchange *exchange, const char *call)
-{
-    return peal_session_check_handle(exchange, PEAL_HANDLE_EXCHANGE, call);
-}
-
 peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
 {
-    if (!is_exchange(exchange, __func__))
+    if (!peal_is_exchange(exchange, __func__))
         return PEAL_STATUS_USAGE;
     if (exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_start", "was started and not waited for");
@@ -401,7 +402,7 @@ peal_status peal_exchange_start(peal_exchange *exchange, void *stream)
 
 peal_status peal_exchange_wait(peal_exchange *exchange)
 {
-    if (!is_exchange(exchange, __func__))
+    if (!peal_is_exchange(exchange, __func__))
         return PEAL_STATUS_USAGE;
     if (!exchange->started || exchange->failure)
         return misuse(exchange, "peal_exchange_wait", "was not started");
@@ -411,79 +412,13 @@ peal_status peal_exchange_wait(peal_exchange *exchange)
     return run(exchange, exchange->program.send_count, exchange->program.count);
 }
 
-/* ---- queries and end ---- */
-
-void peal_exchange_ranks(const peal_exchange *exchange, int *first, int *end)
-{
-    bool known = is_exchange(exchange, __func__);
-    if (first)
-        *first = known ? exchange->binding.first : 0;
-    if (end)
-        *end = known ? exchange->binding.first + exchange->binding.count : 0;
-}
-
-peal_status peal_exchange_view(const peal_exchange *exchange, int rank, int field,
-                               peal_exchange_array *out)
-{
-    if (!is_exchange(exchange, __func__) ||
-        !peal_argument_check(out, "where the view goes", __func__))
-        return PEAL_STATUS_USAGE;
-    const peal_binding *binding = &exchange->binding;
-    int index = rank < 0 ? 0 : rank - binding->first;
-    if (field < 0 || field >= exchange->field_count || index < 0 || index >= binding->count)
-        return peal_report(exchange->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
-                           NULL, "peal_exchange_view: process %d has no field %d of rank %d",
-                           exchange->session->identity.process, field, rank);
-    const peal_layout *layout = &binding->rank[index].schedule->array[field].layout;
-    out->data = peal_binding_array(binding, index, field);
-    for (int k = 0; k < PEAL_AXES; k++) {
-        out->stride[k] = layout->stride[k];
-        out->origin[k] = layout->part.lo[k];
-        out->extent[k] = layout->part.hi[k] - layout->part.lo[k];
-        out->halo[k] = layout->part.lo[k] - layout->stored.lo[k];
-    }
-    return PEAL_STATUS_OK;
-}
-
-void peal_exchange_describe(const peal_exchange *exchange, char *text, size_t bytes)
-{
-    if (!text || !bytes)
-        return;
-    *text = 0;
-    if (!is_exchange(exchange, __func__))
-        return;
-    int dims[PEAL_RANK_AXES], messages = 0;
-    const peal_binding *binding = &exchange->binding;
-    peal_compilation_dims(exchange->compilation, dims);
-    for (int r = 0; r < binding->count; r++)
-        for (int c = 0; c < binding->rank[r].schedule->channel_count; c++)
-            messages += binding->rank[r].schedule->channel[c].outgoing;
-    char paths[64] = "", device[120] = "";
-    if (exchange->backend)
-        peal_exchange_describe_device(exchange, device, sizeof(device));
-    for (int k = 0; k < PEAL_TRANSPORT_COUNT; k++)
-        if (binding->transports >> k & 1) {
-            size_t used = strlen(paths);
-            snprintf(paths + used, sizeof(paths) - used, "%s%s", used ? "+" : "",
-                     k == PEAL_TRANSPORT_P2P ? peal_path_name(exchange->machine.path)
-                                             : peal_transport_name((peal_transport_kind)k));
-        }
-    snprintf(text, bytes,
-             "exchange of %d field%s%s, %d rank%s (%d x %d x %d) in %d process%s, from process %d: "
-             "%d message%s, %" PRId64 " bytes by %s, plan %016" PRIx64 "%s%s%s",
-             exchange->field_count, exchange->field_count == 1 ? "" : "s", device,
-             exchange->machine.ranks, exchange->machine.ranks == 1 ? "" : "s", dims[0], dims[1],
-             dims[2], exchange->machine.processes, exchange->machine.processes == 1 ? "" : "es",
-             exchange->session->identity.process, messages, messages == 1 ? "" : "s",
-             exchange->bytes, paths[0] ? paths : "none", exchange->hash,
-             exchange->note[0] ? " (" : "", exchange->note, exchange->note[0] ? ")" : "");
-}
+/* ---- end ---- */
 
 peal_status peal_exchange_destroy(peal_exchange *exchange)
 {
     if (!exchange)
         return PEAL_STATUS_OK;
-    if (!is_exchange(exchange, __func__))
+    if (!peal_is_exchange(exchange, __func__))
         return PEAL_STATUS_USAGE;
     peal_session *session = exchange->session;
     peal_status status = exchange->failure;

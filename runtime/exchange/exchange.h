@@ -83,10 +83,10 @@ struct peal_exchange {
     void *stream;                    /* of the start that was not waited for */
 };
 
-/* exchange_graph.c: checks desc and builds a graph of one exchange. */
+/* graph.c: checks desc and builds a graph of one exchange. */
 peal_status peal_exchange_build(peal_session *session, const peal_halo_desc *desc,
                                 peal_graph **graph);
-/* exchange_device.c: whether it runs on the device: by what was asked for and the memory lent. */
+/* device.c: whether it runs on the device: by what was asked for and the memory lent. */
 peal_status peal_exchange_choose(peal_exchange *exchange, const peal_halo_desc *desc);
 /* Binds the schedules to the device. */
 peal_status peal_exchange_arm(peal_exchange *exchange);
@@ -98,17 +98,23 @@ peal_status peal_exchange_settle(peal_exchange *exchange);
 /* Words for what runs it: "", " on NVIDIA H200 ...". */
 void peal_exchange_describe_device(const peal_exchange *exchange, char *text, size_t bytes);
 
-/* exchange_program.c: flattens the schedules of the ranks here. */
+/* program.c: flattens the schedules of the ranks here. */
 peal_status peal_exchange_flatten(peal_exchange *exchange);
 
-/* exchange_stripes.c: the piece whose staged points hold those of piece `index`, itself included.
+/* stripes.c: the piece whose staged points hold those of piece `index`, itself included.
  */
 int peal_exchange_carrier(const peal_channel *channel, int index);
 /* Cuts the staged pieces that carry a message into stripes, in the order in which they are moved.
  * Returns how many; stripe may be NULL. bytes: of a slot. */
 int peal_exchange_cut(const peal_channel *channel, peal_exchange_stripe *stripe, int64_t *bytes);
-/* exchange_images.c: joins images (array, target and shift are given) to larger boxes, which are
+/* images.c: joins images (array, target and shift are given) to larger boxes, which are
  * right when they are copied in the order returned, after all messages. Returns how many. */
 int peal_exchange_join_images(peal_exchange_image *image, int count);
+
+/* A handle that was given to a public function; else peal_misuse says what is wrong. */
+static inline bool peal_is_exchange(const peal_exchange *exchange, const char *call)
+{
+    return peal_session_check_handle(exchange, PEAL_HANDLE_EXCHANGE, call);
+}
 
 #endif

@@ -4,7 +4,7 @@
  * Credits that follow the application move to the front of the next start, since only then it has
  * read its halo. Images of a rank's own points are made while messages are on their way; if these
  * are large, at the end, together with the images of points that others have sent, as fewer and
- * longer rows (exchange_images.c). With several ranks in a process each phase is done
+ * longer rows (images.c). With several ranks in a process each phase is done
  * for all ranks before the next: no rank of this process then waits for what another of them has
  * still to do. */
 #include "base/box.h"

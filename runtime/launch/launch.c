@@ -2,6 +2,7 @@
  *
  * Signals come by a signalfd, ends of processes by pidfds: no handler is installed. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/launch/internal.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static const int64_t second_ns = INT64_C(1000000000);
@@ -53,13 +53,6 @@ typedef struct launch_state {
     char message[512];
 } launch_state;
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * second_ns + now.tv_nsec;
-}
-
 static void signal_all(const launch_state *self, int signal)
 {
     for (int p = 0; p < self->processes; p++)
@@ -70,7 +63,7 @@ static void set_cause(launch_state *self, cause_rank rank, int exit_code, peal_c
                       const char *message)
 {
     if (!self->failed_at)
-        self->failed_at = now_ns();
+        self->failed_at = peal_clock_ns();
     if (rank <= self->cause)
         return;
     self->cause = rank;
@@ -168,7 +161,7 @@ static void note_signal(launch_state *self)
             signal_all(self, SIGKILL);
             continue;
         }
-        self->interrupted_at = now_ns();
+        self->interrupted_at = peal_clock_ns();
         if (self->cause < CAUSE_FIRST) {
             self->cause = CAUSE_FIRST;
             self->exit_code = signal == SIGINT ? PEAL_STATUS_INTERRUPT : PEAL_STATUS_TERMINATED;
@@ -182,7 +175,7 @@ static void note_signal(launch_state *self)
 /* When to look again at the latest; ends what doesn't end by itself. */
 static int next_timeout(launch_state *self)
 {
-    int64_t now = now_ns(), next = INT64_MAX;
+    int64_t now = peal_clock_ns(), next = INT64_MAX;
     if (self->failed_at && !self->was_told) {
         next = self->failed_at + tell_after_ns;
         if (now >= next) {

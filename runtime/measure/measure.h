@@ -45,10 +45,10 @@ peal_measure_size peal_measure_size_of(peal_measure_case which, bool accelerator
 peal_status peal_measure(peal_session *session, const char *backend, int rounds,
                          peal_measure_table *out);
 
-/* measure_fit.c: the times with which predictions of the cases are what was measured. Pure. */
+/* fit.c: the times with which predictions of the cases are what was measured. Pure. */
 void peal_measure_fit(const peal_measure_table *table, peal_machine_times *out);
 
-/* measure_judge.c: PEAL_E_MEASURED_NO_TIME for each difference that is no time, so that no zeros
+/* judge.c: PEAL_E_MEASURED_NO_TIME for each difference that is no time, so that no zeros
  * are written. Pure. */
 peal_status peal_measure_judge(const peal_measure_table *table, const peal_machine_times *times,
                                peal_diagnostics *diagnostics);
@@ -56,7 +56,7 @@ peal_status peal_measure_judge(const peal_measure_table *table, const peal_machi
 peal_status peal_measure_judge_kernels(const peal_machine_times *times,
                                        peal_diagnostics *diagnostics);
 
-/* measure_line.c: half a ping-pong between two of the cores that this process has, the fastest of
+/* line.c: half a ping-pong between two of the cores that this process has, the fastest of
  * some; 0: there is only one, or no thread could be started. */
 double peal_measure_line(void);
 

@@ -5,38 +5,16 @@
  * all have written it. */
 #include "runtime/session/session.h"
 
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "base/patience.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { SPIN_TURNS = 4000, YIELD_TURNS = 8000, SLEEP_NS = 50000 };
-
-int64_t peal_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-void peal_back_off(int *turn)
-{
-    if (*turn < SPIN_TURNS) {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
-    } else if (*turn < YIELD_TURNS) {
-        sched_yield();
-    } else {
-        struct timespec pause = {0, SLEEP_NS};
-        nanosleep(&pause, NULL);
-        return;
-    }
-    ++*turn;
-}
+/* At the clock, while nobody sleeps. */
+enum { ROUNDS_A_LOOK = 1000 };
 
 static peal_barrier_slot *slot_of(const peal_session *session, int process)
 {
@@ -79,18 +57,19 @@ static peal_status wait_for(peal_session *session, int p)
 {
     peal_barrier_slot *slot = slot_of(session, p);
     peal_barrier_claim *claim = &slot->claim[session->round & 1];
-    peal_patience patience = peal_patience_begin(peal_now_ns(), session->deadline_ns);
+    peal_patience patience = peal_patience_begin(peal_clock_ns(), session->deadline_ns);
     peal_patience next_look = patience;
-    for (int turn = 0;;) {
+    peal_backoff backoff = peal_backoff_of_processes();
+    for (int round = 1;; round++) {
         /* pairs with the release in peal_session_barrier of process p */
         if (atomic_load_explicit(&claim->round, memory_order_acquire) >= session->round)
             return PEAL_STATUS_OK;
         if (peal_session_status(session))
             return peal_session_cause(session);
-        peal_back_off(&turn);
-        if (turn % 1000 != 0)
+        peal_backoff_wait(&backoff);
+        if (round % ROUNDS_A_LOOK != 0 && !peal_backoff_sleeps(&backoff))
             continue;
-        int64_t now = peal_now_ns();
+        int64_t now = peal_clock_ns();
         bool runs = atomic_load_explicit(&slot->running, memory_order_relaxed);
         bool looks = runs && peal_patience_is_over(&next_look, now);
         if (looks)

@@ -99,9 +99,4 @@ peal_status peal_session_barrier(peal_session *session, int kind, uint64_t hash,
  * its own waits have one. */
 void peal_session_running(peal_session *session, bool running);
 
-/* Waits a little, longer the more often it is called: spin, yield, sleep. */
-void peal_back_off(int *turn);
-/* CLOCK_MONOTONIC. */
-int64_t peal_now_ns(void);
-
 #endif

@@ -3,6 +3,7 @@
  * or 1 of two; a thread with the fuzzer's bytes is the other. The first byte says who says what.
  * Whatever the bytes: no crash, and each call ends. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/internal.h"
 
 #include <poll.h>

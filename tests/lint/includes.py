@@ -45,6 +45,10 @@ ORDERED = ["backends/cuda"]
 # Folders that see no header of the driver, nor one that includes it.
 NO_DRIVER = ["backends/cuda/codegen"]
 DRIVER = re.compile(r"^(cuda|nvrtc|nvJitLink)")
+# One clock and one back-off: base/clock.h, base/backoff.h. The pure folders see neither.
+TIMED = {"base/clock.h", "base/backoff.h"}
+TIME_CALL = re.compile(r"(?<![\w.>])(clock_gettime|nanosleep|usleep|sched_yield|__builtin_ia32_pause)\s*\(")
+TIME_IN = ("base/clock.c", "base/backoff.", "tests/", "bench/", "samples/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SKIPPED = {".git", "subprojects"}
 
@@ -112,6 +116,9 @@ def problems_of(root, path, text):
         for name in driver_headers(root, path):
             yield f"{path}: sees <{name}>, but its folder sees no header of the driver"
     for number, line in enumerate(text.splitlines(), 1):
+        call = TIME_CALL.search(line)
+        if call and not path.startswith(TIME_IN):
+            yield f"{path}:{number}: {call.group(1)}() is for base/clock.h and base/backoff.h alone"
         match = INCLUDE.match(line)
         if not match:
             continue
@@ -130,6 +137,8 @@ def problems_of(root, path, text):
         other = unit_of(target)
         if other and not may_see(unit, other):
             yield f"{where}: {unit}/ may not include {target} (of {other}/)"
+        if unit in PURE and target in TIMED:
+            yield f"{where}: {unit}/ is pure and may not include {target}"
         if unit == "samples" and target.startswith("include/peal/plugin/"):
             yield f"{where}: applications see <peal/*.h>, not the plug-in contracts"
 
@@ -157,6 +166,7 @@ def self_check():
              ("runtime/transports/a.c", '#include "scheduler/scheduler.h"'),
              ("runtime/session.c", '#include "tools/options.h"'), ("runtime/plan/plan.c", "#include <pmix.h>"),
              ("scheduler/b.c", "#include <cuda.h>"), ("samples/x/a.c", "#include <peal/plugin/graph.h>"),
+             ("dsl/e.c", '#include "base/clock.h"'), ("runtime/nap.c", "nanosleep(&time, NULL);"),
              ("include/peal/a.h", '#include "base/arena.h"'),
              ("backends/cuda/gpu/a.c", '#include "backends/cuda/jit/kernels.h"'),
              ("backends/cuda/codegen/a.c", '#include "backends/cuda/gpu/gpu.h"'),
@@ -168,7 +178,7 @@ def self_check():
              ("backends/cuda/jit/a.c", '#include "backends/cuda/gpu/gpu.h"'),
              ("backends/cuda/plan.c", '#include "backends/cuda/jit/kernels.h"')]
     headers = ["dsl/dsl.h", "scheduler/scheduler.h", "runtime/session/session.h", "backends/cuda/gpu/gpu.h",
-               "backends/host/host.h", "tools/options.h", "base/arena.h", "include/peal/plugin/graph.h",
+               "backends/host/host.h", "tools/options.h", "base/arena.h", "base/clock.h", "include/peal/plugin/graph.h",
                "backends/cuda/jit/kernels.h", "backends/cuda/executor.h"]
     with tempfile.TemporaryDirectory() as root:
         texts = [(h, "/* */\n") for h in headers] + [("base/driver.h", "#include <cuda.h>")]

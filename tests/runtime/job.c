@@ -1,5 +1,6 @@
 /* Sessions over forked processes. */
 #include "tests/runtime/job.h"
+#include "base/backoff.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -78,9 +79,9 @@ bool job_reported(peal_session *session, peal_code code, const char *text)
 
 void job_pass_together(test_team *team, int process)
 {
-    int turn = 0;
+    peal_backoff backoff = peal_backoff_of_processes();
     atomic_store(&team->board->flag[process], 1);
     for (int p = 0; p < team->processes; p++)
         while (!atomic_load(&team->board->flag[p]))
-            peal_back_off(&turn);
+            peal_backoff_wait(&backoff);
 }

@@ -1,6 +1,7 @@
 /* Plans: a stencil with host functions, in every mode, over ranks and processes; states of the API,
  * what it refuses, views after swaps, memory of the caller. */
 #define _GNU_SOURCE
+#include "base/backoff.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/stencil.h"
 
@@ -209,9 +210,9 @@ static char saved_file[] = "/tmp/peal-saved-XXXXXX.npy";
 
 static void fill(const peal_call *call)
 {
-    int turn = 0;
+    peal_backoff backoff = peal_backoff_of_processes();
     while (call->tile.lo[0] + call->tile.lo[1] > 0 && !atomic_load(&saving_team->board->flag[0]))
-        peal_back_off(&turn);
+        peal_backoff_wait(&backoff);
     for (int y = call->tile.lo[1]; y < call->tile.hi[1]; y++)
         for (int x = call->tile.lo[0]; x < call->tile.hi[0]; x++)
             *stencil_at(&call->view[0], x, y) = x + 100 * y;

@@ -1,5 +1,7 @@
 /* Sessions: creation and misuse, agreement over processes, meetings, aborts, lost peers. */
 #define _GNU_SOURCE
+#include "base/backoff.h"
+#include "base/clock.h"
 #include "tests/runtime/job.h"
 
 #include <setjmp.h>
@@ -173,9 +175,9 @@ static int member_is_late(test_team *team, int process)
                    PEAL_STATUS_DEADLINE);
         TEAM_CHECK(job_reported(session, PEAL_E_PROCESS_DID_NOT_CALL, "process 1 did not come"));
     } else {
-        int turn = 0;
+        peal_backoff backoff = peal_backoff_of_processes();
         while (!peal_session_status(session))
-            peal_back_off(&turn);
+            peal_backoff_wait(&backoff);
         TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 5, 10) ==
                    PEAL_STATUS_DEADLINE);
     }
@@ -198,10 +200,10 @@ static int member_runs_long(test_team *team, int process)
         peal_session_running(session, true);
     TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_START, 1, 0) == PEAL_STATUS_OK);
     if (process == 1) {
-        int64_t since = peal_now_ns();
-        int turn = 0;
-        while (peal_now_ns() - since < 500000000)
-            peal_back_off(&turn);
+        int64_t since = peal_clock_ns();
+        peal_backoff backoff = peal_backoff_of_processes();
+        while (peal_clock_ns() - since < 500000000)
+            peal_backoff_wait(&backoff);
     }
     TEAM_CHECK(peal_session_barrier(session, PEAL_BARRIER_FINISH, 1, 0) == PEAL_STATUS_OK);
     peal_session_destroy(session);

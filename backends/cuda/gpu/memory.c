@@ -7,12 +7,12 @@
  * it between the tiles that the device runs. */
 #define _GNU_SOURCE
 #include "backends/cuda/gpu/memory.h"
+#include "base/clock.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const peal_source nowhere = {0};
@@ -408,12 +408,11 @@ static peal_status register_host(peal_device *device, void *memory, int64_t byte
  * open, so the wait is bounded. */
 void peal_cuda_memory_close(peal_device *device)
 {
-    const struct timespec moment = {0, 1000000};
     CUcontext previous = peal_cuda_context_enter(device);
     for (int i = 0; device->held && i < PATIENCE_MS; i++) {
         free_held(device, false);
         if (device->held)
-            nanosleep(&moment, NULL);
+            peal_clock_sleep(1000000);
     }
     free_held(device, true);
     peal_cuda_context_leave(device, previous);

@@ -9,6 +9,7 @@
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "base/clock.h"
 
 /* ---- replay ---- */
 
@@ -69,15 +70,14 @@ static void doze(peal_cuda_plan *plan, uint64_t last)
     /* It may have done as many more as it counts by. */
     double left =
         graphs->rate > 0 ? most * (double)(end - before - graphs->report) / graphs->rate : 0;
-    double begin = peal_cuda_clock();
+    double begin = peal_clock_s();
 
     left = left < longest ? left : longest;
     if (graphs->stops || left < shortest)
         return;
-    struct timespec nap = {0, (long)(left * 1e9)};
-    nanosleep(&nap, NULL);
+    peal_clock_sleep((int64_t)(left * 1e9));
     int64_t steps = steps_on_device(plan) - before - graphs->report; /* which it counts by */
-    double rate = (double)steps / (peal_cuda_clock() - begin);
+    double rate = (double)steps / (peal_clock_s() - begin);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
 }
 
@@ -151,7 +151,7 @@ static bool finish_replays(peal_cuda_plan *plan)
             return false;
     int64_t steps =
         (int64_t)(graphs->launched - graphs->begun_with) * graphs->rounds * graphs->steps;
-    double rate = (double)steps / (peal_cuda_clock() - graphs->began);
+    double rate = (double)steps / (peal_clock_s() - graphs->began);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
     return true;
 }
@@ -216,7 +216,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     /* The replays' rows lie where those of the single steps before may still lie. */
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
         return false;
-    graphs->began = peal_cuda_clock();
+    graphs->began = peal_clock_s();
     graphs->first = first;
     graphs->rate *= 0.98; /* should it step slower now */
     graphs->begun_with = graphs->finished;

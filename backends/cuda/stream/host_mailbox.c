@@ -192,8 +192,8 @@ bool peal_cuda_rows_out(peal_cuda_plan *plan, bool all)
         if (result == CUDA_ERROR_NOT_READY && !all)
             return true;
         if (result == CUDA_ERROR_NOT_READY) {
-            unsigned polls = 0;
-            if (!peal_cuda_poll_once(plan, &polls))
+            peal_backoff backoff = peal_cuda_backoff();
+            if (!peal_cuda_poll_once(plan, &backoff))
                 return false;
             continue;
         }

@@ -2,19 +2,12 @@
  * has recorded, and at how long nothing has moved. */
 #include "backends/cuda/lower/sink.h"
 #include "backends/cuda/stream/run.h"
+#include "base/clock.h"
 #include "base/count.h"
 #include "base/stored.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-double peal_cuda_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* ---- what the device has recorded ---- */
 
@@ -69,19 +62,11 @@ static bool look_at_records(peal_cuda_plan *plan)
 
 /* ---- waiting ---- */
 
-/* Replays and full lanes take long: the processor is the application's meanwhile. */
-static void relax(unsigned *polls)
+/* Replays and full lanes take long: the processor is the application's meanwhile. A sleep is longer
+ * by a half than the one before: a wait is noticed late by a third of it at most. */
+peal_backoff peal_cuda_backoff(void)
 {
-    enum { SPINS = 30, SHORTEST_NS = 5000, LONGEST_NS = 200000 };
-    long length = SHORTEST_NS;
-
-    if (++*polls < SPINS)
-        return;
-    /* As long again by a half each time: a wait is noticed late by a third of it at most. */
-    for (unsigned i = SPINS; i < *polls && length < LONGEST_NS; i++)
-        length += length / 2;
-    struct timespec nap = {0, length < LONGEST_NS ? length : LONGEST_NS};
-    nanosleep(&nap, NULL);
+    return (peal_backoff){.spins = 29, .sleep_ns = 5000, .most_ns = 200000, .growth = 2};
 }
 
 static uint64_t device_steps(const peal_cuda_plan *plan)
@@ -103,10 +88,10 @@ bool peal_cuda_check_failure(peal_cuda_plan *plan)
 }
 
 /* One look around while something is awaited. */
-bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls)
+bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff)
 {
     uint64_t steps = device_steps(plan);
-    double now = peal_cuda_clock(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
+    double now = peal_clock_s(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
     double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1;
 
     if (!peal_cuda_check_failure(plan))
@@ -125,25 +110,25 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls)
         peal_cuda_report_stall(plan);
         return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
     }
-    relax(polls);
+    peal_backoff_wait(backoff);
     return true;
 }
 
 /* Until an event has passed, or all that was put onto a stream (event NULL). */
 static bool await(peal_cuda_plan *plan, CUevent event, CUstream stream)
 {
-    unsigned polls = 0;
+    peal_backoff backoff = peal_cuda_backoff();
 
     for (;;) {
         CUresult result =
             event ? plan->driver->cuEventQuery_(event) : plan->driver->cuStreamQuery_(stream);
         if (result == CUDA_SUCCESS) {
-            plan->run->last_progress = peal_cuda_clock();
+            plan->run->last_progress = peal_clock_s();
             return true;
         }
         if (result != CUDA_ERROR_NOT_READY)
             return peal_cuda_report_driver_error(plan, result, NULL, "the work before");
-        if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &polls))
+        if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &backoff))
             return false;
     }
 }
@@ -180,7 +165,7 @@ static bool has_passed(peal_cuda_plan *plan, CUresult result, bool *ok)
     *ok = result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ||
           peal_cuda_report_driver_error(plan, result, NULL, "the work before");
     if (result == CUDA_SUCCESS)
-        plan->run->last_progress = peal_cuda_clock();
+        plan->run->last_progress = peal_clock_s();
     return result == CUDA_SUCCESS;
 }
 

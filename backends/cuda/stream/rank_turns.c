@@ -131,7 +131,7 @@ static bool stuck(peal_cuda_plan *plan)
 
 bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_cuda_rank *rank))
 {
-    unsigned polls = 0;
+    peal_backoff backoff = peal_cuda_backoff();
 
     for (int r = 0; r < plan->rank_count; r++)
         plan->rank[r].done = false;
@@ -152,8 +152,8 @@ bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_c
             return true;
         /* A rank that has finished in its turn may have sent what another waits for. */
         if (moved) {
-            polls = 0;
-            if (peal_cuda_is_aborted(plan) && !peal_cuda_poll_once(plan, &polls))
+            backoff = peal_cuda_backoff();
+            if (peal_cuda_is_aborted(plan) && !peal_cuda_poll_once(plan, &backoff))
                 return false;
             continue;
         }
@@ -163,7 +163,7 @@ bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_c
         for (int r = 0; r < plan->rank_count; r++)
             if (!peal_cuda_flush_all(&plan->rank[r]))
                 return false;
-        if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &polls))
+        if (!peal_cuda_rows_out(plan, false) || !peal_cuda_poll_once(plan, &backoff))
             return false;
     }
 }

@@ -4,9 +4,9 @@
  * not end then (a kernel that runs for ever) makes the device lost: no call is made any more that
  * could wait for it, and what it holds ends with the process. */
 #include "backends/cuda/stream/run.h"
+#include "base/clock.h"
 
 #include <string.h>
-#include <time.h>
 
 /* Longest time without a stream that ends. */
 static const double patience_s = 1.5;
@@ -42,21 +42,20 @@ void peal_cuda_rescue_destroy(peal_cuda_plan *plan)
 
 static void nap(void)
 {
-    struct timespec moment = {0, 100000};
-    nanosleep(&moment, NULL);
+    peal_clock_sleep(100000);
 }
 
 bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *value)
 {
     const peal_cuda_driver *driver = plan->driver;
-    double end = peal_cuda_clock() + 0.5;
+    double end = peal_clock_s() + 0.5;
     /* the word may be the host's: this call looks where its ends are */
     CUresult result = driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)plan->run->read_word, word,
                                              sizeof(uint64_t), plan->run->rescue);
 
     while (!result &&
            (result = driver->cuStreamQuery_(plan->run->rescue)) == CUDA_ERROR_NOT_READY &&
-           peal_cuda_clock() < end) {
+           peal_clock_s() < end) {
         result = CUDA_SUCCESS;
         nap();
     }
@@ -92,16 +91,16 @@ void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value)
 
 void peal_cuda_rescue_all(peal_cuda_plan *plan)
 {
-    double end = peal_cuda_clock() + patience_s;
+    double end = peal_clock_s() + patience_s;
     uint64_t value = 0;
     int busy, before = 0;
 
     peal_cuda_stop_device(plan);
     while ((busy = busy_lanes(plan)) > 0) {
         if (busy < before)
-            end = peal_cuda_clock() + patience_s;
+            end = peal_clock_s() + patience_s;
         before = busy;
-        if (peal_cuda_clock() > end) {
+        if (peal_clock_s() > end) {
             plan->device->lost = true;
             return;
         }
@@ -110,9 +109,9 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan)
         nap();
     }
     /* The rescue stream may share a queue with others: it ends when they have. */
-    for (end = peal_cuda_clock() + patience_s;
+    for (end = peal_clock_s() + patience_s;
          plan->driver->cuStreamQuery_(plan->run->rescue) == CUDA_ERROR_NOT_READY; nap())
-        if (peal_cuda_clock() > end) {
+        if (peal_clock_s() > end) {
             plan->device->lost = true;
             return;
         }

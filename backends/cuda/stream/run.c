@@ -5,6 +5,7 @@
  * ahead of. The host never waits for the device in one rank's turn: the device may be waiting for
  * another's. So what is put onto lanes depends only on what was put there before. */
 #include "backends/cuda/stream/run.h"
+#include "base/clock.h"
 
 #include "backends/cuda/lower/sink.h"
 
@@ -211,19 +212,17 @@ bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *secti
 void *peal_cuda_run_thread(void *user)
 {
     peal_cuda_plan *plan = user;
-    struct timespec begin, end;
+    int64_t begin;
 
     plan->driver->cuCtxSetCurrent_(plan->device->context);
     prctl(PR_SET_TIMERSLACK, 1000); /* naps of microseconds */
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    plan->run->begin = plan->run->last_progress = peal_cuda_clock();
+    begin = peal_clock_thread_cpu_ns();
+    plan->run->begin = plan->run->last_progress = peal_clock_s();
     if (!run(plan))
         peal_cuda_rescue_all(plan);
     peal_cuda_interop_leave(plan);
-    plan->run->end = peal_cuda_clock();
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    plan->run->cpu =
-        (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    plan->run->end = peal_clock_s();
+    plan->run->cpu = 1e-9 * (double)(peal_clock_thread_cpu_ns() - begin);
     for (int r = 0; r < plan->rank_count; r++)
         memcpy(plan->rank[r].final_binding, plan->rank[r].walk.binding,
                (size_t)plan->rank[r].schedule->array_count * sizeof(int));

@@ -3,9 +3,9 @@
 #define PEAL_CUDA_RUN_H
 
 #include "backends/cuda/lower/plan.h"
+#include "base/backoff.h"
 
 #include <pthread.h>
-#include <time.h>
 
 enum { PEAL_CUDA_ROWS = 256 };
 
@@ -130,11 +130,13 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan);
 bool peal_cuda_synchronize(peal_cuda_rank *rank, int index);
 /* Whether what a rank waits for on the device, in `sync`, or because it is far ahead, is over. */
 bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near);
-double peal_cuda_clock(void);
 /* Whether an event has passed; aborts and deadlines are looked after. */
 bool peal_cuda_await_event(peal_cuda_plan *plan, CUevent event);
 bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream);
-bool peal_cuda_poll_once(peal_cuda_plan *plan, unsigned *polls);
+/* One look around while something is awaited, then a round of the back-off, which begins anew where
+ * something has been reached. */
+peal_backoff peal_cuda_backoff(void);
+bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff);
 /* Once, without waiting: whether the device has recorded a failure or the job was aborted. */
 bool peal_cuda_check_failure(peal_cuda_plan *plan);
 

@@ -1,6 +1,7 @@
 /* Forked processes that find each other by a board of shared memory. */
 #define _GNU_SOURCE
 #include "tests/runtime/control/team.h"
+#include "base/clock.h"
 
 #include "runtime/control/wire.h"
 

@@ -1,5 +1,6 @@
 /* The control plane when something goes wrong: every process ends with the first cause. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/wire.h"
 #include "tests/runtime/control/team.h"
 

@@ -1,6 +1,7 @@
 /* The control plane under attack: garbage, wrong secrets, silence, another user. The job goes on.
  */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/wire.h"
 #include "tests/runtime/control/team.h"
 

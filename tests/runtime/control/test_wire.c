@@ -1,6 +1,7 @@
 /* Sockets of the control plane where something is missing: descriptors, a listener, room in its
  * queue, a socket at all. */
 #define _GNU_SOURCE
+#include "base/clock.h"
 #include "runtime/control/wire.h"
 
 #include <errno.h>
