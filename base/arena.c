@@ -6,6 +6,7 @@
  */
 #include "base/arena.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ struct peal_arena {
     block *blocks;
     size_t next_size;
     size_t total;
-    peal_arena *parent; /* whose guard goes on; NULL: its own */
+    peal_arena *parent;          /* whose guard goes on; NULL: its own */
+    peal_arena *child, *sibling; /* those that end with this one, in a list */
     peal_arena_guard *guard;
     void *reserve;
     size_t wanted;
@@ -44,13 +46,27 @@ peal_arena *peal_arena_create_within(peal_arena *parent)
     if (!arena)
         peal_arena_fail(parent, sizeof(*arena));
     arena->parent = parent;
+    arena->sibling = parent->child;
+    parent->child = arena;
     return arena;
+}
+
+static void leave_parent(peal_arena *arena)
+{
+    peal_arena **link = &arena->parent->child;
+    while (*link != arena)
+        link = &(*link)->sibling;
+    *link = arena->sibling;
 }
 
 void peal_arena_destroy(peal_arena *arena)
 {
     if (!arena)
         return;
+    while (arena->child) /* a guard that went on has passed over those who would have done it */
+        peal_arena_destroy(arena->child);
+    if (arena->parent)
+        leave_parent(arena);
     for (block *b = arena->blocks; b;) {
         block *next = b->next;
         free(b);
@@ -100,24 +116,8 @@ void peal_arena_fail(peal_arena *arena, size_t bytes)
     arena->wanted = bytes;
     free(arena->reserve);
     arena->reserve = NULL;
-    if (arena->guard)
-        longjmp(arena->guard->jump, 1);
-    peal_memory_end(bytes, arena->total);
-}
-
-static void (*end_of_memory)(size_t wanted, size_t in_use);
-
-void peal_memory_set_end(void (*end)(size_t wanted, size_t in_use))
-{
-    end_of_memory = end;
-}
-
-void peal_memory_end(size_t wanted, size_t in_use)
-{
-    if (end_of_memory)
-        end_of_memory(wanted, in_use);
-    fprintf(stderr, "peal: out of memory: %zu bytes more than the %zu in use\n", wanted, in_use);
-    abort();
+    assert(arena->guard && "an arena is used without PEAL_ARENA_GUARD");
+    longjmp(arena->guard->jump, 1);
 }
 
 size_t peal_arena_wanted(const peal_arena *arena)

@@ -11,14 +11,14 @@ typedef struct peal_arena peal_arena;
 
 /* NULL when out of memory. */
 peal_arena *peal_arena_create(void);
-/* One whose failures end where those of `parent` end, which lives longer. */
+/* One whose failures end where those of `parent` end; it is destroyed with it, if not before. */
 peal_arena *peal_arena_create_within(peal_arena *parent);
 /* Frees everything that was allocated in it. NULL is fine. */
 void peal_arena_destroy(peal_arena *arena);
 /* Takes back all that was allocated; what the arena has from the system, it mostly keeps. */
 void peal_arena_clear(peal_arena *arena);
-/* Zeroed memory, aligned for any type. Never NULL: where an arena cannot grow, its guard goes on;
- * without one peal_memory_end is called. */
+/* Zeroed memory, aligned for any type. Never NULL: where an arena cannot grow, its guard goes on.
+ * To allocate where there is no guard is a bug: tests/runtime/test_starved.c looks for it. */
 void *peal_arena_allocate(peal_arena *arena, size_t bytes);
 /* count * size bytes, the product checked. */
 void *peal_arena_array(peal_arena *arena, size_t count, size_t size);
@@ -58,12 +58,6 @@ void peal_arena_guard_end(peal_arena_guard *guard);
 void peal_arena_fail(peal_arena *arena, size_t bytes) __attribute__((noreturn));
 /* After a failure: the bytes that could not be had. */
 size_t peal_arena_wanted(const peal_arena *arena);
-
-/* There is no memory, and nothing can go on without: ends the process as the command wants it, else
- * prints the sizes and calls abort(). in_use: bytes of the arena that could not grow; 0: none. */
-void peal_memory_end(size_t wanted, size_t in_use) __attribute__((noreturn));
-/* For a command, once: does not return. */
-void peal_memory_set_end(void (*end)(size_t wanted, size_t in_use));
 
 #define PEAL_ARENA_NEW(arena, type) ((type *)peal_arena_allocate((arena), sizeof(type)))
 #define PEAL_ARENA_ARRAY(arena, type, count)                                                       \

@@ -5,7 +5,6 @@
 #include "tools/output.h"
 #include "tools/watchdog.h"
 
-#include "base/arena.h"
 #include "base/phase.h"
 
 #include <fcntl.h>
@@ -116,14 +115,6 @@ static void occupy_closed_streams(void)
             return;
 }
 
-/* Where no guard told of it in its own words. */
-static void end_without_memory(size_t wanted, size_t in_use)
-{
-    fprintf(stderr, "peal: error: no memory: %zu bytes are in use, %zu more are needed [E146]\n",
-            in_use, wanted);
-    _exit(PEAL_STATUS_ENVIRONMENT);
-}
-
 /* The launcher's death continues a process that is stopped (runtime/launch/child.c). LeakSanitizer
  * stops this one in its exit handlers, and would wait for ever for a stop that was taken back. */
 static void forget_launcher(void)
@@ -136,7 +127,6 @@ static void forget_launcher(void)
 int main(int argc, char **argv)
 {
     occupy_closed_streams();
-    peal_memory_set_end(end_without_memory);
     signal(SIGCHLD, SIG_DFL); /* who ignores it hands that on, and learns nothing of its children */
     watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();

@@ -1,6 +1,7 @@
 /* `peal plan`: the schedules of a spec, as text, JSON or a Graphviz digraph. */
 #include "tools/command.h"
 #include "tools/job.h"
+#include "tools/memory.h"
 #include "tools/output.h"
 #include "tools/plan_emit.h"
 #include "tools/plan_json.h"
@@ -37,7 +38,7 @@ static peal_status print_kernels(const peal_options *options, peal_compilation *
     peal_backend_rank *rank = calloc((size_t)(end - first), sizeof(*rank));
     peal_status status = PEAL_STATUS_OK;
     if (!rank)
-        peal_memory_end((size_t)(end - first) * sizeof(*rank), 0);
+        command_end_without_memory((size_t)(end - first) * sizeof(*rank));
     for (int r = first; r < end && status == PEAL_STATUS_OK; r++)
         status = peal_compilation_schedule(compilation, r, &rank[r - first].schedule);
     if (status == PEAL_STATUS_OK && options->resources)

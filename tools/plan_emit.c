@@ -1,5 +1,6 @@
 /* `peal plan --emit`: the source that a backend has compiled for the kernels of a spec. */
 #include "tools/plan_emit.h"
+#include "tools/memory.h"
 
 #include "backends/host/kernels.h"
 #include "peal_config.h"
@@ -30,6 +31,7 @@ static peal_status emit_cuda(const peal_backend_desc *desc)
     if (!arena)
         return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                            "no memory");
+    COMMAND_ARENA_GUARD(arena);
     peal_status status =
         desc->mode == PEAL_MODE_FUSED
             ? peal_cuda_dry_plan_fused(desc, 0, peal_cuda_default_architecture(), arena, &text)

@@ -1,5 +1,6 @@
 /* `peal plan --resources`: registers, memory and occupancy of a plan's kernels on a GPU. */
 #include "tools/plan_resources.h"
+#include "tools/memory.h"
 
 #include "peal_config.h"
 #if PEAL_HAVE_CUDA
@@ -100,6 +101,7 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
 
     if (!arena)
         return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL, "no memory");
+    COMMAND_ARENA_GUARD(arena);
     if (!peal_cuda_sm_find(architecture))
         status = peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, (peal_source){0},
                              "such as sm_80, sm_90 or sm_100", "--arch: sm_%d is not known",

@@ -2,11 +2,10 @@
  * describes. */
 #include "tools/simulate.h"
 #include "tools/command.h"
+#include "tools/memory.h"
 
 #include "runtime/memory/available.h"
 #include "runtime/select/predict.h"
-
-#include "base/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +128,7 @@ static peal_status simulate_all(simulation *s, peal_diagnostics *diagnostics)
     peal_status status = PEAL_STATUS_OK;
     s->point = calloc((size_t)(counts ? counts : 1) * PEAL_MODE_COUNT, sizeof(*s->point));
     if (!s->point)
-        peal_memory_end(sizeof(*s->point) * PEAL_MODE_COUNT, 0);
+        command_end_without_memory(sizeof(*s->point) * PEAL_MODE_COUNT);
     for (int mode = 0; mode < PEAL_MODE_COUNT && !status; mode++) {
         if (chosen == MODE_ALL ? !can(s, (peal_mode)mode) : mode != chosen)
             continue;

@@ -1,7 +1,6 @@
 /* What `peal simulate` prints: a table or JSON, and the critical path in words. */
+#include "tools/memory.h"
 #include "tools/simulate.h"
-
-#include "base/arena.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static void add_share(simulated_point *point, int *capacity, const char *what, d
         *capacity = *capacity ? 2 * *capacity : 32;
         point->share = realloc(point->share, (size_t)*capacity * sizeof(*point->share));
         if (!point->share)
-            peal_memory_end((size_t)*capacity * sizeof(*point->share), 0);
+            command_end_without_memory((size_t)*capacity * sizeof(*point->share));
     }
     path_share *share = &point->share[point->share_count++];
     *share = (path_share){.seconds = seconds, .count = 1};
@@ -68,7 +67,7 @@ static void tell_last_step(simulated_point *point, const peal_schedule *const *s
         count++;
     point->stop = calloc((size_t)count + 1, sizeof(*point->stop));
     if (!point->stop)
-        peal_memory_end((size_t)(count + 1) * sizeof(*point->stop), 0);
+        command_end_without_memory((size_t)(count + 1) * sizeof(*point->stop));
     for (int64_t i = count - 1; i >= 0; i--) {
         const sim_piece *piece = &r->piece[i];
         path_stop *stop = &point->stop[point->stop_count++];

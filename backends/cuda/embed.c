@@ -6,6 +6,7 @@
  * in the kernel, and a thread that sleeps most of the time passes an abort on to them. For waits
  * that are the stream's own it keeps the deadline, too: words of mapped memory, written before and
  * after each, tell which one the stream has come to. */
+#define _GNU_SOURCE
 #include "backends/cuda/embed.h"
 #include "base/clock.h"
 
@@ -152,9 +153,9 @@ peal_status peal_cuda_embed_create(peal_cuda_plan *plan)
     peal_cuda_embedding *embedding = PEAL_ARENA_NEW(plan->arena, peal_cuda_embedding);
     pthread_condattr_t attributes;
 
-    plan->embedding = embedding;
     embedding->idle = true;
     embedding->wait = PEAL_ARENA_ARRAY(plan->arena, watched_wait, plan->rank_count);
+    plan->embedding = embedding;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&embedding->lock, NULL);

@@ -10,7 +10,6 @@
 #include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
 #include "base/clock.h"
-
 #include "base/lowering.h"
 
 #include <stdlib.h>
@@ -347,36 +346,56 @@ peal_status peal_cuda_flush_diagnostics(peal_cuda_plan *plan)
     return status;
 }
 
+static peal_status no_memory(const peal_backend_desc *desc)
+{
+    return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
+                       "no memory");
+}
+
+static peal_status try_to_arm(peal_cuda_plan *plan)
+{
+    PEAL_ARENA_GUARD(plan->arena, return no_memory(&plan->desc));
+    int count = plan->desc.rank_count;
+    peal_cuda_run *run = PEAL_ARENA_NEW(plan->arena, peal_cuda_run);
+    peal_cuda_rank *rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_rank, count);
+    peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, count);
+    memcpy(bound, plan->desc.rank, (size_t)count * sizeof(*bound));
+    pthread_mutex_init(&run->lock, NULL);
+    pthread_cond_init(&run->enqueued_changed, NULL);
+    plan->run = run;
+    plan->rank = rank;
+    plan->rank_count = count;
+    plan->desc.rank = bound;
+    return arm(plan);
+}
+
 peal_status peal_cuda_plan_create(const peal_backend_desc *desc, peal_cuda_plan **out)
 {
     peal_cuda_plan *plan = calloc(1, sizeof(*plan));
 
     if (!plan)
-        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_CUDA_NOWHERE, NULL,
-                           "no memory");
+        return no_memory(desc);
     plan->desc = *desc;
     plan->device = desc->device;
     plan->driver = plan->device->driver;
-    plan->rank_count = desc->rank_count;
     plan->synchronous = desc->mode == PEAL_MODE_SYNC;
     plan->emission.epoch = 1;
     plan->arena = peal_arena_create();
     plan->emission.late = peal_diagnostics_create();
-    if (!plan->arena || !plan->emission.late)
-        peal_memory_end(sizeof(*plan->rank), 0);
-    plan->run = PEAL_ARENA_NEW(plan->arena, peal_cuda_run);
-    pthread_mutex_init(&plan->run->lock, NULL);
-    pthread_cond_init(&plan->run->enqueued_changed, NULL);
-    plan->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_rank, desc->rank_count);
-    peal_backend_rank *bound = PEAL_ARENA_ARRAY(plan->arena, peal_backend_rank, desc->rank_count);
-    memcpy(bound, desc->rank, (size_t)desc->rank_count * sizeof(*bound));
-    plan->desc.rank = bound;
-    peal_status status = arm(plan);
-    if (status) {
+    CUcontext previous = peal_cuda_context_enter(plan->device);
+    peal_status status = plan->arena && plan->emission.late ? try_to_arm(plan) : no_memory(desc);
+    /* where memory has ended while another one was entered, too */
+    peal_cuda_context_leave(plan->device, previous);
+    if (status && plan->run) {
         peal_cuda_flush_diagnostics(plan);
         peal_cuda_plan_destroy(plan);
-        return status;
+    } else if (status) {
+        peal_diagnostics_destroy(plan->emission.late);
+        peal_arena_destroy(plan->arena);
+        free(plan);
     }
+    if (status)
+        return status;
     *out = plan;
     return PEAL_STATUS_OK;
 }
@@ -414,30 +433,6 @@ peal_status peal_cuda_plan_wait(peal_cuda_plan *plan, peal_backend_result *resul
     if (word)
         return (peal_status)word; /* the first cause counts, here or in another process */
     return plan->emission.status ? plan->emission.status : late;
-}
-
-int peal_cuda_plan_storage(const peal_cuda_plan *plan, int index, int array)
-{
-    return plan->rank[index].final_binding[array];
-}
-
-int64_t peal_cuda_plan_repeats(const peal_cuda_plan *plan, int64_t *first)
-{
-    *first = plan->graphs ? plan->graphs->begin[0].counter[0] : 0;
-    return plan->graphs ? plan->graphs->steps : 1;
-}
-
-int64_t peal_cuda_plan_progress(const peal_cuda_plan *plan)
-{
-    int64_t done = atomic_load_explicit(&plan->run->steps_done, memory_order_relaxed);
-
-    /* One replay may be all steps of a run: the device counts them meanwhile. */
-    if (plan->graphs && plan->rank_count > 0) {
-        int64_t counted =
-            (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_RELAXED);
-        done = counted > done ? counted : done;
-    }
-    return done;
 }
 
 static void destroy_rank(const peal_cuda_plan *plan, peal_cuda_rank *rank)

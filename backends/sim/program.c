@@ -354,9 +354,7 @@ peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
     *out = (sim_program){.schedule = schedule,
                          .lanes = count_lanes(desc, schedule) + apart,
                          .apart = apart};
-    u.scratch = peal_arena_create();
-    if (!u.scratch)
-        return sim_no_memory(desc);
+    u.scratch = peal_arena_create_within(arena);
     peal_status status = begin(&u, arena);
     if (!status)
         status = unroll_section(&u, &schedule->setup);

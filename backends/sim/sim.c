@@ -52,12 +52,12 @@ static peal_status make_programs(const sim_desc *desc, const sim_places *places,
 }
 
 /* One step of each program is unrolled to see how many can be simulated. */
-static peal_status find_steps(const sim_desc *desc, const sim_places *places, sim_result *out)
+static peal_status find_steps(const sim_desc *desc, const sim_places *places, peal_arena *arena,
+                              sim_result *out)
 {
-    peal_arena *scratch = peal_arena_create();
+    PEAL_ARENA_GUARD(arena, return sim_no_memory(desc));
+    peal_arena *scratch = peal_arena_create_within(arena);
     sim_program *first;
-    if (!scratch)
-        return sim_no_memory(desc);
     int64_t *ranks = PEAL_ARENA_ARRAY(scratch, int64_t, desc->schedule_count);
     for (int rank = 0; rank < desc->ranks; rank++)
         ranks[desc->number[rank]]++;
@@ -302,20 +302,25 @@ static peal_status run_state(sim_state *s, peal_arena *arena, sim_result *out)
     return PEAL_STATUS_OK;
 }
 
+static peal_status fill_and_run(sim_state *s, peal_arena *arena, sim_result *out)
+{
+    PEAL_ARENA_GUARD(arena, return sim_no_memory(s->desc));
+    sim_program *program = NULL;
+    sim_network *network = NULL;
+    peal_status status = make_programs(s->desc, &s->places, out->steps, arena, &program);
+
+    if (!status)
+        status = sim_network_create(s->desc, program, &s->places, arena, &network);
+    s->program = program;
+    s->network = network;
+    return status ? status : run_state(s, arena, out);
+}
+
 static peal_status simulate(const sim_desc *desc, const sim_places *places, peal_arena *arena,
                             sim_result *out)
 {
     sim_state s = {.desc = desc, .places = *places, .steps = out->steps};
-    sim_program *program = NULL;
-    sim_network *network = NULL;
-    peal_status status = make_programs(desc, places, out->steps, arena, &program);
-
-    if (!status)
-        status = sim_network_create(desc, program, places, arena, &network);
-    s.program = program;
-    s.network = network;
-    if (!status)
-        status = run_state(&s, arena, out);
+    peal_status status = fill_and_run(&s, arena, out);
     release_state(&s);
     return status;
 }
@@ -328,7 +333,7 @@ peal_status sim_run(const sim_desc *desc, sim_result *out)
         return sim_no_memory(desc);
     *out = (sim_result){0};
     sim_places_init(&places, desc);
-    peal_status status = find_steps(desc, &places, out);
+    peal_status status = find_steps(desc, &places, arena, out);
     if (!status)
         status = simulate(desc, &places, arena, out);
     peal_arena_destroy(arena);

@@ -36,7 +36,6 @@ static void add_number(peal_sha256 *hash, uint64_t number)
 static bool add_kernels(peal_sha256 *hash, const peal_plan *plan, peal_arena *arena)
 {
     peal_kernel_files files = {0};
-    PEAL_ARENA_GUARD(arena, return false);
     if (peal_kernel_files_read(plan->data, plan->options.allow_outside, arena, NULL, &files))
         return false;
     const char *included = peal_kernel_files_included(&files, arena);
@@ -95,6 +94,18 @@ static void add_machine(peal_sha256 *hash, const peal_plan *plan)
     }
 }
 
+/* False: nobody can tell what the kernels are, or there is no memory. */
+static bool add_all(peal_sha256 *hash, const peal_plan *plan, peal_arena *arena)
+{
+    PEAL_ARENA_GUARD(arena, return false);
+    add_number(hash, VERSION);
+    add_text(hash, PEAL_VERSION);
+    add_number(hash, plan->data->hash);
+    add_machine(hash, plan);
+    add_files(hash, plan, arena);
+    return add_kernels(hash, plan, arena);
+}
+
 bool peal_answer_key(const peal_plan *plan, char key[PEAL_SHA256_TEXT])
 {
     unsigned char digest[PEAL_SHA256_BYTES];
@@ -103,12 +114,7 @@ bool peal_answer_key(const peal_plan *plan, char key[PEAL_SHA256_TEXT])
     if (!arena)
         return false;
     peal_sha256_init(&hash);
-    add_number(&hash, VERSION);
-    add_text(&hash, PEAL_VERSION);
-    add_number(&hash, plan->data->hash);
-    add_machine(&hash, plan);
-    add_files(&hash, plan, arena);
-    bool known = add_kernels(&hash, plan, arena);
+    bool known = add_all(&hash, plan, arena);
     peal_arena_destroy(arena);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
@@ -120,6 +126,7 @@ bool peal_answer_key(const peal_plan *plan, char key[PEAL_SHA256_TEXT])
 const char *peal_answer_path(const char *given, const char *key, peal_arena *arena,
                              peal_diagnostics *diagnostics)
 {
+    PEAL_ARENA_GUARD(arena, return NULL);
     const char *folder = peal_cache_open(given, arena, diagnostics);
     return folder ? peal_arena_print(arena, "%s/%s%.*s%s", folder, prefix, NAME_DIGITS, key, ending)
                   : NULL;
@@ -264,18 +271,24 @@ bool peal_answer_forget(const char *path)
     return unlink(path) == 0;
 }
 
+static DIR *open_folder(const char *given, peal_diagnostics *diagnostics, peal_arena *arena)
+{
+    PEAL_ARENA_GUARD(arena, return NULL);
+    const char *folder = peal_cache_open(given, arena, diagnostics);
+    return folder ? opendir(folder) : NULL;
+}
+
 int peal_answer_forget_all(const char *given, peal_diagnostics *diagnostics)
 {
     peal_arena *arena = peal_arena_create();
-    const char *folder = arena ? peal_cache_open(given, arena, diagnostics) : NULL;
-    DIR *entries = folder ? opendir(folder) : NULL;
+    DIR *entries = arena ? open_folder(given, diagnostics, arena) : NULL;
     int count = 0;
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         size_t length = strlen(entry->d_name);
         size_t expected = sizeof(prefix) - 1 + NAME_DIGITS + sizeof(ending) - 1;
         if (length == expected && !strncmp(entry->d_name, prefix, sizeof(prefix) - 1) &&
             !strcmp(entry->d_name + length - (sizeof(ending) - 1), ending))
-            count += peal_answer_forget(peal_arena_print(arena, "%s/%s", folder, entry->d_name));
+            count += unlinkat(dirfd(entries), entry->d_name, 0) == 0;
     }
     if (entries)
         closedir(entries);

@@ -102,7 +102,7 @@ peal_status peal_cuda_builtin_task_print(const peal_cuda_task_printer *p, const 
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(p->source->arena, &text, &bytes);
     peal_status status = PEAL_STATUS_OK;
 
     if (p->task->kind == PEAL_TASK_FOLD || p->task->kind == PEAL_TASK_COMBINE)

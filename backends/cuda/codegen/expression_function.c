@@ -16,7 +16,7 @@ peal_status peal_cuda_expression_add(const peal_cuda_task_printer *p, const peal
     peal_cuda_source *source = p->source;
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(source->arena, &text, &bytes);
     peal_status status = peal_cuda_expression_print(expr, p->scope, p->entry->elements, out, kind,
                                                     source->desc.diagnostics);
     const char *body = peal_cuda_text_close(source->arena, out, &text);

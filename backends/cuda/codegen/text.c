@@ -5,11 +5,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-FILE *peal_cuda_text_open(char **text, size_t *bytes)
+FILE *peal_cuda_text_open(peal_arena *arena, char **text, size_t *bytes)
 {
     FILE *out = open_memstream(text, bytes);
     if (!out)
-        peal_memory_end(BUFSIZ, 0);
+        peal_arena_fail(arena, BUFSIZ);
     return out;
 }
 

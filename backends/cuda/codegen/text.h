@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* A text that grows. close ends the stream and returns the text, in the arena. */
-FILE *peal_cuda_text_open(char **text, size_t *bytes);
+FILE *peal_cuda_text_open(peal_arena *arena, char **text, size_t *bytes);
 const char *peal_cuda_text_close(peal_arena *arena, FILE *out, char **text);
 
 /* A function's body behind its signature, and a block of statements within it: "if (...) { ... }".

@@ -168,7 +168,7 @@ peal_status peal_cuda_trampoline_print(const peal_cuda_task_printer *p,
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(p->source->arena, &text, &bytes);
     peal_status status = peal_cuda_variant_is_shaped(variant)
                              ? print_shaped(p, variant, out)
                              : print_kernel(p, entry, variant, out);

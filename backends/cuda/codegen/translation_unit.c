@@ -219,7 +219,7 @@ static void print_communication_free_unit(peal_cuda_source *source)
 
     if (!has_communication_free(source))
         return;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(source->arena, &text, &bytes);
     fprintf(out,
             "#define PEAL_COMMUNICATION_FREE 1\n%s#include <peal/kernel.h>\n"
             "#include <peal/launch.h>\n#include <peal/run.h>\n#include <peal/whole.h>\n"
@@ -259,7 +259,7 @@ static void print_fused_unit(peal_cuda_source *source)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(source->arena, &text, &bytes);
 
     fprintf(out,
             "#define PEAL_FUSED 1\n#define PEAL_FUSED_RANKS %d\n#define PEAL_FUSED_JITTER %d\n%s",
@@ -318,7 +318,7 @@ const char *peal_cuda_fused_unit_print(const peal_cuda_source *source, const cha
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(arena, &text, &bytes);
 
     fprintf(out, "%s", source->fused);
     print_calls(source, out);
@@ -331,7 +331,7 @@ void peal_cuda_translation_units_print(peal_cuda_source *source)
 {
     char *text = NULL;
     size_t bytes = 0;
-    FILE *unit = peal_cuda_text_open(&text, &bytes);
+    FILE *unit = peal_cuda_text_open(source->arena, &text, &bytes);
 
     fprintf(unit, "%s", source->needs.wide ? "" : "#define PEAL_OFFSET_ int\n");
     print_unit(source, false, unit);

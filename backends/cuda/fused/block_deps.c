@@ -35,10 +35,11 @@ typedef struct order {
     unsigned teams;
     unsigned short *distance; /* by kind, then by kind: find_distances */
     peal_fused_dependency *after;
-    size_t after_count, after_room;
+    int after_count, after_room;
     peal_fused_add *add;
-    size_t add_count, add_room;
-    unsigned *behind; /* scratch: by block, how many work items it may be behind, or FREE */
+    int add_count, add_room;
+    peal_arena *names, *adds; /* each holds one growing list */
+    unsigned *behind;         /* scratch: by block, how many work items it may be behind, or FREE */
 } order;
 
 /* ---- footprints ---- */
@@ -147,12 +148,7 @@ static unsigned count_within(const peal_fused_partition *partition, unsigned fir
 
 static void add_to_flag(order *o, CUdeviceptr word, uint64_t value, peal_fused_partition *partition)
 {
-    if (o->add_count == o->add_room) {
-        o->add_room = 2 * o->add_room + 256;
-        o->add = realloc(o->add, o->add_room * sizeof(*o->add));
-        if (!o->add)
-            peal_memory_end(o->add_room * sizeof(*o->add), 0);
-    }
+    PEAL_ARENA_ROOM(o->adds, o->add, o->add_count, o->add_room);
     o->add[o->add_count++] = (peal_fused_add){word, value};
     partition->add_count++;
 }
@@ -319,12 +315,7 @@ static void look_at_kind(order *o, const footprint *a, unsigned me, int kind, un
 
 static void add_name(order *o, unsigned block, unsigned behind)
 {
-    if (o->after_count == o->after_room) {
-        o->after_room = 2 * o->after_room + 4096;
-        o->after = realloc(o->after, o->after_room * sizeof(*o->after));
-        if (!o->after)
-            peal_memory_end(o->after_room * sizeof(*o->after), 0);
-    }
+    PEAL_ARENA_ROOM(o->names, o->after, o->after_count, o->after_room);
     o->after[o->after_count++] =
         (peal_fused_dependency){(unsigned short)block, (unsigned short)behind};
 }
@@ -364,11 +355,11 @@ static void keep_before(order *o, unsigned me, peal_fused_partition *partition)
             (b < partition->range_first ||
              b >= (unsigned)partition->range_first + partition->range_count))
             add_name(o, b, o->behind[b]);
-    size_t count = o->after_count - partition->after;
+    size_t count = (size_t)o->after_count - partition->after;
     partition->after_count = (unsigned short)count;
     if (count <= PEAL_FUSED_DEPENDENCY_LIST)
         return;
-    o->after_count = partition->after;
+    o->after_count = (int)partition->after;
     wait_for_all(o, partition);
 }
 
@@ -431,10 +422,8 @@ static void find_footprints(order *o, peal_arena *arena)
 bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fused,
                                 peal_cuda_block_deps *out)
 {
-    peal_arena *arena = peal_arena_create(), *kept = rank->plan->arena;
+    peal_arena *kept = rank->plan->arena, *arena = peal_arena_create_within(kept);
 
-    if (!arena)
-        peal_memory_end(sizeof(order), 0);
     peal_cuda_fused_find_kinds(fused);
     if (fused->kinds > MOST_KINDS) {
         peal_arena_destroy(arena);
@@ -443,6 +432,8 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
     size_t grid = fused->grid, partitions = (size_t)fused->kinds * grid;
     order o = {.rank = rank,
                .fused = fused,
+               .names = peal_arena_create_within(arena),
+               .adds = peal_arena_create_within(arena),
                .teams = (fused->grid + TEAM - 1) / TEAM,
                .partition = PEAL_ARENA_ARRAY(kept, peal_fused_partition, partitions + 1),
                .block = PEAL_ARENA_ARRAY(arena, footprint, partitions + 1),
@@ -455,15 +446,13 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
         find_before(&o, k);
     out->partition = o.partition;
     out->after = PEAL_ARENA_ARRAY(kept, peal_fused_dependency, o.after_count + 1);
-    out->after_count = o.after_count;
+    out->after_count = (size_t)o.after_count;
     if (o.after_count)
-        memcpy(out->after, o.after, o.after_count * sizeof(*o.after));
+        memcpy(out->after, o.after, (size_t)o.after_count * sizeof(*o.after));
     out->add = PEAL_ARENA_ARRAY(kept, peal_fused_add, o.add_count + 1);
-    out->add_count = o.add_count;
+    out->add_count = (size_t)o.add_count;
     if (o.add_count)
-        memcpy(out->add, o.add, o.add_count * sizeof(*o.add));
-    free(o.after);
-    free(o.add);
+        memcpy(out->add, o.add, (size_t)o.add_count * sizeof(*o.add));
     peal_arena_destroy(arena);
     return true;
 }

@@ -337,7 +337,7 @@ const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count
     const peal_cuda_work_item *known[MOST_SHAPES];
     char *text = NULL;
     size_t bytes = 0;
-    FILE *out = peal_cuda_text_open(&text, &bytes);
+    FILE *out = peal_cuda_text_open(arena, &text, &bytes);
 
     kernel->shapes = 0;
     kernel->stage_bytes = 0;

@@ -342,6 +342,18 @@ static peal_status compile_source(const compile_job *job, peal_cuda_compile_resu
     return status;
 }
 
+/* The guard is for the claim, which others wait for. */
+static peal_status compile_claimed(compile_job *job, const _Atomic int *word,
+                                   peal_cuda_compile_result *out)
+{
+    PEAL_ARENA_GUARD(job->request->arena,
+                     return peal_report(job->request->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                        (peal_source){0}, NULL, "no memory to compile kernels"));
+    if (word && atomic_load(word)) /* who set the word says why */
+        return (peal_status)atomic_load(word);
+    return load_entry(job, out) ? PEAL_STATUS_OK : compile_source(job, out);
+}
+
 peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
                               peal_cuda_compile_result *out)
 {
@@ -366,10 +378,7 @@ peal_status peal_cuda_compile(const peal_cuda_compile_request *request,
         return PEAL_STATUS_OK;
     const _Atomic int *word = request->abort_word;
     int claim = job->entry ? peal_cache_claim(job->entry, request->deadline_ns, word) : -1;
-    if (word && atomic_load(word)) /* who set the word says why */
-        status = (peal_status)atomic_load(word);
-    else if (!load_entry(job, out))
-        status = compile_source(job, out);
+    status = compile_claimed(job, word, out);
     peal_cache_release(claim);
     return status;
 }

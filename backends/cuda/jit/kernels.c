@@ -6,6 +6,7 @@
 #include "backends/cuda/gpu/gpu.h"
 #include "backends/cuda/jit/source_compile.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Parameters of a kernel have 32764 bytes from Volta and CUDA 12.1 on (beside small ones, more than
@@ -174,24 +175,37 @@ static peal_status load_units(peal_cuda_kernels *kernels)
     return status;
 }
 
+static peal_status no_memory(const peal_backend_desc *desc)
+{
+    return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
+                       "no memory for kernels");
+}
+
+static peal_status try_to_make(const peal_backend_desc *desc,
+                               const peal_cuda_fused_text *fused_text, peal_cuda_kernels *kernels)
+{
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(desc));
+    peal_status status =
+        peal_cuda_source_create(desc, fused_text, kernels->arena, &kernels->source);
+    if (!status && !kernels->dry)
+        status = load_units(kernels);
+    return status ? status : bind_all(kernels);
+}
+
 peal_status peal_cuda_kernels_create(const peal_backend_desc *desc,
                                      const peal_cuda_fused_text *fused_text,
                                      const peal_device *device, peal_cuda_kernels **out)
 {
-    peal_arena *arena = peal_arena_create();
-    peal_cuda_kernels *kernels = arena ? PEAL_ARENA_NEW(arena, peal_cuda_kernels) : NULL;
+    peal_cuda_kernels *kernels = calloc(1, sizeof(*kernels));
 
-    if (!kernels)
-        peal_memory_end(sizeof(*kernels), 0);
-    kernels->arena = arena;
+    if (!kernels || !(kernels->arena = peal_arena_create())) {
+        free(kernels);
+        return no_memory(desc);
+    }
     kernels->driver = device->driver;
     kernels->architecture = 10 * device->major + device->minor;
     kernels->dry = device->dry;
-    peal_status status = peal_cuda_source_create(desc, fused_text, arena, &kernels->source);
-    if (!status && !kernels->dry)
-        status = load_units(kernels);
-    if (!status)
-        status = bind_all(kernels);
+    peal_status status = try_to_make(desc, fused_text, kernels);
     if (status) {
         peal_cuda_kernels_destroy(kernels);
         return status;
@@ -214,6 +228,7 @@ void peal_cuda_kernels_destroy(peal_cuda_kernels *kernels)
     if (kernels->module)
         kernels->driver->cuModuleUnload_(kernels->module);
     peal_arena_destroy(kernels->arena);
+    free(kernels);
 }
 
 const peal_cuda_task_kernel *peal_cuda_kernels_task(const peal_cuda_kernels *kernels,
@@ -237,6 +252,7 @@ CUfunction peal_cuda_kernels_builtin(const peal_cuda_kernels *kernels, peal_cuda
 
 peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out, CUresult *result)
 {
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
     peal_cuda_compile_result compiled;
     peal_cuda_compile_request request =
         peal_cuda_source_request(kernels->source, "#include <peal/round.h>\n",
@@ -259,6 +275,7 @@ peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out,
 peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot, const char *shapes,
                                     int shape_count, CUfunction *out)
 {
+    PEAL_ARENA_GUARD(kernels->arena, return no_memory(&kernels->source->desc));
     const char *text =
         peal_cuda_fused_unit_print(kernels->source, shapes, shape_count, kernels->arena);
     bool same = slot == 1 && strcmp(text, kernels->fused_text) == 0;
