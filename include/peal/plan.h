@@ -15,8 +15,9 @@
 #define PEAL_PLAN_H
 
 #include <peal/call.h>
-#include <peal/plugin/graph.h>
 #include <peal/session.h>
+#include <peal/types.h>
+#include <peal/value.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -139,7 +139,8 @@ def problems_of(root, path, text):
             yield f"{where}: {unit}/ may not include {target} (of {other}/)"
         if unit in PURE and target in TIMED:
             yield f"{where}: {unit}/ is pure and may not include {target}"
-        if unit == "samples" and target.startswith("include/peal/plugin/"):
+        public = unit == "include" and not path.startswith("include/peal/plugin/")
+        if (unit == "samples" or public) and target.startswith("include/peal/plugin/"):
             yield f"{where}: applications see <peal/*.h>, not the plug-in contracts"
 
 
@@ -168,6 +169,7 @@ def self_check():
              ("scheduler/b.c", "#include <cuda.h>"), ("samples/x/a.c", "#include <peal/plugin/graph.h>"),
              ("dsl/e.c", '#include "base/clock.h"'), ("runtime/nap.c", "nanosleep(&time, NULL);"),
              ("include/peal/a.h", '#include "base/arena.h"'),
+             ("include/peal/b.h", "#include <peal/plugin/graph.h>"),
              ("backends/cuda/gpu/a.c", '#include "backends/cuda/jit/kernels.h"'),
              ("backends/cuda/codegen/a.c", '#include "backends/cuda/gpu/gpu.h"'),
              ("backends/cuda/codegen/b.c", '#include "base/driver.h"'),

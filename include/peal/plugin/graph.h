@@ -10,18 +10,7 @@
 #include <peal/enqueue.h>
 #include <peal/status.h>
 #include <peal/types.h>
-
-typedef enum peal_value_kind { PEAL_INTEGER, PEAL_REAL, PEAL_BOOLEAN, PEAL_TEXT } peal_value_kind;
-
-typedef struct peal_value {
-    peal_value_kind kind;
-    union {
-        int64_t integer;
-        double real;
-        bool boolean;
-        const char *text;
-    } u;
-} peal_value;
+#include <peal/value.h>
 
 typedef enum peal_expr_kind {
     PEAL_EXPR_CONSTANT,   /* value */
