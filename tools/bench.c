@@ -1,4 +1,5 @@
 /* `peal bench`: measures what a machine file contains, and what the kernels of a spec take. */
+#define _GNU_SOURCE
 #include "tools/bench.h"
 #include "tools/command.h"
 #include "tools/output.h"

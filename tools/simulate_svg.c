@@ -1,5 +1,6 @@
 /* Scaling curves: the time of a step over the number of ranks, both on logarithmic axes, a line a
  * mode; dashed: the same schedule with free messages. One file, without scripts or fonts. */
+#define _GNU_SOURCE
 #include "tools/simulate.h"
 
 #include "base/new_file.h"

@@ -1,4 +1,5 @@
 /* The bodies of ops. Everything that does not change from instance to instance was prepared. */
+#define _GNU_SOURCE
 #include "backends/host/execute.h"
 
 #include "backends/host/crash.h"

@@ -2,6 +2,7 @@
  * (the same outputs?), then what lies outside of its footprint (untouched?). Tiles that peal may
  * cut otherwise are looked at point by point too, at their corners, edges and middles. The outputs
  * of FILL_REAL go into the real memory: no kernel ever runs on that. */
+#define _GNU_SOURCE
 #include "base/box.h"
 #include "runtime/footprints/internal.h"
 

@@ -1,4 +1,5 @@
 /* What shadows are filled with, and whether it is still there. */
+#define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  *
  * It works through the plan's own backend in serial mode, on schedules whose functions are replaced
  * by `check_call`. */
+#define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
 #include "runtime/memory/available.h"

@@ -1,4 +1,5 @@
 /* What is done with the rows of a tile's footprint. */
+#define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
 #include <string.h>

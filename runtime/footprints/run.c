@@ -1,4 +1,5 @@
 /* One run of a tile on the shadows of one fill, and what is to be done before and after. */
+#define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Which element of which array a tile reads without declaring it, and which of the tile's points
  * does so. Each question is a run of the tile, or of a part of it. */
+#define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* What was found, in words: the array and the point in global coordinates, and where that is from
  * the tile's point that touches it. Where coordinates would be a guess, the distance in elements.
  */
+#define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
 #include "base/box.h"

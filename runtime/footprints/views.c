@@ -1,4 +1,5 @@
 /* What a tile may touch: accesses, and parts of reductions, as boxes of elements. */
+#define _GNU_SOURCE
 #include "base/box.h"
 #include "base/checked.h"
 #include "runtime/footprints/internal.h"

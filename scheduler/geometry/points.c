@@ -70,7 +70,7 @@ static peal_status grow_points(const common_input *c, const pass_context *pass, 
                                      (long long)s -> halo[k][side]);
     if (status)
         return status;
-    peal_box grown = global_box(s, amount);
+    peal_box grown = global_box(s, (const int64_t(*)[2])amount);
     out->box[0] = peal_box_intersect(&grown, &v->layout[p->array].own);
     out->count = 1;
     return PEAL_STATUS_OK;

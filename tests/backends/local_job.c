@@ -1,4 +1,5 @@
 /* Reads, compiles and runs a spec with all ranks in this process. */
+#define _GNU_SOURCE
 #include "tests/backends/local_job.h"
 
 #include "base/expression.h"

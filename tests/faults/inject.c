@@ -138,7 +138,7 @@ static bool fails(kind k, const void *caller)
 #define FIND(name)                                                                                 \
     static __typeof__(name) *real_##name;                                                          \
     if (!real_##name)                                                                              \
-    real_##name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+    *(void **)&real_##name = dlsym(RTLD_NEXT, #name)
 
 /* ---- memory: dlsym itself allocates, so glibc's own names ---- */
 

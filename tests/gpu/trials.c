@@ -8,6 +8,7 @@
  *
  * After a trial that ended the job the rest is not run; the exit code is the trial's status.
  * Kernels of random graphs are written to FOLDER. */
+#define _GNU_SOURCE
 #include "base/diagnostic.h"
 #include "runtime/launch/launch.h"
 #include "tests/gpu/trial.h"

@@ -90,7 +90,7 @@ const char *random_per_axis(const random_graph *g, const int value[3], char *tex
     return text;
 }
 
-const char *random_per_side(const random_graph *g, const int value[PEAL_AXES][2], char *text)
+const char *random_per_side(const random_graph *g, int value[PEAL_AXES][2], char *text)
 {
     int used = sprintf(text, "[");
     for (int k = 0; k < g->axis_count; k++)

@@ -118,7 +118,7 @@ struct random_graph {
 bool random_chance(random_graph *g, int percent);
 void random_say(random_graph *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *random_per_axis(const random_graph *g, const int value[3], char *text);
-const char *random_per_side(const random_graph *g, const int value[PEAL_AXES][2], char *text);
+const char *random_per_side(const random_graph *g, int value[PEAL_AXES][2], char *text);
 void random_use(random_graph *g, feature f);
 
 /* random_mix.c: the function of every task */

@@ -107,7 +107,7 @@ static void set_view(const task_plan *plan, const random_field *f, mix_view *m)
     m->scale = plan->of->coarse > f->coarse ? 2 : plan->of->coarse < f->coarse ? -2 : 1;
 }
 
-static void choose_footprint(random_graph *g, const int most[PEAL_AXES][2], mix_view *m,
+static void choose_footprint(random_graph *g, int most[PEAL_AXES][2], mix_view *m,
                              peal_access_desc *access, char *text)
 {
     bool one_sided = random_chance(g, 40);

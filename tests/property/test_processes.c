@@ -4,6 +4,7 @@
  * test_processes N          starts itself as N processes; once, because libpmix cannot serve a
  *                           second job in the same process
  * test_processes member     one of several processes that a launcher has started */
+#define _GNU_SOURCE
 #include "base/diagnostic.h"
 #include "runtime/launch/launch.h"
 #include "tests/property/random_graph.h"

@@ -1,4 +1,5 @@
 /* Sessions over forked processes. */
+#define _GNU_SOURCE
 #include "tests/runtime/job.h"
 #include "base/backoff.h"
 

@@ -1,4 +1,5 @@
 /* A periodic five-point relaxation with host functions, by peal and by two loops. */
+#define _GNU_SOURCE
 #include "tests/runtime/stencil.h"
 #include "tests/runtime/job.h"
 

@@ -2,6 +2,7 @@
  * analysed, on random graphs, many of which have something wrong somewhere.
  *
  * test_classes [FIRST [COUNT]]: seeds FIRST .. FIRST + COUNT - 1. */
+#define _GNU_SOURCE
 #include "dsl/dsl.h"
 #include "scheduler/check/check.h"
 #include "tests/property/random_graph.h"

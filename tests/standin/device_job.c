@@ -1,6 +1,7 @@
 /* Uses a device as a plan does, step by step, on the stand-in of the driver: opens it, allocates,
  * writes, reads, passes memory on, imports it, gives everything back. Prints what came of each step
  * and which descriptors and mappings are left at the end. */
+#define _GNU_SOURCE
 #include "base/diagnostic.h"
 
 #include <peal/plugin/backend.h>

@@ -3,6 +3,7 @@
  * ("late"), or until process 1 gives the job up ("abort"). Prints what process 0 is told.
  *
  *   embed_pair late|abort|rounds */
+#define _GNU_SOURCE
 #include "tests/runtime/job.h"
 
 #include <peal/exchange.h>

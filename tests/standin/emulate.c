@@ -82,9 +82,9 @@ void *emulate_function(void *module, const char *name)
     function *f = make(sizeof(*f));
     if (strcmp(name, "peal_round") != 0) {
         f->kernel = dlsym(module, name);
-        f->start = (start_function *)dlsym(module, "emulate_start");
+        *(void **)&f->start = dlsym(module, "emulate_start");
         if (!strcmp(name, "peal_fused_kernel"))
-            f->start_fused = (start_fused_function *)dlsym(module, "emulate_start_fused");
+            *(void **)&f->start_fused = dlsym(module, "emulate_start_fused");
         f->fused_bytes = dlsym(module, "emulate_fused_bytes");
     }
     return f;

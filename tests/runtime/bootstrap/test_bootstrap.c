@@ -1,4 +1,5 @@
 /* Bootstraps without a launcher: alone, and by the application's callbacks. */
+#define _GNU_SOURCE
 #include "runtime/bootstrap/bootstrap.h"
 
 #include "peal_config.h"
