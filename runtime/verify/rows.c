@@ -166,7 +166,7 @@ static void print_value(const peal_value *value, char *text, size_t bytes)
 
 peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagnostics)
 {
-    const row *mine = &log->row[log->wrong >= 0 ? log->wrong : 0];
+    const row *mine = log->wrong >= 0 ? &log->row[log->wrong] : NULL;
     char here[48], there[48];
 
     if (log->lost)
