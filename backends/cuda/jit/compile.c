@@ -234,7 +234,8 @@ static void read_log(const compile_job *job, const char *log, peal_cuda_compile_
         if (read_error(job, line, &list[out->error_count]))
             out->error_count++;
         line = strchr(line, '\n');
-        line += line != NULL;
+        if (line)
+            line++;
     }
     if (out->error_count == 0)
         list[out->error_count++].message =
