@@ -151,7 +151,7 @@ class Simulate(unittest.TestCase):
 
     def test_machines_that_come_along(self):
         spec = os.path.join(ROOT, "samples", "heat3d")
-        for name in sorted(os.listdir(os.path.join(ROOT, "machines"))):
+        for name in sorted(n for n in os.listdir(os.path.join(ROOT, "machines")) if n.endswith(".yaml")):
             with self.subTest(name):
                 code, data, err = peal_json("simulate", spec, "--machine", os.path.join(ROOT, "machines", name), "-n", "2",
                                             "--mode", "all", "--json")
