@@ -18,6 +18,9 @@
 
 enum { PATH = 400 };
 
+#define FLAGS                                                                                      \
+    "-std=c++17 -Og -w -ffp-contract=off -fPIC -shared -pthread " /* of the C++ compiler */
+
 typedef struct unit {
     char *source;
     char **name, **text;
@@ -129,8 +132,8 @@ static void add(uint64_t hash[2], const char *text)
             hash[k] = (hash[k] ^ (unsigned char)*text) * (k ? 0x9e3779b97f4a7c15u : 0x100000001b3u);
 }
 
-static void name_unit(const unit *u, const char *text, const char *include, const char *command,
-                      char *in, size_t room)
+/* Not by where the sources lie: another copy of them takes the same units. */
+static void name_unit(const unit *u, const char *text, const char *include, char *in, size_t room)
 {
     uint64_t hash[2] = {0xcbf29ce484222325u, 0xcbf29ce484222325u};
     char path[2 * PATH];
@@ -139,7 +142,7 @@ static void name_unit(const unit *u, const char *text, const char *include, cons
     char *device = read_all(path);
     add(hash, device ? device : "");
     free(device);
-    add(hash, command);
+    add(hash, FLAGS);
     for (int i = 0; i < u->count; i++)
         add(hash, u->text[i]);
     add(hash, text);
@@ -183,10 +186,10 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
     char *text = calloc(1, strlen(u->source) + sizeof(start) + sizeof(start_fused));
     sprintf(text, "%s%s%s", u->source, start, stays ? start_fused : "");
     snprintf(compiler, sizeof(compiler),
-             "env -u LD_LIBRARY_PATH c++ -std=c++17 -Og -w -ffp-contract=off -fPIC -shared "
-             "-pthread -I . -I '%s' unit.cc -o made.so 2>log && mv made.so unit.so",
+             "env -u LD_LIBRARY_PATH c++ " FLAGS
+             "-I . -I '%s' unit.cc -o made.so 2>log && mv made.so unit.so",
              include);
-    name_unit(u, text, include, compiler, in, sizeof(in));
+    name_unit(u, text, include, in, sizeof(in));
     snprintf(u->image, sizeof(u->image), "%s/unit.so", in);
     snprintf(lock, sizeof(lock), "%s.lock", in);
     int fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -4,15 +4,11 @@
 #ifndef PEAL_TESTS_EMULATED_DEVICE_H
 #define PEAL_TESTS_EMULATED_DEVICE_H
 
-/* Its longjmp refuses to go to another stack. */
-#undef _FORTIFY_SOURCE
-
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#ifndef __x86_64__
 #include <ucontext.h>
+#endif
 #include <unistd.h>
 
 #define __device__
@@ -39,15 +37,49 @@ struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
 
-enum { MOST_FIBERS = 256, STACK_BYTES = 1 << 16, LATE_US = 10000 };
+/* Of a power of two, all stacks' ends would compete for the same lines of the cache. */
+enum { MOST_FIBERS = 256, STACK_BYTES = (1 << 16) + 17 * 64, LATE_US = 10000 };
 enum fiber_state { FIBER_RUNS, FIBER_AT_BLOCK, FIBER_AT_WARP, FIBER_DONE };
 
-/* Contexts make fibers, jumps change between them: a change of contexts is a system call. A fiber
- * runs the same thread of one block after the other. */
-static thread_local struct {
-    ucontext_t context;
-    jmp_buf scheduler, fiber[MOST_FIBERS];
-    fiber_state state[MOST_FIBERS];
+/* Where a fiber stands; `fiber_change` leaves one and goes on with another. A test changes fibers
+ * some ten million times, and swapcontext is a system call each time: on x86-64 only what a call
+ * must preserve is kept, on the fiber's own stack. */
+#ifdef __x86_64__
+typedef void *fiber_at;
+extern "C" void fiber_change(fiber_at *from, const fiber_at *to)
+    __attribute__((visibility("hidden")));
+__asm__(".text\n.p2align 4\n.type fiber_change, @function\nfiber_change:\n"
+        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+        "movq %rsp, (%rdi)\nmovq (%rsi), %rsp\n"
+        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+        ".size fiber_change, .-fiber_change\n");
+static void fiber_make(fiber_at *fiber, char *stack, size_t bytes, void (*begin)())
+{
+    void **top = (void **)(stack + bytes) - 8; /* six registers, `begin`, which never returns */
+    memset(top, 0, 8 * sizeof(*top));
+    top[6] = (void *)begin;
+    *fiber = top;
+}
+#else
+typedef ucontext_t fiber_at;
+static void fiber_change(fiber_at *from, const fiber_at *to)
+{
+    swapcontext(from, to);
+}
+static void fiber_make(fiber_at *fiber, char *stack, size_t bytes, void (*begin)())
+{
+    getcontext(fiber);
+    fiber->uc_stack.ss_sp = stack;
+    fiber->uc_stack.ss_size = bytes;
+    fiber->uc_link = NULL;
+    makecontext(fiber, begin, 0);
+}
+#endif
+
+/* A fiber runs the same thread of one block after the other. */
+struct block_fibers {
+    fiber_at scheduler, fiber[MOST_FIBERS];
+    unsigned char state[MOST_FIBERS];
     char *stack;
     unsigned current, count, made;
     void (*body)(const void *);
@@ -57,14 +89,14 @@ static thread_local struct {
     bool late; /* goes on long after it has told others something */
     unsigned long long clock;
     unsigned long long order;
-} device;
+};
+static thread_local block_fibers device;
 
 static void hold(fiber_state state)
 {
-    unsigned me = device.current;
-    device.state[me] = state;
-    if (_setjmp(device.fiber[me]) == 0)
-        _longjmp(device.scheduler, 1);
+    block_fibers *d = &device; /* asked for once: each access to what is a thread's is a call */
+    d->state[d->current] = state;
+    fiber_change(&d->fiber[d->current], &d->scheduler);
 }
 
 static inline void __syncthreads()
@@ -238,62 +270,51 @@ static long long peal_fetch_(const long long *address)
 static void enter_fiber()
 {
     for (;;) {
-        hold(FIBER_DONE);
         device.body(device.argument);
+        hold(FIBER_DONE);
     }
 }
 
-static void change_to_fiber(unsigned index)
-{
-    device.current = index;
-    if (_setjmp(device.scheduler) == 0)
-        _longjmp(device.fiber[index], 1);
-}
-
-/* As many as the block has threads; each stands behind the end of a block. */
+/* As many as the block has threads. */
 static void make_fibers()
 {
-    for (; device.made < device.count; device.made++) {
-        device.current = device.made;
-        getcontext(&device.context);
-        device.context.uc_stack.ss_sp = device.stack + (size_t)device.made * STACK_BYTES;
-        device.context.uc_stack.ss_size = STACK_BYTES;
-        device.context.uc_link = NULL;
-        makecontext(&device.context, enter_fiber, 0);
-        if (_setjmp(device.scheduler) == 0)
-            setcontext(&device.context);
-    }
+    for (; device.made < device.count; device.made++)
+        fiber_make(&device.fiber[device.made], device.stack + (size_t)device.made * STACK_BYTES,
+                   STACK_BYTES, enter_fiber);
 }
 
 /* Lets go all that stand at a barrier which nobody else has to reach. */
-static void release(unsigned first, unsigned end, fiber_state state)
+static void release(block_fibers *d, unsigned first, unsigned end, fiber_state state)
 {
     for (unsigned i = first; i < end; i++)
-        if (device.state[i] != state && device.state[i] != FIBER_DONE)
+        if (d->state[i] != state && d->state[i] != FIBER_DONE)
             return;
     for (unsigned i = first; i < end; i++)
-        if (device.state[i] == state)
-            device.state[i] = FIBER_RUNS;
+        if (d->state[i] == state)
+            d->state[i] = FIBER_RUNS;
 }
 
 static bool run_round()
 {
+    block_fibers *d = &device;
+    device_index *thread = &threadIdx;
     bool ran = false;
-    device.order = device.order * 6364136223846793005ull + 1442695040888963407ull;
-    unsigned start = (unsigned)(device.order >> 33) % device.count;
-    for (unsigned k = 0; k < device.count; k++) {
-        unsigned i = (start + k * 97) % device.count; /* 97: prime to powers of two */
-        if (device.count % 97 == 0)
-            i = k;
-        if (device.state[i] != FIBER_RUNS)
+    d->order = d->order * 6364136223846793005ull + 1442695040888963407ull;
+    /* 97: prime to powers of two */
+    unsigned step = d->count % 97 == 0 ? 1 : 97 % d->count;
+    unsigned i = (unsigned)(d->order >> 33) % d->count;
+    for (unsigned k = 0; k < d->count;
+         k++, i = i + step < d->count ? i + step : i + step - d->count) {
+        if (d->state[i] != FIBER_RUNS)
             continue;
         ran = true;
-        threadIdx = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
-        change_to_fiber(i);
+        *thread = {i, 0, 0};
+        d->current = i;
+        fiber_change(&d->scheduler, &d->fiber[i]);
     }
-    for (unsigned i = 0; i < device.count; i += 32)
-        release(i, i + 32 < device.count ? i + 32 : device.count, FIBER_AT_WARP);
-    release(0, device.count, FIBER_AT_BLOCK);
+    for (unsigned w = 0; w < d->count; w += 32)
+        release(d, w, w + 32 < d->count ? w + 32 : d->count, FIBER_AT_WARP);
+    release(d, 0, d->count, FIBER_AT_BLOCK);
     return ran;
 }
 
