@@ -7,10 +7,9 @@ processes, when the n-th allocation fails.
 
 Without a failure the run's file and rows are what they always are. With one, each process ends by
 itself with a status of the list, says why under a number (once), and leaves nothing behind; the file
-that was saved before stays whole, or is the new one. --every 7 takes every 7th n, from the day of
-the week on: a week of runs takes them all."""
+that was saved before stays whole, or is the new one. --every 7 takes every 7th n, another 7th at
+each commit (../share/share.py)."""
 
-import datetime
 import os
 import re
 import shutil
@@ -20,6 +19,9 @@ import sys
 import tempfile
 from math import prod
 from pathlib import Path
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
 
 PEAL = os.path.abspath(os.environ.get("PEAL", "build/tools/peal"))
 HARD_LIMIT = 120
@@ -180,7 +182,8 @@ def verbs(trials, every, first):
 def main():
     library = os.path.abspath(sys.argv[1])
     every = int(sys.argv[sys.argv.index("--every") + 1]) if "--every" in sys.argv else 1
-    first = int(sys.argv[sys.argv.index("--from") + 1]) if "--from" in sys.argv else datetime.date.today().toordinal()
+    every = int(os.environ.get("PEAL_TEST_EVERY") or every)
+    first = int(sys.argv[sys.argv.index("--from") + 1]) if "--from" in sys.argv else share.SEED
     kinds = sys.argv[sys.argv.index("--kinds") + 1].split(",") if "--kinds" in sys.argv else list(KINDS)
     scratch = tempfile.mkdtemp(prefix="peal-every-")
     try:

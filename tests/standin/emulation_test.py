@@ -4,6 +4,8 @@
 # bit for bit, and where no reduction goes into fields the host's. No GPU is needed; what only a GPU can show (several kernels at a time, the order
 # of memory, speed) is not shown.
 #
+# At each commit a share of the modes: see `shares` and share.py.
+#
 #   emulation_test.py STANDIN TRIALS SAMPLES SPECS INCLUDE [--seeds FIRST:COUNT] [--only WORD]
 #   STANDIN: folder of the emulating driver and compiler; INCLUDE: folder of the emulated device
 import argparse
@@ -12,13 +14,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from datetime import date
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
 
 MODES = [("graph", ""), ("sync", ""), ("stream", ""), ("graph", "", "no_deferral=1"), ("graph", "plain=64"),
          ("graph", "signal=kernel,steps=6"), ("graph", "signal=memop,copy=engine"), ("graph", "until=while"),
          ("fused", "blocks=2,steps=6,order=tickets"), ("fused", "blocks=1,steps=6,order=paper"), ("fused", "blocks=2,steps=6")]
 JITTER = [("fused", "blocks=4,steps=6", "jitter=50000"), ("fused", "blocks=3,steps=6,order=tickets", "jitter=50000")]
 OFTEN = 3  # a spec is run in the first mode and the last, and in every third of the others, in turn
+AT_LEAST = "halo"  # a commit's share has one of these modes for each spec, and for this sample those that no other took
 # Sizes, and how many processes, a rank each.
 SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
            "heat3d": (["steps=12", "report=5"], (2,)),
@@ -33,6 +38,7 @@ SAMPLES = {"jacobi2d": (["nx=70", "ny=66", "steps=37", "report=1"], (1, 4)),
 ALIKE = {"bfs", "jacobi2d", "heat3d", "halo", "hdiff", "hdiff/pair", "jacobi_until"}  # fields that no reduction goes into: tiles of a GPU are others
 SPECS = {"norm": (3,), "reaches": (2,), "edges": (2,), "beside": (2,), "twice": (2,), "unaligned": (1,), "unequal": (2,), "spread": (2,), "images": (1,), "when": (2,), "inner": (2,), "until": (3,), "nested": (2,),
          "around": (4,), "slices": (2,), "bounded": (3,), "turns": (1, 3, 4)}
+SIZES = {"inner": ["steps=20"]}  # what is shorter than in the spec
 NEVER_REFUSED = {"turns"}
 # Of which a few ways are enough; a graph counts steps eight times.
 FEW_MODES = {"norm": [("stream", ""), ("graph", "steps=28"), ("graph", "steps=28,plain=64"),
@@ -58,8 +64,6 @@ LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those o
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 VALUE_MODES = [("serial", ""), ("sync", ""), ("stream", ""), ("graph", "steps=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=6,order=tickets")]
 LIMIT_S = 500
-# Half of the samples, specs and values each day, the other half on the next; PEAL_TEST_EVERY=1: all of them.
-PARTS = 1 if os.environ.get("PEAL_TEST_EVERY") == "1" else 2
 
 
 def path_of(options, name):
@@ -79,13 +83,25 @@ def lines_of(specs, ranks, modes):
             yield "\t".join(trial + ([f"lower={lower}"] if lower else []))
 
 
-def of_today(items):
-    return items[date.today().toordinal() % PARTS::PARTS]
-
-
 def some_of(modes, turn):
     last = len(modes) - 1
     return [mode for k, mode in enumerate(modes) if k in (0, last) or (k + turn) % OFTEN == 0]
+
+
+def shares(specs):
+    """(name, processes): the modes of a commit's share; each spec has one at least, and each mode a spec."""
+    lists = {(name, processes): FEW_MODES.get(name, some_of(MODES, len(name) + processes))
+             for name, _, counts in specs for processes in counts}
+    if share.ALL:
+        return lists
+    print(f"share: a mode of each spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
+    lists = {key: [modes[(share.SEED + turn) % len(modes)]] for turn, (key, modes) in enumerate(lists.items())}
+    left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
+    for key in list(lists)[::-1]:
+        if key[0] == AT_LEAST:
+            lists[key] += left
+            break
+    return lists
 
 
 def run(options, folder, processes, lines, record=os.devnull, **more):
@@ -234,7 +250,7 @@ def check_values(options, folder, counts):
               ("wide=-1000000000", "E371", "step 2: " + narrow("i", -3000000000, "i32", "-2147483648 to 2147483647")),
               ("square=1", "E043 E662", "overflow"), ("below=7", "E044 E662", "by zero"),
               ("grow=1", None, "")]
-    for setting, number, said in of_today(trials):
+    for setting, number, said in share.taken(trials, 2):
         words = ["deadline=10", f"spec={path_of(options, 'narrow')}", f"set={setting}"]
         for ranks in (1, 2):
             for mode in VALUE_MODES:
@@ -263,17 +279,19 @@ def main():
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
              for name, (words, counts) in SAMPLES.items()]
-    specs += [(name, [f"spec={path_of(options, name)}"], counts) for name, counts in SPECS.items()]
-    specs = [spec for spec in specs if options.only in spec[0]] if options.only else of_today(specs)
+    specs += [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in SIZES.get(name, []))], counts)
+              for name, counts in SPECS.items()]
+    specs = [spec for spec in specs if options.only in spec[0]]
+    modes = shares(specs)
     counts = {"ok": 0, "refused": 0, "failed": 0}
     seeds = subprocess.run([options.trials, "seeds", str(first), str(count)], capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         for processes in (1, 2, 3, 4):
             lines = [line for name, words, counted in specs if processes in counted
-                     for line in lines_of([(name, words)], processes, FEW_MODES.get(name, some_of(MODES, len(name) + processes)))]
+                     for line in lines_of([(name, words)], processes, modes[name, processes])]
             for row in [row.split() for row in seeds.splitlines()]:
                 if processes == (1 if int(row[0]) % 3 == 0 else int(row[1])) and options.only in "random":
-                    lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), some_of(MODES, int(row[0])))
+                    lines += lines_of([(f"random {row[0]}", [f"seed={row[0]}"])], int(row[1]), share.taken(some_of(MODES, int(row[0])), 2, int(row[0])))
             judge(lines, run(options, folder, processes, lines), counts)
         rows = [row.split() for row in seeds.splitlines()]
         lines = shared(options, rows)

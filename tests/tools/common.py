@@ -7,20 +7,20 @@ import sys
 import tempfile
 import time
 import unittest
-from datetime import date
 
 PEAL = os.path.abspath(os.environ.get("PEAL", "build/tools/peal"))
 ROOT = os.path.abspath(os.environ.get("PEAL_ROOT", "."))
 SPECS = os.path.join(ROOT, "tests", "specs")
 HARD_LIMIT = 120  # of anything that might hang; no test judges speed
 
-EVERY = int(os.environ.get("PEAL_TEST_EVERY", "7"))  # 1: all numbers of `strided`
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
 
 
 def strided(count, most=100):
-    """Every 7th of the numbers 1 to count, another 7th each day; fewer if these are more than `most`."""
-    every = max(EVERY, count // most)
-    return range(1 + date.today().toordinal() % every, count + 1, every)
+    """A share of the numbers 1 to count, and `most` of them at most."""
+    numbers = share.taken(range(1, count + 1), 14)
+    return numbers[::len(numbers) // most + 1]
 
 
 def environment(**changes):

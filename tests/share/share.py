@@ -1,0 +1,31 @@
+# Which part of many like cases (random graphs, numbers of calls that fail, modes of a spec) a run of the tests
+# takes. ./dev test and .ci/run name the commit's share in PEAL_TEST_SEED, so that the same commit always takes
+# the same cases and others take other ones; PEAL_TEST_EVERY=1 takes all. share.h is the same for C.
+#
+# share.py: prints the seed of the commit that is checked out
+import os
+import subprocess
+import sys
+
+SEED = int(os.environ.get("PEAL_TEST_SEED") or "0")
+ALL = os.environ.get("PEAL_TEST_EVERY") == "1"
+
+
+def taken(items, every, turn=0):
+    """Each `every`-th of them, at least one; turn: where several lists take turns."""
+    items = list(items)
+    every = min(int(os.environ.get("PEAL_TEST_EVERY") or every), len(items)) or 1
+    first = (SEED + turn) % every
+    if every > 1:
+        print(f"share: each {every}th of {len(items)} from {first} (PEAL_TEST_SEED={SEED}; all: PEAL_TEST_EVERY=1)", flush=True)
+    return items[first::every]
+
+
+def commit_seed():
+    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return int(done.stdout[:8], 16) if done.returncode == 0 else 0
+
+
+if __name__ == "__main__":
+    print(commit_seed())
+    sys.exit(0)
