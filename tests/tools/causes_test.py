@@ -103,4 +103,4 @@ class Causes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    main(side_by_side=4)

@@ -116,8 +116,44 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
-def main():
+class Timed(unittest.TextTestResult):
+    """Says which tests took longest."""
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.begin = time.monotonic()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        took = time.monotonic() - self.begin
+        if took > 1:
+            self.stream.writeln(f"{took:6.1f} s {test.id()}")
+
+
+def each_test(suite):
+    for item in suite:
+        yield from each_test(item) if isinstance(item, unittest.TestSuite) else [item]
+
+
+def run_side_by_side(count):
+    """Tests that wait more than they compute: shares of them in processes of their own."""
+    tests = list(each_test(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])))
+    members = []
+    for first in range(count):
+        pid = os.fork()
+        if pid == 0:
+            done = unittest.TextTestRunner(resultclass=Timed).run(unittest.TestSuite(tests[first::count]))
+            sys.stderr.flush()
+            os._exit(not done.wasSuccessful())
+        members.append(pid)
+    failed = [pid for pid in members if os.waitpid(pid, 0)[1] != 0]
+    sys.exit(1 if failed else 0)
+
+
+def main(side_by_side=1):
     if not os.access(PEAL, os.X_OK):
         print(f"no command at {PEAL}: set PEAL")
         sys.exit(1)
-    unittest.main(verbosity=1)
+    if side_by_side > 1 and len(sys.argv) == 1:
+        run_side_by_side(side_by_side)
+    unittest.main(testRunner=unittest.TextTestRunner(resultclass=Timed))

@@ -380,4 +380,4 @@ class Processes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    main(side_by_side=4)

@@ -322,4 +322,4 @@ class Doctor(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    main(side_by_side=4)
