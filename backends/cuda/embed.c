@@ -1,6 +1,6 @@
-/* An exchange alone, on a stream of the application: the thread that calls walks half an iteration
- * of every rank and puts it onto that stream. All lanes are that stream, so its order is the only
- * one there is; what the application does between the halves is in that order, too.
+/* An exchange by itself, on a stream of the application. A call walks the first or the second phase
+ * (send, receive) of an iteration of every rank, and enqueues it on that stream. All lanes are that
+ * stream, so its order is the only one; the application's work between the phases is in it as well.
  *
  * Nobody waits for the stream here, so waits in kernels look after themselves: a deadline ends them
  * in the kernel, and a thread that sleeps most of the time passes an abort on to them. For waits
@@ -18,9 +18,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { OP_BITS = 20 }; /* of a mark; the step is above */
+enum { OP_BITS = 20 }; /* the low bits of a mark: the op; the step is above them */
 
-/* A rank's wait that the stream was in when the watcher last looked. */
+/* The wait that a rank's stream was in at the watcher's last check. */
 typedef struct watched_wait {
     uint64_t mark; /* 0: none */
     double since;
@@ -31,17 +31,17 @@ typedef struct peal_cuda_embedding {
     pthread_mutex_t lock;
     pthread_cond_t ends;
     bool has_watcher, ending;
-    bool releases;      /* what waits is let go, whatever the abort word says */
+    bool must_release;  /* waits are released, whatever the abort word says */
     bool any;           /* something was enqueued */
     bool idle;          /* all of it has been done */
-    double last_look;   /* of the watcher */
+    double last_check;  /* of the watcher */
     watched_wait *wait; /* by rank */
 } peal_cuda_embedding;
 
 /* ---- the watcher ---- */
 
-/* Waits that are the stream's own see no abort: they are let go by values of their words, again and
- * again, since the calling thread may be in the middle of a call. */
+/* Waits by memory operation do not see an abort. They are released by writing values to their
+ * words, again and again, since the calling thread may still be enqueuing more of them. */
 static void release_waits(peal_cuda_plan *plan, uint64_t *value)
 {
     if (plan->options.signal != PEAL_CUDA_SIGNAL_MEMOP)
@@ -51,7 +51,7 @@ static void release_waits(peal_cuda_plan *plan, uint64_t *value)
     peal_cuda_context_leave(plan->device, previous);
 }
 
-/* Before and after a wait by memory operation: what watches it on the stream. */
+/* Enqueues the store that tells the watcher that a wait by memory operation begins or has ended. */
 static CUresult mark_wait(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, bool begins)
 {
     uint64_t offset = begins ? offsetof(peal_device_control, wait_begun)
@@ -71,7 +71,7 @@ static CUresult wait_word(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, CU
     return result ? result : mark_wait(rank, lane, op, false);
 }
 
-/* Nobody is kept near: the application enqueues as much as it likes. */
+/* The lookahead has no bound: the application enqueues as much as it likes. */
 const struct peal_cuda_sink_ops peal_cuda_embed_sink = {
     .launch = peal_cuda_stream_launch,
     .copy = peal_cuda_stream_copy,
@@ -98,7 +98,7 @@ static void record_wait(peal_cuda_rank *rank, uint64_t mark)
     control->step = (long long)(mark >> OP_BITS);
     control->seen = seen;
     control->expected = seen + op->channel->quantum;
-    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE); /* for look_at_records (poll.c) */
+    __atomic_store_n(&control->failed, 1, __ATOMIC_RELEASE); /* for check_device_records (poll.c) */
 }
 
 /* Whether a stream has been in one of its waits for longer than the deadline. */
@@ -107,7 +107,7 @@ static bool is_overdue(peal_cuda_plan *plan)
     double now = peal_clock_s(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
     double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1, last = plan->embedding->last_look;
 
-    plan->embedding->last_look = now;
+    plan->embedding->last_check = now;
     for (int r = 0; r < plan->rank_count && deadline > 0; r++) {
         const peal_device_control *control = plan->rank[r].control;
         watched_wait *wait = &plan->embedding->wait[r];
@@ -130,16 +130,16 @@ static void *watch(void *user)
     enum { NAP_NS = 20000000 };
     peal_cuda_plan *plan = user;
     peal_cuda_embedding *embedding = plan->embedding;
-    bool told = false;
+    bool has_stopped = false;
     uint64_t value = 0;
 
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
         if (!told && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
             peal_cuda_stop_device(plan);
-            told = true;
+            has_stopped = true;
         }
-        if (told || embedding->releases)
+        if (has_stopped || embedding->must_release)
             release_waits(plan, &value);
         struct timespec until = peal_clock_timespec(peal_clock_ns() + NAP_NS);
         pthread_cond_timedwait(&embedding->ends, &embedding->lock, &until);
@@ -181,10 +181,10 @@ void peal_cuda_embed_destroy(peal_cuda_plan *plan)
     if (!embedding)
         return;
     if (!embedding->idle) {
-        /* Nobody settled: the memory must not go before what uses it. */
+        /* The application did not settle: memory must not be freed while exchanges use it. */
         peal_cuda_stop_device(plan);
         pthread_mutex_lock(&embedding->lock);
-        embedding->releases = true;
+        embedding->must_release = true;
         pthread_cond_signal(&embedding->ends);
         pthread_mutex_unlock(&embedding->lock);
         plan->driver->cuCtxSynchronize_();
@@ -217,8 +217,8 @@ static bool receives(const peal_cuda_rank *rank, const peal_op *op)
            !rank->schedule->channel[op->channel].outgoing;
 }
 
-/* On to the application's tasks, or (if `sending`) to the first receive, or to the end; `through`:
- * past both. */
+/* Emits ops up to the application's tasks, or (sending) up to the first receive, or to the end.
+ * through: past both, to the end. */
 static peal_cuda_advance advance(peal_cuda_rank *rank, bool sending, bool through)
 {
     const peal_section *section = &rank->schedule->step;
@@ -244,7 +244,7 @@ static peal_cuda_advance advance(peal_cuda_rank *rank, bool sending, bool throug
     }
 }
 
-/* What comes after the application's tasks: halos have been read, neighbours may send again. */
+/* Emits the ops after the application's tasks: it has read its halos, so credits are given. */
 static peal_cuda_advance next_in_release(peal_cuda_rank *rank)
 {
     bool stop = false;
@@ -297,7 +297,8 @@ static bool run_phase(peal_cuda_plan *plan, CUstream stream, peal_backend_phase 
 
 /* ---- the calls ---- */
 
-/* Whether the stream can be used, and follows what was put onto another one before. */
+/* Makes a stream the lane of all ranks, behind the exchanges on the stream before. Fails if it is
+ * being captured or is not usable. */
 static CUresult take_stream(peal_cuda_plan *plan, CUstream stream)
 {
     const peal_cuda_driver *driver = plan->driver;
@@ -337,8 +338,8 @@ peal_status peal_cuda_plan_enqueue(peal_cuda_plan *plan, void *stream, peal_back
     return ok ? PEAL_STATUS_OK : outcome(plan);
 }
 
-/* Waits in kernels have their own deadline; what the application has put between may take any time.
- */
+/* There is no deadline here: waits have their own, and the application's work between them may take
+ * any time. */
 peal_status peal_cuda_plan_settle(peal_cuda_plan *plan)
 {
     CUcontext previous = peal_cuda_context_enter(plan->device);

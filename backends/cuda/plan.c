@@ -1,5 +1,5 @@
-/* A plan on a GPU: kernels, streams, words and tables are made here, before anything runs; a start
- * is a thread that walks. */
+/* A plan on a GPU. Creating it makes everything that a run needs: kernels, streams, words, tables.
+ * A start is a thread that walks. */
 #include "backends/cuda/embed.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/fused/dispatchers/dispatcher.h"
@@ -15,13 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A rank's words: step and stop (PEAL_CUDA_STOP_WORD), what blocks arrive at by lane, run-time
- * conditions.
- */
+/* Offsets in a rank's words: its step and stop words (PEAL_CUDA_STOP_WORD), then the words that
+ * blocks count their arrivals in, by lane, then predicates. LONG_POINTS: see has_long_tasks. */
 enum { ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
 
-/* Long tasks run beside the messages: the lanes then meet once a step, which costs about a
- * microsecond (H200, 2026-11-21). */
+/* Whether a task is long enough for messages to run beside it on a lane of their own. Two lanes
+ * must be joined once a step, which short tasks do not pay for (bench/EXPERIMENTS.md, Lanes). */
 static bool has_long_tasks(const peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
@@ -44,18 +43,19 @@ static bool has_long_tasks(const peal_cuda_plan *plan)
     return false;
 }
 
-/* Its blocks wait in the kernel for other ranks': those of this process are in it, too, but kernels
- * of two processes take turns on a GPU. */
-static peal_status settle_fused(peal_cuda_plan *plan)
+/* Sets the options of mode fused, and refuses what it cannot run. The blocks of the persistent
+ * kernel wait for blocks of other ranks. Ranks of this process are in the same kernel; but kernels
+ * of two processes on one GPU take turns, and would wait for ever. */
+static peal_status choose_fused_options(peal_cuda_plan *plan)
 {
     _Static_assert((int)PEAL_KERNEL_RANKS == (int)PEAL_FUSED_RANKS_MOST, "what `explain` says");
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
-    bool shares = schedule->machine && schedule->machine->shares_device;
+    bool shares_device = schedule->machine && schedule->machine->shares_device;
 
     plan->options.lanes = 1;
     plan->options.signal = PEAL_CUDA_SIGNAL_FUSED;
     plan->options.copy = PEAL_CUDA_COPY_KERNEL;
-    if (shares)
+    if (shares_device)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE,
                            "--mode graph runs it; or give each process a GPU, or host all ranks in "
@@ -79,8 +79,8 @@ static peal_status settle_fused(peal_cuda_plan *plan)
     return PEAL_STATUS_OK;
 }
 
-/* Whether a task's partials are folded in every step: then all is on one lane, so that its last
- * launch can do it. */
+/* Whether partials are folded in every step. Then there is one lane, so that the task's last launch
+ * can do the folds. */
 static bool folds_always(const peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
@@ -97,17 +97,17 @@ static bool folds_always(const peal_cuda_plan *plan)
     return false;
 }
 
-static peal_status choose_lowering(peal_cuda_plan *plan)
+static peal_status choose_options(peal_cuda_plan *plan)
 {
     const peal_schedule *schedule = plan->desc.rank[0].schedule;
-    /* Nobody looks at what is on the lanes between two ops. */
-    bool apart = !plan->synchronous && !plan->desc.embedded;
+    /* Launches may be merged across ops only if nobody waits between two ops. */
+    bool may_merge = !plan->synchronous && !plan->desc.embedded;
 
     plan->options = (peal_cuda_options){.signal = PEAL_CUDA_SIGNAL_FUSED,
                                         .copy = PEAL_CUDA_COPY_KERNEL,
                                         .launches_early = !plan->desc.hooks.no_early_launch,
-                                        .defers = apart && !plan->desc.hooks.no_deferral,
-                                        .folds_in_task = apart && !plan->one_kernel,
+                                        .defers = may_merge && !plan->desc.hooks.no_deferral,
+                                        .folds_in_task = may_merge && !plan->one_kernel,
                                         .lanes = 0,
                                         .plain_points = -1};
     if (plan->desc.mode == PEAL_MODE_SYNC) {
@@ -121,13 +121,10 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
         return peal_report(plan->desc.diagnostics, PEAL_E_UNKNOWN_LOWERING, PEAL_CUDA_NOWHERE,
                            "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",
                            plan->desc.lowering);
-    /* Where nothing is sent, a plain kernel has no other beside it that it would be a part of
-     * (H200, 2026-11-22: 27 points of 64^3 on one GPU 10.1 us a step plain, 21.8 not; on two 20.4
-     * both). Flat tiles run as fast in the other kernels, but for the images that they store
-     * (horizontal diffusion on two: 2^20 points 55 us a step plain, 43 not; 2^22 points 137 and
-     * 144, 2^24 points 398 and 515), and light tasks of two axes as well (Jacobi, a step without
-     * and with a norm: 2^20 points on one 7.5 and 12.6 plain, 6.0 and 9.8 not; 2^21 on each of two
-     * 9.2 and 20.4, 9.1 and 18.0; 2^22 on one 12.4 and 22.6, 17.6 and 32.5). */
+    /* Thresholds for communication-free kernels. They are low where a rank sends nothing, because
+     * such a kernel then replaces the only other one. Flat tiles and light tasks of two axes are as
+     * fast in the other kernels up to a larger size (bench/EXPERIMENTS.md, "When a kernel without
+     * communication pays"). */
     if (plan->options.plain_points >= 0) {
         plan->options.plain_flat_points = plan->options.plain_points;
         plan->options.plain_light_points = plan->options.plain_points;
@@ -143,7 +140,8 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
                 : 1;
     if (plan->desc.embedded)
         plan->options.lanes = 1; /* the application's stream */
-    /* Kernels of two processes take turns on a GPU: one that waits would hold the other up. */
+    /* Kernels of two processes take turns on a GPU: a kernel that waits would keep the other
+     * process's off it. */
     if (schedule->machine && schedule->machine->shares_device)
         plan->options.signal = PEAL_CUDA_SIGNAL_MEMOP;
     if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP && !plan->device->has_memops)
@@ -154,9 +152,9 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
                            schedule->machine && schedule->machine->shares_device
                                ? "processes that share a GPU wait by"
                                : "signal=memop asks for");
-    /* What looks at a verdict must be ordered against it. */
     if (plan->one_kernel)
-        return settle_fused(plan);
+        return choose_fused_options(plan);
+    /* Launches that read a predicate must be ordered behind the one that writes it. */
     if (peal_cuda_repeats(plan) &&
         (schedule->outer.until || peal_cuda_predicates_are_needed(schedule)))
         plan->options.lanes = 1;
@@ -166,17 +164,18 @@ static peal_status choose_lowering(peal_cuda_plan *plan)
     return PEAL_STATUS_OK;
 }
 
-/* Steps go to streams, those of an embedded exchange to the application's. Waiting blocks of one
- * rank must not keep another rank of this process off the GPU. */
+/* Chooses the sink of steps: the plan's streams or, of an embedded exchange, the application's. In
+ * modes that record, it may need other signals than the recording does: waiting blocks of one rank
+ * must not keep another rank of this process off the GPU. */
 static void choose_sink(peal_cuda_plan *plan)
 {
-    bool apart = plan->rank_count > 1 && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED;
+    bool separate = plan->rank_count > 1 && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED;
 
     plan->stream_sink = PEAL_ARENA_NEW(plan->arena, peal_cuda_sink);
     *plan->stream_sink =
         (peal_cuda_sink){.ops =
                              plan->desc.embedded ? &peal_cuda_embed_sink : &peal_cuda_stream_sink,
-                         .signal = apart ? PEAL_CUDA_SIGNAL_KERNEL : plan->options.signal};
+                         .signal = separate ? PEAL_CUDA_SIGNAL_KERNEL : plan->options.signal};
     plan->emission.sink = plan->stream_sink;
 }
 
@@ -215,12 +214,12 @@ static peal_status create_lanes(peal_cuda_plan *plan)
         if (rank->predicates)
             rank->predicates->words = rank->words + CONDITIONS_AT;
         for (int i = 0; i < rank->schedule->op_count; i++)
-            if (rank->op[i].idles) /* until the stop word is 0, which only graphs set */
+            if (rank->op[i].idles) /* it waits for 0 in the stop word, which only graphs set */
                 rank->op[i].word = rank->words + PEAL_CUDA_STOP_WORD;
         for (int l = 0; l < rank->lanes && !result; l++) {
             peal_cuda_lane *lane = &rank->lane[l];
             lane->arrived = rank->words + ARRIVED_AT + 64 * (uint64_t)l;
-            /* Messages first: their lane is the last. */
+            /* The lane of messages is the last one, and has the highest priority. */
             result = driver->cuStreamCreateWithPriority_(&lane->own, CU_STREAM_NON_BLOCKING,
                                                          l > 0 ? greatest : least);
             lane->stream = lane->own;
@@ -235,8 +234,8 @@ static peal_status create_lanes(peal_cuda_plan *plan)
     return result ? no_stream(plan, result) : PEAL_STATUS_OK;
 }
 
-/* Every kernel once, told to do nothing: what a first launch allocates is there before anything
- * waits. */
+/* Launches every kernel once with the stop word set, so that it does nothing. A first launch may
+ * allocate memory, and that must not happen while something waits. */
 static peal_status warm_up(peal_cuda_plan *plan)
 {
     const peal_cuda_driver *driver = plan->driver;
@@ -249,8 +248,8 @@ static peal_status warm_up(peal_cuda_plan *plan)
     memset(&launch, 0, sizeof(launch));
     launch.stop = plan->words_device + 16;
     result = driver->cuMemcpyHtoD_(launch.stop, &one, sizeof(one));
-    /* The streams wait for nothing that was put onto the default one: words and tables, too, are
-     * there from now on. */
+    /* The plan's streams are not ordered behind the default stream, on which words and tables were
+     * written: wait for those here. */
     if (!result)
         result = driver->cuCtxSynchronize_();
     for (int b = 0; b < PEAL_CUDA_BUILTIN_COUNT && !result; b++)
@@ -303,7 +302,7 @@ static peal_status arm(peal_cuda_plan *plan)
     plan->run->run_iterations = peal_cuda_run_in_blocks;
     plan->host = &peal_cuda_host;
     if (!status)
-        status = choose_lowering(plan);
+        status = choose_options(plan);
     choose_sink(plan);
     if (!status)
         status = peal_cuda_mapped_create(plan);
@@ -330,7 +329,7 @@ static peal_status arm(peal_cuda_plan *plan)
     return status;
 }
 
-/* Reports of the thread, into the caller's list. */
+/* Moves the reports of the running thread to the caller's list. */
 peal_status peal_cuda_flush_diagnostics(peal_cuda_plan *plan)
 {
     int count = peal_diagnostics_count(plan->emission.late);
@@ -484,7 +483,7 @@ void peal_cuda_plan_destroy(peal_cuda_plan *plan)
         pthread_join(plan->run->thread, NULL);
     }
     peal_cuda_embed_destroy(plan);
-    if (!plan->device->lost) /* else what it holds ends with the process */
+    if (!plan->device->lost) /* else its resources are freed when the process ends */
         destroy_on_device(plan);
     peal_cuda_context_leave(plan->device, previous);
     peal_saves_destroy(plan->own_saves);

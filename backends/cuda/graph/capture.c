@@ -1,15 +1,16 @@
-/* The engine of mode graph: iterations are captured from the lanes' streams, instantiated, uploaded
- * and launched. */
+/* The engine of mode graph: captures iterations from the lanes' streams, instantiates and uploads
+ * the graph, and launches it. */
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/stream/stream_sink.h"
 
 enum { REPORTS = 8 };
 
-/* ---- the sink: streams in capture ---- */
+/* ---- the sink: streams that are being captured ---- */
 
-/* Only where nothing else uses the device that the kernel before could wait for: blocks of both
- * are resident at a time. */
-static bool starts_early(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
+/* Whether a kernel may start while the kernel before it still runs, so that blocks of both are
+ * resident. It may only if one lane of one rank uses the device: then the earlier kernel waits for
+ * nothing whose blocks the later one could keep off the device. */
+static bool may_launch_early(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
 {
     return lane->chained && plan->options.launches_early && !plan->graphs->loops &&
            plan->device->major >= 9 && plan->rank_count == 1 && plan->rank[0].lanes == 1;
@@ -32,7 +33,7 @@ static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
                              .numAttrs = 1};
 
     early.value.programmaticStreamSerializationAllowed = 1;
-    if (what->group && !what->group->communication_free && starts_early(plan, lane))
+    if (what->group && !what->group->communication_free && may_launch_early(plan, lane))
         return plan->driver->cuLaunchKernelEx_(&config, what->function, parameter, NULL);
     return peal_cuda_stream_launch(rank, lane, what);
 }
@@ -87,7 +88,7 @@ static CUresult begin(peal_cuda_plan *plan, int slot)
                                                      CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
-/* A body belongs to the graph that it is in. */
+/* The body of a WHILE node belongs to the graph that was created before the capture. */
 static CUresult end(peal_cuda_plan *plan, int slot)
 {
     CUgraph captured = NULL;
@@ -110,7 +111,7 @@ static peal_status build(peal_cuda_plan *plan, int slot, CUresult *result)
 
 static CUresult launch_graph(peal_cuda_plan *plan, int slot, int64_t rounds)
 {
-    (void)rounds; /* a loop looks at how many there may be itself */
+    (void)rounds; /* a WHILE node reads the number from a word */
     return plan->driver->cuGraphLaunch_(plan->graphs->exec[slot], peal_cuda_origin(plan));
 }
 

@@ -1,17 +1,17 @@
-/* `until` by a WHILE node: the K iterations are the body of a loop that the device itself runs
- * until the verdict is there. One launch is then all the host does, and no replay is launched that
- * finds the loop ended.
+/* `until` as a WHILE node of the graph: the K iterations are the body of a loop that the device
+ * repeats until the verdict is true. The host does one launch, and no replay is launched after the
+ * loop has ended.
  *
- * The condition is set by the last node of the body, from rank 0's stop word: the verdict is the
- * same on all ranks, so all processes' loops have as many rounds. A word holds how many they may
- * have at most. Nodes of the body may be kernels, copies and memsets; what the lanes do by events
- * becomes edges. Rows of `print` would be overwritten before the host has seen them, so such loops
- * are unrolled; so are all if the driver has no such nodes. */
+ * The last node of the body sets the loop's condition from rank 0's stop word. The verdict is the
+ * same on all ranks, so the loops of all processes have the same number of rounds. A word holds how
+ * many rounds they may have. Nodes of the body may be kernels, copies and memsets; events between
+ * lanes become edges. A loop that prints is unrolled, because rows would be overwritten before the
+ * host has taken them. All loops are unrolled if the driver has no WHILE nodes. */
 #include "backends/cuda/graph/graph.h"
 
 #include <string.h>
 
-enum { LEFT_AT = 24 }; /* of rank 0's words: rounds that may follow */
+enum { ROUNDS_LEFT_AT = 24 }; /* offset in rank 0's words: how many rounds may follow */
 
 static bool prints(const peal_schedule *schedule)
 {
@@ -22,14 +22,14 @@ static bool prints(const peal_schedule *schedule)
     return false;
 }
 
-static void tell(peal_cuda_plan *plan, const char *why)
+static void warn_unrolled(peal_cuda_plan *plan, const char *why)
 {
     peal_warn(plan->desc.diagnostics, PEAL_E_NO_WHILE_NODE, PEAL_CUDA_NOWHERE, NULL,
               "`until` is not a WHILE node here, its steps are unrolled: %s", why);
     plan->graphs->loops = false;
 }
 
-/* Processes may come to different answers (only rank 0 prints): the steps are the same. */
+/* Processes may decide differently, since only rank 0 prints; the steps are the same. */
 peal_status peal_cuda_conditional_create(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
@@ -41,22 +41,22 @@ peal_status peal_cuda_conditional_create(peal_cuda_plan *plan)
         return PEAL_STATUS_OK;
     for (int r = 0; r < plan->rank_count; r++)
         if (prints(plan->rank[r].schedule)) {
-            tell(plan, "`print` in the loop, whose rows the host takes between replays");
+            warn_unrolled(plan, "`print` in the loop, whose rows the host takes between replays");
             return PEAL_STATUS_OK;
         }
     CUresult result = CUDA_SUCCESS;
     peal_status status = peal_cuda_kernels_round(plan->kernels, &graphs->round, &result);
     if (!status && result)
-        tell(plan, peal_cuda_error(result, text));
+        warn_unrolled(plan, peal_cuda_error(result, text));
     return status;
 }
 
-void peal_cuda_conditional_give_up(peal_cuda_plan *plan, int slot, CUresult result)
+void peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult result)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     char text[160];
 
-    tell(plan, peal_cuda_error(result, text));
+    warn_unrolled(plan, peal_cuda_error(result, text));
     if (graphs->exec[slot])
         plan->driver->cuGraphExecDestroy_(graphs->exec[slot]);
     if (graphs->graph[slot])
@@ -93,25 +93,26 @@ CUresult peal_cuda_conditional_begin(peal_cuda_plan *plan, int slot)
                                                 CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
-bool peal_cuda_conditional_round(peal_cuda_plan *plan)
+bool peal_cuda_conditional_end_round(peal_cuda_plan *plan)
 {
     const peal_cuda_rank *first = &plan->rank[0];
-    CUdeviceptr left = first->words + LEFT_AT, given_up = peal_cuda_kernels_given_up(plan->kernels);
-    void *parameter[] = {&plan->graphs->condition, &left, &plan->rank[0].stop_word, &given_up,
-                         &plan->rank[0].control_device};
+    CUdeviceptr rounds_left = first->words + ROUNDS_LEFT_AT,
+                given_up = peal_cuda_kernels_given_up(plan->kernels);
+    void *parameter[] = {&plan->graphs->condition, &rounds_left, &plan->rank[0].stop_word,
+                         &given_up, &plan->rank[0].control_device};
     CUresult result = plan->driver->cuLaunchKernel_(plan->graphs->round, 1, 1, 1, 32, 1, 1, 0,
                                                     peal_cuda_origin(plan), parameter, NULL);
 
     return !result || peal_cuda_report_driver_error(plan, result, NULL, "the end of a round");
 }
 
-bool peal_cuda_conditional_allow(peal_cuda_plan *plan, int64_t rounds)
+bool peal_cuda_conditional_set_rounds(peal_cuda_plan *plan, int64_t rounds)
 {
     peal_launch launch;
     void *parameter[] = {&launch};
 
     memset(&launch, 0, sizeof(launch));
-    launch.step = plan->rank[0].words + LEFT_AT;
+    launch.step = plan->rank[0].words + ROUNDS_LEFT_AT;
     launch.argument[0].integer = plan->graphs->rounds = rounds;
     CUresult result =
         plan->driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels,

@@ -1,5 +1,5 @@
-/* Records K iterations: chooses K (replay_period.c), walks them into the engine's sink, and has the
- * engine build what replay.c then launches. */
+/* Records K iterations: chooses K (replay_period.c), emits the iterations to the engine's sink, and
+ * has the engine build what replay.c launches. */
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
@@ -8,7 +8,7 @@
 
 /* ---- one recording ---- */
 
-/* Steps are counted a few times, and in front of what may end the loop. */
+/* Counts the steps a few times in a recording, and in each step of a loop that may end. */
 static bool end_of_step(peal_cuda_rank *rank)
 {
     peal_cuda_graphs *graphs = rank->plan->graphs;
@@ -36,10 +36,11 @@ static bool record_steps(peal_cuda_plan *plan)
     plan->emission.epoch++;
     return peal_cuda_join_lanes(plan, true) && peal_cuda_run_steps(plan, plan->graphs->steps) &&
            peal_cuda_join_lanes(plan, false) &&
-           (!plan->graphs->loops || peal_cuda_conditional_round(plan));
+           (!plan->graphs->loops || peal_cuda_conditional_end_round(plan));
 }
 
-/* False: the walk has failed, plan->emission.status says why. */
+/* Records into one slot. A driver call that fails is *result. False: the walk has failed,
+ * plan->emission.status says why. */
 static bool record(peal_cuda_plan *plan, int slot, CUresult *result)
 {
     for (int r = 0; r < plan->rank_count; r++) {
@@ -75,7 +76,7 @@ static peal_status build(peal_cuda_plan *plan, int slot)
     if (!result)
         result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
     if (result && graphs->loops) {
-        peal_cuda_conditional_give_up(plan, slot, result);
+        peal_cuda_conditional_abandon(plan, slot, result);
         return build(plan, slot);
     }
     if (result)
@@ -91,7 +92,7 @@ static peal_status build(peal_cuda_plan *plan, int slot)
     return PEAL_STATUS_OK;
 }
 
-static void note_change(peal_cuda_plan *plan, int r)
+static void record_state_change(peal_cuda_plan *plan, int r)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     const peal_cuda_rank *rank = &plan->rank[r];
@@ -112,7 +113,8 @@ static void note_change(peal_cuda_plan *plan, int r)
 
 /* ---- creation ---- */
 
-/* Where the first iteration begins. */
+/* Walks to the first step that a recording may begin with: behind setup, and not one in which a
+ * rare condition is met. */
 static bool walk_to_begin(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
@@ -122,7 +124,7 @@ static bool walk_to_begin(peal_cuda_plan *plan)
         if (!peal_cuda_walk_section_only(rank, &rank->schedule->setup) ||
             peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
             return false;
-        while (peal_cuda_steps_alike(rank) == 0)
+        while (peal_cuda_steps_until_rare_condition(rank) == 0)
             if (!peal_cuda_advance_walk_only(rank))
                 return false;
         peal_walk_copy(&plan->graphs->begin[r], &rank->walk);
@@ -130,7 +132,7 @@ static bool walk_to_begin(peal_cuda_plan *plan)
     return true;
 }
 
-static void go_back(peal_cuda_plan *plan)
+static void reset_walks(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
@@ -148,7 +150,7 @@ static void go_back(peal_cuda_plan *plan)
     plan->run->stopped = false;
 }
 
-static peal_status refuse(peal_cuda_plan *plan, const char *reason)
+static peal_status report_not_applicable(peal_cuda_plan *plan, const char *reason)
 {
     return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
                        "--mode stream runs it; --mode auto takes the first mode that can",
@@ -157,7 +159,7 @@ static peal_status refuse(peal_cuda_plan *plan, const char *reason)
 
 static void choose_steps(peal_cuda_plan *plan, const char **reason)
 {
-    go_back(plan);
+    reset_walks(plan);
     if (walk_to_begin(plan))
         plan->graphs->steps = peal_cuda_choose_steps(plan, reason);
     else
@@ -189,9 +191,11 @@ peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count; r++)
         peal_walk_init(&graphs->begin[r], plan->rank[r].program, plan->arena, 0);
     if (graphs->stops && plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
-        return refuse(plan, "`until` needs kernel signals: memory operations cannot be skipped");
+        return report_not_applicable(
+            plan, "`until` needs kernel signals: memory operations cannot be skipped");
     if (graphs->stops && plan->options.copy == PEAL_CUDA_COPY_ENGINE)
-        return refuse(plan, "`until` needs copy kernels: the copy engine cannot be skipped");
+        return report_not_applicable(
+            plan, "`until` needs copy kernels: the copy engine cannot be skipped");
     if (engine->prepare)
         status = engine->prepare(plan);
     if (status)
@@ -202,15 +206,15 @@ peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
         reason = NULL;
         choose_steps(plan, &reason);
     }
-    go_back(plan);
+    reset_walks(plan);
     if (!graphs->steps)
-        return refuse(plan, reason ? reason : "no period");
+        return report_not_applicable(plan, reason ? reason : "no period");
     status = engine->settle ? engine->settle(plan) : PEAL_STATUS_OK;
     graphs->report = graphs->steps > engine->reports ? graphs->steps / engine->reports : 1;
-    for (int i = 0; i < AHEAD && !result; i++)
+    for (int i = 0; i < REPLAYS_AHEAD && !result; i++)
         result = plan->driver->cuEventCreate_(&graphs->done[i], CU_EVENT_DISABLE_TIMING);
     if (result)
-        return refuse(plan, "events cannot be created");
+        return report_not_applicable(plan, "events cannot be created");
     for (int r = 0; r < plan->rank_count; r++) {
         plan->rank[r].dry = true;
         plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
@@ -219,11 +223,11 @@ peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
     for (int slot = 0; slot < graphs->slots && !status; slot++) {
         status = build(plan, slot);
         for (int r = 0; r < plan->rank_count && slot == 0 && !status; r++)
-            note_change(plan, r);
+            record_state_change(plan, r);
         if (!status && graphs->rows)
             graphs->slots = 2;
     }
-    go_back(plan);
+    reset_walks(plan);
     return status;
 }
 
@@ -237,7 +241,7 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan)
         if (graphs->graph[i])
             plan->driver->cuGraphDestroy_(graphs->graph[i]);
     }
-    for (int i = 0; graphs && i < AHEAD; i++)
+    for (int i = 0; graphs && i < REPLAYS_AHEAD; i++)
         if (graphs->done[i])
             plan->driver->cuEventDestroy_(graphs->done[i]);
 }

@@ -1,10 +1,10 @@
-/* `graph`: K iterations are captured once and replayed. Nothing is rebuilt, reset or patched
- * between replays: K is such that flags, staging slots, swaps and periodic conditions are where
- * they were, so the constants in the nodes hold again. What does change, the outermost counter,
- * lies in a device word that a node of the graph advances.
+/* Replays: K iterations were recorded once, and are launched again and again. Nothing is rebuilt,
+ * reset or patched between replays. K is a number of steps after which flags, staging slots, swaps
+ * and periodic conditions are as before, so the constants in the recorded launches are right again.
+ * Only the outermost counter differs; it lies in a device word, which the recording advances.
  *
- * `until` of the outermost loop: every node looks at a stop word first and does nothing once it is
- * set, so that the graph ends in the same step on all ranks and the host looks at it between
+ * `until` of the outermost loop: every launch reads a stop word first, and does nothing once it is
+ * set. So the loop ends in the same step on all ranks. The host reads the step word between
  * replays. */
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/emit.h"
@@ -13,7 +13,7 @@
 
 /* ---- replay ---- */
 
-/* Whether a replay may begin where the ranks are now. */
+/* Whether a replay may begin at the step where the ranks are now. */
 static bool is_aligned(const peal_cuda_plan *plan)
 {
     const peal_cuda_graphs *graphs = plan->graphs;
@@ -50,24 +50,24 @@ static int64_t steps_on_device(const peal_cuda_plan *plan)
     return (int64_t)__atomic_load_n(&plan->rank[0].control->steps_done, __ATOMIC_ACQUIRE);
 }
 
-/* Replays that are launched before the first of them has ended. */
-static uint64_t ahead(const peal_cuda_graphs *graphs)
+/* The most replays that are under way at a time. */
+static uint64_t most_replays_ahead(const peal_cuda_graphs *graphs)
 {
-    return graphs->rows > 0 || graphs->stops ? 2 : AHEAD;
+    return graphs->rows > 0 || graphs->stops ? 2 : REPLAYS_AHEAD;
 }
 
-/* Sleeps for most of the time that the replays before number `last` will take, by the rate at which
- * the device was seen to step: the processor is the application's meanwhile. The rate is the
- * greatest that was seen, since what the device waits for the host in is no measure of it. An
- * `until` may end replays sooner. */
-static void doze(peal_cuda_plan *plan, uint64_t last)
+/* Sleeps for most of the time that the replays before number `last` will take, so that the
+ * application has the processor meanwhile. The time is estimated from the greatest rate of steps
+ * that was measured: lower rates include time in which the device waited for the host. With `until`
+ * it does not sleep, since replays may end sooner. */
+static void sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
 {
     static const double shortest = 5e-5, longest = 0.02, most = 0.9;
     peal_cuda_graphs *graphs = plan->graphs;
     int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
     int64_t end =
-        graphs->first + (int64_t)(last - graphs->begun_with) * graphs->rounds * graphs->steps;
-    /* It may have done as many more as it counts by. */
+        graphs->first + (int64_t)(last - graphs->finished_before) * graphs->rounds * graphs->steps;
+    /* The device counts every `report` steps, so it may be that much further. */
     double left =
         graphs->rate > 0 ? most * (double)(end - before - graphs->report) / graphs->rate : 0;
     double begin = peal_clock_s();
@@ -81,20 +81,23 @@ static void doze(peal_cuda_plan *plan, uint64_t last)
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
 }
 
-/* The oldest replay that is under way: waits for it and hands out its rows. */
+/* Waits for the oldest replay that is under way, and prints its rows. */
 static bool finish_replay(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    uint64_t index = graphs->finished % AHEAD;
+    uint64_t index = graphs->finished % REPLAYS_AHEAD;
 
-    /* Until half of those under way have ended: the device does not run dry. */
-    uint64_t next = graphs->finished + 1, half = graphs->launched - AHEAD / 2;
+    /* Sleep until half of the replays under way have ended; the other half keeps the device busy.
+     */
+    uint64_t next = graphs->finished + 1, halfway = graphs->launched - REPLAYS_AHEAD / 2;
     CUresult state = plan->driver->cuEventQuery_(graphs->done[index]);
     if (state && state != CUDA_ERROR_NOT_READY)
         return peal_cuda_report_driver_error(plan, state, NULL, "a replay");
     if (state)
-        doze(plan, graphs->launched >= AHEAD / 2 && half > next ? half : next);
-    /* Rows of the single steps before it come first. */
+        sleep_until_nearly_done(plan, graphs->launched >= REPLAYS_AHEAD / 2 && halfway > next
+                                          ? halfway
+                                          : next);
+    /* Rows of the single steps before the replay are printed first. */
     if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_rows_out(plan, true))
         return false;
     int64_t first = graphs->first_step[index], done = steps_on_device(plan);
@@ -108,7 +111,7 @@ static bool finish_replay(peal_cuda_plan *plan)
     return true;
 }
 
-/* The step word says where the ranks are, and nothing has stopped. */
+/* Sets the step words to the step where the ranks are. */
 static bool set_words(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
@@ -127,9 +130,9 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     const peal_cuda_driver *driver = plan->driver;
-    uint64_t index = graphs->launched % AHEAD;
+    uint64_t index = graphs->launched % REPLAYS_AHEAD;
 
-    if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
+    if (graphs->launched - graphs->finished == most_replays_ahead(graphs) && !finish_replay(plan))
         return false;
     graphs->first_step[index] = first_step;
     int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
@@ -145,7 +148,7 @@ static bool finish_replays(peal_cuda_plan *plan)
     peal_cuda_graphs *graphs = plan->graphs;
 
     if (graphs->finished < graphs->launched)
-        doze(plan, graphs->launched);
+        sleep_until_nearly_done(plan, graphs->launched);
     while (graphs->finished < graphs->launched)
         if (!finish_replay(plan))
             return false;
@@ -156,7 +159,7 @@ static bool finish_replays(peal_cuda_plan *plan)
     return true;
 }
 
-/* After replays whose `until` may have ended them: the walks go to where the device is. */
+/* After replays that `until` may have ended: the walks advance to the step where the device is. */
 static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
 {
     int64_t done = steps_on_device(plan) - first;
@@ -189,22 +192,23 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
     return true;
 }
 
-static int64_t least_alike(const peal_cuda_plan *plan)
+static int64_t steps_until_rare_condition(const peal_cuda_plan *plan)
 {
     int64_t least = INT64_MAX;
     for (int r = 0; r < plan->rank_count; r++) {
-        int64_t steps = peal_cuda_steps_alike(&plan->rank[r]);
+        int64_t steps = peal_cuda_steps_until_rare_condition(&plan->rank[r]);
         least = steps < least ? steps : least;
     }
     return least;
 }
 
-/* As many replays as fit. */
+/* Runs as many replays as fit before the end, or before a rare condition is met. */
 static bool run_replays(peal_cuda_plan *plan, int64_t *left)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    int64_t first = plan->rank[0].walk.counter[0], alike = least_alike(plan), launched = 0;
-    int64_t count = (*left < alike ? *left : alike) / graphs->steps;
+    int64_t first = plan->rank[0].walk.counter[0], regular = steps_until_rare_condition(plan),
+            launched = 0;
+    int64_t count = (*left < regular ? *left : regular) / graphs->steps;
     bool in_one = plan->engine->most_rounds != NULL;
     int64_t most = in_one ? plan->engine->most_rounds(plan) : count;
 
@@ -213,26 +217,30 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
             return false;
     if (!set_words(plan) || !peal_cuda_join_lanes(plan, false))
         return false;
-    /* The replays' rows lie where those of the single steps before may still lie. */
+    /* Rows of single steps may still lie where the replays will store theirs. */
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
         return false;
     graphs->began = peal_clock_s();
     graphs->first = first;
-    graphs->rate *= 0.98; /* should it step slower now */
-    graphs->begun_with = graphs->finished;
-    count = count < most ? count : most; /* more follow */
+    graphs->rate *= 0.98; /* the device may be slower now */
+    graphs->finished_before = graphs->finished;
+    count = count < most ? count : most; /* the caller comes again for the rest */
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
-        if ((graphs->loops && !peal_cuda_conditional_allow(plan, count)) || !replay(plan, first))
+        if ((graphs->loops && !peal_cuda_conditional_set_rounds(plan, count)) ||
+            !replay(plan, first))
             return false;
         launched = count;
         for (int64_t i = 0; i < count && !graphs->stops; i++)
             advance_state(plan);
     }
     for (; launched < count; launched++) {
-        if (graphs->stops && graphs->finished > 0 && launched >= (int64_t)ahead(graphs)) {
-            int64_t least = first + (launched - (int64_t)ahead(graphs)) * graphs->steps;
-            if (graphs->launched - graphs->finished == ahead(graphs) && !finish_replay(plan))
+        if (graphs->stops && graphs->finished > 0 &&
+            launched >= (int64_t)most_replays_ahead(graphs)) {
+            int64_t least =
+                first + (launched - (int64_t)most_replays_ahead(graphs)) * graphs->steps;
+            if (graphs->launched - graphs->finished == most_replays_ahead(graphs) &&
+                !finish_replay(plan))
                 return false;
             if (steps_on_device(plan) < least)
                 break;
@@ -244,7 +252,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     }
     plan->emission.epoch++;
     *left -= launched * graphs->steps;
-    /* The application's streams need not wait until the host has seen the replays end. */
+    /* Record the end now: the application's streams need not wait for the host to see it. */
     if (*left == 0 && !graphs->stops && !plan->run->finish && !peal_cuda_interop_end(plan))
         return false;
     if (!graphs->stops)
@@ -258,8 +266,8 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan)
     int64_t left = plan->run->steps;
 
     while (left > 0 && !plan->run->stopped) {
-        if (left >= plan->graphs->steps && least_alike(plan) >= plan->graphs->steps &&
-            is_aligned(plan)) {
+        if (left >= plan->graphs->steps &&
+            steps_until_rare_condition(plan) >= plan->graphs->steps && is_aligned(plan)) {
             if (!run_replays(plan, &left))
                 return false;
             continue;

@@ -1,5 +1,5 @@
-/* Finds K, the number of iterations of a graph: after them everything that its nodes hold as
- * constants is as before. What no K can make so is refused with the reason. */
+/* Finds K, the number of iterations of a recording: after them everything that its launches hold as
+ * constants is as before. If there is no such K, the reason is reported. */
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
@@ -8,17 +8,17 @@
 
 enum { MOST_STEPS = 1024, LEAST_STEPS = 64 };
 
-/* Loops whose end the device decides are captured in full: so many ops hide the launch of a replay
- * however few steps they are; so many are too many. */
+/* Loops whose end the device decides are recorded in full, and may make many ops of few steps.
+ * ENOUGH_OPS ops hide the launch of a replay; more than MOST_OPS are refused. */
 enum { ENOUGH_OPS = 1 << 12, MOST_OPS = 1 << 18 };
 
-/* A condition on the step that is rarely met is not part of the graph's period: a replay is a
- * stretch of steps in which it is not met, and the steps in between are run one by one. */
+/* A condition on the step with a modulus above RARE does not count for the period. Replays cover
+ * the steps in which it is not met; a step in which it is met is run singly. */
 enum { RARE = 256 };
 
 /* ---- how many steps ---- */
 
-static bool period_holds(const peal_walk_value *value, int64_t steps, const char **reason)
+static bool value_repeats(const peal_walk_value *value, int64_t steps, const char **reason)
 {
     if (!value->expr || value->is_constant ||
         !(peal_expr_uses(value->expr) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
@@ -33,9 +33,9 @@ static bool period_holds(const peal_walk_value *value, int64_t steps, const char
     return false;
 }
 
-/* What the application puts into a graph is replayed as it is: no argument may change, and nothing
- * can end it early. */
-static bool calls_hold(const peal_cuda_rank *rank, const peal_op *op, const char **reason)
+/* Work of the application is replayed as it was captured: no argument may change, and nothing can
+ * skip it. */
+static bool call_repeats(const peal_cuda_rank *rank, const peal_op *op, const char **reason)
 {
     const peal_schedule_task *task = &rank->schedule->task[op->task];
 
@@ -59,20 +59,21 @@ static bool uses_step(const peal_expr *expr)
     return false;
 }
 
-static bool loop_holds(const peal_walk_loop *loop, const char **reason)
+static bool loop_length_repeats(const peal_walk_loop *loop, const char **reason)
 {
     if (uses_step(loop->repeat.expr) || uses_step(loop->every.expr) || uses_step(loop->lag.expr))
         *reason = "a loop whose length depends on the step";
     return *reason == NULL;
 }
 
-static bool conditions_hold(const peal_cuda_rank *rank, int64_t steps, const char **reason)
+static bool conditions_repeat(const peal_cuda_rank *rank, int64_t steps, const char **reason)
 {
     const peal_schedule *schedule = rank->schedule;
 
     for (int i = schedule->step.first; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
-        if (op->kind == PEAL_OP_LOOP && !loop_holds(&rank->program->loop[op->loop], reason))
+        if (op->kind == PEAL_OP_LOOP &&
+            !loop_length_repeats(&rank->program->loop[op->loop], reason))
             return false;
         if (op->kind == PEAL_OP_LAUNCH && (schedule->task[op->task].kind == PEAL_TASK_LOAD ||
                                            schedule->task[op->task].kind == PEAL_TASK_SAVE)) {
@@ -80,18 +81,18 @@ static bool conditions_hold(const peal_cuda_rank *rank, int64_t steps, const cha
             return false;
         }
         if (op->kind == PEAL_OP_IF && op->condition &&
-            !period_holds(&rank->program->op[i].condition, steps, reason))
+            !value_repeats(&rank->program->op[i].condition, steps, reason))
             return false;
-        if (op->kind == PEAL_OP_LAUNCH && !calls_hold(rank, op, reason))
+        if (op->kind == PEAL_OP_LAUNCH && !call_repeats(rank, op, reason))
             return false;
         if (op->kind == PEAL_OP_LAUNCH &&
-            !period_holds(&rank->task[op->task].needed, steps, reason))
+            !value_repeats(&rank->task[op->task].needed, steps, reason))
             return false;
     }
-    return peal_cuda_predicates_hold(rank, reason);
+    return peal_cuda_predicates_are_supported(rank, reason);
 }
 
-/* How many steps from `step` on go by before a rare condition changes. */
+/* How many steps from `step` on do not meet a rare condition. */
 static int64_t steps_before(const peal_walk_value *value, int64_t step)
 {
     if (!value->expr || !value->is_periodic || value->depth > 0 || value->modulus <= RARE)
@@ -100,8 +101,7 @@ static int64_t steps_before(const peal_walk_value *value, int64_t step)
     return away < 0 ? away + value->modulus : away;
 }
 
-/* The same for all conditions of a rank, from where its walk is. */
-int64_t peal_cuda_steps_alike(const peal_cuda_rank *rank)
+int64_t peal_cuda_steps_until_rare_condition(const peal_cuda_rank *rank)
 {
     const peal_schedule *schedule = rank->schedule;
     int64_t least = INT64_MAX;
@@ -117,8 +117,6 @@ int64_t peal_cuda_steps_alike(const peal_cuda_rank *rank)
     return least;
 }
 
-/* After `steps` iterations from `begin`, everything that the nodes hold as constants is as before.
- */
 bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int64_t steps,
                          const char **reason)
 {
@@ -142,10 +140,10 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
         return false;
     if (rank->scratch && steps % PEAL_CUDA_RING_STEPS != 0)
         return false;
-    uint64_t looks = rank->walk.loop[schedule->loop_count].evaluations - outer->evaluations;
-    if (schedule->outer.until && looks % ((uint64_t)outer->lag + 1) != 0)
+    uint64_t evaluations = rank->walk.loop[schedule->loop_count].evaluations - outer->evaluations;
+    if (schedule->outer.until && evaluations % ((uint64_t)outer->lag + 1) != 0)
         return false;
-    return conditions_hold(rank, steps, reason);
+    return conditions_repeat(rank, steps, reason);
 }
 
 bool peal_cuda_advance_walk_only(peal_cuda_rank *rank)
@@ -157,7 +155,7 @@ bool peal_cuda_advance_walk_only(peal_cuda_rank *rank)
            peal_walk_step_done(&rank->walk, &stop) == PEAL_WALK_OP;
 }
 
-static bool all_period(const peal_cuda_plan *plan, int64_t steps, const char **reason)
+static bool all_repeat(const peal_cuda_plan *plan, int64_t steps, const char **reason)
 {
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_is_period(&plan->rank[r], &plan->graphs->begin[r], steps, reason))
@@ -165,7 +163,8 @@ static bool all_period(const peal_cuda_plan *plan, int64_t steps, const char **r
     return true;
 }
 
-/* Walks on until the state repeats. 0: it does not within MOST_STEPS, or the reason says why. */
+/* Walks on until the state repeats, and returns after how many steps. 0: it does not; *reason says
+ * why. */
 static int64_t find_period(peal_cuda_plan *plan, const char **reason)
 {
     for (int64_t steps = 1; steps <= MOST_STEPS; steps++) {
@@ -174,7 +173,7 @@ static int64_t find_period(peal_cuda_plan *plan, const char **reason)
                 *reason = "a run-time condition";
                 return 0;
             }
-        if (all_period(plan, steps, reason))
+        if (all_repeat(plan, steps, reason))
             return steps;
         if (*reason)
             return 0;
@@ -183,7 +182,7 @@ static int64_t find_period(peal_cuda_plan *plan, const char **reason)
     return 0;
 }
 
-/* Ops that a rank's walk has passed since `begin`. */
+/* How many ops a rank's walk has passed since `begin`. */
 static uint64_t ops_since(const peal_cuda_rank *rank, const peal_walk *begin)
 {
     uint64_t count = 0;
@@ -193,7 +192,7 @@ static uint64_t ops_since(const peal_cuda_rank *rank, const peal_walk *begin)
     return count;
 }
 
-/* How many steps a graph may have: the rows that it prints must have room. */
+/* The most steps of a recording, so that there is room for the rows that it prints. */
 static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
 {
     uint64_t rows = 0;
@@ -209,12 +208,14 @@ static int64_t most_steps(const peal_cuda_plan *plan, int64_t period)
     return periods < MOST_STEPS / period ? periods * period : MOST_STEPS;
 }
 
+/* Whether what a launch waits for is a launch of its own in the recording. */
 static bool receives_apart(const peal_cuda_plan *plan)
 {
     return plan->engine->receives_apart && plan->engine->receives_apart(plan);
 }
 
-/* How many launches the steps since the begin are in a recording: of the rank that has most. */
+/* The number of launches that a recording of the steps since graphs->begin has, of the rank that
+ * has most. */
 static uint64_t launches_since(const peal_cuda_plan *plan)
 {
     uint64_t most = 1;
@@ -240,7 +241,7 @@ bool peal_cuda_launches_fit(const peal_cuda_plan *plan)
     return most == 0 || launches_since(plan) <= (uint64_t)most;
 }
 
-/* The engine has room for so many steps. */
+/* The most steps whose launches the engine has room for. */
 static int64_t most_recorded(const peal_cuda_plan *plan, int64_t period)
 {
     if (plan->engine->most_launches == 0)
@@ -249,7 +250,8 @@ static int64_t most_recorded(const peal_cuda_plan *plan, int64_t period)
     return periods > 1 ? periods * period : period;
 }
 
-/* How many steps are enough, if `period` of them have so many ops. 0: they are too many. */
+/* The least number of steps that hides the launch of a replay, if `period` steps have `ops` ops (0:
+ * they are not counted). 0: the period has too many ops; *reason says so. */
 static int64_t least_steps(const peal_cuda_plan *plan, int64_t period, uint64_t ops,
                            const char **reason)
 {

@@ -1,11 +1,11 @@
-/* What a report says when a replay does not end and no kernel has said why. */
+/* The report of a replay that does not end, if no kernel has reported why. */
 #include "backends/cuda/graph/graph.h"
 
 bool peal_cuda_report_replay(peal_cuda_plan *plan)
 {
     const peal_cuda_graphs *graphs = plan->graphs;
-    int64_t first = graphs->first_step[graphs->finished % AHEAD];
-    bool told = false;
+    int64_t first = graphs->first_step[graphs->finished % REPLAYS_AHEAD];
+    bool reported = false;
 
     if (graphs->finished == graphs->launched)
         return false;
@@ -16,10 +16,11 @@ bool peal_cuda_report_replay(peal_cuda_plan *plan)
             const peal_cuda_lane *lane = &rank->lane[l];
             uint64_t count = lane->graph_log_count;
             uint64_t from = count > PEAL_CUDA_LOG_ENTRIES ? count - PEAL_CUDA_LOG_ENTRIES : 0;
-            told |= peal_cuda_report_wait(plan, rank, lane->graph_log, from, count, first, done);
+            reported |=
+                peal_cuda_report_wait(plan, rank, lane->graph_log, from, count, first, done);
         }
     }
-    for (int r = 0; r < plan->rank_count && !told; r++) {
+    for (int r = 0; r < plan->rank_count && !reported; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
         int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
         peal_report(plan->emission.late, PEAL_E_GPU_STALLED, PEAL_CUDA_NOWHERE,

@@ -1,6 +1,5 @@
 /* Binds a rank's schedule to device memory: addresses of storages, kernels, boxes of tiles, tables
- * of pieces (copy_pieces.c), words. What emit.c then does for an instance is to fill in a launch.
- */
+ * of pieces (copy_pieces.c), words. So emission only fills in launches. */
 #include "backends/cuda/gpu/attributes.h"
 #include "backends/cuda/gpu/memory.h"
 #include "backends/cuda/lower/plan.h"
@@ -15,7 +14,7 @@ static CUdeviceptr address_of(const void *pointer)
     return (CUdeviceptr)(uintptr_t)pointer;
 }
 
-static void prepare_arrays(peal_cuda_rank *rank)
+static void bind_arrays(peal_cuda_rank *rank)
 {
     static const int64_t zero[PEAL_AXES] = {0};
     const peal_schedule *schedule = rank->schedule;
@@ -36,16 +35,16 @@ static void prepare_arrays(peal_cuda_rank *rank)
     rank->peer_first = PEAL_ARENA_ARRAY(arena, CUdeviceptr *, schedule->peer_count + 1);
     for (int p = 0; p < schedule->peer_count; p++) {
         const peal_peer *peer = &schedule->peer[p];
-        bool me = peer->rank == schedule->rank;
+        bool is_self = peer->rank == schedule->rank;
         rank->peer_first[p] = PEAL_ARENA_ARRAY(arena, CUdeviceptr, count + 1);
         for (int i = 0; i < count; i++)
-            rank->peer_first[p][i] =
-                me ? rank->first[i]
-                   : address_of(rank->bound->peer_segment[p]) + (uint64_t)peer->layout[i].offset;
+            rank->peer_first[p][i] = is_self ? rank->first[i]
+                                             : address_of(rank->bound->peer_segment[p]) +
+                                                   (uint64_t)peer->layout[i].offset;
     }
 }
 
-static peal_status prepare_tasks(peal_cuda_rank *rank)
+static peal_status bind_tasks(peal_cuda_rank *rank)
 {
     const peal_schedule *schedule = rank->schedule;
     peal_diagnostics *diagnostics = rank->plan->desc.diagnostics;
@@ -70,10 +69,10 @@ static peal_status prepare_tasks(peal_cuda_rank *rank)
 
 /* ---- words ---- */
 
-/* An offset into the segment of this rank, or of the channel's peer: in host memory where the
- * channel is by shm. */
-static CUdeviceptr place_of(const peal_cuda_rank *rank, const peal_channel *channel, bool theirs,
-                            int64_t offset)
+/* The address of an offset into the segment of this rank, or (theirs) of the channel's peer. On the
+ * transport shm it lies in the mailbox, which is host memory. */
+static CUdeviceptr address_in_segment(const peal_cuda_rank *rank, const peal_channel *channel,
+                                      bool theirs, int64_t offset)
 {
     const peal_backend_rank *bound = rank->bound;
     const peal_peer *peer = &rank->schedule->peer[channel->peer_index];
@@ -88,7 +87,8 @@ static CUdeviceptr place_of(const peal_cuda_rank *rank, const peal_channel *chan
                   : address_of(bound->peer_segment[channel->peer_index]) + (uint64_t)offset;
 }
 
-/* What was opened by IPC may count as this device's. */
+/* Memory that was opened by IPC is excluded: the driver may report it as this device's, although it
+ * is another's. */
 static bool can_add_to(const peal_cuda_rank *rank, const peal_channel *channel, CUdeviceptr word)
 {
     bool opened =
@@ -99,18 +99,19 @@ static bool can_add_to(const peal_cuda_rank *rank, const peal_channel *channel, 
 }
 
 /* Flags lie in the receiver's segment, credits in the sender's. */
-static void prepare_words(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out)
+static void bind_words(peal_cuda_rank *rank, const peal_op *op, peal_cuda_op *out)
 {
     const peal_channel *channel = out->channel;
     int64_t offset = op->credit ? channel->credit_offset : channel->flag_offset;
 
     if (channel->staging_bytes > 0)
-        out->staging = place_of(rank, channel, channel->outgoing, channel->staging_offset);
-    out->word = place_of(rank, channel, op->kind != PEAL_OP_WAIT, offset);
+        out->staging =
+            address_in_segment(rank, channel, channel->outgoing, channel->staging_offset);
+    out->word = address_in_segment(rank, channel, op->kind != PEAL_OP_WAIT, offset);
     out->can_add = op->kind == PEAL_OP_WRITE && can_add_to(rank, channel, out->word);
 }
 
-static peal_cuda_rank *hosted(const peal_cuda_plan *plan, int number)
+static peal_cuda_rank *find_hosted_rank(const peal_cuda_plan *plan, int number)
 {
     for (int i = 0; i < plan->rank_count; i++)
         if (plan->desc.rank[i].schedule->rank == number)
@@ -118,8 +119,10 @@ static peal_cuda_rank *hosted(const peal_cuda_plan *plan, int number)
     return NULL;
 }
 
-/* The WRITE of another (or this) rank of the process that a WAIT waits for. */
-static int peer_op_of(const peal_cuda_rank *peer, const peal_cuda_rank *rank, const peal_op *wait)
+/* The WRITE of rank `peer`, which this process hosts (it may be `rank` itself), that a WAIT waits
+ * for; -1: none. */
+static int find_peer_write(const peal_cuda_rank *peer, const peal_cuda_rank *rank,
+                           const peal_op *wait)
 {
     const peal_channel *mine = &rank->schedule->channel[wait->channel];
     int64_t offset = wait->credit ? mine->credit_offset : mine->flag_offset;
@@ -137,8 +140,8 @@ static int peer_op_of(const peal_cuda_rank *peer, const peal_cuda_rank *rank, co
     return -1;
 }
 
-/* Tiles that a message is made of, beside others of their task that none is made of: they run on
- * the lane of messages, the others meanwhile. */
+/* Whether op `index` runs the tiles of a task that a message is made of, and another op runs the
+ * rest of the task. Then this op goes to the lane of messages, and the rest runs beside it. */
 static bool sends_its_tiles(const peal_schedule *schedule, int index)
 {
     const peal_op *op = &schedule->op[index];
@@ -154,8 +157,8 @@ static bool sends_its_tiles(const peal_schedule *schedule, int index)
     return sends && others;
 }
 
-/* In `sync` a wait is a launch of its own, which takes its time where nobody waits for messages,
- * too. */
+/* In mode sync a wait is a launch of its own, which takes time. When a test hook makes nobody wait
+ * for messages, that launch stays and waits for a value that is there. */
 static bool is_launched_wait(const peal_cuda_plan *plan, const peal_schedule *schedule, int index)
 {
     peal_backend_hooks hooks = plan->desc.hooks;
@@ -166,7 +169,7 @@ static bool is_launched_wait(const peal_cuda_plan *plan, const peal_schedule *sc
     return !peal_hooks_skip(&hooks, schedule, index);
 }
 
-static void prepare_op(peal_cuda_rank *rank, int index)
+static void bind_op(peal_cuda_rank *rank, int index)
 {
     const peal_cuda_plan *plan = rank->plan;
     const peal_backend_hooks *hooks = &plan->desc.hooks;
@@ -183,15 +186,15 @@ static void prepare_op(peal_cuda_rank *rank, int index)
         out->task = &rank->schedule->task[op->task];
         out->kernel = peal_cuda_kernels_task(plan->kernels, rank->schedule, out->task);
         if (out->task->function)
-            out->skipped = true; /* what the application does itself */
+            out->skipped = true; /* the application does it itself */
         else if (out->task->kind == PEAL_TASK_KERNEL)
             peal_cuda_tile_boxes_bind(rank, op, out);
     }
     if ((op->kind == PEAL_OP_COPY && op->copy != PEAL_COPY_LOCAL) || op->kind == PEAL_OP_WRITE ||
         op->kind == PEAL_OP_WAIT) {
         out->channel = &rank->schedule->channel[op->channel];
-        prepare_words(rank, op, out);
-        out->peer = hosted(plan, out->channel->peer);
+        bind_words(rank, op, out);
+        out->peer = find_hosted_rank(plan, out->channel->peer);
         out->self = out->peer != NULL;
         out->idles = idles && !out->self;
         out->skipped &= !out->idles;
@@ -200,8 +203,9 @@ static void prepare_op(peal_cuda_rank *rank, int index)
         peal_cuda_pieces_bind(rank, out);
 }
 
-/* Ops that ops of other lanes depend on get events. */
-static peal_status prepare_events(peal_cuda_rank *rank)
+/* Creates the events of ops that ops of other lanes, or of other ranks of the process, depend on.
+ */
+static peal_status create_events(peal_cuda_rank *rank)
 {
     CUresult result = CUDA_SUCCESS;
     char text[160];
@@ -225,8 +229,9 @@ static peal_status prepare_events(peal_cuda_rank *rank)
                        peal_cuda_error(result, text));
 }
 
-/* Words begin where the first message counts from: 0, but for the test of the wrap. */
-static peal_status prepare_first_message(peal_cuda_rank *rank)
+/* Words start at the number before the first message: 0, but for the hook that tests how numbers
+ * wrap around. */
+static peal_status write_first_messages(peal_cuda_rank *rank)
 {
     uint64_t first = rank->plan->desc.hooks.first_message;
 
@@ -236,7 +241,7 @@ static peal_status prepare_first_message(peal_cuda_rank *rank)
         uint64_t value = peal_flag_value(channel, first);
         if (offset < 0)
             continue;
-        CUdeviceptr word = place_of(rank, channel, false, offset);
+        CUdeviceptr word = address_in_segment(rank, channel, false, offset);
         if (peal_cuda_memory.write(rank->plan->device, (void *)(uintptr_t)word, &value,
                                    sizeof(value), rank->plan->desc.diagnostics))
             return PEAL_STATUS_DEVICE;
@@ -244,7 +249,7 @@ static peal_status prepare_first_message(peal_cuda_rank *rank)
     return PEAL_STATUS_OK;
 }
 
-/* Tiles that are run as they are: a block each, whose numbers have 31 bits. */
+/* Where the schedule's own tiles are run, each is a block. A grid has at most 2^31 - 1 blocks. */
 static peal_status check_tiles(const peal_cuda_rank *rank)
 {
     const peal_schedule *schedule = rank->schedule;
@@ -269,11 +274,11 @@ peal_status peal_cuda_rank_bind(peal_cuda_plan *plan, int index)
     const peal_schedule *schedule = rank->schedule;
 
     rank->lanes = plan->options.lanes;
-    prepare_arrays(rank);
+    bind_arrays(rank);
     peal_status status =
         peal_walk_program_create(schedule, plan->arena, plan->desc.diagnostics, &rank->program);
     if (!status)
-        status = prepare_tasks(rank);
+        status = bind_tasks(rank);
     if (!status)
         status = check_tiles(rank);
     if (status)
@@ -283,7 +288,7 @@ peal_status peal_cuda_rank_bind(peal_cuda_plan *plan, int index)
     rank->op = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_op, schedule->op_count + 1);
     rank->member = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
     for (int i = 0; i < schedule->op_count; i++)
-        prepare_op(rank, i);
+        bind_op(rank, i);
     if (peal_cuda_repeats(plan))
         peal_cuda_predicates_bind(rank);
     for (int l = 0; l < rank->lanes; l++) {
@@ -292,20 +297,19 @@ peal_status peal_cuda_rank_bind(peal_cuda_plan *plan, int index)
             PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
         rank->lane[l].group.op_bits =
             PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
-        peal_cuda_group *held = &rank->lane[l].deferred;
-        held->op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
-        held->op_instance = PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
-        held->op_bits = PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
+        peal_cuda_group *deferred = &rank->lane[l].deferred;
+        deferred->op = PEAL_ARENA_ARRAY(plan->arena, int, schedule->op_count + 1);
+        deferred->op_instance = PEAL_ARENA_ARRAY(plan->arena, uint64_t, schedule->op_count + 1);
+        deferred->op_bits = PEAL_ARENA_ARRAY(plan->arena, unsigned, schedule->op_count + 1);
         rank->lane[l].log =
             PEAL_ARENA_ARRAY(plan->arena, peal_cuda_log_entry, PEAL_CUDA_LOG_ENTRIES);
         rank->lane[l].graph_log =
             PEAL_ARENA_ARRAY(plan->arena, peal_cuda_log_entry, PEAL_CUDA_LOG_ENTRIES);
     }
-    status = prepare_events(rank);
-    return status ? status : prepare_first_message(rank);
+    status = create_events(rank);
+    return status ? status : write_first_messages(rank);
 }
 
-/* Once all ranks are prepared: peer ops, and the tables of pieces in device memory. */
 peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
 {
     int64_t count = 0;
@@ -316,7 +320,7 @@ peal_status peal_cuda_plan_upload(peal_cuda_plan *plan)
             peal_cuda_op *op = &rank->op[i];
             count += op->pieces.count;
             if (op->source->kind == PEAL_OP_WAIT && op->self)
-                op->peer_op = peer_op_of(op->peer, rank, op->source);
+                op->peer_op = find_peer_write(op->peer, rank, op->source);
         }
     }
     if (count == 0)

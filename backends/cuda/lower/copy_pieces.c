@@ -1,5 +1,5 @@
-/* What a COPY consists of: strided boxes, normalised, with the widest unit that their addresses
- * allow. What has too many units for the device's 32-bit numbers, or the engine's, is cut. */
+/* The pieces of a COPY: normalised strided boxes, copied in the widest unit that their addresses
+ * allow. A box with more units than the device or the copy engine can number is cut. */
 #include "backends/cuda/lower/copy_pieces.h"
 
 int64_t peal_cuda_offset_of(const peal_layout *layout, const int64_t *point, size_t element_bytes)
@@ -52,7 +52,8 @@ static int64_t bytes_of(const peal_cuda_copied_box *box)
     return bytes;
 }
 
-/* Halves a box along its outermost axis; a contiguous one where its unit stays. */
+/* Cuts a box in two along its outermost axis. A contiguous box is cut at a multiple of 16 bytes, so
+ * that its unit stays the same. */
 static void halve(peal_cuda_copied_box *box, peal_cuda_copied_box *second)
 {
     *second = *box;
@@ -129,8 +130,8 @@ static int64_t alignment_of(const peal_cuda_rank *rank, const peal_cuda_op *op, 
 }
 
 /* A box of a message, or of images of own points; false: it is empty. */
-static bool describe(peal_cuda_rank *rank, peal_cuda_op *out, const peal_piece *piece,
-                     peal_cuda_copied_box *box)
+static bool describe_box(peal_cuda_rank *rank, peal_cuda_op *out, const peal_piece *piece,
+                         peal_cuda_copied_box *box)
 {
     const peal_schedule *schedule = rank->schedule;
     const peal_op *op = out->source;
@@ -170,8 +171,8 @@ static bool describe(peal_cuda_rank *rank, peal_cuda_op *out, const peal_piece *
     return true;
 }
 
-/* The count of a piece is where the box before comes from. Elements are units: no more are copied.
- */
+/* The number of elements of a counted piece is the source of the box before it. Its unit is made an
+ * element, so that exactly so many are copied. */
 static void count_box(const peal_cuda_rank *rank, const peal_cuda_op *op, const peal_piece *piece,
                       const peal_cuda_copied_box *count, peal_cuda_copied_box *box)
 {
@@ -216,7 +217,7 @@ void peal_cuda_pieces_bind(peal_cuda_rank *rank, peal_cuda_op *out)
     pieces->base = PEAL_ARENA_ARRAY(arena, peal_cuda_base, 2 * count + 1);
     for (int i = 0; i < count; i++)
         if ((op->copy != PEAL_COPY_UNPACK || !piece[i].direct) &&
-            describe(rank, out, &piece[i], &box[boxes])) {
+            describe_box(rank, out, &piece[i], &box[boxes])) {
             if (piece[i].counted)
                 count_box(rank, out, &piece[i], &box[boxes - 1], &box[boxes]);
             all += peal_cuda_box_cut_up(&box[boxes++], PEAL_CUDA_PIECE_UNITS, NULL);

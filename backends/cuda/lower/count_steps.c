@@ -1,5 +1,5 @@
-/* Steps are counted on the device where the host is not near: in recorded iterations, and between
- * their replays. */
+/* Counts steps on the device, in the rank's step word: in recorded iterations, where the host does
+ * not see single steps, and between their replays. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
 

@@ -1,14 +1,15 @@
-/* What is put onto a lane later than the walk passes it, so that what comes between need not wait:
- * waits, until something depends on them, and groups whose results nothing needs for a while. */
+/* Deferral: some ops are enqueued later than the walk passes them, so that the ops between need not
+ * wait. These are waits, until something depends on them, and groups whose results nothing needs
+ * for a while. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
-/* Only where all is on one lane, in kernels, and nobody looks in between; nor where the device
- * decides what is skipped, which would change meanwhile. */
-static bool may_put_off(const peal_cuda_rank *rank)
+/* Deferral needs one lane whose signals are in kernels. It is not sound where the device decides
+ * what is skipped: the predicate could change before the deferred op runs. */
+static bool may_defer(const peal_cuda_rank *rank)
 {
     const peal_cuda_plan *plan = rank->plan;
     bool decides = rank->predicates && rank->predicates->any;
@@ -18,13 +19,13 @@ static bool may_put_off(const peal_cuda_rank *rank)
 
 /* ---- waits ---- */
 
-/* Nothing but what depends on it has to come behind a wait: the list of an op's dependences is
- * complete, but for the order of the ops of one message. */
+/* Only ops that depend on a wait must come after it. The list of an op's dependences is complete,
+ * but for the order of the ops of one message, which needs_wait adds. */
 bool peal_cuda_defer_wait(peal_cuda_rank *rank, int index, uint64_t value)
 {
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, rank->op[index].lane);
 
-    if (!may_put_off(rank) || lane->pending_count == PEAL_CUDA_PENDING_WAITS)
+    if (!may_defer(rank) || lane->pending_count == PEAL_CUDA_PENDING_WAITS)
         return false;
     lane->pending[lane->pending_count++] =
         (peal_cuda_pending_wait){.op = index, .value = value, .instance = rank->walk.passed[index]};
@@ -32,7 +33,7 @@ bool peal_cuda_defer_wait(peal_cuda_rank *rank, int index, uint64_t value)
     return true;
 }
 
-static bool needs(const peal_cuda_rank *rank, int index, int wait)
+static bool needs_wait(const peal_cuda_rank *rank, int index, int wait)
 {
     const peal_op *op = &rank->schedule->op[index];
 
@@ -44,8 +45,8 @@ static bool needs(const peal_cuda_rank *rank, int index, int wait)
     return false;
 }
 
-/* Whether the lane's group can still begin with another wait, before op `index` joins it. */
-static bool takes_waits(const peal_cuda_rank *rank, const peal_cuda_group *group, int index)
+/* Whether a wait can still be added to the lane's group, before op `index` joins it. */
+static bool can_add_wait(const peal_cuda_rank *rank, const peal_cuda_group *group, int index)
 {
     const peal_op *op = &rank->schedule->op[index];
 
@@ -53,7 +54,7 @@ static bool takes_waits(const peal_cuda_rank *rank, const peal_cuda_group *group
         return false;
     if (group->kind == PEAL_CUDA_GROUP_COPY)
         return op->kind == PEAL_OP_COPY && group->event == op->event;
-    /* Tiles of the same task that have sent nothing yet: none of them needs the wait. */
+    /* The group has tiles of the same task, and none of them has sent anything. */
     if (group->kind == PEAL_CUDA_GROUP_TASK)
         return op->kind == PEAL_OP_LAUNCH && !group->closed &&
                group->task == rank->op[index].task && group->instance == rank->walk.passed[index] &&
@@ -63,8 +64,8 @@ static bool takes_waits(const peal_cuda_rank *rank, const peal_cuda_group *group
            (group->kind == PEAL_CUDA_GROUP_WAITS && group->launch.write_count == 0);
 }
 
-/* The waits that op `index` needs, or all (index -1), go to the lane's group. */
-static bool take_waits(peal_cuda_rank *rank, int index)
+/* Adds the deferred waits that op `index` needs, or all (index -1), to the lane's group. */
+static bool add_pending_waits(peal_cuda_rank *rank, int index)
 {
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, 0);
     peal_cuda_group *group = &lane->group;
@@ -73,11 +74,11 @@ static bool take_waits(peal_cuda_rank *rank, int index)
     for (int i = 0; i < lane->pending_count; i++) {
         const peal_cuda_pending_wait *wait = &lane->pending[i];
         peal_cuda_op *op = &rank->op[wait->op];
-        if (index >= 0 && !needs(rank, index, wait->op)) {
+        if (index >= 0 && !needs_wait(rank, index, wait->op)) {
             lane->pending[kept++] = *wait;
             continue;
         }
-        if (!takes_waits(rank, group, index >= 0 ? index : wait->op) &&
+        if (!can_add_wait(rank, group, index >= 0 ? index : wait->op) &&
             !peal_cuda_flush_group(rank, lane, group))
             return false;
         peal_walk_frame frame = {.counter = rank->walk.counter};
@@ -91,11 +92,13 @@ static bool take_waits(peal_cuda_rank *rank, int index)
 
 /* ---- groups ---- */
 
-/* A group that may wait for messages, and whose results nothing may need for a while, is put onto
- * its lane with or behind what comes next (piggyback.c): the messages are there by then. Nobody
- * waits for what it writes: those are credits of channels with two slots or more, which a peer asks
- * for when it sends the message after the next one; this rank puts the group onto the lane before
- * it receives that one, and what comes between depends on earlier messages only. */
+/* Defers a group that waits for messages and whose results may not be needed for a while. It is
+ * enqueued with or after the next group (piggyback.c), when its messages have mostly come.
+ *
+ * No deadlock can follow, because no peer waits for what the group writes before it is enqueued. It
+ * writes only credits of channels with at least two slots. The peer needs such a credit when it
+ * sends the message after the next one. This rank enqueues the group before it receives that
+ * message, and everything between depends on earlier messages only. */
 bool peal_cuda_defer_group(peal_cuda_rank *rank, peal_cuda_lane *lane)
 {
     peal_cuda_group *group = &lane->group;
@@ -103,7 +106,7 @@ bool peal_cuda_defer_group(peal_cuda_rank *rank, peal_cuda_lane *lane)
     for (int i = 0; i < group->op_count; i++) {
         const peal_op *op = rank->op[group->op[i]].source;
         bool is_message = op->kind == PEAL_OP_WAIT || op->kind == PEAL_OP_WRITE;
-        if (!may_put_off(rank) || (is_message && rank->schedule->channel[op->channel].slots < 2) ||
+        if (!may_defer(rank) || (is_message && rank->schedule->channel[op->channel].slots < 2) ||
             (op->kind == PEAL_OP_WRITE && !op->credit))
             return peal_cuda_flush(rank, (int)(lane - rank->lane));
     }
@@ -117,8 +120,8 @@ bool peal_cuda_defer_group(peal_cuda_rank *rank, peal_cuda_lane *lane)
     return true;
 }
 
-/* A group that was put off and that op `index` depends on comes first, behind the group before. */
-static bool release_held(peal_cuda_rank *rank, int index)
+/* If op `index` depends on the deferred group: launches the open group, then the deferred one. */
+static bool flush_needed_deferred(peal_cuda_rank *rank, int index)
 {
     const peal_op *op = &rank->schedule->op[index];
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, 0);
@@ -133,7 +136,8 @@ static bool release_held(peal_cuda_rank *rank, int index)
     }
     if (!needed)
         return true;
-    /* What the group is to fold itself: the walk had what was put off before the group. */
+    /* The open group is to do this fold itself. The walk passed the deferred ops before that group,
+     * so the deferred group may join it or come before it. */
     if (peal_cuda_fold_fits(rank, index))
         return peal_cuda_piggyback(rank, lane) ||
                peal_cuda_flush_group(rank, lane, &lane->deferred);
@@ -147,7 +151,7 @@ bool peal_cuda_emit_prerequisites(peal_cuda_rank *rank, int index)
     bool works = kind == PEAL_OP_LAUNCH || kind == PEAL_OP_COPY || kind == PEAL_OP_WRITE ||
                  kind == PEAL_OP_WAIT;
 
-    return !works || (release_held(rank, index) && take_waits(rank, index));
+    return !works || (flush_needed_deferred(rank, index) && add_pending_waits(rank, index));
 }
 
 bool peal_cuda_flush_all(peal_cuda_rank *rank)
@@ -156,9 +160,9 @@ bool peal_cuda_flush_all(peal_cuda_rank *rank)
 
     for (int l = 0; l < rank->lanes && ok; l++) {
         peal_cuda_lane *lane = peal_cuda_lane_at(rank, l);
-        /* In the walk's order; of more lanes than one nothing is put off. */
+        /* In walk order. With more than one lane nothing is deferred. */
         ok = peal_cuda_flush_group(rank, lane, &lane->deferred) &&
-             peal_cuda_flush_group(rank, lane, &lane->group) && take_waits(rank, -1) &&
+             peal_cuda_flush_group(rank, lane, &lane->group) && add_pending_waits(rank, -1) &&
              peal_cuda_flush_group(rank, lane, &lane->group);
     }
     return ok;

@@ -1,24 +1,22 @@
-/* Puts op instances onto lanes, in walk order.
+/* Emission: turns op instances into launches, in walk order.
  *
- * A lane has a kernel that is being put together (its group). WAITs open a group; tiles of one
+ * A lane has a group, the launch that is being put together. WAITs open a group. Then tiles of one
  * task, or pieces of copies, join it; then the pieces and flags of the messages that its tiles
- * produce. What doesn't fit closes the group and begins the next. The rules below keep the lane's
- * order, but for these things, which hurt nobody:
- * - tiles of the same task instance join although the task's messages are already in the group:
- * they run beside the sending;
- * - a WAIT of the same event joins a group of unpacking copies, so that they wait for all first:
- * one receive statement's messages cannot depend on each other's credits;
- * - a WAIT for a credit joins the task whose messages it is for; other WAITs, and the combining of
- * contributions, are put off until something depends on them (defer.c);
- * - a WAIT is waited for by the blocks that need it only, at the latest by one block of its group.
- */
+ * produce. An op that does not fit closes the group and opens the next one.
+ *
+ * Permitted reorderings. A lane runs its ops in walk order, with these exceptions, which are sound:
+ * - Tiles of the same task instance join the group after the task's messages have. They run beside
+ *   the sending.
+ * - A WAIT of the same event joins a group of unpacking copies. Then all of them wait first. The
+ *   messages of one receive statement do not depend on each other's credits.
+ * - A WAIT for a credit joins the group of the task whose messages need it.
+ * - Other WAITs, and COMBINEs, are deferred until something depends on them (defer.c).
+ * - Only the blocks that need a WAIT wait for it. If none does, one block of the group waits. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
 
 /* ---- an op ---- */
 
-/* False: the rank's next op waits for a message of this process that has not been put onto a lane
- * yet. */
 bool peal_cuda_emit_is_ready(const peal_cuda_rank *rank)
 {
     const peal_cuda_op *op = &rank->op[rank->walk.position];
@@ -31,7 +29,7 @@ bool peal_cuda_emit_is_ready(const peal_cuda_rank *rank)
     uint64_t message = rank->walk.message[mine] + 1;
     if (message - rank->plan->desc.hooks.first_message <= slots)
         return true;
-    /* Numbers of messages wrap round, as their values do. */
+    /* Message numbers wrap around, as flags do. */
     return (int64_t)(op->peer->walk.message[theirs] - (message - slots)) >= 0;
 }
 
@@ -58,7 +56,7 @@ bool peal_cuda_emit(peal_cuda_rank *rank)
     case PEAL_OP_WAIT:
         ok = peal_cuda_emit_wait(rank, index, &frame);
         break;
-    default: /* FENCE: every WRITE of this backend is a release of the system's scope */
+    default: /* FENCE does nothing: every WRITE of this backend is a release in system scope */
         break;
     }
     return ok;

@@ -1,6 +1,6 @@
-/* Tasks that are the application's own work on the device: a CUDA function, which is launched with
- * the call by value, or a function that enqueues what it likes. Each is put onto its lane by
- * itself, in the lane's order. */
+/* Emits tasks that are the application's own work on the device: a CUDA function, which gets the
+ * call by value, or a host function that enqueues work. Each call is enqueued by itself, in the
+ * lane's order, and is never part of a group. */
 #include "backends/cuda/gpu/attributes.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
@@ -9,14 +9,15 @@
 
 /* ---- preparation ---- */
 
-static peal_status unfit(const peal_cuda_rank *rank, const peal_schedule_task *source,
-                         const char *what)
+static peal_status report_invalid_function(const peal_cuda_rank *rank,
+                                           const peal_schedule_task *source, const char *what)
 {
     return peal_report(rank->plan->desc.diagnostics, PEAL_E_INVALID_CUDA_FUNCTION, source->source,
                        NULL, "task '%s': %s", source->name, what);
 }
 
-/* Asking for an attribute loads the function, which must not happen once waits are queued. */
+/* Reading an attribute loads the function. Loading may wait for the device, so it must be done
+ * before any wait is enqueued. */
 peal_status peal_cuda_call_check(const peal_cuda_rank *rank, const peal_schedule_task *source,
                                  const peal_cuda_task *task)
 {
@@ -25,27 +26,27 @@ peal_status peal_cuda_call_check(const peal_cuda_rank *rank, const peal_schedule
 
     for (int i = 0; i < source->argument_count; i++)
         if (task->argument[i].expr && peal_expr_uses(task->argument[i].expr) & PEAL_USES_ELEMENT)
-            return unfit(rank, source, "an argument reads a buffer");
+            return report_invalid_function(rank, source, "an argument reads a buffer");
     if (!source->cuda_function)
         return PEAL_STATUS_OK;
     CUresult result = peal_cuda_most_threads(rank->plan->device, source->cuda_function, &most);
     if (result) {
         snprintf(what, sizeof(what), "the driver does not know its function: %s",
                  peal_cuda_error(result, text));
-        return unfit(rank, source, what);
+        return report_invalid_function(rank, source, what);
     }
     if (source->cuda_threads > most) {
         snprintf(what, sizeof(what), "its function allows blocks of %d threads, not of %d", most,
                  source->cuda_threads);
-        return unfit(rank, source, what);
+        return report_invalid_function(rank, source, what);
     }
     return PEAL_STATUS_OK;
 }
 
 /* ---- one call ---- */
 
-static bool make_call(peal_cuda_rank *rank, const peal_cuda_op *op, peal_cuda_lane *lane,
-                      peal_call *call)
+static bool emit_one_call(peal_cuda_rank *rank, const peal_cuda_op *op, peal_cuda_lane *lane,
+                          peal_call *call)
 {
     peal_cuda_plan *plan = rank->plan;
     const peal_schedule_task *task = op->task;
@@ -88,7 +89,7 @@ static bool fill_arguments(peal_cuda_rank *rank, const peal_cuda_op *op,
     return true;
 }
 
-/* Views and partials of tile `index`. */
+/* Fills in the views and partials of tile `index`. */
 static void fill_tile(const peal_cuda_rank *rank, const peal_schedule_task *task,
                       const peal_walk_frame *frame, bool partials, int64_t index, peal_call *call)
 {
@@ -111,9 +112,10 @@ static void fill_tile(const peal_cuda_rank *rank, const peal_schedule_task *task
     }
 }
 
-/* A call for the whole box, or one for each of its tiles. */
-static bool call_box(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame,
-                     const peal_launch_box *box, bool merged, bool partials, peal_call *call)
+/* Emits one call for the whole box (merged), or one for each of its tiles. */
+static bool emit_box_calls(peal_cuda_rank *rank, const peal_cuda_op *op,
+                           const peal_walk_frame *frame, const peal_launch_box *box, bool merged,
+                           bool partials, peal_call *call)
 {
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
     int64_t tiles = 1;
@@ -122,7 +124,7 @@ static bool call_box(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_wa
         memcpy(call->tile.lo, box->lo, sizeof(call->tile.lo));
         memcpy(call->tile.hi, box->hi, sizeof(call->tile.hi));
         fill_tile(rank, op->task, frame, false, 0, call);
-        return make_call(rank, op, lane, call);
+        return emit_one_call(rank, op, lane, call);
     }
     for (int k = 0; k < PEAL_AXES; k++)
         tiles *= box->count[k];
@@ -137,7 +139,7 @@ static bool call_box(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_wa
             call->tile.hi[k] = hi < box->hi[k] ? hi : box->hi[k];
         }
         fill_tile(rank, op->task, frame, partials, index, call);
-        if (!make_call(rank, op, lane, call))
+        if (!emit_one_call(rank, op, lane, call))
             return false;
     }
     return true;
@@ -163,12 +165,12 @@ bool peal_cuda_emit_call(peal_cuda_rank *rank, int index, const peal_walk_frame 
         return peal_cuda_fail(rank->plan, PEAL_STATUS_SPEC);
     if (!fill_arguments(rank, op, frame, &call))
         return false;
-    lane->group.launch.op = index; /* what a stall is reported as */
+    lane->group.launch.op = index; /* the op that reports name */
     bool merged = task->mergeable && !partials;
     const peal_launch_box *box = merged ? op->free : op->exact;
     int count = merged ? op->free_count : op->exact_count;
     for (int i = 0; i < count; i++)
-        if (!call_box(rank, op, frame, &box[i], merged, partials, &call))
+        if (!emit_box_calls(rank, op, frame, &box[i], merged, partials, &call))
             return false;
     return peal_cuda_publish(rank, lane, index);
 }

@@ -1,4 +1,4 @@
-/* Messages onto lanes: WAIT, WRITE and COPY. */
+/* Emits messages: WAIT, WRITE and COPY. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
 
@@ -16,8 +16,8 @@ static bool emit_self_wait(peal_cuda_rank *rank, peal_cuda_op *op)
     peal_cuda_op *write = &peer->op[op->peer_op];
     if (!peal_cuda_flush(rank, op->lane))
         return false;
-    /* The latest WRITE that was put onto its lane is this message's or a later one: nothing that is
-     * put there later depends on what waits here now. */
+    /* The latest WRITE that was enqueued is this message's or a later one, so waiting for it is
+     * enough. It cannot depend on this wait, because it was emitted before. */
     uint64_t latest = peer->walk.passed[op->peer_op];
     if (peer->member[op->peer_op] && !peal_cuda_flush(peer, write->lane))
         return false;
@@ -48,23 +48,24 @@ static bool emit_memory_op(peal_cuda_rank *rank, peal_cuda_op *op, uint64_t valu
     return peal_cuda_enqueued(rank, lane, index) && peal_cuda_publish(rank, lane, index);
 }
 
-/* The wait for a credit may come before a task whose messages it is for: whoever writes the credit
- * has an earlier message to do with, so no flag that is written later for that can hold it up. */
-static bool joins_before(const peal_cuda_rank *rank, const peal_cuda_group *group,
-                         const peal_cuda_op *op)
+/* Whether a wait for a credit may join the group of the task whose messages need it. The credit
+ * belongs to an earlier message, so its writer does not need the flags that this group writes. But
+ * the wait must not delay flags of another event that the group writes after it. */
+static bool can_wait_in_group(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                              const peal_cuda_op *op)
 {
     const peal_launch *launch = &group->launch;
-    /* What folds come before waits for it alone, when all else has been sent. */
-    bool holds_up = launch->fold_bit
-                        ? group->fold_writes > 0 && group->fold_event != op->source->event
-                        : launch->write_count > 0 && group->write_event != op->source->event;
+    /* With folds, only the sending of their results waits, when all other messages are sent. */
+    bool delays_sends = launch->fold_bit
+                            ? group->fold_writes > 0 && group->fold_event != op->source->event
+                            : launch->write_count > 0 && group->write_event != op->source->event;
 
     return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed && op->source->credit &&
            rank->plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED &&
-           launch->wait_count < PEAL_LAUNCH_WAITS && !rank->member[op - rank->op] && !holds_up;
+           launch->wait_count < PEAL_LAUNCH_WAITS && !rank->member[op - rank->op] && !delays_sends;
 }
 
-static void wait_before(peal_cuda_rank *rank, peal_cuda_group *group, int index, uint64_t value)
+static void wait_in_group(peal_cuda_rank *rank, peal_cuda_group *group, int index, uint64_t value)
 {
     peal_launch *launch = &group->launch;
 
@@ -82,8 +83,8 @@ bool peal_cuda_emit_wait(peal_cuda_rank *rank, int index, const peal_walk_frame 
     uint64_t slots = op->source->credit ? (uint64_t)op->channel->slots : 0;
     uint64_t value = op->idles ? 0 : peal_flag_value(op->channel, frame->message - slots);
 
-    /* The first messages need no credit. What a graph waits for must hold at every replay: there
-     * the value is one that the word has passed from the start. */
+    /* The first messages need no credit. But a wait that is recorded must be right in every replay.
+     * There it waits for a value that the word is past from the start. */
     if (frame->message - plan->desc.hooks.first_message <= slots &&
         (peal_cuda_is_by_event(rank, op) || !plan->emission.sink->is_replayed))
         return true;
@@ -94,14 +95,14 @@ bool peal_cuda_emit_wait(peal_cuda_rank *rank, int index, const peal_walk_frame 
     if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, true);
     peal_cuda_group *group = &lane->group;
-    if (joins_before(rank, group, op)) {
-        wait_before(rank, group, index, value);
+    if (can_wait_in_group(rank, group, op)) {
+        wait_in_group(rank, group, index, value);
         return true;
     }
     if (!op->source->credit && peal_cuda_defer_wait(rank, index, value))
         return true;
-    bool beside = group->kind == PEAL_CUDA_GROUP_COPY && group->event == op->source->event;
-    if ((group->kind > PEAL_CUDA_GROUP_WAITS && !beside) ||
+    bool same_event = group->kind == PEAL_CUDA_GROUP_COPY && group->event == op->source->event;
+    if ((group->kind > PEAL_CUDA_GROUP_WAITS && !same_event) ||
         (group->kind != PEAL_CUDA_GROUP_NONE && group->launch.wait_count == PEAL_LAUNCH_WAITS) ||
         (group->kind == PEAL_CUDA_GROUP_WAITS && group->launch.write_count > 0) ||
         rank->member[index])
@@ -114,10 +115,11 @@ bool peal_cuda_emit_wait(peal_cuda_rank *rank, int index, const peal_walk_frame 
     return true;
 }
 
-/* The boxes of a task that a WRITE comes after, their waits, and what its message is copied by: the
- * order of one event's ops is no dependence. */
-static unsigned boxes_before(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
-                             unsigned *waits)
+/* The boxes of a task's tiles that WRITE `index` must come after, and their waits. The copies of
+ * its message are added by channel: the order of the ops of one event is not listed as dependences.
+ */
+static unsigned boxes_needed_by(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
+                                unsigned *waits)
 {
     unsigned boxes;
 
@@ -127,15 +129,15 @@ static unsigned boxes_before(const peal_cuda_rank *rank, const peal_cuda_group *
     return group->kind == PEAL_CUDA_GROUP_TASK ? peal_cuda_group_boxes(group, boxes) : boxes;
 }
 
-/* Whether a word may be written by a task's sending blocks: the tiles that the WRITE depends on are
- * among them. */
-static bool send_after(const peal_cuda_rank *rank, peal_cuda_group *group, int index)
+/* Whether the sending blocks of the group's task can do WRITE `index`. Tiles that it depends on are
+ * made sending ones. */
+static bool can_send_after_tiles(const peal_cuda_rank *rank, peal_cuda_group *group, int index)
 {
     unsigned waits, boxes;
 
     if (group->closed)
         return false;
-    boxes = boxes_before(rank, group, index, &waits);
+    boxes = boxes_needed_by(rank, group, index, &waits);
     for (int b = 0; b < group->launch.box_count; b++) {
         if (boxes >> b & 1)
             group->launch.box[b].sends = 1;
@@ -154,7 +156,7 @@ static void add_write(const peal_cuda_rank *rank, peal_cuda_group *group, int in
     group->launch.write[at] =
         (peal_launch_write){.word = op->word,
                             .value = value,
-                            .boxes = boxes_before(rank, group, index, &waits)};
+                            .boxes = boxes_needed_by(rank, group, index, &waits)};
     group->quantum[at] = op->channel->quantum;
     if (group->launch.fold_bit && group->launch.write[at].boxes == group->launch.fold_bit) {
         group->fold_writes++;
@@ -180,7 +182,7 @@ bool peal_cuda_emit_write(peal_cuda_rank *rank, int index, const peal_walk_frame
     if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP)
         return emit_memory_op(rank, op, value, false);
     bool fits = group->kind == PEAL_CUDA_GROUP_WAITS || group->kind == PEAL_CUDA_GROUP_COPY ||
-                (group->kind == PEAL_CUDA_GROUP_TASK && send_after(rank, group, index));
+                (group->kind == PEAL_CUDA_GROUP_TASK && can_send_after_tiles(rank, group, index));
     if (group->kind != PEAL_CUDA_GROUP_NONE &&
         (!fits || group->launch.write_count == PEAL_LAUNCH_WRITES || rank->member[index] ||
          (plan->emission.sink->signal == PEAL_CUDA_SIGNAL_KERNEL &&
@@ -238,15 +240,15 @@ static void append_list(const peal_cuda_rank *rank, peal_cuda_group *group, cons
             peal_cuda_base_address(rank, op, op->pieces.base[i], frame);
 }
 
-static bool list_fits(const peal_cuda_group *group, const peal_cuda_op *op)
+static bool has_room_for_list(const peal_cuda_group *group, const peal_cuda_op *op)
 {
     return group->launch.list_count < PEAL_LAUNCH_LISTS &&
            group->base_count + op->pieces.base_count <= PEAL_LAUNCH_BASES;
 }
 
-/* The tiles that a message's data come from send it themselves. */
-static bool joins_task(const peal_cuda_rank *rank, const peal_cuda_group *group,
-                       const peal_cuda_op *op)
+/* Whether the group's task may do COPY `op`: its tiles wrote the message's data. */
+static bool can_join_task(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                          const peal_cuda_op *op)
 {
     return group->kind == PEAL_CUDA_GROUP_TASK && !group->closed &&
            (op->source->copy != PEAL_COPY_UNPACK || group->task->kind == PEAL_TASK_FOLD ||
@@ -255,21 +257,23 @@ static bool joins_task(const peal_cuda_rank *rank, const peal_cuda_group *group,
            !peal_cuda_is_by_event(rank, op);
 }
 
-/* Their last block does. */
-static bool join_task(peal_cuda_rank *rank, peal_cuda_group *group, int index,
-                      const peal_walk_frame *frame)
+/* Leaves COPY `index` to the last block of the group's task. False: it is too large, or its pieces
+ * do not fit the launch. */
+static bool join_last_block(peal_cuda_rank *rank, peal_cuda_group *group, int index,
+                            const peal_walk_frame *frame)
 {
     peal_cuda_op *op = &rank->op[index];
     unsigned waits, boxes;
 
     if (group->task->kind != PEAL_TASK_KERNEL ||
         group->copy_bytes + op->pieces.bytes > PEAL_CUDA_FUSED_COPY_BYTES ||
-        !list_fits(group, op) || !peal_cuda_depends_within(rank, group, index, &waits, &boxes) ||
-        !boxes)
+        !has_room_for_list(group, op) ||
+        !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || !boxes)
         return false;
     if (op->source->copy != PEAL_COPY_SEND || boxes & group->launch.piggyback.bit ||
-        (group->launch.fold_bit && peal_cuda_group_boxes(group, boxes) ==
-                                       group->launch.fold_bit)) /* of results: remote stores only */
+        (group->launch.fold_bit &&
+         peal_cuda_group_boxes(group, boxes) ==
+             group->launch.fold_bit)) /* results of folds are sent by remote stores only */
         return false;
     waits |= peal_cuda_channel_bits(rank, group, index, PEAL_OP_WAIT);
     for (int b = 0; b < group->launch.box_count; b++)
@@ -324,15 +328,16 @@ bool peal_cuda_emit_copy(peal_cuda_rank *rank, int index, const peal_walk_frame 
         return false;
     if (op->pieces.count == 0)
         return peal_cuda_publish(rank, lane, index);
-    /* The engine sends as much as there can be; what is not meant stays behind here. */
+    /* The copy engine sends a counted message in full, whatever its count. Unpacking it must stop
+     * at the count, so a kernel does that. */
     if (rank->plan->options.copy == PEAL_CUDA_COPY_ENGINE && !unpacks_counted(op))
         return copy_by_engine(rank, op, frame);
-    if (joins_task(rank, group, op) && (peal_cuda_remote_store_join(rank, group, index, frame) ||
-                                        join_task(rank, group, index, frame)))
+    if (can_join_task(rank, group, op) && (peal_cuda_remote_store_join(rank, group, index, frame) ||
+                                           join_last_block(rank, group, index, frame)))
         return true;
     bool fits = group->kind == PEAL_CUDA_GROUP_WAITS || group->kind == PEAL_CUDA_GROUP_COPY;
     if (group->kind != PEAL_CUDA_GROUP_NONE &&
-        (!fits || !list_fits(group, op) || rank->member[index] ||
+        (!fits || !has_room_for_list(group, op) || rank->member[index] ||
          (group->kind == PEAL_CUDA_GROUP_WAITS && group->launch.write_count > 0) ||
          !peal_cuda_depends_within(rank, group, index, &waits, &boxes) || boxes))
         if (!peal_cuda_flush(rank, op->lane))

@@ -1,4 +1,4 @@
-/* Tasks onto lanes: tiles of kernels, and what peal brings itself. */
+/* Emits tasks: tiles of kernels, and the built-in tasks. */
 #include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
@@ -61,7 +61,9 @@ static void fill_views(const peal_cuda_rank *rank, const peal_cuda_op *op,
             partials ? peal_cuda_array_at(rank, frame, task->reduction[i].partials) : 0;
 }
 
-/* Where whole tiles begin in pairs of memory (device/whole.h): x, and whether that is 0 or 1. */
+/* How whole tiles that begin at x = `begin` lie in memory (device/whole.h): PEAL_ALIGNED if they
+ * begin at an even element in all arrays that they move, PEAL_ALIGNED_ODD if at an odd one in all,
+ * else PEAL_UNALIGNED. */
 static int alignment_at(const peal_cuda_rank *rank, const peal_cuda_op *op,
                         const peal_walk_frame *frame, int64_t begin)
 {
@@ -88,7 +90,7 @@ static int alignment_at(const peal_cuda_rank *rank, const peal_cuda_op *op,
     return found ? found : PEAL_ALIGNED;
 }
 
-/* Of all boxes of a task; the tiles of free ones begin where pairs do, if they are aligned. */
+/* The alignment that all boxes of a launch have in common. */
 static int alignment_of(const peal_cuda_rank *rank, const peal_cuda_op *op,
                         const peal_walk_frame *frame, const peal_launch_box *box, int count)
 {
@@ -104,7 +106,7 @@ static int alignment_of(const peal_cuda_rank *rank, const peal_cuda_op *op,
     return found;
 }
 
-/* What a launch of some of an op's tiles is. */
+/* How some of an op's tiles are launched. */
 typedef struct tile_launch {
     bool partials, communication_free;
     int aligned;
@@ -116,7 +118,7 @@ static void choose_launch(const peal_cuda_rank *rank, const peal_cuda_op *op,
                           const peal_cuda_group *group, const peal_walk_frame *frame,
                           tile_launch *out)
 {
-    /* Launches of their own, before and after the persistent kernel, are as in any mode. */
+    /* Single launches before and after the persistent kernel are as in any other mode. */
     bool fused = rank->plan->emission.sink->is_one_kernel;
     bool large =
         op->large &&
@@ -174,7 +176,7 @@ static bool emit_tiles(peal_cuda_rank *rank, int index, const peal_walk_frame *f
         peal_walk_boolean(rank->program, &rank->task[op->source->task].needed, frame->counter, true,
                           plan->emission.late, &with.partials))
         return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
-    /* Many tiles that wait for nothing here are a launch of their own. */
+    /* Many tiles that wait for nothing here are a launch of a communication-free kernel. */
     choose_launch(rank, op, group, frame, &with);
     if (with.communication_free && !peal_cuda_flush(rank, op->lane))
         return false;
@@ -214,7 +216,8 @@ static bool emit_tiles(peal_cuda_rank *rank, int index, const peal_walk_frame *f
     return true;
 }
 
-/* One block combines what has just come in: it unpacks the messages itself. */
+/* Whether a COMBINE joins the group that unpacks its contributions: they are so small that one
+ * block unpacks and combines them. */
 static bool unpacks_first(const peal_cuda_rank *rank, const peal_cuda_group *group,
                           const peal_schedule_task *task)
 {
@@ -225,7 +228,8 @@ static bool unpacks_first(const peal_cuda_rank *rank, const peal_cuda_group *gro
            rank->plan->emission.sink->signal == PEAL_CUDA_SIGNAL_FUSED;
 }
 
-/* In a graph nothing counts any more once the outermost loop's verdict is there. */
+/* While recording: counts the steps so far before the DECIDE of the outermost loop's `until`. Once
+ * its verdict is there, launches do nothing, and would not count. */
 static bool count_before_end(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
     if (!rank->plan->emission.sink->is_replayed || !rank->stop_word ||
@@ -237,7 +241,7 @@ static bool count_before_end(peal_cuda_rank *rank, int index, const peal_walk_fr
     return true;
 }
 
-/* SET, DECIDE, PRINT, FOLD, COMBINE. */
+/* Emits SET, DECIDE, PRINT, FOLD or COMBINE. */
 static bool emit_builtin(peal_cuda_rank *rank, int index, const peal_walk_frame *frame)
 {
     peal_cuda_op *op = &rank->op[index];
@@ -284,7 +288,7 @@ static bool emit_builtin(peal_cuda_rank *rank, int index, const peal_walk_frame 
             (unsigned)((task->contributions + PEAL_CUDA_FOLD_CHUNK - 1) / PEAL_CUDA_FOLD_CHUNK);
         if (launch->box[0].blocks == 0)
             launch->box[0].blocks = 1;
-        /* The block that has the result can send it. */
+        /* The box is one point: the block that has the result can send it by remote stores. */
         for (int k = 0; k < PEAL_AXES; k++)
             launch->box[0].hi[k] = 1;
         memset(launch->stride[0], 0, sizeof(launch->stride[0]));

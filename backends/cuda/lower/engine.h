@@ -1,6 +1,10 @@
-/* What makes the device repeat recorded iterations: a CUDA graph (graph/capture.c), or the
- * persistent kernel (fused/engine.c). graph/replay.c conducts either: it finds how many steps are
- * recorded, walks them into the engine's sink, and launches rounds. */
+/* An engine makes the device repeat recorded iterations: as a CUDA graph (graph/capture.c), or as
+ * the persistent kernel (fused/engine.c). graph/recording.c drives either: it chooses how many
+ * steps are recorded and emits them to the engine's sink. graph/replay.c launches replays.
+ *
+ * A plan that prints has two recordings, one for each buffer slot of rows; else it has one. Entries
+ * that return a CUresult leave the report of a failure to the caller; those that return a
+ * peal_status have reported it. */
 #ifndef PEAL_CUDA_LOWER_ENGINE_H
 #define PEAL_CUDA_LOWER_ENGINE_H
 
@@ -9,24 +13,26 @@
 struct peal_cuda_engine {
     const struct peal_cuda_sink_ops *sink;
     bool is_one_kernel; /* as in peal_cuda_sink */
-    int most_launches;  /* of a rank in a recording; 0: any number */
-    /* Whether what a launch waits for is a launch of its own. NULL: no. */
+    int most_launches;  /* the most launches of a rank in a recording; 0: any number */
+    /* Whether the waits of a launch are a launch of their own. NULL: no. */
     bool (*receives_apart)(const peal_cuda_plan *plan);
-    int reports; /* how often a recording counts its steps, so that the host sees them */
-    /* Before the number of steps is chosen. NULL: nothing is to be done. */
+    int reports; /* how often a recording counts its steps, so that the host sees progress */
+    /* Called before the number of steps is chosen. NULL: nothing is to be done. */
     peal_status (*prepare)(peal_cuda_plan *plan);
-    /* Gives up what makes periods longer. False: there was nothing of that. NULL: the same. */
+    /* Called when no period was found or it has too many launches: gives up an optimisation that
+     * makes periods longer. False, or NULL: there is none to give up. */
     bool (*shorten_period)(peal_cuda_plan *plan);
-    /* When it is chosen. NULL: nothing is to be done. */
+    /* Called when the number of steps has been chosen. NULL: nothing is to be done. */
     peal_status (*settle)(peal_cuda_plan *plan);
-    /* A recording begins and ends; slot: 0 or 1, of the rows that it prints. */
+    /* Begin and end a recording. slot (0 or 1): the buffer slot of the rows that it prints. */
     CUresult (*begin)(peal_cuda_plan *plan, int slot);
     CUresult (*end)(peal_cuda_plan *plan, int slot);
-    /* Makes it ready to be launched. What fails has been reported, or is *result. */
+    /* Makes a recording ready to be launched. A failure has been reported and is returned, or it is
+     * *result, which the caller reports. */
     peal_status (*build)(peal_cuda_plan *plan, int slot, CUresult *result);
-    /* Enqueues rounds of a recording on the origin. */
+    /* Enqueues `rounds` passes through a recording on the origin. */
     CUresult (*launch)(peal_cuda_plan *plan, int slot, int64_t rounds);
-    /* That one launch may have. NULL: one. */
+    /* The most rounds of one launch. NULL: one. */
     int64_t (*most_rounds)(const peal_cuda_plan *plan);
 };
 

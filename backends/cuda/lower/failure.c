@@ -1,4 +1,5 @@
-/* A failure, noted once: the job is told, the device's waits give up, and emission ends. */
+/* Failures: the first one is recorded, the abort word is set, waits on the device give up, and
+ * emission ends. */
 #include "backends/cuda/lower/plan.h"
 
 bool peal_cuda_is_aborted(const peal_cuda_plan *plan)
@@ -6,7 +7,8 @@ bool peal_cuda_is_aborted(const peal_cuda_plan *plan)
     return atomic_load_explicit(plan->desc.abort_word, memory_order_relaxed) != 0;
 }
 
-/* Waits in kernels read this; nobody writes a flag after it. */
+/* Waits in kernels read this word (in mapped memory), and so do kernels before they write a flag.
+ */
 void peal_cuda_stop_device(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)

@@ -1,4 +1,4 @@
-/* Groups: kernels that are being put together, how they are launched, and what orders them. */
+/* Groups: launches that are being put together; how they are launched, and what orders them. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/lower/sink.h"
@@ -11,13 +11,13 @@ void peal_cuda_log_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane, int op, 
                             uint64_t value)
 {
     int64_t step = rank->walk.counter[0];
-    peal_cuda_log_entry note = {.op = op, .step = step, .word = word, .value = value};
+    peal_cuda_log_entry entry = {.op = op, .step = step, .word = word, .value = value};
 
     if (rank->plan->emission.sink->is_replayed) {
-        note.step -= rank->graph_begin;
-        lane->graph_log[lane->graph_log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
+        entry.step -= rank->graph_begin;
+        lane->graph_log[lane->graph_log_count++ % PEAL_CUDA_LOG_ENTRIES] = entry;
     } else {
-        lane->log[lane->log_count++ % PEAL_CUDA_LOG_ENTRIES] = note;
+        lane->log[lane->log_count++ % PEAL_CUDA_LOG_ENTRIES] = entry;
     }
 }
 
@@ -36,7 +36,7 @@ bool peal_cuda_flags_enqueued(peal_cuda_rank *rank, peal_cuda_lane *lane)
     return !result || peal_cuda_report_driver_error(rank->plan, result, NULL, "flags");
 }
 
-/* Other lanes may wait for the ops of a kernel that was just launched. */
+/* Records the event of an op's instance, which was just launched, for lanes that depend on it. */
 static bool publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index, uint64_t instance)
 {
     peal_cuda_plan *plan = rank->plan;
@@ -49,30 +49,29 @@ static bool publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index, uint6
     return !result || peal_cuda_report_driver_error(plan, result, op, "an event");
 }
 
-/* The instance that the walk has just passed. */
 bool peal_cuda_publish(peal_cuda_rank *rank, peal_cuda_lane *lane, int index)
 {
     return publish(rank, lane, index, rank->walk.passed[index]);
 }
 
-/* Waits that no block has asked for are left to the first box. */
-static void cover_waits(peal_cuda_group *group)
+/* The blocks of the first box do the waits that no other box needs. */
+static void assign_unclaimed_waits(peal_cuda_group *group)
 {
     peal_launch *launch = &group->launch;
-    unsigned all = launch->wait_count >= 32 ? ~0u : (1u << launch->wait_count) - 1, asked = 0;
+    unsigned all = launch->wait_count >= 32 ? ~0u : (1u << launch->wait_count) - 1, claimed = 0;
 
     for (int b = 0; b < launch->box_count; b++)
-        asked |= launch->box[b].waits;
+        claimed |= launch->box[b].waits;
     if (launch->box_count == 0) {
         memset(&launch->box[0], 0, sizeof(launch->box[0]));
         launch->box_count = 1;
     }
-    launch->box[0].waits |= all & ~asked;
+    launch->box[0].waits |= all & ~claimed;
 }
 
-/* Blocks are begun in the order of their numbers. Those of the smallest boxes come first: these are
- * borders, which wait for messages and send some, and what they send is on its way while the others
- * run. */
+/* Numbers the blocks of the boxes. The device starts blocks in the order of their numbers, so the
+ * smallest boxes come first: they are borders, which wait for messages and send some. Their
+ * messages then travel while the other blocks run. */
 static void order_boxes(peal_cuda_group *group)
 {
     peal_launch *launch = &group->launch;
@@ -92,14 +91,15 @@ static void order_boxes(peal_cuda_group *group)
     }
 }
 
-/* Boxes whose blocks flags wait for. Where no copies are left to the last block, the others have
- * images of the rank's own points at most, of which the end of the kernel tells. */
-static unsigned counted_boxes(const peal_cuda_group *group, bool in_shares)
+/* The boxes whose blocks must arrive before flags are written. If the last block has no copies to
+ * do, other sending boxes fill only images of the rank's own points. Those need no flag: the end of
+ * the kernel orders them. */
+static unsigned counted_boxes(const peal_cuda_group *group, bool is_partitioned)
 {
     const peal_launch *launch = &group->launch;
     unsigned boxes = 0;
 
-    if (in_shares || launch->list_count > 0 || launch->fold_bit || launch->piggyback.bit ||
+    if (is_partitioned || launch->list_count > 0 || launch->fold_bit || launch->piggyback.bit ||
         group->task->kind != PEAL_TASK_KERNEL)
         return ~0u;
     for (int i = 0; i < launch->write_count; i++)
@@ -107,10 +107,10 @@ static unsigned counted_boxes(const peal_cuda_group *group, bool in_shares)
     return boxes;
 }
 
-static void number_blocks(peal_cuda_group *group, bool in_shares)
+static void number_blocks(peal_cuda_group *group, bool is_partitioned)
 {
     peal_launch *launch = &group->launch;
-    unsigned counted = counted_boxes(group, in_shares);
+    unsigned counted = counted_boxes(group, is_partitioned);
 
     order_boxes(group);
     launch->senders = 0;
@@ -123,13 +123,14 @@ static void number_blocks(peal_cuda_group *group, bool in_shares)
         if (box->bit == launch->fold_bit)
             launch->fold_waits = box->waits;
     }
-    peal_cuda_remote_store_flags(group, in_shares);
+    peal_cuda_remote_store_flags(group, is_partitioned);
 }
 
-/* Whether blocks send all themselves, and it pays: more of them are on an SM. Where blocks wait for
- * messages, those of the next kernel, which begin early, then wait beside tiles of this one: that
- * is slower where one wave of the other kernel is enough. */
-static bool is_own(const peal_cuda_plan *plan, const peal_cuda_group *group)
+/* Whether the self-sending kernel is launched. It can be if its blocks send everything themselves.
+ * It is mostly faster, because an SM holds more of its blocks. But where blocks wait for messages,
+ * blocks of the next kernel start early and wait beside tiles of this one; that is slower if one
+ * wave of the other kernel is enough (bench/EXPERIMENTS.md). */
+static bool should_self_send(const peal_cuda_plan *plan, const peal_cuda_group *group)
 {
     const peal_launch *launch = &group->launch;
     bool alone = launch->write_count == 0 && launch->wait_count == 0;
@@ -139,9 +140,9 @@ static bool is_own(const peal_cuda_plan *plan, const peal_cuda_group *group)
            (alone || group->blocks > (unsigned)(group->wave * plan->device->sm_count));
 }
 
-/* A unit a thread on half of the device; four where there are more. All blocks have a part in all
- * flags. */
-static void shape_copy(peal_cuda_group *group, int sm_count)
+/* Chooses the grid of a copy: one unit a thread if that fills at most half of the device, else four
+ * units a thread. Every block takes part in every flag. */
+static void choose_copy_grid(peal_cuda_group *group, int sm_count)
 {
     peal_launch *launch = &group->launch;
     int64_t one_each = (launch->units + PEAL_CUDA_COPY_THREADS - 1) / PEAL_CUDA_COPY_THREADS;
@@ -162,14 +163,14 @@ static bool launch_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda_g
     peal_cuda_plan *plan = rank->plan;
     peal_launch *launch = &group->launch;
 
-    cover_waits(group);
+    assign_unclaimed_waits(group);
     if (group->kind == PEAL_CUDA_GROUP_TASK) {
         number_blocks(group, plan->emission.sink->is_one_kernel);
-        if (is_own(plan, group))
+        if (should_self_send(plan, group))
             group->function = group->self_sending;
     } else if (group->kind == PEAL_CUDA_GROUP_COPY) {
         group->function = peal_cuda_kernels_builtin(plan->kernels, PEAL_CUDA_BUILTIN_COPY);
-        shape_copy(group, plan->device->sm_count);
+        choose_copy_grid(group, plan->device->sm_count);
     } else {
         group->function = peal_cuda_kernels_builtin(plan->kernels, PEAL_CUDA_BUILTIN_SIGNAL);
         group->threads[0] = 32;
@@ -199,7 +200,8 @@ bool peal_cuda_flush_group(peal_cuda_rank *rank, peal_cuda_lane *lane, peal_cuda
         peal_cuda_piggyback(rank, lane);
     bool ok = launch_group(rank, lane, group);
     for (int i = 0; i < group->op_count; i++) {
-        /* A later instance of a WAIT may have been put off meanwhile, or be in the group, too. */
+        /* `member` may be that of a later instance by now: of a WAIT that was deferred meanwhile,
+         * or is in the other group. */
         if (rank->member[group->op[i]] ==
             (group == &lane->deferred ? PEAL_CUDA_IN_DEFERRED_GROUP : i + 1))
             rank->member[group->op[i]] = 0;
@@ -216,7 +218,6 @@ bool peal_cuda_flush(peal_cuda_rank *rank, int number)
     return peal_cuda_flush_group(rank, lane, &lane->group);
 }
 
-/* An empty group, ready for waits. */
 peal_cuda_group *peal_cuda_group_open(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                       const peal_cuda_op *op, const peal_walk_frame *frame)
 {
@@ -282,22 +283,22 @@ static bool does_work(const peal_op *op)
            op->kind == PEAL_OP_WAIT;
 }
 
-static bool wait_for_lane(peal_cuda_rank *rank, peal_cuda_lane *lane, int other, uint64_t instance)
+static bool wait_for_other_lane(peal_cuda_rank *rank, peal_cuda_lane *lane, int other,
+                                uint64_t instance)
 {
     peal_cuda_plan *plan = rank->plan;
     peal_cuda_op *op = &rank->op[other];
 
     if (rank->member[other] && !peal_cuda_flush(rank, op->lane))
         return false;
-    /* A graph begins when everything before it is done. */
+    /* A graph starts when everything before it is done, so an event of an earlier epoch has passed.
+     */
     if (op->epoch[instance % 2] != plan->emission.epoch)
         return true;
     CUresult result = peal_cuda_sink_wait_event(rank, lane, op->event[instance % 2]);
     return !result || peal_cuda_report_driver_error(plan, result, op, "an event");
 }
 
-/* What ops of other lanes have to be waited for. The lane's group must be launched first unless it
- * has nothing but waits. */
 bool peal_cuda_await_lanes(peal_cuda_rank *rank, int index)
 {
     const peal_op *op = &rank->schedule->op[index];
@@ -310,20 +311,18 @@ bool peal_cuda_await_lanes(peal_cuda_rank *rank, int index)
         if (!does_work(&rank->schedule->op[d->op]) || rank->op[d->op].lane == number ||
             passed <= (uint64_t)d->lag)
             continue;
-        /* A flag that the group writes must not wait for the other lane, whose work may be waiting
-         * for a peer that waits for the flag. */
+        /* A flag that the group writes must not come after the wait: work of the other lane may
+         * wait for a peer that waits for this flag. */
         if ((lane->group.kind > PEAL_CUDA_GROUP_WAITS ||
              (lane->group.kind == PEAL_CUDA_GROUP_WAITS && lane->group.launch.write_count > 0)) &&
             !peal_cuda_flush(rank, number))
             return false;
-        if (!wait_for_lane(rank, lane, d->op, passed - (uint64_t)d->lag))
+        if (!wait_for_other_lane(rank, lane, d->op, passed - (uint64_t)d->lag))
             return false;
     }
     return true;
 }
 
-/* Which ops of the lane's own group an op depends on: false if on one of a kind that it cannot
- * follow within the group. bits: waits needed; boxes: tiles that come first. */
 bool peal_cuda_depends_within(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
                               unsigned *waits, unsigned *boxes)
 {
@@ -342,7 +341,7 @@ bool peal_cuda_depends_within(const peal_cuda_rank *rank, const peal_cuda_group 
         else if (rank->schedule->op[other].kind == PEAL_OP_LAUNCH)
             *boxes |= group->op_bits[member - 1];
         else {
-            *boxes |= group->op_bits[member - 1]; /* that copy the message themselves */
+            *boxes |= group->op_bits[member - 1]; /* the boxes that do the copy */
             ok = ok && group->launch.piggyback.bit &&
                  group->op_bits[member - 1] == group->launch.piggyback.bit;
         }

@@ -1,14 +1,14 @@
-/* What a task's launch takes along (device/reduce.h), so that it needs no kernel of its own: the
- * FOLDs of the task's partials, by the last of its blocks, which also sends the results; and a
- * COMBINE that was put off (defer.c), by a block of its own, the rider. */
+/* Piggybacked reductions: FOLDs and COMBINEs that a task's launch does, so that they need no kernel
+ * of their own (device/reduce.h). The last block of the launch does the FOLDs of the task's
+ * partials, and sends their results. One additional block does a deferred COMBINE (defer.c). */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
 
 #include <string.h>
 
-/* All of a rank's launches are on one lane there, so that those before have ended; and signals are
- * in kernels. */
-static bool takes_along(const peal_cuda_rank *rank, const peal_cuda_group *group)
+/* Whether the group's launch may do reductions: it is a task's with partials, signals are in
+ * kernels, and the rank has one lane, so that all of its earlier launches have ended. */
+static bool can_piggyback(const peal_cuda_rank *rank, const peal_cuda_group *group)
 {
     const peal_cuda_plan *plan = rank->plan;
 
@@ -19,7 +19,7 @@ static bool takes_along(const peal_cuda_rank *rank, const peal_cuda_group *group
 
 /* ---- folds ---- */
 
-/* The reduction of the group's task whose partials FOLD `task` folds; -1. */
+/* The reduction of the group's task whose partials FOLD `task` folds; -1: none. */
 static int reduction_of(const peal_cuda_group *group, const peal_schedule_task *task)
 {
     for (int i = 0; i < group->task->reduction_count; i++)
@@ -35,19 +35,20 @@ bool peal_cuda_fold_fits(const peal_cuda_rank *rank, int index)
     const peal_cuda_group *group = &rank->lane[op->lane].group;
 
     if (rank->schedule->op[index].kind != PEAL_OP_LAUNCH || op->task->kind != PEAL_TASK_FOLD ||
-        rank->member[index] != 0 || !takes_along(rank, group))
+        rank->member[index] != 0 || !can_piggyback(rank, group))
         return false;
     int reduction = reduction_of(group, op->task);
     return reduction >= 0 && op->task->contributions > 0 &&
            op->task->contributions <= PEAL_LAUNCH_FOLDED &&
            !(group->communication_free &&
-             group->launch.skip) && /* its flags are stored even then */
+             group->launch.skip) && /* the fold's flags must be written even if it is skipped */
            group->launch.fold[reduction].count == 0 &&
            group->written_count < PEAL_LAUNCH_VIEWS &&
            (group->launch.fold_bit || group->launch.box_count < PEAL_LAUNCH_BOXES);
 }
 
-/* Messages with results are of a box that has no blocks, and is one point large, as they are. */
+/* Adds the box that messages with results of folds belong to. It has no blocks, and one point, as
+ * the results have. */
 static void add_fold_box(peal_cuda_group *group)
 {
     peal_launch *launch = &group->launch;
@@ -78,20 +79,21 @@ void peal_cuda_fold_join(peal_cuda_rank *rank, int index, const peal_walk_frame 
     peal_cuda_group_join(rank, group, index, launch->fold_bit);
 }
 
-/* ---- riders ---- */
+/* ---- combines ---- */
 
-/* Contributions are read from where they have come in, if each row is in one place. */
-static bool find_rows(const peal_cuda_rank *rank, const peal_cuda_group *held, int64_t row_bytes,
-                      peal_launch_piggyback *piggyback)
+/* Finds where each row of contributions lies: in the staging slot that its message was stored to,
+ * or in the gathered array. False: a row is not contiguous. */
+static bool find_rows(const peal_cuda_rank *rank, const peal_cuda_group *deferred,
+                      int64_t row_bytes, peal_launch_piggyback *piggyback)
 {
-    const peal_launch *launch = &held->launch;
+    const peal_launch *launch = &deferred->launch;
     uint64_t gather = launch->view[1];
     int list = 0;
 
     for (int r = 0; r < piggyback->rows; r++)
         piggyback->row[r] = gather + (uint64_t)(r * row_bytes);
-    for (int i = 0; i < held->op_count; i++) {
-        const peal_cuda_op *op = &rank->op[held->op[i]];
+    for (int i = 0; i < deferred->op_count; i++) {
+        const peal_cuda_op *op = &rank->op[deferred->op[i]];
         if (op->source->kind != PEAL_OP_COPY)
             continue;
         const unsigned long long *base = launch->base + launch->list[list++].base;
@@ -127,9 +129,9 @@ bool peal_cuda_piggyback_describe(const peal_cuda_rank *rank, const peal_cuda_gr
     return find_rows(rank, group, width * (int64_t)peal_type_bytes(type), piggyback);
 }
 
-/* The reduction of the task of `group` that joins as COMBINE `task` does; -1. */
-static int alike(const peal_cuda_rank *rank, const peal_cuda_group *group,
-                 const peal_schedule_task *task)
+/* A reduction of the group's task with the type and the operator of COMBINE `task`; -1: none. */
+static int find_reduction_like(const peal_cuda_rank *rank, const peal_cuda_group *group,
+                               const peal_schedule_task *task)
 {
     const peal_schedule_array *array = rank->schedule->array;
     int found = -1;
@@ -141,7 +143,9 @@ static int alike(const peal_cuda_rank *rank, const peal_cuda_group *group,
     return found;
 }
 
-static void board(peal_cuda_rank *rank, peal_cuda_group *group, const peal_cuda_group *held)
+/* Adds the deferred COMBINE to the group: a box of one block, its waits, writes and members. */
+static void add_piggyback_box(peal_cuda_rank *rank, peal_cuda_group *group,
+                              const peal_cuda_group *deferred)
 {
     peal_launch *launch = &group->launch;
     peal_launch_box *box = &launch->box[launch->box_count];
@@ -151,43 +155,43 @@ static void board(peal_cuda_rank *rank, peal_cuda_group *group, const peal_cuda_
     box->blocks = 1;
     for (int k = 0; k < PEAL_AXES; k++)
         box->count[k] = 1;
-    box->sends = held->launch.write_count > 0;
+    box->sends = deferred->launch.write_count > 0;
     launch->piggyback.bit = bit;
-    for (int i = 0; i < held->launch.wait_count; i++) {
+    for (int i = 0; i < deferred->launch.wait_count; i++) {
         box->waits |= 1u << launch->wait_count;
-        launch->wait[launch->wait_count++] = held->launch.wait[i];
+        launch->wait[launch->wait_count++] = deferred->launch.wait[i];
     }
-    for (int i = 0; i < held->launch.write_count; i++) {
-        launch->write[launch->write_count] = held->launch.write[i];
+    for (int i = 0; i < deferred->launch.write_count; i++) {
+        launch->write[launch->write_count] = deferred->launch.write[i];
         launch->write[launch->write_count].boxes = bit;
-        group->quantum[launch->write_count++] = held->quantum[i];
+        group->quantum[launch->write_count++] = deferred->quantum[i];
     }
-    for (int i = 0; i < held->op_count; i++) {
-        bool waits = rank->op[held->op[i]].source->kind == PEAL_OP_WAIT;
-        peal_cuda_group_join(rank, group, held->op[i], waits ? box->waits : bit);
-        group->op_instance[group->op_count - 1] = held->op_instance[i];
+    for (int i = 0; i < deferred->op_count; i++) {
+        bool waits = rank->op[deferred->op[i]].source->kind == PEAL_OP_WAIT;
+        peal_cuda_group_join(rank, group, deferred->op[i], waits ? box->waits : bit);
+        group->op_instance[group->op_count - 1] = deferred->op_instance[i];
     }
 }
 
 bool peal_cuda_piggyback(peal_cuda_rank *rank, peal_cuda_lane *lane)
 {
-    peal_cuda_group *group = &lane->group, *held = &lane->deferred;
+    peal_cuda_group *group = &lane->group, *deferred = &lane->deferred;
     peal_launch *launch = &group->launch;
     peal_launch_piggyback piggyback;
 
-    if (held->kind == PEAL_CUDA_GROUP_NONE || !takes_along(rank, group) ||
+    if (deferred->kind == PEAL_CUDA_GROUP_NONE || !can_piggyback(rank, group) ||
         group->communication_free || launch->piggyback.bit ||
         launch->box_count == PEAL_LAUNCH_BOXES ||
-        launch->wait_count + held->launch.wait_count > PEAL_LAUNCH_WAITS ||
-        launch->write_count + held->launch.write_count > PEAL_LAUNCH_WRITES ||
-        !peal_cuda_piggyback_describe(rank, held, &piggyback))
+        launch->wait_count + deferred->launch.wait_count > PEAL_LAUNCH_WAITS ||
+        launch->write_count + deferred->launch.write_count > PEAL_LAUNCH_WRITES ||
+        !peal_cuda_piggyback_describe(rank, deferred, &piggyback))
         return false;
-    piggyback.reduction = alike(rank, group, held->task);
+    piggyback.reduction = find_reduction_like(rank, group, deferred->task);
     if (piggyback.reduction < 0)
         return false;
     launch->piggyback = piggyback;
-    board(rank, group, held);
-    held->kind = PEAL_CUDA_GROUP_NONE;
-    held->op_count = 0;
+    add_piggyback_box(rank, group, deferred);
+    deferred->kind = PEAL_CUDA_GROUP_NONE;
+    deferred->op_count = 0;
     return true;
 }

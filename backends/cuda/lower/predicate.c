@@ -1,4 +1,4 @@
-/* What predicate.h says: regions and their words, and what launches get of them. */
+/* Predicates (predicate.h): binds regions and their words, and fills in launches. */
 #include "backends/cuda/lower/predicate.h"
 
 #include "backends/cuda/lower/emit.h"
@@ -10,7 +10,7 @@ enum { MOST_LAG = 255 };
 
 /* ---- preparation ---- */
 
-static bool is_held(const peal_schedule *schedule, const peal_op *op)
+static bool is_decided_on_device(const peal_schedule *schedule, const peal_op *op)
 {
     return (op->kind == PEAL_OP_IF && !op->condition) ||
            (op->kind == PEAL_OP_LOOP && schedule->loop[op->loop].until);
@@ -19,13 +19,13 @@ static bool is_held(const peal_schedule *schedule, const peal_op *op)
 bool peal_cuda_predicates_are_needed(const peal_schedule *schedule)
 {
     for (int i = schedule->step.first; i < schedule->step.end; i++)
-        if (is_held(schedule, &schedule->op[i]))
+        if (is_decided_on_device(schedule, &schedule->op[i]))
             return true;
     return false;
 }
 
-/* A loop that acts on old verdicts keeps them. */
-static void prepare_lag(peal_cuda_rank *rank, peal_cuda_predicate *decision, int loop)
+/* A loop with a lag acts on old verdicts, which are kept in a ring of words. */
+static void bind_lag(peal_cuda_rank *rank, peal_cuda_predicate *decision, int loop)
 {
     const peal_walk_value *lag = &rank->program->loop[loop].lag;
 
@@ -38,20 +38,20 @@ static void prepare_lag(peal_cuda_rank *rank, peal_cuda_predicate *decision, int
     rank->predicates->word_count += decision->lag + 1;
 }
 
-static void prepare_region(peal_cuda_rank *rank, int index, int outer)
+static void bind_region(peal_cuda_rank *rank, int index, int outer)
 {
     const peal_op *op = &rank->schedule->op[index];
     bool loops = op->kind == PEAL_OP_LOOP;
     int slot = loops ? rank->schedule->loop[op->loop].decision : op->decision;
     peal_cuda_predicate *decision = &rank->predicates->decision[slot];
 
-    decision->held = rank->predicates->any = true;
+    decision->on_device = rank->predicates->any = true;
     decision->outer = outer;
     decision->binding = PEAL_ARENA_ARRAY(rank->plan->arena, int, rank->schedule->array_count + 1);
     if (!loops)
         return;
     decision->loop_op = index;
-    prepare_lag(rank, decision, op->loop);
+    bind_lag(rank, decision, op->loop);
 }
 
 void peal_cuda_predicates_bind(peal_cuda_rank *rank)
@@ -67,25 +67,26 @@ void peal_cuda_predicates_bind(peal_cuda_rank *rank)
     for (int i = 0; i < schedule->decision_count; i++)
         predicates->decision[i] = (peal_cuda_predicate){.outer = -1, .loop = -1, .loop_op = -1};
     if (schedule->outer.until)
-        prepare_lag(rank, &predicates->decision[schedule->outer.decision], schedule->loop_count);
+        bind_lag(rank, &predicates->decision[schedule->outer.decision], schedule->loop_count);
     for (int i = schedule->step.first; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
-        bool ends = op->kind == PEAL_OP_END && is_held(schedule, &schedule->op[op->end]);
+        bool ends =
+            op->kind == PEAL_OP_END && is_decided_on_device(schedule, &schedule->op[op->end]);
         if (ends)
             region = predicates->decision[region].outer;
         rank->op[i].region = region;
         for (int r = region; op->kind == PEAL_OP_SWAP && r >= 0; r = predicates->decision[r].outer)
             predicates->decision[r].swaps = true;
-        if (!is_held(schedule, op))
+        if (!is_decided_on_device(schedule, op))
             continue;
-        prepare_region(rank, i, region);
+        bind_region(rank, i, region);
         region = op->kind == PEAL_OP_LOOP ? schedule->loop[op->loop].decision : op->decision;
     }
 }
 
-/* ---- what cannot be ---- */
+/* ---- what the device cannot skip ---- */
 
-static bool op_holds(const peal_cuda_rank *rank, int index, const char **reason)
+static bool can_skip_op(const peal_cuda_rank *rank, int index, const char **reason)
 {
     const peal_cuda_op *op = &rank->op[index];
 
@@ -97,8 +98,8 @@ static bool op_holds(const peal_cuda_rank *rank, int index, const char **reason)
     return *reason == NULL;
 }
 
-static bool decision_holds(const peal_cuda_rank *rank, const peal_cuda_predicate *decision,
-                           const char **reason)
+static bool can_decide(const peal_cuda_rank *rank, const peal_cuda_predicate *decision,
+                       const char **reason)
 {
     const peal_walk_loop *loop = decision->loop < 0 ? NULL : &rank->program->loop[decision->loop];
 
@@ -113,21 +114,22 @@ static bool decision_holds(const peal_cuda_rank *rank, const peal_cuda_predicate
     return *reason == NULL;
 }
 
-bool peal_cuda_predicates_hold(const peal_cuda_rank *rank, const char **reason)
+bool peal_cuda_predicates_are_supported(const peal_cuda_rank *rank, const char **reason)
 {
     const peal_schedule *schedule = rank->schedule;
 
     for (int i = 0; i < schedule->decision_count; i++)
-        if (!decision_holds(rank, &rank->predicates->decision[i], reason))
+        if (!can_decide(rank, &rank->predicates->decision[i], reason))
             return false;
     for (int i = schedule->step.first; i < schedule->step.end; i++)
-        if (rank->op[i].region >= 0 && !op_holds(rank, i, reason))
+        if (rank->op[i].region >= 0 && !can_skip_op(rank, i, reason))
             return false;
     return true;
 }
 
-/* The walk is where a loop may end: what arrays name must be alike wherever it may. */
-static void look_at_end(const peal_cuda_rank *rank, peal_cuda_predicate *decision)
+/* The walk is at a step in which the loop may end. What arrays name must be the same in all of
+ * these steps, since the walk does not know in which one it ends. */
+static void check_bindings_at_end(const peal_cuda_rank *rank, peal_cuda_predicate *decision)
 {
     const peal_walk_loop_state *state = &rank->walk.loop[decision->loop];
     size_t bytes = (size_t)rank->schedule->array_count * sizeof(int);
@@ -140,7 +142,7 @@ static void look_at_end(const peal_cuda_rank *rank, peal_cuda_predicate *decisio
                        memcmp(decision->binding, rank->walk.binding, bytes) != 0;
 }
 
-/* ---- while ops are put onto lanes ---- */
+/* ---- emission ---- */
 
 void peal_cuda_predicates_restart(peal_cuda_rank *rank)
 {
@@ -181,21 +183,22 @@ bool peal_cuda_begin_word(peal_cuda_rank *rank, peal_cuda_lane *lane, CUdevicept
     return !result || peal_cuda_report_driver_error(plan, result, NULL, "the begin of a loop");
 }
 
-/* The loop goes on unless all of it is skipped. */
+/* Sets a loop's predicate to "go on", unless an outer one skips all of the loop. */
 static bool begin_loop(peal_cuda_rank *rank, const peal_cuda_op *op, int slot)
 {
     const peal_cuda_predicate *decision = &rank->predicates->decision[slot];
     peal_cuda_lane *lane = peal_cuda_lane_at(rank, op->lane);
-    bool late = decision->lag > 0;
+    bool is_lagged = decision->lag > 0;
 
     return peal_cuda_flush(rank, op->lane) &&
            peal_cuda_begin_word(rank, lane, word_at(rank, slot), word_at(rank, decision->outer),
-                                late ? word_at(rank, decision->ring) : 0,
-                                late ? decision->lag + 1 : 0) &&
+                                is_lagged ? word_at(rank, decision->ring) : 0,
+                                is_lagged ? decision->lag + 1 : 0) &&
            peal_cuda_enqueued(rank, lane, (int)(op - rank->op));
 }
 
-/* Outer loops first: an inner one begins by what they say. */
+/* Begins the loops of a region, the outer ones first: the predicate of an inner loop starts with
+ * the outer one's value. */
 static bool begin_loops(peal_cuda_rank *rank, const peal_cuda_op *op, int slot)
 {
     if (slot < 0)
@@ -234,10 +237,11 @@ void peal_cuda_predicate_decide(peal_cuda_rank *rank, int index, const peal_walk
 
     launch->view[1] = launch->view[2] = 0;
     launch->argument[0].integer = 0;
-    if (decision && decision->held) {
+    if (decision && decision->on_device) {
         launch->view[0] = word_at(rank, slot);
         if (decision->loop < 0) {
-            launch->skip = 0; /* skipped, it says so to what hangs on it */
+            launch->skip =
+                0; /* if it is to be skipped, it still tells the launches in its region */
             launch->view[1] = word_at(rank, decision->outer);
             launch->argument[0].integer = 1;
         }
@@ -246,10 +250,10 @@ void peal_cuda_predicate_decide(peal_cuda_rank *rank, int index, const peal_walk
     }
     if (decision && decision->lag > 0) {
         uint64_t evaluation = rank->walk.loop[decision->loop].evaluations;
-        uint64_t places = (uint64_t)decision->lag + 1;
+        uint64_t ring_length = (uint64_t)decision->lag + 1;
         launch->view[2] = word_at(rank, decision->ring);
-        launch->argument[1].integer = (long long)(evaluation % places);
-        launch->argument[2].integer = (long long)((evaluation + 1) % places);
+        launch->argument[1].integer = (long long)(evaluation % ring_length);
+        launch->argument[2].integer = (long long)((evaluation + 1) % ring_length);
     }
 }
 
@@ -257,10 +261,10 @@ bool peal_cuda_predicate_verdict(peal_cuda_rank *rank, int slot, bool *verdict)
 {
     peal_cuda_predicate *decision = rank->predicates ? &rank->predicates->decision[slot] : NULL;
 
-    if (!decision || !decision->held)
+    if (!decision || !decision->on_device)
         return false;
     if (rank->dry && decision->loop >= 0)
-        look_at_end(rank, decision);
+        check_bindings_at_end(rank, decision);
     *verdict = decision->loop < 0;
     return true;
 }

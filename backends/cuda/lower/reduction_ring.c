@@ -1,5 +1,6 @@
-/* Where what is folded lies: in its array, or, in recorded launches of the persistent kernel, in
- * the ring of a few steps that fused/reduction_ring.c sets aside. */
+/* Where partials and results of reductions lie: in their arrays; or, in recorded launches of the
+ * persistent kernel, in a ring of copies for the last few steps, which fused/reduction_ring.c
+ * allocates. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
 

@@ -1,8 +1,10 @@
-/* Messages that the blocks of a task send themselves, and images of the rank's own points: each
- * copies those of its tile's points that belong to them (device/send.h). That is right where a
- * message's points are each written by one tile of the launch and by nothing after it, or by
- * nothing in the launch at all (walls that never change); other messages are copied by the last
- * block, other images by a kernel of their own. */
+/* Remote stores: each block of a task stores the points of its tile that belong to a message into
+ * the receiver's memory (device/send.h). Images of the rank's own points are stored in the same
+ * way.
+ *
+ * That is right if each point of the message is written by one tile of the launch and by nothing
+ * after it, or by nothing in the launch at all (walls, which never change). The last block of the
+ * task copies other messages; a kernel of its own fills other images. */
 #include "backends/cuda/lower/emit.h"
 #include "base/checked.h"
 
@@ -11,12 +13,12 @@
 
 /* ---- preparation ---- */
 
-static bool fits(int64_t value)
+static bool fits_int(int64_t value)
 {
     return value >= INT_MIN / 2 && value <= INT_MAX / 2;
 }
 
-/* Whether the task writes the array exactly where its tile is. */
+/* Whether the task writes, of this access, exactly the points of its tile. */
 static bool writes_its_points(const peal_schedule_task *task, const peal_task_access *access)
 {
     if (access->mode == PEAL_READ_ACCESS || access->per_tile > 0 || access->reach_count != 1)
@@ -43,9 +45,10 @@ unsigned peal_cuda_remote_store_accesses(const peal_schedule_task *task)
     return bits;
 }
 
-/* False: a kernel cannot index the piece so. */
-static bool prepare_mirror(const peal_cuda_rank *rank, const peal_cuda_op *op,
-                           const peal_piece *piece, peal_cuda_remote_store *out)
+/* Sets the remote store of a piece. False: blocks cannot store it (it is counted, has a fourth
+ * axis, elements of more than 8 bytes, or numbers that do not fit). */
+static bool bind_remote_store(const peal_cuda_rank *rank, const peal_cuda_op *op,
+                              const peal_piece *piece, peal_cuda_remote_store *out)
 {
     const peal_schedule *schedule = rank->schedule;
     const peal_box *source = &piece->source;
@@ -79,7 +82,7 @@ static bool prepare_mirror(const peal_cuda_rank *rank, const peal_cuda_op *op,
         }
         if (k == 1 || k == 2)
             out->box.step[k - 1] = step;
-        if (!fits(source->lo[k]) || !fits(source->hi[k]))
+        if (!fits_int(source->lo[k]) || !fits_int(source->hi[k]))
             return false;
     }
     return bytes <= 8 && !piece->counted && out->points <= INT_MAX &&
@@ -97,14 +100,15 @@ void peal_cuda_remote_stores_bind(peal_cuda_rank *rank, peal_cuda_op *op)
     op->can_store_remotely = count > 0;
     for (int i = 0; i < count && op->can_store_remotely; i++) {
         op->can_store_remotely =
-            prepare_mirror(rank, op, &piece[i], &op->remote_store[op->remote_store_count]);
+            bind_remote_store(rank, op, &piece[i], &op->remote_store[op->remote_store_count]);
         op->remote_store_count += op->remote_store[op->remote_store_count].points > 0;
     }
 }
 
 /* ---- joining a task ---- */
 
-/* Points of a piece, which has place 0 of the fourth axis only. */
+/* How many points a box and a remote store have in common. A remote store has index 0 only along
+ * the fourth axis. */
 static int64_t common_points(const peal_launch_box *box,
                              const peal_launch_remote_store *remote_store)
 {
@@ -127,7 +131,8 @@ static int view_of(const peal_cuda_group *group, int storage)
     return -1;
 }
 
-/* What of the piece lies in the hull of some boxes. */
+/* Sets inner_lo and inner_hi: the part of the remote store in the hull of some boxes. Returns how
+ * many points it has. */
 static int64_t clip_to_hull(const peal_launch *launch, unsigned boxes,
                             peal_launch_remote_store *remote_store)
 {
@@ -149,9 +154,10 @@ static int64_t clip_to_hull(const peal_launch *launch, unsigned boxes,
     return points;
 }
 
-/* The boxes of the launch that copy the piece; 0: they cannot: blocks look at three axes. Tiles
- * must fill what of it lies in the boxes' hull. Points around that are not written by the launch;
- * those of a tile at the hull's rim, as seen along each axis, are copied with it. */
+/* The boxes of the launch whose blocks do the remote store; 0: they cannot. Their tiles must fill
+ * the part of it that lies in their hull. The launch does not write the points around the hull; a
+ * block whose tile is at the rim of the hull along an axis stores them too. Blocks look at three
+ * axes, so a box of several tiles along the fourth is refused. */
 static unsigned boxes_of(const peal_cuda_group *group, unsigned boxes,
                          peal_launch_remote_store *remote_store)
 {
@@ -169,9 +175,10 @@ static unsigned boxes_of(const peal_cuda_group *group, unsigned boxes,
     return bits && clip_to_hull(&group->launch, bits, remote_store) == points ? bits : 0;
 }
 
-/* Whether some of a box's points are in tiles that an op without tiles of its own depends on. */
-static bool is_needed(const peal_schedule_task *task, const peal_dependence *dependence,
-                      const peal_launch_box *box)
+/* Whether a box has points in tiles that a dependence names. The dependent op has no tiles of its
+ * own. */
+static bool is_box_needed(const peal_schedule_task *task, const peal_dependence *dependence,
+                          const peal_launch_box *box)
 {
     if (dependence->all)
         return true;
@@ -189,7 +196,8 @@ static bool is_needed(const peal_schedule_task *task, const peal_dependence *dep
     return true;
 }
 
-/* Of boxes that are of ops on which op `index` depends: those whose tiles it depends on. */
+/* Those of `boxes` whose tiles op `index` depends on. All of them belong to ops that it depends on,
+ * but perhaps by other tiles. */
 static unsigned boxes_needed(const peal_cuda_rank *rank, const peal_cuda_group *group, int index,
                              unsigned boxes)
 {
@@ -206,16 +214,16 @@ static unsigned boxes_needed(const peal_cuda_rank *rank, const peal_cuda_group *
             continue;
         for (int b = 0; b < group->launch.box_count; b++)
             if ((boxes & group->op_bits[member - 1]) >> b & 1 &&
-                is_needed(group->task, dependence, &group->launch.box[b]))
+                is_box_needed(group->task, dependence, &group->launch.box[b]))
                 needed |= 1u << b;
     }
     return needed;
 }
 
-/* Whether tiles may store images of the rank's own points while others still run: nothing else in
- * the launch reads or writes the image's array, and no tile writes its points. */
-static bool is_apart(const peal_cuda_group *group, const peal_cuda_remote_store *remote_store,
-                     int view, int storage)
+/* Whether tiles may store images of the rank's own points while other tiles still run: no other
+ * access of the task uses the image's storage, and no tile writes the image's points. */
+static bool is_independent(const peal_cuda_group *group, const peal_cuda_remote_store *remote_store,
+                           int view, int storage)
 {
     const peal_launch *launch = &group->launch;
 
@@ -263,7 +271,7 @@ bool peal_cuda_remote_store_join(peal_cuda_rank *rank, peal_cuda_group *group, i
         CUdeviceptr base = peal_cuda_base_address(rank, op, remote_store->base, frame);
         if (op->source->copy == PEAL_COPY_LOCAL && group->task->kind == PEAL_TASK_KERNEL &&
             boxes != launch->fold_bit &&
-            !is_apart(group, remote_store, view, peal_cuda_storage_at(rank, base)))
+            !is_independent(group, remote_store, view, peal_cuda_storage_at(rank, base)))
             return false;
         group->image[launch->remote_store_count + i] = remote_store;
         group->image_storage[launch->remote_store_count + i] = peal_cuda_storage_at(rank, base);
@@ -277,19 +285,19 @@ bool peal_cuda_remote_store_join(peal_cuda_rank *rank, peal_cuda_group *group, i
             launch->box[b].sends = 1;
             launch->box[b].waits |= waits;
         }
-    /* Its flag comes after other tiles as well: those that read what the peer may overwrite once it
-     * has the message. */
+    /* The message's flag must come after other tiles too: those that read points which the peer may
+     * overwrite once it has the message. */
     peal_cuda_group_join(rank, group, index, all | boxes_needed(rank, group, index, boxes));
     return true;
 }
 
 /* ---- flags ---- */
 
-/* So many blocks at most add to a flag: each addition is a message of its own. Where blocks of a
- * persistent kernel run the launch's in shares, there is one for each of those. */
+/* The most blocks that add to a flag, since each addition goes over the link by itself. It does not
+ * limit the persistent kernel, in which each block partition adds once. */
 enum { MOST_ADDERS = 128 };
 
-void peal_cuda_remote_store_flags(peal_cuda_group *group, bool in_shares)
+void peal_cuda_remote_store_flags(peal_cuda_group *group, bool is_partitioned)
 {
     peal_launch *launch = &group->launch;
 
@@ -306,10 +314,11 @@ void peal_cuda_remote_store_flags(peal_cuda_group *group, bool in_shares)
                 blocks += launch->box[b].blocks;
                 write->first = launch->box[b].first;
             }
-        if (blocks > 1 || (in_shares && blocks == 1)) { /* else the one block stores the value */
+        /* A single block stores the value instead. */
+        if (blocks > 1 || (is_partitioned && blocks == 1)) {
             write->part = quantum / blocks;
             write->rest = quantum - write->part * blocks;
         }
-        launch->adds = blocks > 0 && (in_shares || blocks <= MOST_ADDERS);
+        launch->adds = blocks > 0 && (is_partitioned || blocks <= MOST_ADDERS);
     }
 }

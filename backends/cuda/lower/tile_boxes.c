@@ -1,12 +1,12 @@
-/* The boxes of points that a LAUNCH consists of, cut into the tiles of a grid: exactly as the
- * schedule says, or freely (tile_shape.c). */
+/* The boxes of points of a LAUNCH, cut into the tiles of a grid: into the schedule's own tiles
+ * (exact), or into tiles whose shape the backend chooses (free, tile_shape.c). */
 #include "backends/cuda/codegen/task_traits.h"
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/lower/tile_shape.h"
 
 #include <string.h>
 
-/* Blocks that an SM holds at a time, at least (PEAL_BLOCKS_ in device/kernel.h). */
+/* The number of blocks that an SM is sure to hold at a time (PEAL_BLOCKS_ in device/kernel.h). */
 enum { WAVE = 3 };
 
 static void exact_box(const peal_schedule_task *task, const peal_tile_range *range,
@@ -31,7 +31,7 @@ static void exact_box(const peal_schedule_task *task, const peal_tile_range *ran
     }
 }
 
-/* Two boxes that differ along one axis only and meet there become one. */
+/* Joins b to a if they differ along one axis only and touch there. False: they do not. */
 static bool join_boxes(peal_launch_box *a, const peal_launch_box *b)
 {
     int along = -1;
@@ -69,8 +69,8 @@ static int64_t points_of(const peal_launch_box *box)
     return points;
 }
 
-/* How many points a box begins behind a line of memory of the task's first field; 0: that depends
- * on the row. */
+/* How many points the box begins behind the beginning of a line of memory, in the task's first
+ * field; 0: that differs from row to row. */
 static int lead_of(const peal_cuda_rank *rank, const peal_schedule_task *task,
                    const peal_launch_box *box)
 {
@@ -89,18 +89,18 @@ static int lead_of(const peal_cuda_rank *rank, const peal_schedule_task *task,
     return 0;
 }
 
-/* Tiles that a launch is to have: in flat ones a thread has all of its loads under way at a time,
- * so that few will do. */
-static int many_of(const peal_cuda_plan *plan, int whole, int waves)
+/* The least number of tiles that a launch should have, to fill `waves` waves. A quarter of a wave
+ * of flat tiles is enough, since a thread of theirs has all of its loads in flight at a time. */
+static int least_blocks_of(const peal_cuda_plan *plan, int whole, int waves)
 {
     return whole == PEAL_WHOLE_FLAT ? plan->device->sm_count / 4 : waves * plan->device->sm_count;
 }
 
-/* Mode fused: a tile for each SM, and then as large ones as can be. */
-static void cut_together(const peal_cuda_rank *rank, const peal_schedule_task *task,
-                         peal_cuda_op *out)
+/* Mode fused: the largest tiles that give each SM one. */
+static void cut_for_one_kernel(const peal_cuda_rank *rank, const peal_schedule_task *task,
+                               peal_cuda_op *out)
 {
-    int whole = peal_cuda_task_whole(task), many = many_of(rank->plan, whole, 1);
+    int whole = peal_cuda_task_whole(task), least_blocks = least_blocks_of(rank->plan, whole, 1);
 
     for (int rows = PEAL_CUDA_MOST_ROWS; rows > 0; rows /= 2) {
         int64_t blocks = 0;
@@ -109,12 +109,13 @@ static void cut_together(const peal_cuda_rank *rank, const peal_schedule_task *t
                               lead_of(rank, task, &out->large[i]), &out->large[i]);
             blocks += out->large[i].blocks;
         }
-        if (blocks >= many)
+        if (blocks >= least_blocks)
             return;
     }
 }
 
-/* Whole tiles if there are enough of them: their threads have more points each. */
+/* Whole tiles if there are enough of them, because a thread then has more points; else tiles of
+ * free shape. */
 static void cut_free(const peal_cuda_rank *rank, const peal_schedule_task *task,
                      const peal_cuda_op *op, peal_launch_box *box)
 {
@@ -122,7 +123,7 @@ static void cut_free(const peal_cuda_rank *rank, const peal_schedule_task *task,
     int64_t points = 1;
 
     if (whole)
-        peal_cuda_box_cut(many_of(rank->plan, whole, WAVE), PEAL_CUDA_MOST_ROWS,
+        peal_cuda_box_cut(least_blocks_of(rank->plan, whole, WAVE), PEAL_CUDA_MOST_ROWS,
                           op->kernel->threads, whole, lead_of(rank, task, box), box);
     for (int k = 0; k < 3; k++) {
         whole = box->hi[k] - box->lo[k] < box->extent[k] ? 0 : whole;
@@ -152,7 +153,7 @@ void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cud
         return;
     out->free_count = join_all(out->free, out->free_count);
     if (!out->kernel)
-        return; /* the application's own work: its grid is its own */
+        return; /* the application's own work, which chooses its grid */
     for (int i = 0; i < out->free_count; i++) {
         points += points_of(&out->free[i]);
         cut_free(rank, task, out, &out->free[i]);
@@ -166,8 +167,9 @@ void peal_cuda_tile_boxes_bind(peal_cuda_rank *rank, const peal_op *op, peal_cud
     out->large = PEAL_ARENA_ARRAY(plan->arena, peal_launch_box, out->free_count + 1);
     memcpy(out->large, out->free, (size_t)out->free_count * sizeof(*out->large));
     if (fused)
-        cut_together(rank, task, out);
+        cut_for_one_kernel(rank, task, out);
     for (int i = 0; i < out->free_count && !fused; i++)
-        peal_cuda_box_cut(many_of(plan, whole, WAVE), PEAL_CUDA_MOST_ROWS, out->kernel->threads,
-                          whole, lead_of(rank, task, &out->large[i]), &out->large[i]);
+        peal_cuda_box_cut(least_blocks_of(plan, whole, WAVE), PEAL_CUDA_MOST_ROWS,
+                          out->kernel->threads, whole, lead_of(rank, task, &out->large[i]),
+                          &out->large[i]);
 }

@@ -12,7 +12,8 @@ static int exponent(int length, int most)
     return bits;
 }
 
-/* Threads that a thin axis leaves idle go along the others, as device/loops.h will lay them. */
+/* Threads that would be idle along a thin axis go to the other axes, as device/loops.h lays them.
+ */
 static void widen(const peal_launch_box *box, const int threads[3], int shape[4])
 {
     int all = exponent(threads[0] * threads[1] * threads[2], 30), bits[3];
@@ -31,7 +32,8 @@ static void widen(const peal_launch_box *box, const int threads[3], int shape[4]
         shape[k] = 1 << bits[k];
 }
 
-/* Rows that a thread has at most in tiles of the kind; in tiles of fewer the shape has one. */
+/* Sets the shape of a tile in which each thread has one row, and the axis along which threads march
+ * over more. Returns the most rows that a thread of this kind of tiles has. */
 static int shape_of(const peal_launch_box *box, const int threads[3], int whole, int shape[4],
                     int *marched)
 {
@@ -61,7 +63,7 @@ static int shape_of(const peal_launch_box *box, const int threads[3], int whole,
     }
 }
 
-void peal_cuda_box_cut(int many, int most_rows, const int threads[3], int whole, int lead,
+void peal_cuda_box_cut(int least_blocks, int most_rows, const int threads[3], int whole, int lead,
                        peal_launch_box *box)
 {
     int shape[4], marched;
@@ -80,7 +82,7 @@ void peal_cuda_box_cut(int many, int most_rows, const int threads[3], int whole,
             box->tile_step[k] = 0;
         }
         box->tile = 0;
-        if (rows == 1 || (int64_t)box->blocks >= many)
+        if (rows == 1 || (int64_t)box->blocks >= least_blocks)
             return;
     }
 }

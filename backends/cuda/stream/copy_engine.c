@@ -1,8 +1,8 @@
-/* Copies by the copy engine: one piece a call. */
+/* Copies by the copy engine. */
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/stream/stream_sink.h"
 
-/* The greatest pitch of rows (CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far). */
+/* The greatest pitch of rows: CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far. */
 enum { MOST_PITCH = INT32_MAX };
 
 /* The engine takes boxes of rows and planes: rows at a pitch, planes at a multiple of that pitch.

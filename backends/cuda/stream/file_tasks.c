@@ -1,5 +1,5 @@
-/* `load` and `save` tasks: the device's array is copied to host memory and back, with the rank's
- * lanes drained before. */
+/* `load` and `save` tasks. The rank's lanes are drained; then the array is copied to host memory,
+ * and for `load` back to the device. */
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/stream/run.h"
 
@@ -22,7 +22,7 @@ static peal_status move_file(peal_cuda_rank *rank, const peal_cuda_op *op,
                                .diagnostics = plan->emission.late};
 
     peal_walk_scope(rank->program, frame->counter, &request.scope);
-    /* A load leaves points alone that the file doesn't have. */
+    /* Points that a loaded file does not have keep their values. */
     peal_status status =
         peal_cuda_memory.read(plan->device, memory, device, bytes, plan->emission.late);
     if (!status)

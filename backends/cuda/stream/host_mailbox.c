@@ -1,5 +1,5 @@
-/* What the device tells the host while it runs, in mapped host memory: controls, verdicts of
- * run-time conditions, rows of `print`. */
+/* Mapped host memory in which the device stores data for the host while it runs: controls, verdicts
+ * of run-time conditions, rows of `print`. */
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/stream/run.h"
@@ -98,7 +98,7 @@ peal_walk_result peal_cuda_verdict_read(void *user, int slot, uint64_t instance,
     *out = false;
     if (peal_cuda_predicate_verdict(rank, slot, out))
         return PEAL_WALK_OP;
-    if (rank->dry) /* a graph goes on; its words say when it has stopped */
+    if (rank->dry) /* the walk goes on; the device's stop word says when the loop has ended */
         return PEAL_WALK_OP;
     if (!peal_cuda_flush_all(rank))
         return PEAL_WALK_FAILED;
@@ -111,7 +111,7 @@ peal_walk_result peal_cuda_verdict_read(void *user, int slot, uint64_t instance,
 
 /* ---- rows ---- */
 
-static bool too_many_rows(peal_cuda_plan *plan, const peal_schedule_task *task)
+static bool report_too_many_rows(peal_cuda_plan *plan, const peal_schedule_task *task)
 {
     peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, task->source,
                 "print less often, or use --mode stream",
@@ -127,7 +127,7 @@ static bool row_begin(peal_cuda_rank *rank, const peal_schedule_task *task,
 
     if (plan->emission.sink->is_replayed) {
         if (plan->run->mailbox.recorded_rows == ROWS / 2)
-            return too_many_rows(plan, task);
+            return report_too_many_rows(plan, task);
         slot = plan->run->mailbox.recorded_slot * (ROWS / 2) + plan->run->mailbox.recorded_rows++;
     } else if (plan->run->mailbox.rows - plan->run->mailbox.rows_out >= ROWS / 2 &&
                !peal_cuda_rows_out(plan, true)) {

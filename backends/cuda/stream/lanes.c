@@ -1,7 +1,6 @@
-/* Lanes of all ranks of the process, and the origin: the first lane of the first rank. */
+/* Joins the lanes of all ranks of the process with the origin, the first lane of the first rank. */
 #include "backends/cuda/stream/run.h"
 
-/* Every other lane begins after the origin's work so far, or the origin goes on after theirs. */
 bool peal_cuda_join_lanes(peal_cuda_plan *plan, bool fork)
 {
     const peal_cuda_driver *driver = plan->driver;

@@ -1,5 +1,5 @@
-/* Polling without ever hanging: every wait of the host looks at the abort word, at what the device
- * has recorded, and at how long nothing has moved. */
+/* Polling that never hangs: every wait of the host checks the abort word, the failures that kernels
+ * have recorded, and for how long the device has not advanced. */
 #include "backends/cuda/lower/sink.h"
 #include "backends/cuda/stream/run.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what the device has recorded ---- */
+/* ---- failures that kernels have recorded ---- */
 
 static const char *label_of(const peal_cuda_rank *rank, int op)
 {
@@ -19,7 +19,7 @@ static const char *label_of(const peal_cuda_rank *rank, int op)
     return source->label ? source->label : "an op";
 }
 
-static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
+static bool report_device_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
 {
     const peal_device_control *control = rank->control;
     int index = control->op >= 0 && control->op < rank->schedule->op_count ? control->op : 0;
@@ -52,11 +52,11 @@ static bool report_record(peal_cuda_plan *plan, const peal_cuda_rank *rank)
     return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
 }
 
-static bool look_at_records(peal_cuda_plan *plan)
+static bool check_device_records(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++)
         if (__atomic_load_n(&plan->rank[r].control->failed, __ATOMIC_ACQUIRE))
-            return plan->emission.status ? false : report_record(plan, &plan->rank[r]);
+            return plan->emission.status ? false : report_device_record(plan, &plan->rank[r]);
     return true;
 }
 
@@ -79,7 +79,7 @@ static uint64_t device_steps(const peal_cuda_plan *plan)
 
 bool peal_cuda_check_failure(peal_cuda_plan *plan)
 {
-    if (!look_at_records(plan))
+    if (!check_device_records(plan))
         return false;
     if (!peal_cuda_is_aborted(plan))
         return true;
@@ -96,16 +96,16 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff)
 
     if (!peal_cuda_check_failure(plan))
         return false;
-    if (now - plan->run->last_look >
-        jump) /* this process was stopped, and with it maybe all others */
+    if (now - plan->run->last_poll >
+        jump) /* this process was stopped for a while, and perhaps all others with it */
         plan->run->last_progress = now;
-    plan->run->last_look = now;
+    plan->run->last_poll = now;
     if (steps != plan->run->seen_steps || !peal_cuda_interop_has_begun(plan)) {
         plan->run->seen_steps = steps;
         plan->run->last_progress = now;
     }
-    /* A wait in a kernel notices the deadline itself and knows more: it is given a little longer.
-     */
+    /* A wait in a kernel notices the deadline itself, and its report says more. So the host gives
+     * it a little longer. */
     if (deadline > 0 && now - plan->run->last_progress > 1.25 * deadline + 0.5) {
         peal_cuda_report_stall(plan);
         return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
@@ -114,8 +114,8 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff)
     return true;
 }
 
-/* Until an event has passed, or all that was put onto a stream (event NULL). */
-static bool await(peal_cuda_plan *plan, CUevent event, CUstream stream)
+/* Polls until an event has passed, or (event NULL) a stream is idle. */
+static bool poll_until(peal_cuda_plan *plan, CUevent event, CUstream stream)
 {
     peal_backoff backoff = peal_cuda_backoff();
 
@@ -135,17 +135,16 @@ static bool await(peal_cuda_plan *plan, CUevent event, CUstream stream)
 
 bool peal_cuda_await_event(peal_cuda_plan *plan, CUevent event)
 {
-    return await(plan, event, NULL);
+    return poll_until(plan, event, NULL);
 }
 
-/* All that was put onto a lane. */
 bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream)
 {
-    return await(plan, NULL, stream);
+    return poll_until(plan, NULL, stream);
 }
 
-/* In `sync`. The lane is not drained here: what it waits for may depend on another rank of this
- * process, whose turn comes first (peal_cuda_within_lookahead). */
+/* The lane is not drained here: its work may wait for another rank of this process, which needs a
+ * turn first. */
 bool peal_cuda_synchronize(peal_cuda_rank *rank, int index)
 {
     const peal_cuda_op *op = &rank->op[index];
@@ -159,7 +158,8 @@ bool peal_cuda_synchronize(peal_cuda_rank *rank, int index)
     return true;
 }
 
-/* Passed: true; not yet: false and *ok; else reported. */
+/* Whether a query says that work has been done. *ok is false if the query failed, which has then
+ * been reported. */
 static bool has_passed(peal_cuda_plan *plan, CUresult result, bool *ok)
 {
     *ok = result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY ||
@@ -169,34 +169,35 @@ static bool has_passed(peal_cuda_plan *plan, CUresult result, bool *ok)
     return result == CUDA_SUCCESS;
 }
 
-bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near)
+bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *is_within)
 {
     peal_cuda_plan *plan = rank->plan;
     const peal_cuda_driver *driver = plan->driver;
     bool ok = true;
 
-    *near = true;
+    *is_within = true;
     if (plan->emission.sink->is_replayed || rank->dry)
         return true;
     if (rank->drains) {
-        *near = has_passed(plan, driver->cuStreamQuery_(rank->lane[rank->drains - 1].stream), &ok);
-        if (*near)
+        *is_within =
+            has_passed(plan, driver->cuStreamQuery_(rank->lane[rank->drains - 1].stream), &ok);
+        if (*is_within)
             rank->lane[rank->drains - 1].log_done = rank->lane[rank->drains - 1].log_count;
-        rank->drains = *near ? 0 : rank->drains;
+        rank->drains = *is_within ? 0 : rank->drains;
     }
     if (plan->run->mailbox.rows - plan->run->mailbox.rows_out >= PEAL_CUDA_ROWS / 2 - 1) {
         ok = peal_cuda_rows_out(plan, false);
-        *near =
-            *near && plan->run->mailbox.rows - plan->run->mailbox.rows_out < PEAL_CUDA_ROWS / 2 - 1;
+        *is_within = *is_within &&
+                     plan->run->mailbox.rows - plan->run->mailbox.rows_out < PEAL_CUDA_ROWS / 2 - 1;
     }
-    for (int l = 0; l < rank->lanes && ok && *near; l++) {
+    for (int l = 0; l < rank->lanes && ok && *is_within; l++) {
         peal_cuda_lane *lane = &rank->lane[l];
-        while (lane->marks - lane->marks_passed >= PEAL_CUDA_MARKS && ok && *near) {
-            *near =
+        while (lane->marks - lane->marks_passed >= PEAL_CUDA_MARKS && ok && *is_within) {
+            *is_within =
                 has_passed(plan,
                            driver->cuEventQuery_(lane->mark[lane->marks_passed % PEAL_CUDA_MARKS]),
                            &ok);
-            lane->marks_passed += *near;
+            lane->marks_passed += *is_within;
         }
     }
     return ok;

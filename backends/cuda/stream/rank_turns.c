@@ -1,34 +1,35 @@
-/* Whose turn it is among the ranks of a process.
+/* Decides whose turn it is among the ranks of a process.
  *
- * A rank stands in front of a message of another rank of the process that has not been put onto a
- * lane yet. And it stands in front of a message of another *process* while a rank beside it is at
- * an earlier place in the program (base/walk_order.h). Why: streams share the queues of a device,
- * of which there are eight, and what waits in a queue holds up what other streams have there behind
- * it. Within a process that is harmless: whatever is waited for was put there before. Two processes
- * of which each waits first, and puts behind that what the other one waits for, would wait for
- * ever.
+ * A rank blocks in two cases. Its next op waits for a message of another rank of the process that
+ * has not been enqueued yet. Or its next op waits for a message of another *process*, and a rank
+ * beside it is earlier in program order (base/walk_order.h).
  *
- * Let a message's place be that of its flag in the sender's program; the wait for it is at a later
- * one. A wait is put onto a lane when no rank of the process has still flags to write at an earlier
- * place than the wait's, and when those that were collected for a kernel have been launched. So in
- * a process all that comes behind a wait has a place at least as late as it, and around a circle of
- * waits and flags that hold each other up places would increase for ever. A credit is given in an
- * iteration before the one that asks for it. The rank at the earliest place always goes on, as what
- * it waits for is at an earlier one. That needs sends before their receives in the program; with
- * others (pipelines) ranks go on as they can.
+ * Why the second case: streams share the eight queues of a device, and a wait in a queue delays
+ * everything that other streams have behind it. Within a process that is harmless, because whatever
+ * is waited for was enqueued before the wait. But two processes can deadlock: each enqueues a wait
+ * first, and behind it the flag that the other one waits for.
  *
- * The persistent kernel (mode fused) has no queue: all of its blocks are there.
+ * Why it is enough: let a message's key be the position of its flag in the sender's program. The
+ * wait for it has a later position. A wait is enqueued only when no rank of the process still has
+ * to write a flag of an earlier key, and when the groups that have such flags have been launched.
+ * So everything behind a wait in the queues of a process has a key at least as late as the wait's.
+ * Around a circle of waits and flags that delay each other, keys would have to increase for ever. A
+ * credit is given in an iteration before the one that needs it. The rank with the earliest position
+ * can always go on, because what it waits for has an earlier one. All this needs sends before their
+ * receives in the program; in others (pipelines) ranks are not ordered.
  *
- * A graph's branches are shared out among queues in ways that only the driver knows: there an edge
- * leads from each kernel that writes flags to each later wait, so that any order that the edges
+ * The persistent kernel of mode fused uses no queue while it waits: all of its blocks are resident.
+ *
+ * The driver's assignment of a graph's branches to queues is undocumented. So in a capture an edge
+ * leads from each kernel that writes flags to each later wait; then every order that the edges
  * allow is one as above. */
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
 #include "backends/cuda/stream/run.h"
 
-/* ---- places ---- */
+/* ---- program order ---- */
 
-static peal_walk_place place_of(const peal_cuda_rank *rank)
+static peal_walk_place order_key_of(const peal_cuda_rank *rank)
 {
     return (peal_walk_place){.order = &rank->order,
                              .position = rank->walk.position,
@@ -38,12 +39,14 @@ static peal_walk_place place_of(const peal_cuda_rank *rank)
 
 static bool is_before(const peal_cuda_rank *a, const peal_cuda_rank *b)
 {
-    peal_walk_place x = place_of(a), y = place_of(b);
+    peal_walk_place x = order_key_of(a), y = order_key_of(b);
 
     return peal_walk_compare(&x, &y) < 0;
 }
 
-/* Of those beside it that have something left to do; the rank itself: there is none. */
+/* The earliest of the other ranks that have something left to do; if there is none, the rank
+ * itself.
+ */
 static peal_cuda_rank *earliest_beside(peal_cuda_rank *rank)
 {
     peal_cuda_plan *plan = rank->plan;
@@ -70,8 +73,8 @@ bool peal_cuda_keeps_order(const peal_cuda_plan *plan)
 
 /* ---- flags before waits ---- */
 
-/* Flags that were collected, of all other lanes. */
-static bool launch_flags(peal_cuda_rank *rank, const peal_cuda_lane *mine)
+/* Launches the groups of all other lanes that write flags. */
+static bool flush_flags(peal_cuda_rank *rank, const peal_cuda_lane *mine)
 {
     peal_cuda_plan *plan = rank->plan;
     bool ok = true;
@@ -103,8 +106,8 @@ peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank)
         plan->run->earliest = earliest_beside(rank);
     if (is_before(plan->run->earliest, rank))
         return PEAL_CUDA_WAITS_FOR_RANK;
-    /* Nobody else moves in this turn. */
-    if (first && !launch_flags(rank, lane))
+    /* No other rank advances in this turn, so once is enough. */
+    if (first && !flush_flags(rank, lane))
         return PEAL_CUDA_FAILED;
     const struct peal_cuda_sink_ops *ops = plan->emission.sink->ops;
     CUresult result = ops->follow_flags ? ops->follow_flags(rank, lane) : CUDA_SUCCESS;
@@ -115,7 +118,7 @@ peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank)
 
 /* ---- turns ---- */
 
-static bool stuck(peal_cuda_plan *plan)
+static bool report_deadlock(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
@@ -150,7 +153,7 @@ bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_c
         }
         if (done)
             return true;
-        /* A rank that has finished in its turn may have sent what another waits for. */
+        /* A rank that has finished in its turn may have sent what another one waits for. */
         if (moved) {
             backoff = peal_cuda_backoff();
             if (peal_cuda_is_aborted(plan) && !peal_cuda_poll_once(plan, &backoff))
@@ -158,8 +161,8 @@ bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_c
             continue;
         }
         if (!device)
-            return stuck(plan);
-        /* What the device waits for may be in what has not been launched yet. */
+            return report_deadlock(plan);
+        /* The device may wait for something that has not been launched yet. */
         for (int r = 0; r < plan->rank_count; r++)
             if (!peal_cuda_flush_all(&plan->rank[r]))
                 return false;

@@ -1,14 +1,15 @@
-/* After a failure: streams that wait are let go, so that everything can be given back. Waits of
- * kernels read the abort word. Waits by memory operation are for words that reach a value, cyclic:
- * two values half a cycle apart, written in turn, satisfy each of them sooner or later. What does
- * not end then (a kernel that runs for ever) makes the device lost: no call is made any more that
- * could wait for it, and what it holds ends with the process. */
+/* After a failure: releases the waits on the streams, so that memory and streams can be freed.
+ *
+ * Waits in kernels read the abort word. A wait by memory operation ends when its word reaches a
+ * value, cyclically: of two values half a cycle apart, written in turn, one satisfies it. Work that
+ * still does not end (a kernel that runs for ever) makes the device lost: from then on no driver
+ * call is made that could wait for it, and its resources are freed when the process ends. */
 #include "backends/cuda/stream/run.h"
 #include "base/clock.h"
 
 #include <string.h>
 
-/* Longest time without a stream that ends. */
+/* The longest time in which no further stream becomes idle. */
 static const double patience_s = 1.5;
 
 peal_status peal_cuda_rescue_create(peal_cuda_plan *plan)
@@ -63,8 +64,8 @@ bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *val
     return result == CUDA_SUCCESS;
 }
 
-/* Streams on which something is still under way; after an error of the device there is none. */
-static int busy_lanes(const peal_cuda_plan *plan)
+/* How many streams are busy. After an error of the device none is. */
+static int count_busy_lanes(const peal_cuda_plan *plan)
 {
     int busy = 0;
 
@@ -93,7 +94,7 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan)
 {
     double end = peal_clock_s() + patience_s;
     uint64_t value = 0;
-    int busy, before = 0;
+    int busy, busy_before = 0;
 
     peal_cuda_stop_device(plan);
     while ((busy = busy_lanes(plan)) > 0) {

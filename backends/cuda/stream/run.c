@@ -1,9 +1,9 @@
-/* Walks all ranks of the process, in turn (rank_turns.c), and puts what they do onto lanes.
+/* Walks all ranks of the process in turn (rank_turns.c) and emits their ops.
  *
- * A rank goes on until its iteration is over, until it has to wait for another rank of the process,
- * or for the device: a verdict that it has not given, or work that the walk may not be too far
- * ahead of. The host never waits for the device in one rank's turn: the device may be waiting for
- * another's. So what is put onto lanes depends only on what was put there before. */
+ * A rank's turn ends when its iteration is over, when it needs another rank of the process to
+ * advance, or when it needs the device: for a verdict, or because the walk is as far ahead as it
+ * may be. The host never waits for the device within a turn, because the device may wait for what
+ * another rank is to enqueue. So whatever is enqueued depends only on what was enqueued before. */
 #include "backends/cuda/stream/run.h"
 #include "base/clock.h"
 
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* Whether the next op is work of the host, which begins when the rank's lanes are idle. */
-static bool is_file(const peal_cuda_rank *rank)
+/* Whether the next op is a task that the host runs when the rank's lanes are idle. */
+static bool is_file_task(const peal_cuda_rank *rank)
 {
     const peal_cuda_op *op = &rank->op[rank->walk.position];
     return op->task && (op->task->kind == PEAL_TASK_LOAD || op->task->kind == PEAL_TASK_SAVE);
@@ -32,15 +32,15 @@ static bool is_idle(peal_cuda_rank *rank, bool *idle)
     return true;
 }
 
-/* To the end of the section, of an iteration, or to something that has to be waited for. */
+/* Emits ops of the rank until the section ends, or something has to be waited for. */
 static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *section)
 {
-    bool moved = false, near;
+    bool moved = false, is_within;
 
     for (;;) {
-        if (!peal_cuda_within_lookahead(rank, &near))
+        if (!peal_cuda_within_lookahead(rank, &is_within))
             return PEAL_CUDA_FAILED;
-        if (!near)
+        if (!is_within)
             return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
         switch (peal_walk_next(&rank->walk, section)) {
         case PEAL_WALK_END:
@@ -54,9 +54,9 @@ static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *se
         default:
             break;
         }
-        if (is_file(rank) && !is_idle(rank, &near))
+        if (is_file_task(rank) && !is_idle(rank, &is_within))
             return PEAL_CUDA_FAILED;
-        if (!near)
+        if (!is_within)
             return moved ? PEAL_CUDA_ADVANCED : PEAL_CUDA_WAITS_FOR_DEVICE;
         peal_cuda_advance turn = peal_cuda_may_emit(rank);
         if (turn != PEAL_CUDA_ADVANCED)
@@ -69,7 +69,7 @@ static peal_cuda_advance advance_in(peal_cuda_rank *rank, const peal_section *se
     }
 }
 
-/* One rank, a little further in the iterations that it has left. */
+/* One turn of a rank within the iterations that it has left: at most to the end of one. */
 static peal_cuda_advance advance_steps(peal_cuda_rank *rank)
 {
     const peal_section *section = &rank->schedule->step;
@@ -112,7 +112,7 @@ static peal_cuda_advance next_in_finish(peal_cuda_rank *rank)
     return advance_in(rank, &rank->schedule->finish);
 }
 
-static void go_to(peal_cuda_plan *plan, bool finish)
+static void set_positions(peal_cuda_plan *plan, bool finish)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
@@ -120,8 +120,8 @@ static void go_to(peal_cuda_plan *plan, bool finish)
     }
 }
 
-/* Once, before the first iteration. */
-static bool enter(peal_cuda_plan *plan)
+/* Enters the outermost loop of all ranks, before the first iteration. */
+static bool enter_outer_loops(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
@@ -159,7 +159,6 @@ bool peal_cuda_run_drain(peal_cuda_plan *plan)
     return peal_cuda_rows_out(plan, true);
 }
 
-/* Steps in blocks, so that progress is seen. */
 bool peal_cuda_run_in_blocks(peal_cuda_plan *plan)
 {
     enum { BLOCK = 16 };
@@ -178,22 +177,21 @@ static bool run(peal_cuda_plan *plan)
 {
     if (plan->run->setup && !peal_cuda_take_turns(plan, next_in_setup))
         return false;
-    if (!enter(plan))
+    if (!enter_outer_loops(plan))
         return false;
-    go_to(plan, false);
+    set_positions(plan, false);
     if (!plan->run->run_iterations(plan))
         return false;
     if (plan->run->finish) {
-        go_to(plan, true);
+        set_positions(plan, true);
         if (!peal_cuda_take_turns(plan, next_in_finish))
             return false;
     }
-    /* The last launches may have recorded a failure after the last look. */
+    /* The last launches may have recorded a failure after the last poll. */
     return peal_cuda_interop_end(plan) && peal_cuda_run_drain(plan) &&
            peal_cuda_check_failure(plan);
 }
 
-/* The walk alone, without putting anything anywhere: through a section, verdicts false. */
 bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *section)
 {
     for (;;) {

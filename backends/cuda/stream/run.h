@@ -1,4 +1,4 @@
-/* Running a plan: the walk of all its ranks, and its graphs. */
+/* What a run of a plan needs: the thread that walks its ranks, polls, and reports. */
 #ifndef PEAL_CUDA_RUN_H
 #define PEAL_CUDA_RUN_H
 
@@ -9,124 +9,146 @@
 
 enum { PEAL_CUDA_ROWS = 256 };
 
-/* A row of `print` that is on its way: its items are in mapped host memory. */
+/* A row of `print` that the device has not printed yet, or the host has not taken. Its items are in
+ * mapped host memory. */
 typedef struct peal_cuda_row {
     const peal_schedule_task *task;
     unsigned slot;
-    int64_t step; /* within a graph: relative to its start */
-    bool may_be_empty;
+    int64_t step;      /* within a graph: relative to its first step */
+    bool may_be_empty; /* the device may decide to skip it */
 } peal_cuda_row;
 
-/* What the device stores for the host, in mapped memory (host_mailbox.c). */
+/* What the device stores for the host in mapped memory (host_mailbox.c). */
 typedef struct peal_cuda_mailbox {
     void *mapped; /* controls, verdicts, rows */
     CUdeviceptr mapped_device;
-    struct peal_device_item *row_item;
-    CUdeviceptr row_device;
-    size_t row_items;   /* in a row's slot */
-    peal_cuda_row *row; /* on their way, a ring */
-    uint64_t rows, rows_out;
-    CUevent *row_event;
-    unsigned recorded_slot; /* of the slots of rows: which recording is under way */
-    unsigned recorded_rows; /* that it prints */
+    struct peal_device_item *row_item; /* the items of all rows, as the host sees them */
+    CUdeviceptr row_device;            /* as the device sees them */
+    size_t row_items;                  /* items of a row */
+    peal_cuda_row *row;                /* a ring of rows that are not printed yet */
+    uint64_t rows, rows_out;           /* that were enqueued, and printed */
+    CUevent *row_event;                /* by row of the ring: the device has stored it */
+    unsigned recorded_slot;            /* the buffer slot of rows that is being recorded */
+    unsigned recorded_rows;            /* rows in that recording, so far */
 } peal_cuda_mailbox;
 
-/* A start, and what it needs. */
+/* A start of the plan. */
 typedef struct peal_cuda_run {
     peal_cuda_mailbox mailbox;
     pthread_t thread;
     bool running;
-    bool setup, finish; /* what is asked for */
-    int64_t steps;
+    bool setup, finish; /* whether this start includes these sections */
+    int64_t steps;      /* the most iterations of this start */
     int64_t start_step;
     _Atomic int64_t steps_done;
     bool stopped; /* by `until` */
     double begin, end, cpu;
-    double last_progress, last_look; /* of polls */
-    uint64_t seen_steps;
-    peal_cuda_rank *earliest; /* beside the one whose turn it is; NULL: not looked for yet */
-    bool (*run_iterations)(peal_cuda_plan *plan); /* `steps` of them */
-    bool (*report_replay)(peal_cuda_plan *plan);  /* NULL: there are none; false: none hangs */
-    CUevent follow_event;                         /* on the application's stream */
-    CUevent begin_event;  /* what a start follows has been done; on the origin */
+    double last_progress; /* when the device was last seen to advance */
+    double last_poll;
+    uint64_t seen_steps;      /* of all ranks, at the last poll */
+    peal_cuda_rank *earliest; /* the first in program order beside the rank whose turn it is; NULL:
+                                 not determined yet */
+    bool (*run_iterations)(peal_cuda_plan *plan); /* runs `steps` iterations */
+    bool (*report_replay)(peal_cuda_plan *plan);  /* false: no replay is under way; NULL: there are
+                                                     no  replays */
+    CUevent follow_event; /* recorded on the application's stream: what this start follows */
+    CUevent begin_event;  /* recorded on the origin: what this start follows has been done */
     CUevent end_event;    /* what was started has been done */
     bool follows;         /* this start follows something */
-    bool ended;           /* end_event has been recorded, in this start */
-    bool enqueued;        /* of this start nothing more will be put onto streams */
+    bool ended;           /* end_event has been recorded in this start */
+    bool enqueued;        /* this start will enqueue nothing more */
     pthread_mutex_t lock; /* of `ended` and `enqueued` */
     pthread_cond_t enqueued_changed;
-    CUstream rescue;     /* for words, when other streams wait */
+    CUstream rescue;     /* reads and writes words while other streams wait */
     uint64_t *read_word; /* pinned: where a word is read to */
 } peal_cuda_run;
 
+/* How a rank's turn ended. */
 typedef enum peal_cuda_advance {
-    PEAL_CUDA_ADVANCED,
-    PEAL_CUDA_WAITS_FOR_RANK,
-    PEAL_CUDA_WAITS_FOR_DEVICE,
+    PEAL_CUDA_ADVANCED,         /* it has advanced, and can go on in its next turn */
+    PEAL_CUDA_WAITS_FOR_RANK,   /* another rank of the process must advance first */
+    PEAL_CUDA_WAITS_FOR_DEVICE, /* for a verdict, for a file task, or because of the lookahead */
     PEAL_CUDA_FINISHED,
-    PEAL_CUDA_FAILED
+    PEAL_CUDA_FAILED /* plan->emission.status says why */
 } peal_cuda_advance;
 
 /* rank_turns.c */
-/* Before an op is put onto its lane: PEAL_CUDA_ADVANCED if that may be now. */
+/* Call it before the op at the walk's position is emitted: PEAL_CUDA_ADVANCED if it may be emitted
+ * now. For a wait on another process, earlier flags of all ranks have then been launched. */
 peal_cuda_advance peal_cuda_may_emit(peal_cuda_rank *rank);
-/* All ranks of the process in turn, until each is done with what `next` does: called again, it
- * stays PEAL_CUDA_FINISHED. */
+/* Calls `next` for all ranks of the process in turn, until all of them are PEAL_CUDA_FINISHED;
+ * called again for such a rank, `next` must return that again. False: failed. */
 bool peal_cuda_take_turns(peal_cuda_plan *plan, peal_cuda_advance (*next)(peal_cuda_rank *rank));
 
-/* The thread that a start begins; ends when all that was started has been done, or has failed. */
+/* run.c. False: failed, plan->emission.status says why. */
+/* The body of the thread of a start. It ends when everything that was started has been done, or has
+ * failed. */
 void *peal_cuda_run_thread(void *plan);
-/* `steps` iterations onto the lanes; plan->run->stopped says whether `until` ended them. */
+/* Emits `steps` iterations of all ranks; plan->run->stopped says whether `until` ended them. */
 bool peal_cuda_run_steps(peal_cuda_plan *plan, int64_t steps);
+/* Launches everything that was emitted, waits until it has been done, and prints its rows. */
 bool peal_cuda_run_drain(peal_cuda_plan *plan);
-/* False: a verdict of the device would be needed, or an expression failed. */
+/* Walks through a section and emits nothing; verdicts are false. False: a verdict of the device
+ * would be needed, or an expression failed. */
 bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *section);
 
-/* plan->run->steps iterations, some at a time, so that progress is seen. */
+/* Runs plan->run->steps iterations, a few at a time, so that progress is seen. */
 bool peal_cuda_run_in_blocks(peal_cuda_plan *plan);
 
 /* lanes.c */
-/* Every other lane begins after the origin's work so far (fork), or the origin goes on after
- * theirs. */
+/* The origin is the first lane of the first rank. fork: every other lane waits for the origin's
+ * work so far. Else the origin waits for theirs. */
 bool peal_cuda_join_lanes(peal_cuda_plan *plan, bool fork);
 
-/* stall_report.c: a lane's log from `from` to `to`: reports the first wait by memory operation for
- * the message after the one that its word shows, not before step `least_step`. False: none. */
+/* stall_report.c: looks through a lane's log, entries `from` to `to`, for a wait by memory
+ * operation whose word shows the message before the awaited one. Reports the first, if its step is
+ * at least `least_step`; first_step is added to the entries' steps. False: there is none. */
 bool peal_cuda_report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
                            const peal_cuda_log_entry *ring, uint64_t from, uint64_t to,
                            int64_t first_step, int64_t least_step);
 
-/* rank_turns.c: whether there are several ranks, each of which sends before it receives. */
+/* rank_turns.c: whether the process has several ranks and every receive follows its send in the
+ * program, so that waits can be kept behind earlier flags. */
 bool peal_cuda_keeps_order(const peal_cuda_plan *plan);
 
 /* host_mailbox.c: rows of `print` and verdicts, in mapped host memory. */
+/* Allocates it, and binds the ranks' controls and verdicts. What fails has been reported
+ * (PEAL_E_DRIVER_CALL_FAILED). */
 peal_status peal_cuda_mapped_create(peal_cuda_plan *plan);
 void peal_cuda_mapped_destroy(peal_cuda_plan *plan);
+/* The walk's hook for verdicts. PEAL_WALK_BLOCKED: the device has not given it yet. */
 peal_walk_result peal_cuda_verdict_read(void *rank, int slot, uint64_t instance, bool *out);
-/* Hands out the rows that have arrived, in order; all: waits for all of them. */
+/* Prints the rows that have arrived, in order; all: waits for those that were enqueued. False:
+ * failed. */
 bool peal_cuda_rows_out(peal_cuda_plan *plan, bool all);
+/* Prints one row; first_step is added to its step. */
 void peal_cuda_row_out(peal_cuda_plan *plan, const peal_cuda_row *row, int64_t first_step);
 
-/* file_tasks.c: `load` and `save`, on host memory. */
+/* file_tasks.c: runs a `load` or `save` task on the host, once the rank's lanes are idle. False:
+ * failed. */
 bool peal_cuda_file_run(peal_cuda_rank *rank, const peal_cuda_op *op, const peal_walk_frame *frame);
 
 /* stall_report.c */
-/* PEAL_E_GPU_STALLED: what was awaited, as far as can be told. */
+/* Reports PEAL_E_GPU_STALLED with what is awaited, as far as the logs show it. */
 void peal_cuda_report_stall(peal_cuda_plan *plan);
 
 /* rescue.c */
+/* Creates the rescue stream. What fails has been reported (PEAL_E_DRIVER_CALL_FAILED). */
 peal_status peal_cuda_rescue_create(peal_cuda_plan *plan);
 void peal_cuda_rescue_destroy(peal_cuda_plan *plan);
-/* A word of device memory, while other streams wait. False: it cannot be read. */
+/* Reads a word while other streams wait. False: it could not be read within half a second. */
 bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *value);
 #define PEAL_CUDA_HALF_CYCLE (UINT64_C(1) << 63)
-/* Every word that a WAIT of this process may be waiting for, unless the last ones are still being
- * written: two values half a cycle apart, in turn, let all of them go. */
+/* Writes `value` to every word that a WAIT of this process may wait for; does nothing while its
+ * last writes are not done. Two values half a cycle apart, written in turn, release every wait. */
 void peal_cuda_rescue_write(peal_cuda_plan *plan, uint64_t value);
-/* After a failure: lets everything on the streams end. What does not end makes the device lost. */
+/* After a failure: releases all waits until the streams are idle. If some work does not end, the
+ * device is marked as lost. */
 void peal_cuda_rescue_all(peal_cuda_plan *plan);
 
-/* poll.c */
+/* poll.c. False: failed, plan->emission.status says why. */
+/* In mode sync, after op `index` was emitted: launches it, and makes the rank's walk stop until its
+ * lane is idle (peal_cuda_within_lookahead). */
 bool peal_cuda_synchronize(peal_cuda_rank *rank, int index);
 /* Whether what a rank waits for on the device, in `sync`, or because it is far ahead, is over. */
 bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near);
@@ -141,17 +163,21 @@ bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff);
 bool peal_cuda_check_failure(peal_cuda_plan *plan);
 
 /* stream_interop.c */
-/* The next start follows what a stream of the application has been given, and its event. */
+/* Makes the next start follow the work that the application has enqueued on a stream so far, and an
+ * event; either may be NULL. PEAL_E_STREAM_NOT_USABLE: the driver refuses them. */
 peal_status peal_cuda_plan_follow(peal_cuda_plan *plan, void *stream, void *event);
-/* An event, for streams of the application, that the latest start has been done by. */
+/* *event: for streams of the application; passed when the latest start is done. Waits until that
+ * start has enqueued everything. Fails with the start's status if it has failed. */
 peal_status peal_cuda_plan_event(peal_cuda_plan *plan, void **event);
+/* Creates the events of starts. What fails has been reported (PEAL_E_DRIVER_REFUSED). */
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan);
 void peal_cuda_interop_destroy(peal_cuda_plan *plan);
-/* The thread of a start: all has been put onto lanes; false: the end could not be recorded. */
+/* Called by the thread of a start when it has emitted everything: joins the lanes and records
+ * end_event. False: failed. */
 bool peal_cuda_interop_end(peal_cuda_plan *plan);
-/* The thread of a start is at its end, however it came there. */
+/* Called by the thread of a start at its end, also after a failure: nothing more is enqueued. */
 void peal_cuda_interop_leave(peal_cuda_plan *plan);
-/* Whether what a start follows has been done. */
+/* Whether what this start follows has been done. */
 bool peal_cuda_interop_has_begun(peal_cuda_plan *plan);
 
 #endif

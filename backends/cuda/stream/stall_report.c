@@ -1,5 +1,5 @@
-/* What a report says when nothing moves and no kernel has said why: the lanes' notes of what was
- * put onto them, from the last mark that has passed on. */
+/* The report of a stall that no kernel has reported: read from the lanes' logs of what was
+ * enqueued, after the last mark that the device has passed. */
 #include "backends/cuda/stream/run.h"
 
 static const char *label_of(const peal_cuda_rank *rank, int op)
@@ -12,30 +12,29 @@ static const char *label_of(const peal_cuda_rank *rank, int op)
 
 /* ---- a wait by memory operation ---- */
 
-/* The first of the notes that is a wait for the message after the one that its word shows. */
 bool peal_cuda_report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
                            const peal_cuda_log_entry *ring, uint64_t from, uint64_t to,
                            int64_t first_step, int64_t least_step)
 {
     for (uint64_t i = from; i < to; i++) {
-        const peal_cuda_log_entry *note = &ring[i % PEAL_CUDA_LOG_ENTRIES];
+        const peal_cuda_log_entry *entry = &ring[i % PEAL_CUDA_LOG_ENTRIES];
         uint64_t seen = 0;
-        if (!note->word || first_step + note->step < least_step)
+        if (!entry->word || first_step + entry->step < least_step)
             continue;
-        const peal_cuda_op *op = &rank->op[note->op];
+        const peal_cuda_op *op = &rank->op[entry->op];
         uint64_t quantum = op->channel->quantum ? op->channel->quantum : 1;
-        if (!peal_cuda_rescue_read(plan, note->word, &seen))
+        if (!peal_cuda_rescue_read(plan, entry->word, &seen))
             return false;
-        if (seen + quantum != note->value)
+        if (seen + quantum != entry->value)
             continue;
         peal_report(plan->emission.late, PEAL_E_GPU_STALLED, op->source->source,
                     "is a neighbour stuck, or much slower? --deadline sets the limit",
                     "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen "
                     "%llu",
-                    rank->schedule->rank, (long long)(first_step + note->step),
+                    rank->schedule->rank, (long long)(first_step + entry->step),
                     op->source->label ? op->source->label : "a receive",
-                    op->source->credit ? "the credit of " : "", label_of(rank, note->op),
-                    (unsigned long long)(note->value / quantum),
+                    op->source->credit ? "the credit of " : "", label_of(rank, entry->op),
+                    (unsigned long long)(entry->value / quantum),
                     (unsigned long long)(UINT64_MAX / quantum + 1),
                     (unsigned long long)(seen / quantum));
         return true;
@@ -45,8 +44,8 @@ bool peal_cuda_report_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
 
 /* ---- a lane ---- */
 
-/* The number of the first note that may not have been done yet. */
-static uint64_t first_open_note(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
+/* The number of the first log entry that may not have been done yet. */
+static uint64_t first_unfinished_entry(const peal_cuda_plan *plan, const peal_cuda_lane *lane)
 {
     uint64_t oldest =
         lane->log_count > PEAL_CUDA_LOG_ENTRIES ? lane->log_count - PEAL_CUDA_LOG_ENTRIES : 0;
@@ -63,15 +62,16 @@ static uint64_t first_open_note(const peal_cuda_plan *plan, const peal_cuda_lane
 static bool report_lane_wait(peal_cuda_plan *plan, const peal_cuda_rank *rank,
                              const peal_cuda_lane *lane)
 {
-    return peal_cuda_report_wait(plan, rank, lane->log, first_open_note(plan, lane),
+    return peal_cuda_report_wait(plan, rank, lane->log, first_unfinished_entry(plan, lane),
                                  lane->log_count, 0, INT64_MIN);
 }
 
-/* Kernels: which of them it is cannot be told. Always true. */
+/* Reports the range of kernels that are not known to have ended. Which of them hangs is unknown.
+ * Always true. */
 static bool report_lane_range(peal_cuda_plan *plan, const peal_cuda_rank *rank,
                               const peal_cuda_lane *lane)
 {
-    uint64_t from = first_open_note(plan, lane);
+    uint64_t from = first_unfinished_entry(plan, lane);
 
     if (from == lane->log_count)
         return true;
@@ -89,26 +89,26 @@ static bool report_lane_range(peal_cuda_plan *plan, const peal_cuda_rank *rank,
     return true;
 }
 
-/* Of all lanes on which something is under way. */
+/* Calls `report` for all lanes that are busy. */
 static bool report_lanes(peal_cuda_plan *plan,
                          bool (*report)(peal_cuda_plan *, const peal_cuda_rank *,
                                         const peal_cuda_lane *))
 {
-    bool told = false;
+    bool reported = false;
 
     for (int r = 0; r < plan->rank_count; r++)
         for (int l = 0; l < plan->rank[r].lanes; l++) {
             const peal_cuda_lane *lane = &plan->rank[r].lane[l];
             if (plan->driver->cuStreamQuery_(lane->stream) == CUDA_ERROR_NOT_READY)
-                told |= report(plan, &plan->rank[r], lane);
+                reported |= report(plan, &plan->rank[r], lane);
         }
-    return told;
+    return reported;
 }
 
 void peal_cuda_report_stall(peal_cuda_plan *plan)
 {
-    bool told = plan->run->report_replay && plan->run->report_replay(plan);
+    bool reported = plan->run->report_replay && plan->run->report_replay(plan);
 
-    if (!told && !report_lanes(plan, report_lane_wait))
+    if (!reported && !report_lanes(plan, report_lane_wait))
         report_lanes(plan, report_lane_range);
 }

@@ -1,5 +1,5 @@
-/* Starts and streams of the application: a start follows what it has put there, and its own end is
- * an event that the application's streams can wait for. */
+/* Ties starts to streams of the application: a start follows the work that the application has
+ * enqueued, and the end of a start is an event that the application's streams can wait for. */
 #include "backends/cuda/stream/run.h"
 
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan)
@@ -25,7 +25,8 @@ void peal_cuda_interop_destroy(peal_cuda_plan *plan)
             plan->driver->cuEventDestroy_(event[i]);
 }
 
-/* The lanes are idle between starts, so the calling thread may use them. */
+/* Makes all lanes wait for the stream's work so far, and for the event. The lanes are idle between
+ * starts, so the calling thread may use them. */
 static CUresult follow(peal_cuda_plan *plan, CUstream stream, CUevent event)
 {
     const peal_cuda_driver *driver = plan->driver;
@@ -66,10 +67,10 @@ bool peal_cuda_interop_has_begun(peal_cuda_plan *plan)
            plan->driver->cuEventQuery_(plan->run->begin_event) != CUDA_ERROR_NOT_READY;
 }
 
-static void tell(peal_cuda_plan *plan, bool *what)
+static void set_and_wake(peal_cuda_plan *plan, bool *flag)
 {
     pthread_mutex_lock(&plan->run->lock);
-    *what = true;
+    *flag = true;
     plan->run->enqueued = true;
     pthread_cond_broadcast(&plan->run->enqueued_changed);
     pthread_mutex_unlock(&plan->run->lock);
@@ -87,13 +88,13 @@ bool peal_cuda_interop_end(peal_cuda_plan *plan)
     CUresult result = plan->driver->cuEventRecord_(plan->run->end_event, peal_cuda_origin(plan));
     if (result)
         return peal_cuda_report_driver_error(plan, result, NULL, "the end of the run");
-    tell(plan, &plan->run->ended);
+    set_and_wake(plan, &plan->run->ended);
     return true;
 }
 
 void peal_cuda_interop_leave(peal_cuda_plan *plan)
 {
-    tell(plan, &plan->run->enqueued);
+    set_and_wake(plan, &plan->run->enqueued);
 }
 
 peal_status peal_cuda_plan_event(peal_cuda_plan *plan, void **event)

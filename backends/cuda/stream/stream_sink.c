@@ -1,5 +1,6 @@
-/* The sink that calls the driver: what runs steps, and what captures and embedded exchanges begin
- * from. */
+/* The sink that calls the driver: it runs steps, and captures and embedded exchanges use its
+ * entries.
+ */
 #include "backends/cuda/stream/stream_sink.h"
 
 CUresult peal_cuda_stream_launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
@@ -74,9 +75,9 @@ CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
     return CUDA_SUCCESS;
 }
 
-/* After so many launches there is a mark; the walk goes on once the eighth last has passed
- * (peal_cuda_within_lookahead). Memory operations are marked more often, so that a report can tell
- * which of them a lane has come to: their values come round again. */
+/* Records a mark after so many launches. The walk goes on only when the eighth last mark has passed
+ * (peal_cuda_within_lookahead). With memory operations there are more marks, so that a report can
+ * say which wait a lane has reached: the values of words repeat. */
 static CUresult mark(peal_cuda_rank *rank, peal_cuda_lane *lane, int op)
 {
     enum { EVERY = 48, EVERY_MEMOP = 16 };

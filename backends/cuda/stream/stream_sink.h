@@ -1,4 +1,5 @@
-/* The sink that calls the driver, and its entries, of which others are made. */
+/* The sink that calls the driver. Captures and embedded exchanges are made of the same entries,
+ * with a few of their own; lower/sink.h says what each entry does. */
 #ifndef PEAL_CUDA_STREAM_SINK_H
 #define PEAL_CUDA_STREAM_SINK_H
 
@@ -19,15 +20,15 @@ CUresult peal_cuda_stream_wait_event(peal_cuda_rank *rank, peal_cuda_lane *lane,
 CUresult peal_cuda_stream_call(peal_cuda_rank *rank, peal_cuda_lane *lane,
                                const peal_schedule_task *task, peal_call *call,
                                peal_status *status);
-/* The application's function on a stream, with a call by value. */
+/* Launches the application's CUDA function on a stream, with a call by value. */
 CUresult peal_cuda_call_launch(const peal_cuda_driver *driver, const peal_schedule_task *task,
                                CUstream stream, peal_call *call);
 
-/* copy_engine.c: one piece by the copy engine. */
+/* copy_engine.c: copies one piece by the copy engine. */
 CUresult peal_cuda_copy_box(const peal_cuda_driver *driver, CUstream stream,
                             const peal_device_piece *piece, CUdeviceptr to, CUdeviceptr from);
 
-/* host_mailbox.c */
+/* host_mailbox.c: what emission needs of the host. */
 extern const struct peal_cuda_host_ops peal_cuda_host;
 
 #endif
