@@ -1,4 +1,4 @@
-/* The host backend: what the contract of backends asks for, by handing to the mode's executor. */
+/* The host backend: the entries of the backend's table, most of which call the mode's executor. */
 #include "backends/host/kernels.h"
 #include "backends/host/threads.h"
 #include "backends/host/walk.h"
@@ -22,7 +22,7 @@ static const host_executor *executor_of(peal_mode mode, int workers)
     case PEAL_MODE_SYNC:
         return &host_sync;
     case PEAL_MODE_STREAM:
-        /* One lane has nothing to be ordered against: it walks ahead itself, without a queue. */
+        /* With one lane nothing needs a queue: the thread that walks runs the ops itself. */
         return workers > 1 ? &host_stream : &host_fused;
     case PEAL_MODE_FUSED:
         return &host_fused;
@@ -130,8 +130,8 @@ static peal_status start(peal_backend_plan *plan, bool setup, int64_t steps, boo
     return plan->executor->start(plan);
 }
 
-/* What running threads have reported, into the caller's list, by the caller's thread. */
-static peal_status hand_over(host_plan *plan)
+/* Moves the reports of running threads to the caller's list; on the caller's thread. */
+static peal_status flush_diagnostics(host_plan *plan)
 {
     int count = peal_diagnostics_count(plan->late);
     for (int i = 0; i < count; i++) {
@@ -156,7 +156,7 @@ static peal_status wait_end(peal_backend_plan *plan, peal_backend_result *result
         result->seconds = plan->end - plan->begin;
     }
     host_check_raised(plan);
-    peal_status late = hand_over(plan);
+    peal_status late = flush_diagnostics(plan);
     peal_status waited = host_failure_report(plan);
     int word = atomic_load(plan->desc.abort_word);
     if (status)
@@ -181,7 +181,7 @@ static peal_function function(const peal_backend_plan *plan, int index, int task
 {
     const host_task *bound = &plan->rank[index].task[task];
     *user = bound->call.user;
-    return partials ? bound->full : bound->bare;
+    return partials ? bound->full : bound->no_reduction;
 }
 
 const peal_backend_ops peal_backend_host = {

@@ -1,9 +1,9 @@
-/* Compiles a generated source into a shared object: preprocess, look into the cache, compile, load.
- * All is done in a private folder: in the cache, or where there is room.
+/* Compiles a generated source into a shared object: preprocesses it, looks for it in the cache,
+ * compiles, loads. Everything is done in a private folder: in the cache, or where there is room.
  *
- * The preprocessed text is what names a cache entry: it has the contents of every included file. To
- * it come the compiler's version, the processor that -march=native means here, the flags and peal's
- * version. */
+ * The key of a cache entry is a hash of the preprocessed text, which has the contents of every
+ * included file, of the compiler's version, the processor that -march=native means here, the flags,
+ * and peal's version. */
 #define _GNU_SOURCE
 #include "backends/host/compile.h"
 
@@ -48,8 +48,8 @@ typedef struct compile_job {
     const char *compiler[16];
     int compiler_words;
     bool is_gcc;
-    bool is_elsewhere; /* the cache has no room */
-    int claim;         /* of the entry that is made */
+    bool is_elsewhere; /* the folder is not in the cache, which has no room */
+    int claim;         /* on the entry that is being made */
 } compile_job;
 
 static const char *in_folder(const compile_job *job, const char *name)
@@ -94,8 +94,8 @@ static void find_compiler(compile_job *job)
         job->compiler[job->compiler_words++] = "cc";
 }
 
-/* The environment with messages in English: they are parsed. The compiler's own files go where
- * ours are. */
+/* The environment of the compiler: with messages in English, because they are parsed, and with its
+ * temporary files in our folder. */
 static char **english(const compile_job *job)
 {
     peal_arena *arena = job->request->arena;
@@ -112,7 +112,8 @@ static char **english(const compile_job *job)
     return copy;
 }
 
-/* Runs the compiler with more words; its output goes to files. *exit_code is its own. */
+/* Runs the compiler with these further arguments. Its output goes to files; *exit_code is its exit
+ * status. */
 static peal_status spawn(const compile_job *job, const char *const *words, int count,
                          const char *output, int *exit_code)
 {
@@ -145,7 +146,7 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
                            "sets the limit",
                            "the C compiler `%s` has made no progress for %.3g s: it was killed",
                            argument[0], (double)request->deadline_ns * 1e-9);
-    case PEAL_PROGRAM_ABORTED: /* who set the word says why */
+    case PEAL_PROGRAM_ABORTED: /* whoever has set the abort word reports why */
         return (peal_status)atomic_load(request->abort_word);
     case PEAL_PROGRAM_REFUSED:
         break;
@@ -157,7 +158,7 @@ static peal_status spawn(const compile_job *job, const char *const *words, int c
                        "cannot run the C compiler `%s`: %s", argument[0], strerror(*exit_code));
 }
 
-/* What the compiler has written; *text stays NULL if it has written no such file. */
+/* Reads a file that the compiler has written; *text stays NULL if there is no such file. */
 static peal_status read_back(const compile_job *job, const char *name, char **text)
 {
     *text = peal_file_read(in_folder(job, name), NULL);
@@ -175,7 +176,8 @@ static int add_flags(const compile_job *job, const char **words)
     for (int i = 0; flags[i]; i++)
         words[count++] = flags[i];
     words[count++] = request->fma ? "-ffp-contract=fast" : "-ffp-contract=off";
-    if (job->is_gcc) /* a mistake at a macro of ours is told where it is used, as clang does */
+    if (job->is_gcc) /* it then reports a mistake at a macro of ours where it is used, as clang does
+                      */
         words[count++] = "-ftrack-macro-expansion=0";
     words[count++] = "-I";
     words[count++] = job->folder.path;
@@ -198,9 +200,9 @@ static peal_status read_errors(const compile_job *job, host_compile_result *out)
     return PEAL_STATUS_OK;
 }
 
-/* Markers of lines name files, this process's folder among them: the same text that lies elsewhere
- * makes the same code. Where there may be raw strings, whose lines may look like markers, only that
- * folder is left out. */
+/* Hashes a preprocessed text without its line markers: they name files, such as this process's
+ * folder, and the same text makes the same code wherever it lies. In a text that may have raw
+ * strings, whose lines may look like markers, only the folder's name is left out. */
 static void add_text(const compile_job *job, peal_sha256 *hash, const char *text)
 {
     const bool may_be_raw = strstr(text, "R\"") != NULL;
@@ -232,14 +234,14 @@ static void make_key(const compile_job *job, const char *preprocessed, const cha
     for (int i = 0; flags[i]; i++)
         peal_sha256_add(&hash, flags[i], strlen(flags[i]) + 1);
     peal_sha256_add(&hash, job->request->fma ? "f" : "n", 1);
-    peal_processor_add(&hash); /* -march=native means it */
+    peal_processor_add(&hash); /* -march=native depends on it */
     add_text(job, &hash, preprocessed);
     peal_sha256_finish(&hash, digest);
     peal_sha256_text(digest, key);
 }
 
-/* What the preprocessor says that the source depends on, but for headers of the system: a rule of
- * make, in which a backslash stands before blanks and ends of lines. */
+/* Checks the files that the source depends on, without headers of the system. The preprocessor
+ * writes them as a rule of make, in which a backslash is before blanks and ends of lines. */
 static peal_status check_included(const compile_job *job)
 {
     const host_compile_request *request = job->request;
@@ -250,7 +252,7 @@ static peal_status check_included(const compile_job *job)
 
     if (!at) {
         free(rule);
-        return status; /* OK: of another compiler, nothing is known */
+        return status; /* OK: another compiler may write no such file */
     }
     char *name = peal_arena_copy_text(request->arena, at);
     for (at += 2; *at;) {
@@ -274,7 +276,7 @@ static peal_status check_included(const compile_job *job)
     return status;
 }
 
-/* With all that it includes, and the markers that tell where each line is from. */
+/* Preprocesses the source; the text has line markers, which say where each line is from. */
 static peal_status preprocess(const compile_job *job, host_compile_result *out)
 {
     const char *words[MOST_WORDS];
@@ -318,10 +320,11 @@ static peal_status compile_file(const compile_job *job, const char *language, co
     return spawn(job, words, count, NULL, code);
 }
 
-/* Where the compiler has refused the preprocessed text: because of a mistake, whose column is right
- * in the source only, or because it knows no such language, or has warnings that are errors and
- * that a comment or a macro's name would have stopped. What it makes of the source counts if the
- * source then still reads as it did when it was checked and named. */
+/* Compiles the source itself, after the compiler has refused the preprocessed text. The reason may
+ * be a mistake, whose column is right in the source only. Or the compiler does not know
+ * preprocessed text as a language, or it makes errors of warnings that a comment or a macro's name
+ * would prevent. The result counts only if the source still reads as it did when it was checked and
+ * hashed. */
 static peal_status compile_source(const compile_job *job, host_compile_result *out)
 {
     static const char changed[] = "what the kernel files include has changed while it was compiled";
@@ -342,8 +345,8 @@ static peal_status compile_source(const compile_job *job, host_compile_result *o
     return status;
 }
 
-/* What is compiled is the text that was checked and that names the entry: files may change. This
- * process runs what it has compiled itself, whoever keeps an entry first. */
+/* Compiles the preprocessed text, which was checked and hashed, since files may change meanwhile.
+ * This process loads what it has compiled itself, even if another process makes the entry first. */
 static peal_status build(const compile_job *job, const char *entry, host_compile_result *out)
 {
     const char *object = in_folder(job, "kernels.so");
@@ -376,7 +379,7 @@ static bool load_entry(const compile_job *job, const char *entry, host_compile_r
     return loaded;
 }
 
-/* What the compiler calls itself, in the arena. */
+/* The compiler's version, in its own words, in the arena. */
 static peal_status ask_version(compile_job *job, const char **out)
 {
     static const char *const words[] = {"--version"};
@@ -407,7 +410,7 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
         entry = peal_arena_print(job->request->arena, "%s/%s.so", cache, key);
     const _Atomic int *word = job->request->abort_word;
     job->claim = entry ? peal_cache_claim(entry, job->request->deadline_ns, word) : -1;
-    if (word && atomic_load(word)) /* who set the word says why */
+    if (word && atomic_load(word)) /* whoever has set the abort word reports why */
         status = (peal_status)atomic_load(word);
     else if (!load_entry(job, entry, out))
         status = build(job, entry, out);
@@ -416,7 +419,7 @@ static peal_status compile_in(compile_job *job, const char *cache, host_compile_
     return status;
 }
 
-/* True: it cannot be done in this folder, for want of room. */
+/* Whether it failed because the folder has no room. */
 static bool is_out_of_room(const compile_job *job, const host_compile_result *out)
 {
     for (int i = 0; i < out->error_count; i++)
@@ -426,7 +429,7 @@ static bool is_out_of_room(const compile_job *job, const host_compile_result *ou
     return out->error_count > 0 && !out->library && host_folder_is_full(&job->folder);
 }
 
-/* In the first folder that has room. */
+/* Compiles in the first folder that has room. */
 static peal_status compile_somewhere(compile_job *job, const char *cache, host_compile_result *out)
 {
     const host_compile_request *request = job->request;

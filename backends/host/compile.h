@@ -1,4 +1,4 @@
-/* Runs the C compiler on a generated source, and keeps what it makes in a cache. */
+/* Compiles a generated source with the C compiler, and caches the result. */
 #ifndef PEAL_HOST_COMPILE_H
 #define PEAL_HOST_COMPILE_H
 
@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-/* The headers that kernels include: an uninstalled peal finds them too. */
+/* The text of the headers that kernels include, so that an uninstalled peal has them. */
 extern const peal_text_file peal_kernel_headers[];
 
 typedef struct host_compile_request {
     const char *source;             /* the C text */
-    const peal_kernel_files *files; /* what it includes is checked as they are */
+    const peal_kernel_files *files; /* files that it includes are checked like these */
     bool fma;
     const char *cache_folder;      /* NULL: by XDG rules */
     int64_t deadline_ns;           /* longest time without progress; 0: none */
@@ -30,12 +30,14 @@ typedef struct host_compile_result {
     int error_count;
 } host_compile_result;
 
-/* PEAL_STATUS_OK also when the compiler refused the source: then error[] says why. Otherwise what
- * failed has been reported: no compiler (PEAL_E_NO_C_COMPILER), it died (PEAL_E_KERNELS_NOT_LOADED)
- * or stood still (PEAL_E_COMPILER_STALLED), the result cannot be loaded
- * (PEAL_E_KERNELS_NOT_LOADED), there is no room (PEAL_E_SOURCE_NOT_WRITTEN), what is included must
- * not be run (PEAL_E_KERNEL_FILE_NOT_TRUSTED, PEAL_E_INCLUDED_FILE_OUTSIDE). A cache that is full,
- * mounted noexec, or can't be written is a warning (PEAL_E_KERNELS_NOT_CACHED). */
+/* Compiles and loads the source, or loads it from the cache. PEAL_STATUS_OK also if the compiler
+ * refused the source: error[] then says why. Other failures have been reported:
+ * - there is no compiler: PEAL_E_NO_C_COMPILER
+ * - it was killed, or the result cannot be loaded: PEAL_E_KERNELS_NOT_LOADED
+ * - it made no progress within the deadline: PEAL_E_COMPILER_STALLED
+ * - there is no room: PEAL_E_SOURCE_NOT_WRITTEN
+ * - an included file must not be run: PEAL_E_KERNEL_FILE_NOT_TRUSTED, PEAL_E_INCLUDED_FILE_OUTSIDE
+ * A cache that is full, mounted noexec or not writable is a warning: PEAL_E_KERNELS_NOT_CACHED. */
 peal_status host_compile(const host_compile_request *request, host_compile_result *out);
 
 #endif

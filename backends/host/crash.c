@@ -1,5 +1,5 @@
-/* Handlers of SEGV, BUS, FPE, ILL, TRAP and ABRT. They use nothing but system calls and memory that
- * is there already: the crash may have come from within malloc. */
+/* Handlers of SEGV, BUS, FPE, ILL, TRAP and ABRT. They use only system calls and memory that exists
+ * already, because the crash may have come from within malloc. */
 #define _GNU_SOURCE
 #include "backends/host/crash.h"
 
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum { PATIENCE_MS = 2000, NEAR_STACK = 1 << 16 };
-/* Memory that malloc takes a lock for: more than what a thread keeps for itself, less than what it
- * maps. */
+/* A size for which malloc takes its lock: larger than what a thread has of its own, smaller than
+ * what malloc maps. */
 enum { PROBE_BYTES = 5000, PROBE_MS = 5000, PROBE_LOOK_MS = 10 };
 
 _Thread_local host_site host_here __attribute__((tls_model("initial-exec")));
@@ -24,19 +24,19 @@ static _Thread_local peal_trial *current __attribute__((tls_model("initial-exec"
 
 static const int caught[PEAL_CRASH_SIGNALS] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
 
-/* Those that ours have replaced, of peal_crash_install and of peal_trials_begin. */
+/* The handlers that ours have replaced: in peal_crash_install, and in peal_trials_begin. */
 static struct sigaction outer[PEAL_CRASH_SIGNALS], inner[PEAL_CRASH_SIGNALS];
 static bool installed;
 static pthread_mutex_t trials_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int trials; /* threads between peal_trials_begin and _end */
-static void (*tell_others)(peal_status status, const char *message);
-static sem_t crashed;                 /* or there is a probe */
-static char message[PEAL_CRASH_TEXT]; /* of the one crash that is told */
+static void (*notify_others)(peal_status status, const char *message);
+static sem_t crashed;                 /* posted after a crash, and for a probe */
+static char message[PEAL_CRASH_TEXT]; /* about the one crash that is reported */
 static atomic_flag is_taken = ATOMIC_FLAG_INIT;
 static atomic_bool is_told;
 static pthread_mutex_t probe_lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t probed;
-static const peal_trial *suspect; /* whose crash is probed */
+static const peal_trial *suspect; /* the trial whose crash is probed */
 
 /* ---- words, without the C library's streams ---- */
 
@@ -170,7 +170,7 @@ static void put(const char *text)
     }
 }
 
-/* As a diagnostic looks (base/diagnostic.c). */
+/* Prints the message in the form of a diagnostic (base/diagnostic.c). */
 static void print(const host_site *site, bool is_trial)
 {
     char text[2 * PEAL_CRASH_TEXT];
@@ -214,7 +214,7 @@ static bool print_first(const host_site *site, const char *cause, bool is_trial)
 
 static void end(const host_site *site, bool is_trial, const char *cause)
 {
-    if (!print_first(site, cause, is_trial)) /* who crashed first ends the process */
+    if (!print_first(site, cause, is_trial)) /* the thread that crashed first ends the process */
         for (;;)
             poll(NULL, 0, -1);
     sem_post(&crashed);
@@ -228,7 +228,8 @@ static void leave(int number)
     _exit(PEAL_STATUS_SPEC);
 }
 
-/* The one that would have to end the process waits for a lock that nobody releases. */
+/* Ends the process from a handler: the thread that should do so waits for a lock that nobody
+ * releases. */
 static void leave_soon(void)
 {
     sigset_t set;
@@ -239,7 +240,7 @@ static void leave_soon(void)
     alarm(PATIENCE_MS / 1000);
 }
 
-/* Whether the thread that is probed gets on; or a crash is to be told. */
+/* Whether the thread that is probed goes on, or a crash is to be reported. */
 static bool gets_on(void)
 {
     for (int waited = 0; waited < PROBE_MS; waited += PROBE_LOOK_MS) {
@@ -259,13 +260,13 @@ static void *await_crash(void *unused)
         leave_soon();
         print_first(suspect->site, suspect->text, true);
     }
-    tell_others(PEAL_STATUS_SPEC, message);
+    notify_others(PEAL_STATUS_SPEC, message);
     _exit(PEAL_STATUS_SPEC);
 }
 
 /* ---- handlers ---- */
 
-/* What would have happened without ours. */
+/* Does what would have happened without our handlers. */
 static void pass_on(const struct sigaction *before, int number, siginfo_t *info, void *context)
 {
     if (before->sa_flags & SA_SIGINFO) {
@@ -278,7 +279,7 @@ static void pass_on(const struct sigaction *before, int number, siginfo_t *info,
         before->sa_handler(number);
         return;
     }
-    /* The instruction is run again and faults again; what was sent is sent again. */
+    /* The instruction runs again and faults again; a signal that was sent is sent again. */
     signal(number, SIG_DFL);
     if (info->si_code <= 0)
         raise(number);
@@ -294,8 +295,8 @@ static void handle(int number, siginfo_t *info, void *context)
     words w = {cause, 0, sizeof(cause)};
     add_cause(&w, number, info, context);
     if (trial && number == SIGABRT) {
-        /* The C library aborts within malloc and keeps its lock: what comes next would wait for it
-         * for ever. Without the command, an application's own handler decides. */
+        /* The C library aborts within malloc and keeps its lock, so whatever allocates next would
+         * wait for ever. In an application, its own handler decides. */
         if (installed && trial->site->context)
             end(trial->site, true, cause);
     } else if (trial) {
@@ -309,7 +310,7 @@ static void handle(int number, siginfo_t *info, void *context)
     }
     if (host_here.context && installed)
         end(&host_here, false, cause);
-    /* Trials may have replaced the command's handlers, which are these, too. */
+    /* Trials may have replaced the command's handlers, which are the same functions. */
     const struct sigaction *before = atomic_load(&trials) ? &inner[index] : &outer[index];
     if (before->sa_sigaction == handle)
         before = &outer[index];
@@ -353,14 +354,14 @@ int host_raised_signal(void)
     return number > 0 ? number : 0;
 }
 
-void peal_crash_install(void (*tell)(peal_status status, const char *message))
+void peal_crash_install(void (*notify)(peal_status status, const char *message))
 {
     static unsigned char stack[PEAL_CRASH_STACK];
     pthread_t thread;
     pthread_attr_t attributes;
     if (installed || sem_init(&crashed, 0, 0) != 0 || sem_init(&probed, 0, 0) != 0)
         return;
-    tell_others = tell;
+    notify_others = notify;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     installed = pthread_create(&thread, &attributes, await_crash, NULL) == 0;
@@ -392,8 +393,8 @@ void peal_trials_end(const stack_t *before)
     sigaltstack(before, NULL);
 }
 
-/* A crash within malloc leaves its lock held, and one outside may have left the heap in ruins: here
- * it is known whose that is. */
+/* Calls malloc after a crash. A crash within malloc leaves its lock taken, and one elsewhere may
+ * have corrupted the heap. If malloc hangs or crashes here, the trial is known to be the cause. */
 static void probe(const peal_trial *trial)
 {
     if (!installed || !trial->site->context)

@@ -1,10 +1,10 @@
-/* Kernels that crash: who was where, what is said about it, and calls that survive it.
+/* Kernels that crash: signal handlers that report which kernel it was, and calls that survive it.
  *
- * Each thread notes what it runs in `host_here`. The handlers look there: a crash in a kernel is
- * told with its task, tile, rank and step; any other crash is left to whoever handled it before.
- * They are installed by the command for its whole run (peal_crash_install), and by
- * --check-footprints around its own calls (peal_trials_begin); never else, so an application that
- * embeds peal keeps its own. */
+ * Each thread records what it runs in `host_here`, which the handlers read. A crash in a kernel is
+ * reported with its task, tile, rank and step; any other crash is passed on to the handler that was
+ * there before. The command installs the handlers for its whole run (peal_crash_install), and
+ * --check-footprints installs them around its own calls (peal_trials_begin). Nothing else does, so
+ * an application that embeds peal keeps its own handlers. */
 #ifndef PEAL_HOST_CRASH_H
 #define PEAL_HOST_CRASH_H
 
@@ -51,27 +51,27 @@ void host_site_when(const host_site *site, char *text, size_t bytes);
 
 /* ---- the command ---- */
 
-/* From now on a crash of a kernel is written to standard error, by system calls alone; then `tell`
- * is called by a thread of its own, to end the other processes, and the process ends with
- * PEAL_STATUS_SPEC. Should `tell` not return within two seconds, the process ends without. Called
- * once, by the main thread, before others are there. */
-void peal_crash_install(void (*tell)(peal_status status, const char *message));
+/* From now on a crash of a kernel is reported on standard error, by system calls alone. Then
+ * another thread calls `notify`, which ends the other processes, and the process ends with
+ * PEAL_STATUS_SPEC. If `notify` does not return within two seconds, the process ends anyway. Called
+ * once, by the main thread, before it creates others. */
+void peal_crash_install(void (*notify)(peal_status status, const char *message));
 
-/* The memory that a thread's handlers run on, PEAL_CRASH_STACK bytes, until the end, which gives
- * the thread the stack back that it had before. They do nothing unless handlers are installed. */
+/* Sets the stack that handlers run on in this thread (PEAL_CRASH_STACK bytes at `memory`), and
+ * restores the stack that it had before. They do nothing unless handlers are installed. */
 void host_crash_stack_begin(void *memory, stack_t *before);
 void host_crash_stack_end(const stack_t *before);
 
-/* SIGINT or SIGTERM, if a kernel has raised it on this thread: the command blocks them and waits on
- * another. 0: none, or handlers are not installed. */
+/* SIGINT or SIGTERM, if a kernel has raised it on this thread. (The command blocks these signals
+ * and waits for them on another thread.) 0: none, or handlers are not installed. */
 int host_raised_signal(void);
 
 /* ---- calls that survive ---- */
 
-/* How a kernel ended. */
+/* A call that survives a crash, and how it ended. */
 typedef struct peal_trial {
-    /* A fault at this address: makes it accessible and returns true, or false: it is a crash.
-     * Called in a signal handler. */
+    /* Called in a signal handler, with the address of a fault. True: it has made the address
+     * accessible, and the call goes on. False: it is a crash. */
     bool (*fault)(void *user, uintptr_t address);
     void *user;
     const host_site *site;          /* of the task; its context may be NULL */
@@ -80,17 +80,19 @@ typedef struct peal_trial {
     sigjmp_buf back;
 } peal_trial;
 
-/* Handlers of this process and a stack for them on this thread, and back; *before: the thread's own
- * stack for handlers. Several threads may do so at a time. stack: PEAL_CRASH_STACK bytes. */
+/* Install the process's handlers and a stack for them on this thread (PEAL_CRASH_STACK bytes), and
+ * remove them. *before: the stack for handlers that the thread had. Several threads may do so at a
+ * time. */
 void peal_trials_begin(void *stack, stack_t *before);
 void peal_trials_end(const stack_t *before);
 
-/* Runs function(call) between the two. False: it has crashed. abort() is not survived, since the C
- * library calls it within malloc, whose lock stays taken: it ends the process as any crash of a
- * kernel (peal_crash_install) or, in an application without that, goes to the handler that was
- * there before. Other crashes may have come from within malloc, too: then the process ends within
- * seconds by the command's handlers. An application has none, and its thread waits in malloc for
- * ever. */
+/* Runs function(call), between the two calls above. False: it has crashed.
+ *
+ * abort() is not survived: the C library calls it within malloc and keeps malloc's lock. It ends
+ * the process like any crash of a kernel (peal_crash_install); in an application without these
+ * handlers it goes to the handler that was there before. Another crash may come from within malloc
+ * as well. Then the command's handlers end the process within seconds; in an application, which has
+ * none, the thread waits in malloc for ever. */
 bool peal_trial_run(peal_trial *trial, peal_function function, const peal_call *call);
 
 #endif

@@ -1,5 +1,5 @@
-/* The dispatcher's decisions: who owns a tile, which tiles another one waits for, when a count is
- * reached.
+/* The decisions of the tile dispatcher: which worker owns a tile, which tiles a tile waits for, and
+ * when a count is reached.
  *
  * Written in the subset that C11 and CUDA C++ share (no libc, atomics through two macros), so that
  * what the host's thread sanitizer checks is what an accelerator runs. A worker is a thread here
@@ -17,13 +17,13 @@ typedef _Atomic uint64_t peal_dispatch_word;
     atomic_store_explicit((word), (value), memory_order_release)
 #endif
 
-/* The worker of tile number `tile` of a task with `tiles` tiles. The scheduler counts on it. */
+/* The worker that owns tile `tile` of a task with `tiles` tiles. The scheduler relies on it. */
 static inline int peal_dispatch_owner(int64_t tile, int64_t tiles, int workers)
 {
     return (int)(tile * workers / tiles);
 }
 
-/* The first tile that worker owns: the least i with i * workers / tiles >= worker. */
+/* The first tile that a worker owns: the least i with i * workers / tiles >= worker. */
 static inline int64_t peal_dispatch_first(int worker, int64_t tiles, int workers)
 {
     return (worker * tiles + workers - 1) / workers;
@@ -48,13 +48,14 @@ static inline void peal_dispatch_map(const peal_map_axis *map, const int64_t *j,
     *last = high > map->last ? map->last : high;
 }
 
-/* What worker's count of finished tiles of an op must reach before its tile at `place` (from 0, in
- * the order in which it runs them) of the latest instance but `lag` is done. `passed`: instances
- * that the walk has passed. 0: nothing to wait for. */
+/* The value that a worker's count of finished tiles of an op has when one of its tiles is done: the
+ * tile at `position` (from 0, in the order in which the worker runs them), `lag` instances before
+ * the latest. per_instance: tiles that the worker has of an instance. passed: instances that the
+ * walk has passed. 0: there is nothing to wait for. */
 static inline uint64_t peal_dispatch_target(uint64_t passed, int lag, uint64_t per_instance,
-                                            uint64_t place)
+                                            uint64_t position)
 {
-    return passed <= (uint64_t)lag ? 0 : (passed - (uint64_t)lag - 1) * per_instance + place + 1;
+    return passed <= (uint64_t)lag ? 0 : (passed - (uint64_t)lag - 1) * per_instance + position + 1;
 }
 
 /* The cyclic >= of flags. */

@@ -51,7 +51,8 @@ static bool count_points(host_launch *launch)
                            task->source->tiling[0].box.hi[0]);
 }
 
-/* Bases follow swaps; arguments may read buffers, so this runs after the first tile's waits. */
+/* Sets bases, which depend on swaps, and arguments. These may read buffers, so this runs after the
+ * first tile's waits. */
 static bool prepare_call(host_launch *launch)
 {
     host_rank *rank = launch->context->rank;
@@ -64,7 +65,7 @@ static bool prepare_call(host_launch *launch)
         if (!host_evaluate_boolean(rank, &task->needed, frame, true, &launch->partials))
             return false;
         if (!launch->partials) {
-            launch->function = task->bare;
+            launch->function = task->no_reduction;
             memset(launch->call->partial, 0, sizeof(launch->call->partial));
         }
     }
@@ -88,7 +89,8 @@ static bool prepare_call(host_launch *launch)
     return true;
 }
 
-/* What differs by tile beyond its box: where partials go, and views of so many elements a tile. */
+/* Sets what differs from tile to tile beside the box: where partials go, and views of accesses with
+ * a number of elements a tile. */
 static void shift_call(const host_launch *launch)
 {
     const host_rank *rank = launch->context->rank;
@@ -113,7 +115,7 @@ static void shift_call(const host_launch *launch)
     }
 }
 
-/* A tile that begins beyond the points of the run adds nothing to its task's results. */
+/* A tile behind the last visited point adds nothing to its task's results. */
 static void clear_partials(const host_launch *launch)
 {
     const host_rank *rank = launch->context->rank;
@@ -152,7 +154,7 @@ bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *d
 
     if (launch->op->skipped) {
         if (done && count > 0)
-            host_word_store(done, base + (uint64_t)count); /* who waits goes on */
+            host_word_store(done, base + (uint64_t)count); /* workers that wait for it go on */
         return true;
     }
     if (count > 0 && !launch->prepared && !prepare_call(launch))
@@ -207,9 +209,9 @@ bool host_launch_all(host_launch *launch)
     return true;
 }
 
-/* All tiles of a share of a plain task: nothing but bases and tiles changes. */
-static void run_plain(host_context *context, const host_op *op, const peal_walk_frame *frame,
-                      const host_share *share)
+/* Runs all tiles of a share whose calls differ by bases and tiles only. */
+static void run_uniform(host_context *context, const host_op *op, const peal_walk_frame *frame,
+                        const host_share *share)
 {
     const host_task *task = op->task;
     peal_call *call = &context->call[task - context->rank->task];
@@ -437,16 +439,16 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
         return true;
     switch (op->kind) {
     case PEAL_OP_LAUNCH:
-        if (!op->task->plain)
+        if (!op->task->is_uniform)
             return run_task(context, op, frame);
-        run_plain(context, op, frame, &op->share[0]);
+        run_uniform(context, op, frame, &op->share[0]);
         return true;
     case PEAL_OP_COPY:
         return copy_pieces(context->rank, op, frame);
     case PEAL_OP_WRITE:
-        /* Pairs with the acquire load of the peer's WAIT (host_message_wait): the message's bytes,
-         * or this rank's last reads of a consumed one, come before it. Who wrote them on other
-         * threads was waited for, so the order is transitive. */
+        /* Pairs with the acquire load of the peer's WAIT (host_message_wait). It comes after the
+         * message's bytes or, of a credit, after this rank's last reads of the consumed message.
+         * Threads that wrote or read them were waited for, so the order is transitive. */
         host_word_store(op->word, peal_flag_value(op->channel, frame->message));
         return true;
     case PEAL_OP_WAIT:
@@ -456,8 +458,8 @@ bool host_execute(host_context *context, const host_op *op, const peal_walk_fram
     }
 }
 
-/* The message number whose word a WAIT needs; false: nothing to wait for, the first messages have
- * free slots. */
+/* The number of the message whose word a WAIT needs. False: nothing is to be waited for, because
+ * the first messages have free slots. */
 static bool awaited(const host_op *op, const peal_walk_frame *frame, uint64_t first,
                     uint64_t *message)
 {

@@ -1,4 +1,4 @@
-/* Runs the body of one op instance: tiles of a task, built-in tasks, copies, words. */
+/* Runs the bodies of op instances: tiles of a task, built-in tasks, copies, words. */
 #ifndef PEAL_HOST_EXECUTE_H
 #define PEAL_HOST_EXECUTE_H
 
@@ -22,34 +22,35 @@ typedef struct host_launch {
     const host_share *share;
     peal_call *call;
     peal_function function;
-    bool partials; /* are wanted */
-    bool prepared; /* arguments may be read only once the first tile may run */
-    int64_t end;   /* points at and beyond are not visited: those of a counted box */
-    int run;       /* where it is */
-    int64_t offset;
+    bool partials;  /* somebody reads them */
+    bool prepared;  /* its arguments are evaluated, which only the first tile's waits permit */
+    int64_t end;    /* of a counted box: points from here on are not visited */
+    int run;        /* the run that it is at, */
+    int64_t offset; /* and the tile in it */
 } host_launch;
 
 void host_launch_init(host_launch *launch, host_context *context, const host_op *op,
                       const peal_walk_frame *frame, const host_share *share);
-/* Runs the next `count` tiles of the share; with `done`, stores base + 1, base + 2 ... there after
- * each, for the workers that wait. */
+/* Runs the next `count` tiles of the share. done: NULL, or where base + 1, base + 2 ... is stored
+ * after each tile, for the workers that wait. False: failed. */
 bool host_launch_tiles(host_launch *launch, int64_t count, peal_dispatch_word *done, uint64_t base);
-/* Runs all tiles of the share, in as few calls as the task allows. Nobody waits for single ones. */
+/* Runs all tiles of the share, in as few calls as the task allows; for shares of which nobody waits
+ * for single tiles. False: failed. */
 bool host_launch_all(host_launch *launch);
 
-/* A LAUNCH of a built-in task, a COPY or a WRITE, whole. */
+/* Runs a LAUNCH of a built-in task, a COPY or a WRITE. False: failed. */
 bool host_execute(host_context *context, const host_op *op, const peal_walk_frame *frame);
 
-/* WAIT: whether it holds now; and until it does. */
+/* WAIT: whether its word has the value now; and waits until it has (false: failed). */
 bool host_message_ready(const host_op *op, const peal_walk_frame *frame);
 bool host_message_wait(host_context *context, const host_op *op, const peal_walk_frame *frame);
 
-/* An integer of a buffer of counts, and whether a count is in [0, most]; if not, that is reported
- * and the plan has failed. */
+/* Reads an integer of a buffer of counts; and whether a count is in [0, most] (if not, that has
+ * been reported and the plan has failed). */
 int64_t host_count_at(peal_type type, const unsigned char *at);
 bool host_count_fits(host_rank *rank, const peal_op *op, int64_t step, int64_t count, int64_t most);
 
-/* file.c: `load` and `save` tasks. */
+/* file.c: `load` and `save` tasks. False: failed. */
 bool host_file_load(host_context *context, const host_task *task, const peal_walk_frame *frame);
 bool host_file_save(host_context *context, const host_task *task, const peal_walk_frame *frame);
 

@@ -1,7 +1,7 @@
-/* Fold trees.
+/* Folds along fixed trees.
  *
- * The split at the largest power of two makes every left part a perfect tree: its depth is known,
- * and the recursion is as deep as the logarithm of the count. */
+ * The split at the largest power of two makes every left part a perfect tree, whose depth is known.
+ * So the recursion is as deep as the logarithm of the count. */
 #include "backends/host/fold.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Folders that are locked while they are used: what no process has locked was left behind. */
+/* Folders that are locked while they are used. A folder that no process has locked was left behind.
+ */
 #define _GNU_SOURCE
 #include "backends/host/folder.h"
 
@@ -13,13 +14,13 @@
 
 enum { TRIES = 10, DEPTH = 4, PROBE_BYTES = 1 << 20 };
 
-/* In a cache all is peal's; elsewhere the name has to say so. */
+/* In a cache everything is peal's; elsewhere the prefix says so. */
 static const char *prefix_of(bool is_cache)
 {
     return is_cache ? "new-" : "peal-new-";
 }
 
-/* No link is followed. Takes the descriptor of the folder. */
+/* Removes everything in a folder and closes its descriptor. No link is followed. */
 static void empty(int folder, int depth)
 {
     DIR *list = fdopendir(folder);
@@ -85,7 +86,7 @@ int host_folder_make(const char *base, bool is_cache, peal_arena *arena, host_fo
             return error;
         }
         if (folder < 0)
-            continue; /* another process took it for one that was left */
+            continue; /* another process took it for one that was left behind */
         while (flock(folder, LOCK_SH) != 0 && errno == EINTR)
             ;
         if (fstat(folder, &here) == 0 && stat(path, &there) == 0 && here.st_ino == there.st_ino) {

@@ -8,14 +8,15 @@
 
 typedef struct host_folder {
     const char *path;
-    int descriptor; /* its lock says that it is in use */
+    int descriptor; /* of the folder, locked while it is in use */
 } host_folder;
 
-/* Makes one in `base`, and removes those that killed processes left there. 0 or an errno. */
+/* Makes a folder in `base`, and removes those that killed processes have left there. is_cache:
+ * everything in `base` is peal's. Returns 0 or an errno. */
 int host_folder_make(const char *base, bool is_cache, peal_arena *arena, host_folder *out);
-/* Removes it with all that is in it. */
+/* Removes the folder and everything in it. */
 void host_folder_remove(host_folder *folder);
-/* Whether the disk that it is on, or the user's share of it, is full. */
+/* Whether its disk, or the user's quota on it, is full. */
 bool host_folder_is_full(const host_folder *folder);
 
 #endif

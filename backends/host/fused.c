@@ -1,8 +1,8 @@
-/* `fused`: each worker walks the whole list of ops, runs its own tiles, and waits only for the
- * tiles of other workers that one of its own depends on. No barrier, no queue, no lead thread.
+/* `fused`: each worker walks the whole list of ops, runs its own tiles, and waits only for those
+ * tiles of other workers that its own tiles depend on. There is no barrier, queue or lead thread.
  *
- * The walks are independent and in the same order, so the earliest unfinished item of a rank can
- * always run. One worker keeps no counts at all. */
+ * The walks are independent and in the same order, so the earliest unfinished tile or op of a rank
+ * can always run. A rank with one worker keeps no counts. */
 #include "backends/host/execute.h"
 #include "backends/host/threads.h"
 #include "backends/host/walk.h"
@@ -10,7 +10,7 @@
 typedef struct fused_worker {
     host_walk walk;
     host_context context;
-    uint64_t *seen; /* by op, by worker: what was read of its count last, to leave the line alone */
+    uint64_t *seen; /* by op, by worker: its count as last read, so that its line is read less */
 } fused_worker;
 
 typedef struct fused_state {
@@ -18,11 +18,12 @@ typedef struct fused_state {
     int workers;
 } fused_state;
 
-/* What `need` asks for. Pairs with the release store after each tile (execute.c) or op (below). */
+/* Waits for what `need` asks for. Pairs with the release store after each tile (execute.c) or op
+ * (below). */
 static bool await(fused_worker *me, const host_need *need, int op)
 {
     host_rank *rank = me->walk.rank;
-    /* An op that depends on itself means its instance before this one. */
+    /* An op that depends on itself depends on its previous instance. */
     uint64_t passed = me->walk.passed[need->op] - (need->op == op);
     uint64_t target = peal_dispatch_target(passed, need->lag, need->per_instance, need->target);
     uint64_t *seen = &me->seen[need->op * rank->share_count + need->worker];
@@ -56,10 +57,10 @@ static bool run_tiles(fused_worker *me, const host_op *op, const peal_walk_frame
 
     host_launch_init(&launch, &me->context, op, frame, share);
     while (at < share->tiles) {
-        for (; need < share->need_count && share->need[need].place == at; need++)
+        for (; need < share->need_count && share->need[need].position == at; need++)
             if (!await(me, &share->need[need], index))
                 return false;
-        int64_t until = need < share->need_count ? share->need[need].place : share->tiles;
+        int64_t until = need < share->need_count ? share->need[need].position : share->tiles;
         if (!host_launch_tiles(&launch, until - at, done, base + (uint64_t)at))
             return false;
         at = until;

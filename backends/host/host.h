@@ -1,7 +1,9 @@
-/* What the files of the host backend share: a schedule bound to memory, and the plan that runs it.
+/* The data that the files of the host backend share: a schedule bound to memory, and the plan that
+ * runs it.
  *
- * `create` prepares everything that does not change (addresses, copies, calls, who runs which
- * tile); the executors serial.c, sync.c, stream.c and fused.c walk the same prepared ops. */
+ * Creating a plan prepares everything that does not change: addresses, copies, calls, and which
+ * worker runs which tile. The executors serial.c, sync.c, stream.c and fused.c walk the same
+ * prepared ops. */
 #ifndef PEAL_HOST_HOST_H
 #define PEAL_HOST_HOST_H
 
@@ -18,65 +20,66 @@
 typedef struct peal_backend_plan host_plan;
 typedef struct host_rank host_rank;
 
-enum { HOST_LINE = 64 }; /* bytes of a cache line: counters of different threads stay apart */
+enum { HOST_LINE = 64 }; /* bytes of a cache line; counters of different threads share none */
 
 /* Binds the tasks to functions and holds the shared object of the spec's kernels. */
 typedef struct host_kernels host_kernels;
 
 typedef struct host_task {
     const peal_schedule_task *source;
-    peal_function full, bare; /* bare: without partials; the same for pointers of the caller */
+    peal_function full,
+        no_reduction; /* with and without partials; the caller's functions are both */
     peal_walk_value needed;
     peal_walk_value *argument;
-    peal_walk_value count; /* of its points; expr NULL: all */
+    peal_walk_value count; /* of its points that it visits; expr NULL: all */
     peal_walk_value value; /* SET, DECIDE */
     peal_walk_value *item; /* PRINT */
     const char **name;     /* PRINT */
-    peal_call call;        /* what is alike in all calls */
+    peal_call call;        /* the members that are the same in all calls */
     bool has_constant_arguments;
-    bool shifts; /* an access is per_tile */
-    bool plain;  /* a kernel whose calls differ by tile and bases only */
+    bool shifts;     /* an access is per_tile */
+    bool is_uniform; /* a kernel whose calls differ by tile and bases only */
     int *view_array;
 } host_task;
 
-/* Neighbouring tiles along x of one tiling: what an executor loops over. */
+/* A run of neighbouring tiles along x, of one tiling. Executors loop over it. */
 typedef struct host_run {
-    int64_t first; /* number of the first tile */
+    int64_t first; /* tile index of the first one */
     int64_t count;
     int64_t extent; /* along x */
     int64_t box_hi; /* along x */
     int lo[PEAL_AXES], hi[PEAL_AXES];
 } host_run;
 
-/* Before the tile at `place` of this share, `progress` of op must have reached that of the tile
- * `target` of another worker. */
+/* What one tile of a worker waits for: a tile of another worker. Positions count, from 0, the tiles
+ * that a worker has of an op, in the order in which it runs them. */
 typedef struct host_need {
-    int64_t place;
-    int op;
-    int lag;
-    int worker;
-    uint64_t per_instance;
-    uint64_t target;
+    int64_t position;      /* of the tile that waits */
+    int op;                /* the op whose tile it waits for, */
+    int lag;               /* so many instances before the latest, */
+    int worker;            /* of this worker, */
+    uint64_t per_instance; /* which has so many tiles of that op, */
+    uint64_t target;       /* at this position */
 } host_need;
 
-/* A worker's part of a LAUNCH. */
+/* A worker's share of the tiles of a LAUNCH. */
 typedef struct host_share {
     host_run *run;
     int run_count;
     int64_t tiles;
-    host_run *merged; /* the same points in as few boxes as there are; for mergeable tasks */
+    host_run *merged; /* of mergeable tasks: the same points in as few boxes as possible */
     int merged_count; /* 0: tiles are to be run one by one */
-    host_need *need;  /* by place */
+    host_need *need;  /* by increasing position */
     int need_count;
 } host_share;
 
-/* A piece of a message or a local copy; addresses are relative to what `binding` gives. */
+/* A piece of a message or a local copy. Addresses are relative to the storages that the arrays name
+ * when it is copied. */
 typedef struct host_piece {
     peal_copy copy;
     int source_array, target_array; /* -1: the staging slot */
     int64_t source_offset, target_offset;
-    /* of a counted piece: where its count is, relative to its source; most: elements of the block
-     */
+    /* Of a counted piece: where its number of elements lies, and the most that it may be. */
     bool counted;
     peal_type count_type;
     int count_array;
@@ -87,8 +90,8 @@ typedef struct host_piece {
 typedef struct host_op {
     peal_op_kind kind;
     const peal_op *source;
-    int owner; /* worker of all that is not shared out by tiles */
-    bool shared;
+    int owner;      /* the worker that runs it, if tiles are not distributed */
+    bool shared;    /* its tiles are distributed over workers */
     bool published; /* another worker waits for it */
     bool skipped;   /* by a test hook */
     bool decides;   /* a LAUNCH of DECIDE */
@@ -107,18 +110,18 @@ typedef struct host_op {
     int queue; /* serial: the message queue */
 } host_op;
 
-/* A count of one worker on one op: tiles (LAUNCH) or instances that it has finished. */
+/* How many tiles (LAUNCH) or instances of an op one worker has finished. */
 typedef struct host_count {
     _Alignas(HOST_LINE) peal_dispatch_word value;
 } host_count;
 
-/* Verdicts of a DECIDE task, by instance. The one that decides waits for the slowest walker before
- * it takes a slot again. */
+/* Verdicts of a DECIDE task, by instance, in a ring of slots. The thread that decides reuses a slot
+ * only when the slowest walk has read it. */
 typedef struct host_decision {
     int op; /* its DECIDE; -1: none */
     uint64_t slots;
     bool *verdict;
-    host_count *consumed; /* by walker: instances that it will not look at again */
+    host_count *consumed; /* by walk: instances that it will not read again */
 } host_decision;
 
 struct host_rank {
@@ -134,7 +137,7 @@ struct host_rank {
     unsigned char **origin;      /* by storage: address of the point with coordinates 0 */
     unsigned char **first;       /* by storage: address of the first stored point */
     unsigned char ***peer_first; /* by peer, by storage */
-    int share_count;             /* workers that LAUNCHes are shared out to */
+    int share_count;             /* workers that tiles of LAUNCHes are distributed over */
     int walker_count;            /* walks that read decisions */
     host_count *done;            /* by op, by worker */
     int *final_binding;
@@ -144,7 +147,7 @@ struct host_rank {
 
 enum { HOST_STALLS = 8 };
 
-/* A wait that was going on when the deadline of one of them passed. */
+/* A wait that was under way when the deadline of one wait passed. */
 typedef struct host_stall {
     int64_t since; /* of the clock */
     int rank, worker, op, other_op;
@@ -153,7 +156,7 @@ typedef struct host_stall {
     uint64_t message, expected, seen;
 } host_stall;
 
-/* The waits that had begun first, in that order: the cause is mostly the first. */
+/* The waits that had begun first, the oldest first. It is mostly the cause. */
 typedef struct host_failure {
     pthread_mutex_t lock;
     host_stall stall[HOST_STALLS];
@@ -162,7 +165,7 @@ typedef struct host_failure {
 
 /* The functions of a mode. */
 typedef struct host_executor {
-    peal_status (*create)(host_plan *plan); /* its threads too */
+    peal_status (*create)(host_plan *plan); /* also creates its threads */
     peal_status (*start)(host_plan *plan);
     peal_status (*wait)(host_plan *plan);
     void (*destroy)(host_plan *plan);
@@ -191,25 +194,26 @@ struct peal_backend_plan {
     double begin, end;
     host_threads *threads;
     void *executor_data;
-    peal_diagnostics *late; /* reports of running threads, handed over at wait */
+    peal_diagnostics *late; /* reports of running threads; `wait` hands them to the caller */
     host_failure failure;
 };
 
-/* Zeroed memory that begins a cache line, and counts that each fill one. */
+/* Zeroed memory that begins at a cache line; and counts, each of which fills one. */
 void *host_aligned(peal_arena *arena, size_t bytes);
 host_count *host_counts_create(peal_arena *arena, int count);
 /* prepare.c: fills plan->rank[index]. */
 peal_status host_rank_prepare(host_plan *plan, int index);
-/* share.c: tiles by worker and what they wait for. */
+/* share.c: distributes tiles over workers; then finds what each of them waits for
+ * (PEAL_E_NOT_ENOUGH_MEMORY). */
 void host_shares_prepare(host_rank *rank);
 peal_status host_needs_prepare(host_rank *rank);
-/* kernels.c: functions of the tasks of all ranks. */
+/* kernels.c: compiles the kernels of the tasks of all ranks. What fails has been reported. */
 peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out);
 void host_kernels_destroy(host_kernels *kernels);
 /* False: the task has no kernel of that shape (does not happen after create). */
 bool host_kernels_bind(const host_kernels *kernels, peal_arena *arena,
                        const peal_schedule *schedule, const peal_schedule_task *task,
-                       peal_function *full, peal_function *bare);
+                       peal_function *full, peal_function *no_reduction);
 
 static inline bool host_is_aborted(const host_plan *plan)
 {
@@ -218,7 +222,7 @@ static inline bool host_is_aborted(const host_plan *plan)
 
 /* Ends the run with `status` unless it has already failed. Always false. */
 bool host_fail(host_plan *plan, peal_status status);
-/* After kernels have run on this thread: a signal that one has raised ends the job. */
+/* Call it after kernels have run on this thread: if one has raised a signal, the job ends. */
 void host_check_raised(host_plan *plan);
 
 static inline host_count *host_done(const host_rank *rank, int op, int worker)

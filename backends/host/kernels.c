@@ -1,9 +1,9 @@
 /* Generates one C source from the spec's kernel files and the tasks that call them, and has it
- * built.
+ * compiled.
  *
  * Each distinct call of a kernel becomes a trampoline that takes a peal_call, in two variants: with
- * partials, and without. A trampoline stands at a line of its own pseudo file, so that the
- * compiler's words about it can be told from those about the user's lines. */
+ * partials, and without. A trampoline is at a line of a pseudo file of its own, so that the
+ * compiler's messages about it can be distinguished from those about the user's lines. */
 #define _GNU_SOURCE
 #include "backends/host/kernels.h"
 
@@ -22,7 +22,7 @@ typedef struct kernel_call {
     const char *text;      /* of the call's arguments: equal calls share a trampoline */
     const char *signature; /* as the user should have written it */
     const peal_schedule_task *task;
-    peal_function full, bare;
+    peal_function full, no_reduction;
     bool is_reported;
 } kernel_call;
 
@@ -34,7 +34,7 @@ struct host_kernels {
     int call_count;
     peal_kernel_files files;
     void *library;
-    int memory; /* its file, if not on a disk; else -1 */
+    int memory; /* the descriptor of the library's file, if that is in memory; else -1 */
 };
 
 /* Calls. */
@@ -118,8 +118,8 @@ static void print_trampolines(const host_kernels *kernels, FILE *out)
     for (int i = 0; i < kernels->call_count; i++) {
         const char *text = kernels->call[i].text;
         fprintf(out, "#define PARTIAL(index) call->partial[index]\n");
-        /* A call alone would convert an integer to a double, or cut a real number. The tile has a
-         * name of its own here: a buffer may be called t. */
+        /* The call alone would silently convert an integer to a double, or truncate a real number.
+         * The tile has an unusual name here, because a buffer may be called t. */
         const char *parameters = peal_kernel_parameters(kernels->call[i].signature);
         fprintf(out,
                 "#line 1 \"<task %d>\"\nvoid peal_run_%d(const peal_call *call)\n{\n"
@@ -150,9 +150,9 @@ static char *print_source(const host_kernels *kernels)
     return text;
 }
 
-/* What the compiler said. */
+/* The compiler's messages. */
 
-/* The names behind all places of `prefix` in a text. */
+/* The names that follow `prefix` wherever it is in a text. */
 static const char **kernel_names(peal_arena *arena, const char *text, const char *prefix,
                                  size_t *count)
 {
@@ -192,7 +192,7 @@ static peal_status report_missing(const host_kernels *kernels, const char *prepr
     return status;
 }
 
-/* A kernel that does not fit is told once for its task, however much the compiler says about it. */
+/* A kernel that does not fit its task is reported once, however many messages the compiler has. */
 static peal_status report_misfit(const host_kernels *kernels, kernel_call *call,
                                  const peal_compile_error *error)
 {
@@ -233,14 +233,14 @@ static peal_status find_functions(host_kernels *kernels)
     for (int i = 0; i < kernels->call_count; i++) {
         kernel_call *call = &kernels->call[i];
         void *full = dlsym(kernels->library, peal_arena_print(kernels->arena, "peal_run_%d", i));
-        void *bare =
+        void *no_reduction =
             dlsym(kernels->library, peal_arena_print(kernels->arena, "peal_run_bare_%d", i));
-        if (!full || !bare)
+        if (!full || !no_reduction)
             return peal_report(kernels->desc->diagnostics, PEAL_E_INTERNAL, nowhere, NULL,
                                "the compiled kernels lack `%s`", call->kernel);
         /* POSIX: a pointer from dlsym converts to a function's. */
         memcpy(&call->full, &full, sizeof(full));
-        memcpy(&call->bare, &bare, sizeof(bare));
+        memcpy(&call->no_reduction, &no_reduction, sizeof(no_reduction));
     }
     return PEAL_STATUS_OK;
 }
@@ -317,7 +317,7 @@ static peal_status try_to_build(host_kernels *kernels)
 peal_status host_kernels_create(const peal_backend_desc *desc, host_kernels **out)
 {
     *out = NULL;
-    if (desc->kernels) /* they come from elsewhere */
+    if (desc->kernels) /* another backend has compiled them */
         return PEAL_STATUS_OK;
     *out = open_kernels(desc);
     return *out ? try_to_build(*out) : no_memory(desc);
@@ -340,7 +340,8 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Kernels whose name is nowhere in the files: without a compiler nothing else is sure. */
+/* Reports kernels whose name is nowhere in the files. Without a compiler nothing else is certain.
+ */
 static peal_status report_unnamed(const host_kernels *kernels)
 {
     const char *included = peal_kernel_files_included(&kernels->files, kernels->arena);
@@ -350,7 +351,7 @@ static peal_status report_unnamed(const host_kernels *kernels)
 
     for (int i = 0; i < kernels->files.count; i++)
         text = peal_arena_print(kernels->arena, "%s\n%s", text, kernels->files.file[i].text);
-    if (strstr(text, "##") || kernels->files.code_count > 0) /* names may be pasted */
+    if (strstr(text, "##") || kernels->files.code_count > 0) /* macros may paste names */
         return PEAL_STATUS_OK;
     const char **names = kernel_names(kernels->arena, text, "PEAL_KERNEL(", &count);
     for (int i = 0; i < kernels->call_count; i++) {
@@ -404,9 +405,9 @@ void host_kernels_destroy(host_kernels *kernels)
 
 bool host_kernels_bind(const host_kernels *kernels, peal_arena *arena,
                        const peal_schedule *schedule, const peal_schedule_task *task,
-                       peal_function *full, peal_function *bare)
+                       peal_function *full, peal_function *no_reduction)
 {
-    *full = *bare = task->function;
+    *full = *no_reduction = task->function;
     if (task->function)
         return true;
     if (!peal_kernel_is_needed(task))
@@ -417,7 +418,7 @@ bool host_kernels_bind(const host_kernels *kernels, peal_arena *arena,
         if (strcmp(kernels->call[i].text, wanted.text) != 0)
             continue;
         *full = kernels->call[i].full;
-        *bare = kernels->call[i].bare;
+        *no_reduction = kernels->call[i].no_reduction;
         return true;
     }
     return false;

@@ -1,6 +1,5 @@
-/* Placement: the order in which cores are given to threads. hwloc knows which processing units
- * share a core: two threads of a job on one core, while another core idles, would cost a third of
- * the speed. */
+/* The order in which threads get cores. hwloc knows which processing units share a core. Two
+ * threads of a job on one core, while another core is idle, would cost a third of the speed. */
 #define _GNU_SOURCE
 #include "backends/host/placement.h"
 
@@ -12,7 +11,7 @@
 #if PEAL_HAVE_HWLOC
 #include <hwloc.h>
 
-/* Adds the unit of each core that is number `sibling` among those that the process may use. */
+/* Adds one unit of each core: number `sibling` of its units that the process may use. */
 static int add_siblings(hwloc_topology_t topology, const cpu_set_t *allowed, int sibling, int *cpu,
                         int count)
 {

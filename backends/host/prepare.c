@@ -1,5 +1,5 @@
-/* Binds a rank's schedule to its memory: addresses of storages, copies, words, values that do not
- * change. What an executor then touches is small and flat. */
+/* Binds a rank's schedule to its memory: addresses of storages, copies, words, constant values.
+ * What executors then read is small and flat. */
 #include "backends/host/kernels.h"
 #include "backends/host/walk.h"
 
@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Pointer arithmetic that may leave the allocation: the point with coordinates 0 need not be
- * stored. */
+/* Pointer arithmetic that may leave the allocation, because the point with coordinates 0 need not
+ * be stored. */
 static unsigned char *shifted(unsigned char *base, int64_t bytes)
 {
     return (unsigned char *)((uintptr_t)base + (uintptr_t)bytes);
@@ -54,17 +54,18 @@ static void prepare_arrays(host_rank *rank)
     }
 }
 
-/* The caller's function, a kernel lent by the backend that asks for this plan, or one built here.
- */
+/* Binds the caller's function, a kernel of the backend that asks for this plan, or one that was
+ * compiled here. */
 static bool bind_kernel(host_rank *rank, const peal_schedule_task *source, host_task *task)
 {
     const peal_kernel_source *lent = rank->plan->desc.kernels;
     if (lent && !source->function)
-        return lent->bind(lent->user, rank->schedule, source, &task->full, &task->bare,
+        return lent->bind(lent->user, rank->schedule, source, &task->full, &task->no_reduction,
                           &task->call.user);
-    task->full = task->bare = source->function;
-    return source->function || host_kernels_bind(rank->plan->kernels, rank->plan->arena,
-                                                 rank->schedule, source, &task->full, &task->bare);
+    task->full = task->no_reduction = source->function;
+    return source->function ||
+           host_kernels_bind(rank->plan->kernels, rank->plan->arena, rank->schedule, source,
+                             &task->full, &task->no_reduction);
 }
 
 static peal_status prepare_value(const host_rank *rank, const peal_expr *expr, peal_walk_value *out)
@@ -114,8 +115,9 @@ static peal_status prepare_task(host_rank *rank, const peal_schedule_task *sourc
         task->shifts = task->shifts || source->access[i].per_tile > 0;
         memcpy(task->call.view[i].stride, array->layout.stride, sizeof(task->call.view[i].stride));
     }
-    task->plain = source->kind == PEAL_TASK_KERNEL && !task->shifts &&
-                  task->has_constant_arguments && source->reduction_count == 0 && !source->count;
+    task->is_uniform = source->kind == PEAL_TASK_KERNEL && !task->shifts &&
+                       task->has_constant_arguments && source->reduction_count == 0 &&
+                       !source->count;
     if (status || source->kind != PEAL_TASK_KERNEL)
         return status;
     if (!bind_kernel(rank, source, task))
@@ -131,14 +133,14 @@ static void prepare_piece(host_rank *rank, const peal_op *op, const peal_channel
     const peal_schedule *schedule = rank->schedule;
     bool local = op->copy == PEAL_COPY_LOCAL;
     bool sends = op->copy == PEAL_COPY_SEND;
-    /* A receiver knows the type by its own array, a sender by its own. */
+    /* Each side takes the type from its own array. */
     int mine = op->copy == PEAL_COPY_UNPACK ? piece->target_array : piece->array;
     size_t bytes = peal_type_bytes(schedule->array[mine].type);
     const peal_layout *target = &schedule->array[piece->target_array].layout;
     int64_t extent[PEAL_AXES], dense[PEAL_AXES], points = 1;
 
     for (int k = 0; k < PEAL_AXES; k++) {
-        /* A receiver whose receive has another shape stores the same points in the same order. */
+        /* If the receive has another shape, the same points are stored in the same order. */
         extent[k] = op->copy == PEAL_COPY_UNPACK ? piece->target_extent[k]
                                                  : piece->source.hi[k] - piece->source.lo[k];
         dense[k] = points;
@@ -157,7 +159,7 @@ static void prepare_piece(host_rank *rank, const peal_op *op, const peal_channel
                       to_staging ? dense : target->stride);
 }
 
-/* The count of a piece is the one before it in the message. */
+/* The number of elements of a counted piece is the piece before it in the message. */
 static void prepare_count(const host_rank *rank, const host_piece *count, const peal_piece *piece,
                           bool unpacks, host_piece *out)
 {
@@ -172,7 +174,7 @@ static void prepare_count(const host_rank *rank, const host_piece *count, const 
     out->element_bytes = (int64_t)peal_type_bytes(rank->schedule->array[mine].type);
 }
 
-/* Pieces are independent of each other: those at the two ends of x run as one. */
+/* Pieces are independent of each other, so the two at the ends of x are copied as one. */
 static void add_piece(host_op *out, const host_piece *piece)
 {
     enum { LOOK_BACK = 64 };
@@ -258,7 +260,7 @@ static void prepare_op(host_rank *rank, int index)
     out->condition = rank->program->op[index].condition;
 }
 
-/* Room for verdicts: more than the walk looks back, and some for running ahead. */
+/* The number of slots for verdicts: more than the walk looks back, and some for the lookahead. */
 static uint64_t verdict_slots(const host_rank *rank, int slot)
 {
     uint64_t slots = 64;
@@ -298,7 +300,8 @@ host_count *host_counts_create(peal_arena *arena, int count)
     return host_aligned(arena, (size_t)count * sizeof(host_count));
 }
 
-/* Words begin where the first message counts from: 0, but for the test of the wrap. */
+/* Words start at the number before the first message: 0, but for the hook that tests how numbers
+ * wrap around. */
 static void prepare_first_message(host_rank *rank)
 {
     uint64_t first = rank->plan->desc.hooks.first_message;
@@ -325,7 +328,7 @@ peal_status host_rank_prepare(host_plan *plan, int index)
     if (plan->desc.mode == PEAL_MODE_FUSED || plan->desc.mode == PEAL_MODE_SYNC)
         rank->share_count = plan->desc.workers;
     if (plan->executor == &host_fused && rank->share_count == 1)
-        concurrent = false; /* one walk makes its decisions itself */
+        concurrent = false; /* the one walk runs the DECIDEs itself */
     rank->walker_count = !concurrent ? 0 : rank->share_count;
     atomic_store(&rank->progress.op, -1);
     prepare_arrays(rank);

@@ -1,6 +1,6 @@
-/* `serial`: the meaning of a graph. One thread runs one event at a time in the whole job, always
- * the ready one that comes first by (iterations, event, rank); if none is ready, that is a
- * deadlock, printed as its cycle.
+/* `serial`: the executor that defines what a graph means. One thread runs one event at a time for
+ * the whole job: of the ready ones the first by (iterations, event, rank). If none is ready, that
+ * is a deadlock, and its cycle is reported.
  *
  * Messages are copies in queues, so a send never waits and nothing depends on flags, credits or
  * where the other modes store a piece. */
@@ -20,9 +20,9 @@ typedef struct serial_message {
 /* Messages on their way to one incoming channel. */
 typedef struct serial_queue {
     serial_message *head, *tail;
-    serial_message *taken; /* what the WAIT has taken, for the UNPACK after it */
-    int sender, channel;   /* hosted index of the sender, its channel; -1: nobody sends */
-    int waits;             /* ops that receive: an UNPACK follows if 2 */
+    serial_message *taken; /* the message that the WAIT has taken, for the UNPACK after it */
+    int sender, channel;   /* hosted index of the sender, and its channel; -1: nobody sends */
+    int waits;             /* ops that receive; 2: an UNPACK follows the WAIT */
 } serial_queue;
 
 typedef enum serial_phase { SERIAL_SETUP, SERIAL_STEP, SERIAL_FINISH, SERIAL_DONE } serial_phase;
@@ -41,7 +41,7 @@ typedef struct serial_state {
     serial_rank *rank;
 } serial_state;
 
-/* Messages. A piece is packed as the sender's UNPACK-like copy into a dense block. */
+/* Messages. The sender copies a piece to a dense block, and the receiver unpacks that. */
 
 static int64_t piece_bytes(const host_rank *rank, const peal_piece *piece, bool receives,
                            int64_t extent[PEAL_AXES], int64_t dense[PEAL_AXES])
@@ -66,7 +66,7 @@ static unsigned char *address(const host_rank *rank, const peal_walk_frame *fram
     return rank->first[frame->binding[array]] + elements * (int64_t)peal_type_bytes(a->type);
 }
 
-/* Of a counted piece so many points are copied as the one before, of the array `counts`, says. */
+/* Reads the number of points of a counted piece from the piece before it, of the array `counts`. */
 static bool take_count(host_rank *rank, const peal_op *op, const peal_walk_frame *frame,
                        const peal_piece *piece, const unsigned char *count, int counts,
                        int64_t extent[PEAL_AXES])
@@ -180,7 +180,7 @@ static bool run_op(serial_state *state, serial_rank *me)
 
 /* Events. */
 
-/* Moves over control ops, from section to section, to the next op that does something. */
+/* Passes control ops, from section to section, up to the next op that does something. */
 static bool settle(serial_rank *me)
 {
     host_plan *plan = me->walk.rank->plan;
@@ -242,7 +242,7 @@ static int missing_channel(const serial_rank *me)
     return -1;
 }
 
-static peal_walk_place place(const serial_rank *me)
+static peal_walk_place order_key(const serial_rank *me)
 {
     return (peal_walk_place){.order = &me->order,
                              .position = me->walk.position,
@@ -250,12 +250,12 @@ static peal_walk_place place(const serial_rank *me)
                              .loop = me->walk.loop};
 }
 
-/* Program order: the phase, then that of the walks. */
+/* Program order: by section, then by the walks. */
 static int compare(const serial_rank *a, const serial_rank *b)
 {
     if (a->phase != b->phase)
         return a->phase < b->phase ? -1 : 1;
-    peal_walk_place x = place(a), y = place(b);
+    peal_walk_place x = order_key(a), y = order_key(b);
     return peal_walk_compare(&x, &y);
 }
 
@@ -264,7 +264,7 @@ static const char *edge_name(const peal_channel *channel)
     return channel->edge ? channel->edge : "a message";
 }
 
-/* Nobody is ready: follows who waits for whom until a rank comes up again, or one that has ended.
+/* No rank is ready: follows who waits for whom, until a rank repeats or has ended, and reports it.
  */
 static bool report_deadlock(host_plan *plan, const serial_state *state)
 {
@@ -356,7 +356,7 @@ static peal_status run(host_plan *plan)
     return PEAL_STATUS_OK;
 }
 
-/* Set-up: queues by receiver, and the senders' way to them. */
+/* Set-up: queues by receiver, and how senders find them. */
 
 static int hosted_index(const host_plan *plan, int rank)
 {
@@ -366,9 +366,9 @@ static int hosted_index(const host_plan *plan, int rank)
     return -1;
 }
 
-/* An outgoing channel and its incoming twin have the same flag; where schedules have none, the same
- * edge. */
-static int twin(const peal_schedule *receiver, int sender, const peal_channel *outgoing)
+/* The incoming channel of an outgoing one: it has the same flag or, in schedules without flags, the
+ * same edge. */
+static int find_incoming(const peal_schedule *receiver, int sender, const peal_channel *outgoing)
 {
     int found = -1;
     for (int i = 0; i < receiver->channel_count; i++) {
@@ -399,7 +399,7 @@ static void connect(host_plan *plan, serial_state *state, int index)
         int receiver = hosted_index(plan, op->channel->peer);
         if (receiver < 0 || op->kind != PEAL_OP_COPY)
             continue;
-        int channel = twin(plan->rank[receiver].schedule, schedule->rank, op->channel);
+        int channel = find_incoming(plan->rank[receiver].schedule, schedule->rank, op->channel);
         if (channel < 0)
             continue;
         op->queue = receiver << 16 | channel;

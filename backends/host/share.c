@@ -1,4 +1,5 @@
-/* Who runs which tile, and which tiles of other workers each of them waits for (`fused`).
+/* Distributes tiles over workers, and finds which tiles of other workers each tile waits for
+ * (`fused`).
  *
  * A worker runs its tiles of an op in a fixed order, so one count per (op, worker) says which of
  * them are done. A tile's dependences become "worker w has finished its first n tiles of op A", and
@@ -100,7 +101,7 @@ static void shuffle(run_list *list, uint64_t seed)
     }
 }
 
-/* Whether b continues a along axis k. */
+/* Whether box b continues box a along axis k. */
 static bool continues(const host_run *a, const host_run *b, int k)
 {
     for (int other = 0; other < PEAL_AXES; other++)
@@ -109,7 +110,8 @@ static bool continues(const host_run *a, const host_run *b, int k)
     return a->hi[k] == b->lo[k];
 }
 
-/* The tiles of a share as boxes: rows along x, then what continues along y, z and w. */
+/* Joins the tiles of a share to boxes: rows along x, then boxes that continue each other along y, z
+ * and w. */
 static void merge_runs(peal_arena *arena, const run_list *list, host_share *share)
 {
     share->merged = PEAL_ARENA_ARRAY(arena, host_run, list->count + 1);
@@ -133,7 +135,7 @@ static void merge_runs(peal_arena *arena, const run_list *list, host_share *shar
     }
 }
 
-/* A task without tiling (one point) is one tile of nothing. */
+/* A task without tiling (of one point) is one tile without extent. */
 static void share_op(host_rank *rank, host_op *op, run_list *list)
 {
     const peal_op *source = op->source;
@@ -175,16 +177,16 @@ void host_shares_prepare(host_rank *rank)
 
 /* What tiles wait for. */
 
-/* place[t]: the place of tile t in its worker's order of this op; -1: not of this op. */
-typedef struct op_places {
-    int64_t *place;
-} op_places;
+/* position[t]: the position of tile t among its worker's tiles of this op; -1: not of this op. */
+typedef struct op_positions {
+    int64_t *position;
+} op_positions;
 
 typedef struct need_builder {
     host_rank *rank;
-    op_places *places; /* by op; made when first asked for */
-    uint64_t *most;    /* by dependence of the op, by worker: the greatest target so far */
-    int64_t *last;     /* by worker: the latest place among some tiles; -1: none */
+    op_positions *positions; /* by op; made when first used */
+    uint64_t *most; /* by dependence of the op, by worker: 1 + the greatest target so far */
+    int64_t *last;  /* by worker: the greatest position among some tiles; -1: none */
     host_need *need;
     int count, capacity;
     bool no_memory;
@@ -197,28 +199,28 @@ static bool is_tiled(const host_op *op)
 }
 
 /* NULL: no memory. */
-static const int64_t *places_of(need_builder *b, int index)
+static const int64_t *positions_of(need_builder *b, int index)
 {
     const host_op *op = &b->rank->op[index];
     int64_t tiles = op->task->source->tile_count;
 
-    if (b->places[index].place)
-        return b->places[index].place;
-    int64_t *place = malloc((size_t)(tiles > 0 ? tiles : 1) * sizeof(*place));
-    if (!place) {
+    if (b->positions[index].position)
+        return b->positions[index].position;
+    int64_t *position = malloc((size_t)(tiles > 0 ? tiles : 1) * sizeof(*position));
+    if (!position) {
         b->no_memory = true;
         return NULL;
     }
     for (int64_t t = 0; t < tiles; t++)
-        place[t] = -1;
+        position[t] = -1;
     for (int w = 0; w < b->rank->share_count; w++) {
         int64_t at = 0;
         for (int r = 0; r < op->share[w].run_count; r++)
             for (int64_t i = 0; i < op->share[w].run[r].count; i++)
-                place[op->share[w].run[r].first + i] = at++;
+                position[op->share[w].run[r].first + i] = at++;
     }
-    b->places[index].place = place;
-    return place;
+    b->positions[index].position = position;
+    return position;
 }
 
 static uint64_t per_instance(const host_op *op, int worker)
@@ -226,7 +228,8 @@ static uint64_t per_instance(const host_op *op, int worker)
     return op->kind == PEAL_OP_LAUNCH ? (uint64_t)op->share[worker].tiles : 1;
 }
 
-/* The tile at `at` needs worker w to have finished the tile at `target` of dependence d's op. */
+/* Lists, unless an earlier tile asks for as much, that the tile at position `at` waits until worker
+ * w has finished the tile at position `target` of dependence d's op. */
 static void add_need(need_builder *b, const peal_op *op, int d, int64_t at, int w, uint64_t target)
 {
     const peal_dependence *dependence = &op->dependence[d];
@@ -246,7 +249,7 @@ static void add_need(need_builder *b, const peal_op *op, int d, int64_t at, int 
         b->need = grown;
         b->capacity = capacity;
     }
-    b->need[b->count++] = (host_need){.place = at,
+    b->need[b->count++] = (host_need){.position = at,
                                       .op = dependence->op,
                                       .lag = dependence->lag,
                                       .worker = w,
@@ -255,7 +258,7 @@ static void add_need(need_builder *b, const peal_op *op, int d, int64_t at, int 
     b->rank->op[dependence->op].published = true;
 }
 
-/* All that the op has. */
+/* The tile at position `at` waits for all tiles of dependence d's op. */
 static void need_all(need_builder *b, const peal_op *op, int d, int64_t at, int me)
 {
     const host_op *other = &b->rank->op[op->dependence[d].op];
@@ -267,19 +270,20 @@ static void need_all(need_builder *b, const peal_op *op, int d, int64_t at, int 
     }
 }
 
-/* Among a row of A's tiles [first, last], by number, the latest of each worker. */
-static void find_latest(need_builder *b, int a, const int64_t *place, int64_t first, int64_t last)
+/* Finds each worker's latest tile among a row of A's tiles, of indexes [first, last]. */
+static void find_latest(need_builder *b, int a, const int64_t *position, int64_t first,
+                        int64_t last)
 {
     const host_op *other = &b->rank->op[a];
     const peal_schedule_task *task = other->task->source;
 
     for (int64_t t = first; t <= last; t++) {
         int64_t *latest = &b->last[worker_of(b->rank, task, other, t)];
-        *latest = place[t] > *latest ? place[t] : *latest;
+        *latest = position[t] > *latest ? position[t] : *latest;
     }
 }
 
-/* Whether tiles first to last are all that the op has. */
+/* Whether the tiles from `first` to `last` are all tiles of the op. */
 static bool are_all_tiles(const peal_op *op, int tiling, const int64_t *first, const int64_t *last)
 {
     for (int i = 0; i < op->range_count; i++)
@@ -290,7 +294,7 @@ static bool are_all_tiles(const peal_op *op, int tiling, const int64_t *first, c
     return true;
 }
 
-/* Whether all of a box of tiles, given by its first and last number, is the worker's own. */
+/* Whether all tiles of indexes [first, last] are the worker's own. */
 static bool is_mine(const need_builder *b, int a, int me, int64_t first, int64_t last)
 {
     const host_op *other = &b->rank->op[a];
@@ -305,7 +309,7 @@ static void need_box(need_builder *b, const peal_op *op, int d, int64_t at, int 
     int a = op->dependence[d].op, workers = b->rank->share_count;
     const peal_tiling *tiling = &b->rank->op[a].task->source->tiling[op->dependence[d].a_tiling];
     const int64_t *count = tiling->count;
-    const int64_t *place = NULL;
+    const int64_t *position = NULL;
     int64_t i[PEAL_AXES];
 
     for (int w = 0; w < workers; w++)
@@ -317,10 +321,10 @@ static void need_box(need_builder *b, const peal_op *op, int d, int64_t at, int 
                     tiling->first + count[0] * (i[1] + count[1] * (i[2] + count[2] * i[3]));
                 if (is_mine(b, a, me, row + first[0], row + last[0]))
                     continue;
-                place = place ? place : places_of(b, a);
-                if (!place)
+                position = position ? position : positions_of(b, a);
+                if (!position)
                     return;
-                find_latest(b, a, place, row + first[0], row + last[0]);
+                find_latest(b, a, position, row + first[0], row + last[0]);
             }
     for (int w = 0; w < workers; w++)
         if (w != me && b->last[w] >= 0)
@@ -348,7 +352,7 @@ static void need_tiles(need_builder *b, const peal_op *op, int d, int64_t at, in
         need_box(b, op, d, at, me, first, last);
 }
 
-/* Whether the maps give an op that is not tiled, as if it had one tile with indexes 0. */
+/* Whether the maps name an op without tiles, which counts as one tile with indexes 0. */
 static bool maps_to_one(const peal_dependence *dependence, const int64_t *j)
 {
     for (int k = 0; k < PEAL_AXES; k++) {
@@ -360,7 +364,7 @@ static bool maps_to_one(const peal_dependence *dependence, const int64_t *j)
     return true;
 }
 
-/* The tiling and the tile indexes of tile number `tile`. */
+/* The tiling of tile `tile`, and its indexes along the axes. */
 static int locate(const peal_schedule_task *task, int64_t tile, int64_t *j)
 {
     int index = 0;
@@ -443,19 +447,19 @@ peal_status host_needs_prepare(host_rank *rank)
     for (int i = 0; i < ops; i++)
         if (rank->schedule->op[i].dependence_count > most)
             most = rank->schedule->op[i].dependence_count;
-    b.places = calloc((size_t)ops + 1, sizeof(*b.places));
+    b.positions = calloc((size_t)ops + 1, sizeof(*b.positions));
     b.most = calloc((size_t)most * (size_t)rank->share_count, sizeof(*b.most));
     b.last = calloc((size_t)rank->share_count, sizeof(*b.last));
-    b.no_memory = !b.places || !b.most || !b.last;
+    b.no_memory = !b.positions || !b.most || !b.last;
     for (int i = 0; i < ops && !b.no_memory; i++)
         if (does_work(&rank->op[i]))
             needs_of_op(&b, &rank->op[i]);
-    for (int i = 0; i < ops && b.places; i++)
-        free(b.places[i].place);
+    for (int i = 0; i < ops && b.positions; i++)
+        free(b.positions[i].position);
     for (int i = 0; i < rank->schedule->decision_count; i++)
         if (rank->decision[i].op >= 0)
             rank->op[rank->decision[i].op].published = true;
-    free(b.places);
+    free(b.positions);
     free(b.most);
     free(b.last);
     free(b.need);

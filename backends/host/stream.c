@@ -1,9 +1,9 @@
-/* `stream`: the thread that walks a rank runs ahead and puts op instances into the queues of the
- * rank's lanes; a lane runs its queue in order and waits for ops of other lanes.
+/* `stream`: the thread that walks a rank runs ahead and enqueues op instances on the rank's lanes.
+ * A lane runs its queue in order, and waits for ops of other lanes.
  *
- * What an instance depends on is known when it is queued: a record holds its counters, which
- * storage each array names, and the count that each other op must have reached. Run-time conditions
- * make the walk wait for their verdict: at once (lag 0), or for one that is some evaluations old.
+ * What an instance depends on is known when it is enqueued. A record of the queue has its counters,
+ * which storage each array names, and the count that each other op must have reached. A run-time
+ * condition makes the walk wait for its verdict (lag 0), or for one that is some evaluations old.
  */
 #include "backends/host/execute.h"
 #include "backends/host/threads.h"
@@ -16,14 +16,14 @@ enum { QUEUE_WORDS = 1 << 14, RECORD_HEAD = 4, END_OF_RUN = -1 };
 typedef struct lane_queue {
     uint64_t *word; /* a ring */
     uint64_t capacity;
-    host_count head; /* words that the walk has written */
-    host_count tail; /* words that the lane has finished with */
+    host_count head; /* how many words the walk has written */
+    host_count tail; /* how many words the lane has finished with */
 } lane_queue;
 
 typedef struct stream_lane {
     lane_queue queue;
     host_context context;
-    int64_t *counter; /* of the record that it runs */
+    int64_t *counter; /* counters of the record that it runs */
     int *binding;
     uint64_t *target;
     int number;
@@ -38,7 +38,7 @@ typedef struct stream_rank {
 
 typedef struct stream_state {
     stream_rank *rank;
-    int per_rank; /* threads: the walk, then the lanes of the rank that has most */
+    int per_rank; /* threads: one that walks, and the lanes of the rank that has most */
 } stream_state;
 
 static int lane_of(const stream_rank *me, int op)

@@ -1,5 +1,5 @@
-/* `sync`: a lead thread a rank walks the ops in order; a launch is shared out to the rank's workers
- * and joined before the next op. The shape of an MPI program. */
+/* `sync`: a lead thread of each rank walks the ops in order. The tiles of a launch are distributed
+ * over the rank's workers and joined before the next op. This is the shape of an MPI program. */
 #include "backends/host/execute.h"
 #include "backends/host/threads.h"
 #include "backends/host/walk.h"
@@ -7,10 +7,10 @@
 typedef struct sync_rank {
     host_walk walk;
     host_context *context; /* by worker */
-    peal_walk_frame frame; /* of the launch that is shared out */
+    peal_walk_frame frame; /* of the launch that the workers run */
     const host_op *op;     /* NULL: the run ends */
     uint64_t forks;        /* launches so far */
-    host_count fork;       /* the lead's: launches that may start */
+    host_count fork;       /* written by the lead: launches that may start */
     host_count *join;      /* by worker: launches that it has finished */
 } sync_rank;
 

@@ -1,7 +1,7 @@
-/* Threads of a plan: created by create, parked on a condition between runs.
+/* Threads of a plan: created with it, and parked on a condition between runs.
  *
- * They are bound to cores only when the job's threads fill them exactly: a scheduler that shares
- * cores does better without being told where. */
+ * They are bound to cores only if the job's threads fill the cores exactly. Otherwise the system's
+ * scheduler does better by itself. */
 #define _GNU_SOURCE
 #include "backends/host/threads.h"
 #include "base/clock.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    SPIN_OWN_CORE = 4000, /* about 0.1 ms: longer than any message takes on its way */
+    SPIN_OWN_CORE = 4000, /* about 0.1 ms: longer than a message takes */
     SPIN_SHARED_CORE = 20
 };
 
@@ -65,7 +65,7 @@ static void finish_one(host_threads *threads)
     pthread_mutex_unlock(&threads->lock);
 }
 
-/* A kernel has called pthread_exit: what this thread was to do is missing. */
+/* A kernel has called pthread_exit: the rest of this thread's work is missing. */
 static void on_thread_end(void *argument)
 {
     host_threads *threads = argument;
@@ -76,7 +76,7 @@ static void on_thread_end(void *argument)
     finish_one(threads);
 }
 
-/* raise() is for the calling thread alone: nobody else gets the signal. */
+/* A signal of raise() goes to the calling thread alone. */
 void host_check_raised(host_plan *plan)
 {
     int number = host_raised_signal();
@@ -122,15 +122,16 @@ static void *run(void *argument)
 
     host_crash_stack_begin(crash_stack, &before);
     pthread_cleanup_push(leave_crash_stack, &before); /* kernels may end the thread */
-    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0); /* sleeps of a wait are short: not 50 us longer */
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0,
+          0); /* sleeps of a wait are short: the default adds 50 us */
     serve(start->threads, start->index);
     pthread_cleanup_pop(1);
     return NULL;
 }
 
-/* Thread t of the job gets the t-th allowed core, if they are as many: with cores left over, other
- * jobs on the machine would be bound to the same first ones. */
-static void place(const host_threads *threads, int per_rank)
+/* Binds thread t of the job to the t-th allowed core, if there are as many cores as threads. With
+ * cores left over, other jobs on the machine would be bound to the same first cores. */
+static void bind_to_cores(const host_threads *threads, int per_rank)
 {
     const peal_machine *machine = threads->plan->rank[0].schedule->machine;
     int first = threads->plan->rank[0].schedule->rank * per_rank;
@@ -182,7 +183,7 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
         }
         threads->created++;
     }
-    place(threads, per_rank);
+    bind_to_cores(threads, per_rank);
     *out = threads;
     return PEAL_STATUS_OK;
 }

@@ -7,19 +7,19 @@
 /* Called on thread `index` once a run. */
 typedef void (*host_thread_body)(host_plan *plan, int index);
 
-/* `per_rank` threads for each hosted rank; thread i serves rank i / per_rank.
- * PEAL_E_NO_MORE_THREADS when the system gives no more. */
+/* Creates `per_rank` threads for each hosted rank; thread i serves rank i / per_rank.
+ * PEAL_E_NO_MORE_THREADS: the system gives no more. */
 peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body body,
                                 host_threads **out);
-/* All bodies run once; returns at once. */
+/* Lets all bodies run once, and returns at once. */
 void host_threads_start(host_threads *threads);
-/* Until all bodies have returned. */
+/* Waits until all bodies have returned. */
 void host_threads_wait(host_threads *threads);
 void host_threads_destroy(host_threads *threads);
 
 /* Cores that this process may use. */
 int host_allowed_cores(void);
-/* Polls before a wait yields, for so many threads here and in the job. */
+/* How often a wait polls before it yields, for so many threads of this process and of the job. */
 int host_spin_count(int threads_here, int threads_of_job);
 
 #endif

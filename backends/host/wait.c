@@ -1,7 +1,8 @@
 /* Waits: spin while the other side is likely to run, then yield, then sleep for growing times.
  *
- * Nobody wakes a sleeper: words are stored by processes that do not know who waits. The sleep is
- * short against a scheduler's time slice, so ranks > cores works without burning the cores. */
+ * Nobody wakes a thread that sleeps, since processes that store words do not know who waits. A
+ * sleep is short beside a scheduler's time slice, so more ranks than cores work without wasting
+ * cores. */
 #define _GNU_SOURCE
 #include "backends/host/wait.h"
 
@@ -35,7 +36,8 @@ void host_jitter(uint64_t *state)
 bool host_fail(host_plan *plan, peal_status status)
 {
     int none = 0;
-    /* Only who reads `failure` after joining needs its contents; the word itself orders nothing. */
+    /* `failure` is read after the threads are joined, so the word itself need not order anything.
+     */
     atomic_compare_exchange_strong(plan->desc.abort_word, &none, (int)status);
     return false;
 }
@@ -124,7 +126,7 @@ static const char *label_of(const peal_schedule *schedule, int op)
     return op >= 0 && schedule->op[op].label ? schedule->op[op].label : "a task";
 }
 
-/* Messages. Words wrap around, so only their difference means something. */
+/* How many messages are missing. Words wrap around, so only their difference has a meaning. */
 static unsigned long long missing(const host_stall *f, const peal_channel *channel)
 {
     return (f->expected - f->seen) / (channel->quantum > 0 ? channel->quantum : 1);

@@ -68,7 +68,7 @@ static bool is_due(const peal_walk_loop_state *state)
     return state->every <= 1 || (state->iteration + 1) % state->every == 0;
 }
 
-/* After iteration `state->iteration`: whether `until` ends the loop. */
+/* Whether `until` ends the loop after iteration `state->iteration`. */
 static bool leave_loop(host_walk *walk, int index, bool *leave)
 {
     const peal_schedule_loop *loop = walk->rank->loop[index].source;
@@ -84,8 +84,8 @@ static bool leave_loop(host_walk *walk, int index, bool *leave)
     return read_verdict(walk, loop->decision, instance, leave);
 }
 
-/* DECIDE is passed only when its loop looks at the verdict. Passing instance n says that this walk
- * will not look at n - 1 - lag or older. */
+/* A walk passes a DECIDE only when its loop evaluates the verdict. Once it has passed instance n,
+ * it will not read the verdict of n - 1 - lag or of older ones. */
 static bool passes_decide(host_walk *walk, const host_op *op)
 {
     int slot = op->task->source->decision;
@@ -114,7 +114,7 @@ static bool condition_holds(host_walk *walk, const host_op *op, bool *out)
     return host_evaluate_boolean(walk->rank, &op->condition, &frame, true, out);
 }
 
-/* One control op; moves position. False: failed. */
+/* Runs one control op and moves position. False: failed. */
 static bool control(host_walk *walk, const host_op *op)
 {
     const peal_op *source = op->source;

@@ -1,9 +1,10 @@
-/* The state of one walk over a rank's ops: where it is, loop counters, how often each op was
- * passed, which storage each array names. What is prepared for it is base/walk.h's; the walk itself
- * is the host's own, over what it executes: an op that is in one line of the cache.
+/* The state of one walk over a rank's ops: its position, loop counters, how often each op was
+ * passed, which storage each array names. The prepared program is that of base/walk.h. The walk
+ * itself is the host's own: it reads host_op, of which it needs one cache line.
  *
- * Nothing of it is shared: each worker of `fused`, and the one thread that drives a rank in the
- * other modes, has its own. Only verdicts of run-time conditions come from elsewhere. */
+ * Threads do not share a walk: each worker of `fused` has its own, and so has the one thread that
+ * drives a rank in the other modes. Only verdicts of run-time conditions come from other threads.
+ */
 #ifndef PEAL_HOST_WALK_H
 #define PEAL_HOST_WALK_H
 
@@ -27,8 +28,8 @@ typedef enum host_walk_result { HOST_WALK_OP, HOST_WALK_END, HOST_WALK_FAILED } 
 
 void host_walk_init(host_walk *walk, host_rank *rank, int worker, bool concurrent);
 
-/* Goes through control ops up to the next op that does something (LAUNCH, COPY, WRITE, WAIT) or the
- * end of the section; leaves `position` on it. */
+/* Passes control ops up to the next op that does something (LAUNCH, COPY, WRITE, WAIT) or the end
+ * of the section, and leaves `position` there. */
 host_walk_result host_walk_next(host_walk *walk, const peal_section *section);
 
 /* Counts the op at `position` as passed, steps over it, and says what its instance sees. */
@@ -43,18 +44,19 @@ static inline peal_walk_frame host_walk_pass(host_walk *walk)
     return frame;
 }
 
-/* The run: setup, steps, finish. The executor is called for every op at walk->position and must
- * call host_walk_pass. */
+/* Walks the run: setup, steps, finish. `visit` is called for every op that does something, at
+ * walk->position, and must call host_walk_pass. False: failed. */
 typedef bool (*host_walk_visit)(host_walk *walk, void *user);
 bool host_walk_run(host_walk *walk, host_walk_visit visit, void *user);
 
-/* Once, before the first iteration of the outermost loop. False: failed. */
+/* Call it once, before the first iteration of the outermost loop. False: failed. */
 bool host_walk_enter(host_walk *walk);
 
-/* After an iteration of the outermost loop. False: failed. */
+/* Call it after an iteration of the outermost loop; *stop: the loop has ended. False: failed. */
 bool host_walk_step_done(host_walk *walk, bool *stop);
 
-/* Values in the scope of a frame. False: reported, and the plan has failed. */
+/* Evaluate a value in the scope of a frame; `missing` is the result if it has no expression. False:
+ * that was reported, and the plan has failed. */
 bool host_evaluate(host_rank *rank, const peal_walk_value *value, const peal_walk_frame *frame,
                    peal_value *out);
 bool host_evaluate_integer(host_rank *rank, const peal_walk_value *value,
