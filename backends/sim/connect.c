@@ -1,11 +1,11 @@
-/* Who is at the other end of a channel. Programs that meet are connected once, however many ranks
- * have them; that their two ends agree is what shows that ranks taken for alike are. */
+/* Finds the other ends of channels. A pair of programs is connected once, however many ranks have
+ * them. The check that both ends agree shows that ranks which were taken for alike are. */
 #include "backends/sim/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What a channel of a program is connected to in another one. */
+/* The channel of another program that a channel is connected to. */
 typedef struct connection {
     uint64_t key; /* program, channel and peer's program, plus one; 0: none */
     int channel;  /* the peer's */
@@ -50,7 +50,7 @@ static bool words_agree(const sim_channel *a, const sim_channel *b)
            a->staged == b->staged;
 }
 
-/* -1: there is none, or the two ends make different messages of it. */
+/* The peer's channel; -1: there is none, or the two ends describe different messages. */
 static int find_end(const sim_program *peer, const sim_channel *mine)
 {
     for (int i = 0; i < peer->schedule->channel_count; i++) {
@@ -94,15 +94,15 @@ static peal_status connect_channel(sim_network *n, peal_arena *arena, int rank, 
     return 2 * n->count > n->mask ? grow(n, arena) : PEAL_STATUS_OK;
 }
 
-/* The machine has times for what lies between them. */
-static peal_status check_link(const sim_network *n, const sim_places *places, int rank, int peer,
-                              bool *seen)
+/* Checks that the machine has times for the link between two ranks. */
+static peal_status check_link(const sim_network *n, const sim_placement *placement, int rank,
+                              int peer, bool *seen)
 {
-    peal_link_class link = sim_link_between(places, rank, peer);
+    peal_link_class link = sim_link_between(placement, rank, peer);
     if (seen[link])
         return PEAL_STATUS_OK;
     seen[link] = true;
-    if (places->times->link[link].given)
+    if (placement->times->link[link].given)
         return PEAL_STATUS_OK;
     return peal_report(n->desc->diagnostics, PEAL_E_MACHINE_TIME_MISSING, (peal_source){0},
                        link == PEAL_LINK_NETWORK
@@ -114,7 +114,7 @@ static peal_status check_link(const sim_network *n, const sim_places *places, in
 }
 
 peal_status sim_network_create(const sim_desc *desc, const sim_program *program,
-                               const sim_places *places, peal_arena *arena, sim_network **out)
+                               const sim_placement *placement, peal_arena *arena, sim_network **out)
 {
     sim_network *n = PEAL_ARENA_NEW(arena, sim_network);
     peal_status status = PEAL_STATUS_OK;
@@ -132,7 +132,7 @@ peal_status sim_network_create(const sim_desc *desc, const sim_program *program,
                 continue;
             status = connect_channel(n, arena, rank, i);
             if (!status)
-                status = check_link(n, places, rank, rank + (int)p->channel[i].offset, seen);
+                status = check_link(n, placement, rank, rank + (int)p->channel[i].offset, seen);
         }
     }
     *out = n;

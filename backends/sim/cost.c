@@ -1,4 +1,4 @@
-/* What the ops of a schedule take on a machine. */
+/* How long the ops of a schedule take on a machine. */
 #include "backends/sim/internal.h"
 
 #include "base/box.h"
@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-double sim_link_seconds(const sim_places *places, peal_link_class link, int64_t bytes)
+double sim_link_seconds(const sim_placement *placement, peal_link_class link, int64_t bytes)
 {
-    return (double)bytes / places->times->link[link].bytes_per_s;
+    return (double)bytes / placement->times->link[link].bytes_per_s;
 }
 
 static const peal_kernel_times *find_named(const peal_machine_times *times, const char *task,
@@ -40,7 +40,8 @@ void sim_times_name(const peal_schedule *schedule, const peal_op *op,
         snprintf(name, PEAL_TASK_NAME_BYTES, "wait %s", op->label);
 }
 
-/* By name of the task or of its kernel, those of the mode first; `default` for kernels alone. */
+/* Finds times by the name of the task, then of its kernel; those of the mode first. Kernels without
+ * either have `default`. */
 static const peal_kernel_times *find_times(const peal_machine_times *times, peal_mode mode,
                                            const peal_schedule_task *task)
 {
@@ -57,8 +58,8 @@ static const peal_kernel_times *find_times(const peal_machine_times *times, peal
     return found;
 }
 
-/* Times of the mode for a transfer: a copy, with the writes beside it, or a wait; NULL: there are
- * none, or it is none of these. */
+/* The mode's times for a transfer: a copy with the writes that belong to it, or a wait. NULL: it
+ * has none, or is no transfer. */
 static const peal_kernel_times *find_transfer(const peal_machine_times *times,
                                               const peal_schedule *schedule, const peal_op *op)
 {
@@ -89,7 +90,7 @@ double sim_post_seconds(const peal_machine_times *times, const peal_schedule *sc
     return op->kind == PEAL_OP_LAUNCH ? mode->launch_s : mode->post_s;
 }
 
-/* The points that a launch's tiles cover. */
+/* The box of points that a range of tiles covers. */
 static peal_box range_box(const peal_schedule_task *task, const peal_tile_range *range)
 {
     const peal_tiling *tiling = &task->tiling[range->tiling];
@@ -103,8 +104,8 @@ static peal_box range_box(const peal_schedule_task *task, const peal_tile_range 
     return box;
 }
 
-/* Elements that a range's tiles touch by a reach. */
-static double touched(const peal_reach *reach, const peal_box *box)
+/* How many elements the tiles of a box read or write by a reach. */
+static double elements_touched(const peal_reach *reach, const peal_box *box)
 {
     double count = 1;
 
@@ -123,7 +124,7 @@ static double access_bytes(const peal_schedule *schedule, const peal_task_access
     double most = 0, times = access->mode == PEAL_UPDATE_ACCESS ? 2 : 1;
 
     for (int i = 0; i < access->reach_count; i++) {
-        double count = touched(&access->reach[i], box);
+        double count = elements_touched(&access->reach[i], box);
         most = count > most ? count : most; /* a star's arms overlap in all but the rim */
     }
     if (access->per_tile > 0)
@@ -170,16 +171,18 @@ static double kernel_seconds(const peal_schedule *schedule, const peal_op *op,
     return points * times->per_point_s + bytes * times->per_byte_s;
 }
 
-/* The workers of a rank share what `sync` and `fused` launch; a lane of `stream` is one of them. */
-static double share_of(const sim_places *places, const peal_schedule *schedule, int64_t tiles)
+/* How many workers run a launch: all of a rank in modes sync and fused. In mode stream a lane is
+ * one worker. */
+static double workers_used(const sim_placement *placement, const peal_schedule *schedule,
+                           int64_t tiles)
 {
     bool shares = schedule->mode == PEAL_MODE_SYNC || schedule->mode == PEAL_MODE_FUSED;
-    if (places->times->accelerator || !shares)
+    if (placement->times->accelerator || !shares)
         return 1;
-    return (double)(tiles < places->cores ? tiles : places->cores);
+    return (double)(tiles < placement->cores ? tiles : placement->cores);
 }
 
-static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
+static peal_status launch_cost(const sim_desc *desc, const sim_placement *placement,
                                const peal_schedule *schedule, const peal_op *op, sim_cost *out)
 {
     const peal_mode_times *mode = &desc->times->mode[schedule->mode];
@@ -190,7 +193,7 @@ static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
 
     out->lane_s = mode->kernel_s + (drives ? mode->launch_s + mode->synchronize_s : 0);
     if (task->kind != PEAL_TASK_KERNEL && !times)
-        return PEAL_STATUS_OK; /* no more than beginning and ending */
+        return PEAL_STATUS_OK; /* it takes no more than to begin and to end */
     if (!times)
         return peal_report(desc->diagnostics, PEAL_E_MACHINE_TIME_MISSING, task->source,
                            "add `kernels: {default: {per_byte_s: ...}}` to the machine file",
@@ -205,33 +208,33 @@ static peal_status launch_cost(const sim_desc *desc, const sim_places *places,
         *out = (sim_cost){0};
         return PEAL_STATUS_OK;
     }
-    out->device_s /= share_of(places, schedule, tiles);
-    /* GPUs begin a small kernel beside another */
-    *(places->times->accelerator ? &out->lane_s : &out->device_s) += times->fixed_s;
+    out->device_s /= workers_used(placement, schedule, tiles);
+    /* A GPU begins a small kernel beside another one, so the fixed part is the lane's. */
+    *(placement->times->accelerator ? &out->lane_s : &out->device_s) += times->fixed_s;
     return PEAL_STATUS_OK;
 }
 
 /* Copies within a rank. */
-static double local_seconds(const sim_places *places, const peal_schedule *schedule,
+static double local_seconds(const sim_placement *placement, const peal_schedule *schedule,
                             const peal_op *op)
 {
     const peal_piece *piece =
         op->copy == PEAL_COPY_LOCAL ? op->piece : schedule->channel[op->channel].piece;
     int count =
         op->copy == PEAL_COPY_LOCAL ? op->piece_count : schedule->channel[op->channel].piece_count;
-    const peal_link_times *link = places->times->link;
+    const peal_link_times *link = placement->times->link;
     int64_t bytes = 0;
 
     for (int i = 0; i < count; i++)
         bytes += op->copy == PEAL_COPY_LOCAL || !piece[i].direct ? piece[i].bytes : 0;
-    for (int i = places->times->accelerator ? PEAL_LINK_DEVICE : PEAL_LINK_HOST;
+    for (int i = placement->times->accelerator ? PEAL_LINK_DEVICE : PEAL_LINK_HOST;
          i < PEAL_LINK_NETWORK; i++)
         if (link[i].given)
-            return sim_link_seconds(places, (peal_link_class)i, bytes);
+            return sim_link_seconds(placement, (peal_link_class)i, bytes);
     return 0;
 }
 
-static peal_status op_cost(const sim_desc *desc, const sim_places *places,
+static peal_status op_cost(const sim_desc *desc, const sim_placement *placement,
                            const peal_schedule *schedule, const peal_op *op, sim_cost *out)
 {
     const peal_mode_times *mode = &desc->times->mode[schedule->mode];
@@ -242,14 +245,14 @@ static peal_status op_cost(const sim_desc *desc, const sim_places *places,
     const peal_kernel_times *copy = find_transfer(desc->times, schedule, op);
     switch (copy ? PEAL_OP_FENCE : op->kind) {
     case PEAL_OP_LAUNCH:
-        status = launch_cost(desc, places, schedule, op, out);
+        status = launch_cost(desc, placement, schedule, op, out);
         break;
     case PEAL_OP_COPY:
         out->lane_s = mode->copy_s;
         if (op->copy == PEAL_COPY_SEND)
             out->bytes = schedule->channel[op->channel].message_bytes;
         else
-            out->lane_s += local_seconds(places, schedule, op);
+            out->lane_s += local_seconds(placement, schedule, op);
         break;
     case PEAL_OP_WRITE:
         out->lane_s = mode->write_s;
@@ -262,14 +265,14 @@ static peal_status op_cost(const sim_desc *desc, const sim_places *places,
     }
     if (copy && op->kind != PEAL_OP_WRITE)
         out->lane_s = copy->fixed_s;
-    if (!places->times->accelerator || places->one) { /* a core does it, one thing at a time */
+    if (!placement->times->accelerator || placement->one) { /* a core does one thing at a time */
         out->device_s += out->lane_s;
         out->lane_s = 0;
     }
     return status;
 }
 
-peal_status sim_costs_create(const sim_desc *desc, const sim_places *places,
+peal_status sim_costs_create(const sim_desc *desc, const sim_placement *placement,
                              const peal_schedule *schedule, peal_arena *arena, sim_cost **out)
 {
     sim_cost *cost = PEAL_ARENA_ARRAY(arena, sim_cost, schedule->op_count + 1);
@@ -281,7 +284,7 @@ peal_status sim_costs_create(const sim_desc *desc, const sim_places *places,
                            "the machine file has no times for mode %s",
                            peal_mode_name(schedule->mode));
     for (int i = 0; i < schedule->op_count && !status; i++)
-        status = op_cost(desc, places, schedule, &schedule->op[i], &cost[i]);
+        status = op_cost(desc, placement, schedule, &schedule->op[i], &cost[i]);
     *out = cost;
     return status;
 }

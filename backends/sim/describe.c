@@ -1,4 +1,4 @@
-/* What the ops of a schedule take, told to those who reckon in another way than by events. */
+/* Describes how long the ops of a schedule take, for models that do not simulate events. */
 #include "backends/sim/internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static bool cpu_is_lane(const peal_schedule *schedule)
     return schedule->mode == PEAL_MODE_SERIAL || schedule->mode == PEAL_MODE_SYNC;
 }
 
-/* What the CPU does for an instance. */
+/* The CPU's time for an instance. */
 static double cpu_seconds(const peal_machine_times *times, const peal_schedule *schedule,
                           const peal_op *op)
 {
@@ -19,21 +19,22 @@ static double cpu_seconds(const peal_machine_times *times, const peal_schedule *
     return schedule->mode == PEAL_MODE_STREAM ? sim_post_seconds(times, schedule, op) : 0;
 }
 
-/* From the end of a WRITE to the arrival of its word. */
-static double way_seconds(const sim_places *places, const sim_program *program, const peal_op *op)
+/* The time from the end of a WRITE to the arrival of its word. */
+static double way_seconds(const sim_placement *placement, const sim_program *program,
+                          const peal_op *op)
 {
     const sim_channel *channel = &program->channel[op->channel];
     int rank = program->schedule->rank;
-    peal_link_class link = sim_link_between(places, rank, rank + (int)channel->offset);
+    peal_link_class link = sim_link_between(placement, rank, rank + (int)channel->offset);
     bool carries = link == PEAL_LINK_NETWORK && !op->credit;
 
-    if (places->one)
+    if (placement->one)
         return 0;
-    return places->times->link[link].latency_s +
-           (carries ? sim_link_seconds(places, link, channel->bytes) : 0);
+    return placement->times->link[link].latency_s +
+           (carries ? sim_link_seconds(placement, link, channel->bytes) : 0);
 }
 
-static sim_op_times times_of(const sim_desc *desc, const sim_places *places,
+static sim_op_times times_of(const sim_desc *desc, const sim_placement *placement,
                              const sim_program *program, int index)
 {
     const peal_schedule *schedule = program->schedule;
@@ -43,7 +44,7 @@ static sim_op_times times_of(const sim_desc *desc, const sim_places *places,
                           .cpu_s = cpu_seconds(desc->times, schedule, op),
                           .lane_s = cost->lane_s,
                           .device_s = cost->device_s};
-    bool on_core = !desc->times->accelerator || places->one;
+    bool on_core = !desc->times->accelerator || placement->one;
 
     if (cpu_is_lane(schedule) && times.cpu_s > 0) {
         double *has_it = on_core ? &times.device_s : &times.lane_s;
@@ -52,16 +53,16 @@ static sim_op_times times_of(const sim_desc *desc, const sim_places *places,
     }
     if (op->kind == PEAL_OP_COPY && op->copy == PEAL_COPY_SEND && cost->bytes > 0) {
         int to = schedule->rank + (int)program->channel[op->channel].offset;
-        peal_link_class link = sim_link_between(places, schedule->rank, to);
+        peal_link_class link = sim_link_between(placement, schedule->rank, to);
         if (link != PEAL_LINK_NETWORK)
-            times.lane_s += sim_link_seconds(places, link, cost->bytes);
+            times.lane_s += sim_link_seconds(placement, link, cost->bytes);
     }
     if (op->kind == PEAL_OP_WRITE)
-        times.way_s = way_seconds(places, program, op);
+        times.way_s = way_seconds(placement, program, op);
     return times;
 }
 
-/* The CPU launches a step as a whole: with the first op that it has. */
+/* The CPU launches a step as a whole: its time counts for the first op of the step. */
 static void launch_graph(const peal_schedule *schedule, double launch_s, sim_op_times *list)
 {
     int i = schedule->step.first;
@@ -84,7 +85,7 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     const peal_schedule *schedule = desc->schedule[number];
     peal_arena *arena = peal_arena_create();
     sim_op_times *list = calloc((size_t)schedule->op_count + 1, sizeof(*list));
-    sim_places places;
+    sim_placement placement;
     sim_program program;
 
     sim_places_init(&places, desc);
@@ -94,7 +95,7 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     for (int i = 0; !status && i < schedule->op_count; i++) {
         bool timed = sim_is_timed_transfer(desc->times, schedule, &schedule->op[i]);
         bool apart = program.apart && !timed && sim_is_of_message(&schedule->op[i]);
-        list[i] = times_of(desc, &places, &program, i);
+        list[i] = times_of(desc, &placement, &program, i);
         list[i].lane = timed ? 0 : apart ? NO_LANE : list[i].lane % (program.lanes - program.apart);
     }
     for (int i = 0; !status && i < program.item_count; i++)
@@ -109,8 +110,8 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
         free(list);
         return status;
     }
-    int devices = places.nodes * places.devices, used = desc->ranks * places.cores;
-    int sharers = places.one ? desc->ranks : (used + devices - 1) / devices;
+    int devices = placement.nodes * placement.devices, used = desc->ranks * placement.cores;
+    int sharers = placement.one ? desc->ranks : (used + devices - 1) / devices;
     *out =
         (sim_description){.sharers = sharers, .lanes = program.lanes - program.apart, .op = list};
     return PEAL_STATUS_OK;

@@ -1,24 +1,24 @@
 /* The simulation: events in the order of their times. */
 #include "backends/sim/internal.h"
 
-/* What an event of the queue is; it says so with its lane or channel * EVENTS. */
+/* The kind of an event of the queue, which has kind + EVENTS * (lane or channel). */
 typedef enum event_kind {
-    ITEM_ENDS,    /* of a lane */
-    ITEM_POSTED,  /* the CPU has put it onto its lane */
-    COPY_LEFT,    /* what a lane's copy sends has left its device */
-    MESSAGE_LEFT, /* what a channel sends has left its node, and its word goes behind it */
-    WORD_ARRIVES, /* on a channel */
+    ITEM_ENDS,    /* the item of a lane */
+    ITEM_POSTED,  /* the CPU has enqueued the item of a lane */
+    COPY_LEFT,    /* the bytes of a lane's copy have left its device */
+    MESSAGE_LEFT, /* the bytes of a channel's message have left the node; its word follows */
+    WORD_ARRIVES, /* at this end of a channel */
     EVENTS
 } event_kind;
 
-/* What a lane's item is enabled by, latest. */
+/* What enabled a lane's item last. */
 typedef struct cause {
-    int32_t item, rank; /* as in a record */
+    int32_t item, rank; /* as in sim_record */
 } cause;
 
-/* ---- chance ---- */
+/* ---- jitter ---- */
 
-static double chance(uint64_t seed, uint64_t a, uint64_t b)
+static double random_fraction(uint64_t seed, uint64_t a, uint64_t b)
 {
     uint64_t x = seed + a * 0x9e3779b97f4a7c15u + b * 0xd1b54a32d192ed03u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -26,15 +26,16 @@ static double chance(uint64_t seed, uint64_t a, uint64_t b)
     return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
-/* A number that is at least 1, the same for the same item or channel. */
-static double longer(const sim_state *s, int rank, int64_t what)
+/* A factor of at least 1, the same for the same item or channel. */
+static double jitter_factor(const sim_state *s, int rank, int64_t what)
 {
-    return 1 + s->desc->jitter * chance(s->desc->seed, (uint64_t)(uint32_t)rank, (uint64_t)what);
+    return 1 + s->desc->jitter *
+                   random_fraction(s->desc->seed, (uint64_t)(uint32_t)rank, (uint64_t)what);
 }
 
 static double jittered(const sim_state *s, double seconds, int rank, int64_t what)
 {
-    return s->desc->jitter > 0 ? seconds * longer(s, rank, what) : seconds;
+    return s->desc->jitter > 0 ? seconds * jitter_factor(s, rank, what) : seconds;
 }
 
 /* ---- links ---- */
@@ -45,49 +46,50 @@ static void push(sim_state *s, double time_s, int rank, int what)
         s->no_memory = true;
 }
 
-/* Whose turn it is on a shared link; NULL: nobody's. */
+/* The time at which a rank's end of a shared link is free; NULL: the link is not shared. */
 static double *port(const sim_state *s, double *const *ports, peal_link_class link, int rank)
 {
-    peal_link_share shared = s->places.times->link[link].shared;
+    peal_link_share shared = s->placement.times->link[link].shared;
     if (shared == PEAL_SHARE_NONE)
         return NULL;
-    return &ports[link][shared == PEAL_SHARE_NODE ? sim_node_of(&s->places, rank)
-                                                  : sim_device_of(&s->places, rank, 0)];
+    return &ports[link][shared == PEAL_SHARE_NODE ? sim_node_of(&s->placement, rank)
+                                                  : sim_device_of(&s->placement, rank, 0)];
 }
 
-static double later(double a, double b)
+static double latest_of(double a, double b)
 {
     return a > b ? a : b;
 }
 
-/* Bytes leave from `begin` on, when it is their turn; when the last has left. */
+/* Bytes leave from `begin` on, after those that leave before them. Returns when the last has left.
+ */
 static double leave(sim_state *s, peal_link_class link, int from, double seconds, double begin)
 {
     double *free_s = port(s, s->leaves_s, link, from);
 
     if (!free_s)
         return begin + seconds;
-    *free_s = later(begin, *free_s) + seconds;
+    *free_s = latest_of(begin, *free_s) + seconds;
     return *free_s;
 }
 
-/* They enter behind those that have entered before; when the last has. Called when they have left:
- * who leaves first enters first. */
+/* Bytes enter after those that have entered before. Returns when the last has entered. Called when
+ * they have left, so that messages enter in the order in which they leave. */
 static double enter(sim_state *s, peal_link_class link, int to, double seconds)
 {
     double *free_s = port(s, s->enters_s, link, to);
 
     if (!free_s)
         return s->queue.now_s;
-    *free_s = later(s->queue.now_s, *free_s + seconds);
+    *free_s = latest_of(s->queue.now_s, *free_s + seconds);
     return *free_s;
 }
 
-/* How long the bytes of a channel's message are under way. */
+/* How long the bytes of a channel's message take on a link. */
 static double message_seconds(const sim_state *s, peal_link_class link, int rank,
                               const sim_program *p, int channel)
 {
-    return jittered(s, sim_link_seconds(&s->places, link, p->channel[channel].bytes), rank,
+    return jittered(s, sim_link_seconds(&s->placement, link, p->channel[channel].bytes), rank,
                     -1 - channel);
 }
 
@@ -99,14 +101,14 @@ static sim_record *record_of(const sim_state *s, int rank, int32_t item)
     return item < first ? NULL : &s->record[s->record_base[rank] + (size_t)(item - first)];
 }
 
-/* A lane joins those that wait for the same. */
+/* Adds a lane to a list of those that wait. */
 static void wait_for(sim_state *s, int rank, int lane, int16_t *waiting)
 {
     s->lane[s->lane_base[rank] + (size_t)lane].next = *waiting;
     *waiting = (int16_t)lane;
 }
 
-/* Whether the word has come that a WAIT waits for; else its lane waits. */
+/* Whether the word of a WAIT has arrived. If not, its lane waits for it. */
 static bool word_has_come(sim_state *s, int rank, const sim_program *p, const sim_item *item)
 {
     const peal_op *op = &p->schedule->op[item->op];
@@ -120,7 +122,7 @@ static bool word_has_come(sim_state *s, int rank, const sim_program *p, const si
     return false;
 }
 
-/* Whether the items have ended that an item needs; else its lane waits for the lane of one. */
+/* Whether the items that an item needs have ended. If not, its lane waits for the lane of one. */
 static bool needs_are_met(sim_state *s, int rank, const sim_program *p, const sim_item *item)
 {
     sim_lane *lanes = &s->lane[s->lane_base[rank]];
@@ -141,12 +143,12 @@ static void begin_epoch(sim_cpu *cpu, const sim_program *p, int32_t epoch, doubl
     double put_s = cpu->epoch_s + p->epoch_post[cpu->epoch];
 
     cpu->before_s = cpu->epoch_s;
-    cpu->epoch_s = later(known_s, put_s);
+    cpu->epoch_s = latest_of(known_s, put_s);
     cpu->epoch = epoch;
 }
 
-/* Whether the CPU has put the item there; else it will be tried again then. Items two epochs behind
- * were put there before the epoch after theirs began. */
+/* Whether the CPU has enqueued the item. If not, an event tries again when it has. Items of two
+ * epochs ago were enqueued before the epoch after theirs began. */
 static bool is_posted(sim_state *s, int rank, const sim_program *p, int32_t head)
 {
     const sim_cpu *cpu = &s->cpu[rank];
@@ -163,12 +165,12 @@ static bool is_posted(sim_state *s, int rank, const sim_program *p, int32_t head
     return false;
 }
 
-/* The item's time of the device, which begins now or when the device is free. */
+/* The device runs the item, from now on or when it is free. Returns when it has. */
 static double use_device(sim_state *s, int rank, const sim_item *item, int32_t head,
                          double device_s, sim_record *record)
 {
-    sim_device *device = &s->device[sim_device_of(&s->places, rank, item->lane)];
-    double begin = later(s->queue.now_s, device->free_s);
+    sim_device *device = &s->device[sim_device_of(&s->placement, rank, item->lane)];
+    double begin = latest_of(s->queue.now_s, device->free_s);
 
     if (record && device->free_s > s->queue.now_s) {
         record->begin_s = begin;
@@ -181,13 +183,14 @@ static double use_device(sim_state *s, int rank, const sim_item *item, int32_t h
     return begin + device_s;
 }
 
-/* A copy into another rank's memory. On a network the adapter does it, and the lane goes on. */
+/* Begins a copy to another rank's memory. On a network the adapter does it, and the lane goes on.
+ */
 static void begin_send(sim_state *s, int rank, const sim_program *p, const sim_item *item,
                        double begin)
 {
     int channel = p->schedule->op[item->op].channel;
     int to = rank + (int)p->channel[channel].offset;
-    peal_link_class link = sim_link_between(&s->places, rank, to);
+    peal_link_class link = sim_link_between(&s->placement, rank, to);
     double left = leave(s, link, rank, message_seconds(s, link, rank, p, channel), begin);
 
     if (link != PEAL_LINK_NETWORK) {
@@ -198,14 +201,14 @@ static void begin_send(sim_state *s, int rank, const sim_program *p, const sim_i
     push(s, begin, rank, item->lane * EVENTS + ITEM_ENDS);
 }
 
-/* It has left; its lane goes on when it is where it goes to. */
+/* The bytes have left; the copy ends, and its lane goes on, when they have entered. */
 static void end_send(sim_state *s, int rank, int lane)
 {
     const sim_program *p = sim_program_of(s, rank);
     const sim_item *item = &p->item[s->lane[s->lane_base[rank] + (size_t)lane].head];
     int channel = p->schedule->op[item->op].channel;
     int to = rank + (int)p->channel[channel].offset;
-    peal_link_class link = sim_link_between(&s->places, rank, to);
+    peal_link_class link = sim_link_between(&s->placement, rank, to);
 
     push(s, enter(s, link, to, message_seconds(s, link, rank, p, channel)), rank,
          lane * EVENTS + ITEM_ENDS);
@@ -244,13 +247,13 @@ static void begin_item(sim_state *s, int rank, int lane, cause by)
         push(s, end, rank, lane * EVENTS + ITEM_ENDS);
 }
 
-/* A word goes to the other end of its channel; it arrives after the link's latency, unless one and
- * the same does all in turn. */
+/* Sends a word to the other end of its channel. It arrives after the link's latency; in mode serial
+ * at once. */
 static void send_word(sim_state *s, int rank, const sim_program *p, int channel, double begin)
 {
     int to = rank + (int)p->channel[channel].offset;
-    peal_link_class link = sim_link_between(&s->places, rank, to);
-    double way_s = s->places.one ? 0 : s->places.times->link[link].latency_s;
+    peal_link_class link = sim_link_between(&s->placement, rank, to);
+    double way_s = s->placement.one ? 0 : s->placement.times->link[link].latency_s;
     double latency = jittered(s, way_s, rank, -1 - channel);
     int end = sim_network_peer(s->network, s->desc->number[rank], channel, s->desc->number[to]);
 
@@ -261,7 +264,7 @@ static void end_write(sim_state *s, int rank, const sim_program *p, const sim_it
 {
     const peal_op *op = &p->schedule->op[item->op];
     const sim_channel *c = &p->channel[op->channel];
-    peal_link_class link = sim_link_between(&s->places, rank, rank + (int)c->offset);
+    peal_link_class link = sim_link_between(&s->placement, rank, rank + (int)c->offset);
 
     if (item->step >= 0 && item->step < s->steps) {
         s->credits += op->credit;
@@ -273,11 +276,11 @@ static void end_write(sim_state *s, int rank, const sim_program *p, const sim_it
     if (link != PEAL_LINK_NETWORK || op->credit || !c->bytes)
         send_word(s, rank, p, op->channel, s->queue.now_s);
     else
-        push(s, later(s->queue.now_s, s->sent_s[s->lane_base[rank] + (size_t)item->lane]), rank,
+        push(s, latest_of(s->queue.now_s, s->sent_s[s->lane_base[rank] + (size_t)item->lane]), rank,
              op->channel * EVENTS + MESSAGE_LEFT);
 }
 
-/* What the adapter sends has left: it and its word enter the other node. */
+/* The bytes that the adapter sends have left: they, and then their word, enter the other node. */
 static void enter_node(sim_state *s, int rank, int channel)
 {
     const sim_program *p = sim_program_of(s, rank);
@@ -307,7 +310,7 @@ static void observe(sim_state *s, int rank, const sim_program *p, const sim_item
     s->desc->observe(s->desc->user, &event);
 }
 
-/* Lanes that waited may go on. */
+/* Lets the lanes of a list try to go on. */
 static void wake(sim_state *s, int rank, int16_t *waiting, cause by)
 {
     const sim_lane *lanes = &s->lane[s->lane_base[rank]];
@@ -321,7 +324,7 @@ static void wake(sim_state *s, int rank, int16_t *waiting, cause by)
     }
 }
 
-/* The item of a lane has ended: the lane goes on, and who waited for it. */
+/* The item of a lane has ended: the lane goes on, and so do lanes that waited for it. */
 static void end_item(sim_state *s, int rank, int lane)
 {
     const sim_program *p = sim_program_of(s, rank);
@@ -362,7 +365,7 @@ static void arrive(sim_state *s, int rank, int channel)
     wake(s, rank, &mail->waiting, (cause){-2 - channel, rank});
 }
 
-/* What had enabled the item before the CPU was there remains its cause. */
+/* Begins an item that the CPU has now enqueued. What had enabled it before remains its cause. */
 static void begin_posted(sim_state *s, int rank, int lane)
 {
     const sim_record *record = record_of(s, rank, s->lane[s->lane_base[rank] + (size_t)lane].head);
@@ -373,7 +376,7 @@ static void begin_posted(sim_state *s, int rank, int lane)
     begin_item(s, rank, lane, by);
 }
 
-static void happen(sim_state *s, int rank, int what)
+static void handle_event(sim_state *s, int rank, int what)
 {
     switch (what % EVENTS) {
     case ITEM_ENDS:
@@ -404,5 +407,5 @@ void sim_state_run(sim_state *s)
                 begin_item(s, rank, lane, (cause){NO_ITEM, rank});
     }
     while (!s->no_memory && sim_queue_pop(&s->queue, &rank, &what))
-        happen(s, rank, what);
+        handle_event(s, rank, what);
 }

@@ -1,5 +1,5 @@
-/* The critical path: from the item that ended the last step back to what enabled each item, as far
- * as that was recorded. */
+/* The critical path: goes back from the item that ended the last step to what enabled each item, as
+ * far as there are records. */
 #include "backends/sim/internal.h"
 
 #include <stdlib.h>

@@ -1,20 +1,21 @@
-/* Places: which device and node a rank is on, and what lies between two ranks. */
+/* The placement of ranks: which device and node a rank is on, and which link is between two ranks.
+ */
 #include "backends/sim/internal.h"
 
-void sim_places_init(sim_places *out, const sim_desc *desc)
+void sim_placement_init(sim_placement *out, const sim_desc *desc)
 {
     const peal_machine_times *times = desc->times;
     const peal_schedule *first = desc->schedule[0];
     const peal_machine *machine = first->machine;
     int cores = first->workers > 1 ? first->workers : 1;
 
-    *out = (sim_places){.times = times,
-                        .ranks = desc->ranks,
-                        .slots = times->accelerator ? machine->processes : desc->ranks,
-                        .devices = times->devices,
-                        .cores = times->accelerator ? 1 : cores,
-                        .one = first->mode == PEAL_MODE_SERIAL,
-                        .staged = machine->path == PEAL_PATH_STAGED};
+    *out = (sim_placement){.times = times,
+                           .ranks = desc->ranks,
+                           .slots = times->accelerator ? machine->processes : desc->ranks,
+                           .devices = times->devices,
+                           .cores = times->accelerator ? 1 : cores,
+                           .one = first->mode == PEAL_MODE_SERIAL,
+                           .staged = machine->path == PEAL_PATH_STAGED};
     int fit = times->devices / out->cores;
     out->slots_a_node = times->nodes ? (out->slots + times->nodes - 1) / times->nodes
                         : fit > 1    ? fit
@@ -22,7 +23,7 @@ void sim_places_init(sim_places *out, const sim_desc *desc)
     out->nodes = (out->slots + out->slots_a_node - 1) / out->slots_a_node;
 }
 
-peal_link_class sim_link_between(const sim_places *p, int a, int b)
+peal_link_class sim_link_between(const sim_placement *p, int a, int b)
 {
     const peal_link_times *link = p->times->link;
 

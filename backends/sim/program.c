@@ -1,6 +1,5 @@
-/* Programs: a schedule's walk, unrolled once for all ranks that are alike. What an instance of an
- * op waits for is resolved here, so that a rank needs to know no more than where its lanes stand.
- */
+/* Programs: a schedule's walk, unrolled once for all ranks that are alike. What each instance of an
+ * op waits for is resolved here, so that the state of a rank is only the positions of its lanes. */
 #include "backends/sim/internal.h"
 #include "base/walk.h"
 
@@ -13,7 +12,7 @@ typedef struct decided {
     int count, capacity;
 } decided;
 
-/* A program while it is made; lists are in a scratch arena. */
+/* A program while it is made. Its lists are in a scratch arena. */
 typedef struct unrolling {
     const sim_desc *desc;
     const peal_schedule *schedule;
@@ -27,12 +26,12 @@ typedef struct unrolling {
     int need_count, need_capacity;
     int32_t *latest[2]; /* by op: item of its latest instance, and of the one before */
     int32_t *lane_last; /* by lane */
-    int32_t *newest;    /* by lane: the item that is needed of it, while one is made */
+    int32_t *newest;    /* by lane: its latest item that the item which is being made needs */
     decided *decision;  /* by slot */
     double *posted;
     int posted_capacity;
     double post_s;       /* since the latest verdict */
-    int32_t verdict;     /* item that all later ones wait for */
+    int32_t verdict;     /* the DECIDE item that all later items wait for */
     int32_t *is_verdict; /* by item */
     int is_verdict_capacity;
     double *epoch_post; /* by epoch */
@@ -43,7 +42,7 @@ typedef struct unrolling {
 
 /* ---- lanes ---- */
 
-/* Those of launches, and of everything else unless messages are apart. */
+/* The number of lanes without those of count_apart. */
 static int count_lanes(const sim_desc *desc, const peal_schedule *schedule)
 {
     int most = 0;
@@ -56,7 +55,8 @@ static int count_lanes(const sim_desc *desc, const peal_schedule *schedule)
     return most < MOST_LANES ? most + 1 : MOST_LANES;
 }
 
-/* Lanes of which each has the messages of one channel; the ops of a channel keep their order. */
+/* The number of lanes that have the messages of one channel each, if the mode's times say so. The
+ * ops of a channel keep their order. */
 static int count_apart(const sim_desc *desc, const peal_schedule *schedule)
 {
     bool one = schedule->mode == PEAL_MODE_SERIAL || schedule->mode == PEAL_MODE_SYNC;
@@ -75,7 +75,7 @@ static int lane_of(const unrolling *u, const peal_op *op)
 
 /* ---- items ---- */
 
-/* A run-time condition holds; `until` never ends a loop. Either way the verdict is waited for. */
+/* The walk's hook: `when` is true, and `until` never ends a loop. The CPU waits for either. */
 static peal_walk_result verdict(void *user, int slot, uint64_t instance, bool *out)
 {
     unrolling *u = user;
@@ -105,7 +105,8 @@ static void need(unrolling *u, int32_t item, int own_lane)
         u->newest[lane] = item;
 }
 
-/* Lanes do one item after the other: the latest of each is enough. */
+/* Lists what an item needs. Lanes do one item after the other, so the latest one of each lane is
+ * enough. */
 static void add_needs(unrolling *u, const peal_op *op, sim_item *item)
 {
     for (int i = 0; i < u->out->lanes; i++)
@@ -125,7 +126,7 @@ static void add_needs(unrolling *u, const peal_op *op, sim_item *item)
     }
 }
 
-/* What the CPU does to put an item onto its lane. */
+/* How long the CPU takes to enqueue an item. */
 static double post_seconds(const unrolling *u, const peal_op *op)
 {
     const peal_mode_times *times = &u->desc->times->mode[u->schedule->mode];
@@ -226,7 +227,7 @@ static peal_status unroll_steps(unrolling *u, int64_t steps)
 
 /* ---- channels ---- */
 
-/* The name of an edge without its ranks, in which it ends. */
+/* A hash of an edge's name without the ranks at its end. */
 static uint64_t hash_edge(const peal_channel *channel)
 {
     const char *end = strrchr(channel->edge, ' ');
@@ -343,7 +344,7 @@ peal_status sim_no_memory(const sim_desc *desc)
                        "no memory for a simulation");
 }
 
-peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
+peal_status sim_program_create(const sim_desc *desc, const sim_placement *placement,
                                const peal_schedule *schedule, int64_t steps, peal_arena *arena,
                                sim_program *out)
 {
@@ -367,7 +368,7 @@ peal_status sim_program_create(const sim_desc *desc, const sim_places *places,
         out->step_ops -= out->step_ops ? setup_ops : 0;
         keep_lists(&u, arena);
         make_channels(&u, arena);
-        status = sim_costs_create(desc, places, schedule, arena, &cost);
+        status = sim_costs_create(desc, placement, schedule, arena, &cost);
         out->cost = cost;
     }
     peal_arena_destroy(u.scratch);

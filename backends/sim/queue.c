@@ -26,7 +26,7 @@ static bool make_room(void *list, size_t *capacity, size_t size)
 
 /* ---- the table ---- */
 
-static size_t place_of(const sim_event_queue *q, double time_s)
+static size_t bucket_of(const sim_event_queue *q, double time_s)
 {
     uint64_t bits;
     memcpy(&bits, &time_s, sizeof(bits));
@@ -36,7 +36,7 @@ static size_t place_of(const sim_event_queue *q, double time_s)
 
 static uint32_t *find(const sim_event_queue *q, double time_s)
 {
-    size_t at = place_of(q, time_s);
+    size_t at = bucket_of(q, time_s);
     while (q->table[at] && q->moment[q->table[at] - 1].time_s != time_s)
         at = (at + 1) & (q->table_capacity - 1);
     return &q->table[at];
@@ -59,13 +59,13 @@ static bool grow_table(sim_event_queue *q)
     return true;
 }
 
-/* Takes a moment out; those behind it in the table move up. */
+/* Removes a moment from the hash table; entries that were displaced by it move up. */
 static void forget(sim_event_queue *q, double time_s)
 {
     size_t mask = q->table_capacity - 1, hole = (size_t)(find(q, time_s) - q->table);
 
     for (size_t at = (hole + 1) & mask; q->table[at]; at = (at + 1) & mask) {
-        size_t home = place_of(q, q->moment[q->table[at] - 1].time_s);
+        size_t home = bucket_of(q, q->moment[q->table[at] - 1].time_s);
         if (((at - home) & mask) < ((at - hole) & mask))
             continue;
         q->table[hole] = q->table[at];
@@ -160,7 +160,7 @@ bool sim_queue_push(sim_event_queue *q, double time_s, int rank, int what)
 
 bool sim_queue_pop(sim_event_queue *q, int *rank, int *what)
 {
-    while (q->heap_count && !q->moment[q->heap[0]].first) { /* all of the present have been taken */
+    while (q->heap_count && !q->moment[q->heap[0]].first) { /* all of its events have been taken */
         uint32_t moment = q->heap[0];
         forget(q, q->moment[moment].time_s);
         remove_first(q);

@@ -1,7 +1,8 @@
-/* Events in the order of their times, those of one time in the order in which they were added.
+/* A queue of events by time. Events of the same time are in the order in which they were added.
  *
- * Ranks that are alike do alike things at one time, so there are far fewer times than events: a
- * heap has the times, a list the events of each, and a table finds the list of a time. */
+ * Ranks that are alike do the same at the same time, so there are far fewer times than events. A
+ * heap has the times, each time has a list of its events, and a hash table finds the list of a
+ * time. */
 #ifndef PEAL_BACKENDS_SIM_QUEUE_H
 #define PEAL_BACKENDS_SIM_QUEUE_H
 
@@ -12,12 +13,12 @@
 typedef struct sim_entry {
     int32_t rank;
     int32_t what;
-    uint32_t next; /* in the list, or of those that are free: index plus one; 0: none */
+    uint32_t next; /* the next in its list or in the list of free ones: index plus one; 0: none */
 } sim_entry;
 
 typedef struct sim_moment {
     double time_s;
-    uint32_t first, last; /* of its entries, plus one; first 0: all taken */
+    uint32_t first, last; /* of its entries: index plus one; first 0: all have been taken */
     uint32_t next_free;
 } sim_moment;
 
@@ -35,9 +36,9 @@ typedef struct sim_event_queue {
     size_t table_capacity, table_count;
 } sim_event_queue;
 
-/* time_s is at least now_s. False: out of memory. */
+/* Adds an event; time_s must be at least now_s. False: out of memory. */
 bool sim_queue_push(sim_event_queue *queue, double time_s, int rank, int what);
-/* The earliest, whose time is now_s then. False: there is none. */
+/* Takes the earliest event and sets now_s to its time. False: there is none. */
 bool sim_queue_pop(sim_event_queue *queue, int *rank, int *what);
 size_t sim_queue_bytes(const sim_event_queue *queue);
 void sim_queue_release(sim_event_queue *queue);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOLD_LANES = 4, LEAST_TIMED = 2, OPS_AN_ITEM = 8 };
+enum { MOST_REPORTED = 4, LEAST_TIMED = 2, OPS_AN_ITEM = 8 };
 
 static const peal_source nowhere;
 
@@ -19,8 +19,8 @@ static void *allocate(size_t *total, size_t count, size_t size)
 
 /* ---- programs ---- */
 
-/* As many steps as were asked for, or as the operations that may be simulated, and the memory for
- * programs, are enough for. */
+/* Chooses how many steps are simulated: as many as were asked for; else as many as most_ops and the
+ * memory for programs allow. */
 static int64_t choose_steps(const sim_desc *desc, const sim_program *first, const int64_t *ranks)
 {
     int64_t all = first->all_steps, ops = 0, items = 0;
@@ -39,14 +39,14 @@ static int64_t choose_steps(const sim_desc *desc, const sim_program *first, cons
     return enough < all ? enough : all;
 }
 
-static peal_status make_programs(const sim_desc *desc, const sim_places *places, int64_t steps,
-                                 peal_arena *arena, sim_program **out)
+static peal_status make_programs(const sim_desc *desc, const sim_placement *placement,
+                                 int64_t steps, peal_arena *arena, sim_program **out)
 {
     sim_program *program = PEAL_ARENA_ARRAY(arena, sim_program, desc->schedule_count);
     peal_status status = PEAL_STATUS_OK;
 
     for (int i = 0; i < desc->schedule_count && !status; i++)
-        status = sim_program_create(desc, places, desc->schedule[i], steps, arena, &program[i]);
+        status = sim_program_create(desc, placement, desc->schedule[i], steps, arena, &program[i]);
     *out = program;
     return status;
 }
@@ -61,7 +61,7 @@ static peal_status find_steps(const sim_desc *desc, const sim_places *places, pe
     int64_t *ranks = PEAL_ARENA_ARRAY(scratch, int64_t, desc->schedule_count);
     for (int rank = 0; rank < desc->ranks; rank++)
         ranks[desc->number[rank]]++;
-    peal_status status = make_programs(desc, places, 1, scratch, &first);
+    peal_status status = make_programs(desc, placement, 1, scratch, &first);
     if (!status) {
         out->all_steps = first[0].all_steps;
         out->steps = choose_steps(desc, first, ranks);
@@ -72,7 +72,7 @@ static peal_status find_steps(const sim_desc *desc, const sim_places *places, pe
 
 /* ---- state ---- */
 
-/* Records of as many of the last steps as there may be. */
+/* Allocates records for as many of the last steps as path_bytes allows. */
 static void make_records(sim_state *s, size_t *total)
 {
     const sim_desc *desc = s->desc;
@@ -136,7 +136,7 @@ static void make_ranks(sim_state *s, size_t *total)
         }
 }
 
-/* What the ranks' state will take, and the programs have taken. */
+/* The memory that the ranks' state will take, and that programs have taken. */
 static size_t state_bytes(const sim_state *s, const peal_arena *arena)
 {
     size_t bytes = peal_arena_bytes(arena);
@@ -150,7 +150,7 @@ static size_t state_bytes(const sim_state *s, const peal_arena *arena)
 
 static void make_state(sim_state *s, size_t *total)
 {
-    size_t devices = (size_t)s->places.devices * (size_t)s->places.nodes, lanes;
+    size_t devices = (size_t)s->placement.devices * (size_t)s->placement.nodes, lanes;
 
     make_ranks(s, total);
     if (s->no_memory)
@@ -160,12 +160,12 @@ static void make_state(sim_state *s, size_t *total)
     s->left = allocate(total, (size_t)s->steps, sizeof(*s->left));
     s->step_end = allocate(total, (size_t)s->steps, sizeof(*s->step_end));
     s->no_memory |= !s->device || !s->left || !s->step_end;
-    if (s->places.nodes > 1)
+    if (s->placement.nodes > 1)
         s->no_memory |= !(s->sent_s = allocate(total, lanes, sizeof(*s->sent_s)));
     if (s->desc->observe)
         s->no_memory |= !(s->begun_s = allocate(total, lanes, sizeof(*s->begun_s)));
     for (int i = 0; i < PEAL_LINK_COUNT; i++) {
-        if (s->places.times->link[i].shared == PEAL_SHARE_NONE)
+        if (s->placement.times->link[i].shared == PEAL_SHARE_NONE)
             continue;
         s->leaves_s[i] = allocate(total, devices, sizeof(double));
         s->enters_s[i] = allocate(total, devices, sizeof(double));
@@ -205,11 +205,11 @@ static void release_state(sim_state *s)
 
 /* ---- result ---- */
 
-/* Nothing can go on, and some lanes are not at their end. */
+/* Reports the lanes that are not at their end when nothing can go on. */
 static peal_status report_deadlock(const sim_state *s)
 {
     char text[400] = "";
-    int told = 0, used = 0, ranks = 0;
+    int reported = 0, used = 0, ranks = 0;
 
     for (int rank = 0; rank < s->desc->ranks; rank++) {
         const sim_program *p = sim_program_of(s, rank);
@@ -218,10 +218,10 @@ static peal_status report_deadlock(const sim_state *s)
             int32_t head = s->lane[s->lane_base[rank] + (size_t)i].head;
             const peal_op *op = head < p->item_count ? &p->schedule->op[p->item[head].op] : NULL;
             waits |= op != NULL;
-            if (!op || op->kind != PEAL_OP_WAIT || told == TOLD_LANES || used > 300)
+            if (!op || op->kind != PEAL_OP_WAIT || reported == MOST_REPORTED || used > 300)
                 continue;
             used += snprintf(text + used, sizeof(text) - (size_t)used,
-                             "%srank %d for %s %u from rank %d", told++ ? ", " : "", rank,
+                             "%srank %d for %s %u from rank %d", reported++ ? ", " : "", rank,
                              op->credit ? "credit" : "message", p->item[head].message,
                              rank + (int)p->channel[op->channel].offset);
         }
@@ -239,7 +239,7 @@ static int64_t count_items(const sim_state *s)
     return count;
 }
 
-/* When all of the first `count` steps have ended; a step may end after the next one. */
+/* When all of the first `count` steps have ended. A step may end after the next one. */
 static double end_of_steps(const sim_state *s, int64_t count)
 {
     double end = 0;
@@ -248,8 +248,8 @@ static double end_of_steps(const sim_state *s, int64_t count)
     return end;
 }
 
-/* The time of a step: of all but the first, or of the later half where there would be more of them,
- * in which the beginning no longer counts. */
+/* Computes the time of a step: the average of all steps but the first; or, if not all steps were
+ * simulated, of the later half, which the beginning no longer affects. */
 static void time_steps(const sim_state *s, sim_result *out)
 {
     int64_t first = s->steps < out->all_steps ? s->steps / 2 : s->steps > 1;
@@ -270,8 +270,8 @@ static void fill_result(const sim_state *s, sim_result *out)
     out->seconds = s->queue.now_s;
     out->credits = s->credits;
     out->ops = s->executed;
-    out->nodes = s->places.nodes;
-    out->devices = s->places.nodes * s->places.devices;
+    out->nodes = s->placement.nodes;
+    out->devices = s->placement.nodes * s->placement.devices;
     memcpy(out->traffic, s->traffic, sizeof(out->traffic));
     time_steps(s, out);
     if (s->desc->path)
@@ -328,14 +328,14 @@ static peal_status simulate(const sim_desc *desc, const sim_places *places, peal
 peal_status sim_run(const sim_desc *desc, sim_result *out)
 {
     peal_arena *arena = peal_arena_create();
-    sim_places places;
+    sim_placement placement;
     if (!arena)
         return sim_no_memory(desc);
     *out = (sim_result){0};
     sim_places_init(&places, desc);
     peal_status status = find_steps(desc, &places, arena, out);
     if (!status)
-        status = simulate(desc, &places, arena, out);
+        status = simulate(desc, &placement, arena, out);
     peal_arena_destroy(arena);
     if (status)
         sim_result_release(out);
