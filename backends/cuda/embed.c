@@ -2,10 +2,10 @@
  * (send, receive) of an iteration of every rank, and enqueues it on that stream. All lanes are that
  * stream, so its order is the only one; the application's work between the phases is in it as well.
  *
- * Nobody waits for the stream here, so waits in kernels look after themselves: a deadline ends them
- * in the kernel, and a thread that sleeps most of the time passes an abort on to them. For waits
- * that are the stream's own it keeps the deadline, too: words of mapped memory, written before and
- * after each, tell which one the stream has come to. */
+ * No thread of peal waits for the stream. Waits in kernels have their own deadline. A thread, the
+ * watcher, sleeps most of the time; it passes an abort on to these waits. It also keeps the
+ * deadline of waits by memory operation: words in mapped memory, written before and after each such
+ * wait, show which one the stream is in. */
 #define _GNU_SOURCE
 #include "backends/cuda/embed.h"
 #include "base/clock.h"
@@ -105,7 +105,7 @@ static void record_wait(peal_cuda_rank *rank, uint64_t mark)
 static bool is_overdue(peal_cuda_plan *plan)
 {
     double now = peal_clock_s(), deadline = 1e-9 * (double)plan->desc.deadline_ns;
-    double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1, last = plan->embedding->last_look;
+    double jump = (deadline < 4 ? deadline / 4 : 1) + 0.1, last = plan->embedding->last_check;
 
     plan->embedding->last_check = now;
     for (int r = 0; r < plan->rank_count && deadline > 0; r++) {
@@ -135,7 +135,7 @@ static void *watch(void *user)
 
     pthread_mutex_lock(&embedding->lock);
     while (!embedding->ending) {
-        if (!told && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
+        if (!has_stopped && (peal_cuda_is_aborted(plan) || is_overdue(plan))) {
             peal_cuda_stop_device(plan);
             has_stopped = true;
         }

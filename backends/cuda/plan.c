@@ -60,8 +60,8 @@ static peal_status choose_fused_options(peal_cuda_plan *plan)
                            PEAL_CUDA_NOWHERE,
                            "--mode graph runs it; or give each process a GPU, or host all ranks in "
                            "one process",
-                           "mode fused cannot run this: processes share a GPU, and a kernel that "
-                           "stays would keep the others' off it");
+                           "mode fused cannot run this: processes share a GPU, and the persistent "
+                           "kernel of one would keep the others' kernels off it");
     if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE,

@@ -72,12 +72,12 @@ static void launch_graph(const peal_schedule *schedule, double launch_s, sim_op_
         list[i].cpu_s = launch_s / list[i].count;
 }
 
-static peal_status make_program(const sim_desc *desc, const sim_places *places,
+static peal_status make_program(const sim_desc *desc, const sim_placement *placement,
                                 const peal_schedule *schedule, int64_t steps, peal_arena *arena,
                                 sim_program *out)
 {
     PEAL_ARENA_GUARD(arena, return sim_no_memory(desc));
-    return sim_program_create(desc, places, schedule, steps, arena, out);
+    return sim_program_create(desc, placement, schedule, steps, arena, out);
 }
 
 peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_description *out)
@@ -88,9 +88,9 @@ peal_status sim_describe(const sim_desc *desc, int number, int64_t steps, sim_de
     sim_placement placement;
     sim_program program;
 
-    sim_places_init(&places, desc);
+    sim_placement_init(&placement, desc);
     peal_status status = arena && list
-                             ? make_program(desc, &places, schedule, steps, arena, &program)
+                             ? make_program(desc, &placement, schedule, steps, arena, &program)
                              : sim_no_memory(desc);
     for (int i = 0; !status && i < schedule->op_count; i++) {
         bool timed = sim_is_timed_transfer(desc->times, schedule, &schedule->op[i]);

@@ -52,8 +52,8 @@ static peal_status make_programs(const sim_desc *desc, const sim_placement *plac
 }
 
 /* One step of each program is unrolled to see how many can be simulated. */
-static peal_status find_steps(const sim_desc *desc, const sim_places *places, peal_arena *arena,
-                              sim_result *out)
+static peal_status find_steps(const sim_desc *desc, const sim_placement *placement,
+                              peal_arena *arena, sim_result *out)
 {
     PEAL_ARENA_GUARD(arena, return sim_no_memory(desc));
     peal_arena *scratch = peal_arena_create_within(arena);
@@ -307,19 +307,19 @@ static peal_status fill_and_run(sim_state *s, peal_arena *arena, sim_result *out
     PEAL_ARENA_GUARD(arena, return sim_no_memory(s->desc));
     sim_program *program = NULL;
     sim_network *network = NULL;
-    peal_status status = make_programs(s->desc, &s->places, out->steps, arena, &program);
+    peal_status status = make_programs(s->desc, &s->placement, out->steps, arena, &program);
 
     if (!status)
-        status = sim_network_create(s->desc, program, &s->places, arena, &network);
+        status = sim_network_create(s->desc, program, &s->placement, arena, &network);
     s->program = program;
     s->network = network;
     return status ? status : run_state(s, arena, out);
 }
 
-static peal_status simulate(const sim_desc *desc, const sim_places *places, peal_arena *arena,
+static peal_status simulate(const sim_desc *desc, const sim_placement *placement, peal_arena *arena,
                             sim_result *out)
 {
-    sim_state s = {.desc = desc, .places = *places, .steps = out->steps};
+    sim_state s = {.desc = desc, .placement = *placement, .steps = out->steps};
     peal_status status = fill_and_run(&s, arena, out);
     release_state(&s);
     return status;
@@ -332,8 +332,8 @@ peal_status sim_run(const sim_desc *desc, sim_result *out)
     if (!arena)
         return sim_no_memory(desc);
     *out = (sim_result){0};
-    sim_places_init(&places, desc);
-    peal_status status = find_steps(desc, &places, arena, out);
+    sim_placement_init(&placement, desc);
+    peal_status status = find_steps(desc, &placement, arena, out);
     if (!status)
         status = simulate(desc, &placement, arena, out);
     peal_arena_destroy(arena);

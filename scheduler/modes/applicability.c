@@ -232,7 +232,7 @@ static void ask_of_room(mode_question *q)
     if (m->shares_device)
         add_reason(q, PEAL_E_TOO_MANY_RANKS_FOR_KERNEL, true, NULL,
                    "use graph, or host all ranks in one process",
-                   "processes share a GPU, and a kernel that stays keeps the others' off it");
+                   "processes share a GPU, and a persistent kernel keeps the others' off it");
     else if (most > PEAL_KERNEL_RANKS)
         add_reason(q, PEAL_E_TOO_MANY_RANKS_FOR_KERNEL, true, NULL,
                    "use more processes and GPUs, or graph",

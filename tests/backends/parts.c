@@ -365,7 +365,7 @@ static int check_needs(const two_ops *t)
                         most = a > most ? a : most;
                 for (int n = 0; n < mine->need_count; n++) {
                     const host_need *need = &mine->need[n];
-                    if (need->worker == other && need->place <= b)
+                    if (need->worker == other && need->position <= b)
                         waited = (int64_t)need->target;
                 }
                 assert_int_equal(waited, most);

@@ -358,7 +358,7 @@ class Executor(unittest.TestCase):
         self.refused(ring, 7, "E642", "cannot load the compiled kernels: CUDA_ERROR_OUT_OF_MEMORY",
                      STANDIN_FAIL="cuModuleLoadData:1+")
         self.refused(os.path.join(SPECS, "many.yaml"), 3, "E644", "task `mark` has 4900000000 tiles on rank 0")
-        for processes, words, why in ((2, {}, "processes share a GPU, and a kernel that stays"),
+        for processes, words, why in ((2, {}, "processes share a GPU, and the persistent kernel"),
                                       (1, {"ranks": 27, "set": ["n=4", "steps=1"]}, "27 ranks of a process share a GPU, its kernel has room for 26"),
                                       (1, {"ranks": 3, "lower": "order=paper"}, "with order=paper a kernel has one rank, and 3 ranks of a process"),
                                       (1, {"ranks": 3, "lower": "blocks=1"}, "3 ranks of a process share a GPU, which has room for 2 of its kernel's blocks")):

@@ -153,7 +153,7 @@ static bool finish_replays(peal_cuda_plan *plan)
         if (!finish_replay(plan))
             return false;
     int64_t steps =
-        (int64_t)(graphs->launched - graphs->begun_with) * graphs->rounds * graphs->steps;
+        (int64_t)(graphs->launched - graphs->finished_before) * graphs->rounds * graphs->steps;
     double rate = (double)steps / (peal_clock_s() - graphs->began);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
     return true;

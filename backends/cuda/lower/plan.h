@@ -164,7 +164,7 @@ typedef struct peal_cuda_group {
     int threads[3];
     unsigned blocks;
     const peal_schedule_task *task;
-    bool closed; /* no tile and no message may be added */
+    bool closed; /* no tile and no message may be added; a FOLD may, and opens it again */
     int region;  /* the run-time condition of its ops; -1: none */
     int event;   /* COPY: the schedule's event that its ops belong to */
     int base_count;
@@ -249,7 +249,7 @@ struct peal_cuda_rank {
     bool stop;
     bool in_round; /* embedded: an iteration has begun */
     bool at_end;   /* all ops of an iteration are emitted, the verdict of its end is awaited */
-    bool dry;      /* only the walk advances: nothing is enqueued, verdicts are not read */
+    bool dry;      /* verdicts are not read: steps are recorded, or only the walk advances */
     bool moved;    /* its walk advanced in its last turn */
     bool done;     /* it has finished what all ranks take turns for */
     int drains;    /* 1 + the lane that must be idle before the walk goes on; 0: none */

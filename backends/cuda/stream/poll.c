@@ -87,7 +87,6 @@ bool peal_cuda_check_failure(peal_cuda_plan *plan)
     return peal_cuda_fail(plan, (peal_status)atomic_load(plan->desc.abort_word));
 }
 
-/* One look around while something is awaited. */
 bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff)
 {
     uint64_t steps = device_steps(plan);

@@ -97,10 +97,10 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan)
     int busy, busy_before = 0;
 
     peal_cuda_stop_device(plan);
-    while ((busy = busy_lanes(plan)) > 0) {
-        if (busy < before)
+    while ((busy = count_busy_lanes(plan)) > 0) {
+        if (busy < busy_before)
             end = peal_clock_s() + patience_s;
-        before = busy;
+        busy_before = busy;
         if (peal_clock_s() > end) {
             plan->device->lost = true;
             return;

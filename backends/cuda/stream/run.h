@@ -150,16 +150,17 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan);
 /* In mode sync, after op `index` was emitted: launches it, and makes the rank's walk stop until its
  * lane is idle (peal_cuda_within_lookahead). */
 bool peal_cuda_synchronize(peal_cuda_rank *rank, int index);
-/* Whether what a rank waits for on the device, in `sync`, or because it is far ahead, is over. */
-bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *near);
-/* Whether an event has passed; aborts and deadlines are looked after. */
+/* Sets *is_within: whether the rank may go on now. It may not while a lane that it must drain is
+ * busy, while too many rows are not printed, or while it is too far ahead of the device. */
+bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *is_within);
+/* Poll until an event has passed, or a stream is idle. */
 bool peal_cuda_await_event(peal_cuda_plan *plan, CUevent event);
 bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream);
-/* One look around while something is awaited, then a round of the back-off, which begins anew where
- * something has been reached. */
+/* One poll while something is awaited: checks for failures, the abort word and the deadline, then
+ * backs off. backoff: a new one after progress. */
 peal_backoff peal_cuda_backoff(void);
 bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff);
-/* Once, without waiting: whether the device has recorded a failure or the job was aborted. */
+/* Checks once whether a kernel has recorded a failure, or the job was aborted. */
 bool peal_cuda_check_failure(peal_cuda_plan *plan);
 
 /* stream_interop.c */
