@@ -75,16 +75,17 @@ def objects_of(build):
                        os.path.join(folder, entry["output"]))
 
 
-def symbols_of(path):
-    """What an object file gives and what it needs."""
-    gives, needs = set(), set()
-    for line in subprocess.check_output(["nm", path], text=True).splitlines():
-        kind, name = line.split()[-2:]
+def symbols_of(paths):
+    """{object: (what it gives, what it needs)}."""
+    symbols = {path: (set(), set()) for path in paths}
+    for line in subprocess.check_output(["nm", "-A", *paths], text=True).splitlines():
+        path, rest = line.split(":", 1)
+        kind, name = rest.split()[-2:]
         if kind == "U":
-            needs.add(name)
+            symbols[path][1].add(name)
         elif kind in "TDBRVWC":
-            gives.add(name)
-    return gives, needs
+            symbols[path][0].add(name)
+    return symbols
 
 
 def room_of(path):
@@ -131,12 +132,13 @@ def driver_calls(root):
 
 
 def read_files(root, build):
-    files = {}
+    object_of = {}
     for source, path in objects_of(build):
         name = os.path.relpath(source, root)
         if room_of(name) and os.path.exists(path) and os.path.exists(source):
-            files[name] = symbols_of(path)
-    return files
+            object_of[name] = path
+    symbols = symbols_of(object_of.values()) if object_of else {}
+    return {name: symbols[path] for name, path in object_of.items()}
 
 
 def print_arrows(files):
