@@ -85,7 +85,7 @@ class Mistakes(unittest.TestCase):
         self.expect(["run", HEAT, "--lower", "lanes=2x"], "E665", "from 1 to 2")
         self.expect(["run", HEAT, "--lower", "order=period"], "E665", "order=period is called order=paper now")
         self.expect(["run", HEAT, "--lower", "jitter=5"], "E665", "words are")
-        self.expect(["run", HEAT, "--lower", "fuse"], "E665", "at least 0")
+        self.expect(["run", HEAT, "--lower", "plain"], "E665", "at least 0")
         self.expect(["run", HEAT, "--lower", "tile=64,,steps=1"], "E665", "signal=")
         self.expect(["run", HEAT, "--set", "n"], "E402", "NAME=VALUE")
         self.expect(["run", HEAT, "--verify=yes"], "E402", "no value")

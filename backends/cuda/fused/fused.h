@@ -8,7 +8,7 @@
  *   build.c           conducts the rest: how many blocks each rank has, the kernel, its lists
  *   shapes.c          prints what the compiler may know of the launches
  *   partition.c       which part of a work item each block runs
- *   kinds.c           which work items have the same partitions
+ *   partition_classes.c  which work items have the same partitions
  *   block_deps.c      which other blocks each partition waits for
  *   dispatchers/      how blocks get their work: the contract, and a file for each --lower order=
  *   upload.c          all of that in device memory
@@ -166,7 +166,7 @@ unsigned peal_cuda_partition_first_blocks(const peal_launch *launch, unsigned bl
 peal_fused_partition peal_cuda_partition(const peal_cuda_fused *fused,
                                          const peal_cuda_work_item *item, unsigned block);
 
-/* kinds.c: gives work items their kinds. */
+/* partition_classes.c: gives work items their kinds. */
 void peal_cuda_fused_find_kinds(peal_cuda_fused *fused);
 
 /* block_deps.c: partitions by kind and block, what they wait for, and what they add to flags. */

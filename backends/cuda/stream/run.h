@@ -100,6 +100,10 @@ bool peal_cuda_run_in_blocks(peal_cuda_plan *plan);
  * work so far. Else the origin waits for theirs. */
 bool peal_cuda_join_lanes(peal_cuda_plan *plan, bool fork);
 
+/* stall_report.c: what a kernel of the rank has recorded before it gave up: a wait past its
+ * deadline (PEAL_E_GPU_STALLED), or an expression, count or value that cannot be. Always false. */
+bool peal_cuda_report_failure(peal_cuda_plan *plan, const peal_cuda_rank *rank);
+
 /* stall_report.c: looks through a lane's log, entries `from` to `to`, for a wait by memory
  * operation whose word shows the message before the awaited one. Reports the first, if its step is
  * at least `least_step`; first_step is added to the entries' steps. False: there is none. */

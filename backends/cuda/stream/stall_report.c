@@ -1,6 +1,8 @@
 /* The report of a stall that no kernel has reported: read from the lanes' logs of what was
  * enqueued, after the last mark that the device has passed. */
 #include "backends/cuda/stream/run.h"
+#include "base/count.h"
+#include "base/stored.h"
 
 static const char *label_of(const peal_cuda_rank *rank, int op)
 {
@@ -8,6 +10,41 @@ static const char *label_of(const peal_cuda_rank *rank, int op)
     if (source->channel >= 0 && rank->schedule->channel[source->channel].edge)
         return rank->schedule->channel[source->channel].edge;
     return source->label ? source->label : "an op";
+}
+
+/* ---- what a kernel has recorded ---- */
+
+bool peal_cuda_report_failure(peal_cuda_plan *plan, const peal_cuda_rank *rank)
+{
+    const peal_device_control *control = rank->control;
+    int index = control->op >= 0 && control->op < rank->schedule->op_count ? control->op : 0;
+    const peal_op *op = &rank->schedule->op[index];
+
+    if (control->kind == PEAL_FAILED_EXPRESSION) {
+        peal_report(plan->emission.late, PEAL_E_EXPRESSION_FAILED_ON_GPU, op->source,
+                    "--backend host names the operator and its values",
+                    "rank %d, step %lld: an expression of `%s` overflowed or divided by zero",
+                    rank->schedule->rank, (long long)control->step, label_of(rank, index));
+        return peal_cuda_fail(plan, PEAL_STATUS_SPEC);
+    }
+    if (control->kind == PEAL_FAILED_COUNT)
+        return peal_cuda_fail(plan, peal_count_report(plan->emission.late, rank->schedule, op,
+                                                      control->step, (int64_t)control->seen,
+                                                      (int64_t)control->expected));
+    if (control->kind == PEAL_FAILED_VALUE)
+        return peal_cuda_fail(plan, peal_stored_report(plan->emission.late, rank->schedule, op,
+                                                       control->step, (int64_t)control->seen));
+    const peal_channel *channel = op->channel >= 0 ? &rank->schedule->channel[op->channel] : NULL;
+    uint64_t quantum = channel && channel->quantum ? channel->quantum : 1;
+    peal_report(plan->emission.late, PEAL_E_GPU_STALLED, op->source,
+                "is a neighbour stuck, or much slower? --deadline sets the limit",
+                "rank %d, step %lld: `%s` waits for %s%s, message %llu (mod %llu), has seen %llu",
+                rank->schedule->rank, (long long)control->step, op->label ? op->label : "a receive",
+                op->credit ? "the credit of " : "", label_of(rank, index),
+                (unsigned long long)(control->expected / quantum),
+                (unsigned long long)(UINT64_MAX / quantum + 1),
+                (unsigned long long)(control->seen / quantum));
+    return peal_cuda_fail(plan, PEAL_STATUS_DEADLINE);
 }
 
 /* ---- a wait by memory operation ---- */
