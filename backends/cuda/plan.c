@@ -383,7 +383,7 @@ peal_status peal_cuda_plan_create(const peal_backend_desc *desc, peal_cuda_plan 
     plan->emission.late = peal_diagnostics_create();
     CUcontext previous = peal_cuda_context_enter(plan->device);
     peal_status status = plan->arena && plan->emission.late ? try_to_arm(plan) : no_memory(desc);
-    /* where memory has ended while another one was entered, too */
+    /* also if memory ran out while another context was entered */
     peal_cuda_context_leave(plan->device, previous);
     if (status && plan->run) {
         peal_cuda_flush_diagnostics(plan);

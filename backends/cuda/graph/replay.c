@@ -76,7 +76,7 @@ static void sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
     if (graphs->stops || left < shortest)
         return;
     peal_clock_sleep((int64_t)(left * 1e9));
-    int64_t steps = steps_on_device(plan) - before - graphs->report; /* which it counts by */
+    int64_t steps = steps_on_device(plan) - before - graphs->report;
     double rate = (double)steps / (peal_clock_s() - begin);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
 }

@@ -19,8 +19,9 @@ static bool check_device_records(peal_cuda_plan *plan)
 
 /* ---- waiting ---- */
 
-/* Replays and full lanes take long: the processor is the application's meanwhile. A sleep is longer
- * by a half than the one before: a wait is noticed late by a third of it at most. */
+/* Waits for replays and full lanes take long, so the thread sleeps and leaves the processor to the
+ * application. Each sleep is longer by a half than the one before, so the end of a wait is noticed
+ * late by at most a third of the wait. */
 peal_backoff peal_cuda_backoff(void)
 {
     return (peal_backoff){.spins = 29, .sleep_ns = 5000, .most_ns = 200000, .growth = 2};

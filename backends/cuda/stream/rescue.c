@@ -50,7 +50,7 @@ bool peal_cuda_rescue_read(peal_cuda_plan *plan, CUdeviceptr word, uint64_t *val
 {
     const peal_cuda_driver *driver = plan->driver;
     double end = peal_clock_s() + 0.5;
-    /* the word may be the host's: this call looks where its ends are */
+    /* The word may be in host memory: this call finds out where both ends are. */
     CUresult result = driver->cuMemcpyAsync_((CUdeviceptr)(uintptr_t)plan->run->read_word, word,
                                              sizeof(uint64_t), plan->run->rescue);
 
@@ -109,7 +109,7 @@ void peal_cuda_rescue_all(peal_cuda_plan *plan)
             peal_cuda_rescue_write(plan, value += PEAL_CUDA_HALF_CYCLE);
         nap();
     }
-    /* The rescue stream may share a queue with others: it ends when they have. */
+    /* The rescue stream may share a queue with other streams: it becomes idle after them. */
     for (end = peal_clock_s() + patience_s;
          plan->driver->cuStreamQuery_(plan->run->rescue) == CUDA_ERROR_NOT_READY; nap())
         if (peal_clock_s() > end) {

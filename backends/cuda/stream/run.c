@@ -213,7 +213,7 @@ void *peal_cuda_run_thread(void *user)
     int64_t begin;
 
     plan->driver->cuCtxSetCurrent_(plan->device->context);
-    prctl(PR_SET_TIMERSLACK, 1000); /* naps of microseconds */
+    prctl(PR_SET_TIMERSLACK, 1000); /* the thread sleeps for microseconds */
     begin = peal_clock_thread_cpu_ns();
     plan->run->begin = plan->run->last_progress = peal_clock_s();
     if (!run(plan))

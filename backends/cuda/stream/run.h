@@ -161,7 +161,7 @@ bool peal_cuda_within_lookahead(peal_cuda_rank *rank, bool *is_within);
 bool peal_cuda_await_event(peal_cuda_plan *plan, CUevent event);
 bool peal_cuda_drain_lane(peal_cuda_plan *plan, CUstream stream);
 /* One poll while something is awaited: checks for failures, the abort word and the deadline, then
- * backs off. backoff: a new one after progress. */
+ * backs off. *backoff: its state; a new one (peal_cuda_backoff) begins after progress. */
 peal_backoff peal_cuda_backoff(void);
 bool peal_cuda_poll_once(peal_cuda_plan *plan, peal_backoff *backoff);
 /* Checks once whether a kernel has recorded a failure, or the job was aborted. */
