@@ -1,4 +1,4 @@
-/* The bodies of ops. Everything that does not change from instance to instance was prepared. */
+/* Runs the bodies of ops. Everything that is the same in all instances was prepared. */
 #define _GNU_SOURCE
 #include "backends/host/execute.h"
 

@@ -48,7 +48,7 @@ static inline void host_word_store(peal_dispatch_word *word, uint64_t value)
 /* Adds the report of a failed wait to the caller's diagnostics. */
 peal_status host_failure_report(host_plan *plan);
 
-/* A random delay of up to some microseconds, for the jitter hook; advances the state. */
+/* Delays by up to some microseconds at random, for the jitter hook; advances the state. */
 void host_jitter(uint64_t *state);
 uint64_t host_random(uint64_t *state);
 
