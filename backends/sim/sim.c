@@ -51,7 +51,7 @@ static peal_status make_programs(const sim_desc *desc, const sim_placement *plac
     return status;
 }
 
-/* One step of each program is unrolled to see how many can be simulated. */
+/* Unrolls one step of each program, to see how many steps can be simulated. */
 static peal_status find_steps(const sim_desc *desc, const sim_placement *placement,
                               peal_arena *arena, sim_result *out)
 {
