@@ -8,6 +8,7 @@
  * - A name with {rank} in it, or statements of one and the same rank.
  * Names are compared as patterns: counters and ranks are any digits, params have their values,
  * links are followed where they are known before the run. */
+#define _GNU_SOURCE /* realpath */
 #include "scheduler/check/check.h"
 #include "scheduler/geometry/geometry.h"
 
