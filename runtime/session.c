@@ -100,7 +100,7 @@ peal_status peal_session_create(const peal_session_desc *desc, peal_session **ou
             peal_diagnostics_destroy(session->diagnostics);
         free(session);
         if (desc && desc->size_bytes == sizeof(*desc) && desc->log)
-            fprintf(desc->log, "peal: error: no memory for a session [PEAL_E_OUT_OF_MEMORY]\n");
+            fprintf(desc->log, "peal: error: no memory for a session [E367]\n");
         return PEAL_STATUS_ENVIRONMENT;
     }
     session->deadline_ns = (int64_t)DEFAULT_DEADLINE_S * 1000000000;
