@@ -67,6 +67,8 @@ void peal_arena_destroy(peal_arena *arena)
         peal_arena_destroy(arena->child);
     if (arena->parent)
         leave_parent(arena);
+    for (peal_arena_guard *guard = arena->guard; guard; guard = guard->outer)
+        guard->arena = NULL; /* of a function that still has to return */
     for (block *b = arena->blocks; b;) {
         block *next = b->next;
         free(b);

@@ -37,8 +37,8 @@ size_t peal_arena_bytes(const peal_arena *arena);
  *     PEAL_ARENA_GUARD(arena, return out_of_memory(...));
  *
  * stands before anything is allocated from it, in a function that holds nothing else that must be
- * freed and whose variables are not written afterwards. It ends with the function; of guards within
- * each other the innermost goes on. */
+ * freed and whose variables are not written afterwards. It ends with the function, or when the
+ * arena is destroyed; of guards within each other the innermost goes on. */
 typedef struct peal_arena_guard peal_arena_guard;
 struct peal_arena_guard {
     jmp_buf jump;
