@@ -416,6 +416,8 @@ bool peal_trial_run(peal_trial *trial, peal_function function, const peal_call *
     trial->text[0] = 0;
     if (sigsetjmp(trial->back, 1) == 0) {
         current = trial;
+        if (trial->before)
+            trial->before(trial->user);
         function(call);
     }
     current = NULL;

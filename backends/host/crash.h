@@ -73,6 +73,7 @@ typedef struct peal_trial {
     /* Called in a signal handler, with the address of a fault. True: it has made the address
      * accessible, and the call goes on. False: it is a crash. */
     bool (*fault)(void *user, uintptr_t address);
+    void (*before)(void *user); /* called right before the function, at its depth; or NULL */
     void *user;
     const host_site *site;          /* of the task; its context may be NULL */
     int signal;                     /* that ended it; 0: it returned */

@@ -61,8 +61,8 @@ void fill_old(unsigned char *memory, int64_t bytes, peal_type type, fill f);
 bool is_old(const unsigned char *at, peal_type type, fill f);
 /* Byte of the first element that isn't as fill_outside left it; -1: all are. */
 int64_t first_broken(const unsigned char *memory, int64_t bytes, peal_type type, fill f);
-/* Leaves other bytes on the stack below the caller each time that `turn` differs. */
-void fill_stack(unsigned turn);
+/* Leaves other bytes on the stack below the caller each time. owner: the footprints. */
+void fill_stack(void *owner);
 
 /* ---- views.c ---- */
 

@@ -89,8 +89,7 @@ bool run_tile(const checked_task *t, const peal_call *call, fill f)
     owner->trial.fault = fault;
     owner->trial.user = owner;
     owner->trial.site = &owner->site;
-    if (f == FILL_REAL)
-        fill_stack(owner->turn++);
+    owner->trial.before = f == FILL_REAL ? fill_stack : NULL;
     bool ended = peal_trial_run(&owner->trial, partials ? t->full : t->bare, &copy);
     return ended && !owner->faulted;
 }
