@@ -1,9 +1,18 @@
 /* Traits of machines in general. A backend that knows its hardware better has its own. */
 #include <peal/plugin/machine.h>
 
+enum { ALL = 1u << PEAL_MODE_SYNC | 1u << PEAL_MODE_STREAM | 1u << PEAL_MODE_FUSED };
+
+static const peal_variant host_variants[] = {
+    {ALL, "tile=4096", PEAL_NEEDS_FREE_TILES},
+    {ALL, "tile=65536", PEAL_NEEDS_FREE_TILES},
+};
+
 const peal_machine_traits peal_traits_host = {
     .size = sizeof(peal_machine_traits),
     .tile_points = 16384,
+    .variants = host_variants,
+    .variant_count = sizeof(host_variants) / sizeof(host_variants[0]),
 };
 
 /* backends/cuda/traits.c says why; tests/backends/cuda_traits.c compares. */

@@ -14,6 +14,43 @@
 
 enum { THREADS = 256, POINTS_OF_THREAD = 8, MEMORY_LINE = 128 };
 
+#define SYNC   (1u << PEAL_MODE_SYNC)
+#define STREAM (1u << PEAL_MODE_STREAM)
+#define GRAPH  (1u << PEAL_MODE_GRAPH)
+#define FUSED  (1u << PEAL_MODE_FUSED)
+
+enum {
+    MESSAGES = PEAL_NEEDS_MESSAGES,
+    ALONE = PEAL_NEEDS_OWN_PROCESS, /* several ranks have signals of their own kind */
+    /* Of kernels that wait for flags; processes that share a GPU wait by memory operations. */
+    FLAGS = PEAL_NEEDS_MESSAGES | PEAL_NEEDS_OWN_PROCESS | PEAL_NEEDS_OWN_DEVICE
+};
+
+/* docs/guide.md says what each does. A graph has no memory operations where steps may be skipped.
+ */
+static const peal_variant variants[] = {
+    {STREAM | GRAPH, "signal=kernel", FLAGS},
+    {STREAM, "signal=memop", FLAGS},
+    {GRAPH, "signal=memop", FLAGS | PEAL_NEEDS_NO_UNTIL},
+    {SYNC, "copy=kernel", MESSAGES},
+    {STREAM, "copy=engine", MESSAGES},
+    {GRAPH, "copy=engine", MESSAGES | PEAL_NEEDS_NO_UNTIL},
+    {STREAM | GRAPH, "lanes=1", MESSAGES},
+    {STREAM | GRAPH, "lanes=2", MESSAGES},
+    {STREAM | GRAPH, "plain=65536", 0},
+    {STREAM | GRAPH, "plain=4194304", 0},
+    {GRAPH, "until=while", PEAL_NEEDS_UNTIL | PEAL_NEEDS_OWN_DEVICE},
+    {GRAPH, "steps=16", 0},
+    {GRAPH | FUSED, "steps=256", 0},
+    {FUSED, "order=tickets", 0},
+    {FUSED, "order=grid", 0},
+    {FUSED, "order=paper", ALONE},
+    {FUSED, "blocks=1", 0},
+    {FUSED, "blocks=2", 0},
+    {STREAM | GRAPH | FUSED, "tile=1024", PEAL_NEEDS_FREE_TILES},
+    {STREAM | GRAPH | FUSED, "tile=8192", PEAL_NEEDS_FREE_TILES},
+};
+
 const peal_machine_traits peal_cuda_traits = {
     .size = sizeof(peal_machine_traits),
     .tile_points = THREADS * POINTS_OF_THREAD,
@@ -29,4 +66,6 @@ const peal_machine_traits peal_cuda_traits = {
     .most_boxes = PEAL_CUDA_SHAPED_BOXES,
     .repeats_fused = true,
     .folds_aside = true,
+    .variants = variants,
+    .variant_count = sizeof(variants) / sizeof(variants[0]),
 };

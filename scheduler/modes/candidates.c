@@ -5,56 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a forced choice needs in order to matter. */
-enum {
-    OF_MESSAGES = 1,    /* ranks that exchange something */
-    OF_UNTIL = 2,       /* the outermost loop may stop */
-    ALONE = 4,          /* one rank a process: several have signals of their own kind */
-    UNSHARED = 8,       /* no process shares a GPU: these wait by memory operations anyway */
-    OF_FREE_TILES = 16, /* a task whose tiles the spec leaves open, and nothing depends on */
-    NO_UNTIL = 128      /* which a graph could not skip */
-};
-
-typedef struct variant {
-    unsigned modes; /* bit m: mode m */
-    const char *words;
-    unsigned needs;
-} variant;
-
-#define SYNC   (1u << PEAL_MODE_SYNC)
-#define STREAM (1u << PEAL_MODE_STREAM)
-#define GRAPH  (1u << PEAL_MODE_GRAPH)
-#define FUSED  (1u << PEAL_MODE_FUSED)
-
-/* docs/guide.md says what each does. */
-static const variant device_variants[] = {
-    {STREAM | GRAPH, "signal=kernel", OF_MESSAGES | ALONE | UNSHARED},
-    {STREAM, "signal=memop", OF_MESSAGES | ALONE | UNSHARED},
-    {GRAPH, "signal=memop", OF_MESSAGES | ALONE | UNSHARED | NO_UNTIL},
-    {SYNC, "copy=kernel", OF_MESSAGES},
-    {STREAM, "copy=engine", OF_MESSAGES},
-    {GRAPH, "copy=engine", OF_MESSAGES | NO_UNTIL},
-    {STREAM | GRAPH, "lanes=1", OF_MESSAGES},
-    {STREAM | GRAPH, "lanes=2", OF_MESSAGES},
-    {STREAM | GRAPH, "plain=65536", 0},
-    {STREAM | GRAPH, "plain=4194304", 0},
-    {GRAPH, "until=while", OF_UNTIL | UNSHARED},
-    {GRAPH, "steps=16", 0},
-    {GRAPH | FUSED, "steps=256", 0},
-    {FUSED, "order=tickets", 0},
-    {FUSED, "order=grid", 0},
-    {FUSED, "order=paper", ALONE},
-    {FUSED, "blocks=1", 0},
-    {FUSED, "blocks=2", 0},
-    {STREAM | GRAPH | FUSED, "tile=1024", OF_FREE_TILES},
-    {STREAM | GRAPH | FUSED, "tile=8192", OF_FREE_TILES},
-};
-
-static const variant host_variants[] = {
-    {SYNC | STREAM | FUSED, "tile=4096", OF_FREE_TILES},
-    {SYNC | STREAM | FUSED, "tile=65536", OF_FREE_TILES},
-};
-
 /* By simplicity. */
 static const peal_mode modes[] = {PEAL_MODE_SYNC, PEAL_MODE_STREAM, PEAL_MODE_GRAPH,
                                   PEAL_MODE_FUSED};
@@ -72,13 +22,13 @@ static unsigned found_in(const peal_body *body)
         const peal_statement *s = body->statement[i];
         switch (s->kind) {
         case PEAL_STATEMENT_TASK:
-            found |= has_free_tiles(&s->u.task) ? OF_FREE_TILES : 0;
+            found |= has_free_tiles(&s->u.task) ? PEAL_NEEDS_FREE_TILES : 0;
             break;
         case PEAL_STATEMENT_REDUCE:
         case PEAL_STATEMENT_EXCHANGE:
         case PEAL_STATEMENT_SEND:
         case PEAL_STATEMENT_RECV:
-            found |= OF_MESSAGES;
+            found |= PEAL_NEEDS_MESSAGES;
             break;
         case PEAL_STATEMENT_REPEAT:
             found |= found_in(&s->u.loop.body);
@@ -96,12 +46,12 @@ static unsigned facts_of(const peal_candidates_desc *desc)
     const peal_machine *machine = desc->machine;
     unsigned facts = found_in(&desc->graph->step.body);
     if (machine->ranks == 1)
-        facts &= ~(unsigned)OF_MESSAGES;
+        facts &= ~(unsigned)PEAL_NEEDS_MESSAGES;
     if (machine->ranks == machine->processes)
-        facts |= ALONE;
+        facts |= PEAL_NEEDS_OWN_PROCESS;
     if (!machine->shares_device)
-        facts |= UNSHARED;
-    return facts | (desc->graph->step.until ? OF_UNTIL : NO_UNTIL);
+        facts |= PEAL_NEEDS_OWN_DEVICE;
+    return facts | (desc->graph->step.until ? PEAL_NEEDS_UNTIL : PEAL_NEEDS_NO_UNTIL);
 }
 
 /* Whether `words` already say something about the key of `word`, which is "key=value". */
@@ -143,10 +93,7 @@ static void add_threads(const peal_candidates_desc *desc, peal_mode mode, peal_c
 
 void peal_candidates_list(const peal_candidates_desc *desc, peal_candidates *out)
 {
-    bool device = desc->machine->accelerator;
-    const variant *variants = device ? device_variants : host_variants;
-    size_t count = device ? sizeof(device_variants) / sizeof(*variants)
-                          : sizeof(host_variants) / sizeof(*variants);
+    const peal_machine_traits *traits = peal_machine_traits_of(desc->machine);
     unsigned facts = facts_of(desc);
     out->count = 0;
     for (int m = 0; m < MODES; m++) {
@@ -156,10 +103,12 @@ void peal_candidates_list(const peal_candidates_desc *desc, peal_candidates *out
         if (desc->modes_only)
             continue;
         add_threads(desc, modes[m], out);
-        for (size_t i = 0; i < count; i++)
-            if ((variants[i].modes >> modes[m] & 1) && (variants[i].needs & ~facts) == 0 &&
-                !is_settled(desc->lowering, variants[i].words))
-                add(out, modes[m], desc->lowering, variants[i].words);
+        for (int i = 0; i < traits->variant_count; i++) {
+            const peal_variant *variant = &traits->variants[i];
+            if ((variant->modes >> modes[m] & 1) && (variant->needs & ~facts) == 0 &&
+                !is_settled(desc->lowering, variant->words))
+                add(out, modes[m], desc->lowering, variant->words);
+        }
     }
 }
 

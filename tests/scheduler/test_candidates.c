@@ -74,6 +74,21 @@ static void list(const peal_graph_data *data, const peal_machine *machine, bool 
     }
 }
 
+/* Some of a GPU's, one of each need. */
+static const peal_variant variants[] = {
+    {1u << PEAL_MODE_STREAM, "signal=memop",
+     PEAL_NEEDS_MESSAGES | PEAL_NEEDS_OWN_PROCESS | PEAL_NEEDS_OWN_DEVICE},
+    {1u << PEAL_MODE_GRAPH, "signal=memop",
+     PEAL_NEEDS_MESSAGES | PEAL_NEEDS_OWN_PROCESS | PEAL_NEEDS_OWN_DEVICE | PEAL_NEEDS_NO_UNTIL},
+    {1u << PEAL_MODE_STREAM, "copy=engine", PEAL_NEEDS_MESSAGES},
+    {1u << PEAL_MODE_GRAPH, "until=while", PEAL_NEEDS_UNTIL | PEAL_NEEDS_OWN_DEVICE},
+    {1u << PEAL_MODE_FUSED, "order=paper", PEAL_NEEDS_OWN_PROCESS},
+};
+static const peal_machine_traits traits = {.size = sizeof(traits),
+                                           .tile_points = 2048,
+                                           .variants = variants,
+                                           .variant_count = 5};
+
 static peal_candidates set;
 static char text[8192];
 
@@ -102,7 +117,8 @@ static void only_what_makes_a_difference(void **state)
 {
     (void)state;
     peal_graph *plain = make_graph(false, false), *full = make_graph(true, true);
-    peal_machine machine = {.ranks = 2, .processes = 2, .workers = 2, .accelerator = true};
+    peal_machine machine = {
+        .ranks = 2, .processes = 2, .workers = 2, .accelerator = true, .traits = &traits};
     list(resolve(full), &machine, false, NULL, &set, text, sizeof(text));
     assert_non_null(strstr(text, "graph until=while\n"));
     assert_non_null(strstr(text, "stream signal=memop\n"));
@@ -118,8 +134,8 @@ static void only_what_makes_a_difference(void **state)
     assert_null(strstr(text, "signal="));
     assert_null(strstr(text, "copy="));
     assert_null(strstr(text, "until="));
-    machine =
-        (peal_machine){.ranks = 2, .processes = 2, .accelerator = true, .shares_device = true};
+    machine = (peal_machine){
+        .ranks = 2, .processes = 2, .accelerator = true, .shares_device = true, .traits = &traits};
     list(resolve(plain), &machine, false, NULL, &set, text, sizeof(text));
     assert_null(strstr(text, "signal="));
     peal_graph_destroy(plain);

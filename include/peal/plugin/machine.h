@@ -29,6 +29,25 @@ int64_t peal_lowering_tile(const char *words);
 /* Most ranks of a process for which a kernel that stays on a device (fused) has room. */
 enum { PEAL_KERNEL_RANKS = 26 };
 
+/* What a variant needs in order to make a difference. */
+enum {
+    PEAL_NEEDS_MESSAGES = 1,    /* ranks that exchange something */
+    PEAL_NEEDS_UNTIL = 2,       /* the outermost loop may stop */
+    PEAL_NEEDS_OWN_PROCESS = 4, /* one rank a process */
+    PEAL_NEEDS_OWN_DEVICE = 8,  /* no device is used by two processes */
+    PEAL_NEEDS_FREE_TILES =
+        16,                  /* a task whose tiles the spec leaves open, and nothing depends on */
+    PEAL_NEEDS_NO_UNTIL = 32 /* the outermost loop has no condition */
+};
+
+/* Words of `--lower` that may be faster than what a backend chooses by itself: `peal tune` tries
+ * them in the given modes, where all that they need is there. */
+typedef struct peal_variant {
+    unsigned modes; /* bit m: mode m */
+    const char *words;
+    unsigned needs; /* PEAL_NEEDS_ */
+} peal_variant;
+
 /* What suits the hardware that ranks run on: a backend knows, the scheduler cuts and orders by it.
  * Of two machines whose traits differ, tasks with reductions may have other tiles, so other last
  * bits. */
@@ -49,6 +68,9 @@ typedef struct peal_machine_traits {
     int most_boxes;        /* a launch of more boxes of tiles is slow; 0: it never is */
     bool repeats_fused;    /* iterations are recorded once, and repeated as they are */
     bool folds_aside;      /* others go on while contributions of ranks are folded */
+
+    const peal_variant *variants; /* in the order in which they are tried */
+    int variant_count;
 } peal_machine_traits;
 
 /* Of CPUs; and of GPUs, as long as no backend has said more: schedules for them can be made where
