@@ -81,6 +81,20 @@ static void append_json(const peal_cuda_resources *all, peal_mode mode, json_t *
     json_array_append_new(list, object);
 }
 
+/* Of all modes it is passed over. */
+static peal_status report_too_old(const peal_options *options, peal_mode mode, int architecture,
+                                  peal_diagnostics *diagnostics)
+{
+    const char *hint = "--mode graph runs there",
+               *words = "mode %s cannot run on sm_%d: its kernel needs compute capability 8.0";
+    if (options->mode != MODE_ALL)
+        return peal_report(diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, (peal_source){0}, hint,
+                           words, peal_mode_name(mode), architecture);
+    peal_warn(diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, (peal_source){0}, hint, words,
+              peal_mode_name(mode), architecture);
+    return PEAL_STATUS_OK;
+}
+
 peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
                            int rank_count, peal_mode mode, json_t *list,
                            peal_diagnostics *diagnostics)
@@ -106,11 +120,14 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
         status = peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, (peal_source){0},
                              "such as sm_80, sm_90 or sm_100", "--arch: sm_%d is not known",
                              architecture);
-    if (!status)
+    bool compiles = peal_cuda_mode_compiles(mode, architecture);
+    if (!status && !compiles)
+        status = report_too_old(options, mode, architecture, diagnostics);
+    if (!status && compiles)
         status = peal_cuda_plan_resources(&desc, architecture, arena, &all);
-    if (!status && list)
+    if (!status && compiles && list)
         append_json(&all, mode, list);
-    else if (!status)
+    else if (!status && compiles)
         print_text(&all, mode);
     peal_arena_destroy(arena);
     return status;

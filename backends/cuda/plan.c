@@ -43,6 +43,12 @@ static bool has_long_tasks(const peal_cuda_plan *plan)
     return false;
 }
 
+static peal_status refuse_fused(const peal_cuda_plan *plan, const char *hint, const char *why)
+{
+    return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
+                       hint, "mode fused cannot run this: %s", why);
+}
+
 /* Sets the options of mode fused, and refuses what it cannot run. The blocks of the persistent
  * kernel wait for blocks of other ranks. Ranks of this process are in the same kernel; but kernels
  * of two processes on one GPU take turns, and would wait for ever. */
@@ -55,13 +61,19 @@ static peal_status choose_fused_options(peal_cuda_plan *plan)
     plan->options.lanes = 1;
     plan->options.signal = PEAL_CUDA_SIGNAL_FUSED;
     plan->options.copy = PEAL_CUDA_COPY_KERNEL;
+    if (!peal_cuda_fused_compiles(plan->device->major * 10))
+        return refuse_fused(plan, "--mode graph runs it",
+                            "its kernel needs compute capability 8.0, which this GPU has not");
+    if (!plan->device->has_cooperative)
+        return refuse_fused(plan, "--mode graph runs it",
+                            "this GPU has no cooperative launch, by which all blocks of a kernel "
+                            "are resident");
     if (shares_device)
-        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
-                           PEAL_CUDA_NOWHERE,
-                           "--mode graph runs it; or give each process a GPU, or host all ranks in "
-                           "one process",
-                           "mode fused cannot run this: processes share a GPU, and the persistent "
-                           "kernel of one would keep the others' kernels off it");
+        return refuse_fused(plan,
+                            "--mode graph runs it; or give each process a GPU, or host all ranks "
+                            "in one process",
+                            "processes share a GPU, and the persistent kernel of one would keep "
+                            "the others' kernels off it");
     if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE,

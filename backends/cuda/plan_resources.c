@@ -2,6 +2,7 @@
 #include "backends/cuda/plan_resources.h"
 
 #include "backends/cuda/dry_plan.h"
+#include "backends/cuda/fused/fused.h"
 #include "backends/cuda/options.h"
 #include "base/cuda_driver.h"
 
@@ -57,6 +58,11 @@ static peal_status add_fused(peal_cuda_resource_list *list)
                                    peal_arena_print(list->arena, "#define PEAL_FUSED_ALONE 1\n%s",
                                                     peal_cuda_fused_unit_print(list->source, "", 0,
                                                                                list->arena)));
+}
+
+bool peal_cuda_mode_compiles(peal_mode mode, int architecture)
+{
+    return mode != PEAL_MODE_FUSED || peal_cuda_fused_compiles(architecture);
 }
 
 peal_status peal_cuda_plan_resources(const peal_backend_desc *desc, int architecture,

@@ -11,6 +11,8 @@ typedef struct peal_cuda_resources {
     int count;
 } peal_cuda_resources;
 
+/* Whether the kernels of a mode can be compiled for an architecture (major * 10 + minor). */
+bool peal_cuda_mode_compiles(peal_mode mode, int architecture);
 /* Compiles all units of the ranks of desc; results are in the arena. Statuses as peal_cuda_compile.
  */
 peal_status peal_cuda_plan_resources(const peal_backend_desc *desc, int architecture,

@@ -3,10 +3,9 @@
  * result.
  *
  * STANDIN_DEVICES: how many devices there are (default 1). STANDIN_LACKS: words for what
- * they cannot do (peer vmm register memops; ipc, handles: calls fail, though the attributes are
- * there;
- * capture: stream 2 is being captured). STANDIN_MODELS=1: each is another
- * model. */
+ * they cannot do (peer vmm register memops cooperative; ampere: they are of compute capability 7.5;
+ * ipc, handles: calls fail, though the attributes are there; capture: stream 2 is being captured).
+ * STANDIN_MODELS=1: each is another model. */
 #define _GNU_SOURCE
 #include <cuda.h>
 
@@ -115,10 +114,13 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice dev
     NOTE(cuDeviceGetAttribute);
     switch (which) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        *value = 9;
+        *value = standin_lacks("ampere") ? 7 : 9;
         break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-        *value = 0;
+        *value = standin_lacks("ampere") ? 5 : 0;
+        break;
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+        *value = !standin_lacks("cooperative");
         break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
         *value = getenv("STANDIN_SMS") ? atoi(getenv("STANDIN_SMS")) : 132;

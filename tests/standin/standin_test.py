@@ -387,6 +387,18 @@ class Run(unittest.TestCase):
         self.assertRegex(err, r"which signal=memop asks for \[E669\]")
         self.assertEqual(run(*words, STANDIN_LACKS="memops")[0], 0)
 
+    def test_device_without_what_mode_fused_needs(self):
+        """Older than Ampere, or without cooperative launch: refused by name, auto and all take the other modes."""
+        words = ("-n", "1", "--backend", "cuda")
+        for lacks, what in (("ampere", "needs compute capability 8.0"), ("cooperative", "no cooperative launch")):
+            code, _, err, record = run(*words, "--mode", "fused", STANDIN_LACKS=lacks)
+            self.assertEqual(code, 4)
+            self.assertRegex(err, rf"mode fused cannot run this: .*{what}.*\[E664\]")
+            self.assertEqual(left(record), set())
+            code, out, err, _ = run(*words, STANDIN_LACKS=lacks)
+            self.assertEqual(code, 0, err)
+            self.assertNotEqual(out["modes"][0]["mode"], "fused")
+
     def test_graph_with_until_on_a_shared_device(self):
         """Memory operations cannot be skipped once `until` has ended the loop: refused, auto takes another mode."""
         words = ("-n", "2", "--processes", "2", "--backend", "cuda")

@@ -99,6 +99,10 @@ class Refused(unittest.TestCase):
     @unittest.skipIf(SKIPPED, "no NVRTC")
     def test_unknown_architecture(self):
         self.refused(2, r"sm_99 is not known", "--arch", "sm_99")
+        self.refused(4, r"mode fused cannot run on sm_75: .*8\.0 \[E664\]", "--arch", "sm_75", "--mode", "fused")
+        code, out, err = common.peal_json("plan", FOLDER, "-n", "2", "--resources", "--json", "--arch", "sm_75", "--mode", "all", env=ENV)
+        self.assertEqual((code, [mode["mode"] for mode in out["modes"]]), (0, ["serial", "sync", "stream", "graph"]), err)
+        self.assertRegex(err, r"warning: mode fused cannot run on sm_75")
 
     @unittest.skipIf(SKIPPED, "no NVRTC")
     def test_no_compiler(self):

@@ -19,6 +19,12 @@
 #include "backends/cuda/codegen/device/fused_launch.h"
 #include "backends/cuda/lower/plan.h"
 
+/* Whether an architecture (major * 10 + minor) has what the kernel is written with: cp.async. */
+static inline bool peal_cuda_fused_compiles(int architecture)
+{
+    return architecture >= 80;
+}
+
 /* Memory that blocks of a work item may read or write. A space is one of the rank's storages, a
  * part of the reduction ring, or a word of the run. */
 typedef struct peal_cuda_touch {
