@@ -10,7 +10,7 @@
 
 /* Either one of some words, or a number of a range. */
 static const struct lowering_key {
-    const char *name, *value[5];
+    const char *name, *value[6]; /* NULL behind the last */
     int64_t low, high;
 } keys[] = {{"signal", {"fused", "kernel", "memop"}, 0, 0},
             {"copy", {"kernel", "engine"}, 0, 0},

@@ -137,13 +137,11 @@ typedef struct peal_cuda_op {
     int free_count, exact_count;
     CUevent event[2];  /* published, by parity of the instance: recorded when it has finished */
     uint64_t epoch[2]; /* peal_cuda_emission.epoch when that event was recorded */
-    uint64_t written;  /* WRITE, self: instances that have been enqueued */
 } peal_cuda_op;
 
 typedef struct peal_cuda_task {
     peal_walk_value needed; /* whether somebody reads its partials */
     peal_walk_value *argument;
-    bool counts;              /* an argument depends on a loop counter */
     unsigned stored_remotely; /* bit i: access i writes the points of the tile and no others, so
                                  that blocks can send them */
 } peal_cuda_task;
