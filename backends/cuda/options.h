@@ -1,4 +1,5 @@
-/* The words of `peal run --lower`: "signal=memop,copy=engine,lanes=2". */
+/* How a plan is driven: the words of `peal run --lower`, "signal=memop,copy=engine,lanes=2", and
+ * what a plan takes where they say nothing. */
 #ifndef PEAL_CUDA_OPTIONS_H
 #define PEAL_CUDA_OPTIONS_H
 
@@ -8,6 +9,9 @@
 /* Sets what the words say, and leaves the rest of *out as it is. False: a word is not understood.
  */
 bool peal_cuda_options_parse(const char *text, peal_cuda_options *out);
+
+/* Sets the plan's options, and refuses what its mode or its GPU cannot do. */
+peal_status peal_cuda_options_choose(peal_cuda_plan *plan);
 
 /* What the words change in the persistent kernel's text. Words that are not understood change
  * nothing: they are reported when the plan is made. */

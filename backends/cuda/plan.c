@@ -2,7 +2,6 @@
  * A start is a thread that walks. */
 #include "backends/cuda/embed.h"
 #include "backends/cuda/executor.h"
-#include "backends/cuda/fused/dispatchers/dispatcher.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/predicate.h"
@@ -10,171 +9,13 @@
 #include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
 #include "base/clock.h"
-#include "base/lowering.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Offsets in a rank's words: its step and stop words (PEAL_CUDA_STOP_WORD), then the words that
- * blocks count their arrivals in, by lane, then predicates. LONG_POINTS: see has_long_tasks. */
-enum { ARRIVED_AT = 256, CONDITIONS_AT = 512, LONG_POINTS = 1 << 20 };
-
-/* Whether a task is long enough for messages to run beside it on a lane of their own. Two lanes
- * must be joined once a step, which short tasks do not pay for (bench/EXPERIMENTS.md, Lanes). */
-static bool has_long_tasks(const peal_cuda_plan *plan)
-{
-    const peal_schedule *schedule = plan->desc.rank[0].schedule;
-
-    for (int i = schedule->step.first; i < schedule->step.end && schedule->peer_count > 0; i++) {
-        const peal_op *op = &schedule->op[i];
-        if (op->kind != PEAL_OP_LAUNCH || !schedule->task[op->task].mergeable)
-            continue;
-        int64_t points = 0;
-        for (int r = 0; r < op->range_count; r++) {
-            const peal_tiling *tiling = &schedule->task[op->task].tiling[op->range[r].tiling];
-            int64_t here = 1;
-            for (int k = 0; k < PEAL_AXES; k++)
-                here *= (op->range[r].hi[k] - op->range[r].lo[k]) * tiling->extent[k];
-            points += here;
-        }
-        if (points >= LONG_POINTS)
-            return true;
-    }
-    return false;
-}
-
-static peal_status refuse_fused(const peal_cuda_plan *plan, const char *hint, const char *why)
-{
-    return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
-                       hint, "mode fused cannot run this: %s", why);
-}
-
-/* Sets the options of mode fused, and refuses what it cannot run. The blocks of the persistent
- * kernel wait for blocks of other ranks. Ranks of this process are in the same kernel; but kernels
- * of two processes on one GPU take turns, and would wait for ever. */
-static peal_status choose_fused_options(peal_cuda_plan *plan)
-{
-    _Static_assert((int)PEAL_KERNEL_RANKS == (int)PEAL_FUSED_RANKS_MOST, "what `explain` says");
-    const peal_schedule *schedule = plan->desc.rank[0].schedule;
-    bool shares_device = schedule->machine && schedule->machine->shares_device;
-
-    plan->options.lanes = 1;
-    plan->options.signal = PEAL_CUDA_SIGNAL_FUSED;
-    plan->options.copy = PEAL_CUDA_COPY_KERNEL;
-    if (!peal_cuda_fused_compiles(plan->device->major * 10))
-        return refuse_fused(plan, "--mode graph runs it",
-                            "its kernel needs compute capability 8.0, which this GPU has not");
-    if (!plan->device->has_cooperative)
-        return refuse_fused(plan, "--mode graph runs it",
-                            "this GPU has no cooperative launch, by which all blocks of a kernel "
-                            "are resident");
-    if (shares_device)
-        return refuse_fused(plan,
-                            "--mode graph runs it; or give each process a GPU, or host all ranks "
-                            "in one process",
-                            "processes share a GPU, and the persistent kernel of one would keep "
-                            "the others' kernels off it");
-    if (plan->rank_count > PEAL_FUSED_RANKS_MOST)
-        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
-                           PEAL_CUDA_NOWHERE,
-                           "--mode graph runs it; or use more processes and GPUs",
-                           "mode fused cannot run this: %d ranks of a process share a GPU, its "
-                           "kernel has room for %d",
-                           plan->rank_count, PEAL_FUSED_RANKS_MOST);
-    if (plan->rank_count > 1 && plan->options.dispatcher->one_rank)
-        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
-                           PEAL_CUDA_NOWHERE,
-                           "--lower order=tickets runs it; or give each rank a process and a GPU",
-                           "mode fused cannot run this: with order=%s a kernel has one rank, "
-                           "and %d ranks of a process share a GPU",
-                           plan->options.dispatcher->name, plan->rank_count);
-    return PEAL_STATUS_OK;
-}
-
-/* Whether partials are folded in every step. Then there is one lane, so that the task's last launch
- * can do the folds. */
-static bool folds_always(const peal_cuda_plan *plan)
-{
-    const peal_schedule *schedule = plan->desc.rank[0].schedule;
-    int depth = 0;
-
-    for (int i = schedule->step.first; i < schedule->step.end; i++) {
-        const peal_op *op = &schedule->op[i];
-        depth += op->kind == PEAL_OP_IF || op->kind == PEAL_OP_LOOP;
-        depth -= op->kind == PEAL_OP_END;
-        if (depth == 0 && op->kind == PEAL_OP_LAUNCH &&
-            schedule->task[op->task].kind == PEAL_TASK_FOLD)
-            return true;
-    }
-    return false;
-}
-
-static peal_status choose_options(peal_cuda_plan *plan)
-{
-    const peal_schedule *schedule = plan->desc.rank[0].schedule;
-    /* Launches may be merged across ops only if nobody waits between two ops. */
-    bool may_merge = !plan->synchronous && !plan->desc.embedded;
-
-    plan->options = (peal_cuda_options){.signal = PEAL_CUDA_SIGNAL_FUSED,
-                                        .copy = PEAL_CUDA_COPY_KERNEL,
-                                        .launches_early = !plan->desc.hooks.no_early_launch,
-                                        .defers = may_merge && !plan->desc.hooks.no_deferral,
-                                        .folds_in_task = may_merge && !plan->one_kernel,
-                                        .lanes = 0,
-                                        .plain_points = -1};
-    if (plan->desc.mode == PEAL_MODE_SYNC) {
-        plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;
-        plan->options.copy = PEAL_CUDA_COPY_ENGINE;
-    }
-    peal_status words = peal_lowering_check(plan->desc.lowering, plan->desc.diagnostics);
-    if (words)
-        return words;
-    if (!peal_cuda_options_parse(plan->desc.lowering, &plan->options))
-        return peal_report(plan->desc.diagnostics, PEAL_E_UNKNOWN_LOWERING, PEAL_CUDA_NOWHERE,
-                           "use words of " PEAL_LOWERING_WORDS, "'%s' is no lowering",
-                           plan->desc.lowering);
-    /* Thresholds for communication-free kernels. They are low where a rank sends nothing, because
-     * such a kernel then replaces the only other one. Flat tiles and light tasks of two axes are as
-     * fast in the other kernels up to a larger size (bench/EXPERIMENTS.md, "When a kernel without
-     * communication pays"). */
-    if (plan->options.plain_points >= 0) {
-        plan->options.plain_flat_points = plan->options.plain_points;
-        plan->options.plain_light_points = plan->options.plain_points;
-    } else {
-        plan->options.plain_points = schedule->peer_count > 0 ? 1 << 19 : 1 << 17;
-        plan->options.plain_flat_points = schedule->peer_count > 0 ? 1 << 21 : 1 << 17;
-        plan->options.plain_light_points = 3 << 20;
-    }
-    if (plan->options.lanes == 0)
-        plan->options.lanes =
-            plan->desc.mode != PEAL_MODE_SYNC && has_long_tasks(plan) && !folds_always(plan)
-                ? PEAL_CUDA_LANES
-                : 1;
-    if (plan->desc.embedded)
-        plan->options.lanes = 1; /* the application's stream */
-    /* Kernels of two processes take turns on a GPU: a kernel that waits would keep the other
-     * process's off it. */
-    if (schedule->machine && schedule->machine->shares_device)
-        plan->options.signal = PEAL_CUDA_SIGNAL_MEMOP;
-    if (plan->options.signal == PEAL_CUDA_SIGNAL_MEMOP && !plan->device->has_memops)
-        return peal_report(plan->desc.diagnostics, PEAL_E_NO_MEMORY_OPERATIONS, PEAL_CUDA_NOWHERE,
-                           "give each process a GPU of its own, or host all ranks in one process",
-                           "%s cannot do 64-bit memory operations on streams, which %s",
-                           plan->device->name,
-                           schedule->machine && schedule->machine->shares_device
-                               ? "processes that share a GPU wait by"
-                               : "signal=memop asks for");
-    if (plan->one_kernel)
-        return choose_fused_options(plan);
-    /* Launches that read a predicate must be ordered behind the one that writes it. */
-    if (peal_cuda_repeats(plan) &&
-        (schedule->outer.until || peal_cuda_predicates_are_needed(schedule)))
-        plan->options.lanes = 1;
-    /* Waiting blocks of one rank must not keep another rank of this process off the GPU. */
-    if (plan->rank_count > 1 && plan->options.signal == PEAL_CUDA_SIGNAL_FUSED)
-        plan->options.signal = PEAL_CUDA_SIGNAL_KERNEL;
-    return PEAL_STATUS_OK;
-}
+ * blocks count their arrivals in, by lane, then predicates. */
+enum { ARRIVED_AT = 256, CONDITIONS_AT = 512 };
 
 /* Chooses the sink of steps: the plan's streams or, of an embedded exchange, the application's. In
  * modes that record, it may need other signals than the recording does: waiting blocks of one rank
@@ -314,7 +155,7 @@ static peal_status arm(peal_cuda_plan *plan)
     plan->run->run_iterations = peal_cuda_run_in_blocks;
     plan->host = &peal_cuda_host;
     if (!status)
-        status = choose_options(plan);
+        status = peal_cuda_options_choose(plan);
     choose_sink(plan);
     if (!status)
         status = peal_cuda_mapped_create(plan);
