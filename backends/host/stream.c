@@ -258,21 +258,4 @@ static peal_status create(host_plan *plan)
     return host_threads_create(plan, state->per_rank, body, &plan->threads);
 }
 
-static peal_status start(host_plan *plan)
-{
-    host_threads_start(plan->threads);
-    return PEAL_STATUS_OK;
-}
-
-static peal_status wait_all(host_plan *plan)
-{
-    host_threads_wait(plan->threads);
-    return PEAL_STATUS_OK;
-}
-
-static void destroy(host_plan *plan)
-{
-    host_threads_destroy(plan->threads);
-}
-
-const host_executor host_stream = {create, start, wait_all, destroy};
+const host_executor host_stream = {create, host_start, host_wait_all, host_destroy};

@@ -222,3 +222,20 @@ void host_threads_destroy(host_threads *threads)
     free(threads->start);
     free(threads);
 }
+
+peal_status host_start(host_plan *plan)
+{
+    host_threads_start(plan->threads);
+    return PEAL_STATUS_OK;
+}
+
+peal_status host_wait_all(host_plan *plan)
+{
+    host_threads_wait(plan->threads);
+    return PEAL_STATUS_OK;
+}
+
+void host_destroy(host_plan *plan)
+{
+    host_threads_destroy(plan->threads);
+}

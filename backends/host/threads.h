@@ -17,6 +17,11 @@ void host_threads_start(host_threads *threads);
 void host_threads_wait(host_threads *threads);
 void host_threads_destroy(host_threads *threads);
 
+/* What executors whose threads do everything do of a run. */
+peal_status host_start(host_plan *plan);
+peal_status host_wait_all(host_plan *plan);
+void host_destroy(host_plan *plan);
+
 /* Cores that this process may use. */
 int host_allowed_cores(void);
 /* How often a wait polls before it yields, for so many threads of this process and of the job. */
