@@ -41,10 +41,17 @@ static peal_status print_kernels(const peal_options *options, peal_compilation *
         command_end_without_memory((size_t)(end - first) * sizeof(*rank));
     for (int r = first; r < end && status == PEAL_STATUS_OK; r++)
         status = peal_compilation_schedule(compilation, r, &rank[r - first].schedule);
-    if (status == PEAL_STATUS_OK && options->resources)
-        status = plan_resources(options, rank, end - first, mode, list, diagnostics);
-    else if (status == PEAL_STATUS_OK)
-        status = plan_emit(options, rank, end - first, mode, diagnostics);
+    const peal_backend_desc desc = {.size = sizeof(desc),
+                                    .mode = mode,
+                                    .rank_count = end - first,
+                                    .rank = rank,
+                                    .workers = 1,
+                                    .allow_outside = options->allow_outside,
+                                    .lowering = options->lowering,
+                                    .diagnostics = diagnostics};
+    if (status == PEAL_STATUS_OK)
+        status =
+            options->resources ? plan_resources(options, &desc, list) : plan_emit(options, &desc);
     free(rank);
     return status;
 }

@@ -47,16 +47,7 @@ static peal_status emit_cuda(const peal_backend_desc *desc)
 #endif
 }
 
-peal_status plan_emit(const peal_options *options, const peal_backend_rank *rank, int rank_count,
-                      peal_mode mode, peal_diagnostics *diagnostics)
+peal_status plan_emit(const peal_options *options, const peal_backend_desc *desc)
 {
-    peal_backend_desc desc = {.size = sizeof(desc),
-                              .mode = mode,
-                              .rank_count = rank_count,
-                              .rank = rank,
-                              .workers = 1,
-                              .allow_outside = options->allow_outside,
-                              .lowering = options->lowering,
-                              .diagnostics = diagnostics};
-    return options->emit == EMIT_CUDA ? emit_cuda(&desc) : emit_host(&desc);
+    return options->emit == EMIT_CUDA ? emit_cuda(desc) : emit_host(desc);
 }

@@ -6,8 +6,7 @@
 
 #include <peal/plugin/backend.h>
 
-/* Prints the source that is compiled for these ranks, if one process has them all. */
-peal_status plan_emit(const peal_options *options, const peal_backend_rank *rank, int rank_count,
-                      peal_mode mode, peal_diagnostics *diagnostics);
+/* Prints the source that is compiled for the ranks of desc, if one process has them all. */
+peal_status plan_emit(const peal_options *options, const peal_backend_desc *desc);
 
 #endif

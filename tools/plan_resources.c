@@ -95,18 +95,8 @@ static peal_status report_too_old(const peal_options *options, peal_mode mode, i
     return PEAL_STATUS_OK;
 }
 
-peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
-                           int rank_count, peal_mode mode, json_t *list,
-                           peal_diagnostics *diagnostics)
+peal_status plan_resources(const peal_options *options, const peal_backend_desc *desc, json_t *list)
 {
-    peal_backend_desc desc = {.size = sizeof(desc),
-                              .mode = mode,
-                              .rank_count = rank_count,
-                              .rank = rank,
-                              .workers = 1,
-                              .allow_outside = options->allow_outside,
-                              .lowering = options->lowering,
-                              .diagnostics = diagnostics};
     int architecture =
         options->architecture ? options->architecture : peal_cuda_default_architecture();
     peal_arena *arena = peal_arena_create();
@@ -114,33 +104,32 @@ peal_status plan_resources(const peal_options *options, const peal_backend_rank 
     peal_status status = PEAL_STATUS_OK;
 
     if (!arena)
-        return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL, "no memory");
+        return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
+                           "no memory");
     COMMAND_ARENA_GUARD(arena);
     if (!peal_cuda_sm_find(architecture))
-        status = peal_report(diagnostics, PEAL_E_INVALID_OPTION_VALUE, (peal_source){0},
+        status = peal_report(desc->diagnostics, PEAL_E_INVALID_OPTION_VALUE, (peal_source){0},
                              "such as sm_80, sm_90 or sm_100", "--arch: sm_%d is not known",
                              architecture);
-    bool compiles = peal_cuda_mode_compiles(mode, architecture);
+    bool compiles = peal_cuda_mode_compiles(desc->mode, architecture);
     if (!status && !compiles)
-        status = report_too_old(options, mode, architecture, diagnostics);
+        status = report_too_old(options, desc->mode, architecture, desc->diagnostics);
     if (!status && compiles)
-        status = peal_cuda_plan_resources(&desc, architecture, arena, &all);
+        status = peal_cuda_plan_resources(desc, architecture, arena, &all);
     if (!status && compiles && list)
-        append_json(&all, mode, list);
+        append_json(&all, desc->mode, list);
     else if (!status && compiles)
-        print_text(&all, mode);
+        print_text(&all, desc->mode);
     peal_arena_destroy(arena);
     return status;
 }
 
 #else
 
-peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
-                           int rank_count, peal_mode mode, json_t *list,
-                           peal_diagnostics *diagnostics)
+peal_status plan_resources(const peal_options *options, const peal_backend_desc *desc, json_t *list)
 {
-    (void)options, (void)rank, (void)rank_count, (void)mode, (void)list;
-    return peal_report(diagnostics, PEAL_E_NOT_IN_THIS_BUILD, (peal_source){0},
+    (void)options, (void)list;
+    return peal_report(desc->diagnostics, PEAL_E_NOT_IN_THIS_BUILD, (peal_source){0},
                        "build peal where CUDA's headers are",
                        "this peal was built without GPUs: it has no kernels for them");
 }

@@ -7,10 +7,9 @@
 
 #include <peal/plugin/backend.h>
 
-/* Prints what the kernels of these ranks, which one process has, take of a GPU; or appends it to
- * `list`, if that is not NULL. */
-peal_status plan_resources(const peal_options *options, const peal_backend_rank *rank,
-                           int rank_count, peal_mode mode, json_t *list,
-                           peal_diagnostics *diagnostics);
+/* Prints what the kernels of the ranks of desc, which one process has, take of a GPU; or appends it
+ * to `list`, if that is not NULL. */
+peal_status plan_resources(const peal_options *options, const peal_backend_desc *desc,
+                           json_t *list);
 
 #endif
