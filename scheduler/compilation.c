@@ -133,9 +133,21 @@ void peal_compilation_destroy(peal_compilation *compilation)
         peal_arena_destroy(compilation->own_arena);
 }
 
+/* Processes that leave the check to another one check specs whose slots depend on what it finds. */
+static peal_status know_leads(peal_compilation *c)
+{
+    if (!c->knows_leads && !c->exhausted && leads_may_differ(&c->common))
+        return check_all(c);
+    c->knows_leads = true;
+    return PEAL_STATUS_OK;
+}
+
 peal_status peal_compilation_schedule(peal_compilation *c, int rank, const peal_schedule **out)
 {
     PEAL_ARENA_GUARD(c->own_arena, return out_of_memory(c));
+    peal_status status = know_leads(c);
+    if (status)
+        return status;
     rank_view *v = c->exhausted ? NULL : view_at(&c->views, rank, STAGE_SCHEDULE);
     if (!v)
         return c->exhausted ? PEAL_STATUS_ENVIRONMENT : c->views.of[rank]->status;

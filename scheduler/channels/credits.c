@@ -210,7 +210,9 @@ static bool may_be_behind(const common_input *c, const rank_message *m)
 
 int message_slots(const common_input *c, const rank_message *m)
 {
-    return may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
+    int slots = may_be_behind(c, m) ? SLOTS_BEHIND : SLOTS;
+    int ahead = c->leads.ahead[m->statement];
+    return ahead > slots ? ahead : slots;
 }
 
 static const char *why_no_carrier(const replay *r)

@@ -11,11 +11,24 @@
 
 enum { LINE = MEMORY_LINE, SMALL_SLOT = 24 };
 
+/* What is more than there can be stays so: whoever asks for the memory is told. */
+enum { MOST_BITS = 60 };
+
 static int64_t reserve(int64_t *used, int64_t bytes)
 {
     int64_t at = *used;
     *used += (bytes + LINE - 1) / LINE * LINE;
+    if (*used > (int64_t)1 << MOST_BITS)
+        *used = (int64_t)1 << MOST_BITS;
     return at;
+}
+
+static int64_t reserve_slots(int64_t *used, int slots, int64_t slot_bytes)
+{
+    int64_t bytes;
+    if (peal_multiply_overflows(slots, slot_bytes, &bytes) || bytes > (int64_t)1 << MOST_BITS)
+        bytes = (int64_t)1 << MOST_BITS;
+    return reserve(used, bytes);
 }
 
 /* Where the rows of an array are whole lines apart, those of its part begin at lines. */
@@ -53,9 +66,9 @@ static void lay_out_messages(const common_input *c, const rank_view *v, segment_
         }
         int slots = message_slots(c, m);
         map->flag[i] = reserve(&map->bytes, 8);
-        map->staging[i] = slot <= SMALL_SLOT && 8 + slots * SMALL_SLOT <= LINE
+        map->staging[i] = slot <= SMALL_SLOT && 8 + (int64_t)slots * SMALL_SLOT <= LINE
                               ? map->flag[i] + 8
-                              : reserve(&map->bytes, slots * map->slot_bytes[i]);
+                              : reserve_slots(&map->bytes, slots, map->slot_bytes[i]);
     }
 }
 

@@ -268,6 +268,9 @@ peal_status check_all(peal_compilation *c)
     peal_status repeat = check_repeat(&c->common, &c->pass, &c->views),
                 values = check_values(&c->common, &c->pass, &c->views, !status);
     status = status ? status : repeat ? repeat : values;
+    if (!status)
+        status = find_leads(&c->common, &c->pass, &c->views, c->conditions);
+    c->knows_leads = !status;
     status = status ? status : check_set_values(&c->common, &c->pass, &c->views);
     return status ? status : check_files(&c->common, &c->pass);
 }

@@ -22,6 +22,12 @@ peal_status check_values(const common_input *c, const pass_context *pass, rank_v
 peal_status check_set_values(const common_input *c, const pass_context *pass, rank_views *views);
 /* file_races.c: that no order of ranks decides what is in a file. */
 peal_status check_files(const common_input *c, const pass_context *pass);
+/* leads.c: whether a receive may stand above its send, and a loop with messages between them. */
+bool leads_may_differ(const common_input *c);
+/* How far senders may be ahead of receivers, from what a match has noted; reports what has
+ * no bound. */
+peal_status find_leads(const common_input *c, const pass_context *pass, rank_views *views,
+                       condition_table *conditions);
 /* deadlock.c: replays one pass of all ranks; a cycle of waits is reported. */
 peal_status find_deadlock(const common_input *c, const pass_context *pass, rank_views *views,
                           condition_table *conditions);

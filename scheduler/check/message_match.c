@@ -238,6 +238,19 @@ static peal_status report_single(end_table *r, int sender, const packed_end *sin
     return report_unmatched(r->c, r->pass, r->views, &shown, outgoing);
 }
 
+/* Writes down that a send stands below its receive, if it does. */
+static bool note_late(end_table *r, int sender, int send, int recv)
+{
+    const message_leads *leads = &r->c->leads;
+    if (send <= recv)
+        return false;
+    if (leads->receive_above[send] < 0 || recv < leads->receive_above[send]) {
+        leads->receive_above[send] = recv;
+        leads->sender[send] = sender;
+    }
+    return true;
+}
+
 peal_status match_packed_ends(end_table *r, int sender, packed_end *send, int64_t sends,
                               packed_end *recv, int64_t recvs, bool *late_send)
 {
@@ -267,7 +280,8 @@ peal_status match_packed_ends(end_table *r, int sender, packed_end *send, int64_
             status = PEAL_STATUS_OK;
         else {
             status = compare_pair(r, sender, &send[i], &recv[j]);
-            *late_send |= r->kind[send[i].kind].statement > r->kind[recv[j].kind].statement;
+            *late_send |= note_late(r, sender, r->kind[send[i].kind].statement,
+                                    r->kind[recv[j].kind].statement);
             good_send = status ? -1 : send[i].kind;
             good_recv = recv[j].kind;
         }

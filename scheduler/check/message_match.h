@@ -45,7 +45,8 @@ void end_table_finish(end_table *r);
 /* Writes down the ends of a rank; ranks come in ascending order. */
 peal_status end_table_add_rank(end_table *r, int rank, const rank_view *v);
 /* Compares what each rank sends with what others receive from it; reports what does not match. True
- * in *late_send: some send stands below its receive. */
+ * in *late_send: some send stands below its receive; which ones is noted in the common input's
+ * leads. */
 peal_status end_table_match(end_table *r, bool *late_send);
 
 /* After a match without complaint: the statement of the send that a rank's receive waits for. */

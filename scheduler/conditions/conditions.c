@@ -185,6 +185,43 @@ peal_term condition_on(condition_table *conditions, const peal_statement *s, con
     return all[0];
 }
 
+/* Whether a loop may have more iterations than that. */
+static bool may_repeat_more(condition_table *conditions, const peal_statement *loop, int64_t count)
+{
+    const common_input *c = conditions->c;
+    const condition_table *t = conditions_of(conditions);
+    statement_condition *own = &t->of[loop->id];
+    peal_scope scope = {.graph = c->graph, .rank = -1, .ranks = c->machine.ranks};
+    memcpy(scope.dims, c->dims, sizeof(scope.dims));
+    peal_program_point point = {.scope = &scope,
+                                .counter = own->counter,
+                                .counter_count = own->counter_count};
+    peal_term repeat = peal_meaning_of(t->meanings, loop->u.loop.repeat, &point);
+    peal_term all[3] = {peal_term_operator(t->meanings, PEAL_OPERATOR_LESS,
+                                           peal_term_integer(t->meanings, count), repeat),
+                        own->when, terms_around(t->meanings, own)};
+    return meet(conditions, all, 3, NULL, 0).answer != PEAL_NO;
+}
+
+int64_t most_iterations(condition_table *conditions, const peal_statement *loop, int64_t most)
+{
+    int64_t low = -1, high = 1; /* there may be more than `low` */
+    while (high < most && may_repeat_more(conditions, loop, high)) {
+        low = high;
+        high = high > most / 2 ? most : 2 * high;
+    }
+    if (high >= most && may_repeat_more(conditions, loop, most))
+        return -1;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (may_repeat_more(conditions, loop, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    return high < 0 ? 0 : high;
+}
+
 /* ---- Two statements ---- */
 
 typedef struct writer_search {

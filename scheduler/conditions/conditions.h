@@ -71,6 +71,10 @@ condition_match match_conditions(const common_input *c, condition_table *conditi
                                  const condition_end *one, const condition_end *other,
                                  const peal_statement **writer, int *array);
 
+/* The most iterations that a loop has each time it is come to, within `most`; -1: more, or it
+ * cannot be decided. */
+int64_t most_iterations(condition_table *conditions, const peal_statement *loop, int64_t most);
+
 /* Conditions of all statements, numbered; those behind the last number are never taken not to hold.
  * In a view are the numbers of what differs by rank. */
 enum { MOST_CONDITIONS = 64 };

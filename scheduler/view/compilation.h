@@ -28,7 +28,17 @@ typedef struct hidden_array {
     peal_type type;
 } hidden_array;
 
-/* What all ranks have in common: what is compiled, indexed. No pass changes it. */
+/* How far senders may be ahead of receivers: what the check over all ranks finds for those who make
+ * channels. By statement. */
+typedef struct message_leads {
+    int *receive_above; /* of a send: the first that receives from it and stands above it; -1 */
+    int *sender;        /* a rank that sends it so */
+    int *ahead;         /* of communication: messages of a channel that may be on their way at once,
+                           where every rank does what it can; 1 without a check */
+} message_leads;
+
+/* What all ranks have in common: what is compiled, indexed. No pass changes it, but the check fills
+ * `leads`. */
 typedef struct common_input {
     const peal_graph_data *graph;
     peal_machine machine;
@@ -47,6 +57,7 @@ typedef struct common_input {
     int mixed_count, mixed_capacity;
     const peal_statement **swap;
     int swap_count, swap_capacity;
+    message_leads leads;
 } common_input;
 
 /* What a pass writes to besides the view. */
@@ -87,6 +98,7 @@ struct peal_compilation {
     peal_arena *halo_scratch;        /* of stale_reads.c; NULL: none */
     struct end_table *ends;          /* of a check that goes on; NULL: none */
     bool exhausted;                  /* there was no memory: views are not whole */
+    bool knows_leads;                /* a check has filled them, or they are all 1 */
     int64_t analysed_count;          /* ranks that peal_compilation_check has analysed so far */
     size_t check_bytes; /* that peal_compilation_check needed at most beside the arena */
 };

@@ -96,8 +96,13 @@ void index_graph(common_input *c, const pass_context *pass)
     c->statement_section = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
     c->statement_hidden = PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1);
     c->swap_group = PEAL_ARENA_ARRAY(pass->arena, int, g->array_count + 1);
-    for (int i = 0; i < g->statement_count; i++)
-        c->statement_hidden[i] = -1;
+    c->leads = (message_leads){PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1),
+                               PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1),
+                               PEAL_ARENA_ARRAY(pass->arena, int, g->statement_count + 1)};
+    for (int i = 0; i < g->statement_count; i++) {
+        c->statement_hidden[i] = c->leads.receive_above[i] = -1;
+        c->leads.ahead[i] = 1;
+    }
     for (int i = 0; i < g->array_count; i++)
         c->swap_group[i] = -1;
     index_body(c, pass, &g->setup, LOOP_SETUP, LOOP_SETUP);

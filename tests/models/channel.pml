@@ -9,7 +9,11 @@
  * Must hold: no slot is written while it is read or before it was read, each message is read once
  * and whole, and nobody waits for ever. Mutants, which must fail: DROP_CREDIT (the sender does not
  * wait), DROP_WAIT (the receiver does not), EARLY_CREDIT (given before the slot was read), and P
- * not above twice the lead. */
+ * not above twice the lead.
+ *
+ * LEAD: an inner loop of so many messages, with a receive above it whose send stands below it. The
+ * receiver comes to the loop when the sender has gone through it, so there must be as many slots.
+ * (The message of that send is a channel of its own, here a count of rounds.) */
 #ifndef SLOTS
 #define SLOTS 1
 #endif
@@ -20,6 +24,11 @@
 
 #define REACHED(word, value) ((((word) + K - (value)) % P) < P / 2 + P % 2)
 
+#ifdef LEAD
+#define ROUNDS 8
+byte through, begun; /* rounds that the sender is through, that the receiver has begun */
+#endif
+
 byte flag, credit;
 byte content[SLOTS];
 bool writing[SLOTS], reading[SLOTS], fresh[SLOTS];
@@ -27,6 +36,9 @@ bool writing[SLOTS], reading[SLOTS], fresh[SLOTS];
 active proctype sender()
 {
     byte m = 1, free_slots = SLOTS, slot;
+#ifdef LEAD
+    byte sent = 0;
+#endif
     do
     :: true ->
         slot = m % SLOTS;
@@ -42,6 +54,13 @@ active proctype sender()
         fresh[slot] = true;
         writing[slot] = false;
         flag = m % P;
+#ifdef LEAD
+        sent++;
+        if
+        :: sent == LEAD -> sent = 0; through = (through + 1) % ROUNDS; (through + ROUNDS - begun) % ROUNDS < 3
+        :: else
+        fi;
+#endif
         m = (m + 1) % K
     od
 }
@@ -49,8 +68,18 @@ active proctype sender()
 active proctype receiver()
 {
     byte m = 1, slot;
+#ifdef LEAD
+    byte received = 0;
+#endif
     do
     :: true ->
+#ifdef LEAD
+        if
+        :: received == 0 -> through != begun; begun = (begun + 1) % ROUNDS
+        :: else
+        fi;
+        received = (received + 1) % LEAD;
+#endif
         slot = m % SLOTS;
 #ifndef DROP_WAIT
         REACHED(flag, m % P);

@@ -13,6 +13,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 300  # of a step that hangs; no test judges speed
 RIGHT = [
     ("channel", []), ("channel", ["SLOTS=2"]), ("channel", ["SLOTS=2", "P=8"]), ("channel", ["SLOTS=3", "P=8"]),
+    ("channel", ["SLOTS=3", "P=8", "LEAD=3"]), ("channel", ["SLOTS=4", "P=16", "LEAD=3"]),
     ("carrier", []), ("carrier", ["STORAGES=4"]),
     ("dispatcher", []),
     ("fused", []), ("behind", []),
@@ -24,6 +25,8 @@ WRONG = [
     ("channel", ["DROP_CREDIT"], "assertion violated"), ("channel", ["SLOTS=2", "DROP_CREDIT"], "assertion violated"),
     ("channel", ["DROP_WAIT"], "assertion violated"), ("channel", ["EARLY_CREDIT"], "assertion violated"),
     ("channel", ["SLOTS=2", "P=2"], "invalid end state"),
+    ("channel", ["SLOTS=2", "P=8", "LEAD=3"], "invalid end state"),
+    ("channel", ["SLOTS=3", "P=8", "LEAD=3", "DROP_CREDIT"], "assertion violated"),
     ("carrier", ["STORAGES=1"], "assertion violated"), ("carrier", ["LATE_USE"], "assertion violated"),
     ("dispatcher", ["OFF_BY_ONE"], "assertion violated"), ("dispatcher", ["NO_RETURN"], "assertion violated"),
     ("dispatcher", ["EARLY_COUNT"], "assertion violated"),

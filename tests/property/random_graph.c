@@ -41,6 +41,7 @@ const char *const random_feature_names[] = {
     [F_COUNTED_BOX] = "box counted at run time",
     [F_COUNTED_MESSAGE] = "message counted at run time",
     [F_TURNS] = "messages in steps of each rank's own",
+    [F_SWEEP] = "a loop between a receive and its send",
 };
 const int random_feature_count = FEATURES;
 
@@ -279,6 +280,7 @@ static void add_setup(random_graph *g)
         random_add_exchange(g, NULL);
     if (random_chance(g, 40)) /* loops here are fenced by nothing but their own dependences */
         add_loop(g);
+    random_add_sweep(g);
     g->in_setup = false;
     peal_graph_end(g->graph);
     g->last_label[0] = 0;
@@ -298,6 +300,7 @@ static void add_step(random_graph *g)
     }
     add_statements(g, 3 + random_below(&g->state, 7));
     random_plant_somewhere(g, true);
+    random_add_sweep(g);
     peal_graph_end(g->graph);
     g->last_label[0] = 0;
     random_say(g, "until %s every %s lag %s\n", stops ? "s > 0.3" : "-", every, lag);
@@ -317,6 +320,7 @@ static random_graph *new_graph(uint64_t seed, const char *folder)
         abort();
     g->folder = folder;
     g->state = seed * 0x2545f4914f6cdd1du + 1;
+    g->sweep_state = seed * 0x9e3779b97f4a7c15u + 1;
     choose_ranks(g);
     return g;
 }

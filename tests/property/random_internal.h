@@ -41,6 +41,7 @@ typedef enum feature {
     F_COUNTED_BOX,
     F_COUNTED_MESSAGE,
     F_TURNS,
+    F_SWEEP,
     FEATURES
 } feature;
 
@@ -93,7 +94,7 @@ typedef struct random_plant {
 } random_plant;
 
 struct random_graph {
-    uint64_t state, features;
+    uint64_t state, features, sweep_state;
     peal_graph *graph;
     const char *folder; /* tasks are kernels of a file there; NULL: functions of the host */
     int axis_count, ranks, steps;
@@ -103,7 +104,7 @@ struct random_graph {
     random_field field[FIELDS];
     int field_count;
     mix_task task[TASKS];
-    int task_count, tag_count, depth;
+    int task_count, tag_count, sweep_tags, depth;
     int vector_count;       /* elements of v and w */
     int box_axis, box_side; /* direction of the buffers with a box; -1: none */
     bool scalar_known;      /* s holds the same value on all ranks */
@@ -148,6 +149,7 @@ void random_add_start(random_graph *g, const random_field *f);
 /* random_message.c */
 void random_add_exchange(random_graph *g, const char *when);
 void random_add_field_message(random_graph *g, const char *when);
+void random_add_sweep(random_graph *g);
 void random_add_packed_message(random_graph *g, const char *when);
 void random_add_vector_message(random_graph *g, const char *when);
 void random_add_vector_task(random_graph *g, const char *when);

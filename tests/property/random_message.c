@@ -191,6 +191,56 @@ void random_add_packed_message(random_graph *g, const char *when)
     random_use(g, F_BOX_BUFFER);
 }
 
+/* In a loop of more rounds than a channel has slots: one message of a field along the way. */
+static void add_swept_message(random_graph *g, const char *to, const char *from)
+{
+    const random_field *f = &g->field[random_below(&g->state, g->field_count)];
+    char tag[16];
+    sprintf(tag, "%d", 500 + ++g->sweep_tags);
+    random_say(g, "- send %s border %s, recv halo %s\n", f->name, to, from);
+    peal_graph_add_send(g->graph, .send = {.name = f->name, .border = to}, .to = to, .tag = tag);
+    peal_graph_add_recv(g->graph, .recv = {.name = f->name, .halo = from}, .from = from,
+                        .tag = tag);
+}
+
+/* Ranks that go through a loop one after the other, along an axis with ends: each receives above
+ * the loop what the one before sends below it. Random numbers are its own, so that the graphs of
+ * seeds stay what they are else. */
+void random_add_sweep(random_graph *g)
+{
+    int way[3] = {0}, back[3] = {0};
+    char to[32], from[32], rounds[16], tag[16];
+    if (g->plant.fault || random_below(&g->sweep_state, 3) || g->periodic[g->box_axis] ||
+        g->task_count + 3 > TASKS)
+        return;
+    uint64_t state = g->state;
+    g->state = g->sweep_state;
+    way[g->box_axis] = g->box_side;
+    back[g->box_axis] = -g->box_side;
+    random_per_axis(g, way, to);
+    random_per_axis(g, back, from);
+    sprintf(rounds, "%d", 3 + random_below(&g->state, 4));
+    sprintf(tag, "%d", 500 + ++g->sweep_tags);
+    random_say(g, "- recv in, unpack f0 halo %s\n- repeat %s\n", from, rounds);
+    peal_graph_add_recv(g->graph, .recv = {.name = "in"}, .from = from, .tag = tag);
+    add_packing(g, NULL, "in", "f0", NULL, from);
+    peal_graph_begin_repeat(g->graph, .repeat = rounds, .as = g->depth ? "l" : "k");
+    g->depth++;
+    g->last_label[0] = 0;
+    add_swept_message(g, to, from);
+    if (random_chance(g, 50))
+        add_swept_message(g, to, from);
+    random_add_task(g, NULL);
+    g->depth--;
+    peal_graph_end_repeat(g->graph);
+    random_say(g, "- pack f0 border %s, send\n", to);
+    add_packing(g, NULL, "f0", "out", to, NULL);
+    peal_graph_add_send(g->graph, .send = {.name = "out"}, .to = to, .tag = tag);
+    g->last_label[0] = 0;
+    g->state = state;
+    random_use(g, F_SWEEP);
+}
+
 void random_add_vector_message(random_graph *g, const char *when)
 {
     char tag[16];

@@ -293,6 +293,13 @@ const graph_case graph_cases[] = {
     {NESTED("k > step", "k + step == 3"), 2, PEAL_E_DEADLOCK, 13, 5, NULL},
     {RUNTIME CROSS("step * step * step % 4099 == 2", "step % 4099 == 1"), 2,
      PEAL_E_POSSIBLE_DEADLOCK, 10, 3, "cannot be decided"},
+    /* rank 0 is through the loops before rank 1 comes to them; who knows how many messages ahead */
+    {RUNTIME "- {recv: b, from: 0, tag: 9, when: rank == 1}\n"
+             "- repeat: 4\n  as: j\n  step:\n  - repeat: 4\n    as: k\n    step:\n"
+             "    - repeat: j * k\n      step:\n      - {send: b, to: 1, when: rank == 0}\n"
+             "      - {recv: b, from: 0, when: rank == 1}\n"
+             "- {send: b, to: 1, tag: 9, when: rank == 0}\n",
+     2, PEAL_E_LEAD_WITHOUT_BOUND, 16, 7, "`repeat: j * k`"},
     /* in a loop, one iteration has the first condition, the next one the other */
     {RUNTIME "- {recv: b, from: [1], tag: 3}\n- repeat: 2\n  as: k\n  step:\n"
              "  - {recv: b, from: [-1], tag: 1, when: k == 0}\n"

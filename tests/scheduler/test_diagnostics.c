@@ -68,6 +68,7 @@ static bool is_about_several(peal_code code)
     case PEAL_E_DEADLOCK:
     case PEAL_E_STALE_HALO:
     case PEAL_E_MESSAGE_COUNT_MISMATCH:
+    case PEAL_E_LEAD_WITHOUT_BOUND:
     case PEAL_E_CONDITION_CHANGES:
     case PEAL_E_CONDITIONS_NOT_COMPARABLE:
     case PEAL_E_POSSIBLE_DEADLOCK:
