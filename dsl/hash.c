@@ -162,6 +162,7 @@ static void add_message(hash_state *h, const peal_message_statement *message)
     add_integer(h, message->peers.kind);
     add_direction(h, &message->peers.direction);
     add_expr(h, message->peers.rank);
+    add_exprs(h, message->peers.ranks, message->peers.rank_count);
     add_integer(h, message->peers.list);
     add_integer(h, message->peers.axis);
     add_expr(h, message->tag);

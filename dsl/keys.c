@@ -27,7 +27,7 @@ static const peal_key spec_keys[] = {
      "named values, typed by their default (integer, real, boolean, text); `--set` overrides them",
      .turn = -1},
     {"topology", PEAL_KEY_TOPOLOGY, false, NULL,
-     "how ranks lie in a grid; without: auto on every axis of the first field, none periodic",
+     "how ranks lie in a grid; without: auto on every axis of the fields, none periodic",
      .turn = -1},
     {"kernels", PEAL_KEY_KERNEL_FILES, false, NULL,
      "C files with the tasks' kernels, in the spec's folder", .turn = -1},
@@ -156,9 +156,12 @@ static const peal_key piece_keys[] = {
     {"halo", PEAL_KEY_DIRECTION, false, NULL,
      "my halo points that the neighbour in this direction owns", AT(peal_points_desc, halo)}};
 
-static const peal_key peers_keys[] = {{"along", PEAL_KEY_WORD, true, "x y z",
+static const peal_key peers_keys[] = {{"along", PEAL_KEY_WORD, false, "x y z",
                                        "all ranks of my row along this axis, me included",
-                                       AT(peal_message_desc, along)}};
+                                       AT(peal_message_desc, along)},
+                                      {"ranks", PEAL_KEY_LIST, false, NULL,
+                                       "these ranks: expressions, or the name of a constant buffer",
+                                       AT(peal_message_desc, ranks)}};
 
 static const peal_key task_keys[] = {
     {"task", PEAL_KEY_NAME, true, NULL, "the task's name", AT(peal_task_desc, name)},
@@ -200,7 +203,7 @@ static const peal_key send_keys[] = {
      "a buffer, a piece {b: [[first, end]]}, or a region {u: {border: d}}",
      AT(peal_message_desc, send)},
     {"to", PEAL_KEY_PEERS, true, NULL,
-     "a direction [0, -1], a rank, a constant list of ranks, all, {along: x}",
+     "a direction [0, -1], a rank, {ranks: [0, 2]}, a constant list of ranks, all, {along: x}",
      AT(peal_message_desc, to)},
     {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0",
      AT(peal_message_desc, tag)},
@@ -217,7 +220,7 @@ static const peal_key recv_keys[] = {
      "a buffer, a piece {b: [[first, end]]}, or a region {u: {halo: d}}",
      AT(peal_message_desc, recv)},
     {"from", PEAL_KEY_PEERS, true, NULL,
-     "a direction [0, -1], a rank, a constant list of ranks, all, {along: x}",
+     "a direction [0, -1], a rank, {ranks: [0, 2]}, a constant list of ranks, all, {along: x}",
      AT(peal_message_desc, from)},
     {"tag", PEAL_KEY_EXPRESSION, false, NULL, "tells messages between two ranks apart; default 0",
      AT(peal_message_desc, tag)},
@@ -321,8 +324,9 @@ static const peal_context contexts[] = {
      KEYS(exchange_item_keys), sizeof(peal_access_desc)},
     {"piece", "a piece", "A region of a field that a message carries.", "{u: {border: [0, 1]}}",
      KEYS(piece_keys), sizeof(peal_points_desc)},
-    {"peers", "peers", "A row of ranks.", "{along: x}", KEYS(peers_keys),
-     sizeof(peal_message_desc)},
+    {"peers", "peers",
+     "Several ranks: a row of them, or a list. A plain list `[0, 1]` is a direction.",
+     "{ranks: [0, 1]}", KEYS(peers_keys), sizeof(peal_message_desc)},
     {"task", "a task", "Runs a kernel on the points of a box, tile by tile.",
      "{task: relax, box: {u: {grow: -1}}, read: {u: {star: 1}}, write: un}", KEYS(task_keys),
      sizeof(peal_task_desc), .kind = PEAL_STATEMENT_TASK},
@@ -383,7 +387,8 @@ static const peal_key_kind kinds[PEAL_KEY_TYPE_COUNT] = {
     [PEAL_KEY_RANGES] = {"ranges [[first, end], ...] by axis", "ranges", TEXT},
     [PEAL_KEY_DIRECTION] = {"a direction such as [0, -1]", "direction", TEXT},
     [PEAL_KEY_PART] = {"interior, boundary or an amount", "part", TEXT},
-    [PEAL_KEY_PEERS] = {"a direction, a rank, a list, all, or {along: x}", "peer", TEXT},
+    [PEAL_KEY_PEERS] = {"a direction, a rank, {ranks: [0, 2]}, a list, all, or {along: x}", "peer",
+                        TEXT},
     [PEAL_KEY_PARAMS] = {"a map of params", "params"},
     [PEAL_KEY_TOPOLOGY] = {"a map", "topology"},
     [PEAL_KEY_FIELDS] = {"a map of fields", "fields"},

@@ -212,7 +212,8 @@ bool peal_parse_ranges(peal_parser *parser, const char *text, peal_source source
 bool peal_parse_direction(peal_parser *parser, const char *text, peal_source source, unsigned allow,
                           peal_direction *out)
 {
-    const char *hint = "a direction lists one of -1, 0, 1 by axis: [0, -1]";
+    const char *hint =
+        "a direction lists one of -1, 0, 1 by axis: [0, -1]; ranks are listed as {ranks: [0, 2]}";
     *out = (peal_direction){0};
     const peal_item *item = peal_parse_list(parser, text, source, allow, NULL);
     if (!item)

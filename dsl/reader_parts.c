@@ -163,7 +163,7 @@ void peal_reader_columns(peal_reader *r, const peal_key *key, peal_node *node, v
     }
 }
 
-/* A value or list; or {along: x}. */
+/* A value or list; or {along: x}, or {ranks: [0, 1]}. */
 void peal_reader_peers(peal_reader *r, const peal_key *key, peal_node *node, void *out)
 {
     if (node->kind == PEAL_NODE_MAP)

@@ -73,14 +73,66 @@ static int list_named(const peal_parser *parser, const char *text)
                : -1;
 }
 
-static void resolve_peers(peal_parser *parser, const char *text, const char *along,
-                          peal_source source, const char *word, peal_peers *out)
+/* Ranks by name of a list, or one by one. */
+static void resolve_ranks(peal_parser *parser, const char *text, peal_source source,
+                          peal_peers *out)
 {
+    out->list = list_named(parser, text);
+    if (out->list >= 0) {
+        out->kind = PEAL_PEER_LIST;
+        return;
+    }
+    const peal_item *item = peal_parse_list(parser, text, source, PEAL_ALLOW_STATIC, NULL);
+    if (!item)
+        return;
+    int count = item->is_list ? item->count : 1;
+    const peal_expr **rank = PEAL_ARENA_ARRAY(parser->graph->arena, const peal_expr *, count + 1);
+    for (int i = 0; i < count; i++) {
+        const peal_item *one = item->is_list ? &item->item[i] : item;
+        rank[i] = one->expr;
+        if (!one->expr)
+            peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, NULL, one->source, NULL,
+                               "`ranks` lists numbers of ranks: [0, 1]");
+        if (!one->expr || !peal_require_integer(parser, one->expr, "a rank"))
+            return;
+    }
+    out->kind = PEAL_PEER_RANKS;
+    out->ranks = rank;
+    out->rank_count = count;
+}
+
+/* A direction has at most the axes that ranks have. */
+static void check_direction(peal_parser *parser, const char *text, peal_source source,
+                            const peal_direction *direction)
+{
+    const peal_graph_data *data = parser->data;
+    int axes = data->topology.given ? data->topology.axis_count : 0;
+    for (int i = 0; i < data->array_count && !data->topology.given; i++)
+        if (parser->arrays[i].kind == PEAL_ARRAY_FIELD && parser->arrays[i].axis_count > axes)
+            axes = parser->arrays[i].axis_count;
+    axes = axes ? axes : 1;
+    if (direction->axis_count > axes)
+        peal_parser_report(parser, PEAL_E_INVALID_DIRECTION, text, source,
+                           "if ranks are meant, write {ranks: [...]}",
+                           "a direction with %d steps, but ranks lie along %d ax%cs",
+                           direction->axis_count, axes, axes == 1 ? 'i' : 'e');
+}
+
+static void resolve_peers(peal_parser *parser, const peal_message_desc *desc, const char *text,
+                          const char *word, peal_peers *out)
+{
+    const char *along = desc->along, *ranks = desc->ranks;
+    peal_source source = desc->source;
     *out = (peal_peers){.list = -1, .kind = PEAL_PEER_ALL};
-    out->source = peal_graph_place(parser->graph, along ? along : text, source);
-    if (along && text) {
-        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, along, source, NULL,
-                           "`%s` and `along` together", word);
+    out->source = peal_graph_place(parser->graph, along ? along : ranks ? ranks : text, source);
+    if ((along && text) || (ranks && text) || (along && ranks)) {
+        peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, along ? along : ranks, source, NULL,
+                           "`%s` and `%s` together", text ? word : "ranks",
+                           along ? "along" : "ranks");
+        return;
+    }
+    if (ranks) {
+        resolve_ranks(parser, ranks, source, out);
         return;
     }
     if (along) {
@@ -91,7 +143,7 @@ static void resolve_peers(peal_parser *parser, const char *text, const char *alo
     }
     if (!text) {
         peal_parser_report(parser, PEAL_E_INCOMPLETE_DEFINITION, NULL, source,
-                           "a direction [0, -1], a rank, a list of ranks, all, or {along: x}",
+                           "a direction [0, -1], a rank, {ranks: [0, 1]}, all, or {along: x}",
                            "`%s` is missing", word);
         return;
     }
@@ -99,7 +151,8 @@ static void resolve_peers(peal_parser *parser, const char *text, const char *alo
         return;
     if (text[strspn(text, " \t\n")] == '[') {
         out->kind = PEAL_PEER_DIRECTION;
-        peal_parse_direction(parser, text, source, PEAL_ALLOW_STATIC, &out->direction);
+        if (peal_parse_direction(parser, text, source, PEAL_ALLOW_STATIC, &out->direction))
+            check_direction(parser, text, source, &out->direction);
         return;
     }
     out->list = list_named(parser, text);
@@ -174,8 +227,8 @@ void peal_resolve_message(peal_parser *parser, const peal_message_desc *desc, pe
         peal_parser_report(parser, PEAL_E_CONFLICTING_KEYS, wrong, desc->source, NULL,
                            is_send ? "a send goes `to`, not `from`"
                                    : "a recv comes `from`, not `to`");
-    resolve_peers(parser, is_send ? desc->to : desc->from, desc->along, desc->source,
-                  is_send ? "to" : "from", &message->peers);
+    resolve_peers(parser, desc, is_send ? desc->to : desc->from, is_send ? "to" : "from",
+                  &message->peers);
     message->tag = peal_parse_expression(parser, desc->tag, desc->source, PEAL_ALLOW_STATIC);
     peal_require_integer(parser, message->tag, "a tag");
     resolve_offsets(parser, desc, message);

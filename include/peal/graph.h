@@ -196,6 +196,7 @@ typedef struct peal_message_desc {
                           ranks, "all" */
     const char *from;  /* the same */
     const char *along; /* instead of to or from: all ranks of my row along "x", "y" or "z" */
+    const char *ranks; /* instead of to or from: these ranks, "[0, 1]", or a constant list's name */
     const char *tag;
     const char *offsets; /* name of a constant list, or a number */
     const char *count;   /* name of a buffer: elements at run time, of each peer's block */

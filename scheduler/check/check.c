@@ -25,6 +25,7 @@ typedef struct checker {
     bool classed;
     bool *is_good; /* by class: one was analysed and is good */
     size_t most_bytes;
+    direction_use *directions;
 } checker;
 
 /* Vectors that all ranks reduce have the same count everywhere. (Rows are compared when messages
@@ -98,6 +99,8 @@ static peal_status check_rank(checker *k, int rank)
         status = end_table_add_rank(k->ends, rank, v);
     if (!status)
         status = compare_reductions(k, v);
+    if (!status)
+        note_directions(&c->common, &c->pass, v, k->directions);
     if (!status && rank == middle_rank(&c->common))
         warn_of_halos(&c->common, &c->pass, v);
     c->pass.arena = c->own_arena;
@@ -131,12 +134,15 @@ peal_status check_each_rank(peal_compilation *c)
     peal_status first = PEAL_STATUS_OK;
     begin_reductions(&k);
     begin_classes(&k);
+    begin_directions(&c->common, &c->pass, &k.directions);
     begin_scratch(c);
     for (int rank = 0; rank < c->common.machine.ranks; rank++) {
         peal_status status = check_rank(&k, rank);
         first = first ? first : status;
     }
     end_scratch(c);
+    if (!first)
+        first = report_directions(&c->common, &c->pass, k.directions);
     if (!first)
         first = end_table_match(k.ends, &late_send);
     if (!first && late_send)
@@ -206,6 +212,7 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
     int middle = class_of(&c->common, classes, middle_rank(&c->common));
     bool good = true, late_send = false;
     begin_reductions(k);
+    begin_directions(&c->common, &c->pass, &k->directions);
     for (int i = 0; i < count && good; i++) {
         int rank = class_rank(&c->common, classes, i);
         rank_view *known = c->views.of[rank];
@@ -214,11 +221,14 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
         c->views.of[rank] = known;
         c->analysed_count++;
         good = view[i] && !compare_reductions(k, view[i]);
+        if (good)
+            note_directions(&c->common, &c->pass, view[i], k->directions);
     }
     for (int i = 0; i < around && good; i++)
         good = neighbours_match(k, classes, view, neighbourhood_rank(&c->common, classes, i),
                                 &late_send);
-    good = good && classes_take_part_alike(&c->common, classes, view);
+    good = good && classes_take_part_alike(&c->common, classes, view) &&
+           !report_directions(&c->common, &c->pass, k->directions);
     if (good && late_send)
         good = directions_show_no_cycle(&c->common, &c->pass, view, count);
     c->pass.diagnostics = c->own_diagnostics;
@@ -262,7 +272,9 @@ static peal_status check_repeat(const common_input *c, const pass_context *pass,
 
 peal_status check_all(peal_compilation *c)
 {
-    peal_status status = PEAL_STATUS_OK;
+    peal_status status = PEAL_STATUS_OK, cuts = check_cuts(&c->common, &c->pass);
+    if (cuts) /* what it means on a rank is not what was meant */
+        return cuts;
     if (!prove_by_classes(c, &status))
         status = check_each_rank(c);
     peal_status repeat = check_repeat(&c->common, &c->pass, &c->views),

@@ -4,6 +4,18 @@
 
 #include "scheduler/classes/rank_classes.h"
 
+/* directions.c: whether somebody has a neighbour in the direction of a message. By statement; NULL:
+ * there are no such messages. */
+typedef struct direction_use {
+    bool met;   /* some rank that gets to the statement has one */
+    bool ended; /* some has none, though there are several ranks along the axes */
+    int rank;   /* the first of those */
+} direction_use;
+bool begin_directions(const common_input *c, const pass_context *pass, direction_use **out);
+void note_directions(const common_input *c, const pass_context *pass, const rank_view *v,
+                     direction_use *use);
+peal_status report_directions(const common_input *c, const pass_context *pass,
+                              const direction_use *use);
 /* check.c: all of them; reports everything they find. */
 peal_status check_all(peal_compilation *c);
 /* The same rank by rank; check_all() proves by classes where it can. */

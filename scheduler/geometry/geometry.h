@@ -31,6 +31,21 @@ int ranks_along(const common_input *c, int axis);
 void part_along(const field_shape *shape, int axis, int position, int ranks, int64_t *lo,
                 int64_t *hi);
 
+/* ---- cuts.c ---- */
+
+/* What decides whether an axis may be cut, but for tiles. */
+typedef struct cut_rules {
+    field_shape *shape; /* by array: of fields whose shape is known */
+    bool *known;
+    bool uncut[PEAL_RANK_AXES]; /* some field lacks the axis */
+} cut_rules;
+
+void read_cut_rules(const common_input *c, const pass_context *pass, cut_rules *out);
+/* 0: some field lacks an axis that is cut; 1: some tile is larger than a part; 2: neither. */
+int cut_suits(const common_input *c, const cut_rules *rules, const int dims[PEAL_RANK_AXES]);
+/* Reports every field and tile that the dims of the job do not suit. */
+peal_status check_cuts(const common_input *c, const pass_context *pass);
+
 /* ---- topology.c ---- */
 
 peal_status choose_dims(common_input *c, const pass_context *pass);

@@ -8,16 +8,6 @@ static peal_source topology_source(const common_input *c)
     return c->graph->topology.source;
 }
 
-static const peal_array *first_field(const peal_graph_data *graph, int *index)
-{
-    for (int i = 0; i < graph->array_count; i++)
-        if (graph->arrays[i].kind == PEAL_ARRAY_FIELD) {
-            *index = i;
-            return &graph->arrays[i];
-        }
-    return NULL;
-}
-
 /* Ranks along one axis that own and store as many points as each other. */
 typedef struct axis_class {
     int64_t own, stored;
@@ -78,11 +68,12 @@ static int64_t busiest_halo(const common_input *c, const field_shape *shape,
 }
 
 typedef struct search {
-    const field_shape *shape; /* NULL: no field */
+    const cut_rules *rules;
+    int field_count; /* whose shape is known */
     bool automatic[PEAL_RANK_AXES];
     int axis_count;
     int64_t best;
-    int64_t spread; /* without a field: largest over smallest factor */
+    int best_suits; /* cut_suits of it */
     int dims[PEAL_RANK_AXES], best_dims[PEAL_RANK_AXES];
     bool found;
 } search;
@@ -96,10 +87,19 @@ static bool later_is_larger(const search *s)
     return false;
 }
 
+/* Halo points of the busiest ranks, of all fields; without a field: how unequal the factors are. */
 static int64_t cost_of(const common_input *c, const search *s)
 {
-    if (s->shape)
-        return busiest_halo(c, s->shape, s->dims);
+    int64_t sum = 0, halo;
+    for (int i = 0; i < c->graph->array_count && s->field_count; i++) {
+        if (!s->rules->known[i])
+            continue;
+        halo = busiest_halo(c, &s->rules->shape[i], s->dims);
+        if (peal_add_overflows(sum, halo, &sum))
+            return INT64_MAX;
+    }
+    if (s->field_count)
+        return sum;
     int low = INT32_MAX, high = 1;
     for (int k = 0; k < s->axis_count; k++)
         if (s->automatic[k]) {
@@ -115,8 +115,12 @@ static void try_factors(const common_input *c, search *s, int axis, int left)
         if (left != 1)
             return;
         int64_t cost = cost_of(c, s);
-        if (!s->found || cost < s->best || (cost == s->best && later_is_larger(s))) {
+        int suits = cut_suits(c, s->rules, s->dims);
+        if (!s->found || suits > s->best_suits ||
+            (suits == s->best_suits &&
+             (cost < s->best || (cost == s->best && later_is_larger(s))))) {
             s->best = cost;
+            s->best_suits = suits;
             memcpy(s->best_dims, s->dims, sizeof(s->dims));
             s->found = true;
         }
@@ -170,30 +174,33 @@ static peal_status refuse_dims(const common_input *c, const pass_context *pass, 
         c->machine.ranks);
 }
 
+/* Axes that may be cut where no topology is given: those of the fields. */
+static int field_axes(const peal_graph_data *graph)
+{
+    int most = 0;
+    for (int i = 0; i < graph->array_count; i++)
+        if (graph->arrays[i].kind == PEAL_ARRAY_FIELD && graph->arrays[i].axis_count > most)
+            most = graph->arrays[i].axis_count;
+    return most == 0 ? 1 : most < PEAL_RANK_AXES ? most : PEAL_RANK_AXES;
+}
+
 peal_status choose_dims(common_input *c, const pass_context *pass)
 {
     const peal_topology *t = &c->graph->topology;
-    search s = {.dims = {1, 1, 1}, .best_dims = {1, 1, 1}};
+    cut_rules rules;
+    search s = {.rules = &rules, .dims = {1, 1, 1}, .best_dims = {1, 1, 1}};
     int64_t product = 1;
-    int field = -1;
-    field_shape shape;
-    const peal_array *first = first_field(c->graph, &field);
     memcpy(c->periodic, t->periodic, sizeof(c->periodic)); /* shapes depend on it */
-    peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
-    if (first) {
-        peal_status status = shape_of(c, pass, &scope, field, &shape);
-        if (status)
-            return status;
-        s.shape = &shape;
-    }
+    read_cut_rules(c, pass, &rules);
+    for (int i = 0; i < c->graph->array_count; i++)
+        s.field_count += rules.known[i];
     if (t->given) {
         s.axis_count = t->axis_count;
         peal_status status = given_dims(c, pass, &s, &product);
         if (status)
             return status;
     } else {
-        s.axis_count =
-            first ? (shape.axis_count < PEAL_RANK_AXES ? shape.axis_count : PEAL_RANK_AXES) : 1;
+        s.axis_count = field_axes(c->graph);
         for (int k = 0; k < s.axis_count; k++)
             s.automatic[k] = true;
     }

@@ -41,6 +41,8 @@ static int64_t peer_count(const common_input *c, const rank_view *v, const peal_
     switch (p->kind) {
     case PEAL_PEER_LIST:
         return v->layout[p->list].stored.hi[0];
+    case PEAL_PEER_RANKS:
+        return p->rank_count;
     case PEAL_PEER_ALL:
         return c->machine.ranks;
     case PEAL_PEER_ALONG:
@@ -65,6 +67,9 @@ static peal_status peer_at(const common_input *c, const pass_context *pass, cons
         return status;
     case PEAL_PEER_RANK:
         status = peal_expr_integer(p->rank, &v->scope, 0, out, pass->diagnostics);
+        break;
+    case PEAL_PEER_RANKS:
+        status = peal_expr_integer(p->ranks[k], &v->scope, 0, out, pass->diagnostics);
         break;
     case PEAL_PEER_LIST:
         status = constant_at(c, pass, v, list, k, out, p->source);

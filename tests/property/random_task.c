@@ -134,6 +134,11 @@ static const char *random_tile(random_graph *g, char *text)
     }
     for (int k = 0; k < g->axis_count; k++)
         tile[k] = 1 + random_below(&g->state, g->size[k] / g->dims[k] + 1);
+    for (int k = 0; k < g->axis_count; k++) { /* of an axis that is cut no more than a part */
+        int part = g->size[k] / g->dims[k] / (g->coarsens ? 2 : 1);
+        if (g->dims[k] > 1 && tile[k] > part)
+            tile[k] = part > 1 ? part : 1;
+    }
     return random_per_axis(g, tile, text);
 }
 

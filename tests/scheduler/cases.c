@@ -123,7 +123,7 @@ const graph_case graph_cases[] = {
      PEAL_E_DIRECTION_OUT_OF_RANGE, 7, 31, NULL},
     {GRID "{send: b, to: [ranks]}\n- {recv: c, from: [-ranks]}\n", 2, PEAL_E_DIRECTION_OUT_OF_RANGE,
      7, 17, NULL},
-    {HEAD "topology: {dims: [1, 2]}\nfields: {u: {size: 8}}\n# none\nstep:\n- {task: t, box: {u: "
+    {HEAD "topology: {dims: [2, 1]}\nfields: {u: {size: 8}}\n# none\nstep:\n- {task: t, box: {u: "
           "{border: [0, 1]}}, write: u}\n",
      2, PEAL_E_DIRECTION_OUT_OF_RANGE, 7, 31, "no axis y"},
     {GRID "{task: t, box: {u: {grow: 2}}, write: u}\n", 1, PEAL_E_BOX_OUT_OF_BOUNDS, 7, 19,
@@ -293,6 +293,20 @@ const graph_case graph_cases[] = {
     {NESTED("k > step", "k + step == 3"), 2, PEAL_E_DEADLOCK, 13, 5, NULL},
     {RUNTIME CROSS("step * step * step % 4099 == 2", "step % 4099 == 1"), 2,
      PEAL_E_POSSIBLE_DEADLOCK, 10, 3, "cannot be decided"},
+    /* what is cut that some field, box or tile does not suit */
+    {HEAD "topology: {dims: [1, 2]}\nfields: {u: {size: [8, 8]}, s: {size: 8}}\nstep:\n"
+          "- {exchange: u}\n",
+     2, PEAL_E_FIELD_LACKS_CUT_AXIS, 4, 29, "no axis y, which the topology cuts in 2"},
+    {HEAD "topology: {dims: [1, 2]}\nfields: {u: {size: [8, 8, 4]}, s: {size: [8, 8]}}\nstep:\n"
+          "- {task: t, box: s, tile: [8, 8], write: s}\n",
+     2, PEAL_E_TILE_LARGER_THAN_PART, 6, 31, "8 points along axis y, but the 2 ranks there"},
+    {HEAD "topology: {dims: [1, 1, 2]}\nfields: {u: {size: [8, 8, 4]}, s: {size: [8, 8]}}\nstep:\n"
+          "- {task: t, box: s, read: u, write: s}\n",
+     2, PEAL_E_FIELD_LACKS_CUT_AXIS, 4, 32, "axis z"},
+    {GRID "{send: b, to: [1, 0], when: rx == 1}\n- {recv: c, from: [-1, 0], when: rx == 2}\n", 2,
+     PEAL_E_DIRECTION_OF_NOBODY, 7, 17, "rank 1 has none"},
+    {HEAD "buffers: {b: {}}\nstep:\n- {send: b, to: [0, 1], when: rank == 2}\n", 3,
+     PEAL_E_INVALID_DIRECTION, 5, 17, "2 steps, but ranks lie along 1 axis"},
     /* rank 0 is through the loops before rank 1 comes to them; who knows how many messages ahead */
     {RUNTIME "- {recv: b, from: 0, tag: 9, when: rank == 1}\n"
              "- repeat: 4\n  as: j\n  step:\n  - repeat: 4\n    as: k\n    step:\n"
@@ -419,7 +433,7 @@ const valid_case valid_cases[] = {
      4},
     {"more ranks along an axis than it has tiles",
      HEAD "topology: {dims: [1, 4]}\nfields: {u: {size: [4, 4]}}\nstep:\n- {task: t, box: u, "
-          "tile: [9, 9], update: u}\n",
+          "tile: whole, update: u}\n",
      4},
     {"an empty box, an empty buffer",
      GRID "{task: t, box: {u: [[3, 3], [0, 8]]}, write: u}\n- {task: e, box: [[0, 0]], write: {b: "

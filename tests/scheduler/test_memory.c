@@ -22,7 +22,7 @@ static const char *const texts[] = {
          "buffers: {r: {}}\n"
          "repeat: 10\nstep:\n"
          "- {exchange: u}\n"
-         "- {task: t, box: v, tile: [4, 4], read: {u: {grow: 1}}, write: v, reduce: {r: sum}}\n"
+         "- {task: t, box: v, tile: [2, 2], read: {u: {grow: 1}}, write: v, reduce: {r: sum}}\n"
          "- {allreduce: {r: sum}}\n"
          "- {swap: [u, v]}\n"
          "- {print: {r: r}}\n",

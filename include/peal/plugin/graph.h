@@ -234,8 +234,9 @@ typedef struct peal_exchange_item {
 
 typedef enum peal_peer_kind {
     PEAL_PEER_DIRECTION,
-    PEAL_PEER_RANK, /* rank expression */
-    PEAL_PEER_LIST, /* constant buffer of ranks */
+    PEAL_PEER_RANK,  /* rank expression */
+    PEAL_PEER_LIST,  /* constant buffer of ranks */
+    PEAL_PEER_RANKS, /* rank expressions */
     PEAL_PEER_ALL,
     PEAL_PEER_ALONG /* every rank of my row along axis, me included */
 } peal_peer_kind;
@@ -244,6 +245,8 @@ typedef struct peal_peers {
     peal_peer_kind kind;
     peal_direction direction;
     const peal_expr *rank;
+    const peal_expr *const *ranks; /* PEAL_PEER_RANKS */
+    int rank_count;
     int list;
     int axis;
     peal_source source;
