@@ -290,6 +290,15 @@ int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc)
     return 0;
 }
 
+int peal_graph_set_steps(peal_graph *graph, int64_t steps)
+{
+    if (steps < 0 || is_closed(graph, (peal_source){0}))
+        return -1;
+    graph->has_steps = true;
+    graph->steps = steps;
+    return 0;
+}
+
 static void begin_section(peal_graph *graph, peal_graph_section section, peal_source source)
 {
     source = keep_source(graph, source);

@@ -76,6 +76,8 @@ struct peal_graph {
     raw_texts overrides, kernels, require;
     const peal_topology_desc *topology;
     const peal_loop_desc *loop;
+    bool has_steps; /* as many as `steps`, whatever `repeat` says */
+    int64_t steps;
     bool fma;
     raw_body section[3];
     bool begun[3];

@@ -1,6 +1,7 @@
 /* Finishing a graph: the steps in order. */
 #include "dsl/resolve.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char *const requirable[] = {"serial", "sync", "stream", "graph", "fused",
@@ -53,6 +54,16 @@ static void resolve_require(peal_parser *parser)
     parser->data->require_count = count;
 }
 
+/* A run of another number of steps than `repeat` is checked as such. */
+static void replace_repeat(peal_parser *parser)
+{
+    const peal_graph *graph = parser->graph;
+    peal_loop *step = &parser->data->step;
+    const char *text = peal_arena_print(graph->arena, "%" PRId64, graph->steps);
+    peal_source source = step->repeat ? step->repeat->source : (peal_source){0};
+    step->repeat = peal_parse_expression(parser, text, source, 0);
+}
+
 static void resolve(peal_parser *parser)
 {
     hand_over_mistakes(parser);
@@ -67,6 +78,8 @@ static void resolve(peal_parser *parser)
         peal_check_uniform(parser);
     if (parser->failures == 0)
         parser->data->hash = peal_hash_graph(parser->data);
+    if (parser->failures == 0 && parser->graph->has_steps)
+        replace_repeat(parser);
 }
 
 static peal_status resolve_graph(peal_graph *graph, peal_diagnostics *diagnostics)

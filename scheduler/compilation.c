@@ -189,6 +189,11 @@ bool peal_compilation_is_within_repeat(const peal_compilation *c)
     return c->conditions->within_repeat;
 }
 
+bool peal_compilation_ends_at_repeat(const peal_compilation *c)
+{
+    return c->conditions->ends_at_repeat;
+}
+
 void peal_compilation_dims(const peal_compilation *c, int dims[PEAL_RANK_AXES])
 {
     memcpy(dims, c->common.dims, sizeof(c->common.dims));

@@ -27,6 +27,10 @@ peal_status peal_compilation_check(peal_compilation *compilation);
  * more than these may be started. */
 bool peal_compilation_is_within_repeat(const peal_compilation *compilation);
 
+/* After a check: whether `finish` is sound behind `repeat` steps alone (or where `until` ends
+ * them). */
+bool peal_compilation_ends_at_repeat(const peal_compilation *compilation);
+
 /* The schedule of one rank, owned by the compilation. It checks that rank and those it exchanges
  * messages with. */
 peal_status peal_compilation_schedule(peal_compilation *compilation, int rank,

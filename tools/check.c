@@ -101,6 +101,7 @@ const peal_command check_command = {
     "\n"
     "  -n, --ranks N      check for this many ranks (default 1)\n"
     "      --set K=V      override a param\n"
+    "      --steps S      as a run of S steps\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
     "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
     "      --allow-outside  kernels and data may lie outside the spec's folder\n"

@@ -67,7 +67,8 @@ static const option_info table[] = {
      "a number of processes, 1 to 65536"},
     {"threads", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_THREADS,
      "a number of threads, 1 to 4096"},
-    {"steps", 0, true, VERB_RUN | VERB_TUNE | VERB_SIMULATE, OPTION_STEPS, "a number of steps"},
+    {"steps", 0, true, VERB_RUN | VERB_TUNE | VERB_SIMULATE | VERB_CHECK, OPTION_STEPS,
+     "a number of steps"},
     {"deadline", 0, true, VERB_RUN | VERB_TUNE, OPTION_DEADLINE, "a time such as 30s or 500ms"},
     {"mode", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN | VERB_SIMULATE, OPTION_MODE,
      "serial, sync, stream, graph, fused, auto or all"},
@@ -390,6 +391,7 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
     int before = peal_diagnostics_errors(diagnostics);
     *out = (peal_options){.rank = -1,
                           .steps = -1,
+                          .checks_steps = verb == VERB_RUN || verb == VERB_CHECK,
                           .deadline_ns = INT64_C(30000000000),
                           .mode = MODE_AUTO,
                           .spec_descriptor = -1};

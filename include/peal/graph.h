@@ -312,6 +312,11 @@ int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *de
 /* The outermost loop (repeat, until, every, lag), at most once. Without: one step. Returns 0. */
 int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc);
 
+/* As many steps as this, 0 or more, whatever `repeat` says: what is checked and run is the graph
+ * with that `repeat`, while its hash, and with it tuned answers, stay. Returns 0; -1: no graph, less
+ * than 0 steps, or the graph is resolved already. */
+int peal_graph_set_steps(peal_graph *graph, int64_t steps);
+
 /* Statements added from here up to peal_graph_end belong to the section; each section is begun at
  * most once. Use the macros peal_graph_begin and peal_graph_end. */
 void peal_graph_begin_at(peal_graph *graph, peal_graph_section section, peal_source source);

@@ -59,8 +59,10 @@ static peal_status schedule(peal_plan *plan)
                                          session->diagnostics, &plan->compilation);
     if (!status && session->identity.process == 0)
         status = peal_compilation_check(plan->compilation);
-    if (!status)
+    if (!status) {
         plan->within_repeat = peal_compilation_is_within_repeat(plan->compilation);
+        plan->ends_at_repeat = peal_compilation_ends_at_repeat(plan->compilation);
+    }
     if (!status && plan->options.verify)
         status =
             peal_oracle_create(plan); /* refuses what is too big before anything is allocated */
@@ -133,6 +135,9 @@ static peal_status join_bound(peal_plan *plan)
     if (!status)
         status = peal_control_broadcast(session->control, 0, &plan->within_repeat,
                                         sizeof(plan->within_repeat));
+    if (!status)
+        status = peal_control_broadcast(session->control, 0, &plan->ends_at_repeat,
+                                        sizeof(plan->ends_at_repeat));
     return status ? peal_session_fail(session, status, from) : PEAL_STATUS_OK;
 }
 
@@ -429,6 +434,20 @@ peal_status peal_plan_event(peal_plan *plan, void **event)
     return plan->backend->event(run, event);
 }
 
+/* What `finish` reads and sends may have been proved for the steps that `repeat` says alone. */
+static peal_status check_end(peal_plan *plan)
+{
+    if (!plan->ends_at_repeat || plan->stopped || plan->steps_asked == plan->repeat)
+        return PEAL_STATUS_OK;
+    return peal_report(plan->session->diagnostics, PEAL_E_MESSAGE_CONDITION_MISMATCH,
+                       plan->data->step.repeat ? plan->data->step.repeat->source : PEAL_NO_SOURCE,
+                       "start as many steps as `repeat` says, or give the number of steps before "
+                       "the graph is checked (peal_graph_set_steps)",
+                       "`finish` after %lld steps, but its messages match and its halos are fresh "
+                       "after %lld alone",
+                       (long long)plan->steps_asked, (long long)plan->repeat);
+}
+
 peal_status peal_plan_finish(peal_plan *plan)
 {
     if (!peal_is_plan(plan, __func__))
@@ -437,8 +456,8 @@ peal_status peal_plan_finish(peal_plan *plan)
         return misuse(plan, "peal_plan_finish");
     int from = mark(plan);
     bool stopped = plan->stopped;
-    peal_status status = PEAL_STATUS_OK;
-    if (plan->oracle && !plan->setup_done)
+    peal_status status = check_end(plan);
+    if (!status && plan->oracle && !plan->setup_done)
         status = peal_oracle_remember(plan);
     if (!status && plan->oracle)
         status = peal_oracle_note(plan, 0, true);

@@ -53,6 +53,7 @@ struct peal_plan {
     uint64_t kernel_hash; /* of what kernels are made of; 0: nothing */
     int64_t repeat;       /* of the outermost loop */
     bool within_repeat;   /* no more steps than these can be started */
+    bool ends_at_repeat;  /* `finish` comes after these alone, or where `until` ends them */
     peal_plan_state state;
     peal_status failure;
     bool setup_done;

@@ -10,6 +10,7 @@
  */
 #include "scheduler/check/check.h"
 #include "scheduler/check/message_match.h"
+#include "scheduler/conditions/conditions.h"
 #include "scheduler/geometry/geometry.h"
 #include "scheduler/halos/halos.h"
 #include "scheduler/messages/messages.h"
@@ -270,6 +271,22 @@ static peal_status check_repeat(const common_input *c, const pass_context *pass,
     return status;
 }
 
+/* Whether messages happen by a counter. */
+static bool names_counter(const peal_body *body)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        bool loops = s->kind == PEAL_STATEMENT_REPEAT;
+        if (!has_messages(s))
+            continue;
+        if ((s->when && peal_expr_uses(s->when) & PEAL_USES_COUNTER) ||
+            (loops && peal_expr_uses(s->u.loop.repeat) & PEAL_USES_COUNTER) ||
+            (loops && names_counter(&s->u.loop.body)))
+            return true;
+    }
+    return false;
+}
+
 peal_status check_all(peal_compilation *c)
 {
     peal_status status = PEAL_STATUS_OK, cuts = check_cuts(&c->common, &c->pass);
@@ -283,6 +300,8 @@ peal_status check_all(peal_compilation *c)
     if (!status)
         status = find_leads(&c->common, &c->pass, &c->views, c->conditions);
     c->knows_leads = !status;
+    c->conditions->ends_at_repeat |= !c->common.graph->step.until && known_steps(&c->common) >= 0 &&
+                                     names_counter(&c->common.graph->finish);
     status = status ? status : check_set_values(&c->common, &c->pass, &c->views);
     return status ? status : check_files(&c->common, &c->pass);
 }

@@ -26,6 +26,7 @@ typedef struct value_walk {
     int around_count;
     const peal_statement *at; /* the statement; what is looked at before its `when` holds: NULL */
     bool tries;               /* ranks are good enough to look at */
+    bool in_finish;           /* where `step` is how many steps were done */
     peal_status first;
 } value_walk;
 
@@ -243,6 +244,8 @@ static void try_ranks(value_walk *w, const peal_expr *e)
 {
     int ranks = w->c->machine.ranks;
     bool differs = peal_expr_uses(e) & PEAL_USES_RANK;
+    if (w->in_finish && peal_expr_uses(e) & PEAL_USES_COUNTER && known_steps(w->c) < 0)
+        return;
     for (int i = 0; i < TRIED_RANKS && i < ranks && (differs || i == 0); i++) {
         int rank = ranks <= TRIED_RANKS ? i : (int)((int64_t)(ranks - 1) * i / (TRIED_RANKS - 1));
         const rank_view *v = view_at(w->views, rank, STAGE_GEOMETRY);
@@ -250,7 +253,8 @@ static void try_ranks(value_walk *w, const peal_expr *e)
             return;
         trial t = {.w = w, .expr = e, .scope = v->scope};
         t.scope.counter = t.counter;
-        t.scope.counter_count = 0;
+        t.counter[0] = known_steps(w->c);
+        t.scope.counter_count = w->in_finish;
         if (!try_counters(&t, 0))
             return;
     }
@@ -404,6 +408,7 @@ peal_status check_values(const common_input *c, const pass_context *pass, rank_v
     check_loop(&w, &step);
     w.counter[0] = 0;
     peal_program_point_pass(w.m, &w.point, &step, w.path);
+    w.in_finish = true;
     check_body(&w, &g->finish);
     return w.first;
 }

@@ -42,16 +42,6 @@ static int late_send_around(const common_input *c, const peal_statement *loop)
     return -1;
 }
 
-static bool communicates(const peal_statement *s)
-{
-    if (s->kind == PEAL_STATEMENT_REPEAT)
-        for (int i = 0; i < s->u.loop.body.count; i++)
-            if (communicates(s->u.loop.body.statement[i]))
-                return true;
-    return s->kind == PEAL_STATEMENT_EXCHANGE || s->kind == PEAL_STATEMENT_REDUCE ||
-           s->kind == PEAL_STATEMENT_SEND || s->kind == PEAL_STATEMENT_RECV;
-}
-
 /* By statements alone. */
 static bool may_differ(const peal_body *body)
 {
@@ -63,7 +53,7 @@ static bool may_differ(const peal_body *body)
         send--;
     for (int i = 0; i < body->count; i++)
         if (s[i]->kind == PEAL_STATEMENT_REPEAT &&
-            ((i > recv && i < send && communicates(s[i])) || may_differ(&s[i]->u.loop.body)))
+            ((i > recv && i < send && has_messages(s[i])) || may_differ(&s[i]->u.loop.body)))
             return true;
     return false;
 }
@@ -134,7 +124,7 @@ static void walk_body(lead_walk *w, const peal_body *body, int64_t ahead)
         if (w->late_send < 0)
             w->late_send = late_send_around(w->c, s);
         int64_t rounds = 1;
-        if (w->late_send >= 0 && communicates(s))
+        if (w->late_send >= 0 && has_messages(s))
             rounds = most_iterations(w->conditions, s, MOST_AHEAD / (ahead ? ahead : 1));
         if (rounds < 0)
             report_lead(w, s, ahead);

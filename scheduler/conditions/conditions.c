@@ -138,7 +138,9 @@ const condition_table *conditions_of(condition_table *table)
     w.around = (statement_condition){.when = peal_term_boolean(table->meanings, true)};
     walk_loop(&w, &step, LOOP_OUTER, &point);
     peal_program_point_forget_all(table->meanings, &point);
-    w.counter[0] = peal_term_variable(table->meanings, PEAL_INTEGER, false); /* steps done */
+    int64_t steps = g->step.until ? -1 : known_steps(c); /* steps done */
+    w.counter[0] = steps < 0 ? peal_term_variable(table->meanings, PEAL_INTEGER, false)
+                             : peal_term_integer(table->meanings, steps);
     point.counter_count = 1;
     walk_body(&w, &g->finish, &point);
     return table;

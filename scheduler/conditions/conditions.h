@@ -37,6 +37,7 @@ struct condition_table {
     const common_input *c;
     peal_arena *arena;
     bool within_repeat;      /* something that was proved holds in the known steps alone */
+    bool ends_at_repeat;     /* what was proved of `finish` holds behind `repeat` steps alone */
     peal_meanings *meanings; /* NULL: nobody has asked */
     statement_condition *of; /* by statement */
     peal_term step;          /* its counter */

@@ -245,7 +245,7 @@ static void walk_cautiously(halo_walk *w, const loop_plan *p)
         if (p->outer)
             w->step++;
     }
-    if (p->count < 0)
+    if (p->count < 0 || (p->outer && w->any_end))
         join_state(&w->states, w->now, skip);
     drop_state(&w->states, entry);
     drop_state(&w->states, skip);
@@ -258,6 +258,8 @@ static void walk_exactly(halo_walk *w, const loop_plan *p)
     halo_state *seen = NULL, *end = NULL;
     int64_t seen_at = 0, next = p->from, depth = p->loop->depth;
     bool skips = p->period > 0;
+    if (p->outer && w->any_end)
+        end = copy_state(&w->states, w->now);
     for (int64_t i = 0; i < p->count && !w->gave_up; i++) {
         if (skips && i >= p->from && (i - p->from) % p->period == 0) {
             if (seen && states_are_equal(&w->states, seen, w->now)) {
@@ -309,7 +311,7 @@ static void walk_loop(halo_walk *w, const peal_loop *loop)
     bool uneven;
     loop_plan p = {.loop = loop, .period = 1, .outer = loop->depth == 0};
     p.count = count_iterations(w, loop, &uneven);
-    p.may_end = loop->until || p.count > INT64_MAX / 8;
+    p.may_end = loop->until || p.count > INT64_MAX / 8 || (p.outer && w->any_end);
     if (!body_period(w, &loop->body, loop->depth, &p.period, &p.from))
         p.period = 0;
     bool long_way = p.period == 0 ? p.count > TRIED_ITERATIONS : p.period > 1 || p.from > 0;
@@ -444,21 +446,22 @@ static void walk_program(halo_walk *w)
     walk_loop(w, step);
     w->step = PEAL_STORY_FINISH;
     w->counter[0] = count;
-    if (step->until || count < 0 || count > INT64_MAX / 8)
+    if (step->until || count < 0 || count > INT64_MAX / 8 || w->any_end)
         w->unknown |= 1;
     walk_body(w, &w->graph->finish);
 }
 
-/* endless: in more steps than the spec has. */
-static halo_walk look_for_stale_reads(halo_map *m, bool endless)
+/* endless: in more steps than the spec has; any_end: where `finish` comes after fewer. */
+static halo_walk look_for_stale_reads(halo_map *m, bool endless, bool any_end)
 {
-    halo_walk w = {.m = m, .graph = m->c->graph, .endless = endless};
+    halo_walk w = {.m = m, .graph = m->c->graph, .endless = endless, .any_end = any_end};
     walk_program(&w);
     if (w.gave_up || (w.found && w.vague)) {
         bool cautious = w.gave_up;
         w = (halo_walk){.m = m,
                         .graph = m->c->graph,
                         .endless = endless,
+                        .any_end = any_end,
                         .cautious = cautious,
                         .note_counters = true};
         walk_program(&w);
@@ -468,9 +471,12 @@ static halo_walk look_for_stale_reads(halo_map *m, bool endless)
 
 bool walk_halos(halo_map *m, void (*tell)(const halo_stale_read *read))
 {
-    halo_walk w = look_for_stale_reads(m, false);
-    if (!w.found && !m->conditions->within_repeat && m->c->graph->file && m->c->graph->step.repeat)
-        m->conditions->within_repeat = look_for_stale_reads(m, true).found;
+    const peal_graph_data *g = m->c->graph;
+    halo_walk w = look_for_stale_reads(m, false, false);
+    if (!w.found && !m->conditions->within_repeat && g->file && g->step.repeat)
+        m->conditions->within_repeat = look_for_stale_reads(m, true, false).found;
+    if (!w.found && !m->conditions->ends_at_repeat && g->file && g->finish.count)
+        m->conditions->ends_at_repeat = look_for_stale_reads(m, false, true).found;
     if (!w.found || !tell)
         return w.found;
     w = (halo_walk){.m = m,

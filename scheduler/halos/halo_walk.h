@@ -20,6 +20,7 @@ typedef struct halo_walk {
     int64_t work;
     bool on_rank;       /* what is asked is decided for this rank, not for its neighbours */
     bool endless;       /* in as many steps as a program starts */
+    bool any_end;       /* steps may end after any of them, or before the first */
     bool cautious;      /* about conditions with a period */
     bool note_counters; /* cases of what counters decide, too */
     bool vague, gave_up, found;

@@ -116,6 +116,8 @@ const char *array_name(const common_input *c, int array);
 peal_type array_type(const common_input *c, int array);
 /* A buffer that is counted, not shaped by a `box:`. */
 bool is_plain_buffer(const common_input *c, int array);
+/* Whether a statement communicates, or one in it. */
+bool has_messages(const peal_statement *s);
 /* Whether a statement communicates under a `when` that names the rank and loop counters. */
 bool differs_by_rank_and_counter(const peal_statement *s);
 

@@ -37,6 +37,15 @@ bool differs_by_rank_and_counter(const peal_statement *s)
            peal_expr_uses(s->when) == (PEAL_USES_RANK | PEAL_USES_COUNTER);
 }
 
+bool has_messages(const peal_statement *s)
+{
+    if (s->kind == PEAL_STATEMENT_REPEAT)
+        for (int i = 0; i < s->u.loop.body.count; i++)
+            if (has_messages(s->u.loop.body.statement[i]))
+                return true;
+    return communicates(s);
+}
+
 static void add_hidden(common_input *c, const pass_context *pass, const peal_statement *s, int item,
                        const peal_reduction *r, const char *what)
 {

@@ -257,6 +257,49 @@ static void a_file_outlives_the_first_to_leave(void **state)
     unlink(saved_file);
 }
 
+/* A finish whose messages happen behind as many steps as `repeat` says, or as the graph was given.
+ */
+static void finish_after_fewer_steps(void **state)
+{
+    (void)state;
+    static const char text[] = "peal: 1\ntopology: {dims: [auto], periodic: true}\n"
+                               "fields: {u: {size: 8, halo: 1}}\nbuffers: {x: {}, y: {}}\n"
+                               "repeat: 4\nstep: [{set: x, value: step}, "
+                               "{send: x, to: 0, when: step < 4}, {recv: y, from: 0}]\n"
+                               "finish: [{exchange: u, when: step == 4}]\n";
+    peal_session *session = job_open_alone();
+    const peal_plan_options options = {.size_bytes = sizeof(options), .mode = "sync"};
+    for (int steps = 3; steps <= 4; steps++)
+        for (int given = 0; given < 2; given++) {
+            peal_graph *g;
+            peal_plan *plan;
+            peal_diagnostics *list = peal_session_diagnostics(session);
+            JOB_OK(session,
+                   peal_graph_read_memory("t.yaml", text, strlen(text), NULL, 0, list, &g));
+            assert_int_equal(peal_graph_set_steps(g, -1), -1);
+            if (given)
+                assert_int_equal(peal_graph_set_steps(g, steps), 0);
+            JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
+            if (given) /* the messages match in the first four steps */
+                assert_int_equal(peal_plan_start(plan, 5, NULL), PEAL_STATUS_SPEC);
+            JOB_OK(session, peal_plan_start(plan, steps, NULL));
+            JOB_OK(session, peal_plan_wait(plan));
+            if (given || steps == 4) {
+                JOB_OK(session, peal_plan_finish(plan));
+            } else {
+                assert_int_equal(peal_plan_finish(plan), PEAL_STATUS_SPEC);
+                assert_true(job_reported(session, PEAL_E_MESSAGE_CONDITION_MISMATCH,
+                                         "`finish` after 3 steps"));
+                peal_session_destroy(session); /* the job has failed */
+                session = job_open_alone();
+            }
+            if (given || steps == 4)
+                peal_plan_destroy(plan);
+            peal_graph_destroy(g);
+        }
+    peal_session_destroy(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +309,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(requirements),
         cmocka_unit_test(lent_memory),
+        cmocka_unit_test(finish_after_fewer_steps),
         cmocka_unit_test(a_file_outlives_the_first_to_leave),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
