@@ -1,5 +1,6 @@
 /* Text templates: "u-{step}-{rank}.npy". `{{` and `}}` stand for a brace. */
 #include "base/expression.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,11 +17,13 @@ typedef struct expansion {
 
 static const char *value_text(const expansion *e, const peal_value *value)
 {
+    char number[PEAL_NUMBER_TEXT];
     switch (value->kind) {
     case PEAL_INTEGER:
         return peal_arena_print(e->arena, "%" PRId64, value->u.integer);
     case PEAL_REAL:
-        return peal_arena_print(e->arena, "%.17g", value->u.real);
+        return peal_arena_print(e->arena, "%s",
+                                peal_number_print(number, PEAL_NUMBER_EXACT, value->u.real));
     case PEAL_BOOLEAN:
         return value->u.boolean ? "true" : "false";
     case PEAL_TEXT:

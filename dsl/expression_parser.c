@@ -5,6 +5,7 @@
  * A parser stops at the first mistake of an expression; the caller goes on with the next one. */
 #define _GNU_SOURCE
 #include "dsl/expression_parser.h"
+#include "base/number.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -99,16 +100,6 @@ static bool enter(peal_cursor *c, const char *at)
     return false;
 }
 
-double peal_parse_real(const char *text, char **end)
-{
-    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!c_locale)
-        return strtod(text, end);
-    double value = strtod_l(text, end, c_locale);
-    freelocale(c_locale);
-    return value;
-}
-
 static const peal_expr *parse_integer(peal_cursor *c, const char *start, const char *end)
 {
     peal_expr *expr = new_node(c, PEAL_EXPR_CONSTANT, start);
@@ -157,7 +148,7 @@ static const peal_expr *parse_number(peal_cursor *c)
         return parse_integer(c, start, p);
     peal_expr *expr = new_node(c, PEAL_EXPR_CONSTANT, start);
     expr->value.kind = PEAL_REAL;
-    expr->value.u.real = peal_parse_real(start, NULL);
+    expr->value.u.real = peal_number_read(start, NULL);
     c->at = p;
     if (expr->value.u.real > 1.7976931348623157e308)
         return syntax(c, start, NULL, "the number is too large for 64-bit floating point");

@@ -117,7 +117,5 @@ bool peal_constant_value(const peal_parser *parser, const peal_expr *expr, peal_
 
 /* A literal as `params` take it: integer, real, boolean, else text. */
 peal_value peal_parse_literal(const char *text);
-/* The real number that text begins with, in the C locale; *end is after it. */
-double peal_parse_real(const char *text, char **end);
 
 #endif

@@ -1,5 +1,6 @@
 /* Values of keys, by type: a small function each, in one table. peal_reader_fill reads a map into
  * a struct with it, row by row of the table of keys. */
+#include "base/number.h"
 #include "dsl/reader.h"
 
 #include <errno.h>
@@ -120,7 +121,7 @@ static double real_number(peal_reader *r, const peal_key *key, const peal_node *
     double most = key->type == PEAL_KEY_SECONDS ? 1e9 : key->most;
     char *end = NULL;
     bool number = is_made_of(node, "0123456789.eE+-");
-    double value = number ? strtod(node->text, &end) : 0;
+    double value = number ? peal_number_read(node->text, &end) : 0;
     if (!number || *end) {
         peal_reader_report(r, PEAL_E_WRONG_VALUE_SHAPE, node->at,
                            "seconds and bytes without a unit, such as 1.5e-6", "`%s` is a number",

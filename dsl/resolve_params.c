@@ -1,4 +1,5 @@
 /* Params: typed by their defaults, overridden by `--set`, held to their ranges. */
+#include "base/number.h"
 #include "dsl/resolve.h"
 
 #include <ctype.h>
@@ -43,7 +44,7 @@ peal_value peal_parse_literal(const char *text)
         return value;
     if (real) {
         value.kind = PEAL_REAL;
-        value.u.real = peal_parse_real(text, NULL);
+        value.u.real = peal_number_read(text, NULL);
         return value;
     }
     errno = 0;

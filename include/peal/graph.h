@@ -313,8 +313,8 @@ int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *de
 int peal_graph_set_loop_desc(peal_graph *graph, const peal_loop_desc *desc);
 
 /* As many steps as this, 0 or more, whatever `repeat` says: what is checked and run is the graph
- * with that `repeat`, while its hash, and with it tuned answers, stay. Returns 0; -1: no graph, less
- * than 0 steps, or the graph is resolved already. */
+ * with that `repeat`, while its hash, and with it tuned answers, stay. Returns 0; -1: no graph,
+ * less than 0 steps, or the graph is resolved already. */
 int peal_graph_set_steps(peal_graph *graph, int64_t steps);
 
 /* Statements added from here up to peal_graph_end belong to the section; each section is begun at

@@ -1,4 +1,5 @@
 /* Compares graph, options and devices over the processes before anything is allocated. */
+#include "base/number.h"
 #include "runtime/bind/peer_path.h"
 #include "runtime/plan/plan.h"
 #include "runtime/select/select.h"
@@ -63,12 +64,14 @@ static void write_graph(const peal_plan *plan, char *text)
             used += (size_t)snprintf(text + used, TEXT_BYTES - used, __VA_ARGS__);                 \
     } while (0)
     for (int i = 0; i < data->param_count; i++) {
+        char number[PEAL_NUMBER_TEXT];
         const peal_value *value = &data->params[i].value;
         const char *name = data->params[i].name;
         if (value->kind == PEAL_INTEGER)
             ADD("param %s = %lld\n", name, (long long)value->u.integer);
         else if (value->kind == PEAL_REAL)
-            ADD("param %s = %.17g\n", name, value->u.real);
+            ADD("param %s = %s\n", name,
+                peal_number_print(number, PEAL_NUMBER_EXACT, value->u.real));
         else if (value->kind == PEAL_BOOLEAN)
             ADD("param %s = %s\n", name, value->u.boolean ? "true" : "false");
         else

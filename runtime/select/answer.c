@@ -5,6 +5,7 @@
 #include "base/expression.h"
 #include "base/kernel_source.h"
 #include "base/new_file.h"
+#include "base/number.h"
 #include "base/processor.h"
 #include "peal_config.h"
 
@@ -206,7 +207,7 @@ static const char *read_answer(const char *text, const char *key, peal_answer *o
     if (!read_count(text, "threads", &out->threads) || !read_count(text, "rounds", &out->rounds))
         return "a count of it is none";
     if (find_value(text, "seconds_per_step", value, sizeof(value)))
-        out->step_s = strtod(value, NULL);
+        out->step_s = peal_number_read(value, NULL);
     if (!isfinite(out->step_s) || out->step_s < 0)
         return "its time is none";
     find_value(text, "date", out->date, sizeof(out->date));
@@ -243,6 +244,7 @@ bool peal_answer_keep(const char *path, const char *key, const peal_answer *answ
 {
     char *text = NULL, sum[PEAL_SHA256_TEXT];
     size_t bytes = 0;
+    char number[PEAL_NUMBER_TEXT];
     FILE *out = open_memstream(&text, &bytes);
     if (!out)
         return false;
@@ -255,9 +257,9 @@ bool peal_answer_keep(const char *path, const char *key, const peal_answer *answ
     print_quoted(out, "machine", answer->machine);
     fprintf(out,
             "date: %s\nmode: %s\nthreads: %d\nlowering: \"%s\"\n"
-            "seconds_per_step: %.6g\nrounds: %d\n",
+            "seconds_per_step: %s\nrounds: %d\n",
             answer->date, peal_mode_name(answer->mode), answer->threads, answer->lowering,
-            answer->step_s, answer->rounds);
+            peal_number_print(number, 6, answer->step_s), answer->rounds);
     fflush(out);
     sum_of(text, bytes, sum);
     fprintf(out, "%s%s\n", sum_key, sum);

@@ -13,10 +13,12 @@
 #include "scheduler/geometry/geometry.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { LONGEST_NAME = 1 << 12 };
+enum { LONGEST_NAME = 1 << 12, MOST_LINKS = 40 };
 
 /* What a name is made of, besides characters. */
 enum { DIGITS = -1, RANK_DIGITS = -2 };
@@ -99,6 +101,36 @@ static int shorten(int *name, int length)
     return kept;
 }
 
+/* The path of a file without links, whether or not it is there: links may lead to what is not there
+ * yet. False: a folder is missing, or links lead round. */
+static bool real_name(const char *path, char real[PATH_MAX])
+{
+    char at[PATH_MAX], link[PATH_MAX];
+    snprintf(at, sizeof(at), "%s", path);
+    for (int hops = 0; hops < MOST_LINKS; hops++) {
+        if (realpath(at, real))
+            return true;
+        ssize_t length = readlink(at, link, sizeof(link) - 1);
+        char *slash = strrchr(at, '/');
+        if (length < 0) { /* a new file in a folder that is there */
+            char *last = slash ? slash + 1 : at;
+            snprintf(link, sizeof(link), "%s", last);
+            *last = 0;
+            if (!realpath(*at ? at : ".", real))
+                return false;
+            size_t folder = strlen(real);
+            return (size_t)snprintf(real + folder, PATH_MAX - folder, "%s%s", folder > 1 ? "/" : "",
+                                    link) < PATH_MAX - folder;
+        }
+        link[length] = 0;
+        int before = *link == '/' || !slash ? 0 : (int)(slash + 1 - at);
+        if (before + length >= PATH_MAX)
+            return false;
+        memcpy(at + before, link, (size_t)length + 1);
+    }
+    return false;
+}
+
 /* The part of a name that is known before the run, links followed as far as there are files. */
 static void follow_links(file_use *use)
 {
@@ -110,14 +142,13 @@ static void follow_links(file_use *use)
         folder = name[known] == '/' ? known : folder;
         known++;
     }
-    known = known < use->length ? folder : known;
+    bool whole = known == use->length;
+    known = whole ? known : folder;
     path[known] = 0;
-    if (known == 0 || !realpath(path, real)) {
-        known = folder; /* a new file in a folder that is there */
-        path[known] = 0;
-        if (known == 0 || !realpath(path, real))
-            return;
-    }
+    if (known == 0)
+        return;
+    if (whole ? !real_name(path, real) : !realpath(path, real))
+        return;
     int more = (int)strlen(real), rest = use->length - known;
     if (more + rest > LONGEST_NAME)
         return;

@@ -2,6 +2,7 @@
  * what it refuses, views after swaps, memory of the caller. */
 #define _GNU_SOURCE
 #include "base/backoff.h"
+#include "dsl/dsl.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/stencil.h"
 

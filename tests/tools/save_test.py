@@ -276,6 +276,16 @@ class Outside(Save):
         os.symlink(self.top, self.path("up"))
         self.refused("up/other.npy")
 
+    def test_two_names_of_a_file_that_is_not_there_yet(self):
+        os.mkdir(self.path("d"))
+        os.symlink("d/there.npy", self.path("here.npy"))
+        os.symlink("here.npy", self.path("also.npy"))
+        write(self.path("s.yaml"), "peal: 1\nbuffers: {x: {}}\nstep:\n  - {save: x, file: also.npy, when: rank == 0}\n"
+              "  - {save: x, file: d/there.npy, when: rank == 1}\n")
+        code, _, err = peal("check", self.path("s.yaml"), "-n", "2")
+        self.assertEqual(code, 3, err)
+        self.assertIn("[E155]", err)
+
     def test_a_name_that_only_the_run_knows(self):
         os.mkdir(self.path("d"))
         os.symlink(self.top, self.path("d/0"))

@@ -6,6 +6,7 @@
 #include "backends/cuda/codegen/expression.h"
 
 #include "backends/cuda/codegen/device/launch.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,10 +41,11 @@ static peal_status wrong_kind(const printer *p, const peal_expr *expr, peal_valu
 
 static void print_real(FILE *out, double real)
 {
+    char number[PEAL_NUMBER_TEXT];
     uint64_t bits;
 
     if (isfinite(real)) {
-        fprintf(out, "(%a)", real);
+        fprintf(out, "(%s)", peal_number_print(number, PEAL_NUMBER_HEX, real));
         return;
     }
     memcpy(&bits, &real, sizeof(bits));
