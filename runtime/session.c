@@ -3,6 +3,7 @@
 #include "base/handle.h"
 #include "base/originals.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/session/cores.h"
 #include "runtime/session/device.h"
 
 #include <math.h>
@@ -51,11 +52,34 @@ static peal_status open_board(peal_session *session)
                   : peal_segment_import(descriptor, bytes, session->diagnostics, &session->board);
 }
 
+/* Alone, a process knows; else all tell each other. */
+static peal_status count_cores(peal_session *session)
+{
+    int processes = session->identity.processes;
+    peal_core_share mine, *all = &mine;
+    peal_cores_ask("", &mine);
+    peal_status status = PEAL_STATUS_OK;
+    if (processes > 1) {
+        all = calloc((size_t)processes, sizeof(*all));
+        if (!all)
+            return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
+                               "no memory to compare %d processes", processes);
+        status = peal_control_allgather(session->control, &mine, sizeof(mine), all);
+    }
+    if (!status)
+        session->cores = peal_cores_of(all, processes);
+    if (all != &mine)
+        free(all);
+    return status;
+}
+
 /* A barrier at the end: nobody is told of a session that another process could not open. */
 static peal_status finish_joining(peal_session *session)
 {
     int from = peal_diagnostics_count(session->diagnostics);
     peal_status status = peal_session_agree(session, open_board(session), from);
+    if (!status)
+        status = count_cores(session);
     session->joined = !status;
     return status;
 }

@@ -68,13 +68,10 @@ static peal_status prepare(host_plan *plan)
     if (!desc->saves)
         return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
                            "no memory for the counts of saved files");
-    int threads = desc->mode == PEAL_MODE_SERIAL ? 1 : desc->rank_count * desc->workers;
     peal_status status = host_kernels_create(desc, &plan->kernels);
 
     plan->rank = host_aligned(plan->arena, (size_t)desc->rank_count * sizeof(host_rank));
     for (int i = 0; i < desc->rank_count && !status; i++) {
-        const peal_machine *machine = desc->rank[i].schedule->machine;
-        plan->spin = host_spin_count(threads, machine ? machine->ranks * desc->workers : threads);
         status = host_rank_prepare(plan, i);
     }
     if (status)

@@ -16,7 +16,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 enum {
     SPIN_OWN_CORE = 4000, /* about 0.1 ms: longer than a message takes */
@@ -47,10 +46,10 @@ int host_allowed_cores(void)
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-int host_spin_count(int threads_here, int threads_of_job)
+int host_spin_count(int threads_here, int threads_of_job, int job_cores)
 {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    bool own = threads_here <= host_allowed_cores() && threads_of_job <= online;
+    int allowed = host_allowed_cores();
+    bool own = threads_here <= allowed && threads_of_job <= (job_cores > 0 ? job_cores : allowed);
     return own ? SPIN_OWN_CORE : SPIN_SHARED_CORE;
 }
 
@@ -160,6 +159,9 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
     if (!threads)
         return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL,
                            "no memory for %d threads", count);
+    const peal_machine *machine = plan->rank[0].schedule->machine;
+    plan->spin =
+        host_spin_count(count, machine ? machine->ranks * per_rank : count, plan->desc.cores);
     threads->plan = plan;
     threads->body = body;
     threads->count = count;

@@ -24,7 +24,8 @@ void host_destroy(host_plan *plan);
 
 /* Cores that this process may use. */
 int host_allowed_cores(void);
-/* How often a wait polls before it yields, for so many threads of this process and of the job. */
-int host_spin_count(int threads_here, int threads_of_job);
+/* How often a wait polls before it yields, for so many threads of this process and of the job;
+ * `job_cores`: that the job may use, 0: as many as this process may. */
+int host_spin_count(int threads_here, int threads_of_job, int job_cores);
 
 #endif

@@ -152,6 +152,7 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
         .rank_count = binding->count,
         .rank = binding->backend_rank,
         .workers = plan->machine.workers,
+        .cores = plan->session->cores,
         .abort_word = &plan->session->abort_word,
         .deadline_ns =
             deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,

@@ -145,6 +145,7 @@ static int default_threads(const peal_session *session)
 {
     cpu_set_t set;
     int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    cores = session->cores < cores ? session->cores : cores; /* a control group may give less */
     int threads = cores / session->identity.local_processes;
     return threads > 0 ? threads : 1;
 }

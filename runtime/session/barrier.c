@@ -52,6 +52,14 @@ static peal_status report_absence(const peal_session *session, int p, bool stopp
                        (double)session->deadline_ns * 1e-9);
 }
 
+peal_backoff peal_session_backoff(const peal_session *session)
+{
+    peal_backoff backoff = peal_backoff_of_processes();
+    if (session->identity.processes > session->cores)
+        backoff.spins = 0;
+    return backoff;
+}
+
 /* Waits until process p has written this round. The deadline starts anew while p is running. */
 static peal_status wait_for(peal_session *session, int p)
 {
@@ -59,7 +67,7 @@ static peal_status wait_for(peal_session *session, int p)
     peal_barrier_claim *claim = &slot->claim[session->round & 1];
     peal_patience patience = peal_patience_begin(peal_clock_ns(), session->deadline_ns);
     peal_patience next_look = patience;
-    peal_backoff backoff = peal_backoff_of_processes();
+    peal_backoff backoff = peal_session_backoff(session);
     for (int round = 1;; round++) {
         /* pairs with the release in peal_session_barrier of process p */
         if (atomic_load_explicit(&claim->round, memory_order_acquire) >= session->round)

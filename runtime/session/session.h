@@ -2,6 +2,7 @@
 #ifndef PEAL_RUNTIME_SESSION_SESSION_H
 #define PEAL_RUNTIME_SESSION_SESSION_H
 
+#include "base/backoff.h"
 #include "base/diagnostic.h"
 #include "base/handle.h"
 #include "runtime/control/control.h"
@@ -46,12 +47,17 @@ struct peal_session {
     bool device_tried;
     peal_device_identity *neighbours;   /* devices by process, once a plan has compared them */
     struct peal_peer_paths *peer_paths; /* runtime/bind/peer_path.c; NULL: nothing was asked */
+    int cores;                          /* that the processes of this host may use: 1 or more */
     bool joined;                        /* the board is there in all processes */
     int failed_first; /* the first process whose attempt failed, when last one did; -1: none */
     struct peal_originals *originals; /* base/originals.h: as they were before several runs */
     peal_log_level log_level;
     FILE *log;
 };
+
+/* For words that other processes of this host store, most often within microseconds: spins only if
+ * each process has a core. */
+peal_backoff peal_session_backoff(const peal_session *session);
 
 /* What the tools need beside <peal/session.h>. */
 peal_diagnostics *peal_session_diagnostics(peal_session *session);

@@ -158,6 +158,8 @@ typedef struct peal_backend_desc {
     int rank_count;
     const peal_backend_rank *rank;
     int workers;              /* threads a rank; at least 1 */
+    int cores;                /* that the job's processes of this host may use at a time; 0: as many
+                                 as this process may */
     _Atomic int *abort_word;  /* non-zero: a peal_status; every wait polls it and gives up */
     int64_t deadline_ns;      /* a wait longer than this is PEAL_STATUS_DEADLINE; 0: none */
     bool allow_outside;       /* files outside the spec's folder */
