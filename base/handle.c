@@ -4,6 +4,7 @@
 #include "base/handle.h"
 
 #include "base/diagnostic.h"
+#include "base/thread_room.h"
 
 #include <peal/peal.h>
 
@@ -34,7 +35,6 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* of changes to the t
 static unsigned long opened;
 static void *kept[KEPT]; /* destroyed lately: a ring */
 static unsigned kept_next;
-static _Thread_local char message[MESSAGE_BYTES];
 static _Thread_local slot *latest[PEAL_HANDLE_KINDS];
 
 static const char *const kind_names[] = {"graph", "session", "plan", "exchange"};
@@ -155,7 +155,9 @@ static bool refuse(peal_code code, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    snprintf(message, sizeof(message), "%s [%s]", text, peal_code_number(code));
+    char *message = peal_thread_room(PEAL_ROOM_HANDLE, MESSAGE_BYTES);
+    if (message)
+        snprintf(message, MESSAGE_BYTES, "%s [%s]", text, peal_code_number(code));
     return false;
 }
 
@@ -225,5 +227,6 @@ void *peal_handle_owner(const void *object)
 
 const char *peal_misuse(void)
 {
-    return message;
+    const char *message = peal_thread_room(PEAL_ROOM_HANDLE, MESSAGE_BYTES);
+    return message ? message : "";
 }

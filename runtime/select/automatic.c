@@ -2,6 +2,7 @@
  * predicted to be the fastest. Process 0 decides, since caches and machine files of several hosts
  * may differ. */
 #define _POSIX_C_SOURCE 200809L
+#include "base/thread_room.h"
 #include "runtime/select/answer.h"
 #include "runtime/select/known_times.h"
 #include "runtime/select/predict.h"
@@ -27,8 +28,10 @@ typedef struct decision {
  * words, good until the thread asks again. */
 static const char *objection(const peal_plan *plan, peal_mode mode)
 {
-    static _Thread_local peal_reason reason[PEAL_REASONS];
+    peal_reason *reason = peal_thread_room(PEAL_ROOM_OBJECTION, PEAL_REASONS * sizeof(*reason));
     bool shares = plan->machine.shares_device;
+    if (!reason)
+        return "there is no memory for reasons";
     if (peal_graph_reasons(plan->data, &plan->machine, mode, plan->machine.accelerator, reason) &&
         reason[0].refuses)
         return reason[0].text;

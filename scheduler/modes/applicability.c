@@ -3,6 +3,7 @@
  * hand (memory that devices and transports reach, blocks that fit at a time, queues) is looked at
  * when a run starts. */
 #include "base/expression.h"
+#include "base/thread_room.h"
 #include "scheduler/scheduler.h"
 
 #include <stdarg.h>
@@ -312,12 +313,15 @@ int peal_graph_reasons(const peal_graph_data *graph, const peal_machine *machine
 
 const char *peal_graph_refuses(const peal_graph_data *graph, peal_mode mode, bool accelerated)
 {
-    static _Thread_local char text[280];
+    enum { TEXT_BYTES = 280 };
     peal_reason reason[PEAL_REASONS];
     int count = peal_graph_reasons(graph, NULL, mode, accelerated, reason);
 
     if (count == 0 || !reason[0].refuses)
         return NULL;
-    snprintf(text, sizeof(text), "%s [%s]", reason[0].text, peal_code_number(reason[0].code));
+    char *text = peal_thread_room(PEAL_ROOM_REFUSAL, TEXT_BYTES);
+    if (!text)
+        return "a reason for which there is no memory";
+    snprintf(text, TEXT_BYTES, "%s [%s]", reason[0].text, peal_code_number(reason[0].code));
     return text;
 }

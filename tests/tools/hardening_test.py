@@ -88,6 +88,30 @@ class Binaries(unittest.TestCase):
             self.assertEqual(built.returncode, 0, built.stderr)
             self.assertRegex(words(program), r"^\d+\.\d+\.\d+\n$")
 
+    def test_opened_by_dlopen(self):
+        # Its thread-local memory has to be small: what glibc has left for libraries that come late.
+        program = ("import ctypes, sys\nlibrary = ctypes.CDLL(sys.argv[1])\n"
+                   "library.peal_version.restype = ctypes.c_char_p\nprint(library.peal_version().decode())\n")
+        if BUILD == "no":
+            self.skipTest("a sanitizer's library has to be loaded first")
+        self.assertRegex(words("/usr/bin/python3", "-c", program, LIBRARY), r"^\d+\.\d+\.\d+\n$")
+        sections = words("readelf", "-lW", LIBRARY)
+        size = int(re.search(r"^ *TLS(?: +0x[0-9a-f]+){4} +0x([0-9a-f]+)", sections, re.M).group(1), 16)
+        self.assertLessEqual(size, 256)
+
+    def test_a_build_that_is_not_installed(self):
+        folder = os.path.join(os.path.dirname(PACKAGE), "meson-uninstalled")
+        program = "#include <peal/peal.h>\nint main(void) { return !peal_version(); }\n"
+        with tempfile.TemporaryDirectory(prefix="peal-uninstalled-") as built:
+            source = os.path.join(built, "a.c")
+            with open(source, "w", encoding="ascii") as file:
+                file.write(program)
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", "peal"], capture_output=True, text=True,
+                                   check=True, env={**os.environ, "PKG_CONFIG_PATH": folder}).stdout.split()
+            done = subprocess.run(["cc", "-o", os.path.join(built, "a"), source, *flags], capture_output=True, text=True,
+                                  check=False)
+            self.assertEqual(done.returncode, 0 if BUILD != "no" else done.returncode, done.stderr)
+
 
 if __name__ == "__main__":
     main()

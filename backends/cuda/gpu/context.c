@@ -2,6 +2,7 @@
 #include "backends/cuda/gpu/gpu.h"
 
 #include "backends/cuda/gpu/memory.h"
+#include "base/thread_room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,9 +48,11 @@ int peal_cuda_device_count(const char **reason)
 
 static const char *refusal(const char *call, CUresult result)
 {
-    static _Thread_local char reason[240];
-    char text[160];
-    snprintf(reason, sizeof(reason), "%s: %s", call, peal_cuda_error(result, text));
+    enum { REASON_BYTES = 240 };
+    char text[160], *reason = peal_thread_room(PEAL_ROOM_DEVICE, REASON_BYTES);
+    if (!reason)
+        return "no memory";
+    snprintf(reason, REASON_BYTES, "%s: %s", call, peal_cuda_error(result, text));
     return reason;
 }
 
