@@ -178,7 +178,8 @@ static peal_status run(const peal_options *options, peal_diagnostics *diagnostic
         return status;
     int number;
     if (processes > 1 && !peal_bootstrap_is_launched(&number))
-        return launch_command(processes, options->words, options->word_count, diagnostics);
+        return launch_command(processes, options->words, options->word_count, options->deadline_ns,
+                              diagnostics);
     peal_session *session = NULL;
     peal_session_desc desc = {.size_bytes = sizeof(desc),
                               .log_level = environment_log_level(),

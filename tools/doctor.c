@@ -120,7 +120,7 @@ static void look_at_parts(peal_findings *out)
 static peal_status transfer_between_processes(peal_diagnostics *diagnostics)
 {
     char *const words[] = {"peal", "doctor", "--quiet"};
-    return launch_command(2, words, 3, diagnostics);
+    return launch_command(2, words, 3, INT64_C(30000000000), diagnostics);
 }
 
 static peal_status look_at_paths(const peal_options *options, peal_findings *out,

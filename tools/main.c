@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const peal_command *const commands[] = {&run_command,      &check_command,   &plan_command,
@@ -124,9 +125,27 @@ static void forget_launcher(void)
         prctl(PR_SET_PDEATHSIG, 0);
 }
 
+/* Before anything takes more: so little would end in a segmentation fault. */
+static bool has_stack(void)
+{
+    enum { LEAST_KIB = 128 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= LEAST_KIB * 1024)
+        return true;
+    fprintf(stderr,
+            "peal: error: the stack is limited to %llu KiB, and peal needs %d [%s]\n"
+            "    raise the limit: ulimit -s 8192\n",
+            (unsigned long long)limit.rlim_cur / 1024, LEAST_KIB,
+            peal_code_number(PEAL_E_STACK_TOO_SMALL));
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     occupy_closed_streams();
+    if (!has_stack())
+        return PEAL_STATUS_ENVIRONMENT;
     signal(SIGCHLD, SIG_DFL); /* who ignores it hands that on, and learns nothing of its children */
     watchdog_start();
     peal_diagnostics *diagnostics = peal_diagnostics_create();

@@ -93,7 +93,7 @@ void report_json(const peal_run *run, peal_status status);
 peal_status run_launch(const peal_options *options, int processes, peal_diagnostics *diagnostics);
 
 /* Starts this program with other words in several processes; the job's status. */
-peal_status launch_command(int processes, char *const *words, int count,
+peal_status launch_command(int processes, char *const *words, int count, int64_t deadline_ns,
                            peal_diagnostics *diagnostics);
 
 #endif

@@ -89,7 +89,8 @@ static peal_status no_memory(int processes, peal_diagnostics *diagnostics)
                        "out of memory for the launcher of %d processes", processes);
 }
 
-static peal_status launch(int processes, char **words, peal_diagnostics *diagnostics)
+static peal_status launch(int processes, char **words, int64_t deadline_ns,
+                          peal_diagnostics *diagnostics)
 {
     char program[4096];
     ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -102,7 +103,10 @@ static peal_status launch(int processes, char **words, peal_diagnostics *diagnos
     if (!list)
         return no_memory(processes, diagnostics);
     int words_descriptor = open_words();
-    peal_launch_desc desc = {.processes = processes, .program = program, .argv = words};
+    peal_launch_desc desc = {.processes = processes,
+                             .program = program,
+                             .argv = words,
+                             .deadline_ns = deadline_ns};
     peal_status status = peal_launch(&desc, list, &code);
     /* A process that leaves with a code has said why: only what no process could say is printed. */
     if (peal_diagnostics_errors(list) > 0)
@@ -115,14 +119,14 @@ static peal_status launch(int processes, char **words, peal_diagnostics *diagnos
     return status == PEAL_STATUS_OK ? (peal_status)code : status;
 }
 
-peal_status launch_command(int processes, char *const *words, int count,
+peal_status launch_command(int processes, char *const *words, int count, int64_t deadline_ns,
                            peal_diagnostics *diagnostics)
 {
     char **argv = calloc((size_t)count + 1, sizeof(*argv));
     if (!argv)
         return no_memory(processes, diagnostics);
     memcpy(argv, words, (size_t)count * sizeof(*argv));
-    peal_status status = launch(processes, argv, diagnostics);
+    peal_status status = launch(processes, argv, deadline_ns, diagnostics);
     free(argv);
     return status;
 }
@@ -153,7 +157,7 @@ peal_status run_launch(const peal_options *options, int processes, peal_diagnost
         words[count++] = options->words[i];
     peal_status status = several ? check_spec(&kept, processes) : PEAL_STATUS_OK;
     if (status == PEAL_STATUS_OK)
-        status = launch_command(processes, words, count, diagnostics);
+        status = launch_command(processes, words, count, options->deadline_ns, diagnostics);
     if (kept.spec_descriptor >= 0)
         close(kept.spec_descriptor);
     return status;

@@ -59,12 +59,21 @@ static void tell_crash(peal_status status, const char *message)
     fflush(stdout);
 }
 
+/* As in the background of a shell without job control: who started this one does not want it to be
+ * interrupted. */
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return !sigaction(signal, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
 void signals_catch(void)
 {
     static sigset_t set;
     pthread_t thread;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
+    if (!is_ignored(SIGINT))
+        sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     if (pthread_create(&thread, NULL, wait_for_signals, &set) == 0)

@@ -103,6 +103,18 @@ bool peal_child_reap(peal_child *child, int *wait_status)
     return true;
 }
 
+bool peal_child_is_stopped(const peal_child *child)
+{
+    char path[64], text[512], *end = NULL;
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)child->pid);
+    FILE *file = fopen(path, "re");
+    if (file && fgets(text, sizeof(text), file))
+        end = strrchr(text, ')'); /* number (name) state: a name may have brackets */
+    if (file)
+        fclose(file);
+    return end && end[1] == ' ' && end[2] == 'T';
+}
+
 void peal_child_kill(const peal_child *child, int signal)
 {
     if (child->pid)

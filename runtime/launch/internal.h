@@ -27,6 +27,8 @@ enum { PEAL_CHILD_UNKNOWN = -1 };
 /* True if it has ended: its wait status, or PEAL_CHILD_UNKNOWN. */
 bool peal_child_reap(peal_child *child, int *wait_status);
 void peal_child_kill(const peal_child *child, int signal);
+/* By SIGSTOP and its like; one that a debugger holds is not. */
+bool peal_child_is_stopped(const peal_child *child);
 
 typedef struct peal_children {
     pid_t *pid; /* malloc'ed */

@@ -3,6 +3,7 @@
  * Signals come by a signalfd, ends of processes by pidfds: no handler is installed. */
 #define _GNU_SOURCE
 #include "base/clock.h"
+#include "base/patience.h"
 #include "runtime/launch/internal.h"
 
 #include <errno.h>
@@ -47,6 +48,9 @@ typedef struct launch_state {
     int64_t failed_at, interrupted_at; /* 0: not */
     bool was_told, was_killed, abort_seen;
     bool is_unknown; /* how a process has ended */
+    bool all_stopped;
+    peal_patience stopped; /* since when */
+    int64_t deadline_ns;
     cause_rank cause;
     int exit_code;
     peal_code cause_code; /* what to report at the end */
@@ -199,10 +203,42 @@ static int next_timeout(launch_state *self)
     return next <= now ? 0 : (int)((next - now) / 1000000) + 1;
 }
 
+/* Processes that are stopped, all of them, see no deadline: their launcher does. Where it was
+ * stopped itself its patience begins anew. */
+static void note_stops(launch_state *self)
+{
+    int64_t now = peal_clock_ns();
+    bool all = self->deadline_ns > 0 && !self->was_killed;
+    for (int p = 0; p < self->processes && all; p++)
+        all = self->child[p].pid <= 0 || peal_child_is_stopped(&self->child[p]);
+    if (!all || !self->all_stopped)
+        self->stopped = peal_patience_begin(now, self->deadline_ns);
+    self->all_stopped = all;
+    if (!all || !peal_patience_is_over(&self->stopped, now))
+        return;
+    char message[200];
+    snprintf(message, sizeof(message), "all %d process%s of the job %s been stopped for %.3g s",
+             self->running, self->running == 1 ? "" : "es", self->running == 1 ? "has" : "have",
+             1e-9 * (double)self->deadline_ns);
+    set_cause(self, CAUSE_FIRST, PEAL_STATUS_DEADLINE, PEAL_E_ALL_PROCESSES_STOPPED, message);
+    self->was_killed = true;
+    signal_all(self, SIGKILL);
+}
+
+/* Until somebody has to look whether all are stopped: at least each quarter of a second. */
+static int with_looks_at_stops(const launch_state *self, int timeout)
+{
+    if (self->deadline_ns <= 0 || self->was_killed)
+        return timeout;
+    int slice = (int)(peal_patience_slice(&self->stopped, peal_clock_ns()) / 1000000) + 1;
+    return timeout < 0 || slice < timeout ? slice : timeout;
+}
+
 static void wait_for_all(launch_state *self)
 {
+    self->stopped = peal_patience_begin(peal_clock_ns(), self->deadline_ns);
     while (self->running > 0) {
-        int timeout = next_timeout(self);
+        int timeout = with_looks_at_stops(self, next_timeout(self));
         self->poll[0] = (struct pollfd){self->signals, POLLIN, 0};
         for (int p = 0; p < self->processes; p++) {
             int line = peal_launch_hub_descriptor(self->hub, p);
@@ -217,6 +253,7 @@ static void wait_for_all(launch_state *self)
         note_exhaustion(self);
         note_abort(self); /* before the ends: a process that aborts may have gone already */
         reap(self);
+        note_stops(self);
     }
 }
 
@@ -259,6 +296,7 @@ static void report_cause(const launch_state *self)
         return;
     if (self->cause_code == PEAL_E_PROCESS_KILLED ||
         self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY ||
+        self->cause_code == PEAL_E_ALL_PROCESSES_STOPPED ||
         self->cause_code == PEAL_E_SYSTEM_CALL_FAILED)
         peal_report(self->diagnostics, self->cause_code, nowhere,
                     self->cause_code == PEAL_E_PROCESS_LEFT_SILENTLY && !self->is_unknown
@@ -306,7 +344,8 @@ static peal_status prepare(launch_state *self)
 {
     sigset_t ours;
     sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
+    if (!is_ignored(SIGINT)) /* as in the background of a script */
+        sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGTERM);
     if (!is_ignored(SIGHUP)) /* as under nohup */
         sigaddset(&ours, SIGHUP);
@@ -329,7 +368,10 @@ static peal_status prepare(launch_state *self)
 peal_status peal_launch(const peal_launch_desc *desc, peal_diagnostics *diagnostics, int *exit_code)
 {
     peal_source nowhere = {0};
-    launch_state self = {.diagnostics = diagnostics, .processes = desc->processes, .signals = -1};
+    launch_state self = {.diagnostics = diagnostics,
+                         .processes = desc->processes,
+                         .deadline_ns = desc->deadline_ns,
+                         .signals = -1};
     if (desc->processes < 1 || desc->processes > PEAL_LAUNCH_LIMIT)
         return peal_report(diagnostics, PEAL_E_PROCESS_NOT_STARTED, nowhere, NULL,
                            "%d processes asked for: 1 to %d can be started on one host",

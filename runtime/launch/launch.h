@@ -9,6 +9,7 @@ typedef struct peal_launch_desc {
     int processes;       /* 1 .. 4096 */
     const char *program; /* file to execute; NULL: argv[0], looked up in PATH */
     char *const *argv;   /* ends with NULL; the same for all processes */
+    int64_t deadline_ns; /* the job ends if all of its processes are stopped for longer; 0: never */
 } peal_launch_desc;
 
 /* Runs the job. Standard streams are inherited. SIGINT and SIGTERM are passed on to the processes,

@@ -359,17 +359,43 @@ class Processes(unittest.TestCase):
             os.kill(pid, signal.SIGSTOP)
 
     def test_all_processes_stopped(self):
-        """For longer than the deadline: nobody is to blame, the job goes on."""
+        """With their launcher, for longer than the deadline: nobody is to blame, the job goes on."""
         for mode in ["sync", "stream", "fused"]:
             with self.subTest(mode):
                 job = self.start(PEAL, "run", self.spec(SLOW, 25), "-n", "3", "--mode", mode, "--deadline", "1s")
                 self.assertEqual(job.stderr.readline(), "begun\n")
-                members = descendants(job.pid)
+                members = [job.pid, *descendants(job.pid)]
                 self.stop(members)
                 time.sleep(2)  # the deadline has to pass meanwhile
                 for pid in members:
                     os.kill(pid, signal.SIGCONT)
                 self.assertEqual(job.wait(timeout=HARD_LIMIT), 0, job.stderr.read())
+
+    def test_all_but_the_launcher_stopped(self):
+        for n in ("3", "1"):
+            with self.subTest(n):
+                job = self.start(PEAL, "run", self.spec(SLOW, 100000), "-n", n, "--mode", "sync", "--deadline", "1s")
+                self.assertEqual(job.stderr.readline(), "begun\n")
+                members = descendants(job.pid)
+                self.stop(members)
+                self.assertEqual(job.wait(timeout=HARD_LIMIT), 6)
+                self.assertIn("[E325]", job.stderr.read())
+                self.assertFalse([pid for pid in members if is_alive(pid)])
+
+    def test_an_interrupt_that_the_parent_ignores(self):
+        for n in ("2", "1"):
+            job = self.start(PEAL, "run", self.spec(SLOW, 25), "-n", n, "--mode", "sync",
+                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+            self.assertEqual(job.stderr.readline(), "begun\n")
+            for pid in [job.pid, *descendants(job.pid)]:
+                os.kill(pid, signal.SIGINT)
+            self.assertEqual(job.wait(timeout=HARD_LIMIT), 0, job.stderr.read())
+
+    @unittest.skipIf(SANITIZED, "a sanitizer takes more before the command begins")
+    def test_a_small_stack(self):
+        job = self.start("/bin/sh", "-c", f"ulimit -s 64 && exec {PEAL} check {self.spec('')}")
+        self.assertEqual(job.wait(timeout=HARD_LIMIT), 4)
+        self.assertIn("[E417]", job.stderr.read())
 
     def test_one_process_stopped(self):
         job = self.start(PEAL, "run", self.spec(SLOW, 100000), "-n", "3", "--mode", "sync", "--deadline", "1s")

@@ -50,7 +50,7 @@ static int count_entries(const char *folder)
 static void launch_in_child(int processes, const char *program, char *const *argv, outcome *result)
 {
     peal_diagnostics *list = peal_diagnostics_create();
-    peal_launch_desc desc = {processes, program, argv};
+    peal_launch_desc desc = {.processes = processes, .program = program, .argv = argv};
     char number[16];
     snprintf(number, sizeof(number), "%d", processes);
     setenv("TEST_PROCESSES", number, 1);
