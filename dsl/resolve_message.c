@@ -96,6 +96,9 @@ static void resolve_ranks(peal_parser *parser, const char *text, peal_source sou
         if (!one->expr || !peal_require_integer(parser, one->expr, "a rank"))
             return;
     }
+    if (count == 0)
+        peal_parser_report(parser, PEAL_E_WRONG_LIST_SHAPE, text, source, NULL,
+                           "`ranks` lists nobody: nothing would be sent or received");
     out->kind = PEAL_PEER_RANKS;
     out->ranks = rank;
     out->rank_count = count;

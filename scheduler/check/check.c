@@ -146,8 +146,8 @@ peal_status check_each_rank(peal_compilation *c)
         first = report_directions(&c->common, &c->pass, k.directions);
     if (!first)
         first = end_table_match(k.ends, &late_send);
-    if (!first && late_send)
-        late_send = !end_table_shows_no_cycle(k.ends);
+    if (!first && late_send) /* that looks at one iteration of each loop */
+        late_send = has_late_loop(&c->common) || !end_table_shows_no_cycle(k.ends);
     c->check_bytes = k.most_bytes + k.ends->most_bytes;
     drop_end_table(c);
     if (!first)

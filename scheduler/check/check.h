@@ -36,6 +36,9 @@ peal_status check_set_values(const common_input *c, const pass_context *pass, ra
 peal_status check_files(const common_input *c, const pass_context *pass);
 /* leads.c: whether a receive may stand above its send, and a loop with messages between them. */
 bool leads_may_differ(const common_input *c);
+/* The send below a loop whose receive, as a match has noted, stands above it; -1: none. */
+int late_send_around(const common_input *c, const peal_statement *loop);
+bool has_late_loop(const common_input *c);
 /* How far senders may be ahead of receivers, from what a match has noted; reports what has
  * no bound. */
 peal_status find_leads(const common_input *c, const pass_context *pass, rank_views *views,

@@ -1,8 +1,11 @@
 /* Deadlock: no cycle of waits.
  *
  * A receive waits for its send, a send for nothing, and each rank goes through its statements in
- * order. One pass is enough: a send and its receive stand in the same body, so nothing waits for
- * another iteration, and iterations can be done one after the other by all ranks.
+ * order. One pass of a body is enough where all ranks can do its iterations one after the other: a
+ * send and its receive stand in the same body, so nothing waits for another iteration. A loop
+ * between a receive and a send below it is different: who waits there keeps his neighbours in the
+ * first iteration, theirs in the second, and so on. Of such a loop as many iterations are replayed
+ * as there are ranks, or as it has.
  *
  * Only receives that stand above their sends can close a cycle. Where ranks are classed, directions
  * may show that none does, whatever the number of ranks: statements that such receives and sends
@@ -116,13 +119,21 @@ bool directions_show_no_cycle(const common_input *c, const pass_context *pass,
 
 /* ---- By replaying ---- */
 
+/* A message in program order, and how often it came before. */
+typedef struct occurrence {
+    int message, round;
+} occurrence;
+
 typedef struct replay {
     const common_input *c;
     const pass_context *pass;
     rank_views *views;
     condition_table *conditions;
-    int *at; /* by rank: next message of its view, in program order (sends of a statement
-                first) */
+    int *rounds;        /* by statement: of a loop, iterations that are replayed */
+    bool *unrolled;     /* by statement: it stands in a loop with several */
+    occurrence **order; /* by rank: in program order (sends of a statement first) */
+    int *count;         /* by rank: of these */
+    int *at;            /* by rank: the next of these */
     const cycle_conditions *numbered;
     uint64_t off; /* those that are taken not to hold */
     int64_t step; /* in which a cycle was found to be; -1: any */
@@ -131,14 +142,15 @@ typedef struct replay {
     bool *waits; /* by rank: it is among them */
 } replay;
 
-/* The send that a receive waits for; NULL: it has run. */
+/* The send that the receive waits for which a rank has come to; NULL: it has run. */
 static const rank_message *awaited_send(const replay *r, const rank_view *v, const rank_message *m)
 {
     const rank_view *sender = r->views->of[m->peer];
-    for (int i = r->at[m->peer]; i < sender->message_count; i++) {
-        const rank_message *s = &sender->message[sender->program_order[i]];
-        if (s->outgoing && s->peer == v->rank && s->statement == m->statement &&
-            s->phase == m->phase && s->tag == m->tag &&
+    int round = r->order[v->rank][r->at[v->rank]].round;
+    for (int i = r->at[m->peer]; i < r->count[m->peer]; i++) {
+        const rank_message *s = &sender->message[r->order[m->peer][i].message];
+        if (r->order[m->peer][i].round == round && s->outgoing && s->peer == v->rank &&
+            s->statement == m->statement && s->phase == m->phase && s->tag == m->tag &&
             !memcmp(s->direction, m->direction, sizeof(s->direction)))
             return s;
     }
@@ -149,7 +161,7 @@ static const rank_message *awaited_send(const replay *r, const rank_view *v, con
 static const rank_message *stands_at(const replay *r, int rank)
 {
     const rank_view *v = r->views->of[rank];
-    return &v->message[v->program_order[r->at[rank]]];
+    return &v->message[r->order[rank][r->at[rank]].message];
 }
 
 /* A rank on the cycle that one leads to. */
@@ -203,7 +215,7 @@ static void look_at(replay *r, int rank)
 static void move_rank(replay *r, int rank)
 {
     const rank_view *v = r->views->of[rank];
-    for (; r->at[rank] < v->message_count; r->at[rank]++) {
+    for (; r->at[rank] < r->count[rank]; r->at[rank]++) {
         const rank_message *m = stands_at(r, rank);
         if (is_skipped(r->numbered, v, m->own_statement, r->off))
             continue;
@@ -227,7 +239,7 @@ static int replay_ranks(replay *r)
         move_rank(r, rank);
     }
     for (int rank = 0; rank < ranks; rank++)
-        if (r->at[rank] < r->views->of[rank]->message_count)
+        if (r->at[rank] < r->count[rank])
             return rank_on_cycle(r, rank);
     return -1;
 }
@@ -248,6 +260,103 @@ static void set_program_order(const pass_context *pass, rank_view *v)
             for (int i = first; i < end; i++)
                 if (2 * v->message[i].phase + !v->message[i].outgoing == kind)
                     v->program_order[count++] = i;
+    }
+}
+
+/* ---- Iterations ---- */
+
+enum { MOST_OCCURRENCES = 1 << 23 };
+
+/* How many iterations of each loop are replayed, at most `most` of one that a late send encloses.
+ */
+static void set_rounds(replay *r, const peal_body *body, bool enclosed, int most)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        r->unrolled[s->id] = enclosed;
+        if (s->kind != PEAL_STATEMENT_REPEAT)
+            continue;
+        bool within = enclosed || late_send_around(r->c, s) >= 0;
+        int64_t rounds = within ? most_iterations(r->conditions, s, most) : 1;
+        r->rounds[s->id] = rounds < 0 ? most : rounds < 1 ? 1 : (int)rounds;
+        set_rounds(r, &s->u.loop.body, within, most);
+    }
+}
+
+typedef struct unrolling {
+    const replay *r;
+    const rank_view *v;
+    const int *first; /* by statement, in the view's program order */
+    int *seen;        /* by message */
+    occurrence *out;  /* NULL: they are counted */
+    int64_t count;
+} unrolling;
+
+static void unroll(unrolling *u, const peal_body *body)
+{
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *s = body->statement[i];
+        bool loops = s->kind == PEAL_STATEMENT_REPEAT;
+        for (int k = 0; loops && k < u->r->rounds[s->id] && u->count <= MOST_OCCURRENCES; k++)
+            unroll(u, &s->u.loop.body);
+        for (int k = u->first[s->id]; k < u->first[s->id + 1]; k++, u->count++) {
+            int message = u->v->program_order[k];
+            if (u->out)
+                u->out[u->count] = (occurrence){message, u->seen[message]++};
+        }
+    }
+}
+
+static int64_t unroll_all(unrolling *u)
+{
+    const peal_graph_data *g = u->r->c->graph;
+    u->count = 0;
+    unroll(u, &g->setup);
+    unroll(u, &g->step.body);
+    unroll(u, &g->finish);
+    return u->count;
+}
+
+/* Where the messages of each statement begin in program order. */
+static const int *first_messages(const replay *r, const rank_view *v)
+{
+    int statements = r->c->graph->statement_count;
+    int *first = PEAL_ARENA_ARRAY(r->pass->arena, int, statements + 2);
+    for (int i = 0; i < v->message_count; i++)
+        first[v->message[i].own_statement + 1]++;
+    for (int i = 0; i <= statements; i++)
+        first[i + 1] += first[i];
+    return first;
+}
+
+/* The messages of all ranks in the order of their iterations. Where that is too many, fewer
+ * iterations are looked at: then a circle through very many ranks may be missed, which a run finds
+ * by its deadline. */
+static void set_orders(replay *r)
+{
+    const peal_graph_data *g = r->c->graph;
+    int ranks = r->c->machine.ranks;
+    const int **first = PEAL_ARENA_ARRAY(r->pass->arena, const int *, ranks);
+    for (int rank = 0; rank < ranks; rank++)
+        first[rank] = first_messages(r, r->views->of[rank]);
+    int64_t all = INT64_MAX;
+    for (int most = ranks + 1; all > MOST_OCCURRENCES; most = most / 2 > 2 ? most / 2 : 2) {
+        set_rounds(r, &g->setup, false, most);
+        set_rounds(r, &g->step.body, false, most);
+        set_rounds(r, &g->finish, false, most);
+        all = 0;
+        for (int rank = 0; rank < ranks && all <= MOST_OCCURRENCES; rank++)
+            all += unroll_all(&(unrolling){r, r->views->of[rank], first[rank], NULL, NULL, 0});
+        if (most == 2)
+            break;
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        const rank_view *v = r->views->of[rank];
+        unrolling u = {r, v, first[rank], NULL, NULL, 0};
+        r->count[rank] = (int)unroll_all(&u);
+        u.seen = PEAL_ARENA_ARRAY(r->pass->arena, int, v->message_count + 1);
+        u.out = r->order[rank] = PEAL_ARENA_ARRAY(r->pass->arena, occurrence, r->count[rank] + 1);
+        unroll_all(&u);
     }
 }
 
@@ -273,12 +382,33 @@ static bool is_new(cycle_search *s, uint64_t off)
     return true;
 }
 
-/* The statements that the ranks of a cycle stand at, each condition once. */
+/* Whether the ranks of a cycle stand in one iteration, as far as loops were unrolled. */
+static bool is_in_one_round(const replay *r, int first)
+{
+    int round = -1, rank = first;
+    do {
+        const occurrence *at = &r->order[rank][r->at[rank]];
+        const rank_message *m = stands_at(r, rank);
+        if (r->unrolled[m->own_statement] && round >= 0 && at->round != round)
+            return false;
+        round = r->unrolled[m->own_statement] ? at->round : round;
+        rank = m->peer;
+    } while (rank != first);
+    return true;
+}
+
+/* The statements that the ranks of a cycle stand at, each condition once. Those of other iterations
+ * say nothing of each other. */
 static int ends_of_cycle(const replay *r, int first, condition_end *out)
 {
     int count = 0, rank = first;
+    bool together = is_in_one_round(r, first);
     do {
         const rank_message *m = stands_at(r, rank);
+        if (r->unrolled[m->own_statement] && !together) {
+            rank = m->peer;
+            continue;
+        }
         peal_term term = r->views->of[rank]->statement[m->own_statement].condition;
         bool known = false;
         for (int i = 0; i < count && !known; i++)
@@ -306,8 +436,9 @@ static peal_status search_cycles(cycle_search *s, uint64_t off)
     condition_end *end = PEAL_ARENA_ARRAY(r->pass->arena, condition_end, most);
     int count = ends_of_cycle(r, first, end);
     uint64_t reasons;
-    peal_meeting found =
-        conditions_meet(c, r->conditions, &s->numbered, end, count, &reasons, &r->step);
+    peal_meeting found = {.answer = PEAL_YES};
+    if (count)
+        found = conditions_meet(c, r->conditions, &s->numbered, end, count, &reasons, &r->step);
     if (found.answer != PEAL_NO)
         return report_cycle(r, first, found.answer == PEAL_PERHAPS && !found.depends_on_run);
     if (!reasons || s->seen_count > MOST_REPLAYS)
@@ -333,15 +464,21 @@ peal_status find_deadlock(const common_input *c, const pass_context *pass, rank_
     if (first)
         return first;
     int ranks = c->machine.ranks;
-    cycle_search s = {.r = {.c = c,
-                            .pass = pass,
-                            .views = views,
-                            .conditions = conditions,
-                            .at = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
-                            .step = -1,
-                            .waiting = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
-                            .waits = PEAL_ARENA_ARRAY(pass->arena, bool, ranks)}};
+    cycle_search s = {
+        .r = {.c = c,
+              .pass = pass,
+              .views = views,
+              .conditions = conditions,
+              .rounds = PEAL_ARENA_ARRAY(pass->arena, int, c->graph->statement_count + 1),
+              .unrolled = PEAL_ARENA_ARRAY(pass->arena, bool, c->graph->statement_count + 1),
+              .order = PEAL_ARENA_ARRAY(pass->arena, occurrence *, ranks),
+              .count = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
+              .at = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
+              .step = -1,
+              .waiting = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
+              .waits = PEAL_ARENA_ARRAY(pass->arena, bool, ranks)}};
     number_conditions(c, pass, views, conditions, &s.numbered);
     s.r.numbered = &s.numbered;
+    set_orders(&s.r);
     return search_cycles(&s, 0);
 }

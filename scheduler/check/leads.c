@@ -31,8 +31,7 @@ static int last_statement(const peal_statement *s)
     return s->id;
 }
 
-/* The send below a loop whose receive stands above it; -1: none. */
-static int late_send_around(const common_input *c, const peal_statement *loop)
+int late_send_around(const common_input *c, const peal_statement *loop)
 {
     int last = last_statement(loop);
     for (int i = last + 1; i < c->graph->statement_count; i++)
@@ -62,6 +61,15 @@ bool leads_may_differ(const common_input *c)
 {
     const peal_graph_data *g = c->graph;
     return may_differ(&g->setup) || may_differ(&g->step.body) || may_differ(&g->finish);
+}
+
+bool has_late_loop(const common_input *c)
+{
+    for (int i = 0; i < c->graph->statement_count; i++)
+        if (c->statement[i] && c->statement[i]->kind == PEAL_STATEMENT_REPEAT &&
+            has_messages(c->statement[i]) && late_send_around(c, c->statement[i]) >= 0)
+            return true;
+    return false;
 }
 
 /* The peer that a rank's send goes to; -1: its view is not to be had. */

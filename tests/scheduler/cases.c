@@ -293,6 +293,22 @@ const graph_case graph_cases[] = {
     {NESTED("k > step", "k + step == 3"), 2, PEAL_E_DEADLOCK, 13, 5, NULL},
     {RUNTIME CROSS("step * step * step % 4099 == 2", "step % 4099 == 1"), 2,
      PEAL_E_POSSIBLE_DEADLOCK, 10, 3, "cannot be decided"},
+    /* who waits above a loop keeps neighbours in its first round, theirs in the second: a circle */
+    {RUNTIME "- {recv: c, from: 2, when: rank == 0}\n- repeat: 2\n  step:\n"
+             "  - {send: b, to: [1], tag: 1}\n  - {recv: b, from: [-1], tag: 1}\n"
+             "- {send: b, to: 0, when: rank == 2}\n",
+     3, PEAL_E_DEADLOCK, 13, 5, "rank 2 waits in `recv b`"},
+    {HEAD
+     "topology: {dims: [2, 2]}\nfields: {u: {size: [8, 8], halo: 1}}\nbuffers: {b: {}, c: {}}\n"
+     "step:\n- {recv: c, from: [-1, -1]}\n- {repeat: 2, step: [{exchange: {u: {star: 1}}}]}\n"
+     "- {send: b, to: [1, 1]}\n",
+     4, PEAL_E_DEADLOCK, 8, 22, "`exchange u`"},
+    {RUNTIME "- {recv: c, from: 3, when: rank == 0}\n- repeat: 9\n  step:\n"
+             "  - {send: b, to: [1], tag: 1}\n  - {recv: b, from: [-1], tag: 1}\n"
+             "- {send: b, to: 0, when: rank == 3}\n",
+     4, PEAL_E_DEADLOCK, 13, 5, "rank 3 waits in `recv b`"},
+    {LISTS "{send: b, to: {ranks: []}, when: rank == 0}\n", 2, PEAL_E_WRONG_LIST_SHAPE, 7, 25,
+     "lists nobody"},
     /* what is cut that some field, box or tile does not suit */
     {HEAD "topology: {dims: [1, 2]}\nfields: {u: {size: [8, 8]}, s: {size: 8}}\nstep:\n"
           "- {exchange: u}\n",
@@ -435,6 +451,11 @@ const valid_case valid_cases[] = {
      HEAD "topology: {dims: [1, 4]}\nfields: {u: {size: [4, 4]}}\nstep:\n- {task: t, box: u, "
           "tile: whole, update: u}\n",
      4},
+    {"a circle through three ranks that would take two rounds of the loop",
+     RUNTIME "- {recv: c, from: 2, when: rank == 0}\n- repeat: 1\n  step:\n"
+             "  - {send: b, to: [1], tag: 1}\n  - {recv: b, from: [-1], tag: 1}\n"
+             "- {send: b, to: 0, when: rank == 2}\n",
+     3},
     {"an empty box, an empty buffer",
      GRID "{task: t, box: {u: [[3, 3], [0, 8]]}, write: u}\n- {task: e, box: [[0, 0]], write: {b: "
           "tile}}\n",
