@@ -3,15 +3,17 @@
 
 PEAL_KERNEL(take)(peal_tile t, PEAL_READ(double, m), PEAL_UPDATE(double, in))
 {
-    for (int i = 0; i < 4; i++) {
+    PEAL_FOR(t, i, 4)
+    {
         PEAL_AT(in, i) += PEAL_AT(m, i);
     }
 }
 
 PEAL_KERNEL(bump)(peal_tile t, PEAL_UPDATE(double, b), int64_t by)
 {
-    for (int i = 0; i < 4; i++) {
-        PEAL_AT(b, i) = 0.75 * PEAL_AT(b, i) + (double)by + i;
+    PEAL_FOR(t, i, 4)
+    {
+        PEAL_AT(b, i) = 0.75 * PEAL_AT(b, i) + (double)by + (double)i;
     }
 }
 
@@ -33,5 +35,10 @@ PEAL_KERNEL(sweep)(peal_tile t, PEAL_READ(double, u), PEAL_WRITE(double, v))
 
 PEAL_KERNEL(sum)(peal_tile t, PEAL_READ(double, b), PEAL_REDUCE(double, s))
 {
-    PEAL_PARTIAL(s, PEAL_AT(b, 0) + PEAL_AT(b, 3));
+    double sum = 0;
+    PEAL_FOR(t, i, 4)
+    {
+        sum += PEAL_AT(b, i);
+    }
+    PEAL_PARTIAL(s, sum);
 }
