@@ -1,6 +1,7 @@
 /* Predictions: compiles a graph for all its ranks, of which those that are alike share a schedule,
  * simulates some steps, and evaluates the model. */
 #include "runtime/select/predict.h"
+#include "base/expression.h"
 #include "runtime/memory/available.h"
 
 #include <stdlib.h>
@@ -158,6 +159,15 @@ static peal_status simulate_free(sim_desc *sim, peal_prediction *out)
     return PEAL_STATUS_OK;
 }
 
+/* `peal run --steps 0`. */
+static bool has_no_step(const peal_graph_data *graph)
+{
+    const peal_scope scope = {.graph = graph};
+    int64_t repeat = 1;
+    return graph->step.repeat && !peal_expr_uses(graph->step.repeat) &&
+           !peal_expr_integer(graph->step.repeat, &scope, 1, &repeat, NULL) && repeat < 1;
+}
+
 static peal_status simulate(const peal_prediction_desc *desc, const peal_schedule_set *set,
                             int64_t most_bytes, peal_prediction *out)
 {
@@ -193,7 +203,12 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
     peal_schedule_set set = {0};
     char reason[120];
     int64_t most_bytes = peal_memory_available("", reason, sizeof(reason)) / 2;
-    peal_status status = peal_compilation_create(desc->graph, desc->machine, desc->mode,
+    /* A run of no steps is told what a step would take. */
+    const peal_expr four = {.kind = PEAL_EXPR_CONSTANT, .value = {PEAL_INTEGER, {.integer = 4}}};
+    peal_graph_data stepping = *desc->graph;
+    if (has_no_step(desc->graph))
+        stepping.step.repeat = &four;
+    peal_status status = peal_compilation_create(&stepping, desc->machine, desc->mode,
                                                  desc->diagnostics, &compilation);
     if (!status)
         status = peal_compilation_check(compilation);
