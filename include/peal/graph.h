@@ -305,8 +305,7 @@ int peal_graph_add_param_desc(peal_graph *graph, const peal_param_desc *desc);
 int peal_graph_add_field_desc(peal_graph *graph, const peal_field_desc *desc);
 int peal_graph_add_buffer_desc(peal_graph *graph, const peal_buffer_desc *desc);
 
-/* At most once. Without: `dims: auto` on every axis of the first field, none periodic. Returns 0.
- */
+/* At most once. Without: `dims: auto` on every axis of the fields, none periodic. Returns 0. */
 int peal_graph_set_topology_desc(peal_graph *graph, const peal_topology_desc *desc);
 
 /* The outermost loop (repeat, until, every, lag), at most once. Without: one step. Returns 0. */

@@ -11,7 +11,7 @@ typedef struct direction_use {
     bool ended; /* some has none, though there are several ranks along the axes */
     int rank;   /* the first of those */
 } direction_use;
-bool begin_directions(const common_input *c, const pass_context *pass, direction_use **out);
+void begin_directions(const common_input *c, const pass_context *pass, direction_use **out);
 void note_directions(const common_input *c, const pass_context *pass, const rank_view *v,
                      direction_use *use);
 peal_status report_directions(const common_input *c, const pass_context *pass,

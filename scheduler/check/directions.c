@@ -6,7 +6,7 @@
 #include "scheduler/conditions/conditions.h"
 #include "scheduler/geometry/geometry.h"
 
-bool begin_directions(const common_input *c, const pass_context *pass, direction_use **out)
+void begin_directions(const common_input *c, const pass_context *pass, direction_use **out)
 {
     bool any = false;
     for (int i = 0; i < c->graph->statement_count; i++) {
@@ -15,7 +15,6 @@ bool begin_directions(const common_input *c, const pass_context *pass, direction
                s->u.message.peers.kind == PEAL_PEER_DIRECTION;
     }
     *out = any ? PEAL_ARENA_ARRAY(pass->arena, direction_use, c->graph->statement_count) : NULL;
-    return any;
 }
 
 void note_directions(const common_input *c, const pass_context *pass, const rank_view *v,
