@@ -297,7 +297,7 @@ static int open_elsewhere(file_job *job, bool *skipped)
     if (*skipped)
         return 0;
     if (job->request->schedule->rank == 0 || is_alone(job)) /* all others save it with rank 0 */
-        error = peal_redirect_add(redirect, path, job->name);
+        error = peal_redirect_add(redirect, path, job->name, job->task->statement);
     peal_redirect_path(redirect, path, job->elsewhere);
     job->path = job->elsewhere;
     return error ? error : peal_target_open(NULL, job->path, &job->target);

@@ -81,7 +81,7 @@ void peal_redirect_path(const peal_redirect *redirect, const char *path, char pl
 }
 
 /* What is there already is in the table; what is not yet may be added more than once. */
-int peal_redirect_add(peal_redirect *redirect, const char *path, const char *name)
+int peal_redirect_add(peal_redirect *redirect, const char *path, const char *name, int statement)
 {
     char place[PATH_MAX];
 
@@ -96,7 +96,7 @@ int peal_redirect_add(peal_redirect *redirect, const char *path, const char *nam
         redirect->file = more;
         redirect->capacity = capacity;
     }
-    peal_redirected file = {strdup(path), strdup(name)};
+    peal_redirected file = {strdup(path), strdup(name), statement};
     if (!file.path || !file.name) {
         forget(&file);
         return ENOMEM;

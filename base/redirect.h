@@ -11,6 +11,7 @@ typedef struct peal_redirect peal_redirect;
 typedef struct peal_redirected {
     char *path; /* of the first run's, links resolved */
     char *name; /* as the spec writes it */
+    int statement;
 } peal_redirected;
 
 /* In TMPDIR, else /tmp. NULL: errno says why. */
@@ -21,8 +22,8 @@ void peal_redirect_destroy(peal_redirect *redirect);
 void peal_redirect_clear(peal_redirect *redirect);
 /* Where `path` is saved. */
 void peal_redirect_path(const peal_redirect *redirect, const char *path, char place[PATH_MAX]);
-/* Something is about to be saved there. 0 or an errno. */
-int peal_redirect_add(peal_redirect *redirect, const char *path, const char *name);
+/* A statement is about to save something there. 0 or an errno. */
+int peal_redirect_add(peal_redirect *redirect, const char *path, const char *name, int statement);
 /* What was, by name, each once. */
 const peal_redirected *peal_redirect_list(peal_redirect *redirect, int *count);
 

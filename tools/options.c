@@ -22,6 +22,7 @@ typedef enum option_id {
     OPTION_LOWER,
     OPTION_TRANSPORT,
     OPTION_VERIFY,
+    OPTION_VERIFY_RANKS,
     OPTION_CHECK_FOOTPRINTS,
     OPTION_EXPOSED,
     OPTION_ALLOW_OUTSIDE,
@@ -76,6 +77,7 @@ static const option_info table[] = {
     {"lower", 0, true, VERB_RUN | VERB_TUNE | VERB_PLAN, OPTION_LOWER, PEAL_LOWERING_WORDS},
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
+    {"verify-ranks", 0, true, VERB_RUN, OPTION_VERIFY_RANKS, "a number of ranks, 1 to 1048576"},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN,
@@ -218,6 +220,8 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return add_setting(options, value);
     case OPTION_RANKS:
         return parse_rank_counts(value, options);
+    case OPTION_VERIFY_RANKS:
+        return parse_int(value, 1, 1 << 20, &options->verify_ranks);
     case OPTION_PROCESSES:
         return parse_int(value, 1, 1 << 16, &options->processes);
     case OPTION_THREADS:
@@ -420,7 +424,7 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
         peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                     "a process hosts one or more ranks", "--processes %d is more than --ranks %d",
                     out->processes, out->ranks);
-    if (out->verify && out->check_footprints)
+    if ((out->verify || out->verify_ranks) && out->check_footprints)
         peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                     "run twice, each time with one of them",
                     "--check-footprints runs serial with other contents, --verify compares with "

@@ -54,6 +54,7 @@ typedef struct peal_options {
     emit_backend emit;
     bool resources;
     int architecture; /* of --arch: 90 for sm_90; 0: not given */
+    int verify_ranks; /* 0: not given */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
     bool forget;         /* tune */
     bool no_tuning;      /* mode auto leaves out what tune has found */

@@ -6,6 +6,7 @@
 #include "tools/output.h"
 
 #include "runtime/plan/plan.h"
+#include "runtime/verify/verify.h"
 
 enum { MAX_SAMPLES = 9, SHOWN_MESSAGES = 20 /* `peal check` shows all */ };
 
@@ -25,6 +26,8 @@ typedef struct mode_result {
     uint64_t outcome;                      /* of arrays and rows */
     bool compared, equal;                  /* with what serial computes */
     bool nothing;                          /* that could be compared */
+    bool compared_ranks, equal_ranks;      /* --verify-ranks: with serial on other ranks */
+    peal_ranks_verdict ranks;              /* what that has found; in process 0 */
     double sent_per_step, unsent_per_step; /* with messages and without them, in the slowest
                                               process; 0: not measured */
     char unmeasured[120]; /* why --exposed has measured nothing; "": it has, or was not asked */

@@ -6,7 +6,6 @@
 #include "runtime/plan/plan.h"
 #include "runtime/session/device.h"
 #include "runtime/session/session.h"
-#include "runtime/verify/verify.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -154,7 +153,7 @@ static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, 
     peal_status status = compare_outcome(run, plan, result);
     if (status == PEAL_STATUS_OK && verify && result->mode != PEAL_MODE_SERIAL) {
         bool differed = result->compared && !result->equal;
-        status = peal_plan_verify(plan);
+        status = peal_plan_verify_by(plan, PEAL_SAME_RANKS, NULL);
         result->compared = status == PEAL_STATUS_OK || status == PEAL_STATUS_WRONG_RESULT;
         result->equal = status == PEAL_STATUS_OK && (result == &run->result[0] || !differed);
         result->nothing = result->nothing && !result->compared; /* files, perhaps */
@@ -164,6 +163,15 @@ static peal_status compare(peal_run *run, peal_plan *plan, mode_result *result, 
             peal_report(peal_session_diagnostics(run->session), PEAL_E_RESULT_DIFFERS,
                         (peal_source){0}, "--verify names the first difference",
                         "mode %s computed other bits than serial", peal_mode_name(result->mode));
+    return status;
+}
+
+/* --verify-ranks. In mode all, serial stands for the others. */
+static peal_status compare_ranks(peal_plan *plan, mode_result *result)
+{
+    peal_status status = peal_plan_verify_by(plan, PEAL_OTHER_RANKS, &result->ranks);
+    result->compared_ranks = status == PEAL_STATUS_OK || status == PEAL_STATUS_WRONG_RESULT;
+    result->equal_ranks = status == PEAL_STATUS_OK;
     return status;
 }
 
@@ -180,6 +188,8 @@ static peal_status execute(peal_run *run, peal_plan *plan, mode_result *result, 
     result->ran = status == PEAL_STATUS_OK;
     if (status == PEAL_STATUS_OK && !run->options->check_footprints)
         status = compare(run, plan, result, verify);
+    if (status == PEAL_STATUS_OK && plan->options.verify_ranks)
+        status = compare_ranks(plan, result);
     return status;
 }
 
@@ -188,12 +198,14 @@ peal_status run_mode(peal_run *run, int mode)
     const peal_options *options = run->options;
     bool prints = run->leads && run->result_count == 0;
     bool verify = options->verify && mode != PEAL_MODE_SERIAL;
+    bool verifies_ranks = options->mode != MODE_ALL || mode == PEAL_MODE_SERIAL;
     peal_plan_options plan_options = {.size_bytes = sizeof(plan_options),
                                       .mode = mode == MODE_AUTO ? NULL : options_mode_name(mode),
                                       .ranks = options->ranks,
                                       .threads = options->threads,
                                       .deadline_s = (double)options->deadline_ns * 1e-9,
                                       .verify = verify,
+                                      .verify_ranks = verifies_ranks ? options->verify_ranks : 0,
                                       .check_footprints = options->check_footprints,
                                       .allow_outside = options->allow_outside,
                                       .row = prints ? row_table_add : NULL,

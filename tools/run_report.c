@@ -124,6 +124,28 @@ static void print_verdict(const peal_run *run)
         printf("Result: WRONG, %d of %d modes differ from serial.\n", compared - equal, compared);
 }
 
+/* What --verify-ranks has found. */
+static void print_other_ranks(const mode_result *result, int ranks)
+{
+    const peal_ranks_verdict *v = &result->ranks;
+    if (!result->compared_ranks)
+        return;
+    if (!result->equal_ranks) {
+        printf("Result: WRONG, %d rank%s and %d compute something else.\n", ranks,
+               ranks == 1 ? "" : "s", v->ranks);
+        return;
+    }
+    printf("Result: %s on %d rank%s equal to serial on %d, ", peal_mode_name(result->mode), ranks,
+           ranks == 1 ? "" : "s", v->ranks);
+    if (v->rounding > 0)
+        printf("but for the rounding of sums over ranks (%.2g of the largest value%s%s)",
+               v->rounding, v->rounded[0] ? "; in " : "", v->rounded);
+    else
+        printf("bit for bit");
+    printf("%s%s%s.\n", v->own[0] ? " (not compared, each rank's own: " : "", v->own,
+           v->own[0] ? ")" : "");
+}
+
 void report_text(const peal_run *run, peal_status status)
 {
     if (run->options->check_footprints) {
@@ -139,8 +161,11 @@ void report_text(const peal_run *run, peal_status status)
         if (status == PEAL_STATUS_OK)
             print_next(run);
     }
-    if (status == PEAL_STATUS_OK || status == PEAL_STATUS_WRONG_RESULT)
-        print_verdict(run);
+    if (status != PEAL_STATUS_OK && status != PEAL_STATUS_WRONG_RESULT)
+        return;
+    print_verdict(run);
+    for (int i = 0; i < run->result_count; i++)
+        print_other_ranks(&run->result[i], run->ranks);
 }
 
 static json_t *json_result(const mode_result *result)
@@ -181,6 +206,12 @@ static json_t *json_result(const mode_result *result)
     }
     if (result->compared)
         json_object_set_new(object, "equal_to_serial", json_boolean(result->equal));
+    if (result->compared_ranks)
+        json_object_set_new(object, "other_ranks",
+                            json_pack("{s:i,s:b,s:f,s:s,s:s}", "ranks", result->ranks.ranks,
+                                      "equal", result->equal_ranks, "rounding",
+                                      result->ranks.rounding, "rounded", result->ranks.rounded,
+                                      "not_compared", result->ranks.own));
     return object;
 }
 

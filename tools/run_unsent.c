@@ -95,6 +95,7 @@ peal_status run_unsent(peal_run *run, const peal_plan_options *options, mode_res
     again.mode = peal_mode_name(result->mode);
     again.backend = run->backend->name;
     again.verify = false;
+    again.verify_ranks = 0;
     again.row = NULL;
     again.hooks = &hooks;
     peal_plan *plan = NULL;

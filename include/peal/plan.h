@@ -47,6 +47,8 @@ typedef struct peal_plan_options {
     int threads;       /* workers a process; 0: the cores it may use / processes of its host */
     double deadline_s; /* longest wait without progress; 0: the session's */
     bool verify;       /* keep what peal_plan_verify needs; refused before the run if too big */
+    int verify_ranks;  /* the same, to compare with serial on so many ranks (PEAL_STATUS_SPEC: the
+                          graph cannot run on them, or not on arrays of the same sizes); 0: not */
     bool check_footprints;    /* run every tile on copies of its arrays, with other contents outside
                                  its footprint each time, and report undeclared accesses; implies
                                  serial. Functions of tasks are called about ten times as often;
@@ -157,10 +159,13 @@ peal_status peal_plan_finish(peal_plan *plan);
 
 /* Compares, bit for bit, owned points and kept buffers with what `serial` computes in process 0 for
  * the same steps. Collective; between wait and start, or after finish. The plan was compiled with
- * `verify`. Rows of `print` so far and files that `save` has written are compared, too: serial
- * saves into a folder of its own, in TMPDIR. PEAL_STATUS_WRONG_RESULT: a diagnostic names the first
- * difference (array, rank, coordinates, both values; row and column; file). PEAL_STATUS_SPEC: there
- * was nothing to compare. */
+ * `verify` (on as many ranks), `verify_ranks` (on so many, point by point of fields, whoever owns
+ * them; what depends on sums of reals over ranks but for 4096 units in the last place of the
+ * largest value; buffers and rows that every rank has its own of are left out), or both. Rows of
+ * `print` so far and files that `save` has written are compared, too: serial saves into a folder of
+ * its own, in TMPDIR. PEAL_STATUS_WRONG_RESULT: a diagnostic names the first difference (array,
+ * rank, coordinates, both values; row and column; file). PEAL_STATUS_SPEC: there was nothing to
+ * compare. */
 peal_status peal_plan_verify(peal_plan *plan);
 
 /* A number that is equal for equal contents of what is defined after a run (owned points, kept

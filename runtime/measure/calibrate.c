@@ -92,7 +92,7 @@ static peal_status wrap(calibration *c)
     if (!fine)
         return peal_report(c->plan->session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE,
                            NULL, "no memory to time kernels");
-    return peal_plan_arm(c->plan, &c->plan->binding, PEAL_MODE_SYNC, &c->run);
+    return peal_plan_arm(c->plan, &c->plan->binding, PEAL_MODE_SYNC, NULL, &c->run);
 }
 
 static void release(calibration *c)

@@ -128,7 +128,7 @@ static peal_status time_steps_until(device_times *d, int op, cost *step)
     for (int r = 0; r < plan->binding.count; r++)
         plan->binding.backend_rank[r].schedule = judged ? &d->rank[r].judged : &d->rank[r].blind;
     plan->hooks = (peal_backend_hooks){.unawaited = true, .end_of_step = op + 1};
-    peal_status status = peal_plan_arm(plan, &plan->binding, plan->mode, &d->run);
+    peal_status status = peal_plan_arm(plan, &plan->binding, plan->mode, NULL, &d->run);
     plan->hooks = before;
     *step = (cost){0};
     if (!status)

@@ -100,7 +100,7 @@ static peal_status open_originals(peal_plan *plan)
     peal_session *session = plan->session;
     if (session->originals)
         return peal_originals_copy(session->originals, session->diagnostics, &plan->originals);
-    if (!plan->options.verify)
+    if (!plan->options.verify && !plan->options.verify_ranks)
         return PEAL_STATUS_OK;
     return peal_originals_create(plan->data, plan->options.allow_outside, session->diagnostics,
                                  &plan->originals);

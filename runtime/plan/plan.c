@@ -1,5 +1,5 @@
 /* The plan's story: resolve, choose, compare, check and schedule, allocate and publish, attach,
- * arm; then start, wait, finish. Each step of compiling is local; where it may fail, all processes
+ * arm; then it runs (run.c). Each step of compiling is local; where it may fail, all processes
  * agree before the next. */
 #include "runtime/plan/plan.h"
 #include "base/expression.h"
@@ -25,10 +25,12 @@ static int mark(const peal_plan *plan)
     return peal_diagnostics_count(plan->session->diagnostics);
 }
 
-/* ---- compile ---- */
-
 static peal_status check_options(peal_session *session, const peal_plan_options *options)
 {
+    if (options && options->size_bytes == sizeof(*options) && options->verify_ranks < 0)
+        return peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "a number of ranks, or 0", "peal_plan_options.verify_ranks is %d",
+                           options->verify_ranks);
     if (options && options->size_bytes != sizeof(*options))
         return peal_report(
             session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
@@ -49,6 +51,18 @@ static peal_status resolve(peal_plan *plan)
     return status;
 }
 
+/* Refuses what is too big before anything is allocated. */
+static peal_status create_oracles(peal_plan *plan)
+{
+    peal_status status = PEAL_STATUS_OK;
+    if (plan->options.verify)
+        status = peal_oracle_create(plan, 0, &plan->oracle[PEAL_SAME_RANKS]);
+    if (!status && plan->options.verify_ranks)
+        status =
+            peal_oracle_create(plan, plan->options.verify_ranks, &plan->oracle[PEAL_OTHER_RANKS]);
+    return status;
+}
+
 /* Process 0 checks the job as a whole; the others what their own schedules need. */
 static peal_status schedule(peal_plan *plan)
 {
@@ -63,10 +77,7 @@ static peal_status schedule(peal_plan *plan)
         plan->within_repeat = peal_compilation_is_within_repeat(plan->compilation);
         plan->ends_at_repeat = peal_compilation_ends_at_repeat(plan->compilation);
     }
-    if (!status && plan->options.verify)
-        status =
-            peal_oracle_create(plan); /* refuses what is too big before anything is allocated */
-    return status;
+    return status ? status : create_oracles(plan);
 }
 
 static peal_status allocate(peal_plan *plan)
@@ -142,7 +153,7 @@ static peal_status join_bound(peal_plan *plan)
 }
 
 peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,
-                          peal_backend_plan **out)
+                          peal_saves *saves, peal_backend_plan **out)
 {
     double deadline_s = plan->options.deadline_s;
     bool own = binding == &plan->binding;
@@ -157,7 +168,7 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
         .deadline_ns =
             deadline_s > 0 ? (int64_t)ceil(deadline_s * 1e9) : plan->session->deadline_ns,
         .allow_outside = plan->options.allow_outside,
-        .saves = own ? plan->saves : peal_oracle_saves(plan->oracle),
+        .saves = own ? plan->saves : saves,
         .cache_folder = plan->options.cache_folder,
         .lowering = plan->options.lowering,
         .row = own ? peal_plan_take_row : peal_row_log_compare,
@@ -175,7 +186,7 @@ static peal_status arm_checks(peal_plan *plan)
 {
     peal_status status = peal_footprints_create(plan);
     if (!status && plan->run)
-        status = peal_plan_arm(plan, &plan->binding, PEAL_MODE_SERIAL, &plan->checking);
+        status = peal_plan_arm(plan, &plan->binding, PEAL_MODE_SERIAL, NULL, &plan->checking);
     return status;
 }
 
@@ -186,7 +197,7 @@ static peal_status arm(peal_plan *plan)
     if (!status)
         status = peal_plan_attach_saves(plan);
     if (!status && plan->binding.count > 0)
-        status = peal_plan_arm(plan, &plan->binding, plan->mode, &plan->run);
+        status = peal_plan_arm(plan, &plan->binding, plan->mode, NULL, &plan->run);
     if (!status)
         status = evaluate_repeat(plan);
     if (!status && plan->options.check_footprints)
@@ -231,14 +242,15 @@ static void release(peal_plan *plan)
     if (plan->run)
         plan->backend->destroy(plan->run);
     peal_footprints_destroy(plan->footprints);
-    peal_oracle_destroy(plan->oracle);
+    for (int i = 0; i < PEAL_ORACLES; i++)
+        peal_oracle_destroy(plan->oracle[i]);
     peal_row_log_destroy(plan->row_log);
     peal_plan_close_saves(plan);
     peal_binding_release(&plan->binding);
     peal_compilation_destroy(plan->compilation);
     plan->checking = plan->run = NULL;
     plan->footprints = NULL;
-    plan->oracle = NULL;
+    memset(plan->oracle, 0, sizeof(plan->oracle));
     plan->row_log = NULL;
     plan->binding = (peal_binding){0};
     plan->compilation = NULL;
@@ -304,187 +316,13 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
     return PEAL_STATUS_OK;
 }
 
-/* ---- run ---- */
-
-static peal_status misuse(const peal_plan *plan, const char *call)
-{
-    static const char *const names[] = {"is ready to start", "is running: wait for it first",
-                                        "has been finished", "has failed"};
-    if (plan->state == PEAL_PLAN_FAILED)
-        return plan->failure;
-    return peal_report(plan->session->diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE, NULL,
-                       "%s: the plan %s", call, names[plan->state]);
-}
-
-static peal_status fail(peal_plan *plan, peal_status status, int from)
-{
-    plan->failure = peal_session_fail(plan->session, status, from);
-    if (!plan->failure)
-        plan->failure = status;
-    if (plan->state == PEAL_PLAN_RUNNING)
-        peal_session_running(plan->session, false);
-    plan->state = PEAL_PLAN_FAILED;
-    return plan->failure;
-}
-
-static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *start)
-{
-    peal_diagnostics *diagnostics = plan->session->diagnostics;
-    if (plan->state != PEAL_PLAN_READY)
-        return misuse(plan, "peal_plan_start");
-    if (n < 0 && n != PEAL_STEPS_ALL)
-        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
-                           "PEAL_STEPS_ALL starts what is left of `repeat`",
-                           "peal_plan_start: %lld steps", (long long)n);
-    if (plan->within_repeat && n > plan->repeat - plan->steps_asked)
-        return peal_report(diagnostics, PEAL_E_MESSAGE_CONDITION_MISMATCH,
-                           plan->data->step.repeat->source,
-                           "let conditions on `step` suit further steps, or start no more than "
-                           "`repeat` says",
-                           "%lld steps, but messages match and halos are fresh in the first %lld "
-                           "alone",
-                           (long long)(plan->steps_asked + n), (long long)plan->repeat);
-    if (start && start->size_bytes != sizeof(*start))
-        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
-                           "set .size_bytes = sizeof(peal_start)",
-                           "peal_start has %zu bytes here, the caller's has %zu", sizeof(*start),
-                           start->size_bytes);
-    if (start && (start->stream || start->event) && !plan->backend->follow)
-        return peal_report(diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
-                           "leave .stream and .event NULL",
-                           "peal_plan_start: the %s backend has no streams", plan->backend->name);
-    return PEAL_STATUS_OK;
-}
-
-static peal_status begin(peal_plan *plan, int64_t steps, bool finish)
-{
-    peal_session_running(plan->session, true);
-    plan->state = PEAL_PLAN_RUNNING;
-    bool setup = !plan->setup_done;
-    plan->setup_done = true;
-    peal_backend_plan *run = peal_plan_runner(plan);
-    return run ? plan->backend->start(run, setup, steps, finish) : PEAL_STATUS_OK;
-}
-
-static peal_status complete(peal_plan *plan)
-{
-    peal_backend_result result = {0};
-    peal_backend_plan *run = peal_plan_runner(plan);
-    peal_status status = run ? plan->backend->wait(run, &result) : PEAL_STATUS_OK;
-    if (status)
-        return status;
-    peal_session_running(plan->session, false);
-    plan->steps_done += result.steps_done;
-    plan->stopped = result.stopped;
-    plan->seconds += result.seconds;
-    plan->cpu_seconds += result.cpu_seconds;
-    plan->state = PEAL_PLAN_READY;
-    return PEAL_STATUS_OK;
-}
-
-peal_status peal_plan_start(peal_plan *plan, int64_t n, const peal_start *start)
-{
-    if (!peal_is_plan(plan, __func__))
-        return PEAL_STATUS_USAGE;
-    peal_status status = check_start(plan, n, start);
-    if (status)
-        return status;
-    int from = mark(plan);
-    if (n == PEAL_STEPS_ALL)
-        n = peal_plan_steps_left(plan);
-    if (!plan->setup_done) /* nobody saves before all have come */
-        peal_originals_begin(plan->originals);
-    status = peal_session_barrier(plan->session, PEAL_BARRIER_START, plan->hash, n);
-    if (!status && plan->oracle && !plan->setup_done)
-        status = peal_oracle_remember(plan);
-    if (!status && plan->oracle)
-        status = peal_oracle_note(plan, n, false);
-    peal_backend_plan *run = peal_plan_runner(plan);
-    if (!status && run && start && (start->stream || start->event))
-        status = plan->backend->follow(run, start->stream, start->event);
-    if (!status) {
-        plan->steps_asked += n;
-        status = begin(plan, n, false);
-    }
-    return status ? fail(plan, status, from) : PEAL_STATUS_OK;
-}
-
-peal_status peal_plan_wait(peal_plan *plan)
-{
-    if (!peal_is_plan(plan, __func__))
-        return PEAL_STATUS_USAGE;
-    if (plan->state != PEAL_PLAN_RUNNING)
-        return misuse(plan, "peal_plan_wait");
-    int from = mark(plan);
-    peal_status status = complete(plan);
-    return status ? fail(plan, status, from) : PEAL_STATUS_OK;
-}
-
-peal_status peal_plan_event(peal_plan *plan, void **event)
-{
-    if (!peal_is_plan(plan, __func__) || !peal_argument_check(event, "the event", __func__))
-        return PEAL_STATUS_USAGE;
-    peal_diagnostics *diagnostics = plan->session->diagnostics;
-    peal_backend_plan *run = peal_plan_runner(plan);
-    if (plan->state != PEAL_PLAN_RUNNING)
-        return misuse(plan, "peal_plan_event");
-    if (!plan->backend->event || !run)
-        return peal_report(diagnostics, PEAL_E_CALL_OUT_OF_ORDER, PEAL_NO_SOURCE,
-                           "call peal_plan_wait", "peal_plan_event: %s",
-                           run ? "the host backend has no events" : "no rank is hosted here");
-    return plan->backend->event(run, event);
-}
-
-/* What `finish` reads and sends may have been proved for the steps that `repeat` says alone. */
-static peal_status check_end(peal_plan *plan)
-{
-    if (!plan->ends_at_repeat || plan->stopped || plan->steps_asked == plan->repeat)
-        return PEAL_STATUS_OK;
-    return peal_report(plan->session->diagnostics, PEAL_E_MESSAGE_CONDITION_MISMATCH,
-                       plan->data->step.repeat ? plan->data->step.repeat->source : PEAL_NO_SOURCE,
-                       "start as many steps as `repeat` says, or give the number of steps before "
-                       "the graph is checked (peal_graph_set_steps)",
-                       "`finish` after %lld steps, but its messages match and its halos are fresh "
-                       "after %lld alone",
-                       (long long)plan->steps_asked, (long long)plan->repeat);
-}
-
-peal_status peal_plan_finish(peal_plan *plan)
-{
-    if (!peal_is_plan(plan, __func__))
-        return PEAL_STATUS_USAGE;
-    if (plan->state != PEAL_PLAN_READY)
-        return misuse(plan, "peal_plan_finish");
-    int from = mark(plan);
-    bool stopped = plan->stopped;
-    peal_status status = check_end(plan);
-    if (!status && plan->oracle && !plan->setup_done)
-        status = peal_oracle_remember(plan);
-    if (!status && plan->oracle)
-        status = peal_oracle_note(plan, 0, true);
-    if (!status)
-        status = begin(plan, 0, true);
-    if (!status)
-        status = complete(plan);
-    plan->stopped = stopped;
-    if (!status)
-        status =
-            peal_session_barrier(plan->session, PEAL_BARRIER_FINISH, plan->hash, plan->steps_asked);
-    if (status)
-        return fail(plan, status, from);
-    plan->state = PEAL_PLAN_FINISHED;
-    if (!plan->footprints)
-        return PEAL_STATUS_OK;
-    return peal_session_agree(plan->session, peal_footprints_status(plan->footprints), 0);
-}
-
 void peal_plan_destroy(peal_plan *plan)
 {
     if (!plan || !peal_handle_check(plan, PEAL_HANDLE_PLAN, __func__))
         return;
     if (plan->state == PEAL_PLAN_RUNNING) {
         peal_session_abort(plan->session, PEAL_STATUS_USAGE, "a running plan was destroyed");
-        complete(plan);
+        peal_plan_complete(plan);
     }
     release(plan);
     peal_graph_report_to(plan->graph, NULL);

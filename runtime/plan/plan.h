@@ -19,6 +19,8 @@ typedef enum peal_plan_state {
 } peal_plan_state;
 
 typedef struct peal_oracle peal_oracle;
+/* Serial on as many ranks, or on others. */
+typedef enum peal_oracle_kind { PEAL_SAME_RANKS, PEAL_OTHER_RANKS, PEAL_ORACLES } peal_oracle_kind;
 typedef struct peal_footprints peal_footprints;
 typedef struct peal_row_log peal_row_log;
 
@@ -42,9 +44,9 @@ struct peal_plan {
     peal_originals *originals; /* files that are loaded and saved; NULL: nothing will be compared */
     int saves_key;             /* under which it is published */
     peal_backend_plan *run;    /* NULL: no rank is hosted here */
-    peal_oracle *oracle;       /* what peal_plan_verify needs */
-    peal_row_log *row_log;     /* what `print` has made; NULL: nobody will compare it */
-    uint64_t row_hash;         /* of the rows so far, in process 0 */
+    peal_oracle *oracle[PEAL_ORACLES]; /* what peal_plan_verify needs; NULL: it was not asked for */
+    peal_row_log *row_log;             /* what `print` has made; NULL: nobody will compare it */
+    uint64_t row_hash;                 /* of the rows so far, in process 0 */
     int64_t row_count;
     peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
     peal_backend_plan *checking;
@@ -87,15 +89,19 @@ size_t peal_plan_kernel_text(const peal_plan *plan, char *text, size_t bytes);
 peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t *before,
                                   int64_t *steps);
 
-/* A backend plan for a binding with this plan's options. */
+/* A backend plan for a binding with this plan's options. saves: of a binding that is not the
+ * plan's, whose rows are compared. */
 peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,
-                          peal_backend_plan **out);
+                          peal_saves *saves, peal_backend_plan **out);
 
 /* A handle that was given to a public function; else peal_misuse says what is wrong. */
 static inline bool peal_is_plan(const peal_plan *plan, const char *call)
 {
     return peal_session_check_handle(plan, PEAL_HANDLE_PLAN, call);
 }
+
+/* run.c: waits for what was started. */
+peal_status peal_plan_complete(peal_plan *plan);
 
 /* The backend plan that runs; NULL: no rank is hosted here. */
 static inline peal_backend_plan *peal_plan_runner(const peal_plan *plan)

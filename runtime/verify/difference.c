@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void print_element(peal_type type, const unsigned char *at, char *text, size_t bytes)
+void peal_element_text(peal_type type, const unsigned char *at, char *text, size_t bytes)
 {
     double f64;
     float f32;
@@ -53,8 +53,8 @@ peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *s
                                  own->lo[k] + rest % points_k);
         rest /= points_k;
     }
-    print_element(a->type, run + (size_t)first * element, got, sizeof(got));
-    print_element(a->type, serial + (size_t)first * element, want, sizeof(want));
+    peal_element_text(a->type, run + (size_t)first * element, got, sizeof(got));
+    peal_element_text(a->type, serial + (size_t)first * element, want, sizeof(want));
     return peal_report(plan->session->diagnostics, PEAL_E_VERIFICATION_FAILED,
                        plan->data->arrays[array].source,
                        "try --check-footprints: a kernel may touch what it doesn't declare",

@@ -4,6 +4,7 @@
 #include "runtime/verify/oracle.h"
 #include "runtime/bind/array_rows.h"
 #include "runtime/memory/available.h"
+#include "runtime/verify/other_ranks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -55,9 +56,9 @@ static bool saves_files(const peal_schedule *schedule)
 }
 
 /* Where a rank saves, serial saves into a folder of its own. */
-static peal_status redirect(const peal_plan *plan, const peal_schedule *schedule)
+static peal_status redirect(const peal_plan *plan, peal_oracle *oracle,
+                            const peal_schedule *schedule)
 {
-    peal_oracle *oracle = plan->oracle;
     if (oracle->redirect || !saves_files(schedule))
         return PEAL_STATUS_OK;
     oracle->redirect = peal_redirect_create();
@@ -70,8 +71,8 @@ static peal_status redirect(const peal_plan *plan, const peal_schedule *schedule
 }
 
 /* A copy of the schedule's arrays. */
-static peal_status copy_arrays(const peal_plan *plan, const peal_schedule *schedule,
-                               peal_serial_rank *out)
+static peal_status copy_arrays(const peal_plan *plan, peal_oracle *oracle,
+                               const peal_schedule *schedule, peal_serial_rank *out)
 {
     out->array = calloc((size_t)schedule->array_count + 1, sizeof(*out->array));
     if (!out->array)
@@ -80,25 +81,16 @@ static peal_status copy_arrays(const peal_plan *plan, const peal_schedule *sched
     for (int i = 0; i < schedule->array_count; i++)
         out->array[i] = schedule->array[i];
     out->schedule.array = out->array;
-    return redirect(plan, schedule);
+    return redirect(plan, oracle, schedule);
 }
 
-peal_status peal_oracle_create(peal_plan *plan)
+/* In process 0: the schedules of all serial ranks. */
+static peal_status schedule_all(const peal_plan *plan, peal_oracle *oracle)
 {
-    peal_oracle *oracle = plan->oracle = calloc(1, sizeof(*oracle));
-    if (!oracle)
-        return no_memory(plan);
-    oracle->machine = plan->machine;
-    oracle->machine.processes = 1;
-    oracle->ranks = plan->machine.ranks;
-    oracle->arrays = plan->data->array_count;
-    if (plan->session->identity.process != 0)
-        return PEAL_STATUS_OK;
-    plan->row_log = peal_row_log_create();
-    if (!plan->row_log)
-        return no_memory(plan);
     peal_status status = peal_compilation_create(plan->data, &oracle->machine, PEAL_MODE_SERIAL,
                                                  plan->session->diagnostics, &oracle->compilation);
+    if (!status && oracle->on_other_ranks)
+        status = peal_compilation_check(oracle->compilation);
     if (status)
         return status;
     oracle->serial = calloc((size_t)oracle->ranks, sizeof(*oracle->serial));
@@ -110,11 +102,37 @@ peal_status peal_oracle_create(peal_plan *plan)
         const peal_schedule *schedule;
         status = peal_compilation_schedule(oracle->compilation, r, &schedule);
         if (!status)
-            status = copy_arrays(plan, schedule, &oracle->serial[r]);
+            status = copy_arrays(plan, oracle, schedule, &oracle->serial[r]);
         if (status)
             return status;
     }
-    return check_memory(plan, oracle);
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_oracle_create(peal_plan *plan, int ranks, peal_oracle **out)
+{
+    peal_oracle *oracle = *out = calloc(1, sizeof(*oracle));
+    if (!oracle)
+        return no_memory(plan);
+    oracle->machine = plan->machine;
+    oracle->machine.processes = 1;
+    oracle->machine.ranks = oracle->ranks = ranks ? ranks : plan->machine.ranks;
+    oracle->arrays = plan->data->array_count;
+    oracle->on_other_ranks = ranks > 0;
+    if (plan->session->identity.process != 0)
+        return PEAL_STATUS_OK;
+    if (!plan->row_log)
+        plan->row_log = peal_row_log_create();
+    if (!plan->row_log)
+        return no_memory(plan);
+    if (ranks)
+        oracle->likeness = peal_likeness_create(plan->data);
+    if (ranks && !oracle->likeness)
+        return no_memory(plan);
+    peal_status status = schedule_all(plan, oracle);
+    if (ranks)
+        status = peal_other_ranks_admit(plan, oracle, status);
+    return status ? status : check_memory(plan, oracle);
 }
 
 /* ---- contents of all processes, in process 0 ---- */
@@ -129,7 +147,7 @@ static int64_t bytes_of(const peal_schedule_array *array, peal_extent what)
     return peal_box_bytes(box_of(array, what), array->type);
 }
 
-/* Packs the array of all ranks here. */
+/* Packs the array of all ranks here, each behind its box. */
 static peal_status pack_array(const peal_plan *plan, int array, peal_extent what,
                               unsigned char *out)
 {
@@ -142,6 +160,8 @@ static peal_status pack_array(const peal_plan *plan, int array, peal_extent what
         peal_status status = peal_binding_read(binding, i, storage, &copy, &data);
         if (status)
             return status;
+        memcpy(out, box_of(a, what), sizeof(peal_box));
+        out += sizeof(peal_box);
         peal_box_pack(a, box_of(a, what), data, out);
         free(copy);
         out += bytes_of(a, what);
@@ -149,18 +169,46 @@ static peal_status pack_array(const peal_plan *plan, int array, peal_extent what
     return PEAL_STATUS_OK;
 }
 
-peal_status peal_oracle_gather(peal_plan *plan, int array, peal_extent what, unsigned char **packed)
+/* In process 0: what a process has packed of its ranks. */
+static peal_status take_packed(const peal_plan *plan, int process, int array,
+                               const unsigned char *from, size_t left, peal_packed *packed)
+{
+    int first, end;
+    peal_machine_ranks(&plan->machine, process, &first, &end);
+    for (int r = first; r < end; r++) {
+        if (left < sizeof(packed[r].box))
+            return PEAL_STATUS_INTERNAL;
+        memcpy(&packed[r].box, from, sizeof(packed[r].box));
+        from += sizeof(packed[r].box);
+        left -= sizeof(packed[r].box);
+        size_t need = (size_t)peal_box_bytes(&packed[r].box, plan->data->arrays[array].type);
+        if (left < need)
+            return PEAL_STATUS_INTERNAL;
+        packed[r].data = malloc(need + 1);
+        if (!packed[r].data)
+            return no_memory(plan);
+        memcpy(packed[r].data, from, need);
+        from += need;
+        left -= need;
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_oracle_gather(peal_plan *plan, int array, peal_extent what, peal_packed **packed)
 {
     peal_session *session = plan->session;
     const peal_binding *binding = &plan->binding;
     int processes = session->identity.processes;
-    int64_t bytes = 0;
+    size_t bytes = 0;
     for (int i = 0; i < binding->count; i++)
-        bytes += bytes_of(&binding->rank[i].schedule->array[array], what);
-    unsigned char *mine = malloc((size_t)bytes + 1);
+        bytes +=
+            sizeof(peal_box) + (size_t)bytes_of(&binding->rank[i].schedule->array[array], what);
+    unsigned char *mine = malloc(bytes + 1);
     void **blob = calloc((size_t)processes, sizeof(*blob));
     size_t *size = calloc((size_t)processes, sizeof(*size));
-    if (!mine || !blob || !size) {
+    *packed = session->identity.process == 0 ? calloc((size_t)plan->machine.ranks, sizeof(**packed))
+                                             : NULL;
+    if (!mine || !blob || !size || (session->identity.process == 0 && !*packed)) {
         free(mine);
         free(blob);
         free(size);
@@ -168,25 +216,9 @@ peal_status peal_oracle_gather(peal_plan *plan, int array, peal_extent what, uns
     }
     /* all gather, whatever happens here: the others wait for it */
     peal_status packing = pack_array(plan, array, what, mine);
-    peal_status status = peal_control_gather(session->control, mine, (size_t)bytes, blob, size);
-    for (int p = 0; !status && packed && p < processes; p++) {
-        int first, end;
-        peal_machine_ranks(&plan->machine, p, &first, &end);
-        const unsigned char *from = blob[p];
-        size_t left = size[p];
-        for (int r = first; r < end && !status; r++) {
-            const peal_schedule_array *a = &plan->oracle->serial[r].schedule.array[array];
-            size_t need = (size_t)bytes_of(a, what);
-            packed[r] = malloc(need + 1);
-            if (!packed[r] || left < need) {
-                status = packed[r] ? PEAL_STATUS_INTERNAL : no_memory(plan);
-                break;
-            }
-            memcpy(packed[r], from, need);
-            from += need;
-            left -= need;
-        }
-    }
+    peal_status status = peal_control_gather(session->control, mine, bytes, blob, size);
+    for (int p = 0; !status && *packed && p < processes; p++)
+        status = take_packed(plan, p, array, blob[p], size[p], *packed);
     for (int p = 0; p < processes; p++)
         free(blob[p]);
     free(mine);
@@ -195,28 +227,50 @@ peal_status peal_oracle_gather(peal_plan *plan, int array, peal_extent what, uns
     return packing ? packing : status;
 }
 
-peal_status peal_oracle_remember(peal_plan *plan)
+void peal_packed_free(peal_packed *packed, int ranks)
 {
-    peal_oracle *oracle = plan->oracle;
-    bool first = plan->session->identity.process == 0;
+    for (int r = 0; packed && r < ranks; r++)
+        free(packed[r].data);
+    free(packed);
+}
+
+/* What the serial ranks find in lent memory: what the same rank of the run has or, if they are
+ * others, what is theirs of what all have. */
+static peal_status take_lent(const peal_plan *plan, peal_oracle *oracle, int array,
+                             peal_packed *packed)
+{
+    for (int r = 0; r < oracle->ranks; r++) {
+        unsigned char **lent = &oracle->lent[(size_t)r * (size_t)oracle->arrays + (size_t)array];
+        if (!oracle->on_other_ranks) {
+            *lent = packed[r].data;
+            packed[r].data = NULL;
+            continue;
+        }
+        *lent = peal_other_ranks_part(plan, oracle, r, array, packed);
+        if (!*lent)
+            return no_memory(plan);
+    }
+    return PEAL_STATUS_OK;
+}
+
+peal_status peal_oracle_remember(peal_plan *plan, peal_oracle *oracle)
+{
     peal_status status = PEAL_STATUS_OK;
     for (int a = 0; !status && a < oracle->arrays; a++) {
         if (!plan->data->arrays[a].data)
             continue;
-        unsigned char **packed = first ? calloc((size_t)oracle->ranks, sizeof(*packed)) : NULL;
-        if (first && !packed)
-            return no_memory(plan);
-        status = peal_oracle_gather(plan, a, PEAL_STORED_POINTS, packed);
-        for (int r = 0; packed && r < oracle->ranks; r++)
-            oracle->lent[(size_t)r * (size_t)oracle->arrays + (size_t)a] = packed[r];
-        free(packed);
+        peal_packed *packed;
+        peal_extent what = oracle->on_other_ranks ? PEAL_OWN_POINTS : PEAL_STORED_POINTS;
+        status = peal_oracle_gather(plan, a, what, &packed);
+        if (!status && packed)
+            status = take_lent(plan, oracle, a, packed);
+        peal_packed_free(packed, plan->machine.ranks);
     }
     return status;
 }
 
-peal_status peal_oracle_note(peal_plan *plan, int64_t steps, bool finish)
+peal_status peal_oracle_note(const peal_plan *plan, peal_oracle *oracle, int64_t steps, bool finish)
 {
-    peal_oracle *oracle = plan->oracle;
     peal_start_run *last = oracle->start_count ? &oracle->start[oracle->start_count - 1] : NULL;
     if (last && last->steps == steps && last->finish == finish && !finish) {
         last->times++;
@@ -252,11 +306,6 @@ peal_status peal_report_nothing(const peal_graph_data *graph, peal_diagnostics *
                        "no row was printed and no file saved");
 }
 
-peal_saves *peal_oracle_saves(const peal_oracle *oracle)
-{
-    return oracle->saves;
-}
-
 void peal_oracle_destroy(peal_oracle *oracle)
 {
     if (!oracle)
@@ -269,6 +318,7 @@ void peal_oracle_destroy(peal_oracle *oracle)
     free(oracle->serial);
     free(oracle->lent);
     free(oracle->start);
+    peal_likeness_destroy(oracle->likeness);
     peal_compilation_destroy(oracle->compilation);
     free(oracle);
 }

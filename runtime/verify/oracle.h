@@ -3,6 +3,7 @@
 #define PEAL_RUNTIME_VERIFY_ORACLE_H
 
 #include "base/redirect.h"
+#include "runtime/verify/likeness.h"
 #include "runtime/verify/verify.h"
 
 /* What was started `times` times in a row. */
@@ -18,7 +19,9 @@ typedef struct peal_serial_rank {
 } peal_serial_rank;
 
 struct peal_oracle {
-    peal_machine machine;
+    peal_machine machine;    /* of the serial run: one process */
+    bool on_other_ranks;     /* than the run's */
+    peal_likeness *likeness; /* process 0, of an oracle on other ranks: what is compared how */
     peal_compilation *compilation; /* process 0 */
     peal_serial_rank *serial;      /* process 0: by rank */
     unsigned char **lent;          /* process 0: by rank * arrays + array; initial contents */
@@ -32,8 +35,14 @@ struct peal_oracle {
 /* Which part of an array is gathered. */
 typedef enum peal_extent { PEAL_OWN_POINTS, PEAL_STORED_POINTS } peal_extent;
 
-/* Collective. In process 0 packed[r] becomes the array of rank r (malloc'ed). */
-peal_status peal_oracle_gather(peal_plan *plan, int array, peal_extent what,
-                               unsigned char **packed);
+/* A box of an array, densely packed, x fastest. */
+typedef struct peal_packed {
+    peal_box box;
+    unsigned char *data; /* malloc'ed; NULL: it has not come */
+} peal_packed;
+
+/* Collective. *packed: in process 0 the array of all ranks of the run, by rank; else NULL. */
+peal_status peal_oracle_gather(peal_plan *plan, int array, peal_extent what, peal_packed **packed);
+void peal_packed_free(peal_packed *packed, int ranks);
 
 #endif

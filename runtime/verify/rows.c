@@ -1,5 +1,6 @@
 /* Rows of `print`, on their way to the caller: a sum of all of them, by which modes are compared,
  * and, for a verification, each of them as it was. */
+#include "runtime/verify/other_ranks.h"
 #include "runtime/verify/verify.h"
 
 #include <inttypes.h>
@@ -17,13 +18,14 @@ struct peal_row_log {
     row *row;
     peal_value *value;
     int row_count, row_room, value_count, value_room;
-    bool lost;      /* there was no memory for one */
-    int next;       /* of serial's rows: how many have come */
-    int wrong;      /* the first that differs; -1: none */
-    int column;     /* where; -1: another number of columns, or another step */
-    int64_t step;   /* of serial's */
-    char name[40];  /* of the column */
-    peal_value got; /* serial's value there */
+    bool lost;               /* there was no memory for one */
+    int next;                /* of serial's rows: how many have come */
+    int wrong;               /* the first that differs; -1: none */
+    int column;              /* where; -1: another number of columns, or another step */
+    int64_t step;            /* of serial's */
+    char name[40];           /* of the column */
+    peal_value got;          /* serial's value there */
+    peal_likeness *likeness; /* serial runs on other ranks; NULL: on as many */
 };
 
 peal_row_log *peal_row_log_create(void)
@@ -121,8 +123,13 @@ void peal_plan_take_row(void *user, int64_t step, int count, const char *const *
         plan->options.row(plan->options.row_user, step, count, names, values);
 }
 
-void peal_row_log_rewind(peal_row_log *log)
+void peal_row_log_rewind(peal_row_log *log, peal_likeness *likeness)
 {
+    log->likeness = likeness;
+    for (int i = 0; likeness && i < likeness->column_count; i++) {
+        peal_alike_column *column = &likeness->column[i];
+        column->largest = column->difference = 0;
+    }
     log->next = 0;
     log->wrong = -1;
 }
@@ -138,6 +145,38 @@ static void note_wrong(peal_row_log *log, int column, int64_t step, const char *
         log->got = *got;
 }
 
+/* Reals of a column that is rounded otherwise on other ranks: judged once all are known. */
+static bool take_rounded(peal_alike_column *column, int64_t step, const peal_value *run,
+                         const peal_value *serial)
+{
+    double a = run->u.real, b = serial->u.real;
+    if (run->kind != PEAL_REAL || serial->kind != PEAL_REAL || (isnan(a) && isnan(b)))
+        return run->kind == PEAL_REAL && serial->kind == PEAL_REAL;
+    double difference = a == b ? 0 : isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
+    if (isfinite(b) && fabs(b) > column->largest)
+        column->largest = fabs(b);
+    if (!(difference > column->difference))
+        return true;
+    column->difference = difference;
+    column->step = step;
+    column->run = a;
+    column->serial = b;
+    return true;
+}
+
+/* Whether two values of a column may both be. */
+static bool is_alike(const peal_row_log *log, int64_t step, const char *name, const peal_value *run,
+                     const peal_value *serial)
+{
+    peal_alike_column *column = log->likeness ? peal_likeness_column(log->likeness, name) : NULL;
+    if (column && column->alike == PEAL_OWN_OF_RANK)
+        return true;
+    if (column && column->alike == PEAL_SAME_BUT_ROUNDING &&
+        take_rounded(column, step, run, serial))
+        return true;
+    return is_same(run, serial);
+}
+
 void peal_row_log_compare(void *user, int64_t step, int count, const char *const *names,
                           const peal_value *values)
 {
@@ -147,7 +186,7 @@ void peal_row_log_compare(void *user, int64_t step, int count, const char *const
     if (log->wrong < 0 && mine && (mine->step != step || mine->count != count))
         note_wrong(log, -1, step, NULL, NULL);
     for (int i = 0; log->wrong < 0 && mine && i < count; i++)
-        if (!is_same(&log->value[mine->first + i], &values[i]))
+        if (!is_alike(log, step, names[i], &log->value[mine->first + i], &values[i]))
             note_wrong(log, i, step, names[i], &values[i]);
     log->next++;
 }
@@ -164,8 +203,25 @@ static void print_value(const peal_value *value, char *text, size_t bytes)
         snprintf(text, bytes, "%.17g", value->u.real);
 }
 
+static peal_status judge_column(const peal_alike_column *column, peal_diagnostics *diagnostics)
+{
+    if (column->difference <= peal_rounding_of(PEAL_F64) * column->largest)
+        return PEAL_STATUS_OK;
+    return peal_report(diagnostics, PEAL_E_RANKS_DIFFER, PEAL_NO_SOURCE,
+                       "try --check-footprints: a kernel may touch more than it declares",
+                       "column '%s' of `print` depends on the number of ranks: at step %" PRId64
+                       " it is %.17g, on other ranks %.17g; the difference is %.2g of the largest "
+                       "value, rounding of sums explains %.2g",
+                       column->name, column->step, column->run, column->serial,
+                       column->difference / column->largest, peal_rounding_of(PEAL_F64));
+}
+
 peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagnostics)
 {
+    const peal_likeness *likeness = log->likeness;
+    peal_code code = likeness ? PEAL_E_RANKS_DIFFER : PEAL_E_VERIFICATION_FAILED;
+    const char *other = likeness ? " on other ranks" : "";
+    peal_status status = PEAL_STATUS_OK;
     const row *mine = log->wrong >= 0 ? &log->row[log->wrong] : NULL;
     char here[48], there[48];
 
@@ -173,18 +229,21 @@ peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagno
         return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, "verify fewer steps",
                            "no memory for %d rows of `print` to compare", log->row_count);
     if (log->wrong >= 0 && log->column < 0)
-        return peal_report(diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
-                           "row %d of `print` is of step %" PRId64 ", serial's of step %" PRId64,
-                           log->wrong + 1, mine->step, log->step);
+        return peal_report(diagnostics, code, PEAL_NO_SOURCE, NULL,
+                           "row %d of `print` is of step %" PRId64 ", serial's%s of step %" PRId64,
+                           log->wrong + 1, mine->step, other, log->step);
     if (log->wrong >= 0) {
         print_value(&log->value[mine->first + log->column], here, sizeof(here));
         print_value(&log->got, there, sizeof(there));
-        return peal_report(diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
-                           "row %d of `print`, step %" PRId64 ": '%s' is %s, serial has %s",
-                           log->wrong + 1, log->step, log->name, here, there);
+        return peal_report(diagnostics, code, PEAL_NO_SOURCE, NULL,
+                           "row %d of `print`, step %" PRId64 ": '%s' is %s, serial%s has %s",
+                           log->wrong + 1, log->step, log->name, here, other, there);
     }
     if (log->next != log->row_count)
-        return peal_report(diagnostics, PEAL_E_VERIFICATION_FAILED, PEAL_NO_SOURCE, NULL,
-                           "`print` has made %d rows, serial %d", log->row_count, log->next);
-    return PEAL_STATUS_OK;
+        return peal_report(diagnostics, code, PEAL_NO_SOURCE, NULL,
+                           "`print` has made %d rows, serial%s %d", log->row_count, other,
+                           log->next);
+    for (int i = 0; likeness && !status && i < likeness->column_count; i++)
+        status = judge_column(&likeness->column[i], diagnostics);
+    return status;
 }

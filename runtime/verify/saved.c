@@ -97,7 +97,8 @@ static peal_status compare_file(const peal_redirect *redirect, const peal_redire
     return status;
 }
 
-peal_status peal_saved_compare(peal_redirect *redirect, int *count, peal_diagnostics *diagnostics)
+peal_status peal_saved_compare(peal_redirect *redirect, const peal_likeness *likeness, int *count,
+                               peal_diagnostics *diagnostics)
 {
     int files = 0;
     const peal_redirected *file = peal_redirect_list(redirect, &files);
@@ -109,7 +110,8 @@ peal_status peal_saved_compare(peal_redirect *redirect, int *count, peal_diagnos
         return peal_report(diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
                            "no memory to compare files");
     for (int i = 0; i < files && !status; i++)
-        status = compare_file(redirect, &file[i], chunks, count, diagnostics);
+        if (!likeness || likeness->statement[file[i].statement] == PEAL_SAME_BITS)
+            status = compare_file(redirect, &file[i], chunks, count, diagnostics);
     free(chunks);
     return status;
 }

@@ -33,7 +33,8 @@ static void modes_in_one_process(void **state)
                                                    .mode = modes[m],
                                                    .ranks = ranks[r],
                                                    .threads = threads * ranks[r],
-                                                   .verify = true};
+                                                   .verify = true,
+                                                   .verify_ranks = 3};
                 print_message("%s, %d ranks, %d workers each\n", modes[m], ranks[r], threads);
                 uint64_t mine = stencil_run_in_parts(session, &options);
                 if (m == 0 && threads == 1)
@@ -204,6 +205,57 @@ static void lent_memory(void **state)
     peal_session_destroy(session);
 }
 
+/* Verified on other ranks, which find what is theirs of the lent field; of a lent buffer nobody
+ * knows. */
+static void lent_memory_on_other_ranks(void **state)
+{
+    (void)state;
+    peal_session *session = job_open_alone();
+    static double memory[(NX + 2) * (NY + 2)], scale[2];
+    for (int i = 0; i < (NX + 2) * (NY + 2); i++)
+        memory[i] = i % 23;
+    peal_plan_options options = {.size_bytes = sizeof(options), .threads = 1, .verify_ranks = 2};
+    for (int buffer = 0; buffer < 2; buffer++) {
+        peal_graph *g;
+        peal_plan *plan = NULL;
+        assert_int_equal(peal_graph_create("lent", &g), PEAL_STATUS_OK);
+        peal_graph_set_topology(g, .dims = "[1, auto]", .periodic = "true");
+        peal_graph_add_field(g, .name = "a", .size = "[37, 23]", .halo = "1", .data = memory);
+        peal_graph_add_field(g, .name = "an", .size = "[37, 23]");
+        if (buffer)
+            peal_graph_add_buffer(g, .name = "scale", .count = "2", .data = scale);
+        peal_graph_begin(g, PEAL_STEP);
+        peal_graph_add_exchange(g, .exchange = {{.name = "a"}});
+        peal_graph_add_task(g, .name = "relax", .function = stencil_relax, .box = {.name = "a"},
+                            .read = {{.name = "a", .star = "1"}}, .write = {{.name = "an"}});
+        peal_graph_end(g);
+        peal_status status = peal_graph_compile(g, session, &options, &plan);
+        if (buffer) {
+            assert_int_equal(status, PEAL_STATUS_SPEC);
+            assert_true(job_reported(session, PEAL_E_NOT_ON_OTHER_RANKS, "scale"));
+        } else {
+            JOB_OK(session, status);
+            JOB_OK(session, peal_plan_start(plan, PEAL_STEPS_ALL, NULL));
+            JOB_OK(session, peal_plan_wait(plan));
+            JOB_OK(session, peal_plan_finish(plan));
+            JOB_OK(session, peal_plan_verify(plan));
+            peal_plan_array an;
+            JOB_OK(session, peal_plan_view(plan, 0, "an", &an));
+            *stencil_at(&an.view, 5, 7) += 1;
+            assert_int_equal(peal_plan_verify(plan), PEAL_STATUS_WRONG_RESULT);
+            assert_true(job_reported(session, PEAL_E_RANKS_DIFFER, "(5, 7)"));
+        }
+        peal_plan_destroy(plan);
+        peal_graph_destroy(g);
+    }
+    options.verify_ranks = -1;
+    peal_graph *g = stencil_graph("23", stencil_relax, NULL);
+    peal_plan *plan = NULL;
+    assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_USAGE);
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+}
+
 static test_team *saving_team;
 static char saved_file[] = "/tmp/peal-saved-XXXXXX.npy";
 
@@ -310,6 +362,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(requirements),
         cmocka_unit_test(lent_memory),
+        cmocka_unit_test(lent_memory_on_other_ranks),
         cmocka_unit_test(finish_after_fewer_steps),
         cmocka_unit_test(a_file_outlives_the_first_to_leave),
     };
