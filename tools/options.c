@@ -23,6 +23,7 @@ typedef enum option_id {
     OPTION_TRANSPORT,
     OPTION_VERIFY,
     OPTION_VERIFY_RANKS,
+    OPTION_WATCH,
     OPTION_CHECK_FOOTPRINTS,
     OPTION_EXPOSED,
     OPTION_ALLOW_OUTSIDE,
@@ -55,6 +56,8 @@ typedef struct option_info {
     const char *value; /* what the value must be, for messages */
 } option_info;
 
+enum { STEPS_BETWEEN_LOOKS = 100 };
+
 enum {
     DESCRIBED = VERB_CHECK | VERB_PLAN | VERB_EXPLAIN | VERB_SIMULATE,
     ON_A_SPEC = VERB_RUN | VERB_TUNE | DESCRIBED,
@@ -78,6 +81,7 @@ static const option_info table[] = {
     {"transport", 0, true, ON_A_SPEC, OPTION_TRANSPORT, "auto, p2p, p2p:vmm, p2p:ipc or shm"},
     {"verify", 0, false, VERB_RUN, OPTION_VERIFY, NULL},
     {"verify-ranks", 0, true, VERB_RUN, OPTION_VERIFY_RANKS, "a number of ranks, 1 to 1048576"},
+    {"watch", 0, true, VERB_RUN, OPTION_WATCH, "nan or inf, with =STEPS between two looks"},
     {"check-footprints", 0, false, VERB_RUN, OPTION_CHECK_FOOTPRINTS, NULL},
     {"exposed", 0, false, VERB_RUN, OPTION_EXPOSED, NULL},
     {"allow-outside", 0, false, VERB_RUN | VERB_TUNE | VERB_CHECK | VERB_PLAN | VERB_EXPLAIN,
@@ -172,6 +176,20 @@ static bool parse_fraction(const char *text, double *out)
     return end != text && !*end && *out >= 0 && *out <= 1e6;
 }
 
+/* "nan", or "inf=10". */
+static bool parse_watch(const char *text, peal_options *options)
+{
+    static const char *const names[] = {"nan", "inf"};
+    size_t length = strcspn(text, "=");
+    options->watch = NULL;
+    options->watch_steps = STEPS_BETWEEN_LOOKS;
+    for (int i = 0; i < 2; i++)
+        if (strlen(names[i]) == length && !strncmp(names[i], text, length))
+            options->watch = names[i];
+    return options->watch &&
+           (!text[length] || parse_count(text + length + 1, 1, INT64_MAX, &options->watch_steps));
+}
+
 static bool add_setting(peal_options *options, const char *text)
 {
     const char *equals = strchr(text, '=');
@@ -222,6 +240,8 @@ static bool apply(peal_options *options, option_id id, const char *value)
         return parse_rank_counts(value, options);
     case OPTION_VERIFY_RANKS:
         return parse_int(value, 1, 1 << 20, &options->verify_ranks);
+    case OPTION_WATCH:
+        return parse_watch(value, options);
     case OPTION_PROCESSES:
         return parse_int(value, 1, 1 << 16, &options->processes);
     case OPTION_THREADS:
@@ -424,6 +444,11 @@ peal_status options_parse(peal_options *out, unsigned verb, int argc, char **arg
         peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                     "a process hosts one or more ranks", "--processes %d is more than --ranks %d",
                     out->processes, out->ranks);
+    if (out->watch && out->check_footprints)
+        peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
+                    "run twice, each time with one of them",
+                    "--check-footprints runs with other contents, in which --watch would find what "
+                    "it looks for");
     if ((out->verify || out->verify_ranks) && out->check_footprints)
         peal_report(diagnostics, PEAL_E_CONFLICTING_OPTIONS, nowhere,
                     "run twice, each time with one of them",

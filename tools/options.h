@@ -53,8 +53,10 @@ typedef struct peal_options {
     output_format format;
     emit_backend emit;
     bool resources;
-    int architecture; /* of --arch: 90 for sm_90; 0: not given */
-    int verify_ranks; /* 0: not given */
+    int architecture;    /* of --arch: 90 for sm_90; 0: not given */
+    int verify_ranks;    /* 0: not given */
+    const char *watch;   /* "nan", "inf"; NULL: not given */
+    int64_t watch_steps; /* between two looks */
     bool verify, check_footprints, exposed, allow_outside, print_json, quiet, help;
     bool forget;         /* tune */
     bool no_tuning;      /* mode auto leaves out what tune has found */

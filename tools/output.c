@@ -51,7 +51,7 @@ number_text text_value(const peal_value *value)
         snprintf(out.s, sizeof(out.s), "%" PRId64, value->u.integer);
         break;
     case PEAL_REAL:
-        snprintf(out.s, sizeof(out.s), "%.8g", value->u.real);
+        snprintf(out.s, sizeof(out.s), "%.8g", isnan(value->u.real) ? (double)NAN : value->u.real);
         break;
     case PEAL_BOOLEAN:
         snprintf(out.s, sizeof(out.s), "%s", value->u.boolean ? "true" : "false");

@@ -20,8 +20,8 @@ static peal_status run_modes(peal_run *run)
         peal_status one = run_mode(run, mode);
         if (status == PEAL_STATUS_OK)
             status = one;
-        if (status_ends(one))
-            break;
+        if (status_ends(one) || (one && run->result[run->result_count - 1].not_a_number))
+            break; /* the other modes would find it, too */
     }
     return status;
 }
@@ -66,8 +66,8 @@ const peal_command run_command = {
     "      --exposed         measure what messages add, by a second run without them\n"
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernels and data may lie outside the spec's folder\n"
-    "      --machine F.yaml  mode auto predicts with these times (`peal bench`); and\n"
-    "                        with --no-tuning leaves out what `peal tune` has found\n"
+    "      --watch nan=N     look for NaN after every N steps (default 100; `inf`, too)\n"
+    "      --machine F.yaml  mode auto predicts with these times; --no-tuning: by no others\n"
     "      --json, -q, -h    JSON (schema peal.run/1), only verdict and errors, this text\n"
     "\n"
     "example: peal run samples/heat3d -n 4 --mode all --verify --set steps=50\n",

@@ -26,6 +26,7 @@ typedef struct mode_result {
     uint64_t outcome;                      /* of arrays and rows */
     bool compared, equal;                  /* with what serial computes */
     bool nothing;                          /* that could be compared */
+    bool not_a_number;                     /* --watch has found one */
     bool compared_ranks, equal_ranks;      /* --verify-ranks: with serial on other ranks */
     peal_ranks_verdict ranks;              /* what that has found; in process 0 */
     double sent_per_step, unsent_per_step; /* with messages and without them, in the slowest

@@ -69,26 +69,54 @@ double median_of(const double *sorted, int count)
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
-/* How many starts the steps are cut into: each gives one time. A loop that may stop early runs in
- * one piece, and so do few steps. */
-static int chunks_of(const peal_graph_data *graph, int64_t steps)
+/* How many parts the steps are cut into: each gives one time. A loop that may stop early is one,
+ * and so are few steps, and what --watch cuts into pieces of its own. */
+static int chunks_of(const peal_graph_data *graph, const peal_plan *plan, int64_t steps)
 {
-    bool may_stop = graph->step.until != NULL;
-    return may_stop || steps < (int64_t)CHUNKS * STEPS_OF_A_CHUNK ? 1 : CHUNKS;
+    bool is_one = graph->step.until || plan->options.watch;
+    return is_one || steps < (int64_t)CHUNKS * STEPS_OF_A_CHUNK ? 1 : CHUNKS;
+}
+
+/* --watch. */
+static peal_status look(peal_plan *plan, mode_result *result)
+{
+    peal_status status = peal_plan_watch(plan);
+    result->not_a_number = status == PEAL_STATUS_WRONG_RESULT;
+    return status;
+}
+
+/* Starts and waits; with --watch in pieces, with a look behind each. */
+static peal_status run_piece(const peal_run *run, peal_plan *plan, int64_t steps,
+                             mode_result *result)
+{
+    peal_plan_statistics now = {0};
+    peal_status status = PEAL_STATUS_OK;
+    do {
+        bool watches = plan->options.watch != NULL;
+        int64_t most = watches ? run->options->watch_steps : steps, n = steps < most ? steps : most;
+        steps -= n;
+        status = peal_plan_start(plan, n, NULL);
+        if (!status)
+            status = peal_plan_wait(plan);
+        if (watches && status == PEAL_STATUS_WRONG_RESULT)
+            result->not_a_number = true; /* a tile of mode serial */
+        if (watches && !status)
+            status = look(plan, result);
+        peal_plan_statistics_get(plan, &now);
+    } while (!status && steps > 0 && !now.stopped);
+    return status;
 }
 
 peal_status run_steps(const peal_run *run, peal_plan *plan, int64_t steps, mode_result *result)
 {
     int64_t left = steps;
-    int chunks = chunks_of(run->spec.data, left);
+    int chunks = chunks_of(run->spec.data, plan, left);
     peal_plan_statistics before = {0}, after = {0};
     peal_status status = PEAL_STATUS_OK;
     for (int i = 0; i < chunks && status == PEAL_STATUS_OK && !after.stopped; i++) {
         int64_t n = left / (chunks - i);
         left -= n;
-        status = peal_plan_start(plan, n, NULL);
-        if (status == PEAL_STATUS_OK)
-            status = peal_plan_wait(plan);
+        status = run_piece(run, plan, n, result);
         peal_plan_statistics_get(plan, &after);
         int64_t done = after.steps_done - before.steps_done;
         if (done > 0)
@@ -184,6 +212,8 @@ static peal_status execute(peal_run *run, peal_plan *plan, mode_result *result, 
         run_steps(run, plan, given >= 0 ? given : peal_plan_steps_left(plan), result);
     if (status == PEAL_STATUS_OK)
         status = peal_plan_finish(plan);
+    if (status == PEAL_STATUS_OK && plan->options.watch)
+        status = look(plan, result);
     bar_stop(&bar);
     result->ran = status == PEAL_STATUS_OK;
     if (status == PEAL_STATUS_OK && !run->options->check_footprints)
@@ -206,6 +236,7 @@ peal_status run_mode(peal_run *run, int mode)
                                       .deadline_s = (double)options->deadline_ns * 1e-9,
                                       .verify = verify,
                                       .verify_ranks = verifies_ranks ? options->verify_ranks : 0,
+                                      .watch = options->watch,
                                       .check_footprints = options->check_footprints,
                                       .allow_outside = options->allow_outside,
                                       .row = prints ? row_table_add : NULL,

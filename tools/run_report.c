@@ -163,6 +163,10 @@ void report_text(const peal_run *run, peal_status status)
     }
     if (status != PEAL_STATUS_OK && status != PEAL_STATUS_WRONG_RESULT)
         return;
+    if (run->options->watch && status == PEAL_STATUS_OK)
+        printf("Result: no value is %s, looked at every %" PRId64 " step%s.\n",
+               !strcmp(run->options->watch, "nan") ? "NaN" : "NaN or infinite",
+               run->options->watch_steps, run->options->watch_steps == 1 ? "" : "s");
     print_verdict(run);
     for (int i = 0; i < run->result_count; i++)
         print_other_ranks(&run->result[i], run->ranks);

@@ -96,6 +96,7 @@ peal_status run_unsent(peal_run *run, const peal_plan_options *options, mode_res
     again.backend = run->backend->name;
     again.verify = false;
     again.verify_ranks = 0;
+    again.watch = NULL;
     again.row = NULL;
     again.hooks = &hooks;
     peal_plan *plan = NULL;

@@ -72,9 +72,12 @@ typedef struct peal_plan_options {
                               "p2p:ipc" by IPC), "shm" (staged in host memory); NULL or "auto": the
                               first of these that all processes can use */
     bool no_tuning;        /* mode auto leaves out what `peal tune` has found */
-    const char *machine;   /* a machine file (YAML) whose times mode auto predicts with; NULL:
-                              $PEAL_MACHINE, else those that come with peal. Only process 0's counts
-                            */
+    const char *watch; /* what peal_plan_watch looks for: "nan", or "inf" (infinite values, too). In
+                          mode serial the first task and tile that computes one ends the run
+                          (PEAL_STATUS_WRONG_RESULT). NULL: nothing */
+    const char *machine; /* a machine file (YAML) whose times mode auto predicts with; NULL:
+                            $PEAL_MACHINE, else those that come with peal. Only process 0's counts
+                          */
 } peal_plan_options;
 
 /* Steps of peal_plan_start: as many as the graph's `repeat` says, less those done. */
@@ -167,6 +170,12 @@ peal_status peal_plan_finish(peal_plan *plan);
  * rank, coordinates, both values; row and column; file). PEAL_STATUS_SPEC: there was nothing to
  * compare. */
 peal_status peal_plan_verify(peal_plan *plan);
+
+/* Looks at owned points and kept buffers of type f32 and f64 for what `watch` of the options says:
+ * PEAL_STATUS_WRONG_RESULT if there is any; a diagnostic names array, point, value and rank, in
+ * which steps since the last look it came, and who writes the array. Takes about as long as reading
+ * them once (on a GPU: copying them). Collective; between wait and start, or after finish. */
+peal_status peal_plan_watch(peal_plan *plan);
 
 /* A number that is equal for equal contents of what is defined after a run (owned points, kept
  * buffers) of array `name`; NULL: of all arrays. It doesn't depend on mode or processes.

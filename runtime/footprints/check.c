@@ -335,11 +335,10 @@ static bool run_really(const checked_task *t, const peal_call *call)
     return ended;
 }
 
-static void end_run(const checked_task *t)
+void end_run(const checked_task *t, peal_status status)
 {
     int none = 0;
-    atomic_compare_exchange_strong(&t->owner->plan->session->abort_word, &none,
-                                   (int)PEAL_STATUS_SPEC);
+    atomic_compare_exchange_strong(&t->owner->plan->session->abort_word, &none, (int)status);
 }
 
 /* Tells of what it finds. True: the tile has crashed. */
@@ -383,7 +382,7 @@ void check_call(const peal_call *call)
     if (!crashed && owner->reported[t->task->statement])
         crashed = !run_really(t, call);
     if (crashed)
-        end_run(t);
+        end_run(t, PEAL_STATUS_SPEC);
     else
         adopt(t, call);
     peal_trials_end(&owner->stack_before);

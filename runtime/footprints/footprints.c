@@ -2,7 +2,7 @@
  * with other contents outside of what it declares each time (check.c).
  *
  * It works through the plan's own backend in serial mode, on schedules whose functions are replaced
- * by `check_call`. */
+ * by `check_call`; or by `watch_call`, which needs no copies. */
 #define _GNU_SOURCE
 #include "runtime/footprints/internal.h"
 
@@ -88,7 +88,7 @@ static peal_status wrap_rank(peal_footprints *f, int index, needs *n)
         if (!views_create(t))
             return no_memory(plan);
         add_needs(t, n);
-        copy[i].function = check_call;
+        copy[i].function = f->watches ? watch_call : check_call;
         copy[i].user = &checked[i];
     }
     return PEAL_STATUS_OK;
@@ -101,6 +101,7 @@ peal_status peal_footprints_create(peal_plan *plan)
     if (!f)
         return no_memory(plan);
     f->plan = plan;
+    f->watches = !plan->options.check_footprints;
     f->schedule = calloc(ranks + 1, sizeof(*f->schedule));
     f->copy = calloc(ranks + 1, sizeof(*f->copy));
     f->checked = calloc(ranks + 1, sizeof(*f->checked));
@@ -113,7 +114,7 @@ peal_status peal_footprints_create(peal_plan *plan)
     needs most = {.outputs = 0};
     for (int r = 0; !status && r < plan->binding.count; r++)
         status = wrap_rank(f, r, &most);
-    if (!status)
+    if (!status && !f->watches)
         status = make_shadows(f, &most);
     if (status)
         return status;

@@ -1,10 +1,12 @@
-/* --check-footprints: what plan/ asks for. */
+/* Looking at each tile, for --check-footprints and, in mode serial, --watch: what plan/ asks for.
+ */
 #ifndef PEAL_RUNTIME_FOOTPRINTS_FOOTPRINTS_H
 #define PEAL_RUNTIME_FOOTPRINTS_FOOTPRINTS_H
 
 #include "runtime/plan/plan.h"
 
-/* Makes the shadows, and puts schedules into plan->binding that run every tile on them first. */
+/* Puts schedules into plan->binding that look at every tile: run it on shadows first, or look at
+ * what it has computed. */
 peal_status peal_footprints_create(peal_plan *plan);
 /* PEAL_STATUS_SPEC if an undeclared access was found. */
 peal_status peal_footprints_status(peal_footprints *footprints);

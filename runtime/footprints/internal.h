@@ -1,7 +1,7 @@
-/* --check-footprints, in parts: memory with guards (guarded.c), what it is filled with (fills.c),
- * what a tile declares (views.c, rows.c), one run of it (run.c), what runs show (check.c), the
- * search for the point (search.c), the words (tell.c), and the plan that all of it runs in
- * (footprints.c). */
+/* What looks at each tile: --check-footprints, in parts: memory with guards (guarded.c), what it is
+ * filled with (fills.c), what a tile declares (views.c, rows.c), one run of it (run.c), what runs
+ * show (check.c), the search for the point (search.c), the words (tell.c), and the plan that all of
+ * it runs in (footprints.c); and --watch in mode serial (watch.c). */
 #ifndef PEAL_RUNTIME_FOOTPRINTS_INTERNAL_H
 #define PEAL_RUNTIME_FOOTPRINTS_INTERNAL_H
 
@@ -154,6 +154,7 @@ struct peal_footprints {
     peal_schedule *schedule; /* copies by hosted rank */
     peal_schedule_task **copy;
     checked_task **checked;
+    bool watches;   /* --watch: tiles run where they are, and there are no shadows */
     bool *reported; /* by statement: one report of each task is enough */
     int findings;
     guarded shadow[MOST_VIEWS][FILLS]; /* of the task that runs */
@@ -177,6 +178,8 @@ struct peal_footprints {
 
 /* In the place of a task's function: call->user is the checked task. */
 void check_call(const peal_call *call);
+/* The run ends with this status. */
+void end_run(const checked_task *t, peal_status status);
 /* What the last launch has left far from its tiles. */
 void check_rest(peal_footprints *f);
 
@@ -209,5 +212,14 @@ int64_t point_extent(const checked_task *t, int k);
 /* ---- tell.c ---- */
 
 void tell(const checked_task *t, const peal_tile *tile, const finding *found);
+enum { TEXT = 160 };
+/* "(9, 3)"; and "(rank 0, tile [0, 8) x [0, 4), step 3)", 2 * TEXT bytes. */
+void print_point(const int64_t *point, int axes, char text[TEXT]);
+void print_site(const checked_task *t, const peal_tile *tile, bool has_tile, char *text);
+
+/* ---- watch.c ---- */
+
+/* In the place of a task's function: call->user is the checked task. */
+void watch_call(const peal_call *call);
 
 #endif

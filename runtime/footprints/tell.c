@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-enum { TEXT = 160 };
-
 typedef struct location {
     bool known;    /* point is */
     bool stored;   /* it lies in the array */
@@ -86,7 +84,7 @@ static location location_of(const checked_task *t, const finding *found)
     return p;
 }
 
-static void print_point(const int64_t *point, int axes, char *text)
+void print_point(const int64_t *point, int axes, char text[TEXT])
 {
     int used = 0;
     for (int k = 0; k < axes; k++)
@@ -147,7 +145,7 @@ static const char *hint_of(const checked_task *t, const finding *found, bool wri
 }
 
 /* "(rank 0, tile [0, 8) x [0, 4), step 3)" */
-static void print_site(const checked_task *t, const peal_tile *tile, bool has_tile, char *text)
+void print_site(const checked_task *t, const peal_tile *tile, bool has_tile, char *text)
 {
     char box[TEXT] = "", when[40];
     int axes = t->task->tiling_count ? t->task->tiling[0].box.axis_count : 1;

@@ -14,7 +14,7 @@ enum { MESSAGE_BYTES = 240, TEXT_BYTES = 8192, NAME_BYTES = 16 };
 typedef struct claim {
     int32_t status;
     int32_t ranks, threads, next_key;
-    int32_t verify, verify_ranks, check_footprints, no_tuning;
+    int32_t verify, verify_ranks, watched, check_footprints, no_tuning;
     int32_t accelerated; /* chose a backend with devices, and has one */
     char mode[NAME_BYTES], backend[NAME_BYTES], transport[NAME_BYTES]; /* as asked for */
     char lowering[PEAL_LOWERING_BYTES];
@@ -32,6 +32,7 @@ static claim claim_of(const peal_plan *plan, peal_status mine, int from)
         .next_key = plan->session->next_key,
         .verify = plan->options.verify,
         .verify_ranks = plan->options.verify_ranks,
+        .watched = plan->watch.what,
         .check_footprints = plan->options.check_footprints,
         .no_tuning = plan->options.no_tuning,
         .graph_hash = plan->data ? plan->data->hash : 0,
@@ -158,6 +159,8 @@ static peal_status compare_options(peal_plan *plan, const claim *all, int proces
             what = "verify";
         else if (all[p].verify_ranks != all[0].verify_ranks)
             what = "verify_ranks";
+        else if (all[p].watched != all[0].watched)
+            what = "watch";
         else if (all[p].no_tuning != all[0].no_tuning)
             what = "no_tuning";
         else if (all[p].check_footprints != all[0].check_footprints)

@@ -27,6 +27,11 @@ static int mark(const peal_plan *plan)
 
 static peal_status check_options(peal_session *session, const peal_plan_options *options)
 {
+    if (options && options->size_bytes == sizeof(*options) && options->watch &&
+        !peal_watched_named(options->watch))
+        return peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
+                           "\"nan\", \"inf\", or NULL", "peal_plan_options.watch is '%s'",
+                           options->watch);
     if (options && options->size_bytes == sizeof(*options) && options->verify_ranks < 0)
         return peal_report(session->diagnostics, PEAL_E_INVALID_DESCRIPTOR, PEAL_NO_SOURCE,
                            "a number of ranks, or 0", "peal_plan_options.verify_ranks is %d",
@@ -180,8 +185,7 @@ peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mod
     return plan->backend->create(&desc, out);
 }
 
-/* A second backend plan, which runs every tile on shadows first. The first one holds the kernels.
- */
+/* A second backend plan, which looks at every tile. The first one holds the kernels. */
 static peal_status arm_checks(peal_plan *plan)
 {
     peal_status status = peal_footprints_create(plan);
@@ -200,7 +204,8 @@ static peal_status arm(peal_plan *plan)
         status = peal_plan_arm(plan, &plan->binding, plan->mode, NULL, &plan->run);
     if (!status)
         status = evaluate_repeat(plan);
-    if (!status && plan->options.check_footprints)
+    bool watches = plan->watch.what && plan->mode == PEAL_MODE_SERIAL;
+    if (!status && (plan->options.check_footprints || watches))
         status = arm_checks(plan);
     return status;
 }
@@ -298,6 +303,7 @@ peal_status peal_graph_compile(peal_graph *graph, peal_session *session,
     plan->graph = graph;
     if (options)
         plan->options = *options;
+    plan->watch.what = peal_watched_named(plan->options.watch);
     if (plan->options.hooks)
         plan->hooks = *plan->options.hooks;
     status = compile(plan);

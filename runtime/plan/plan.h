@@ -5,6 +5,7 @@
 
 #include "base/saves.h"
 #include "runtime/bind/binding.h"
+#include "runtime/watch/watch.h"
 #include "scheduler/modes/candidates.h"
 
 #include <peal/plan.h>
@@ -46,9 +47,10 @@ struct peal_plan {
     peal_backend_plan *run;    /* NULL: no rank is hosted here */
     peal_oracle *oracle[PEAL_ORACLES]; /* what peal_plan_verify needs; NULL: it was not asked for */
     peal_row_log *row_log;             /* what `print` has made; NULL: nobody will compare it */
-    uint64_t row_hash;                 /* of the rows so far, in process 0 */
+    peal_watch watch;
+    uint64_t row_hash; /* of the rows so far, in process 0 */
     int64_t row_count;
-    peal_footprints *footprints; /* of --check-footprints; then `checking` runs in place of `run` */
+    peal_footprints *footprints; /* each tile is looked at: `checking` runs in place of `run` */
     peal_backend_plan *checking;
     unsigned transports; /* of all processes: bit k for kind k */
     uint64_t hash;

@@ -95,6 +95,7 @@ peal_status peal_plan_complete(peal_plan *plan)
     plan->seconds += result.seconds;
     plan->cpu_seconds += result.cpu_seconds;
     plan->state = PEAL_PLAN_READY;
+    peal_watch_tell(plan);
     return PEAL_STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/verify/verify.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 void peal_element_text(peal_type type, const unsigned char *at, char *text, size_t bytes)
@@ -14,11 +15,11 @@ void peal_element_text(peal_type type, const unsigned char *at, char *text, size
     switch (type) {
     case PEAL_F64:
         memcpy(&f64, at, sizeof(f64));
-        snprintf(text, bytes, "%.17g", f64);
+        snprintf(text, bytes, "%.17g", isnan(f64) ? NAN : f64); /* its sign says nothing */
         break;
     case PEAL_F32:
         memcpy(&f32, at, sizeof(f32));
-        snprintf(text, bytes, "%.9g", (double)f32);
+        snprintf(text, bytes, "%.9g", isnan(f32) ? (double)NAN : (double)f32);
         break;
     case PEAL_I32:
         memcpy(&i32, at, sizeof(i32));

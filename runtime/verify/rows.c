@@ -117,6 +117,7 @@ void peal_plan_take_row(void *user, int64_t step, int count, const char *const *
         hash = mix(mix(hash, values[i].kind), bits_of(&values[i]));
     plan->row_hash = mix(plan->row_hash, hash);
     plan->row_count++;
+    peal_watch_row(&plan->watch, step, count, names, values);
     if (plan->row_log)
         keep(plan->row_log, step, count, values);
     if (plan->options.row)

@@ -124,6 +124,7 @@ static void use_plan(peal_plan *p, const char *code)
     REFUSED(peal_plan_view(p, 0, "a", &view));
     REFUSED(peal_plan_finish(p));
     REFUSED(peal_plan_verify(p));
+    REFUSED(peal_plan_watch(p));
     REFUSED(peal_plan_digest(p, NULL, &digest));
     NOTHING(peal_plan_ranks(p, &first, &end));
     NOTHING(peal_plan_statistics_get(p, &statistics));

@@ -256,6 +256,45 @@ static void lent_memory_on_other_ranks(void **state)
     peal_session_destroy(session);
 }
 
+/* A NaN that the application puts there is found where it lies; a plan that was not asked to watch
+ * says so. */
+static void watched_values(void **state)
+{
+    (void)state;
+    peal_session *session = job_open_alone();
+    peal_plan_options options = {.size_bytes = sizeof(options),
+                                 .mode = "fused",
+                                 .ranks = 2,
+                                 .watch = "nan"};
+    peal_graph *g = stencil_graph("23", stencil_relax, NULL);
+    peal_plan *plan = NULL;
+    peal_plan_array a;
+    JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
+    JOB_OK(session, peal_plan_watch(plan));
+    JOB_OK(session, peal_plan_start(plan, 3, NULL));
+    assert_int_equal(peal_plan_watch(plan), PEAL_STATUS_USAGE);
+    JOB_OK(session, peal_plan_wait(plan));
+    JOB_OK(session, peal_plan_watch(plan));
+    JOB_OK(session, peal_plan_start(plan, 2, NULL));
+    JOB_OK(session, peal_plan_wait(plan));
+    JOB_OK(session, peal_plan_view(plan, 1, "an", &a));
+    *stencil_at(&a.view, 7, 20) = -1.0 / 0.0;
+    JOB_OK(session, peal_plan_watch(plan)); /* infinite values were not asked for */
+    *stencil_at(&a.view, 7, 20) = 0.0 / 0.0;
+    assert_int_equal(peal_plan_watch(plan), PEAL_STATUS_WRONG_RESULT);
+    assert_true(job_reported(session, PEAL_E_NOT_A_NUMBER, "`an` is nan at (7, 20), of rank 1"));
+    peal_plan_destroy(plan);
+    options.watch = NULL;
+    JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
+    assert_int_equal(peal_plan_watch(plan), PEAL_STATUS_USAGE);
+    peal_plan_destroy(plan);
+    options.watch = "infinity";
+    assert_int_equal(peal_graph_compile(g, session, &options, &plan), PEAL_STATUS_USAGE);
+    assert_true(job_reported(session, PEAL_E_INVALID_DESCRIPTOR, "infinity"));
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+}
+
 static test_team *saving_team;
 static char saved_file[] = "/tmp/peal-saved-XXXXXX.npy";
 
@@ -363,6 +402,7 @@ int main(void)
         cmocka_unit_test(requirements),
         cmocka_unit_test(lent_memory),
         cmocka_unit_test(lent_memory_on_other_ranks),
+        cmocka_unit_test(watched_values),
         cmocka_unit_test(finish_after_fewer_steps),
         cmocka_unit_test(a_file_outlives_the_first_to_leave),
     };
