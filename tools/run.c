@@ -15,7 +15,8 @@ static peal_status run_modes(peal_run *run)
         return run_mode(run, PEAL_MODE_SERIAL);
     if (options->mode != MODE_ALL)
         return run_mode(run, options->mode);
-    status = peal_session_keep_files(run->session, run->spec.data, options->allow_outside);
+    int ranks = options->ranks ? options->ranks : peal_session_processes(run->session);
+    status = peal_session_keep_files(run->session, run->spec.data, ranks, options->allow_outside);
     for (int mode = 0; mode < PEAL_MODE_COUNT && !status_ends(status); mode++) {
         peal_status one = run_mode(run, mode);
         if (status == PEAL_STATUS_OK)

@@ -106,16 +106,32 @@ static peal_status open_originals(peal_plan *plan)
                                  &plan->originals);
 }
 
-peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph,
+/* Contents of constant buffers that the graph might save over: read once, they are kept. */
+static peal_status read_constants(peal_session *session, const peal_graph_data *graph, int ranks)
+{
+    const peal_machine machine = {.ranks = ranks, .processes = session->identity.processes};
+    int first, end;
+    peal_constant contents;
+    peal_status status = PEAL_STATUS_OK;
+    peal_machine_ranks(&machine, session->identity.process, &first, &end);
+    for (int a = 0; a < graph->array_count; a++)
+        for (int r = first; graph->arrays[a].is_constant && graph->arrays[a].file && r < end; r++)
+            if (!status)
+                status = graph->constant(graph, a, r, ranks, true, &contents);
+    return status;
+}
+
+peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph, int ranks,
                                     bool allow_outside)
 {
     int from = peal_diagnostics_count(session->diagnostics);
     peal_originals_destroy(session->originals);
     session->originals = NULL;
-    return peal_session_agree(session,
-                              peal_originals_create(graph, allow_outside, session->diagnostics,
-                                                    &session->originals),
-                              from);
+    peal_status status =
+        peal_originals_create(graph, allow_outside, session->diagnostics, &session->originals);
+    if (!status && ranks >= session->identity.processes)
+        status = read_constants(session, graph, ranks);
+    return peal_session_agree(session, status, from);
 }
 
 peal_status peal_plan_open_saves(peal_plan *plan)

@@ -75,7 +75,7 @@ peal_status peal_plan_attach_saves(peal_plan *plan);
 void peal_plan_close_saves(peal_plan *plan);
 /* outputs.c: keeps files as they are now for several plans of a graph, made one after the other,
  * whose results are compared; until the session is destroyed. Collective. */
-peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph,
+peal_status peal_session_keep_files(peal_session *session, const peal_graph_data *graph, int ranks,
                                     bool allow_outside);
 /* compare.c: collective; all processes have the same graph and options. Takes this process's
  * status so far (`from`: its diagnostics began there), returns that of all. */

@@ -51,7 +51,8 @@ static peal_status survey(tuner *t)
     t->repeat = plan->repeat;
     status = peal_plan_candidates(plan, false, &out->set, out->from);
     if (!status)
-        status = peal_session_keep_files(t->session, plan->data, t->desc->options.allow_outside);
+        status = peal_session_keep_files(t->session, plan->data, plan->machine.ranks,
+                                         t->desc->options.allow_outside);
     peal_plan_destroy(plan);
     return status;
 }

@@ -7,7 +7,7 @@
  *   that it has saved itself: those of fields that are cut alike.
  * - A name with {rank} in it, or statements of one and the same rank.
  * Names are compared as patterns: counters and ranks are any digits, params have their values,
- * links are followed where they are known before the run. */
+ * links are followed where they are known before the run; behind {rank}, rank by rank. */
 #define _GNU_SOURCE /* realpath */
 #include "scheduler/check/check.h"
 #include "scheduler/geometry/geometry.h"
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum { LONGEST_NAME = 1 << 12, MOST_LINKS = 40 };
+enum { LINKED_RANKS = 4096 }; /* whose files are looked at for links */
 
 /* What a name is made of, besides characters. */
 enum { DIGITS = -1, RANK_DIGITS = -2 };
@@ -32,6 +33,7 @@ typedef struct file_use {
     bool together; /* all ranks write one file */
     bool counted;  /* what follows is known */
     int rank[2];   /* the first ranks that do it; -1: none */
+    bool linked;   /* the name is where a link leads that one rank's name is */
 } file_use;
 
 typedef struct file_walk {
@@ -39,6 +41,8 @@ typedef struct file_walk {
     const pass_context *pass;
     file_use *use;
     int count;
+    file_use *linked; /* what links behind {rank} add */
+    int linked_count;
 } file_walk;
 
 /* ---- names ---- */
@@ -191,6 +195,23 @@ static void read_name(const common_input *c, const pass_context *pass, const cha
     follow_links(use);
 }
 
+/* The path that a name with {rank}, and no other digits, is on a rank; false: it has others. */
+static bool path_on_rank(const file_use *use, int rank, char path[PATH_MAX])
+{
+    size_t used = 0;
+    for (int i = 0; i < use->length && used < PATH_MAX; i++)
+        if (use->name[i] == RANK_DIGITS)
+            used += (size_t)snprintf(path + used, PATH_MAX - used, "%d", rank);
+        else if (use->name[i] == DIGITS)
+            return false;
+        else
+            path[used++] = (char)use->name[i];
+    if (used >= PATH_MAX)
+        return false;
+    path[used] = 0;
+    return true;
+}
+
 static bool is_digit(int token)
 {
     return token < 0 || (token >= '0' && token <= '9');
@@ -264,6 +285,18 @@ static truth holds(const peal_expr *e, const peal_scope *scope)
     return value ? TRUE_THERE : FALSE_THERE;
 }
 
+static bool does(const common_input *c, const file_use *use, int rank)
+{
+    peal_scope scope = {.graph = c->graph, .rank = rank, .ranks = c->machine.ranks};
+    int rest = rank;
+    for (int k = 0; k < PEAL_RANK_AXES; k++) {
+        scope.dims[k] = c->dims[k];
+        scope.position[k] = rest % c->dims[k];
+        rest /= c->dims[k];
+    }
+    return holds(use->s->when, &scope) != FALSE_THERE;
+}
+
 /* The first two ranks that may do it. */
 static void find_ranks(const common_input *c, file_use *use)
 {
@@ -272,16 +305,33 @@ static void find_ranks(const common_input *c, file_use *use)
         return;
     use->counted = true;
     use->rank[0] = use->rank[1] = -1;
-    for (int rank = 0; rank < c->machine.ranks && found < 2; rank++) {
-        peal_scope scope = {.graph = c->graph, .rank = rank, .ranks = c->machine.ranks};
-        int rest = rank;
-        for (int k = 0; k < PEAL_RANK_AXES; k++) {
-            scope.dims[k] = c->dims[k];
-            scope.position[k] = rest % c->dims[k];
-            rest /= c->dims[k];
-        }
-        if (holds(use->s->when, &scope) != FALSE_THERE)
+    for (int rank = 0; rank < c->machine.ranks && found < 2; rank++)
+        if (does(c, use, rank))
             use->rank[found++] = rank;
+}
+
+/* A rank's name that is a link, or lies in one, is one more use of where that leads. */
+static void follow_rank_links(file_walk *w, const file_use *use)
+{
+    char path[PATH_MAX], real[PATH_MAX];
+    int ranks = w->c->machine.ranks < LINKED_RANKS ? w->c->machine.ranks : LINKED_RANKS;
+    for (int rank = 0; use->of_rank && rank < ranks && w->linked_count < LINKED_RANKS; rank++) {
+        if (!path_on_rank(use, rank, path))
+            return;
+        if (!does(w->c, use, rank) || !real_name(path, real) || !strcmp(path, real))
+            continue;
+        if (!w->linked)
+            w->linked = PEAL_ARENA_ARRAY(w->pass->arena, file_use, LINKED_RANKS);
+        file_use *more = &w->linked[w->linked_count++];
+        *more = (file_use){.s = use->s,
+                           .loop = use->loop,
+                           .length = (int)strlen(real),
+                           .counted = true,
+                           .rank = {rank, -1},
+                           .linked = true};
+        more->name = PEAL_ARENA_ARRAY(w->pass->arena, int, more->length + 1);
+        for (int i = 0; i < more->length; i++)
+            more->name[i] = (unsigned char)real[i];
     }
 }
 
@@ -331,6 +381,19 @@ static bool is_ordered(const common_input *c, const pass_context *pass, const fi
     return is_field(c, other) && !other->of_rank && is_cut_alike(c, pass, save, other);
 }
 
+/* Whether a name that one rank's link leads to is, by its own name, that of the same rank. */
+static bool is_of_same_rank(const file_use *linked, const file_use *other)
+{
+    char path[PATH_MAX];
+    if (!linked->linked || !other->of_rank || !path_on_rank(other, linked->rank[0], path) ||
+        strlen(path) != (size_t)linked->length)
+        return false;
+    for (int i = 0; i < linked->length; i++)
+        if ((unsigned char)path[i] != linked->name[i])
+            return false;
+    return true;
+}
+
 static const char *verb_of(const file_use *use)
 {
     return use->s->kind == PEAL_STATEMENT_SAVE ? "save" : "load";
@@ -351,9 +414,12 @@ static peal_status report(const common_input *c, const pass_context *pass, file_
                            save->rank[1], array_name(c, save->s->u.file.array),
                            save->s->u.file.file);
     const char *hint =
-        loads ? "load on the rank that has saved (a name with {rank}), or a field that is cut like "
-                "the saved one, or send what the other rank needs"
-              : "give each a name of its own, with {rank} for what each rank saves";
+        save->linked || other->linked
+            ? "links lead names of two ranks to one file: let each name a file of its own"
+        : loads
+            ? "load on the rank that has saved (a name with {rank}), or a field that is cut like "
+              "the saved one, or send what the other rank needs"
+            : "give each a name of its own, with {rank} for what each rank saves";
     return peal_report(pass->diagnostics, PEAL_E_FILE_RACE, other->s->source, hint,
                        "`%s %s` of `%s` on rank %d may come before or after `save %s` of `%s` on "
                        "rank %d (line %d)",
@@ -377,6 +443,7 @@ static void collect(file_walk *w, const peal_body *body, const void *loop)
         *use = (file_use){.s = s, .loop = loop};
         read_name(w->c, w->pass, s->u.file.file, use);
         use->together = is_field(w->c, use) && !use->of_rank;
+        follow_rank_links(w, use);
     }
 }
 
@@ -384,8 +451,14 @@ static peal_status check_pair_of_files(const common_input *c, const pass_context
                                        file_use *save, file_use *other)
 {
     bool sound = is_ordered(c, pass, save, other) || names_tell_rank(save, other) ||
-                 !names_meet(save, other) || one_rank_does(c, save, other);
+                 !names_meet(save, other) || one_rank_does(c, save, other) ||
+                 is_of_same_rank(save, other) || is_of_same_rank(other, save);
     return sound ? PEAL_STATUS_OK : report(c, pass, save, other);
+}
+
+static file_use *use_at(const file_walk *w, int i)
+{
+    return i < w->count ? &w->use[i] : &w->linked[i - w->count];
 }
 
 peal_status check_files(const common_input *c, const pass_context *pass)
@@ -400,12 +473,13 @@ peal_status check_files(const common_input *c, const pass_context *pass)
     collect(&w, &graph->setup, NULL);
     collect(&w, &graph->step.body, &graph->step);
     collect(&w, &graph->finish, NULL);
-    for (int i = 0; i < w.count; i++)
-        for (int k = 0; k < w.count; k++) {
-            bool saves = w.use[i].s->kind == PEAL_STATEMENT_SAVE;
-            bool again = w.use[k].s->kind == PEAL_STATEMENT_SAVE && k < i; /* looked at */
-            peal_status one = saves && !again ? check_pair_of_files(c, pass, &w.use[i], &w.use[k])
-                                              : PEAL_STATUS_OK;
+    for (int i = 0; i < w.count + w.linked_count; i++)
+        for (int k = 0; k < w.count + w.linked_count; k++) {
+            file_use *save = use_at(&w, i), *other = use_at(&w, k);
+            bool saves = save->s->kind == PEAL_STATEMENT_SAVE;
+            bool again = other->s->kind == PEAL_STATEMENT_SAVE && k < i; /* looked at */
+            peal_status one =
+                saves && !again ? check_pair_of_files(c, pass, save, other) : PEAL_STATUS_OK;
             first = first ? first : one;
         }
     return first;

@@ -286,6 +286,27 @@ class Outside(Save):
         self.assertEqual(code, 3, err)
         self.assertIn("[E155]", err)
 
+    def test_links_behind_the_rank(self):
+        """Names of several ranks that are one file by links, of files or of folders; and links that are sound."""
+        text = "peal: 1\nbuffers: {{x: {{}}}}\nstep:\n  - {{save: x, file: \"{name}\"}}\n{more}"
+        for name, links, more, wanted in [
+                ("h-{rank}.npy", {"h-0.npy": "h.npy", "h-1.npy": "h.npy"}, "", 3), ("h-{rank}.npy", {"h-0.npy": "h-1.npy"}, "", 3),
+                ("h-{rank}.npy", {"h-0.npy": "h.npy"}, "", 0), ("h-{rank}.npy", {"h-2.npy": "h-1.npy"}, "", 0),
+                ("d-{rank}/h.npy", {"d-0": "d", "d-1": "d"}, "", 3), ("d-{rank}/h.npy", {"d-0": "d", "d-1": "e"}, "", 0),
+                ("h-{rank}.npy", {"h-0.npy": "g-1.npy"}, "  - {load: x, file: \"g-{rank}.npy\"}\n", 3),
+                ("h-{rank}.npy", {"h-0.npy": "g-0.npy"}, "  - {load: x, file: \"g-{rank}.npy\"}\n", 0)]:
+            with self.subTest((name, links)):
+                for folder in ("d", "e"):
+                    os.makedirs(self.path(folder), exist_ok=True)
+                for link, target in links.items():
+                    os.symlink(target, self.path(link))
+                write(self.path("s.yaml"), text.format(name=name, more=more))
+                code, _, err = peal("check", self.path("s.yaml"), "-n", "2")
+                self.assertEqual(code, wanted, err)
+                self.assertEqual(err.count("links lead names of two ranks to one file") > 0, wanted == 3, err)
+                for link in links:
+                    os.remove(self.path(link))
+
     def test_a_name_that_only_the_run_knows(self):
         os.mkdir(self.path("d"))
         os.symlink(self.top, self.path("d/0"))

@@ -180,6 +180,23 @@ finish: [{load: s, file: "s-{rank}.npy"}, {task: more, update: s}, {save: s, fil
                     with open(os.path.join(self.folder, f"s-{rank}.npy"), "rb") as file:
                         self.assertEqual(struct.unpack("<4d", file.read()[-32:]), (rank + 3.0,) * 4)
 
+    def test_a_constant_that_is_saved_over(self):
+        """All runs that are compared begin with what was there, whichever process reads it."""
+        path = self.checkpoint("""buffers: {c: {file: "c-{rank}.npy"}, x: {keep: true, count: c.count}}
+step: [{task: more4, read: c, write: x}]
+finish: [{save: x, file: "c-{rank}.npy"}]
+""")
+        with open(os.path.join(self.folder, "k.c"), "a", encoding="ascii") as file:
+            file.write("PEAL_KERNEL(more4)(peal_tile t, PEAL_READ(double, c), PEAL_WRITE(double, x)) "
+                       "{ PEAL_ONE(t) { for (int i = 0; i < 16; i++) x[i] = c[i] + 1; } }\n")
+        for words in [["--mode", "all"], ["--mode", "all", "--processes", "1"], ["--mode", "sync", "--verify"]]:
+            with self.subTest(words):
+                for rank in range(3):
+                    self.numbers(f"c-{rank}.npy", range(16))
+                code, out, err = peal("run", path, *words, "-n", "3", env=self.env)
+                self.assertEqual((code, err), (0, ""), out)
+                self.assertEqual(self.numbers("c-2.npy"), [i + 1.0 for i in range(16)])
+
     def test_a_difference_in_what_is_loaded_is_found(self):
         """That of a task which draws random numbers comes back through a file."""
         path = self.checkpoint("""buffers: {b: {count: 4}}
