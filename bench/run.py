@@ -44,11 +44,13 @@ TARGET_TILES = 0.3  # on two
 
 # How the MPI peers are started: what a user who tunes would try. The best one counts.
 OPENMPI = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", "2"]
+YIELD = ["--mca", "mpi_yield_when_idle", "1"]
 OB1 = ["--mca", "pml", "ob1", "--mca", "btl", "vader,self"]
 MPI = {
     ("openmpi", "cma"): (OPENMPI + OB1, {}),
     ("openmpi", "copy"): (
         OPENMPI + OB1 + ["--mca", "btl_vader_single_copy_mechanism", "none"], {}),
+    ("openmpi", "yield"): (OPENMPI + OB1 + YIELD, {}),
     ("openmpi", "eager"): (
         OPENMPI + OB1 + ["--mca", "btl_vader_eager_limit", "65536",
                          "--mca", "btl_vader_max_send_size", "131072"], {}),
@@ -75,7 +77,13 @@ class Program:
         self.env = env or {}
 
 
-def programs(bench, build, cases):
+def started(words, processes):
+    """A launcher's words with another number behind -n."""
+    at = words.index("-n") + 1
+    return [*words[:at], str(processes), *words[at + 1:]]
+
+
+def programs(bench, build, cases, processes):
     """All programs of a benchmark that were built, and a line for each that was not."""
     words = " ".join(cases).split()
     wanted = []
@@ -87,9 +95,9 @@ def programs(bench, build, cases):
     elif bench == "compile":
         wanted.append(Program("", [build / "peal_compile", *words]))
     else:
-        wanted.append(Program("", [*OPENMPI, build / f"peal_{bench}", *words]))
+        wanted.append(Program("", [*started(OPENMPI, processes), build / f"peal_{bench}", *words]))
         for (flavour, tuning), (start, env) in MPI.items():
-            wanted.append(Program(tuning, [*start, build / f"{bench}_{flavour}", *words], env))
+            wanted.append(Program(tuning, [*started(start, processes), build / f"{bench}_{flavour}", *words], env))
     found, missing = [], []
     for program in wanted:
         binary = next(word for word in program.command if word.startswith(str(build)))
@@ -357,6 +365,8 @@ def parse():
     parser.add_argument("--build", default="build", help="Meson's build folder (default: build)")
     parser.add_argument("--rounds", type=int, default=9, help="at least 9 for a result to keep")
     parser.add_argument("--case", action="append", help='one case, e.g. "32 3"; may be repeated')
+    parser.add_argument("--processes", type=int, default=2, help="of `exchange`; more than there are "
+                        "cores: a machine that is shared (default: 2)")
     parser.add_argument("--rows", type=int, default=3, help="peer rows to show a library")
     parser.add_argument("--results", default=str(HERE / "results"), help="where results are kept")
     parser.add_argument("--no-save", action="store_true", help="print only")
@@ -365,7 +375,7 @@ def parse():
 
 def run(bench, options):
     build = Path(options.build).resolve() / "bench"
-    found, missing = programs(bench, build, options.case or CASES[bench])
+    found, missing = programs(bench, build, options.case or CASES[bench], options.processes)
     now = datetime.datetime.now().strftime("%Y-%m-%d")
     arguments = " ".join(word if " " not in word else f'"{word}"' for word in sys.argv[1:])
     head = [f"peal benchmark: {bench}, {now}, {options.rounds} rounds",

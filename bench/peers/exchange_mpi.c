@@ -1,5 +1,5 @@
 /* The application of bench/peal_exchange.c on MPI: its own time loop, a 7-point stencil on its own
- * arrays, and a halo exchange a step; 2 ranks along x, periodic, N^3 points each. Variants: all
+ * arrays, and a halo exchange a step; ranks along x, periodic, N^3 points each. Variants: all
  * halo points or (enough for 7 points) only the faces, non-blocking and persistent, exchange then
  * compute, or the columns that need no neighbour while the message travels (overlap).
  *
@@ -19,8 +19,10 @@ enum { VERIFIED_STEPS = 10 };
 typedef struct application {
     heat_grid grid;
     halo_box box[2]; /* step s reads box[s % 2] and writes the other; they share message buffers */
-    int peer, count;
-    MPI_Request request[2];
+    int rank, ranks, left, right;
+    int count;    /* of a message: with 2 ranks both faces are one */
+    int requests; /* receives, then as many sends */
+    MPI_Request request[4];
 } application;
 
 typedef struct application_way {
@@ -75,21 +77,46 @@ static void faces_unpack(halo_box *box)
 static void open_way(application *app, const application_way *way)
 {
     const halo_box *box = &app->box[0];
-    app->count = way->faces ? 2 * box->n * box->n : 2 * (int)box->plane;
-    if (way->persistent) {
-        MPI_Recv_init(box->in, app->count, MPI_DOUBLE, app->peer, 0, MPI_COMM_WORLD,
+    const int face = way->faces ? box->n * box->n : (int)box->plane;
+    app->count = app->ranks == 2 ? 2 * face : face;
+    app->requests = app->ranks == 2 ? 2 : 4;
+    if (way->persistent && app->ranks == 2) {
+        MPI_Recv_init(box->in, app->count, MPI_DOUBLE, app->left, 0, MPI_COMM_WORLD,
                       &app->request[0]);
-        MPI_Send_init(box->out, app->count, MPI_DOUBLE, app->peer, 0, MPI_COMM_WORLD,
+        MPI_Send_init(box->out, app->count, MPI_DOUBLE, app->left, 0, MPI_COMM_WORLD,
                       &app->request[1]);
+    } else if (way->persistent) {
+        MPI_Recv_init(box->in, face, MPI_DOUBLE, app->right, 0, MPI_COMM_WORLD, &app->request[0]);
+        MPI_Recv_init(box->in + face, face, MPI_DOUBLE, app->left, 1, MPI_COMM_WORLD,
+                      &app->request[1]);
+        MPI_Send_init(box->out, face, MPI_DOUBLE, app->left, 0, MPI_COMM_WORLD, &app->request[2]);
+        MPI_Send_init(box->out + face, face, MPI_DOUBLE, app->right, 1, MPI_COMM_WORLD,
+                      &app->request[3]);
     }
 }
 
 static void close_way(application *app, const application_way *way)
 {
     if (way->persistent) {
-        MPI_Request_free(&app->request[0]);
-        MPI_Request_free(&app->request[1]);
+        for (int i = 0; i < app->requests; i++) {
+            MPI_Request_free(&app->request[i]);
+        }
     }
+}
+
+/* My first column is the right halo of the rank on the left, my last one the left of the right. */
+static void post(application *app, halo_box *box)
+{
+    const int count = app->count;
+    if (app->ranks == 2) {
+        MPI_Irecv(box->in, count, MPI_DOUBLE, app->left, 0, MPI_COMM_WORLD, &app->request[0]);
+        MPI_Isend(box->out, count, MPI_DOUBLE, app->left, 0, MPI_COMM_WORLD, &app->request[1]);
+        return;
+    }
+    MPI_Irecv(box->in, count, MPI_DOUBLE, app->right, 0, MPI_COMM_WORLD, &app->request[0]);
+    MPI_Irecv(box->in + count, count, MPI_DOUBLE, app->left, 1, MPI_COMM_WORLD, &app->request[1]);
+    MPI_Isend(box->out, count, MPI_DOUBLE, app->left, 0, MPI_COMM_WORLD, &app->request[2]);
+    MPI_Isend(box->out + count, count, MPI_DOUBLE, app->right, 1, MPI_COMM_WORLD, &app->request[3]);
 }
 
 static void begin(application *app, const application_way *way, halo_box *box)
@@ -101,10 +128,9 @@ static void begin(application *app, const application_way *way, halo_box *box)
         planes_pack(box);
     }
     if (way->persistent) {
-        MPI_Startall(2, app->request);
+        MPI_Startall(app->requests, app->request);
     } else {
-        MPI_Irecv(box->in, app->count, MPI_DOUBLE, app->peer, 0, MPI_COMM_WORLD, &app->request[0]);
-        MPI_Isend(box->out, app->count, MPI_DOUBLE, app->peer, 0, MPI_COMM_WORLD, &app->request[1]);
+        post(app, box);
     }
     if (way->faces) {
         faces_images(box);
@@ -113,7 +139,7 @@ static void begin(application *app, const application_way *way, halo_box *box)
 
 static void finish(application *app, const application_way *way, halo_box *box)
 {
-    MPI_Waitall(2, app->request, MPI_STATUSES_IGNORE);
+    MPI_Waitall(app->requests, app->request, MPI_STATUSES_IGNORE);
     if (way->faces) {
         faces_unpack(box);
     } else {
@@ -166,7 +192,7 @@ static void run_case(application *app)
     static bench_result result[WAYS];
     char test[32];
     int n = (int)app->grid.n[0];
-    uint64_t right = heat_reference(n, 2, VERIFIED_STEPS, 0, 2L * n);
+    uint64_t right = heat_reference(n, app->ranks, VERIFIED_STEPS, 0, (long)app->ranks * n);
     snprintf(test, sizeof(test), "%d", n);
     for (int batch = -1; batch < BENCH_BATCHES; batch++) {
         for (int w = 0; w < WAYS; w++) {
@@ -184,7 +210,7 @@ static void run_case(application *app)
             close_way(app, &ways[w]);
         }
     }
-    for (int w = 0; w < WAYS && app->peer == 1; w++) {
+    for (int w = 0; w < WAYS && app->rank == 0; w++) {
         bench_print(&result[w]);
     }
 }
@@ -192,20 +218,21 @@ static void run_case(application *app)
 int main(int argc, char **argv)
 {
     application app = {.count = 0};
-    int rank, ranks;
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (ranks != 2 || argc < 2) {
-        fprintf(stderr, "usage: mpirun -n 2 %s N [N ...]\n", argv[0]);
+    MPI_Comm_rank(MPI_COMM_WORLD, &app.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &app.ranks);
+    if (app.ranks < 2 || argc < 2) {
+        fprintf(stderr, "usage: mpirun -n RANKS %s N [N ...], two ranks or more\n", argv[0]);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    bench_pin(rank);
-    app.peer = 1 - rank;
+    bench_pin(app.rank);
+    app.left = (app.rank + app.ranks - 1) % app.ranks;
+    app.right = (app.rank + 1) % app.ranks;
     for (int i = 1; i < argc; i++) {
         int n = atoi(argv[i]);
-        app.grid = heat_dense(n, n, (long)n * rank, 2L * n);
-        if (!halo_create(&app.box[0], rank, n, 1) || !halo_create(&app.box[1], rank, n, 1)) {
+        app.grid = heat_dense(n, n, (long)n * app.rank, (long)app.ranks * n);
+        if (!halo_create(&app.box[0], app.rank, n, 1) ||
+            !halo_create(&app.box[1], app.rank, n, 1)) {
             MPI_Abort(MPI_COMM_WORLD, 4);
         }
         double *second_out = app.box[1].out, *second_in = app.box[1].in;
