@@ -5,7 +5,7 @@
  * send and its receive stand in the same body, so nothing waits for another iteration. A loop
  * between a receive and a send below it is different: who waits there keeps his neighbours in the
  * first iteration, theirs in the second, and so on. Of such a loop as many iterations are replayed
- * as there are ranks, or as it has.
+ * as there are ranks, or as it has; all of them, where its counter decides what happens (unroll.c).
  *
  * Only receives that stand above their sends can close a cycle. Where ranks are classed, directions
  * may show that none does, whatever the number of ranks: statements that such receives and sends
@@ -13,8 +13,7 @@
  * rank by rank, as if everything happened. A cycle of statements that never happen together
  * (conditions.c) is none: then the pass is replayed without one of them, and without another, until
  * no cycle is left. */
-#include "scheduler/check/check.h"
-#include "scheduler/conditions/conditions.h"
+#include "scheduler/check/replay.h"
 #include "scheduler/stories/stories.h"
 
 #include <string.h>
@@ -119,39 +118,47 @@ bool directions_show_no_cycle(const common_input *c, const pass_context *pass,
 
 /* ---- By replaying ---- */
 
-/* A message in program order, and how often it came before. */
-typedef struct occurrence {
-    int message, round;
-} occurrence;
+/* Where a rank stands. */
+static const occurrence *standing(const replay *r, int rank)
+{
+    return &r->order[rank].item[r->order[rank].at];
+}
 
-typedef struct replay {
-    const common_input *c;
-    const pass_context *pass;
-    rank_views *views;
-    condition_table *conditions;
-    int *rounds;        /* by statement: of a loop, iterations that are replayed */
-    bool *unrolled;     /* by statement: it stands in a loop with several */
-    occurrence **order; /* by rank: in program order (sends of a statement first) */
-    int *count;         /* by rank: of these */
-    int *at;            /* by rank: the next of these */
-    const cycle_conditions *numbered;
-    uint64_t off; /* those that are taken not to hold */
-    int64_t step; /* in which a cycle was found to be; -1: any */
-    int *waiting; /* ranks to look at again */
-    int waiting_count;
-    bool *waits; /* by rank: it is among them */
-} replay;
+static bool is_send_of(const rank_message *s, const rank_message *m, int receiver)
+{
+    return s->outgoing && s->peer == receiver && s->statement == m->statement &&
+           s->phase == m->phase && s->tag == m->tag &&
+           !memcmp(s->direction, m->direction, sizeof(s->direction));
+}
 
-/* The send that the receive waits for which a rank has come to; NULL: it has run. */
+/* The sender's first message that may be the receive's; -1: none. */
+static int partner_of(const replay *r, const rank_view *v, int message)
+{
+    int *partner = &r->order[v->rank].partner[message];
+    const rank_message *m = &v->message[message];
+    const rank_view *sender = r->views->of[m->peer];
+    if (*partner != UNKNOWN_PARTNER)
+        return *partner;
+    *partner = -1;
+    for (int i = 0; i < sender->message_count && *partner < 0; i++)
+        if (is_send_of(&sender->message[i], m, v->rank))
+            *partner = i;
+    return *partner;
+}
+
+/* The send that the receive waits for which a rank has come to; NULL: it has run, or never does. */
 static const rank_message *awaited_send(const replay *r, const rank_view *v, const rank_message *m)
 {
     const rank_view *sender = r->views->of[m->peer];
-    int round = r->order[v->rank][r->at[v->rank]].round;
-    for (int i = r->at[m->peer]; i < r->count[m->peer]; i++) {
-        const rank_message *s = &sender->message[r->order[m->peer][i].message];
-        if (r->order[m->peer][i].round == round && s->outgoing && s->peer == v->rank &&
-            s->statement == m->statement && s->phase == m->phase && s->tag == m->tag &&
-            !memcmp(s->direction, m->direction, sizeof(s->direction)))
+    const rank_order *order = &r->order[m->peer];
+    const occurrence *here = standing(r, v->rank);
+    int first = partner_of(r, v, here->message);
+    for (int i = first; i >= 0 && i < sender->message_count; i++) {
+        const rank_message *s = &sender->message[i];
+        if (s->own_statement != sender->message[first].own_statement)
+            break;
+        int at = order->start[i] + here->round;
+        if (is_send_of(s, m, v->rank) && at < order->start[i + 1] && order->place[at] >= order->at)
             return s;
     }
     return NULL;
@@ -161,7 +168,7 @@ static const rank_message *awaited_send(const replay *r, const rank_view *v, con
 static const rank_message *stands_at(const replay *r, int rank)
 {
     const rank_view *v = r->views->of[rank];
-    return &v->message[r->order[rank][r->at[rank]].message];
+    return &v->message[standing(r, rank)->message];
 }
 
 /* A rank on the cycle that one leads to. */
@@ -215,9 +222,9 @@ static void look_at(replay *r, int rank)
 static void move_rank(replay *r, int rank)
 {
     const rank_view *v = r->views->of[rank];
-    for (; r->at[rank] < r->count[rank]; r->at[rank]++) {
+    for (rank_order *order = &r->order[rank]; order->at < order->count; order->at++) {
         const rank_message *m = stands_at(r, rank);
-        if (is_skipped(r->numbered, v, m->own_statement, r->off))
+        if (!standing(r, rank)->certain && is_skipped(r->numbered, v, m->own_statement, r->off))
             continue;
         if (m->outgoing)
             look_at(r, m->peer);
@@ -230,16 +237,17 @@ static void move_rank(replay *r, int rank)
 static int replay_ranks(replay *r)
 {
     int ranks = r->c->machine.ranks;
-    memset(r->at, 0, (size_t)ranks * sizeof(*r->at));
-    for (int rank = ranks - 1; rank >= 0; rank--)
+    for (int rank = ranks - 1; rank >= 0; rank--) {
+        r->order[rank].at = 0;
         look_at(r, rank);
+    }
     while (r->waiting_count) {
         int rank = r->waiting[--r->waiting_count];
         r->waits[rank] = false;
         move_rank(r, rank);
     }
     for (int rank = 0; rank < ranks; rank++)
-        if (r->at[rank] < r->count[rank])
+        if (r->order[rank].at < r->order[rank].count)
             return rank_on_cycle(r, rank);
     return -1;
 }
@@ -263,106 +271,9 @@ static void set_program_order(const pass_context *pass, rank_view *v)
     }
 }
 
-/* ---- Iterations ---- */
-
-enum { MOST_OCCURRENCES = 1 << 23 };
-
-/* How many iterations of each loop are replayed, at most `most` of one that a late send encloses.
- */
-static void set_rounds(replay *r, const peal_body *body, bool enclosed, int most)
-{
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        r->unrolled[s->id] = enclosed;
-        if (s->kind != PEAL_STATEMENT_REPEAT)
-            continue;
-        bool within = enclosed || late_send_around(r->c, s) >= 0;
-        int64_t rounds = within ? most_iterations(r->conditions, s, most) : 1;
-        r->rounds[s->id] = rounds < 0 ? most : rounds < 1 ? 1 : (int)rounds;
-        set_rounds(r, &s->u.loop.body, within, most);
-    }
-}
-
-typedef struct unrolling {
-    const replay *r;
-    const rank_view *v;
-    const int *first; /* by statement, in the view's program order */
-    int *seen;        /* by message */
-    occurrence *out;  /* NULL: they are counted */
-    int64_t count;
-} unrolling;
-
-static void unroll(unrolling *u, const peal_body *body)
-{
-    for (int i = 0; i < body->count; i++) {
-        const peal_statement *s = body->statement[i];
-        bool loops = s->kind == PEAL_STATEMENT_REPEAT;
-        for (int k = 0; loops && k < u->r->rounds[s->id] && u->count <= MOST_OCCURRENCES; k++)
-            unroll(u, &s->u.loop.body);
-        for (int k = u->first[s->id]; k < u->first[s->id + 1]; k++, u->count++) {
-            int message = u->v->program_order[k];
-            if (u->out)
-                u->out[u->count] = (occurrence){message, u->seen[message]++};
-        }
-    }
-}
-
-static int64_t unroll_all(unrolling *u)
-{
-    const peal_graph_data *g = u->r->c->graph;
-    u->count = 0;
-    unroll(u, &g->setup);
-    unroll(u, &g->step.body);
-    unroll(u, &g->finish);
-    return u->count;
-}
-
-/* Where the messages of each statement begin in program order. */
-static const int *first_messages(const replay *r, const rank_view *v)
-{
-    int statements = r->c->graph->statement_count;
-    int *first = PEAL_ARENA_ARRAY(r->pass->arena, int, statements + 2);
-    for (int i = 0; i < v->message_count; i++)
-        first[v->message[i].own_statement + 1]++;
-    for (int i = 0; i <= statements; i++)
-        first[i + 1] += first[i];
-    return first;
-}
-
-/* The messages of all ranks in the order of their iterations. Where that is too many, fewer
- * iterations are looked at: then a circle through very many ranks may be missed, which a run finds
- * by its deadline. */
-static void set_orders(replay *r)
-{
-    const peal_graph_data *g = r->c->graph;
-    int ranks = r->c->machine.ranks;
-    const int **first = PEAL_ARENA_ARRAY(r->pass->arena, const int *, ranks);
-    for (int rank = 0; rank < ranks; rank++)
-        first[rank] = first_messages(r, r->views->of[rank]);
-    int64_t all = INT64_MAX;
-    for (int most = ranks + 1; all > MOST_OCCURRENCES; most = most / 2 > 2 ? most / 2 : 2) {
-        set_rounds(r, &g->setup, false, most);
-        set_rounds(r, &g->step.body, false, most);
-        set_rounds(r, &g->finish, false, most);
-        all = 0;
-        for (int rank = 0; rank < ranks && all <= MOST_OCCURRENCES; rank++)
-            all += unroll_all(&(unrolling){r, r->views->of[rank], first[rank], NULL, NULL, 0});
-        if (most == 2)
-            break;
-    }
-    for (int rank = 0; rank < ranks; rank++) {
-        const rank_view *v = r->views->of[rank];
-        unrolling u = {r, v, first[rank], NULL, NULL, 0};
-        r->count[rank] = (int)unroll_all(&u);
-        u.seen = PEAL_ARENA_ARRAY(r->pass->arena, int, v->message_count + 1);
-        u.out = r->order[rank] = PEAL_ARENA_ARRAY(r->pass->arena, occurrence, r->count[rank] + 1);
-        unroll_all(&u);
-    }
-}
-
 /* ---- Statements that do not happen together ---- */
 
-enum { MOST_REPLAYS = 4096 };
+enum { MOST_REPLAYS = 4096, MOST_STEPS = 16 };
 
 /* Which conditions are taken not to hold, as bits. */
 typedef struct cycle_search {
@@ -387,7 +298,7 @@ static bool is_in_one_round(const replay *r, int first)
 {
     int round = -1, rank = first;
     do {
-        const occurrence *at = &r->order[rank][r->at[rank]];
+        const occurrence *at = standing(r, rank);
         const rank_message *m = stands_at(r, rank);
         if (r->unrolled[m->own_statement] && round >= 0 && at->round != round)
             return false;
@@ -398,14 +309,15 @@ static bool is_in_one_round(const replay *r, int first)
 }
 
 /* The statements that the ranks of a cycle stand at, each condition once. Those of other iterations
- * say nothing of each other. */
+ * say nothing of each other, and what certainly happens needs no condition. */
 static int ends_of_cycle(const replay *r, int first, condition_end *out)
 {
     int count = 0, rank = first;
     bool together = is_in_one_round(r, first);
     do {
         const rank_message *m = stands_at(r, rank);
-        if (r->unrolled[m->own_statement] && !together) {
+        bool elsewhere = r->unrolled[m->own_statement] && !together;
+        if (elsewhere || standing(r, rank)->certain) {
             rank = m->peer;
             continue;
         }
@@ -450,6 +362,46 @@ static peal_status search_cycles(cycle_search *s, uint64_t off)
     return status;
 }
 
+/* What is not looked at. */
+static void tell_of_limit(const replay *r)
+{
+    const peal_statement *loop = r->c->statement[r->missed];
+    peal_warn(
+        r->pass->diagnostics, PEAL_E_POSSIBLE_DEADLOCK, loop->source,
+        "check on fewer ranks, or of fewer iterations, too",
+        "of `%s` %d iterations are looked at: a circle of waits that more of them close would "
+        "not be found",
+        loop->name, r->rounds[loop->id]);
+}
+
+/* Steps that are to be looked at one by one, since they decide what happens in an unrolled loop;
+ * *all: these are all that there are. */
+static int64_t steps_of(const replay *r, bool *all)
+{
+    int64_t repeat = 1;
+    const peal_scope scope = {.graph = r->c->graph, .ranks = r->c->machine.ranks};
+    bool known = !peal_expr_integer(r->c->graph->step.repeat, &scope, 1, &repeat, NULL);
+    *all = r->names_step && known && repeat > 0 && repeat <= MOST_STEPS;
+    return !r->names_step ? 0 : known && repeat < MOST_STEPS ? repeat : MOST_STEPS;
+}
+
+/* In any step, by what conditions say of each other; and in the first ones, each by itself. */
+static peal_status search_steps(cycle_search *s)
+{
+    replay *r = &s->r;
+    bool all;
+    int64_t steps = steps_of(r, &all);
+    r->conditions->within_repeat |= all; /* nothing is said of further ones */
+    peal_status status = all ? PEAL_STATUS_OK : search_cycles(s, 0);
+    for (r->at_step = 0; r->at_step < steps && !status; r->at_step++) {
+        s->seen_count = 0;
+        r->step = -1;
+        set_orders(r);
+        status = search_cycles(s, 0);
+    }
+    return status;
+}
+
 peal_status find_deadlock(const common_input *c, const pass_context *pass, rank_views *views,
                           condition_table *conditions)
 {
@@ -471,14 +423,15 @@ peal_status find_deadlock(const common_input *c, const pass_context *pass, rank_
               .conditions = conditions,
               .rounds = PEAL_ARENA_ARRAY(pass->arena, int, c->graph->statement_count + 1),
               .unrolled = PEAL_ARENA_ARRAY(pass->arena, bool, c->graph->statement_count + 1),
-              .order = PEAL_ARENA_ARRAY(pass->arena, occurrence *, ranks),
-              .count = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
-              .at = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
+              .order = PEAL_ARENA_ARRAY(pass->arena, rank_order, ranks),
+              .at_step = -1,
               .step = -1,
               .waiting = PEAL_ARENA_ARRAY(pass->arena, int, ranks),
               .waits = PEAL_ARENA_ARRAY(pass->arena, bool, ranks)}};
     number_conditions(c, pass, views, conditions, &s.numbered);
     s.r.numbered = &s.numbered;
     set_orders(&s.r);
-    return search_cycles(&s, 0);
+    if (s.r.missed > 0)
+        tell_of_limit(&s.r);
+    return search_steps(&s);
 }

@@ -3,13 +3,15 @@
 import glob
 import os
 import re
+import tempfile
 import unittest
 
 from common import SPECS, main, peal
 
 FOLDER = os.path.join(SPECS, "run", "ahead")
 # Slots of the channels into and out of rank 0 of three, those with two (one message is enough) left out.
-SLOTS = {"loop": [3], "sweeps": [5], "rooted": [4, 4], "setup": [4, 5], "until": [40], "third": [7], "nested": [3, 9]}
+SLOTS = {"loop": [3], "sweeps": [5], "rooted": [4, 4], "setup": [4, 5], "until": [40], "third": [7], "nested": [3, 9],
+         "once": [4, 4], "never": []}
 
 
 class Ahead(unittest.TestCase):
@@ -34,6 +36,19 @@ class Ahead(unittest.TestCase):
                 self.assertEqual(code, 0, err)
                 counts = sorted(int(count) for count in re.findall(r"(\d+) slots", out))
                 self.assertEqual([count for count in counts if count > 2], slots)
+
+    def test_what_is_not_looked_at_is_said(self):
+        spec = ("peal: 1\ntopology: {dims: [2]}\nbuffers: {x: {}, y: {keep: true}, t: {}}\nparams: {n: 50000}\nstep:\n"
+                "  - {recv: t, from: 0, tag: 9, when: rank == 1}\n  - repeat: n\n    as: k\n    step:\n"
+                "      - {send: x, to: 1, when: rank == 0 and k == 0}\n      - {recv: y, from: 0, when: rank == 1 and k == 0}\n"
+                "  - {send: t, to: 1, tag: 9, when: rank == 0}\n")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(spec)
+            file.flush()
+            for count, said in [("50000", False), ("500000", True)]:
+                code, out, err = peal("check", file.name, "-n", "2", "--set", "n=" + count)
+                self.assertEqual(code, 0, err)
+                self.assertEqual("of `repeat` 65536 iterations are looked at" in err, said, out + err)
 
 
 if __name__ == "__main__":
