@@ -137,7 +137,7 @@ static const peal_key access_keys[] = {
      AT(peal_access_desc, per_tile)},
     {"box", PEAL_KEY_RANGES, false, NULL, "these ranges, beside `stale`",
      AT(peal_access_desc, box)},
-    {"whole", PEAL_KEY_BOOLEAN, false, NULL, "true: all of it, beside `stale`",
+    {"whole", PEAL_KEY_BOOLEAN, false, NULL, "true: all of it that this rank stores, beside `stale`",
      AT(peal_access_desc, whole)},
     {"stale", PEAL_KEY_CONSENT, false, "ok",
      "`ok`: halo points may be read although their owners have changed them since (else E148)",
@@ -170,8 +170,8 @@ static const peal_key task_keys[] = {
     {"box", PEAL_KEY_POINTS, false, NULL, "the points it visits; absent: it runs once",
      AT(peal_task_desc, box)},
     {"tile", PEAL_KEY_AXES, false, "whole",
-     "extents of a tile, missing ones are the whole axis; `whole`: one tile; default: peal "
-     "chooses",
+     "extents of a tile, from where the box of this rank begins; along missing axes as long as "
+     "that; `whole`: one tile a rank; default: peal chooses",
      AT(peal_task_desc, tile)},
     {"read", PEAL_KEY_ACCESSES, false, NULL, "what it reads", AT(peal_task_desc, read)},
     {"update", PEAL_KEY_ACCESSES, false, NULL, "what it reads and writes",

@@ -9,6 +9,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "share"))
+import share  # noqa: E402
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 300  # of a step that hangs; no test judges speed
 RIGHT = [
@@ -61,14 +64,14 @@ class Models(unittest.TestCase):
         return int(errors.group(1)), done.stdout
 
     def test_right(self):
-        for model, defines in RIGHT:
+        for model, defines in share.taken(RIGHT, 2):
             with self.subTest((model, *defines)):
                 errors, said = self.explore(model, defines)
                 self.assertEqual(errors, 0, said)
                 self.assertGreater(int(re.search(r"(\d+) states, stored", said).group(1)), 50, said)
 
     def test_mutants(self):
-        for model, defines, expected in WRONG:
+        for model, defines, expected in share.taken(WRONG, 3):
             with self.subTest((model, *defines)):
                 errors, said = self.explore(model, defines)
                 self.assertGreater(errors, 0, said)
