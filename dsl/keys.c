@@ -137,8 +137,8 @@ static const peal_key access_keys[] = {
      AT(peal_access_desc, per_tile)},
     {"box", PEAL_KEY_RANGES, false, NULL, "these ranges, beside `stale`",
      AT(peal_access_desc, box)},
-    {"whole", PEAL_KEY_BOOLEAN, false, NULL, "true: all of it that this rank stores, beside `stale`",
-     AT(peal_access_desc, whole)},
+    {"whole", PEAL_KEY_BOOLEAN, false, NULL,
+     "true: all of it that this rank stores, beside `stale`", AT(peal_access_desc, whole)},
     {"stale", PEAL_KEY_CONSENT, false, "ok",
      "`ok`: halo points may be read although their owners have changed them since (else E148)",
      AT(peal_access_desc, stale_ok)}};
