@@ -206,6 +206,11 @@ static peal_status compare_rest(verification *v)
     if (!status && v->oracle->redirect)
         status = peal_saved_compare(v->oracle->redirect, likeness, &files, diagnostics);
     int64_t rows = likeness ? alike_rows(plan, likeness, &v->verdict) : plan->row_count;
+    if (!status && v->things + rows + files == 0 && v->verdict.own[0])
+        return peal_report(diagnostics, PEAL_E_NOTHING_COMPARED, PEAL_NO_SOURCE,
+                           "print or save something that all ranks have alike",
+                           "nothing was compared: each rank has its own of what is kept (%s)",
+                           v->verdict.own);
     if (!status && v->things + rows + files == 0)
         status = peal_report_nothing(plan->data, diagnostics);
     return status;

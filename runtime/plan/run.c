@@ -40,7 +40,8 @@ static peal_status check_start(peal_plan *plan, int64_t n, const peal_start *sta
                            "peal_plan_start: %lld steps", (long long)n);
     if (plan->within_repeat && n > plan->repeat - plan->steps_asked)
         return peal_report(diagnostics, PEAL_E_MESSAGE_CONDITION_MISMATCH,
-                           plan->data->step.repeat->source,
+                           plan->data->step.repeat ? plan->data->step.repeat->source
+                                                   : PEAL_NO_SOURCE,
                            "let conditions on `step` suit further steps, or start no more than "
                            "`repeat` says",
                            "%lld steps, but messages match and halos are fresh in the first %lld "
@@ -95,7 +96,6 @@ peal_status peal_plan_complete(peal_plan *plan)
     plan->seconds += result.seconds;
     plan->cpu_seconds += result.cpu_seconds;
     plan->state = PEAL_PLAN_READY;
-    peal_watch_tell(plan);
     return PEAL_STATUS_OK;
 }
 
@@ -186,6 +186,7 @@ peal_status peal_plan_finish(peal_plan *plan)
     if (status)
         return fail(plan, status, from);
     plan->state = PEAL_PLAN_FINISHED;
+    peal_watch_tell(plan);
     if (!plan->footprints)
         return PEAL_STATUS_OK;
     return peal_session_agree(plan->session, peal_footprints_status(plan->footprints), 0);

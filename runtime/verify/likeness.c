@@ -12,12 +12,14 @@ typedef struct fact {
     bool rounded; /* comes from a sum of reals */
     bool reduced; /* an allreduce gives all ranks the same: own or not */
     bool added;   /* by a sum over ranks */
+    bool counts;  /* what all have alike was added over ranks: their number is in it */
 } fact;
 
 typedef struct search {
     const peal_graph_data *graph;
     fact *fact; /* by array */
     bool sends_rounded;
+    bool around; /* whether loops around happen, and how often, is each rank's own */
     bool changed;
     peal_likeness *out;
 } search;
@@ -29,7 +31,7 @@ static bool is_field(const search *s, int array)
 
 static bool is_own(const search *s, int array)
 {
-    return s->fact[array].own && !s->fact[array].reduced;
+    return s->fact[array].counts || (s->fact[array].own && !s->fact[array].reduced);
 }
 
 static void learn(search *s, int array, bool own, bool rounded)
@@ -86,10 +88,15 @@ static bool rounds(const search *s, const peal_reduction *item)
 
 /* ---- statements ---- */
 
+static bool happens_by_rank(const search *s, const peal_statement *statement)
+{
+    return s->around || is_own_value(s, statement->when, false);
+}
+
 static void pass_task(search *s, const peal_statement *statement)
 {
     const peal_task_statement *task = &statement->u.task;
-    bool one = task->box.kind == PEAL_POINTS_ONE, own = is_own_value(s, statement->when, false);
+    bool one = task->box.kind == PEAL_POINTS_ONE, own = happens_by_rank(s, statement);
     bool rounded = is_rounded_value(s, task->box.count);
     for (int i = 0; i < task->argument_count; i++) {
         own |= is_own_value(s, task->argument[i], false);
@@ -120,7 +127,7 @@ static bool gives_all(const search *s, const peal_rank_reduction *reduce)
 static void pass_reduce(search *s, const peal_statement *statement)
 {
     const peal_rank_reduction *reduce = &statement->u.reduce;
-    bool all = gives_all(s, reduce) && !is_own_value(s, statement->when, false);
+    bool all = gives_all(s, reduce) && !happens_by_rank(s, statement);
     for (int i = 0; i < reduce->item_count; i++) {
         int array = reduce->item[i].array;
         s->changed |= all && !s->fact[array].reduced;
@@ -147,19 +154,20 @@ static bool names_ranks(const char *file)
 }
 
 /* Grows where needed; false: no memory. Of columns with one name, the least alike counts. */
-static bool add_column(search *s, const char *name, peal_alike alike)
+static bool add_column(search *s, const char *name, peal_alike alike, peal_type type)
 {
     peal_likeness *out = s->out;
     peal_alike_column *known = peal_likeness_column(out, name);
     if (known) {
         known->alike = alike > known->alike ? alike : known->alike;
+        known->type = type == PEAL_F32 ? type : known->type;
         return true;
     }
     peal_alike_column *more = realloc(out->column, ((size_t)out->column_count + 1) * sizeof(*more));
     if (!more)
         return false;
     out->column = more;
-    more[out->column_count++] = (peal_alike_column){.name = name, .alike = alike};
+    more[out->column_count++] = (peal_alike_column){.name = name, .alike = alike, .type = type};
     return true;
 }
 
@@ -178,7 +186,7 @@ static void pass(search *s, const peal_statement *statement)
         break;
     case PEAL_STATEMENT_SWAP: {
         int a = statement->u.swap.first, b = statement->u.swap.second;
-        bool own = is_own(s, a) || is_own(s, b) || is_own_value(s, statement->when, false);
+        bool own = is_own(s, a) || is_own(s, b) || happens_by_rank(s, statement);
         bool rounded = s->fact[a].rounded || s->fact[b].rounded;
         learn(s, a, own, rounded);
         learn(s, b, own, rounded);
@@ -186,14 +194,12 @@ static void pass(search *s, const peal_statement *statement)
     }
     case PEAL_STATEMENT_SET:
         learn(s, statement->u.set.array,
-              is_own_value(s, statement->u.set.value, false) ||
-                  is_own_value(s, statement->when, false),
+              is_own_value(s, statement->u.set.value, false) || happens_by_rank(s, statement),
               is_rounded_value(s, statement->u.set.value));
         break;
     case PEAL_STATEMENT_LOAD:
         learn(s, statement->u.file.array,
-              names_ranks(statement->u.file.file) || is_own_value(s, statement->when, false),
-              false);
+              names_ranks(statement->u.file.file) || happens_by_rank(s, statement), false);
         break;
     default:
         break;
@@ -203,11 +209,19 @@ static void pass(search *s, const peal_statement *statement)
 static void pass_body(search *s, const peal_body *body,
                       void (*visit)(search *, const peal_statement *))
 {
-    for (int i = 0; i < body->count; i++)
-        if (body->statement[i]->kind == PEAL_STATEMENT_REPEAT)
-            pass_body(s, &body->statement[i]->u.loop.body, visit);
-        else
-            visit(s, body->statement[i]);
+    for (int i = 0; i < body->count; i++) {
+        const peal_statement *statement = body->statement[i];
+        bool around = s->around;
+        if (statement->kind == PEAL_STATEMENT_REPEAT) {
+            s->around |= is_own_value(s, statement->when, false) ||
+                         is_own_value(s, statement->u.loop.repeat, false) ||
+                         is_own_value(s, statement->u.loop.until, false);
+            pass_body(s, &statement->u.loop.body, visit);
+            s->around = around;
+        } else {
+            visit(s, statement);
+        }
+    }
 }
 
 static void pass_all(search *s, void (*visit)(search *, const peal_statement *))
@@ -224,6 +238,15 @@ static peal_alike alike_of(bool own, bool rounded)
     return own ? PEAL_OWN_OF_RANK : rounded ? PEAL_SAME_BUT_ROUNDING : PEAL_SAME_BITS;
 }
 
+static bool reads_f32(const search *s, const peal_expr *expr)
+{
+    bool reads =
+        expr && expr->kind == PEAL_EXPR_ELEMENT && s->graph->arrays[expr->index].type == PEAL_F32;
+    for (int i = 0; expr && i < expr->operand_count && !reads; i++)
+        reads = reads_f32(s, expr->operand[i]);
+    return reads;
+}
+
 /* Of files and rows, once all arrays are known. */
 static void conclude(search *s, const peal_statement *statement)
 {
@@ -236,8 +259,9 @@ static void conclude(search *s, const peal_statement *statement)
     for (int i = 0; i < statement->u.print.item_count; i++) {
         const peal_print_item *item = &statement->u.print.item[i];
         s->changed |= !add_column(s, item->name,
-                                  alike_of(is_own_value(s, item->value, true),
-                                           is_rounded_value(s, item->value)));
+                                  alike_of(s->around || is_own_value(s, item->value, true),
+                                           is_rounded_value(s, item->value)),
+                                  reads_f32(s, item->value) ? PEAL_F32 : PEAL_F64);
     }
 }
 
@@ -255,6 +279,14 @@ static void begin(search *s)
     }
 }
 
+static void settle(search *s)
+{
+    do {
+        s->changed = false;
+        pass_all(s, pass);
+    } while (s->changed);
+}
+
 peal_likeness *peal_likeness_create(const peal_graph_data *graph)
 {
     size_t arrays = (size_t)graph->array_count, statements = (size_t)graph->statement_count;
@@ -270,15 +302,12 @@ peal_likeness *peal_likeness_create(const peal_graph_data *graph)
         return NULL;
     }
     begin(&s);
-    do {
-        s.changed = false;
-        pass_all(&s, pass);
-    } while (s.changed);
-    for (int a = 0; a < graph->array_count; a++) {
-        /* what all ranks have alike, added over ranks, counts them */
-        bool counts = s.fact[a].added && !s.fact[a].own;
-        out->array[a] = alike_of(is_own(&s, a) || counts, s.fact[a].rounded);
-    }
+    settle(&s);
+    for (int a = 0; a < graph->array_count; a++)
+        s.fact[a].counts = s.fact[a].added && !s.fact[a].own;
+    settle(&s); /* with what follows from it */
+    for (int a = 0; a < graph->array_count; a++)
+        out->array[a] = alike_of(is_own(&s, a), s.fact[a].rounded);
     s.changed = false;
     pass_all(&s, conclude);
     free(s.fact);

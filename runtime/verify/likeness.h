@@ -19,6 +19,7 @@ typedef enum peal_alike {
 typedef struct peal_alike_column {
     const char *name;
     peal_alike alike;
+    peal_type type;             /* the least exact of what it is computed from: F32 or F64 */
     double largest, difference; /* of values, and between them: SAME_BUT_ROUNDING */
     int64_t step;               /* of the largest difference; its values: */
     double run, serial;

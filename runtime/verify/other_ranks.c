@@ -15,6 +15,9 @@
  * sums differ by at most 7e-14 on 1 to 6 ranks (cg, after 200 steps). */
 enum { UNITS_IN_THE_LAST_PLACE = 4096 };
 
+/* Of an array's own largest value: what differs by more is not a small rest of large ones. */
+static const double MOST_OF_OWN_F64 = 1e-3, MOST_OF_OWN_F32 = 1e-1;
+
 double peal_rounding_of(peal_type type)
 {
     return UNITS_IN_THE_LAST_PLACE * (type == PEAL_F32 ? (double)FLT_EPSILON : DBL_EPSILON);
@@ -328,7 +331,9 @@ peal_status peal_other_ranks_judge(const peal_plan *plan, const peal_oracle *ora
             add_name(verdict->own, sizeof(verdict->own), array->name);
         if (!t->differing || alike[a] != PEAL_SAME_BUT_ROUNDING)
             continue;
-        if (!(t->difference <= peal_rounding_of(array->type) * largest))
+        double own = array->type == PEAL_F32 ? MOST_OF_OWN_F32 : MOST_OF_OWN_F64;
+        if (!(t->difference <= peal_rounding_of(array->type) * largest) ||
+            t->difference > own * t->largest)
             return report(plan, oracle, a, largest, t);
         add_name(verdict->rounded, sizeof(verdict->rounded), array->name);
         if (t->difference > verdict->rounding * largest)

@@ -206,7 +206,7 @@ static void print_value(const peal_value *value, char *text, size_t bytes)
 
 static peal_status judge_column(const peal_alike_column *column, peal_diagnostics *diagnostics)
 {
-    if (column->difference <= peal_rounding_of(PEAL_F64) * column->largest)
+    if (column->difference <= peal_rounding_of(column->type) * column->largest)
         return PEAL_STATUS_OK;
     return peal_report(diagnostics, PEAL_E_RANKS_DIFFER, PEAL_NO_SOURCE,
                        "try --check-footprints: a kernel may touch more than it declares",
@@ -214,7 +214,7 @@ static peal_status judge_column(const peal_alike_column *column, peal_diagnostic
                        " it is %.17g, on other ranks %.17g; the difference is %.2g of the largest "
                        "value, rounding of sums explains %.2g",
                        column->name, column->step, column->run, column->serial,
-                       column->difference / column->largest, peal_rounding_of(PEAL_F64));
+                       column->difference / column->largest, peal_rounding_of(column->type));
 }
 
 peal_status peal_row_log_judge(const peal_row_log *log, peal_diagnostics *diagnostics)

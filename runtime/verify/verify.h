@@ -28,11 +28,11 @@ typedef struct peal_ranks_verdict {
  * process 0, if it is equal; may be NULL. Collective. */
 peal_status peal_plan_verify_by(peal_plan *plan, peal_oracle_kind which,
                                 peal_ranks_verdict *verdict);
-/* difference.c: PEAL_E_VERIFICATION_FAILED of an array whose own points, packed, are these in the
- * run and in serial.
- */
 /* difference.c: an element in words. */
 void peal_element_text(peal_type type, const unsigned char *at, char *text, size_t bytes);
+/* PEAL_E_VERIFICATION_FAILED of an array whose own points, packed, are these in the
+ * run and in serial.
+ */
 peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *schedule, int array,
                                    const unsigned char *run, const unsigned char *serial);
 /* PEAL_E_NOTHING_COMPARED: there was nothing to compare. */

@@ -34,7 +34,7 @@ struct peal_plan;
 /* warn.c: a row of `print` passes. */
 void peal_watch_row(peal_watch *watch, int64_t step, int count, const char *const *names,
                     const peal_value *values);
-/* After a wait: warns once of a row, and once of an `until`, that has a NaN. */
+/* After `finish`: warns of a row, and once of an `until`, that has a NaN. */
 void peal_watch_tell(struct peal_plan *plan);
 
 #endif

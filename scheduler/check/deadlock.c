@@ -218,13 +218,20 @@ static void look_at(replay *r, int rank)
     r->waiting[r->waiting_count++] = rank;
 }
 
+/* Conditions that are taken not to hold where a message stands. */
+static uint64_t off_at(const replay *r, const occurrence *at, const rank_message *m)
+{
+    return r->unrolled[m->own_statement] ? r->off[at->round & 1] : r->off[0] & r->off[1];
+}
+
 /* As far as a rank comes; those that it sends to may come further. */
 static void move_rank(replay *r, int rank)
 {
     const rank_view *v = r->views->of[rank];
     for (rank_order *order = &r->order[rank]; order->at < order->count; order->at++) {
         const rank_message *m = stands_at(r, rank);
-        if (!standing(r, rank)->certain && is_skipped(r->numbered, v, m->own_statement, r->off))
+        if (!standing(r, rank)->certain &&
+            is_skipped(r->numbered, v, m->own_statement, off_at(r, standing(r, rank), m)))
             continue;
         if (m->outgoing)
             look_at(r, m->peer);
@@ -279,22 +286,23 @@ enum { MOST_REPLAYS = 4096, MOST_STEPS = 16 };
 typedef struct cycle_search {
     replay r;
     cycle_conditions numbered;
-    uint64_t *seen; /* sets of them that were replayed */
+    uint64_t (*seen)[2]; /* sets of them that were replayed: in even rounds, in odd ones */
     int seen_count, seen_capacity;
 } cycle_search;
 
-static bool is_new(cycle_search *s, uint64_t off)
+static bool is_new(cycle_search *s, const uint64_t off[2])
 {
     for (int i = 0; i < s->seen_count; i++)
-        if (s->seen[i] == off)
+        if (s->seen[i][0] == off[0] && s->seen[i][1] == off[1])
             return false;
     PEAL_ARENA_ROOM(s->r.pass->arena, s->seen, s->seen_count, s->seen_capacity);
-    s->seen[s->seen_count++] = off;
+    memcpy(s->seen[s->seen_count++], off, sizeof(*s->seen));
     return true;
 }
 
-/* Whether the ranks of a cycle stand in one iteration, as far as loops were unrolled. */
-static bool is_in_one_round(const replay *r, int first)
+/* Whether the ranks of a cycle stand in one iteration, as far as loops were unrolled; in *in (-1:
+ * none stands in such a loop). */
+static bool is_in_one_round(const replay *r, int first, int *in)
 {
     int round = -1, rank = first;
     do {
@@ -305,19 +313,37 @@ static bool is_in_one_round(const replay *r, int first)
         round = r->unrolled[m->own_statement] ? at->round : round;
         rank = m->peer;
     } while (rank != first);
+    *in = round;
+    return true;
+}
+
+/* A condition that is the same in all iterations of inner loops. */
+static bool is_of_the_step(const peal_expr *e)
+{
+    if (!e)
+        return true;
+    if (e->kind == PEAL_EXPR_ELEMENT || (e->kind == PEAL_EXPR_COUNTER && e->index > 0))
+        return false;
+    for (int i = 0; i < e->operand_count; i++)
+        if (!is_of_the_step(e->operand[i]))
+            return false;
     return true;
 }
 
 /* The statements that the ranks of a cycle stand at, each condition once. Those of other iterations
- * say nothing of each other, and what certainly happens needs no condition. */
-static int ends_of_cycle(const replay *r, int first, condition_end *out)
+ * say nothing of each other, but by the step; *left_out: some of them may not happen. round: the
+ * one that all stand in; -1: none. */
+static int ends_of_cycle(const replay *r, int first, condition_end *out, int *round, bool *left_out)
 {
     int count = 0, rank = first;
-    bool together = is_in_one_round(r, first);
+    *round = -1;
+    *left_out = false;
+    bool together = is_in_one_round(r, first, round);
     do {
         const rank_message *m = stands_at(r, rank);
-        bool elsewhere = r->unrolled[m->own_statement] && !together;
-        if (elsewhere || standing(r, rank)->certain) {
+        if (r->unrolled[m->own_statement] && !together &&
+            !is_of_the_step(r->c->statement[m->own_statement]->when)) {
+            *left_out |= !standing(r, rank)->certain;
             rank = m->peer;
             continue;
         }
@@ -332,33 +358,58 @@ static int ends_of_cycle(const replay *r, int first, condition_end *out)
     return count;
 }
 
+/* Conditions of what the ranks of a cycle stand at outside of unrolled loops. */
+static uint64_t conditions_outside(const replay *r, int first)
+{
+    uint64_t all = 0;
+    int rank = first;
+    do {
+        const rank_message *m = stands_at(r, rank);
+        if (!r->unrolled[m->own_statement])
+            all |= r->numbered->of[m->own_statement] |
+                   r->views->of[rank]->statement[m->own_statement].numbers;
+        rank = m->peer;
+    } while (rank != first);
+    return all;
+}
+
 /* Replays with some conditions taken not to hold; a cycle that remains is one if its own can hold
  * together, else each of them in turn is taken not to hold. */
-static peal_status search_cycles(cycle_search *s, uint64_t off)
+static peal_status search_cycles(cycle_search *s, uint64_t even, uint64_t odd)
 {
     replay *r = &s->r;
     const common_input *c = r->c;
+    const uint64_t off[2] = {even, odd};
     if (!is_new(s, off))
         return PEAL_STATUS_OK;
-    r->off = off;
+    memcpy(r->off, off, sizeof(off));
     int first = replay_ranks(r);
     if (first < 0)
         return PEAL_STATUS_OK;
     int most = c->graph->statement_count + (c->mixed_count ? c->machine.ranks : 0);
     condition_end *end = PEAL_ARENA_ARRAY(r->pass->arena, condition_end, most);
-    int count = ends_of_cycle(r, first, end);
+    int round;
+    bool left_out;
+    int count = ends_of_cycle(r, first, end, &round, &left_out);
     uint64_t reasons;
     peal_meeting found = {.answer = PEAL_YES};
     if (count)
         found = conditions_meet(c, r->conditions, &s->numbered, end, count, &reasons, &r->step);
     if (found.answer != PEAL_NO)
-        return report_cycle(r, first, found.answer == PEAL_PERHAPS && !found.depends_on_run);
-    if (!reasons || s->seen_count > MOST_REPLAYS)
+        return report_cycle(r, first,
+                            left_out || (found.answer == PEAL_PERHAPS && !found.depends_on_run));
+    uint64_t outside = conditions_outside(r, first);
+    uint64_t in_even = round < 0 || round % 2 == 0 ? reasons : reasons & outside;
+    uint64_t in_odd = round < 0 || round % 2 == 1 ? reasons : reasons & outside;
+    bool gains = !(reasons & ~((in_even & ~even) | (in_odd & ~odd))); /* else it would come again */
+    if (!reasons || !gains || s->seen_count > MOST_REPLAYS)
         return report_cycle(r, first, true);
     peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; i < 64 && !status; i++)
-        if (reasons >> i & 1)
-            status = search_cycles(s, off | (uint64_t)1 << i);
+    for (int i = 0; i < 64 && !status; i++) {
+        uint64_t bit = (uint64_t)1 << i; /* what excludes it in this round may hold in the next */
+        if (reasons & bit)
+            status = search_cycles(s, even | (in_even & bit), odd | (in_odd & bit));
+    }
     return status;
 }
 
@@ -378,11 +429,9 @@ static void tell_of_limit(const replay *r)
  * *all: these are all that there are. */
 static int64_t steps_of(const replay *r, bool *all)
 {
-    int64_t repeat = 1;
-    const peal_scope scope = {.graph = r->c->graph, .ranks = r->c->machine.ranks};
-    bool known = !peal_expr_integer(r->c->graph->step.repeat, &scope, 1, &repeat, NULL);
-    *all = r->names_step && known && repeat > 0 && repeat <= MOST_STEPS;
-    return !r->names_step ? 0 : known && repeat < MOST_STEPS ? repeat : MOST_STEPS;
+    int64_t steps = known_steps(r->c); /* -1: whoever starts them says */
+    *all = r->names_step && steps > 0 && steps <= MOST_STEPS;
+    return !r->names_step ? 0 : steps >= 0 && steps < MOST_STEPS ? steps : MOST_STEPS;
 }
 
 /* In any step, by what conditions say of each other; and in the first ones, each by itself. */
@@ -392,12 +441,12 @@ static peal_status search_steps(cycle_search *s)
     bool all;
     int64_t steps = steps_of(r, &all);
     r->conditions->within_repeat |= all; /* nothing is said of further ones */
-    peal_status status = all ? PEAL_STATUS_OK : search_cycles(s, 0);
+    peal_status status = all ? PEAL_STATUS_OK : search_cycles(s, 0, 0);
     for (r->at_step = 0; r->at_step < steps && !status; r->at_step++) {
         s->seen_count = 0;
         r->step = -1;
         set_orders(r);
-        status = search_cycles(s, 0);
+        status = search_cycles(s, 0, 0);
     }
     return status;
 }

@@ -242,6 +242,9 @@ static bool names_tell_rank(const file_use *a, const file_use *b)
 static bool names_meet(const file_use *a, const file_use *b)
 {
     bool before[LONGEST_NAME + 1] = {true}, now[LONGEST_NAME + 1];
+    if (a->linked && b->linked) /* without digits that are not known */
+        return a->length == b->length &&
+               !memcmp(a->name, b->name, (size_t)a->length * sizeof(*a->name));
     for (int i = 0; i < a->length; i++) {
         now[0] = false;
         for (int j = 0; j < b->length; j++) {

@@ -37,9 +37,10 @@ typedef struct replay {
     bool names_step;   /* it decides whether something in an unrolled loop happens */
     int missed;        /* a loop of which too few iterations are replayed; 0: none */
     const cycle_conditions *numbered;
-    uint64_t off; /* those that are taken not to hold */
-    int64_t step; /* in which a cycle was found to be; -1: any */
-    int *waiting; /* ranks to look at again */
+    uint64_t off[2]; /* those that are taken not to hold, in even rounds of unrolled loops and in
+                        odd ones; elsewhere those that are in both */
+    int64_t step;    /* in which a cycle was found to be; -1: any */
+    int *waiting;    /* ranks to look at again */
     int waiting_count;
     bool *waits; /* by rank: it is among them */
 } replay;

@@ -46,7 +46,8 @@ static void set_rounds(replay *r, const peal_body *body, bool enclosed,
     for (int i = 0; i < body->count; i++) {
         const peal_statement *s = body->statement[i];
         r->unrolled[s->id] = enclosed;
-        if (s->kind != PEAL_STATEMENT_REPEAT)
+        r->rounds[s->id] = 0;
+        if (s->kind != PEAL_STATEMENT_REPEAT || !has_messages(s))
             continue;
         const peal_loop *loop = &s->u.loop;
         bool within = enclosed || late_send_around(r->c, s) >= 0;

@@ -295,6 +295,40 @@ static void watched_values(void **state)
     peal_session_destroy(session);
 }
 
+/* A graph without `repeat`, whose inner loop depends on the step: nothing bounds what a program
+ * starts. */
+static void steps_without_an_end(void **state)
+{
+    (void)state;
+    peal_session *session = job_open_alone();
+    const peal_plan_options options = {.size_bytes = sizeof(options),
+                                       .mode = "serial",
+                                       .ranks = 3,
+                                       .threads = 1};
+    peal_graph *g;
+    peal_plan *plan = NULL;
+    assert_int_equal(peal_graph_create("endless", &g), PEAL_STATUS_OK);
+    peal_graph_set_topology(g, .dims = "[3]");
+    peal_graph_add_buffer(g, .name = "x");
+    peal_graph_add_buffer(g, .name = "y", .keep = true);
+    peal_graph_begin(g, PEAL_STEP);
+    peal_graph_add_recv(g, .recv = {.name = "y"}, .from = "1", .tag = "0", .when = "rank == 0");
+    peal_graph_begin_repeat(g, .repeat = "4", .as = "k");
+    peal_graph_add_send(g, .send = {.name = "x"}, .to = "2", .tag = "1",
+                        .when = "rank == 1 and k == step");
+    peal_graph_add_recv(g, .recv = {.name = "y"}, .from = "1", .tag = "1",
+                        .when = "rank == 2 and k == step");
+    peal_graph_end_repeat(g);
+    peal_graph_add_send(g, .send = {.name = "x"}, .to = "0", .tag = "0", .when = "rank == 1");
+    peal_graph_end(g);
+    JOB_OK(session, peal_graph_compile(g, session, &options, &plan));
+    JOB_OK(session, peal_plan_start(plan, 20, NULL));
+    JOB_OK(session, peal_plan_wait(plan));
+    peal_plan_destroy(plan);
+    peal_graph_destroy(g);
+    peal_session_destroy(session);
+}
+
 static test_team *saving_team;
 static char saved_file[] = "/tmp/peal-saved-XXXXXX.npy";
 
@@ -403,6 +437,7 @@ int main(void)
         cmocka_unit_test(lent_memory),
         cmocka_unit_test(lent_memory_on_other_ranks),
         cmocka_unit_test(watched_values),
+        cmocka_unit_test(steps_without_an_end),
         cmocka_unit_test(finish_after_fewer_steps),
         cmocka_unit_test(a_file_outlives_the_first_to_leave),
     };

@@ -95,7 +95,7 @@ def shares(specs):
     if share.ALL:
         return lists
     print(f"share: a mode of each second spec (PEAL_TEST_SEED={share.SEED}; more: PEAL_TEST_EVERY=1)")
-    lists = {key: [modes[(share.SEED + turn) % len(modes)]] if (share.SEED + turn) % 2 else []
+    lists = {key: [modes[(share.SEED + turn) // 2 % len(modes)]] if (share.SEED + turn) % 2 else []
              for turn, (key, modes) in enumerate(lists.items())}
     left = [mode for mode in MODES + JITTER if not any(mode in modes for modes in lists.values())]
     for key in list(lists)[::-1]:

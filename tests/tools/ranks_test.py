@@ -32,13 +32,15 @@ PEAL_KERNEL(scale)(peal_tile t, PEAL_READ(double, m), PEAL_UPDATE(double, v)) {
     PEAL_FOR_2D(t, x, y) PEAL_AT(v, x, y) *= 1 + m[0] * 1e-6;
 }
 PEAL_KERNEL(spoil)(peal_tile t, PEAL_UPDATE(double, v), double by) { PEAL_FOR_2D(t, x, y) PEAL_AT(v, x, y) *= 1 + by; }
+PEAL_KERNEL(fill32)(peal_tile t, PEAL_WRITE(float, w)) { PEAL_FOR_2D(t, x, y) PEAL_AT(w, x, y) = 1.0f / (float)(x + y + 1); }
+PEAL_KERNEL(mass32)(peal_tile t, PEAL_READ(float, w), PEAL_REDUCE(float, s)) { PEAL_FOR_2D(t, x, y) *s += PEAL_AT(w, x, y); }
 PEAL_KERNEL(number)(peal_tile t, PEAL_WRITE(double, b), long rank) { PEAL_ONE(t) b[0] = rank; }
 """
 HEAD = """peal: 1
 kernels: k.c
 topology: {{dims: [auto, auto], periodic: true}}
-fields: {{u: {{size: {size}, halo: 1}}, v: {{like: u}}}}
-buffers: {{m: {{}}, b: {{{keep}}}, n: {{type: i64}}}}
+fields: {{u: {{size: {size}, halo: 1}}, v: {{like: u}}, w: {{like: u, type: f32}}}}
+buffers: {{s: {{type: f32}}, m: {{}}, b: {{{keep}}}, n: {{type: i64}}}}
 setup:
   - {{task: start, box: u, write: u}}
 repeat: 4
@@ -117,6 +119,20 @@ class OtherRanks(unittest.TestCase):
                 self.assertEqual(code, wanted, out + err)
                 self.assertEqual("of the largest value, rounding of sums explains 9.1e-13 [E374]" in err, wanted == 1, err)
 
+    def test_small_values_beside_large_ones(self):
+        """What is wrong by a factor is no rounding, however large other arrays are; of an f32 sum the last digits are."""
+        step = FIVE + SUM + ("  - {task: scale, box: u, read: {m: whole}, update: v}\n"
+                             "  - {task: spoil, box: u, update: u, args: 1e-9 - 1}\n"
+                             "  - {task: scale, box: u, read: {m: whole}, update: u}\n")
+        for by, wanted in [("0.0 * rank", 0), ("1.0 * rank", 1)]:
+            code, out, err = self.run_on(3, 1, f"{step}  - {{task: spoil, box: u, update: u, args: {by}}}\n", "--mode", "sync",
+                                         "--steps", "1")
+            self.assertEqual(code, wanted, out + err)
+        single = ("  - {task: fill32, box: w, write: w}\n  - {task: mass32, box: w, read: w, reduce: {s: sum}}\n"
+                  "  - {allreduce: {s: sum}}\n  - {print: {s: s}}\n")
+        code, out, err = self.run_on(3, 1, FIVE + single, "--mode", "sync")
+        self.assertEqual((code, err), (0, ""), out)
+
     def test_rows_alone(self):
         """Of a column that is exact, of one that is rounded, of another number of rows."""
         for more, said in [("  - {print: {n: \"ranks * 0 + step + m * 0\"}}\n", None),
@@ -134,6 +150,10 @@ class OtherRanks(unittest.TestCase):
         code, out, err = self.run_on(3, 2, FIVE + own, "--mode", "sync", keep="keep: true")
         self.assertEqual((code, err), (0, ""), out)
         self.assertIn("bit for bit (not compared, each rank's own: b).", out)
+        ranks = "  - repeat: ranks\n    step: [{set: b, value: b + 1}]\n"
+        code, out, err = self.run_on(3, 2, FIVE + ranks, "--mode", "sync", keep="keep: true")
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn("each rank's own: b)", out)
         counted = "  - {set: b, value: 1}\n  - {allreduce: {b: sum}}\n"  # the number of ranks
         code, out, err = self.run_on(3, 2, FIVE + counted, "--mode", "sync", keep="keep: true")
         self.assertEqual((code, err), (0, ""), out)
