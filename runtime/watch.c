@@ -43,17 +43,6 @@ static void scan_row(void *user, int64_t offset, int64_t bytes)
     }
 }
 
-/* Coordinates of an element of `own`. */
-static void point_of(const peal_layout *layout, int64_t element, int64_t at[PEAL_AXES])
-{
-    for (int k = PEAL_AXES - 1; k >= 0; k--) {
-        int64_t extent = layout->stored.hi[k] - layout->stored.lo[k];
-        int64_t index = extent > 1 && layout->stride[k] > 0 ? element / layout->stride[k] : 0;
-        element -= index * layout->stride[k];
-        at[k] = layout->stored.lo[k] + index;
-    }
-}
-
 static peal_status look_at(const peal_plan *plan, int index, int array, sighting *out)
 {
     const peal_schedule *schedule = plan->binding.rank[index].schedule;
@@ -71,7 +60,7 @@ static peal_status look_at(const peal_plan *plan, int index, int array, sighting
         int64_t element = (int64_t)peal_type_bytes(a->type);
         out->array = array;
         out->rank = schedule->rank;
-        point_of(&a->layout, s.first / element, out->at);
+        peal_layout_point(&a->layout, s.first / element, out->at);
         memcpy(out->value, s.memory + s.first, (size_t)element);
     }
     out->points += s.points;
@@ -144,11 +133,8 @@ static peal_status report(const peal_plan *plan, const sighting *first, int64_t 
     const peal_schedule *schedule = plan->binding.rank[0].schedule;
     writers w = {.schedule = schedule, .array = first->array};
     char where[100] = "", when[80], value[40], more[60] = "";
-    size_t used = 0;
     int axes = array->kind == PEAL_ARRAY_FIELD ? array->axis_count : 1;
-    for (int k = 0; k < axes; k++)
-        used += (size_t)snprintf(where + used, sizeof(where) - used, "%s%" PRId64, k ? ", " : "",
-                                 first->at[k]);
+    peal_point_text(first->at, axes, where, sizeof(where));
     peal_element_text(array->type, first->value, value, sizeof(value));
     print_when(plan, when, sizeof(when));
     name_writers(&w);
@@ -160,9 +146,8 @@ static peal_status report(const peal_plan *plan, const sighting *first, int64_t 
                            : "`--mode serial` with the same `--watch` names the task and the tile; "
                              "with =1 any mode "
                              "names the step",
-                       "`%s` is %s at (%s), of rank %d%s: it came %s%s%s", array->name, value,
-                       where, first->rank, more, when, w.text[0] ? "; it is written by " : "",
-                       w.text);
+                       "`%s` is %s at %s, of rank %d%s: it came %s%s%s", array->name, value, where,
+                       first->rank, more, when, w.text[0] ? "; it is written by " : "", w.text);
 }
 
 /* What all have seen: the same in all processes. */

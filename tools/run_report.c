@@ -137,7 +137,7 @@ static void print_other_ranks(const mode_result *result, int ranks)
     }
     printf("Result: %s on %d rank%s equal to serial on %d, ", peal_mode_name(result->mode), ranks,
            ranks == 1 ? "" : "s", v->ranks);
-    if (v->rounding > 0)
+    if (v->rounding > 0 || v->rounded[0])
         printf("but for the rounding of sums over ranks (%.2g of the largest value%s%s)",
                v->rounding, v->rounded[0] ? "; in " : "", v->rounded);
     else

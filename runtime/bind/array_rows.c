@@ -2,6 +2,8 @@
 #include "runtime/bind/array_rows.h"
 #include "base/box.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 int64_t peal_box_bytes(const peal_box *box, peal_type type)
@@ -57,4 +59,27 @@ void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsi
 {
     cursor c = {.from = packed, .to = memory};
     peal_box_rows(array, box, unpack_row, &c);
+}
+
+void peal_layout_point(const peal_layout *layout, int64_t element, int64_t point[PEAL_AXES])
+{
+    int64_t rest = element;
+    for (int k = PEAL_AXES - 1; k >= 0; k--) {
+        int64_t extent = layout->stored.hi[k] - layout->stored.lo[k];
+        int64_t index = layout->stride[k] > 0 ? rest / layout->stride[k] : 0;
+        if (k > 0 && extent == 1)
+            index = 0; /* strides along such axes mean nothing */
+        index = index < extent ? index : extent - 1;
+        rest -= index * layout->stride[k];
+        point[k] = layout->stored.lo[k] + index;
+    }
+}
+
+void peal_point_text(const int64_t *point, int axes, char *text, size_t bytes)
+{
+    size_t used = 0;
+    for (int k = 0; k < axes && used < bytes; k++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%" PRId64, k ? ", " : "(", point[k]);
+    if (used < bytes)
+        snprintf(text + used, bytes - used, ")");
 }

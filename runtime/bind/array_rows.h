@@ -16,5 +16,10 @@ void peal_box_pack(const peal_schedule_array *array, const peal_box *box,
                    const unsigned char *memory, unsigned char *packed);
 void peal_box_unpack(const peal_schedule_array *array, const peal_box *box, unsigned char *memory,
                      const unsigned char *packed);
+/* Coordinates of an element, counted in memory from the first stored one; of padding behind a row,
+ * those of the row's last point. */
+void peal_layout_point(const peal_layout *layout, int64_t element, int64_t point[PEAL_AXES]);
+/* "(9, 3)" */
+void peal_point_text(const int64_t *point, int axes, char *text, size_t bytes);
 
 #endif

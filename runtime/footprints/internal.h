@@ -101,8 +101,6 @@ static inline int64_t view_element(const checked_task *t, int view)
 {
     return (int64_t)peal_type_bytes(t->view[view].array->type);
 }
-/* Coordinates of an element that is stored. */
-void view_point(const peal_layout *layout, int64_t element, int64_t point[PEAL_AXES]);
 
 /* ---- rows.c ---- */
 
@@ -213,8 +211,7 @@ int64_t point_extent(const checked_task *t, int k);
 
 void tell(const checked_task *t, const peal_tile *tile, const finding *found);
 enum { TEXT = 160 };
-/* "(9, 3)"; and "(rank 0, tile [0, 8) x [0, 4), step 3)", 2 * TEXT bytes. */
-void print_point(const int64_t *point, int axes, char text[TEXT]);
+/* "(rank 0, tile [0, 8) x [0, 4), step 3)", 2 * TEXT bytes. */
 void print_site(const checked_task *t, const peal_tile *tile, bool has_tile, char *text);
 
 /* ---- watch.c ---- */

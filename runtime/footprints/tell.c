@@ -79,18 +79,9 @@ static location location_of(const checked_task *t, const finding *found)
         p.point[0] = layout->stored.lo[0] + found->element;
     } else if (p.stored) {
         p.known = true;
-        view_point(layout, found->element, p.point);
+        peal_layout_point(layout, found->element, p.point);
     }
     return p;
-}
-
-void print_point(const int64_t *point, int axes, char text[TEXT])
-{
-    int used = 0;
-    for (int k = 0; k < axes; k++)
-        used += snprintf(text + used, (size_t)(TEXT - used), "%s%lld", k ? ", " : "(",
-                         (long long)point[k]);
-    snprintf(text + used, (size_t)(TEXT - used), ")");
 }
 
 static void print_box(const peal_box *box, int axes, char *text)
@@ -121,7 +112,7 @@ static void print_where(const checked_task *t, const finding *found, const locat
     int64_t elements = layout->bytes / view_element(t, found->view);
     if (p->known) {
         char point[TEXT];
-        print_point(p->point, axes_of(layout), point);
+        peal_point_text(p->point, axes_of(layout), point, TEXT);
         snprintf(text, TEXT, " at %.100s", point);
         return;
     }
@@ -172,7 +163,7 @@ static void tell_access(const checked_task *t, const finding *found, const char 
     print_box(&layout->stored, axes_of(layout), stored);
     snprintf(outside, sizeof(outside), "outside of what is stored, %s", stored);
     if (p.relative) {
-        print_point(found->point, axes_of(layout), point);
+        peal_point_text(found->point, axes_of(layout), point, TEXT);
         print_offset(p.offset, axes_of(layout), offset);
         snprintf(from, sizeof(from), ": %s of its point %s", offset, point);
     }

@@ -92,20 +92,6 @@ void view_rows(const checked_task *t, int view, const peal_tile *tile,
         peal_box_rows(t->view[view].array, &box[i], visit, user);
 }
 
-void view_point(const peal_layout *layout, int64_t element, int64_t point[PEAL_AXES])
-{
-    int64_t rest = element;
-    for (int k = PEAL_AXES - 1; k >= 0; k--) {
-        int64_t extent = layout->stored.hi[k] - layout->stored.lo[k];
-        int64_t index = layout->stride[k] > 0 ? rest / layout->stride[k] : 0;
-        if (k > 0 && extent == 1)
-            index = 0; /* strides along such axes mean nothing */
-        index = index < extent ? index : extent - 1;
-        rest -= index * layout->stride[k];
-        point[k] = layout->stored.lo[k] + index;
-    }
-}
-
 bool view_declares(const checked_task *t, int view, const peal_tile *tile, int64_t element)
 {
     const peal_layout *layout = &t->view[view].array->layout;
@@ -113,7 +99,7 @@ bool view_declares(const checked_task *t, int view, const peal_tile *tile, int64
     int64_t point[PEAL_AXES];
     if (element < 0 || element >= layout->bytes / view_element(t, view))
         return false;
-    view_point(layout, element, point);
+    peal_layout_point(layout, element, point);
     int count = view_boxes(t, view, tile, box);
     for (int i = 0; i < count; i++) {
         bool inside = true;

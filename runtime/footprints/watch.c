@@ -46,8 +46,8 @@ static void print_element(const checked_task *t, int view, int64_t element, char
     int64_t point[PEAL_AXES];
     char where[TEXT];
     int axes = v->array->layout.stored.axis_count;
-    view_point(&v->array->layout, element, point);
-    print_point(point, axes > 0 ? axes : 1, where);
+    peal_layout_point(&v->array->layout, element, point);
+    peal_point_text(point, axes > 0 ? axes : 1, where, TEXT);
     snprintf(text, 2 * TEXT, "%s'%.60s'%s%s", v->access ? "" : "its part of ", v->name,
              v->access ? " at " : "", v->access ? where : "");
 }

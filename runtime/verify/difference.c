@@ -1,5 +1,6 @@
 /* What is said of an array that a run and serial have left with different bits. */
 #include "base/box.h"
+#include "runtime/bind/array_rows.h"
 #include "runtime/verify/verify.h"
 
 #include <inttypes.h>
@@ -40,26 +41,26 @@ peal_status peal_report_difference(const peal_plan *plan, const peal_schedule *s
     const peal_schedule_array *a = &schedule->array[array];
     const peal_box *own = &a->layout.own;
     int64_t points = peal_box_points(own), first = -1, differing = 0;
-    size_t element = peal_type_bytes(a->type), used = 0;
+    size_t element = peal_type_bytes(a->type);
     for (int64_t i = 0; i < points; i++)
         if (memcmp(run + (size_t)i * element, serial + (size_t)i * element, element) != 0) {
             first = first < 0 ? i : first;
             differing++;
         }
     char where[100] = "", got[40], want[40];
-    int64_t rest = first;
-    for (int k = 0; k < own->axis_count || k == 0; k++) {
+    int64_t rest = first, at[PEAL_AXES];
+    for (int k = 0; k < PEAL_AXES; k++) {
         int64_t points_k = own->hi[k] - own->lo[k];
-        used += (size_t)snprintf(where + used, sizeof(where) - used, "%s%" PRId64, k ? ", " : "",
-                                 own->lo[k] + rest % points_k);
+        at[k] = own->lo[k] + rest % points_k;
         rest /= points_k;
     }
+    peal_point_text(at, own->axis_count > 0 ? own->axis_count : 1, where, sizeof(where));
     peal_element_text(a->type, run + (size_t)first * element, got, sizeof(got));
     peal_element_text(a->type, serial + (size_t)first * element, want, sizeof(want));
     return peal_report(plan->session->diagnostics, PEAL_E_VERIFICATION_FAILED,
                        plan->data->arrays[array].source,
                        "try --check-footprints: a kernel may touch what it doesn't declare",
-                       "'%s' of rank %d differs from serial at (%s): %s, serial has %s; %" PRId64
+                       "'%s' of rank %d differs from serial at %s: %s, serial has %s; %" PRId64
                        " of %" PRId64 " points differ",
                        a->name, schedule->rank, where, got, want, differing, points);
 }

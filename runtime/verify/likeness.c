@@ -1,5 +1,6 @@
-/* Which results are alike on any number of ranks: a fixed point over all statements, in any order,
- * since a loop may bring whatever is computed to any of them. */
+/* Which results are alike on any number of ranks: a fixed point over all statements, as if each
+ * came before each, since loops bring what is computed anywhere. An approximation: an array that
+ * some allreduce gives to all counts as alike, whatever else writes it. */
 #include "runtime/verify/likeness.h"
 #include "base/expression.h"
 

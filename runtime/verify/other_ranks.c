@@ -241,11 +241,8 @@ static peal_status report(const peal_plan *plan, const peal_oracle *oracle, int 
 {
     const peal_array *a = &plan->data->arrays[array];
     char where[100] = "", got[40], want[40], much[160] = "";
-    size_t used = 0;
     int axes = a->kind == PEAL_ARRAY_FIELD ? a->axis_count : 1;
-    for (int k = 0; k < axes; k++)
-        used += (size_t)snprintf(where + used, sizeof(where) - used, "%s%" PRId64, k ? ", " : "",
-                                 t->at[k]);
+    peal_point_text(t->at, axes, where, sizeof(where));
     peal_element_text(a->type, t->run, got, sizeof(got));
     peal_element_text(a->type, t->serial, want, sizeof(want));
     if (largest > 0)
@@ -255,7 +252,7 @@ static peal_status report(const peal_plan *plan, const peal_oracle *oracle, int 
     return peal_report(plan->session->diagnostics, PEAL_E_RANKS_DIFFER, a->source,
                        "try --check-footprints: a kernel may touch more than it declares, so that "
                        "halos are too narrow or stale",
-                       "`%s` depends on the number of ranks: at (%s), of rank %d of %d, it is %s, "
+                       "`%s` depends on the number of ranks: at %s, of rank %d of %d, it is %s, "
                        "serial on %d rank%s has %s; %" PRId64 " of %" PRId64 " points differ%s",
                        a->name, where, t->rank, plan->machine.ranks, got, oracle->ranks,
                        plural(oracle->ranks), want, t->differing, t->points, much);

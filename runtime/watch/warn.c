@@ -45,19 +45,15 @@ void peal_watch_tell(peal_plan *plan)
     static const char *const hint = "`--watch nan` says where it begins";
     if (watch->what)
         return;
-    if (watch->row_seen && !watch->row_told) {
-        watch->row_told = true;
+    if (watch->row_seen)
         peal_warn(plan->session->diagnostics, PEAL_E_NOT_A_NUMBER, PEAL_NO_SOURCE, hint,
                   "'%s' of `print` is nan at step %" PRId64, watch->row_name, watch->row_step);
-    }
-    if (!until || watch->until_told || plan->binding.count < 1 || plan->binding.first > 0 ||
-        !plan->steps_done)
+    if (!until || plan->binding.count < 1 || plan->binding.first > 0 || !plan->steps_done)
         return;
     until_scan u = {.plan = plan};
     peal_expr_elements(until, look_at_until, &u);
     if (!u.name)
         return;
-    watch->until_told = true;
     peal_warn(plan->session->diagnostics, PEAL_E_NOT_A_NUMBER, until->source, hint,
               "`until` compares `%s`, which is nan after %" PRId64 " steps", u.name,
               plan->steps_done);

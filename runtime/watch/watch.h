@@ -22,7 +22,6 @@ typedef struct peal_watch {
     bool row_seen;     /* a row of `print` had a NaN: */
     int64_t row_step;  /* the first */
     char row_name[40]; /* the column */
-    bool row_told, until_told;
 } peal_watch;
 
 /* find.c: "nan", "inf". NOTHING: NULL, or another word. */
@@ -34,7 +33,7 @@ struct peal_plan;
 /* warn.c: a row of `print` passes. */
 void peal_watch_row(peal_watch *watch, int64_t step, int count, const char *const *names,
                     const peal_value *values);
-/* After `finish`: warns of a row, and once of an `until`, that has a NaN. */
+/* After `finish`: warns of a row, and of the `until` of the steps, that has a NaN. */
 void peal_watch_tell(struct peal_plan *plan);
 
 #endif

@@ -10,9 +10,10 @@
  * Only receives that stand above their sends can close a cycle. Where ranks are classed, directions
  * may show that none does, whatever the number of ranks: statements that such receives and sends
  * enclose wait along one way, towards a rank that receives from nobody. Else the pass is replayed,
- * rank by rank, as if everything happened. A cycle of statements that never happen together
- * (conditions.c) is none: then the pass is replayed without one of them, and without another, until
- * no cycle is left. */
+ * rank by rank, as if everything happened that may. A cycle of statements that never happen
+ * together (conditions.c) is none: then the pass is replayed without one of them, and without
+ * another, until no cycle is left. What excludes them in one round of a loop says nothing of the
+ * next: even rounds and odd ones are told apart. */
 #include "scheduler/check/replay.h"
 #include "scheduler/stories/stories.h"
 
@@ -395,6 +396,8 @@ static peal_status search_cycles(cycle_search *s, uint64_t even, uint64_t odd)
     peal_meeting found = {.answer = PEAL_YES};
     if (count)
         found = conditions_meet(c, r->conditions, &s->numbered, end, count, &reasons, &r->step);
+    if (r->at_step >= 0)
+        r->step = r->at_step;
     if (found.answer != PEAL_NO)
         return report_cycle(r, first,
                             left_out || (found.answer == PEAL_PERHAPS && !found.depends_on_run));

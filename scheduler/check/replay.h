@@ -35,6 +35,7 @@ typedef struct replay {
     rank_order *order; /* by rank */
     int64_t at_step;   /* the outermost counter; -1: any */
     bool names_step;   /* it decides whether something in an unrolled loop happens */
+    bool limited;      /* `rounds` and `missed` are set: they are the same in every step */
     int missed;        /* a loop of which too few iterations are replayed; 0: none */
     const cycle_conditions *numbered;
     uint64_t off[2]; /* those that are taken not to hold, in even rounds of unrolled loops and in
@@ -45,7 +46,7 @@ typedef struct replay {
     bool *waits; /* by rank: it is among them */
 } replay;
 
-/* Sets the orders of all ranks. */
+/* Sets the orders of all ranks, for the step `at_step`; the first time, how many iterations. */
 void set_orders(replay *r);
 
 #endif

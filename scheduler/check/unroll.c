@@ -274,7 +274,9 @@ void set_orders(replay *r)
     unrolling *u = PEAL_ARENA_ARRAY(arena, unrolling, ranks);
     for (int rank = 0; rank < ranks; rank++)
         u[rank] = begin(r, rank);
-    limit_iterations(r, u);
+    if (!r->limited)
+        limit_iterations(r, u);
+    r->limited = true;
     r->names_step = false;
     for (int rank = 0; rank < ranks; rank++) {
         rank_order *out = &r->order[rank];
