@@ -68,7 +68,7 @@ const peal_command run_command = {
     "      --check-footprints  find what kernels touch beyond their declared accesses\n"
     "      --allow-outside   kernels and data may lie outside the spec's folder\n"
     "      --watch nan=N     look for NaN after every N steps (default 100; `inf`, too)\n"
-    "      --machine F.yaml  mode auto predicts with these times; --no-tuning: by no others\n"
+    "      --machine F.yaml  times that mode auto predicts with; --no-tuning: no tuned answer\n"
     "      --json, -q, -h    JSON (schema peal.run/1), only verdict and errors, this text\n"
     "\n"
     "example: peal run samples/heat3d -n 4 --mode all --verify --set steps=50\n",
