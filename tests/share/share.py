@@ -3,7 +3,7 @@
 # the same cases and others take other ones; PEAL_TEST_EVERY=1 takes all. share.h is the same for C.
 #
 # share.py: prints the seed of the commit that is checked out
-# share.py without N: prints the lines of standard input without each Nth, by PEAL_TEST_SEED
+# share.py each N: prints each Nth line of standard input, by PEAL_TEST_SEED
 import os
 import subprocess
 import sys
@@ -27,13 +27,13 @@ def commit_seed():
     return int(done.stdout[:8], 16) if done.returncode == 0 else 0
 
 
-def without(lines, every):
-    """All but each `every`-th of them."""
-    return [line for turn, line in enumerate(lines) if ALL or (SEED + turn) % every]
+def each(lines, every):
+    """Each `every`-th of them."""
+    return [line for turn, line in enumerate(lines) if ALL or (SEED + turn) % every == 0]
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["without"]:
-        print("\n".join(without(sys.stdin.read().splitlines(), int(sys.argv[2]))))
+    if sys.argv[1:2] == ["each"]:
+        print("\n".join(each(sys.stdin.read().splitlines(), int(sys.argv[2]))))
     else:
         print(commit_seed())
