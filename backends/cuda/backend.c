@@ -1,7 +1,7 @@
 /* The CUDA backend: the contract of backends, each entry passed on to the executor of the mode. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/gpu/gpu.h"
-#include "backends/cuda/stream/run.h"
 #include "backends/cuda/traits.h"
 
 #include <stdlib.h>

@@ -10,9 +10,9 @@
 #include "backends/cuda/embed.h"
 #include "base/clock.h"
 
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/lower/emit.h"
-#include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
 
 #include <stddef.h>

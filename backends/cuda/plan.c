@@ -1,12 +1,12 @@
 /* A plan on a GPU. Creating it makes everything that a run needs: kernels, streams, words, tables.
  * A start is a thread that walks. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/embed.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/fused/fused.h"
 #include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/options.h"
-#include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
 #include "base/clock.h"
 

@@ -1,7 +1,7 @@
 /* What can be asked of a plan: where an array is, how its steps repeat, how far it is. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/executor.h"
-#include "backends/cuda/graph/graph.h"
-#include "backends/cuda/stream/run.h"
+#include "backends/cuda/replay/replay.h"
 
 int peal_cuda_plan_storage(const peal_cuda_plan *plan, int index, int array)
 {

@@ -39,8 +39,10 @@ ORDERS = {
         "jit": ("gpu", "codegen"),
         "lower": ("gpu", "codegen", "jit"),
         "stream": ("gpu", "codegen", "jit", "lower"),
+        "drive": ("gpu", "codegen", "jit", "lower", "stream"),
+        "replay": ("gpu", "codegen", "jit", "lower", "stream", "drive"),
         "fused": ("gpu", "codegen", "jit", "lower"),
-        "graph": ("gpu", "codegen", "jit", "lower", "stream"),
+        "graph": ("gpu", "codegen", "jit", "lower", "stream", "drive", "replay"),
     },
     "scheduler": {
         "view": (),

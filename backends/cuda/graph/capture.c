@@ -39,7 +39,7 @@ static CUresult launch(peal_cuda_rank *rank, peal_cuda_lane *lane,
 }
 
 /* The driver's assignment of branches to queues is undocumented: an edge leads from each kernel
- * that writes flags to each later wait (stream/rank_turns.c says why). */
+ * that writes flags to each later wait (drive/rank_turns.c says why). */
 static CUresult flags_written(peal_cuda_rank *rank, peal_cuda_lane *lane)
 {
     peal_cuda_plan *plan = rank->plan;
@@ -111,8 +111,12 @@ static peal_status build(peal_cuda_plan *plan, int slot, CUresult *result)
 
 static CUresult launch_graph(peal_cuda_plan *plan, int slot, int64_t rounds)
 {
-    (void)rounds; /* a WHILE node reads the number from a word */
-    return plan->driver->cuGraphLaunch_(plan->graphs->exec[slot], peal_cuda_origin(plan));
+    /* A WHILE node reads the number from a word. */
+    CUresult result =
+        plan->graphs->loops ? peal_cuda_conditional_set_rounds(plan, rounds) : CUDA_SUCCESS;
+
+    return result ? result
+                  : plan->driver->cuGraphLaunch_(plan->graphs->exec[slot], peal_cuda_origin(plan));
 }
 
 const struct peal_cuda_engine peal_cuda_graph_engine = {
@@ -120,7 +124,9 @@ const struct peal_cuda_engine peal_cuda_graph_engine = {
     .reports = REPORTS,
     .settle = peal_cuda_conditional_create,
     .begin = begin,
+    .end_round = peal_cuda_conditional_end_round,
     .end = end,
     .build = build,
+    .abandon = peal_cuda_conditional_abandon,
     .launch = launch_graph,
 };

@@ -51,11 +51,13 @@ peal_status peal_cuda_conditional_create(peal_cuda_plan *plan)
     return status;
 }
 
-void peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult result)
+bool peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult result)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     char text[160];
 
+    if (!graphs->loops)
+        return false;
     warn_unrolled(plan, peal_cuda_error(result, text));
     if (graphs->exec[slot])
         plan->driver->cuGraphExecDestroy_(graphs->exec[slot]);
@@ -63,6 +65,7 @@ void peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult resu
         plan->driver->cuGraphDestroy_(graphs->graph[slot]);
     graphs->exec[slot] = NULL;
     graphs->graph[slot] = NULL;
+    return true;
 }
 
 CUresult peal_cuda_conditional_begin(peal_cuda_plan *plan, int slot)
@@ -100,13 +103,17 @@ bool peal_cuda_conditional_end_round(peal_cuda_plan *plan)
                 given_up = peal_cuda_kernels_given_up(plan->kernels);
     void *parameter[] = {&plan->graphs->condition, &rounds_left, &plan->rank[0].stop_word,
                          &given_up, &plan->rank[0].control_device};
-    CUresult result = plan->driver->cuLaunchKernel_(plan->graphs->round, 1, 1, 1, 32, 1, 1, 0,
-                                                    peal_cuda_origin(plan), parameter, NULL);
+    CUresult result;
+
+    if (!plan->graphs->loops)
+        return true;
+    result = plan->driver->cuLaunchKernel_(plan->graphs->round, 1, 1, 1, 32, 1, 1, 0,
+                                           peal_cuda_origin(plan), parameter, NULL);
 
     return !result || peal_cuda_report_driver_error(plan, result, NULL, "the end of a round");
 }
 
-bool peal_cuda_conditional_set_rounds(peal_cuda_plan *plan, int64_t rounds)
+CUresult peal_cuda_conditional_set_rounds(peal_cuda_plan *plan, int64_t rounds)
 {
     peal_launch launch;
     void *parameter[] = {&launch};
@@ -114,9 +121,8 @@ bool peal_cuda_conditional_set_rounds(peal_cuda_plan *plan, int64_t rounds)
     memset(&launch, 0, sizeof(launch));
     launch.step = plan->rank[0].words + ROUNDS_LEFT_AT;
     launch.argument[0].integer = plan->graphs->rounds = rounds;
-    CUresult result =
-        plan->driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels,
-                                                                PEAL_CUDA_BUILTIN_STEP),
-                                      1, 1, 1, 1, 1, 1, 0, peal_cuda_origin(plan), parameter, NULL);
-    return !result || peal_cuda_report_driver_error(plan, result, NULL, "the number of rounds");
+    return plan->driver->cuLaunchKernel_(peal_cuda_kernels_builtin(plan->kernels,
+                                                                   PEAL_CUDA_BUILTIN_STEP),
+                                         1, 1, 1, 1, 1, 1, 0, peal_cuda_origin(plan), parameter,
+                                         NULL);
 }

@@ -1,77 +1,11 @@
-/* Recordings of K steps: recording.c makes them with an engine, replay.c replays them. */
+/* CUDA graphs: the engine of mode graph. */
 #ifndef PEAL_CUDA_GRAPH_H
 #define PEAL_CUDA_GRAPH_H
 
-#include "backends/cuda/lower/engine.h"
-#include "backends/cuda/stream/run.h"
-
-enum { REPLAYS_AHEAD = 8 };
-
-/* How one replay changes the state of a rank's walk. */
-typedef struct state_change {
-    uint64_t *passed, *message;
-    int64_t iterations;
-    uint64_t evaluations;
-} state_change;
-
-typedef struct peal_cuda_graphs {
-    peal_cuda_sink sink; /* of emission, while steps are recorded */
-    int64_t steps;       /* K, the steps of a recording */
-    int slots;           /* buffer slots of rows, with a recording each: 1 or 2 */
-    CUgraph graph[2];
-    CUgraphExec exec[2];
-    peal_cuda_row *row[2]; /* by slot: the rows that a replay prints */
-    unsigned rows;         /* how many these are */
-    bool stops;            /* the outermost loop has an `until` */
-    bool loops;            /* it is a WHILE node */
-    int64_t rounds;        /* the most passes through the recording in one launch; unrolled: 1 */
-    CUfunction round;      /* the last kernel of a WHILE node's body, which ends a round */
-    CUgraphConditionalHandle condition;
-    peal_walk *begin;     /* by rank: the state at the first recorded step */
-    state_change *change; /* by rank */
-    int64_t *word;        /* by rank: the value of its step word */
-    CUevent done[REPLAYS_AHEAD];
-    int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
-    uint64_t launched, finished;       /* replays */
-    int64_t report;                    /* steps between two counts of steps */
-    double began;                      /* when this series of replays began */
-    uint64_t finished_before;          /* `finished` at that time */
-    int64_t first;                     /* the step at that time */
-    double rate;                       /* the greatest measured steps a second; 0: unknown */
-} peal_cuda_graphs;
-
-/* replay_period.c */
-/* Chooses K, from where the walks are (graphs->begin): a multiple of the period, long enough to
- * hide the launch of a replay, and if possible a divisor of the whole run. 0: there is no period,
- * or it is too long; *reason says why. */
-int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason);
-/* After peal_cuda_choose_steps: whether the engine has room for the launches of one period. */
-bool peal_cuda_launches_fit(const peal_cuda_plan *plan);
-/* Walks one iteration and emits nothing; verdicts are false. False: the walk needs a verdict, or an
- * expression failed. */
-bool peal_cuda_advance_walk_only(peal_cuda_rank *rank);
-/* Whether everything that recorded launches hold as constants is the same after the `steps`
- * iterations that the rank's walk has made since `begin`. If no number of steps can make it so,
- * *reason says why. */
-bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int64_t steps,
-                         const char **reason);
-/* How many steps the walk can go on before a rare condition is met. */
-int64_t peal_cuda_steps_until_rare_condition(const peal_cuda_rank *rank);
+#include "backends/cuda/replay/replay.h"
 
 /* capture.c */
 extern const struct peal_cuda_engine peal_cuda_graph_engine;
-
-/* recording.c: called when the plan is created. Records K iterations and has the engine build them.
- * What fails has been reported (PEAL_E_GRAPH_MODE_NOT_APPLICABLE, or the engine's own reports). */
-peal_status peal_cuda_graphs_create(peal_cuda_plan *plan);
-void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
-
-/* replay.c: runs plan->run->steps iterations: by replays, and step by step where none fits. False:
- * failed. */
-bool peal_cuda_graphs_run(peal_cuda_plan *plan);
-
-/* stall_report.c: reports the oldest replay that is under way. False: there is none. */
-bool peal_cuda_report_replay(peal_cuda_plan *plan);
 
 /* conditional.c */
 /* Sets graphs->loops: whether `until` is a WHILE node. If it was asked for and cannot be, that is a
@@ -79,13 +13,13 @@ bool peal_cuda_report_replay(peal_cuda_plan *plan);
 peal_status peal_cuda_conditional_create(peal_cuda_plan *plan);
 /* Creates the graph and its WHILE node, and begins to capture the origin into the node's body. */
 CUresult peal_cuda_conditional_begin(peal_cuda_plan *plan, int slot);
-/* The driver has refused the node: warns, frees what there is of it, and unrolls from now on. */
-void peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult result);
-/* Captures the last node of the body, which sets the loop's condition. The lanes have been joined.
- * False: failed. */
+/* The driver has refused the recording: if that has a WHILE node, warns, frees what there is of it,
+ * and unrolls from now on. False: it has none. */
+bool peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult result);
+/* In a WHILE node: captures the last node of the body, which sets the loop's condition. The lanes
+ * have been joined. False: failed. */
 bool peal_cuda_conditional_end_round(peal_cuda_plan *plan);
-/* Before a launch of the graph: enqueues a launch that sets how many rounds it may have. False:
- * failed. */
-bool peal_cuda_conditional_set_rounds(peal_cuda_plan *plan, int64_t rounds);
+/* Before a launch of the graph: enqueues a launch that sets how many rounds it may have. */
+CUresult peal_cuda_conditional_set_rounds(peal_cuda_plan *plan, int64_t rounds);
 
 #endif

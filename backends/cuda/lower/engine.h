@@ -1,6 +1,6 @@
 /* An engine makes the device repeat recorded iterations: as a CUDA graph (graph/capture.c), or as
- * the persistent kernel (fused/engine.c). graph/recording.c drives either: it chooses how many
- * steps are recorded and emits them to the engine's sink. graph/replay.c launches replays.
+ * the persistent kernel (fused/engine.c). replay/recording.c drives either: it chooses how many
+ * steps are recorded and emits them to the engine's sink. replay/replay.c launches replays.
  *
  * A plan that prints has two recordings, one for each buffer slot of rows; else it has one. Entries
  * that return a CUresult leave the report of a failure to the caller; those that return a
@@ -27,9 +27,15 @@ struct peal_cuda_engine {
     /* Begin and end a recording. slot (0 or 1): the buffer slot of the rows that it prints. */
     CUresult (*begin)(peal_cuda_plan *plan, int slot);
     CUresult (*end)(peal_cuda_plan *plan, int slot);
+    /* Called before the end, when all steps have been emitted and the lanes joined. False: failed,
+     * plan->emission.status says why. NULL: nothing is to be done. */
+    bool (*end_round)(peal_cuda_plan *plan);
     /* Makes a recording ready to be launched. A failure has been reported and is returned, or it is
      * *result, which the caller reports. */
     peal_status (*build)(peal_cuda_plan *plan, int slot, CUresult *result);
+    /* Called when the driver has refused a recording: gives up what may be the reason, so that it
+     * is recorded anew. False, or NULL: there is nothing to give up. */
+    bool (*abandon)(peal_cuda_plan *plan, int slot, CUresult result);
     /* Enqueues `rounds` passes through a recording on the origin. */
     CUresult (*launch)(peal_cuda_plan *plan, int slot, int64_t rounds);
     /* The most rounds of one launch. NULL: one. */

@@ -102,7 +102,7 @@ static inline CUresult peal_cuda_sink_flags_written(peal_cuda_rank *rank, peal_c
 }
 
 /* What emission needs of the host: memory that the device writes and the host reads, and the tasks
- * that the host runs itself (stream/host_mailbox.c, stream/file_tasks.c). Those that return false
+ * that the host runs itself (drive/host_mailbox.c, drive/file_tasks.c). Those that return false
  * have failed, and have reported it. */
 struct peal_cuda_host_ops {
     /* The address at which verdict `instance` of a decision is stored for the host. */

@@ -1,5 +1,5 @@
 /* Joins the lanes of all ranks of the process with the origin, the first lane of the first rank. */
-#include "backends/cuda/stream/run.h"
+#include "backends/cuda/stream/lanes.h"
 
 bool peal_cuda_join_lanes(peal_cuda_plan *plan, bool fork)
 {

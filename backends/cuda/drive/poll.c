@@ -1,7 +1,7 @@
 /* Polling that never hangs: every wait of the host checks the abort word, the failures that kernels
  * have recorded, and for how long the device has not advanced. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/lower/sink.h"
-#include "backends/cuda/stream/run.h"
 #include "base/clock.h"
 
 #include <stdio.h>

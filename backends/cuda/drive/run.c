@@ -4,7 +4,7 @@
  * advance, or when it needs the device: for a verdict, or because the walk is as far ahead as it
  * may be. The host never waits for the device within a turn, because the device may wait for what
  * another rank is to enqueue. So whatever is enqueued depends only on what was enqueued before. */
-#include "backends/cuda/stream/run.h"
+#include "backends/cuda/drive/run.h"
 #include "base/clock.h"
 
 #include "backends/cuda/lower/sink.h"

@@ -1,6 +1,7 @@
 /* Ties starts to streams of the application: a start follows the work that the application has
  * enqueued, and the end of a start is an event that the application's streams can wait for. */
-#include "backends/cuda/stream/run.h"
+#include "backends/cuda/drive/run.h"
+#include "backends/cuda/stream/lanes.h"
 
 peal_status peal_cuda_interop_create(peal_cuda_plan *plan)
 {

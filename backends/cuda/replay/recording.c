@@ -1,8 +1,9 @@
 /* Records K iterations: chooses K (replay_period.c), emits the iterations to the engine's sink, and
  * has the engine build what replay.c launches. */
-#include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/replay/replay.h"
+#include "backends/cuda/stream/lanes.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ static bool record_steps(peal_cuda_plan *plan)
     plan->emission.epoch++;
     return peal_cuda_join_lanes(plan, true) && peal_cuda_run_steps(plan, plan->graphs->steps) &&
            peal_cuda_join_lanes(plan, false) &&
-           (!plan->graphs->loops || peal_cuda_conditional_end_round(plan));
+           (!plan->engine->end_round || plan->engine->end_round(plan));
 }
 
 /* Records into one slot. A driver call that fails is *result. False: the walk has failed,
@@ -75,10 +76,8 @@ static peal_status build(peal_cuda_plan *plan, int slot)
         return status;
     if (!result)
         result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
-    if (result && graphs->loops) {
-        peal_cuda_conditional_abandon(plan, slot, result);
+    if (result && plan->engine->abandon && plan->engine->abandon(plan, slot, result))
         return build(plan, slot);
-    }
     if (result)
         return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
                            PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",

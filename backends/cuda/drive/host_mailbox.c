@@ -1,8 +1,8 @@
 /* Mapped host memory in which the device stores data for the host while it runs: controls, verdicts
  * of run-time conditions, rows of `print`. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/lower/plan.h"
 #include "backends/cuda/lower/predicate.h"
-#include "backends/cuda/stream/run.h"
 #include "backends/cuda/stream/stream_sink.h"
 
 #include <string.h>

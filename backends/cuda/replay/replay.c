@@ -6,9 +6,10 @@
  * `until` of the outermost loop: every launch reads a stop word first, and does nothing once it is
  * set. So the loop ends in the same step on all ranks. The host reads the step word between
  * replays. */
-#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/replay/replay.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/stream/lanes.h"
 #include "base/clock.h"
 
 /* ---- replay ---- */
@@ -227,8 +228,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     count = count < most ? count : most; /* the caller comes again for the rest */
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
-        if ((graphs->loops && !peal_cuda_conditional_set_rounds(plan, count)) ||
-            !replay(plan, first))
+        if (!replay(plan, first))
             return false;
         launched = count;
         for (int64_t i = 0; i < count && !graphs->stops; i++)

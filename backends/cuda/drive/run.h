@@ -95,11 +95,6 @@ bool peal_cuda_walk_section_only(peal_cuda_rank *rank, const peal_section *secti
 /* Runs plan->run->steps iterations, a few at a time, so that progress is seen. */
 bool peal_cuda_run_in_blocks(peal_cuda_plan *plan);
 
-/* lanes.c */
-/* The origin is the first lane of the first rank. fork: every other lane waits for the origin's
- * work so far. Else the origin waits for theirs. */
-bool peal_cuda_join_lanes(peal_cuda_plan *plan, bool fork);
-
 /* stall_report.c: what a kernel of the rank has recorded before it gave up: a wait past its
  * deadline (PEAL_E_GPU_STALLED), or an expression, count or value that cannot be. Always false. */
 bool peal_cuda_report_failure(peal_cuda_plan *plan, const peal_cuda_rank *rank);

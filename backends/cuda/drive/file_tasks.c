@@ -1,7 +1,7 @@
 /* `load` and `save` tasks. The rank's lanes are drained; then the array is copied to host memory,
  * and for `load` back to the device. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/lower/plan.h"
-#include "backends/cuda/stream/run.h"
 
 #include "base/array_file.h"
 

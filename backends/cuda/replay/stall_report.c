@@ -1,5 +1,5 @@
 /* The report of a replay that does not end, if no kernel has reported why. */
-#include "backends/cuda/graph/graph.h"
+#include "backends/cuda/replay/replay.h"
 
 bool peal_cuda_report_replay(peal_cuda_plan *plan)
 {

@@ -1,6 +1,6 @@
 /* The report of a stall that no kernel has reported: read from the lanes' logs of what was
  * enqueued, after the last mark that the device has passed. */
-#include "backends/cuda/stream/run.h"
+#include "backends/cuda/drive/run.h"
 #include "base/count.h"
 #include "base/stored.h"
 

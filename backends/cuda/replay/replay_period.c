@@ -1,8 +1,8 @@
 /* Finds K, the number of iterations of a recording: after them everything that its launches hold as
  * constants is as before. If there is no such K, the reason is reported. */
-#include "backends/cuda/graph/graph.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/predicate.h"
+#include "backends/cuda/replay/replay.h"
 
 #include <string.h>
 

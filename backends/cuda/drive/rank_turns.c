@@ -23,9 +23,9 @@
  * The driver's assignment of a graph's branches to queues is undocumented. So in a capture an edge
  * leads from each kernel that writes flags to each later wait; then every order that the edges
  * allow is one as above. */
+#include "backends/cuda/drive/run.h"
 #include "backends/cuda/lower/emit.h"
 #include "backends/cuda/lower/sink.h"
-#include "backends/cuda/stream/run.h"
 
 /* ---- program order ---- */
 

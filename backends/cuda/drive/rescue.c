@@ -4,7 +4,7 @@
  * value, cyclically: of two values half a cycle apart, written in turn, one satisfies it. Work that
  * still does not end (a kernel that runs for ever) makes the device lost: from then on no driver
  * call is made that could wait for it, and its resources are freed when the process ends. */
-#include "backends/cuda/stream/run.h"
+#include "backends/cuda/drive/run.h"
 #include "base/clock.h"
 
 #include <string.h>
