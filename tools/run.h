@@ -19,6 +19,7 @@ typedef struct mode_result {
     bool stopped;
     double seconds;               /* of all steps */
     double cpu_seconds;           /* of driving a device; 0 on the host */
+    int64_t replayed;             /* steps that were in replays of a recording */
     double per_step[MAX_SAMPLES]; /* sorted */
     int sample_count;
     int64_t memory_bytes;

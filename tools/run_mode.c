@@ -130,6 +130,7 @@ peal_status run_steps(const peal_run *run, peal_plan *plan, int64_t steps, mode_
     result->seconds = after.seconds;
     result->cpu_seconds = after.cpu_seconds;
     result->memory_bytes = after.memory_bytes;
+    result->replayed = peal_plan_replayed(plan);
     return status;
 }
 

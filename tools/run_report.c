@@ -183,6 +183,7 @@ static json_t *json_result(const mode_result *result)
     if (!result->ran)
         return object;
     json_object_set_new(object, "steps", json_integer(result->steps));
+    json_object_set_new(object, "steps_replayed", json_integer(result->replayed));
     json_object_set_new(object, "stopped", json_boolean(result->stopped));
     json_object_set_new(object, "seconds", json_real(result->seconds));
     if (result->cpu_seconds > 0)

@@ -102,6 +102,11 @@ static int64_t repeats(const peal_backend_plan *plan, int64_t *first)
     return plan->serial ? 1 : peal_cuda_plan_repeats(plan->plan, first);
 }
 
+static int64_t replayed(const peal_backend_plan *plan)
+{
+    return plan->serial ? 0 : peal_cuda_plan_replayed(plan->plan);
+}
+
 static int64_t progress(const peal_backend_plan *plan)
 {
     return plan->serial ? peal_cuda_serial_progress(plan->serial)
@@ -127,6 +132,7 @@ const peal_backend_ops peal_backend_cuda = {
     .progress = progress,
     .destroy = destroy,
     .repeats = repeats,
+    .replayed = replayed,
     .function = function,
     .count = peal_cuda_device_count,
     .open = peal_cuda_device_open,

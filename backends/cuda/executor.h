@@ -20,6 +20,8 @@ int peal_cuda_plan_storage(const peal_cuda_plan *plan, int index, int array);
 int64_t peal_cuda_plan_progress(const peal_cuda_plan *plan);
 /* Iterations that are captured once and replayed, and from which step on; 1: none. */
 int64_t peal_cuda_plan_repeats(const peal_cuda_plan *plan, int64_t *first);
+/* How many of the steps done so far were in replays. */
+int64_t peal_cuda_plan_replayed(const peal_cuda_plan *plan);
 void peal_cuda_plan_destroy(peal_cuda_plan *plan);
 
 /* The host's executor of serial, whose tiles run on the device. */

@@ -14,6 +14,11 @@ int64_t peal_cuda_plan_repeats(const peal_cuda_plan *plan, int64_t *first)
     return plan->graphs ? plan->graphs->steps : 1;
 }
 
+int64_t peal_cuda_plan_replayed(const peal_cuda_plan *plan)
+{
+    return plan->graphs ? plan->graphs->replayed : 0;
+}
+
 int64_t peal_cuda_plan_progress(const peal_cuda_plan *plan)
 {
     int64_t done = atomic_load_explicit(&plan->run->steps_done, memory_order_relaxed);

@@ -91,6 +91,9 @@ size_t peal_plan_kernel_text(const peal_plan *plan, char *text, size_t bytes);
 peal_status peal_plan_whole_steps(const peal_plan *plan, int64_t least, int64_t *before,
                                   int64_t *steps);
 
+/* How many of the steps done so far were part of a recording that the backend repeats. */
+int64_t peal_plan_replayed(const peal_plan *plan);
+
 /* A backend plan for a binding with this plan's options. saves: of a binding that is not the
  * plan's, whose rows are compared. */
 peal_status peal_plan_arm(peal_plan *plan, const peal_binding *binding, peal_mode mode,

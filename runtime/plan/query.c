@@ -89,6 +89,12 @@ void peal_plan_statistics_get(const peal_plan *plan, peal_plan_statistics *out)
     };
 }
 
+int64_t peal_plan_replayed(const peal_plan *plan)
+{
+    const peal_backend_plan *run = peal_plan_runner(plan);
+    return run && plan->backend->replayed ? plan->backend->replayed(run) : 0;
+}
+
 int64_t peal_plan_progress(const peal_plan *plan)
 {
     peal_backend_plan *run = peal_is_plan(plan, __func__) ? peal_plan_runner(plan) : NULL;

@@ -2,7 +2,7 @@
  * `peal explain`. Peers and addresses are known before every run. What depends on the machine at
  * hand (memory that devices and transports reach, blocks that fit at a time, queues) is looked at
  * when a run starts. */
-#include "base/expression.h"
+#include "base/step_pattern.h"
 #include "base/thread_room.h"
 #include "scheduler/scheduler.h"
 
@@ -52,22 +52,6 @@ static peal_reason *add_reason(mode_question *q, peal_code code, bool refuses,
     return out;
 }
 
-/* Whether the outermost counter stands anywhere but in a remainder: such a value has no period. */
-static bool is_aperiodic(const peal_expr *expr)
-{
-    if (!expr)
-        return false;
-    if (expr->kind == PEAL_EXPR_COUNTER)
-        return expr->index == 0;
-    if (expr->kind == PEAL_EXPR_OPERATOR && expr->op == PEAL_OPERATOR_MODULO &&
-        expr->operand[0]->kind == PEAL_EXPR_COUNTER)
-        return is_aperiodic(expr->operand[1]);
-    for (int i = 0; i < expr->operand_count; i++)
-        if (is_aperiodic(expr->operand[i]))
-            return true;
-    return false;
-}
-
 static bool is_decided_late(const peal_expr *expr)
 {
     return expr && peal_expr_uses(expr) & PEAL_USES_ELEMENT;
@@ -112,12 +96,18 @@ static void ask_of_draining(mode_question *q, const peal_loop *loop)
     }
 }
 
+static bool has_no_period(const peal_expr *length)
+{
+    return peal_step_kind_of(length) > PEAL_STEP_PERIODIC;
+}
+
 static void ask_of_loop(mode_question *q, const peal_statement *s)
 {
     const peal_loop *loop = &s->u.loop;
     bool late = acts_late(q->graph, loop->lag);
 
-    if (q->repeats && is_aperiodic(loop->repeat))
+    /* A loop's length must come round; thresholds of conditions need not. */
+    if (q->repeats && (has_no_period(loop->repeat) || has_no_period(loop->every)))
         add_reason(q, PEAL_E_ITERATIONS_NOT_FIXED, true, s, "let it depend on params alone",
                    "is repeated a number of times that depends on the step");
     else if (q->repeats && ends_amid_swaps(loop))
@@ -154,9 +144,10 @@ static void ask_of_outermost(mode_question *q)
 /* skipped: a condition of the run may skip it. */
 static void ask_of_condition(mode_question *q, const peal_statement *s, bool skipped)
 {
-    if (q->repeats && is_aperiodic(s->when))
-        add_reason(q, PEAL_E_CONDITION_NOT_PERIODIC, true, s, "`when: step % n == r` has a period",
-                   "has a `when` without a period: only `step %% n` repeats itself in a graph");
+    if (q->repeats && peal_step_kind_of(s->when) == PEAL_STEP_IRREGULAR)
+        add_reason(q, PEAL_E_CONDITION_NOT_PERIODIC, true, s,
+                   "compare `step` or `step % n` with a number",
+                   "has a `when` whose value in later steps is not known when steps are recorded");
     else if (q->repeats && s->kind == PEAL_STATEMENT_SWAP && skipped)
         add_reason(q, PEAL_E_CONDITION_NOT_PERIODIC, true, s,
                    "let a task copy instead, or use stream",

@@ -40,7 +40,11 @@ static const rule_case cases[] = {
      STEP
      "- repeat: 4\n  until: k > 3\n  every: 2\n  step: [{swap: [u, v]}, {set: k, value: 1}]\n"},
     {PEAL_E_CONDITION_NOT_PERIODIC, "...xx", ".....",
-     STEP "- {set: k, value: step, when: step > 3}\n"},
+     STEP "- {set: k, value: step, when: step * step % 7 == 1}\n"},
+    {PEAL_E_CONDITION_NOT_PERIODIC, ".....", ".....",
+     STEP "- {set: k, value: step, when: step > 3 or (step + 1) % 10 < 3}\n"},
+    {PEAL_E_ITERATIONS_NOT_FIXED, ".....", ".....",
+     STEP "- repeat: step % 3 + 1\n  as: i\n  step: [{set: k, value: k + 1}]\n"},
     {PEAL_E_CONDITION_NOT_PERIODIC, "..b..", ".....",
      STEP "- {set: k, value: step, when: k < 3}\n"},
     {PEAL_E_CONDITION_NOT_PERIODIC, "..bxx", ".....", STEP "- {swap: [u, v], when: k < 3}\n"},

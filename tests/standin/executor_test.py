@@ -268,6 +268,27 @@ class Executor(unittest.TestCase):
         self.assertEqual(found, 0, err)
         self.assertRegex(err, r"`print` in the loop, whose rows the host takes between replays.*\[E668\]")
 
+    def test_rare_conditions_leave_the_period(self):
+        """Most steps are replayed, whatever the period of what few steps have; a condition of any form is as good."""
+        spec = ("peal: 1\nname: rare\nbuffers: {d: {}, e: {keep: true}, n: {type: i64}, m: {type: i64, keep: true}}\nrepeat: %d\nstep:\n"
+                "  - {set: n, value: step}\n  - {set: d, value: step + rank}\n"
+                "  - {send: n, to: 1, when: rank == 0}\n  - {recv: m, from: 0, when: rank == 1}\n"
+                "  - {allreduce: {d: sum}, when: %s}\n  - {set: e, value: d, when: %s}\n")
+        for steps, when, least in (
+                *((20000, f"step % {report} == 0", least) for report, least in (
+                    (100, 0.85), (129, 0.92), (200, 0.95), (256, 0.91), (300, 0.95), (1000, 0.98))),
+                (1000, "(step + 1) % 100 == 0", 0.8), (1000, "step == 0", 0.9), (1000, "step >= 10", 0.9), (1000, "step < 2.5", 0.9),
+                (1000, "step % 10 < 3", 0.8), (1000, "step % 128 == 5 or step % 128 == 77", 0.6),
+                (1000, "step == 3 or not (step < 900 or step % 50 != 0)", 0.7), (1000, "step % 250 == 0 and rank < 9", 0.8)):
+            for mode in ("graph", "fused"):
+                with self.subTest(when=when, mode=mode):
+                    found, data, err = common.peal_json("run", "-", "-n", "2", "--processes", "1", "--backend", "cuda", "--mode", mode, "--json",
+                                                        stdin=spec % (steps, when, when),
+                                                        env=common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3"))
+                    self.assertEqual(found, 0, err)
+                    self.assertEqual(data["modes"][0]["steps"], steps)
+                    self.assertGreaterEqual(data["modes"][0]["steps_replayed"], least * steps)
+
     def test_decisions_that_cannot_be(self):
         """What a graph still cannot hold, each with its reason."""
         head = ("peal: 1\nname: step\nparams: {steps: 40}\nkernels: control.c\n"
@@ -282,8 +303,9 @@ class Executor(unittest.TestCase):
                 (f"  - {{repeat: 1, when: k > 3, step: [{damp}]}}\n", "", "swaps under a `when` that reads a buffer"),
                 (f"  - {{repeat: 4, until: j > 3, step: [{damp}]}}\n", "", "may end where its `swap` has not come round"),
                 (f"  - {{repeat: 5, until: j > 3, every: 2, step: [{damp}]}}\n", "", "may end where a `swap` has not come"),
-                (f"  - {{repeat: 4, as: i, until: j > 3, every: 2, lag: step % 2, step: [{damp}]}}\n", "",
+                (f"  - {{repeat: 4, as: i, until: j > 3, every: 2, lag: step, step: [{damp}]}}\n", "",
                  "a loop whose length depends on the step"),
+                (f"  - {{repeat: 4, as: i, until: j > 3, every: 2, lag: step % 2, step: [{damp}]}}\n", "", "a `lag` that changes"),
                 (f"  - {{repeat: 4, until: j > 3, every: 2, lag: 300, step: [{damp}]}}\n", "", "a `lag` that changes"),
                 (f"  - {{repeat: 400000, until: j > 3, every: 2, step: [{damp}]}}\n", "", "more than 262144 operations"),
                 ("  - {exchange: u, when: k > 3}\n  - {task: relax, box: u, read: {u: {star: 1, stale: ok}}, write: v}\n"

@@ -457,8 +457,8 @@ step:
         spec = "peal: 1\nname: g\nbuffers: {x: {keep: true}}\nrepeat: 9\nstep:\n  - {set: x, value: step%s}\n%s"
         for when, more, reason in (
                 (", when: step % 3 == 1", "", None), (", when: x < 3", "", None),
-                (", when: step < 5", "", "`set x` in line 6 has a `when` without a period"),
-                (", when: 2 * step % 4 == 0", "", "without a period"),
+                (", when: step < 5", "", None), (", when: 2 * step % 4 == 0", "", None), (", when: (step + 1) % 100 < 3", "", None),
+                (", when: step * step % 7 == 1", "", "`set x` in line 6 has a `when` whose value in later steps is not known"),
                 ("", "  - {save: x, file: x.npy}\n", "in line 7 reads or writes a file"),
                 ("", "  - {repeat: 2, as: k, step: [{save: x, file: x.npy}]}\n", "reads or writes a file"),
                 ("", "  - {repeat: step, as: k, step: [{set: x, value: 1}]}\n", "depends on the step"),

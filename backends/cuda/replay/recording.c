@@ -112,25 +112,6 @@ static void record_state_change(peal_cuda_plan *plan, int r)
 
 /* ---- creation ---- */
 
-/* Walks to the first step that a recording may begin with: behind setup, and not one in which a
- * rare condition is met. */
-static bool walk_to_begin(peal_cuda_plan *plan)
-{
-    for (int r = 0; r < plan->rank_count; r++) {
-        peal_cuda_rank *rank = &plan->rank[r];
-        rank->dry = true;
-        rank->walk.position = rank->schedule->setup.first;
-        if (!peal_cuda_walk_section_only(rank, &rank->schedule->setup) ||
-            peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
-            return false;
-        while (peal_cuda_steps_until_rare_condition(rank) == 0)
-            if (!peal_cuda_advance_walk_only(rank))
-                return false;
-        peal_walk_copy(&plan->graphs->begin[r], &rank->walk);
-    }
-    return true;
-}
-
 static void reset_walks(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
@@ -149,20 +130,28 @@ static void reset_walks(peal_cuda_plan *plan)
     plan->run->stopped = false;
 }
 
+bool peal_cuda_walk_to(peal_cuda_plan *plan, int64_t step)
+{
+    reset_walks(plan);
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_cuda_rank *rank = &plan->rank[r];
+        rank->dry = true;
+        if (!peal_cuda_walk_section_only(rank, &rank->schedule->setup) ||
+            peal_walk_enter(&rank->walk) != PEAL_WALK_OP)
+            return false;
+        while (rank->walk.counter[0] < step)
+            if (!peal_cuda_advance_walk_only(rank))
+                return false;
+        peal_walk_copy(&plan->graphs->begin[r], &rank->walk);
+    }
+    return true;
+}
+
 static peal_status report_not_applicable(peal_cuda_plan *plan, const char *reason)
 {
     return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE, PEAL_CUDA_NOWHERE,
                        "--mode stream runs it; --mode auto takes the first mode that can",
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
-}
-
-static void choose_steps(peal_cuda_plan *plan, const char **reason)
-{
-    reset_walks(plan);
-    if (walk_to_begin(plan))
-        plan->graphs->steps = peal_cuda_choose_steps(plan, reason);
-    else
-        *reason = "a run-time condition in setup";
 }
 
 peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
@@ -199,11 +188,11 @@ peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
         status = engine->prepare(plan);
     if (status)
         return status;
-    choose_steps(plan, &reason);
+    graphs->steps = peal_cuda_choose_steps(plan, &reason);
     if ((!graphs->steps || !peal_cuda_launches_fit(plan)) && engine->shorten_period &&
         engine->shorten_period(plan)) {
         reason = NULL;
-        choose_steps(plan, &reason);
+        graphs->steps = peal_cuda_choose_steps(plan, &reason);
     }
     reset_walks(plan);
     if (!graphs->steps)

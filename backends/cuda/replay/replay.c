@@ -21,9 +21,9 @@ static bool is_aligned(const peal_cuda_plan *plan)
 
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
-        const char *reason = NULL;
         int64_t apart = rank->walk.counter[0] - graphs->begin[r].counter[0];
-        if (apart < 0 || !peal_cuda_is_period(rank, &graphs->begin[r], apart, &reason))
+        if (apart < 0 ||
+            !peal_cuda_is_period(rank, &graphs->begin[r], apart, graphs->change[r].message))
             return false;
     }
     return true;
@@ -165,6 +165,7 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
 {
     int64_t done = steps_on_device(plan) - first;
 
+    plan->graphs->replayed += done;
     plan->run->stopped = done < expected;
     if (!plan->run->stopped) {
         /* The last iteration of the last replay may be the one that ended the loop. */
@@ -193,23 +194,20 @@ static bool catch_up(peal_cuda_plan *plan, int64_t first, int64_t expected)
     return true;
 }
 
-static int64_t steps_until_rare_condition(const peal_cuda_plan *plan)
+/* How many steps from here on, of at most `most`, can be replayed: no rare condition is met. */
+static int64_t steps_as_usual(peal_cuda_plan *plan, int64_t most)
 {
-    int64_t least = INT64_MAX;
-    for (int r = 0; r < plan->rank_count; r++) {
-        int64_t steps = peal_cuda_steps_until_rare_condition(&plan->rank[r]);
-        least = steps < least ? steps : least;
-    }
-    return least;
+    int64_t here = plan->rank[0].walk.counter[0];
+
+    return peal_cuda_step_conditions_next(&plan->graphs->conditions, here, here + most) - here;
 }
 
 /* Runs as many replays as fit before the end, or before a rare condition is met. */
 static bool run_replays(peal_cuda_plan *plan, int64_t *left)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    int64_t first = plan->rank[0].walk.counter[0], regular = steps_until_rare_condition(plan),
-            launched = 0;
-    int64_t count = (*left < regular ? *left : regular) / graphs->steps;
+    int64_t first = plan->rank[0].walk.counter[0], launched = 0;
+    int64_t count = steps_as_usual(plan, *left) / graphs->steps;
     bool in_one = plan->engine->most_rounds != NULL;
     int64_t most = in_one ? plan->engine->most_rounds(plan) : count;
 
@@ -252,6 +250,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     }
     plan->emission.epoch++;
     *left -= launched * graphs->steps;
+    graphs->replayed += graphs->stops ? 0 : launched * graphs->steps;
     /* Record the end now: the application's streams need not wait for the host to see it. */
     if (*left == 0 && !graphs->stops && !plan->run->finish && !peal_cuda_interop_end(plan))
         return false;
@@ -266,8 +265,8 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan)
     int64_t left = plan->run->steps;
 
     while (left > 0 && !plan->run->stopped) {
-        if (left >= plan->graphs->steps &&
-            steps_until_rare_condition(plan) >= plan->graphs->steps && is_aligned(plan)) {
+        if (left >= plan->graphs->steps && is_aligned(plan) &&
+            steps_as_usual(plan, plan->graphs->steps) == plan->graphs->steps) {
             if (!run_replays(plan, &left))
                 return false;
             continue;

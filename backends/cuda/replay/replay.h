@@ -4,6 +4,7 @@
 
 #include "backends/cuda/drive/run.h"
 #include "backends/cuda/lower/engine.h"
+#include "backends/cuda/replay/step_conditions.h"
 
 enum { REPLAYS_AHEAD = 8 };
 
@@ -27,12 +28,14 @@ typedef struct peal_cuda_graphs {
     int64_t rounds;        /* the most passes through the recording in one launch; unrolled: 1 */
     CUfunction round;      /* the last kernel of a WHILE node's body, which ends a round */
     CUgraphConditionalHandle condition;
+    peal_cuda_step_conditions conditions;
     peal_walk *begin;     /* by rank: the state at the first recorded step */
     state_change *change; /* by rank */
     int64_t *word;        /* by rank: the value of its step word */
     CUevent done[REPLAYS_AHEAD];
     int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
     uint64_t launched, finished;       /* replays */
+    int64_t replayed;                  /* steps, that were in replays */
     int64_t report;                    /* steps between two counts of steps */
     double began;                      /* when this series of replays began */
     uint64_t finished_before;          /* `finished` at that time */
@@ -41,9 +44,9 @@ typedef struct peal_cuda_graphs {
 } peal_cuda_graphs;
 
 /* replay_period.c */
-/* Chooses K, from where the walks are (graphs->begin): a multiple of the period, long enough to
- * hide the launch of a replay, and if possible a divisor of the whole run. 0: there is no period,
- * or it is too long; *reason says why. */
+/* Chooses the conditions that are kept, the first recorded step (graphs->begin), and K: a multiple
+ * of the period that no rare condition cuts, as the steps of the run have it cheapest. 0: there is
+ * no period, or it is too long; *reason says why. */
 int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason);
 /* After peal_cuda_choose_steps: whether the engine has room for the launches of one period. */
 bool peal_cuda_launches_fit(const peal_cuda_plan *plan);
@@ -51,12 +54,15 @@ bool peal_cuda_launches_fit(const peal_cuda_plan *plan);
  * expression failed. */
 bool peal_cuda_advance_walk_only(peal_cuda_rank *rank);
 /* Whether everything that recorded launches hold as constants is the same after the `steps`
- * iterations that the rank's walk has made since `begin`. If no number of steps can make it so,
- * *reason says why. */
+ * iterations that the rank's walk has made since `begin`, of which none is an event. recorded: by
+ * message counter, how many messages the recording has; those without need not come round. NULL:
+ * all must. */
 bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int64_t steps,
-                         const char **reason);
-/* How many steps the walk can go on before a rare condition is met. */
-int64_t peal_cuda_steps_until_rare_condition(const peal_cuda_rank *rank);
+                         const uint64_t *recorded);
+
+/* recording.c: all walks go to the begin of step `step`, and graphs->begin is what they are there.
+ * False: a walk needs a verdict, or an expression failed. */
+bool peal_cuda_walk_to(peal_cuda_plan *plan, int64_t step);
 
 /* recording.c: called when the plan is created. Records K iterations and has the engine build them.
  * What fails has been reported (PEAL_E_GRAPH_MODE_NOT_APPLICABLE, or the engine's own reports). */

@@ -6,32 +6,13 @@
 
 #include <string.h>
 
-enum { MOST_STEPS = 1024, LEAST_STEPS = 64 };
+enum { MOST_STEPS = 2048, LEAST_STEPS = 64 };
 
 /* Loops whose end the device decides are recorded in full, and may make many ops of few steps.
  * ENOUGH_OPS ops hide the launch of a replay; more than MOST_OPS are refused. */
 enum { ENOUGH_OPS = 1 << 12, MOST_OPS = 1 << 18 };
 
-/* A condition on the step with a modulus above RARE does not count for the period. Replays cover
- * the steps in which it is not met; a step in which it is met is run singly. */
-enum { RARE = 256 };
-
 /* ---- how many steps ---- */
-
-static bool value_repeats(const peal_walk_value *value, int64_t steps, const char **reason)
-{
-    if (!value->expr || value->is_constant ||
-        !(peal_expr_uses(value->expr) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT)))
-        return true;
-    if (peal_expr_uses(value->expr) & PEAL_USES_ELEMENT) {
-        *reason = "a run-time condition";
-        return false;
-    }
-    if (value->is_periodic)
-        return value->depth > 0 || value->modulus > RARE || steps % value->modulus == 0;
-    *reason = "a condition on the step that is not periodic";
-    return false;
-}
 
 /* Work of the application is replayed as it was captured: no argument may change, and nothing can
  * skip it. */
@@ -49,76 +30,27 @@ static bool call_repeats(const peal_cuda_rank *rank, const peal_op *op, const ch
     return *reason == NULL;
 }
 
-static bool uses_step(const peal_expr *expr)
-{
-    if (!expr || expr->kind == PEAL_EXPR_COUNTER)
-        return expr && expr->index == 0;
-    for (int i = 0; i < expr->operand_count; i++)
-        if (uses_step(expr->operand[i]))
-            return true;
-    return false;
-}
-
-static bool loop_length_repeats(const peal_walk_loop *loop, const char **reason)
-{
-    if (uses_step(loop->repeat.expr) || uses_step(loop->every.expr) || uses_step(loop->lag.expr))
-        *reason = "a loop whose length depends on the step";
-    return *reason == NULL;
-}
-
-static bool conditions_repeat(const peal_cuda_rank *rank, int64_t steps, const char **reason)
+static bool ops_repeat(const peal_cuda_rank *rank, const char **reason)
 {
     const peal_schedule *schedule = rank->schedule;
 
     for (int i = schedule->step.first; i < schedule->step.end; i++) {
         const peal_op *op = &schedule->op[i];
-        if (op->kind == PEAL_OP_LOOP &&
-            !loop_length_repeats(&rank->program->loop[op->loop], reason))
-            return false;
-        if (op->kind == PEAL_OP_LAUNCH && (schedule->task[op->task].kind == PEAL_TASK_LOAD ||
-                                           schedule->task[op->task].kind == PEAL_TASK_SAVE)) {
+        if (op->kind != PEAL_OP_LAUNCH)
+            continue;
+        if (schedule->task[op->task].kind == PEAL_TASK_LOAD ||
+            schedule->task[op->task].kind == PEAL_TASK_SAVE) {
             *reason = "`load` or `save` in the loop: work of the host";
             return false;
         }
-        if (op->kind == PEAL_OP_IF && op->condition &&
-            !value_repeats(&rank->program->op[i].condition, steps, reason))
-            return false;
-        if (op->kind == PEAL_OP_LAUNCH && !call_repeats(rank, op, reason))
-            return false;
-        if (op->kind == PEAL_OP_LAUNCH &&
-            !value_repeats(&rank->task[op->task].needed, steps, reason))
+        if (!call_repeats(rank, op, reason))
             return false;
     }
     return peal_cuda_predicates_are_supported(rank, reason);
 }
 
-/* How many steps from `step` on do not meet a rare condition. */
-static int64_t steps_before(const peal_walk_value *value, int64_t step)
-{
-    if (!value->expr || !value->is_periodic || value->depth > 0 || value->modulus <= RARE)
-        return INT64_MAX;
-    int64_t away = (value->remainder - step) % value->modulus;
-    return away < 0 ? away + value->modulus : away;
-}
-
-int64_t peal_cuda_steps_until_rare_condition(const peal_cuda_rank *rank)
-{
-    const peal_schedule *schedule = rank->schedule;
-    int64_t least = INT64_MAX;
-
-    for (int i = schedule->step.first; i < schedule->step.end; i++) {
-        const peal_op *op = &schedule->op[i];
-        const peal_walk_value *value = op->kind == PEAL_OP_IF ? &rank->program->op[i].condition
-                                       : op->kind == PEAL_OP_LAUNCH ? &rank->task[op->task].needed
-                                                                    : NULL;
-        int64_t steps = value ? steps_before(value, rank->walk.counter[0]) : INT64_MAX;
-        least = steps < least ? steps : least;
-    }
-    return least;
-}
-
 bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int64_t steps,
-                         const char **reason)
+                         const uint64_t *recorded)
 {
     const peal_schedule *schedule = rank->schedule;
     const peal_walk_loop_state *outer = &begin->loop[schedule->loop_count];
@@ -129,7 +61,7 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
     for (int i = 0; i < schedule->op_count; i++) {
         const peal_op *op = &schedule->op[i];
         int counter = rank->program->op[i].message_counter;
-        if (counter < 0)
+        if (counter < 0 || (recorded && recorded[counter] == 0))
             continue;
         const peal_channel *channel = &schedule->channel[op->channel];
         uint64_t sent = rank->walk.message[counter] - begin->message[counter];
@@ -143,7 +75,7 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
     uint64_t evaluations = rank->walk.loop[schedule->loop_count].evaluations - outer->evaluations;
     if (schedule->outer.until && evaluations % ((uint64_t)outer->lag + 1) != 0)
         return false;
-    return conditions_repeat(rank, steps, reason);
+    return peal_cuda_step_conditions_repeat(&rank->plan->graphs->conditions, rank, steps);
 }
 
 bool peal_cuda_advance_walk_only(peal_cuda_rank *rank)
@@ -158,16 +90,20 @@ bool peal_cuda_advance_walk_only(peal_cuda_rank *rank)
 static bool all_repeat(const peal_cuda_plan *plan, int64_t steps, const char **reason)
 {
     for (int r = 0; r < plan->rank_count; r++)
-        if (!peal_cuda_is_period(&plan->rank[r], &plan->graphs->begin[r], steps, reason))
+        if (!peal_cuda_is_period(&plan->rank[r], &plan->graphs->begin[r], steps, NULL))
+            return false;
+    /* Whether loops end where their swaps have come round is known now. */
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!ops_repeat(&plan->rank[r], reason))
             return false;
     return true;
 }
 
-/* Walks on until the state repeats, and returns after how many steps. 0: it does not; *reason says
- * why. */
-static int64_t find_period(peal_cuda_plan *plan, const char **reason)
+/* Walks on until the state repeats, and returns after how many steps. 0: it does not within `most`
+ * steps; *reason says why. */
+static int64_t find_period(peal_cuda_plan *plan, int64_t most, const char **reason)
 {
-    for (int64_t steps = 1; steps <= MOST_STEPS; steps++) {
+    for (int64_t steps = 1; steps <= most; steps++) {
         for (int r = 0; r < plan->rank_count; r++)
             if (!peal_cuda_advance_walk_only(&plan->rank[r])) {
                 *reason = "a run-time condition";
@@ -178,7 +114,9 @@ static int64_t find_period(peal_cuda_plan *plan, const char **reason)
         if (*reason)
             return 0;
     }
-    *reason = "no period of at most 1024 steps";
+    *reason = most < MOST_STEPS ? "conditions on the step are met too often: no steps between them "
+                                  "come round"
+                                : "no period of at most 2048 steps";
     return 0;
 }
 
@@ -246,8 +184,7 @@ static int64_t most_recorded(const peal_cuda_plan *plan, int64_t period)
 {
     if (plan->engine->most_launches == 0)
         return MOST_STEPS;
-    int64_t periods = plan->engine->most_launches * 7 / 8 / (int64_t)launches_since(plan);
-    return periods > 1 ? periods * period : period;
+    return plan->engine->most_launches * 7 / 8 / (int64_t)launches_since(plan) * period;
 }
 
 /* The least number of steps that hides the launch of a replay, if `period` steps have `ops` ops (0:
@@ -265,25 +202,190 @@ static int64_t least_steps(const peal_cuda_plan *plan, int64_t period, uint64_t 
     return (int64_t)(ENOUGH_OPS * (uint64_t)period / ops);
 }
 
-int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
+/* ---- what a choice costs ---- */
+
+/* Microseconds: what a step that is run singly takes more than one in a replay; a launch of the
+ * persistent kernel; a round of either engine; recording a step. On 2 H100 jacobi2d 256^2 took 4 us
+ * a step more in single steps (2026-11-24). */
+static const double cost_of_single = 4, cost_of_launch = 10, cost_of_round = 3, cost_of_record = 1;
+
+/* More launches than the engine is sure to have room for: taken only if there is nothing else. */
+static const double cost_of_no_room = 1e12;
+
+/* The steps of a run: those in which a rare condition is not as usual, in order. */
+typedef struct events {
+    int64_t *step;
+    int count;
+    int64_t end; /* the steps before it are looked at */
+} events;
+
+enum { MOST_EVENTS = 1 << 12, STEPS_IF_UNKNOWN = 1 << 12, STEPS_LOOKED_AT = 1 << 16 };
+
+/* How many steps a run has, as far as choices need it. */
+static int64_t steps_of_run(const peal_cuda_plan *plan)
 {
     const peal_cuda_rank *rank = &plan->rank[0];
     const peal_walk_value *repeat = &rank->program->loop[rank->schedule->loop_count].repeat;
+    int64_t steps = repeat->is_constant ? repeat->value.u.integer : STEPS_IF_UNKNOWN;
 
-    int64_t period = find_period(plan, reason), steps = period;
-    if (!period)
-        return 0;
-    uint64_t ops = rank->predicates->any ? ops_since(rank, &plan->graphs->begin[0]) : 0;
-    int64_t least = least_steps(plan, period, ops, reason);
-    if (*reason)
-        return 0;
-    int64_t most = most_steps(plan, period);
-    int64_t recorded = most_recorded(plan, period);
+    return steps < 1 ? STEPS_IF_UNKNOWN : steps < STEPS_LOOKED_AT ? steps : STEPS_LOOKED_AT;
+}
+
+static events find_events(peal_cuda_plan *plan, int64_t end)
+{
+    events e = {.step = PEAL_ARENA_ARRAY(plan->arena, int64_t, MOST_EVENTS), .end = end};
+
+    for (int64_t step = 0; step < end && e.count < MOST_EVENTS; step++) {
+        step = peal_cuda_step_conditions_next(&plan->graphs->conditions, step, end);
+        if (step < end)
+            e.step[e.count++] = step;
+    }
+    if (e.count == MOST_EVENTS)
+        e.end = e.step[MOST_EVENTS - 1] + 1;
+    return e;
+}
+
+/* The longest series of steps without an event, or the first that is long enough for any recording;
+ * *begin: its first step. Runs may go on for longer than is looked at. */
+static int64_t longest_gap(peal_cuda_plan *plan, const events *e, int64_t *begin)
+{
+    int64_t longest = 0, from = 0;
+
+    for (int i = 0; i <= e->count && longest < MOST_STEPS; i++) {
+        int64_t to = i < e->count ? e->step[i]
+                                  : peal_cuda_step_conditions_next(&plan->graphs->conditions, from,
+                                                                   from + MOST_STEPS);
+        if (to - from > longest) {
+            longest = to - from;
+            *begin = from;
+        }
+        from = to + 1;
+    }
+    return longest;
+}
+
+/* A recording: its first step, its period, and K. */
+typedef struct choice {
+    int64_t most_kept; /* conditions of a longer period are rare */
+    int64_t begin, period, steps;
+    double cost;
+} choice;
+
+/* What the steps of a run cost beside the same number of steps in one replay. */
+static double cost_of(const events *e, const choice *c, bool is_kernel, bool launches_apart)
+{
+    int64_t singles = 0, launches = 0, rounds = 0, step = 0;
+
+    for (int i = 0; i <= e->count; i++) {
+        int64_t end = i < e->count ? e->step[i] : e->end;
+        int64_t away = step < c->begin ? c->begin - step
+                                       : (c->period - (step - c->begin) % c->period) % c->period;
+        int64_t count = end - step > away ? (end - step - away) / c->steps : 0;
+        rounds += count;
+        launches += launches_apart ? count : count > 0;
+        singles += end - step - count * c->steps + (i < e->count);
+        step = end + 1;
+    }
+    return cost_of_single * (double)singles + cost_of_launch * (is_kernel ? (double)launches : 0) +
+           cost_of_round * (double)rounds + cost_of_record * (double)c->steps;
+}
+
+static bool prints(const peal_cuda_plan *plan)
+{
+    return most_steps(plan, 1) < MOST_STEPS;
+}
+
+/* Chooses K, of which the walks have made one period. */
+static void choose_multiple(peal_cuda_plan *plan, const events *e, int64_t gap, int64_t least,
+                            choice *c)
+{
+    int64_t most = most_steps(plan, c->period), recorded = most_recorded(plan, c->period);
+    bool is_kernel = plan->engine->most_rounds != NULL, forced = plan->options.steps > 0;
+    choice now = *c;
+
     most = recorded < most ? recorded : most;
-    while (steps < least && steps + period <= most)
-        steps += period;
-    for (int64_t more = steps; more <= 4 * steps && more <= most; more += period)
-        if (repeat->is_constant && repeat->value.u.integer % more == 0)
-            return more;
-    return steps;
+    most = gap < most ? gap : most;
+    for (now.steps = c->period; now.steps <= most || now.steps == c->period;
+         now.steps += c->period) {
+        bool enough = now.steps >= least || now.steps + c->period > most;
+        if (forced && !enough)
+            continue;
+        now.cost = cost_of(e, &now, is_kernel, is_kernel && prints(plan));
+        if (now.steps > recorded)
+            now.cost += cost_of_no_room;
+        if (!c->steps || now.cost < c->cost)
+            *c = now;
+        if (now.steps >= (forced ? least : 4 * least))
+            break;
+    }
+}
+
+/* ---- which conditions are kept ---- */
+
+/* The greatest period of a condition below `below`; 0: there is none. */
+static int64_t next_period(const peal_cuda_step_conditions *conditions, int64_t below)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < conditions->count; i++) {
+        int64_t period = conditions->of[i].atom.period;
+        if (period < below && period > most)
+            most = period;
+    }
+    return most;
+}
+
+/* Tries the choice in which conditions of a period of at most c->most_kept are kept. c->steps 0:
+ * there is no period then, *reason says why. */
+static void try_choice(peal_cuda_plan *plan, choice *c, const char **reason)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t run = steps_of_run(plan);
+
+    if (!peal_cuda_step_conditions_keep(&graphs->conditions, c->most_kept, run)) {
+        *reason = "a condition that compares the step and an inner counter";
+        return;
+    }
+    events e = find_events(plan, run);
+    int64_t gap = longest_gap(plan, &e, &c->begin);
+    if (!peal_cuda_walk_to(plan, c->begin)) {
+        *reason = "a run-time condition in setup";
+        return;
+    }
+    c->period = find_period(plan, gap < MOST_STEPS ? gap : MOST_STEPS, reason);
+    if (!c->period)
+        return;
+    const peal_cuda_rank *rank = &plan->rank[0];
+    uint64_t ops = rank->predicates->any ? ops_since(rank, &graphs->begin[0]) : 0;
+    int64_t least = least_steps(plan, c->period, ops, reason);
+    if (!*reason)
+        choose_multiple(plan, &e, gap, least, c);
+}
+
+int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
+{
+    peal_cuda_step_conditions *conditions = &plan->graphs->conditions;
+    choice best = {.steps = 0};
+    const char *why = NULL;
+    int64_t kept = MOST_STEPS + 1;
+
+    if (!peal_cuda_step_conditions_list(plan, conditions, reason))
+        return 0;
+    do {
+        const char *here = NULL;
+        choice c = {.most_kept = kept = next_period(conditions, kept)};
+        try_choice(plan, &c, &here);
+        why = why ? why : here;
+        if (c.steps && (!best.steps || c.cost < best.cost))
+            best = c;
+    } while (kept > 0);
+    *reason = best.steps ? NULL : why;
+    if (!best.steps)
+        return 0;
+    peal_cuda_step_conditions_keep(conditions, best.most_kept, steps_of_run(plan));
+    if (!peal_cuda_walk_to(plan, best.begin))
+        return 0;
+    /* The caller asks how many launches a period has. */
+    find_period(plan, best.period, reason);
+    return best.steps;
 }

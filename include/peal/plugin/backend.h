@@ -216,6 +216,8 @@ typedef struct peal_backend_ops {
     /* Iterations that it repeats as one, from iteration *first on; steps that do not fill such a
      * stretch are put onto the device one by one. NULL: it repeats none. */
     int64_t (*repeats)(const peal_backend_plan *plan, int64_t *first);
+    /* How many of the steps done since create were done so. Not while it runs. NULL: none. */
+    int64_t (*replayed)(const peal_backend_plan *plan);
     /* What runs the tiles of kernel task `task` of hosted rank `index`, with partials or without.
      * *user is what its calls are given. Valid until destroy. For --check-footprints; optional:
      * NULL where the host cannot call it. */

@@ -1,0 +1,164 @@
+/* Conditions on the step. What a recording holds as constants is right again only where they are as
+ * they were in its steps. A condition is *kept*: then K is a multiple of its period. Or it is
+ * *rare*: then replays cover steps in which it is as usual, and a step in which it is not is run
+ * singly. Messages of such steps alone are in no recording, so their numbers need not come round.
+ */
+#include "backends/cuda/replay/step_conditions.h"
+
+enum { MOST_CHANGES = 1 << 12 };
+
+/* ---- which there are ---- */
+
+typedef struct listing {
+    peal_cuda_rank *rank;
+    peal_cuda_step_conditions *out;
+    peal_scope scope;
+    int64_t *counter;
+    const char **reason;
+} listing;
+
+static peal_cuda_step_condition *add(listing *l)
+{
+    peal_cuda_step_conditions *out = l->out;
+
+    PEAL_ARENA_ROOM(l->rank->plan->arena, out->of, out->count, out->room);
+    peal_cuda_step_condition *condition = &out->of[out->count++];
+    *condition = (peal_cuda_step_condition){.rank = l->rank, .counter = l->counter};
+    return condition;
+}
+
+static void add_atom(void *user, const peal_expr *expr)
+{
+    listing *l = user;
+
+    if (!peal_step_atom_prepare(expr, &l->scope, &add(l)->atom))
+        *l->reason = "a condition on the step without a period: compare `step` or `step % n` with "
+                     "a number";
+}
+
+static void add_conditions(listing *l, const peal_walk_value *value)
+{
+    if (!value->expr || value->is_constant)
+        return;
+    if (peal_expr_uses(value->expr) & PEAL_USES_ELEMENT)
+        *l->reason = "a run-time condition";
+    peal_step_atoms_visit(value->expr, add_atom, l);
+}
+
+/* A value that is no condition is kept. */
+static void add_length(listing *l, const peal_walk_value *value)
+{
+    int64_t period = peal_step_period(value->expr, &l->scope);
+
+    if (period == 0)
+        *l->reason = "a loop whose length depends on the step";
+    if (period > 1)
+        add(l)->atom = (peal_step_atom){.expr = value->expr, .period = period};
+}
+
+static void list_rank(peal_cuda_rank *rank, peal_cuda_step_conditions *out, const char **reason)
+{
+    listing l = {.rank = rank, .out = out, .reason = reason};
+    const peal_schedule *schedule = rank->schedule;
+
+    l.counter = PEAL_ARENA_ARRAY(rank->plan->arena, int64_t, schedule->loop_depth + 1);
+    peal_walk_scope(rank->program, NULL, &l.scope);
+    for (int i = schedule->step.first; i < schedule->step.end && !*reason; i++) {
+        const peal_op *op = &schedule->op[i];
+        if (op->kind == PEAL_OP_LOOP) {
+            const peal_walk_loop *loop = &rank->program->loop[op->loop];
+            add_length(&l, &loop->repeat);
+            add_length(&l, &loop->every);
+            add_length(&l, &loop->lag);
+        } else if (op->kind == PEAL_OP_IF && op->condition)
+            add_conditions(&l, &rank->program->op[i].condition);
+        else if (op->kind == PEAL_OP_LAUNCH)
+            add_conditions(&l, &rank->task[op->task].needed);
+    }
+}
+
+bool peal_cuda_step_conditions_list(peal_cuda_plan *plan, peal_cuda_step_conditions *out,
+                                    const char **reason)
+{
+    *out = (peal_cuda_step_conditions){.count = 0};
+    for (int r = 0; r < plan->rank_count && !*reason; r++)
+        list_rank(&plan->rank[r], out, reason);
+    return *reason == NULL;
+}
+
+/* ---- what they are in a step ---- */
+
+static bool holds(const peal_cuda_step_condition *condition, int64_t step)
+{
+    peal_scope scope;
+    bool out = false;
+
+    condition->counter[0] = step;
+    peal_walk_scope(condition->rank->program, condition->counter, &scope);
+    /* What fails is reported when the step is run. */
+    if (peal_expr_boolean(condition->atom.expr, &scope, false, &out, NULL))
+        return false;
+    return out;
+}
+
+/* Whether it holds in most of the steps before `end`. */
+static bool holds_mostly(const peal_cuda_step_condition *condition, int64_t end)
+{
+    int64_t held = 0, step = 0;
+
+    for (int changes = 0; step < end && changes < MOST_CHANGES; changes++) {
+        int64_t next = peal_step_next_change(&condition->atom, step);
+        next = next < end ? next : end;
+        held += holds(condition, step) ? next - step : 0;
+        step = next;
+    }
+    return 2 * held > step;
+}
+
+bool peal_cuda_step_conditions_keep(peal_cuda_step_conditions *of, int64_t most, int64_t end)
+{
+    for (int i = 0; i < of->count; i++) {
+        peal_cuda_step_condition *condition = &of->of[i];
+        int64_t period = condition->atom.period;
+        condition->is_rare = period == 0 || period > most;
+        if (condition->is_rare && !condition->atom.is_steps)
+            return false;
+        condition->usual = condition->is_rare &&
+                           holds_mostly(condition, period > 0 && period < end / 2 ? period : end);
+        condition->from = condition->to = 0;
+        condition->is_event = false;
+    }
+    return true;
+}
+
+/* The first step from `step` on, before `end`, in which it is not as usual; else `end`. */
+static int64_t next_event_of(peal_cuda_step_condition *condition, int64_t step, int64_t end)
+{
+    if (step < condition->from || step > condition->to) {
+        condition->from = condition->to = step;
+        condition->is_event = false;
+    }
+    while (!condition->is_event && condition->to < end) {
+        condition->is_event = holds(condition, condition->to) != condition->usual;
+        if (!condition->is_event)
+            condition->to = peal_step_next_change(&condition->atom, condition->to);
+    }
+    return condition->to < end ? condition->to : end;
+}
+
+int64_t peal_cuda_step_conditions_next(peal_cuda_step_conditions *of, int64_t step, int64_t end)
+{
+    for (int i = 0; i < of->count && step < end; i++)
+        if (of->of[i].is_rare)
+            end = next_event_of(&of->of[i], step, end);
+    return end;
+}
+
+bool peal_cuda_step_conditions_repeat(const peal_cuda_step_conditions *of,
+                                      const peal_cuda_rank *rank, int64_t steps)
+{
+    for (int i = 0; i < of->count; i++)
+        if (of->of[i].rank == rank && !of->of[i].is_rare && steps % of->of[i].atom.period != 0)
+            return false;
+    return true;
+}
