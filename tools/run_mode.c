@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/clock.h"
 #include "tools/run.h"
+#include "tools/stamps.h"
 
 #include "runtime/plan/plan.h"
 #include "runtime/session/device.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNKS = 5, STEPS_OF_A_CHUNK = 10 };
+enum { PARTS = 5 }; /* of a run, each with a time */
 
 /* Draws a bar while a plan runs. */
 typedef struct progress_bar {
@@ -69,14 +70,6 @@ double median_of(const double *sorted, int count)
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
-/* How many parts the steps are cut into: each gives one time. A loop that may stop early is one,
- * and so are few steps, and what --watch cuts into pieces of its own. */
-static int chunks_of(const peal_graph_data *graph, const peal_plan *plan, int64_t steps)
-{
-    bool is_one = graph->step.until || plan->options.watch;
-    return is_one || steps < (int64_t)CHUNKS * STEPS_OF_A_CHUNK ? 1 : CHUNKS;
-}
-
 /* --watch. */
 static peal_status look(peal_plan *plan, mode_result *result)
 {
@@ -109,20 +102,20 @@ static peal_status run_piece(const peal_run *run, peal_plan *plan, int64_t steps
 
 peal_status run_steps(const peal_run *run, peal_plan *plan, int64_t steps, mode_result *result)
 {
-    int64_t left = steps;
-    int chunks = chunks_of(run->spec.data, plan, left);
-    peal_plan_statistics before = {0}, after = {0};
-    peal_status status = PEAL_STATUS_OK;
-    for (int i = 0; i < chunks && status == PEAL_STATUS_OK && !after.stopped; i++) {
-        int64_t n = left / (chunks - i);
-        left -= n;
-        status = run_piece(run, plan, n, result);
-        peal_plan_statistics_get(plan, &after);
-        int64_t done = after.steps_done - before.steps_done;
-        if (done > 0)
-            result->per_step[result->sample_count++] =
-                (after.seconds - before.seconds) / (double)done;
-        before = after;
+    stamps *s = malloc(sizeof(*s));
+    if (s)
+        stamps_start(s, plan);
+    peal_status status = run_piece(run, plan, steps, result);
+    peal_plan_statistics after = {0};
+    peal_plan_statistics_get(plan, &after);
+    if (s) {
+        stamps_stop(s);
+        result->sample_count = stamps_parts(s, PARTS, result->per_step);
+        free(s);
+    }
+    if (result->sample_count < 2 && after.steps_done > 0) {
+        result->per_step[0] = after.seconds / (double)after.steps_done;
+        result->sample_count = 1;
     }
     qsort(result->per_step, (size_t)result->sample_count, sizeof(double), by_value);
     result->steps = after.steps_done;
