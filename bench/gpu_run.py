@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import gpu_samples
 import gpu_serve
 import run as host
 
@@ -411,7 +412,8 @@ def parse():
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
         epilog="example: ninja -C build bench-gpu && bench/gpu_run.py halo --gpus 2,4")
-    parser.add_argument("bench", choices=["primitives", *CASES])
+    parser.add_argument("bench", choices=["primitives", "samples", *CASES],
+                        help="samples: as users type them; options of its own (samples --help)")
     parser.add_argument("--build", default="build", help="Meson's build folder (default: build)")
     parser.add_argument("--gpus", default="1,2,4", help="numbers of GPUs (default: 1,2,4)")
     parser.add_argument("--rounds", type=int, default=9, help="at least 9 for a result to keep")
@@ -437,6 +439,8 @@ def parse():
 
 
 def main():
+    if sys.argv[1:2] == ["samples"]:
+        return gpu_samples.main(sys.argv[2:])
     options = parse()
     build = Path(options.build).resolve()
     there, about = machine()
