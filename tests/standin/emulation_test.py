@@ -218,7 +218,7 @@ def check_launches(options, folder, counts):
             (hdiff, "", 4, 4.5), (hdiff, "plain=64", 8, 8.5)):
         record = os.path.join(folder, f"record {name} {lower}")
         lines = [line for line in lines_of([(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)])],
-                                           ranks, [("graph", lower)]) if "mode=graph" in line]
+                                           ranks, [("graph", ",".join(["steps=64", *([lower] if lower else [])]))]) if "mode=graph" in line]
         run(options, folder, ranks, lines, record)
         with open(record, encoding="ascii") as file:
             calls = file.read().split("\n")

@@ -287,7 +287,9 @@ class Executor(unittest.TestCase):
                                                         env=common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3"))
                     self.assertEqual(found, 0, err)
                     self.assertEqual(data["modes"][0]["steps"], steps)
-                    self.assertGreaterEqual(data["modes"][0]["steps_replayed"], least * steps)
+                    # A launch of the persistent kernel begins and ends at any step: only the rare ones are single.
+                    fewest = max(least, 0.97) if mode == "fused" and "128" not in when and "50 !=" not in when else least
+                    self.assertGreaterEqual(data["modes"][0]["steps_replayed"], fewest * steps)
 
     def test_decisions_that_cannot_be(self):
         """What a graph still cannot hold, each with its reason."""

@@ -37,6 +37,11 @@ static bool receives_apart(const peal_cuda_plan *plan)
     return plan->options.dispatcher->record_receive != NULL;
 }
 
+static bool launches_steps(const peal_cuda_plan *plan)
+{
+    return plan->options.dispatcher->has_parts;
+}
+
 static CUresult begin(peal_cuda_plan *plan, int slot)
 {
     peal_cuda_fused_begin(plan, slot);
@@ -68,5 +73,8 @@ const struct peal_cuda_engine peal_cuda_fused_engine = {
     .end = end,
     .build = build,
     .launch = peal_cuda_fused_start,
+    .mark_step = peal_cuda_fused_mark_step,
+    .launch_steps = peal_cuda_fused_start_steps,
+    .launches_steps = launches_steps,
     .most_rounds = peal_cuda_fused_most_rounds,
 };

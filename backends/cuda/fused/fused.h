@@ -86,6 +86,8 @@ typedef struct peal_cuda_ticket_launch {
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
+    int *at_step; /* by recorded step, and behind the last: its first work item */
+    int step_room;
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
     int kinds;
@@ -102,6 +104,7 @@ typedef struct peal_cuda_fused {
 typedef struct peal_cuda_fused_kernel {
     peal_cuda_fused *rank; /* by rank */
     peal_fused *parameter; /* by rank */
+    int64_t steps;         /* recorded, where they are marked */
     int shapes;
     const struct peal_cuda_sm *sm; /* NULL: not known */
     int stage_bytes;               /* dynamic shared memory, for staging */
@@ -124,6 +127,10 @@ int64_t peal_cuda_fused_most_rounds(const peal_cuda_plan *plan);
 /* Enqueues so many rounds of the slot's work items on the origin stream. */
 CUresult peal_cuda_fused_start(peal_cuda_plan *plan, int slot, int64_t rounds);
 void peal_cuda_fused_destroy(peal_cuda_plan *plan);
+/* The first work item of a step that is being recorded. */
+void peal_cuda_fused_mark_step(peal_cuda_rank *rank, int64_t step);
+/* Enqueues `steps` steps from step `from` of the recording on. */
+CUresult peal_cuda_fused_start_steps(peal_cuda_plan *plan, int slot, int64_t from, int64_t steps);
 
 /* record.c, for dispatchers that record work items of their own: the next one, whose touches are to
  * be added; and when they have been. */

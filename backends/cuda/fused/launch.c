@@ -36,17 +36,26 @@ int peal_cuda_fused_resident(const peal_cuda_plan *plan, const peal_cuda_fused_k
     return resident;
 }
 
-CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
-                                int64_t rounds)
+static CUresult launch(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel)
 {
     void *parameter[] = {kernel->parameter};
 
-    for (int r = 0; r < plan->rank_count; r++)
-        kernel->parameter[r].rounds = rounds;
     return plan->driver->cuLaunchCooperativeKernel_(kernel->function, kernel->blocks, 1, 1,
                                                     PEAL_FUSED_THREADS, 1, 1,
                                                     (unsigned)kernel->stage_bytes,
                                                     peal_cuda_origin(plan), parameter);
+}
+
+CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
+                                int64_t rounds)
+{
+    for (int r = 0; r < plan->rank_count; r++) {
+        peal_fused *parameter = &kernel->parameter[r];
+        parameter->rounds = (unsigned)rounds;
+        parameter->runs = (unsigned)rounds * (unsigned)kernel->rank[r].count;
+        parameter->begins = 0;
+    }
+    return launch(plan, kernel);
 }
 
 void peal_cuda_fused_advance(const peal_cuda_plan *plan, const peal_cuda_fused_kernel *kernel,
@@ -63,6 +72,24 @@ CUresult peal_cuda_fused_start_once(peal_cuda_plan *plan, const peal_cuda_fused_
     CUresult result = peal_cuda_fused_launch(plan, kernel, rounds);
 
     peal_cuda_fused_advance(plan, kernel, rounds);
+    return result;
+}
+
+CUresult peal_cuda_fused_start_steps(peal_cuda_plan *plan, int slot, int64_t from, int64_t steps)
+{
+    const peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    int64_t each = kernel->steps, end = from + steps;
+
+    for (int r = 0; r < plan->rank_count; r++) {
+        const peal_cuda_fused *fused = &kernel->rank[r];
+        peal_fused *parameter = &kernel->parameter[r];
+        parameter->begins = (unsigned)fused->at_step[from];
+        parameter->runs = (unsigned)(end / each * fused->count + fused->at_step[end % each] -
+                                     fused->at_step[from]);
+    }
+    CUresult result = launch(plan, kernel);
+    for (int r = 0; r < plan->rank_count; r++)
+        kernel->parameter[r].first += kernel->parameter[r].runs;
     return result;
 }
 

@@ -40,6 +40,17 @@ peal_cuda_work_item *peal_cuda_fused_next_item(const peal_cuda_rank *rank)
     return item;
 }
 
+void peal_cuda_fused_mark_step(peal_cuda_rank *rank, int64_t step)
+{
+    peal_cuda_fused *fused = recorded(rank);
+
+    while (fused->step_room <= step)
+        fused->at_step = peal_arena_grow(rank->plan->arena, fused->at_step, &fused->step_room,
+                                         sizeof(*fused->at_step));
+    fused->at_step[step] = fused->count;
+    rank->plan->fused[rank->plan->fused_slot].steps = step;
+}
+
 static int number_of(const peal_cuda_rank *rank, CUfunction function, const peal_launch *launch,
                      const peal_cuda_group *group)
 {

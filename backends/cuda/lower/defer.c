@@ -154,6 +154,18 @@ bool peal_cuda_emit_prerequisites(peal_cuda_rank *rank, int index)
     return !works || (flush_needed_deferred(rank, index) && add_pending_waits(rank, index));
 }
 
+bool peal_cuda_flush_groups(peal_cuda_rank *rank)
+{
+    bool ok = true;
+
+    for (int l = 0; l < rank->lanes && ok; l++) {
+        peal_cuda_lane *lane = peal_cuda_lane_at(rank, l);
+        ok = peal_cuda_flush_group(rank, lane, &lane->deferred) &&
+             peal_cuda_flush_group(rank, lane, &lane->group);
+    }
+    return ok;
+}
+
 bool peal_cuda_flush_all(peal_cuda_rank *rank)
 {
     bool ok = true;

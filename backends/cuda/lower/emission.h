@@ -25,6 +25,8 @@ bool peal_cuda_emit_is_ready(const peal_cuda_rank *rank);
 bool peal_cuda_emit(peal_cuda_rank *rank);
 /* Launches the lane's open group, if there is one. */
 bool peal_cuda_flush(peal_cuda_rank *rank, int lane);
+/* Launches the open and the deferred groups of the rank; deferred waits stay. */
+bool peal_cuda_flush_groups(peal_cuda_rank *rank);
 /* Launches everything that the rank has emitted: open and deferred groups and deferred waits. */
 bool peal_cuda_flush_all(peal_cuda_rank *rank);
 

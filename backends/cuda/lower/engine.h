@@ -38,6 +38,14 @@ struct peal_cuda_engine {
     bool (*abandon)(peal_cuda_plan *plan, int slot, CUresult result);
     /* Enqueues `rounds` passes through a recording on the origin. */
     CUresult (*launch)(peal_cuda_plan *plan, int slot, int64_t rounds);
+    /* Called while steps are recorded: what is emitted from now on belongs to step `step`, counted
+     * from the first recorded one, or comes behind the last. NULL: launches are of whole rounds. */
+    void (*mark_step)(peal_cuda_rank *rank, int64_t step);
+    /* Enqueues `steps` steps from step `from` of a recording on, round after round, on the origin.
+     */
+    CUresult (*launch_steps)(peal_cuda_plan *plan, int slot, int64_t from, int64_t steps);
+    /* Whether it can, by the plan's options. */
+    bool (*launches_steps)(const peal_cuda_plan *plan);
     /* The most rounds of one launch. NULL: one. */
     int64_t (*most_rounds)(const peal_cuda_plan *plan);
 };

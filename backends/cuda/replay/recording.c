@@ -16,11 +16,11 @@ static bool end_of_step(peal_cuda_rank *rank)
     int64_t uncounted = rank->walk.counter[0] - rank->graph_step;
 
     if (uncounted == 0 || (!graphs->stops && uncounted < graphs->report && rank->steps_left > 1))
-        return true;
+        return !graphs->moment || peal_cuda_moment_note(rank);
     if (!peal_cuda_count_steps(rank, uncounted))
         return false;
     rank->graph_step = rank->walk.counter[0];
-    return true;
+    return !graphs->moment || peal_cuda_moment_note(rank);
 }
 
 static bool record_steps(peal_cuda_plan *plan)
@@ -35,6 +35,9 @@ static bool record_steps(peal_cuda_plan *plan)
         }
     plan->emission.sends = 0;
     plan->emission.epoch++;
+    for (int r = 0; r < plan->rank_count && plan->graphs->moment; r++)
+        if (!peal_cuda_moment_note(&plan->rank[r]))
+            return false;
     return peal_cuda_join_lanes(plan, true) && peal_cuda_run_steps(plan, plan->graphs->steps) &&
            peal_cuda_join_lanes(plan, false) &&
            (!plan->engine->end_round || plan->engine->end_round(plan));

@@ -66,8 +66,7 @@ static void sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
     static const double shortest = 5e-5, longest = 0.02, most = 0.9;
     peal_cuda_graphs *graphs = plan->graphs;
     int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
-    int64_t end =
-        graphs->first + (int64_t)(last - graphs->finished_before) * graphs->rounds * graphs->steps;
+    int64_t end = graphs->first + (int64_t)(last - graphs->finished_before) * graphs->span;
     /* The device counts every `report` steps, so it may be that much further. */
     double left =
         graphs->rate > 0 ? most * (double)(end - before - graphs->report) / graphs->rate : 0;
@@ -108,26 +107,36 @@ static bool finish_replay(peal_cuda_plan *plan)
             peal_cuda_row_out(plan, &row[i], first);
     graphs->finished++;
     if (!graphs->stops)
-        atomic_store(&plan->run->steps_done, first + graphs->rounds * graphs->steps);
+        atomic_store(&plan->run->steps_done, first + graphs->span);
     return true;
 }
 
-/* Sets the step words to the step where the ranks are. */
-static bool set_words(peal_cuda_plan *plan)
+/* What the step word of a rank is in front of step `at` of the recording, when the walk is there.
+ */
+static int64_t word_at(const peal_cuda_plan *plan, int r, int64_t at)
+{
+    int64_t uncounted = plan->graphs->moment ? at - plan->graphs->moment[r][at].counted : 0;
+
+    return plan->rank[r].walk.counter[0] - uncounted;
+}
+
+/* Sets the step words for a replay from step `from` of the recording on. */
+static bool set_words(peal_cuda_plan *plan, int64_t from)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
     for (int r = 0; r < plan->rank_count; r++) {
-        peal_cuda_rank *rank = &plan->rank[r];
-        int64_t behind = rank->walk.counter[0] - graphs->word[r];
-        if (behind != 0 && !peal_cuda_count_steps(rank, behind))
+        int64_t word = word_at(plan, r, from), behind = word - graphs->word[r];
+        if (behind != 0 && !peal_cuda_count_steps(&plan->rank[r], behind))
             return false;
-        graphs->word[r] = rank->walk.counter[0];
+        graphs->word[r] = word;
     }
     return true;
 }
 
-static bool replay(peal_cuda_plan *plan, int64_t first_step)
+/* from: -1, or the step of the recording that the replay begins with; it then has graphs->span
+ * steps. */
+static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     const peal_cuda_driver *driver = plan->driver;
@@ -137,7 +146,8 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step)
         return false;
     graphs->first_step[index] = first_step;
     int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
-    CUresult result = plan->engine->launch(plan, slot, graphs->rounds);
+    CUresult result = from < 0 ? plan->engine->launch(plan, slot, graphs->rounds)
+                               : plan->engine->launch_steps(plan, slot, from, graphs->span);
     if (!result)
         result = driver->cuEventRecord_(graphs->done[index], peal_cuda_origin(plan));
     graphs->launched++;
@@ -153,8 +163,7 @@ static bool finish_replays(peal_cuda_plan *plan)
     while (graphs->finished < graphs->launched)
         if (!finish_replay(plan))
             return false;
-    int64_t steps =
-        (int64_t)(graphs->launched - graphs->finished_before) * graphs->rounds * graphs->steps;
+    int64_t steps = (int64_t)(graphs->launched - graphs->finished_before) * graphs->span;
     double rate = (double)steps / (peal_clock_s() - graphs->began);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
     return true;
@@ -214,7 +223,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     for (int r = 0; r < plan->rank_count; r++)
         if (!peal_cuda_flush_all(&plan->rank[r]))
             return false;
-    if (!set_words(plan) || !peal_cuda_join_lanes(plan, false))
+    if (!set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
         return false;
     /* Rows of single steps may still lie where the replays will store theirs. */
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
@@ -224,9 +233,11 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     graphs->rate *= 0.98; /* the device may be slower now */
     graphs->finished_before = graphs->finished;
     count = count < most ? count : most; /* the caller comes again for the rest */
+    graphs->span = graphs->steps;
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
-        if (!replay(plan, first))
+        graphs->span = count * graphs->steps;
+        if (!replay(plan, first, -1))
             return false;
         launched = count;
         for (int64_t i = 0; i < count && !graphs->stops; i++)
@@ -243,7 +254,7 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
             if (steps_on_device(plan) < least)
                 break;
         }
-        if (!replay(plan, first + launched * graphs->steps))
+        if (!replay(plan, first + launched * graphs->steps, -1))
             return false;
         if (!graphs->stops)
             advance_state(plan);
@@ -260,10 +271,63 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
            catch_up(plan, first, launched * graphs->steps);
 }
 
+/* So few steps are run singly: a launch of the persistent kernel takes longer. */
+enum { LEAST_PART = 3 };
+
+/* Replays from step `from` of the recording on, in one launch, until the end or until a rare
+ * condition is met. */
+static bool run_part(peal_cuda_plan *plan, int64_t from, int64_t *left)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    int64_t most = plan->engine->most_rounds(plan) * graphs->steps;
+    int64_t steps = steps_as_usual(plan, *left < most ? *left : most);
+
+    if (!peal_cuda_moment_enter(plan, from) || !set_words(plan, from) ||
+        !peal_cuda_join_lanes(plan, false))
+        return false;
+    graphs->began = peal_clock_s();
+    graphs->first = plan->rank[0].walk.counter[0];
+    graphs->rate *= 0.98; /* the device may be slower now */
+    graphs->finished_before = graphs->finished;
+    graphs->span = steps;
+    if (!replay(plan, graphs->first, from))
+        return false;
+    peal_cuda_moment_advance(plan, from, steps);
+    for (int r = 0; r < plan->rank_count; r++)
+        graphs->word[r] = word_at(plan, r, (from + steps) % graphs->steps);
+    graphs->replayed += steps;
+    plan->emission.epoch++;
+    *left -= steps;
+    return finish_replays(plan) && peal_cuda_join_lanes(plan, true);
+}
+
+/* Where a replay of so many steps can begin now; -1: none can. */
+static int64_t begin_of_part(peal_cuda_plan *plan, int64_t left)
+{
+    if (left < LEAST_PART || steps_as_usual(plan, LEAST_PART) < LEAST_PART)
+        return -1;
+    return peal_cuda_moment_find(plan);
+}
+
+static bool run_parts(peal_cuda_plan *plan)
+{
+    int64_t left = plan->run->steps;
+
+    while (left > 0 && !plan->run->stopped) {
+        int64_t from = begin_of_part(plan, left);
+        if (from >= 0 ? !run_part(plan, from, &left) : !peal_cuda_run_steps(plan, 1))
+            return false;
+        left -= from < 0;
+    }
+    return true;
+}
+
 bool peal_cuda_graphs_run(peal_cuda_plan *plan)
 {
     int64_t left = plan->run->steps;
 
+    if (plan->graphs->moment)
+        return run_parts(plan);
     while (left > 0 && !plan->run->stopped) {
         if (left >= plan->graphs->steps && is_aligned(plan) &&
             steps_as_usual(plan, plan->graphs->steps) == plan->graphs->steps) {

@@ -15,6 +15,15 @@ typedef struct state_change {
     uint64_t evaluations;
 } state_change;
 
+/* A rank's walk in front of a recorded step, for replays that begin or end there. */
+typedef struct peal_cuda_moment {
+    uint64_t *passed, *message; /* as in state_change: since the first recorded step */
+    int *binding;
+    int64_t counted;              /* steps that the recording has counted before */
+    peal_cuda_pending_wait *wait; /* that the recording has deferred beyond this step */
+    int wait_count;
+} peal_cuda_moment;
+
 typedef struct peal_cuda_graphs {
     peal_cuda_sink sink; /* of emission, while steps are recorded */
     int64_t steps;       /* K, the steps of a recording */
@@ -29,9 +38,13 @@ typedef struct peal_cuda_graphs {
     CUfunction round;      /* the last kernel of a WHILE node's body, which ends a round */
     CUgraphConditionalHandle condition;
     peal_cuda_step_conditions conditions;
-    peal_walk *begin;     /* by rank: the state at the first recorded step */
-    state_change *change; /* by rank */
-    int64_t *word;        /* by rank: the value of its step word */
+    peal_walk *begin;          /* by rank: the state at the first recorded step */
+    state_change *change;      /* by rank */
+    peal_cuda_moment **moment; /* by rank, by step of the recording and behind the last; NULL:
+                                  replays are of whole recordings */
+    int64_t period;            /* the least number of steps after which the state is as before */
+    int64_t span;              /* how many steps the launches of this series of replays have */
+    int64_t *word;             /* by rank: the value of its step word */
     CUevent done[REPLAYS_AHEAD];
     int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
     uint64_t launched, finished;       /* replays */
@@ -72,6 +85,22 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
 /* replay.c: runs plan->run->steps iterations: by replays, and step by step where none fits. False:
  * failed. */
 bool peal_cuda_graphs_run(peal_cuda_plan *plan);
+
+/* moment.c */
+/* Whether replays may begin and end amid a recording of so many steps. prints: it has rows. */
+bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps, bool prints);
+/* Once K is chosen: makes room for moments, if they fit. */
+void peal_cuda_moments_create(peal_cuda_plan *plan, bool prints);
+/* While a rank is recorded: notes the moment in front of its next step. What has been emitted is
+ * launched, but for deferred waits. False: failed. */
+bool peal_cuda_moment_note(peal_cuda_rank *rank);
+/* At which step of the recording all ranks are as they are now; -1: at none. */
+int64_t peal_cuda_moment_find(const peal_cuda_plan *plan);
+/* In front of a replay from step `from` of the recording on: launches what ranks have emitted that
+ * the recording does not wait for itself. False: failed. */
+bool peal_cuda_moment_enter(peal_cuda_plan *plan, int64_t from);
+/* The walks go on by `steps` steps from step `from` of the recording on. */
+void peal_cuda_moment_advance(peal_cuda_plan *plan, int64_t from, int64_t steps);
 
 /* stall_report.c: reports the oldest replay that is under way. False: there is none. */
 bool peal_cuda_report_replay(peal_cuda_plan *plan);

@@ -272,7 +272,8 @@ typedef struct choice {
 } choice;
 
 /* What the steps of a run cost beside the same number of steps in one replay. */
-static double cost_of(const events *e, const choice *c, bool is_kernel, bool launches_apart)
+static double cost_of(const events *e, const choice *c, bool is_kernel, bool launches_apart,
+                      bool in_parts)
 {
     int64_t singles = 0, launches = 0, rounds = 0, step = 0;
 
@@ -280,19 +281,15 @@ static double cost_of(const events *e, const choice *c, bool is_kernel, bool lau
         int64_t end = i < e->count ? e->step[i] : e->end;
         int64_t away = step < c->begin ? c->begin - step
                                        : (c->period - (step - c->begin) % c->period) % c->period;
+        away = in_parts ? 0 : away;
         int64_t count = end - step > away ? (end - step - away) / c->steps : 0;
         rounds += count;
-        launches += launches_apart ? count : count > 0;
-        singles += end - step - count * c->steps + (i < e->count);
+        launches += launches_apart ? count : count > 0 || in_parts;
+        singles += (in_parts ? 0 : end - step - count * c->steps) + (i < e->count);
         step = end + 1;
     }
     return cost_of_single * (double)singles + cost_of_launch * (is_kernel ? (double)launches : 0) +
            cost_of_round * (double)rounds + cost_of_record * (double)c->steps;
-}
-
-static bool prints(const peal_cuda_plan *plan)
-{
-    return most_steps(plan, 1) < MOST_STEPS;
 }
 
 /* Chooses K, of which the walks have made one period. */
@@ -301,6 +298,7 @@ static void choose_multiple(peal_cuda_plan *plan, const events *e, int64_t gap, 
 {
     int64_t most = most_steps(plan, c->period), recorded = most_recorded(plan, c->period);
     bool is_kernel = plan->engine->most_rounds != NULL, forced = plan->options.steps > 0;
+    bool prints = most_steps(plan, 1) < MOST_STEPS;
     choice now = *c;
 
     most = recorded < most ? recorded : most;
@@ -310,7 +308,8 @@ static void choose_multiple(peal_cuda_plan *plan, const events *e, int64_t gap, 
         bool enough = now.steps >= least || now.steps + c->period > most;
         if (forced && !enough)
             continue;
-        now.cost = cost_of(e, &now, is_kernel, is_kernel && prints(plan));
+        now.cost = cost_of(e, &now, is_kernel, is_kernel && prints,
+                           peal_cuda_moments_fit(plan, now.steps, prints));
         if (now.steps > recorded)
             now.cost += cost_of_no_room;
         if (!c->steps || now.cost < c->cost)
@@ -387,5 +386,8 @@ int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
         return 0;
     /* The caller asks how many launches a period has. */
     find_period(plan, best.period, reason);
+    plan->graphs->period = best.period;
+    plan->graphs->steps = best.steps;
+    peal_cuda_moments_create(plan, most_steps(plan, 1) < MOST_STEPS);
     return best.steps;
 }

@@ -29,7 +29,7 @@ bool peal_cuda_report_replay(peal_cuda_plan *plan)
                     "rank %d: no progress for %.1f s in the replay of steps %lld to %lld, of which "
                     "%lld are known to have been done",
                     rank->schedule->rank, (double)plan->desc.deadline_ns * 1e-9, (long long)first,
-                    (long long)(first + graphs->rounds * graphs->steps - 1),
+                    (long long)(first + graphs->span - 1),
                     (long long)(done > first ? done - first : 0));
     }
     return true;

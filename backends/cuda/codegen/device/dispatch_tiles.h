@@ -35,7 +35,7 @@ struct peal_tiles_walk_ {
     unsigned epoch;           /* the work item's number, counted over all rounds */
     peal_shared_ slot, other; /* the slot of the work item, and the one for `next` */
     peal_shared_ run;         /* the slot of the work item that is run */
-    long long rounds;         /* to go */
+    unsigned left;            /* work items to go */
 };
 
 /* volatile: else the compiler would keep the slots' addresses in local memory. */
@@ -161,13 +161,18 @@ peal_tiles_go_on_(const peal_fused &fused, const peal_tiles_kept_ &kept, peal_ti
     const unsigned item = walk->next;
     walk->slot = walk->other;
     walk->other = slot;
-    walk->epoch += (item ? item : fused.item_count) - walk->item;
-    walk->rounds -= item == 0;
+    /* A launch may end amid a round, and the epochs of what comes behind it are the next one's. */
+    const unsigned passed = (item ? item : fused.item_count) - walk->item,
+                   counted = passed < walk->left ? passed : walk->left;
+    walk->epoch += counted;
+    walk->left -= counted;
     walk->item = item;
     walk->next = peal_tiles_next_(fused, kept, item);
 }
 
-/* All blocks: run the work items, round after round. The slot of the next work item is filled while
+/* All blocks: run the work items, round after round, from any work item on. What comes before the
+ * first one is done when the kernel begins, so it waits for no older work item than its own
+ * launch's. The slot of the next work item is filled while
  * the one before waits and is run. */
 extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOCKS)
     peal_fused_kernel(const __grid_constant__ peal_fused_ranks_ ranks)
@@ -189,17 +194,17 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         walk.slot = peal_shared_of_(&slots[0]);
         walk.other = peal_shared_of_(&slots[1]);
         walk.epoch = fused.first;
-        walk.item = 0;
-        walk.next = peal_tiles_next_(fused, kept, 0);
-        walk.rounds = fused.rounds;
+        walk.item = fused.begins;
+        walk.next = peal_tiles_next_(fused, kept, fused.begins);
+        walk.left = fused.runs;
         /* A run that was stopped before its end has left an older epoch. */
         peal_st_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
     }
     __syncthreads();
-    peal_tiles_fetch_(fused, kept, 0, &slots[0]);
+    peal_tiles_fetch_(fused, kept, fused.begins, &slots[0]);
     peal_fetched_();
     __syncthreads();
-    while (goes_on && walk.rounds > 0) {
+    while (goes_on && walk.left > 0) {
         const peal_fused_slot_ &slot = *peal_tiles_slot_at_(walk.slot);
         const bool begins = walk.item == 0;
         peal_tiles_fetch_(fused, kept, walk.next, peal_tiles_slot_at_(walk.other));

@@ -92,7 +92,10 @@ typedef struct peal_fused {
     unsigned long long epochs;  /* unsigned, by block or worker, epoch_words apart */
     unsigned long long control; /* peal_device_control */
     unsigned long long stop;    /* a word that ends the run after a round if it is not 0; 0: none */
-    long long rounds;
+    unsigned rounds;            /* with tickets */
+    /* Without: how many work items to run, which may be of several rounds, and the first of them.
+     */
+    unsigned runs, begins;
     unsigned item_words, item_count, kind_count;
     unsigned epoch_words;
     unsigned first; /* epoch of all blocks at the begin; wraps, so no launch has 2^30 work items */

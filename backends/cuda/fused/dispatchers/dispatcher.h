@@ -56,6 +56,8 @@ typedef struct peal_cuda_dispatcher {
 
     /* ---- launches ---- */
 
+    /* A launch may begin and end amid a round. */
+    bool has_parts;
     /* Most rounds that `start` may be asked for, of at most `items` work items each. */
     int64_t (*most_rounds)(const peal_cuda_plan *plan, int items);
     /* Enqueues so many rounds. */

@@ -24,6 +24,7 @@ const peal_cuda_dispatcher peal_cuda_dispatcher_grid = {
     .has_dynamic_tiles = true,
     .has_services = true,
     .has_barrier = true,
+    .has_parts = true,
     .most_rounds = peal_cuda_fused_rounds_of_epochs,
     .start = peal_cuda_fused_start_once,
 };

@@ -26,6 +26,7 @@ const peal_cuda_dispatcher peal_cuda_dispatcher_tiles = {
     .is_fixed = true,
     .has_dynamic_tiles = true,
     .has_services = true,
+    .has_parts = true,
     .most_rounds = peal_cuda_fused_rounds_of_epochs,
     .start = peal_cuda_fused_start_once,
 };
