@@ -416,6 +416,7 @@ static int fetch_never_published(test_team *team, int process)
     TEAM_CHECK(descriptor == -1);
     tell_diagnostics(&self, team, process);
     TEAM_CHECK(self.abort_word == 0);
+    team_meet(team); /* nobody leaves before both have looked */
     team_leave(&self);
     return 0;
 }
