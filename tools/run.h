@@ -13,7 +13,8 @@ enum { MAX_SAMPLES = 9, SHOWN_MESSAGES = 20 /* `peal check` shows all */ };
 /* What became of one mode. */
 typedef struct mode_result {
     peal_mode mode;
-    const char *refusal; /* NULL: it could peal_run */
+    const char *refusal; /* NULL: it could run */
+    char refused[200];   /* `refusal`, where the plan's creation has found it */
     bool ran;
     int64_t steps;
     bool stopped;

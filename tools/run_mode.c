@@ -217,6 +217,26 @@ static peal_status execute(peal_run *run, peal_plan *plan, mode_result *result, 
     return status;
 }
 
+/* --mode all: what the device cannot hold was refused when the plan was made, in all processes. The
+ * next mode is run; the reason stands in the table. */
+static bool pass_over(const peal_run *run, mode_result *result, peal_status status, int from)
+{
+    peal_diagnostics *diagnostics = peal_session_diagnostics(run->session);
+    bool can_be_refused = result->mode == PEAL_MODE_GRAPH || result->mode == PEAL_MODE_FUSED;
+    if (run->options->mode != MODE_ALL || status != PEAL_STATUS_ENVIRONMENT || !can_be_refused ||
+        !run->backend->open || peal_session_status(run->session))
+        return false;
+    const char *why = peal_session_first_message(run->session, from);
+    const char *reason = why ? strstr(why, "cannot run this: ") : NULL; /* the row names the mode */
+    snprintf(result->refused, sizeof(result->refused), "%s",
+             reason ? reason + strlen("cannot run this: ")
+             : why  ? why
+                    : "another process cannot make it ready");
+    result->refusal = result->refused;
+    peal_diagnostics_take_back(diagnostics, from);
+    return true;
+}
+
 peal_status run_mode(peal_run *run, int mode)
 {
     const peal_options *options = run->options;
@@ -248,9 +268,10 @@ peal_status run_mode(peal_run *run, int mode)
     if (result->refusal && options->mode == MODE_ALL)
         return PEAL_STATUS_OK;
     peal_plan *plan = NULL;
+    int from = peal_diagnostics_count(peal_session_diagnostics(run->session));
     peal_status status = peal_graph_compile(run->spec.graph, run->session, &plan_options, &plan);
     if (status != PEAL_STATUS_OK)
-        return status;
+        return pass_over(run, result, status, from) ? PEAL_STATUS_OK : status;
     result->mode = peal_plan_mode(plan);
     run->backend = peal_backend_named(peal_plan_backend(plan));
     remember_plan(run, plan);

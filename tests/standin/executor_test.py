@@ -291,6 +291,19 @@ class Executor(unittest.TestCase):
                     fewest = max(least, 0.97) if mode == "fused" and "128" not in when and "50 !=" not in when else least
                     self.assertGreaterEqual(data["modes"][0]["steps_replayed"], fewest * steps)
 
+    def test_modes_that_do_not_fit_are_passed_over(self):
+        """--mode all says what the device cannot hold in its row, and goes on; alone it is an error."""
+        spec = ("peal: 1\nname: long\nfields: {u: {size: [64], halo: 1}}\nbuffers: {n: {type: i64, keep: true}}\nrepeat: 3\nstep:\n"
+                "  - repeat: 3000\n    as: k\n    step:\n      - {exchange: u}\n      - {set: n, value: n + k}\n")
+        env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3", STANDIN_DEVICES="2")
+        for processes in ("1", "2"):
+            _, out, err = common.peal("run", "-", "-n", "2", "--processes", processes, "--backend", "cuda", "--mode", "all", stdin=spec, env=env)
+            self.assertRegex(out, r"(?m)^fused    cannot run: a period has \d{4,} launches, 2048 fit$")
+            self.assertNotIn("E664", err)
+        found, _, err = common.peal("run", "-", "-n", "2", "--backend", "cuda", "--mode", "fused", stdin=spec, env=env)
+        self.assertEqual(found, 4, err)
+        self.assertRegex(err, r"a period has \d{4,} launches, 2048 fit \[E664\]")
+
     def test_decisions_that_cannot_be(self):
         """What a graph still cannot hold, each with its reason."""
         head = ("peal: 1\nname: step\nparams: {steps: 40}\nkernels: control.c\n"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { FREE = 0xffff }; /* a block that may be behind by any number of work items */
-enum { REGIONS = 512, TEAM = 32, MOST_KINDS = 128 /* the kernel keeps kinds in bytes */ };
+enum { REGIONS = 512, TEAM = 32 };
 
 /* A part of what one block touches. */
 typedef struct region {
@@ -281,7 +281,7 @@ static bool meets(const footprint *a, const footprint *b)
 static void find_distances(order *o)
 {
     const peal_cuda_fused *fused = o->fused;
-    int kinds = fused->kinds, latest[MOST_KINDS];
+    int kinds = fused->kinds, latest[PEAL_CUDA_KINDS];
 
     for (int k = 0; k < kinds; k++) {
         bool serves = fused->item[fused->kind_item[k]].serves >= 0;
@@ -425,7 +425,7 @@ bool peal_cuda_block_deps_build(const peal_cuda_rank *rank, peal_cuda_fused *fus
     peal_arena *kept = rank->plan->arena, *arena = peal_arena_create_within(kept);
 
     peal_cuda_fused_find_kinds(fused);
-    if (fused->kinds > MOST_KINDS) {
+    if (fused->kinds > PEAL_CUDA_KINDS) {
         peal_arena_destroy(arena);
         return false;
     }

@@ -115,7 +115,8 @@ static peal_status choose_grid(peal_cuda_plan *plan, peal_cuda_fused_kernel *ker
 static peal_status check_items(peal_cuda_plan *plan, const peal_cuda_fused *fused)
 {
     if (fused->count > PEAL_FUSED_ITEMS)
-        return refuse(plan, "a period has more than 2048 launches");
+        return refuse(plan, peal_arena_print(plan->arena, "a period has %d launches, %d fit",
+                                             fused->count, PEAL_FUSED_ITEMS));
     for (int r = 0; r < fused->count; r++)
         if (fused->item[r].overflows)
             return refuse(plan, "a task or message touches more than 256 boxes of memory");
@@ -129,7 +130,9 @@ static peal_status build_rank(peal_cuda_rank *rank, peal_cuda_fused *fused, peal
 
     fused->kind_item = PEAL_ARENA_ARRAY(rank->plan->arena, int, fused->count + 1);
     if (!peal_cuda_block_deps_build(rank, fused, &deps))
-        return refuse(rank->plan, "a period has more than 128 kinds of launches");
+        return refuse(rank->plan, peal_arena_print(rank->plan->arena,
+                                                   "a period has %d kinds of launches, %d fit",
+                                                   fused->kinds, PEAL_CUDA_KINDS));
     if (fused->dispatcher->list_tickets)
         fused->dispatcher->list_tickets(rank, fused, &deps, &tickets);
     return peal_cuda_fused_upload(rank, fused, &deps, &tickets, parameter);

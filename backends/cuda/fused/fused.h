@@ -83,6 +83,8 @@ typedef struct peal_cuda_ticket_launch {
 } peal_cuda_ticket_launch;
 
 /* The work items of a rank, for one buffer slot. */
+enum { PEAL_CUDA_KINDS = 128 }; /* of a round's work items: the kernel keeps kinds in bytes */
+
 typedef struct peal_cuda_fused {
     peal_cuda_work_item *item;
     int count, room;
