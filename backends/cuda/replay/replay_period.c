@@ -298,6 +298,9 @@ static void choose_multiple(peal_cuda_plan *plan, const events *e, int64_t gap, 
 {
     int64_t most = most_steps(plan, c->period), recorded = most_recorded(plan, c->period);
     bool is_kernel = plan->engine->most_rounds != NULL, forced = plan->options.steps > 0;
+    /* Starts of an application may be shorter than the run: K is not longer than it need be, but
+     * where a longer one fits better between events or into a short run. */
+    bool is_short = e->count > 0 || e->end <= 16 * LEAST_STEPS;
     bool prints = most_steps(plan, 1) < MOST_STEPS;
     choice now = *c;
 
@@ -314,7 +317,7 @@ static void choose_multiple(peal_cuda_plan *plan, const events *e, int64_t gap, 
             now.cost += cost_of_no_room;
         if (!c->steps || now.cost < c->cost)
             *c = now;
-        if (now.steps >= (forced ? least : 4 * least))
+        if (now.steps >= (forced || !is_short ? least : 4 * least))
             break;
     }
 }
