@@ -141,7 +141,7 @@ bool peal_cuda_run_steps(peal_cuda_plan *plan, int64_t steps)
     bool ok = peal_cuda_take_turns(plan, advance_steps);
     const peal_cuda_rank *first = &plan->rank[0];
     plan->run->stopped = first->stop;
-    if (!plan->emission.sink->is_replayed)
+    if (!plan->emission.sink->is_replayed && !plan->run->lags)
         atomic_store(&plan->run->steps_done,
                      first->walk.loop[first->schedule->loop_count].iteration);
     return ok;

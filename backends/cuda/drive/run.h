@@ -41,6 +41,7 @@ typedef struct peal_cuda_run {
     int64_t steps;      /* the most iterations of this start */
     int64_t start_step;
     _Atomic int64_t steps_done;
+    bool lags;    /* replays are under way: steps that are enqueued behind them are not done yet */
     bool stopped; /* by `until` */
     double begin, end, cpu;
     double last_progress; /* when the device was last seen to advance */

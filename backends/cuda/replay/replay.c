@@ -57,6 +57,12 @@ static uint64_t most_replays_ahead(const peal_cuda_graphs *graphs)
     return graphs->rows > 0 || graphs->stops ? 2 : REPLAYS_AHEAD;
 }
 
+/* Behind the last step of replay number `number` - 1, which is under way. */
+static int64_t end_of(const peal_cuda_graphs *graphs, uint64_t number)
+{
+    return graphs->end_step[(number - 1) % REPLAYS_AHEAD];
+}
+
 /* Sleeps for most of the time that the replays before number `last` will take, so that the
  * application has the processor meanwhile. The time is estimated from the greatest rate of steps
  * that was measured: lower rates include time in which the device waited for the host. With `until`
@@ -66,7 +72,7 @@ static void sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
     static const double shortest = 5e-5, longest = 0.02, most = 0.9;
     peal_cuda_graphs *graphs = plan->graphs;
     int64_t seen = steps_on_device(plan), before = seen > graphs->first ? seen : graphs->first;
-    int64_t end = graphs->first + (int64_t)(last - graphs->finished_before) * graphs->span;
+    int64_t end = end_of(graphs, last);
     /* The device counts every `report` steps, so it may be that much further. */
     double left =
         graphs->rate > 0 ? most * (double)(end - before - graphs->report) / graphs->rate : 0;
@@ -97,8 +103,9 @@ static bool finish_replay(peal_cuda_plan *plan)
         sleep_until_nearly_done(plan, graphs->launched >= REPLAYS_AHEAD / 2 && halfway > next
                                           ? halfway
                                           : next);
-    /* Rows of the single steps before the replay are printed first. */
-    if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_rows_out(plan, true))
+    /* Rows of the single steps before the replay are printed before its own. */
+    if (!peal_cuda_await_event(plan, graphs->done[index]) ||
+        !peal_cuda_rows_out(plan, graphs->rows > 0))
         return false;
     int64_t first = graphs->first_step[index], done = steps_on_device(plan);
     const peal_cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->slots];
@@ -107,7 +114,7 @@ static bool finish_replay(peal_cuda_plan *plan)
             peal_cuda_row_out(plan, &row[i], first);
     graphs->finished++;
     if (!graphs->stops)
-        atomic_store(&plan->run->steps_done, first + graphs->span);
+        atomic_store(&plan->run->steps_done, graphs->end_step[index]);
     return true;
 }
 
@@ -144,7 +151,14 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from)
 
     if (graphs->launched - graphs->finished == most_replays_ahead(graphs) && !finish_replay(plan))
         return false;
+    if (graphs->launched == graphs->finished) {
+        graphs->began = peal_clock_s();
+        graphs->first = first_step;
+        graphs->rate *= 0.98; /* the device may be slower now */
+    }
+    plan->run->lags = true;
     graphs->first_step[index] = first_step;
+    graphs->end_step[index] = first_step + graphs->span;
     int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
     CUresult result = from < 0 ? plan->engine->launch(plan, slot, graphs->rounds)
                                : plan->engine->launch_steps(plan, slot, from, graphs->span);
@@ -158,12 +172,16 @@ static bool finish_replays(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    if (graphs->finished < graphs->launched)
-        sleep_until_nearly_done(plan, graphs->launched);
+    if (graphs->finished == graphs->launched) {
+        plan->run->lags = false;
+        return true;
+    }
+    int64_t steps = end_of(graphs, graphs->launched) - graphs->first;
+    sleep_until_nearly_done(plan, graphs->launched);
     while (graphs->finished < graphs->launched)
         if (!finish_replay(plan))
             return false;
-    int64_t steps = (int64_t)(graphs->launched - graphs->finished_before) * graphs->span;
+    plan->run->lags = false;
     double rate = (double)steps / (peal_clock_s() - graphs->began);
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
     return true;
@@ -228,10 +246,6 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     /* Rows of single steps may still lie where the replays will store theirs. */
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
         return false;
-    graphs->began = peal_clock_s();
-    graphs->first = first;
-    graphs->rate *= 0.98; /* the device may be slower now */
-    graphs->finished_before = graphs->finished;
     count = count < most ? count : most; /* the caller comes again for the rest */
     graphs->span = graphs->steps;
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
@@ -265,10 +279,23 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     /* Record the end now: the application's streams need not wait for the host to see it. */
     if (*left == 0 && !graphs->stops && !plan->run->finish && !peal_cuda_interop_end(plan))
         return false;
+    /* What is enqueued next comes behind them; only the rows that replays print are waited for. */
     if (!graphs->stops)
-        return finish_replays(plan) && peal_cuda_join_lanes(plan, true);
+        return (graphs->rows == 0 || finish_replays(plan)) && peal_cuda_join_lanes(plan, true);
     return finish_replays(plan) && peal_cuda_join_lanes(plan, true) &&
            catch_up(plan, first, launched * graphs->steps);
+}
+
+/* At the end of a run's steps. */
+static bool end_replays(peal_cuda_plan *plan)
+{
+    /* Record the end first: the application's streams need not wait for the host to see it. */
+    if (!plan->graphs->stops && !plan->run->finish && !peal_cuda_interop_end(plan))
+        return false;
+    if (!finish_replays(plan))
+        return false;
+    atomic_store(&plan->run->steps_done, plan->rank[0].walk.counter[0]);
+    return true;
 }
 
 /* So few steps are run singly: a launch of the persistent kernel takes longer. */
@@ -285,12 +312,8 @@ static bool run_part(peal_cuda_plan *plan, int64_t from, int64_t *left)
     if (!peal_cuda_moment_enter(plan, from) || !set_words(plan, from) ||
         !peal_cuda_join_lanes(plan, false))
         return false;
-    graphs->began = peal_clock_s();
-    graphs->first = plan->rank[0].walk.counter[0];
-    graphs->rate *= 0.98; /* the device may be slower now */
-    graphs->finished_before = graphs->finished;
     graphs->span = steps;
-    if (!replay(plan, graphs->first, from))
+    if (!replay(plan, plan->rank[0].walk.counter[0], from))
         return false;
     peal_cuda_moment_advance(plan, from, steps);
     for (int r = 0; r < plan->rank_count; r++)
@@ -298,7 +321,7 @@ static bool run_part(peal_cuda_plan *plan, int64_t from, int64_t *left)
     graphs->replayed += steps;
     plan->emission.epoch++;
     *left -= steps;
-    return finish_replays(plan) && peal_cuda_join_lanes(plan, true);
+    return peal_cuda_join_lanes(plan, true);
 }
 
 /* Where a replay of so many steps can begin now; -1: none can. */
@@ -319,7 +342,7 @@ static bool run_parts(peal_cuda_plan *plan)
             return false;
         left -= from < 0;
     }
-    return true;
+    return end_replays(plan);
 }
 
 bool peal_cuda_graphs_run(peal_cuda_plan *plan)
@@ -339,5 +362,5 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan)
             return false;
         left--;
     }
-    return true;
+    return end_replays(plan);
 }

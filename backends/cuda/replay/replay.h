@@ -43,16 +43,16 @@ typedef struct peal_cuda_graphs {
     peal_cuda_moment **moment; /* by rank, by step of the recording and behind the last; NULL:
                                   replays are of whole recordings */
     int64_t period;            /* the least number of steps after which the state is as before */
-    int64_t span;              /* how many steps the launches of this series of replays have */
+    int64_t span;              /* how many steps the next launch has */
     int64_t *word;             /* by rank: the value of its step word */
     CUevent done[REPLAYS_AHEAD];
     int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
+    int64_t end_step[REPLAYS_AHEAD];   /* behind their last */
     uint64_t launched, finished;       /* replays */
     int64_t replayed;                  /* steps, that were in replays */
     int64_t report;                    /* steps between two counts of steps */
-    double began;                      /* when this series of replays began */
-    uint64_t finished_before;          /* `finished` at that time */
-    int64_t first;                     /* the step at that time */
+    double began;                      /* when the first of those under way was launched */
+    int64_t first;                     /* its first step */
     double rate;                       /* the greatest measured steps a second; 0: unknown */
 } peal_cuda_graphs;
 

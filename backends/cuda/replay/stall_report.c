@@ -4,11 +4,15 @@
 bool peal_cuda_report_replay(peal_cuda_plan *plan)
 {
     const peal_cuda_graphs *graphs = plan->graphs;
-    int64_t first = graphs->first_step[graphs->finished % REPLAYS_AHEAD];
+    uint64_t oldest = graphs->finished;
     bool reported = false;
 
-    if (graphs->finished == graphs->launched)
+    while (oldest < graphs->launched &&
+           plan->driver->cuEventQuery_(graphs->done[oldest % REPLAYS_AHEAD]) == CUDA_SUCCESS)
+        oldest++;
+    if (oldest == graphs->launched)
         return false;
+    int64_t first = graphs->first_step[oldest % REPLAYS_AHEAD];
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
         int64_t done = (int64_t)__atomic_load_n(&rank->control->steps_done, __ATOMIC_ACQUIRE);
@@ -29,7 +33,7 @@ bool peal_cuda_report_replay(peal_cuda_plan *plan)
                     "rank %d: no progress for %.1f s in the replay of steps %lld to %lld, of which "
                     "%lld are known to have been done",
                     rank->schedule->rank, (double)plan->desc.deadline_ns * 1e-9, (long long)first,
-                    (long long)(first + graphs->span - 1),
+                    (long long)(graphs->end_step[oldest % REPLAYS_AHEAD] - 1),
                     (long long)(done > first ? done - first : 0));
     }
     return true;
