@@ -144,6 +144,22 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return a;
 }
 
+/* Whether all numbers of a linear value are integers: a remainder comes round after as many steps
+ * as its divisor says only then. */
+static bool is_integral(const peal_expr *expr, const peal_scope *scope)
+{
+    int64_t number;
+
+    if (expr->kind == PEAL_EXPR_COUNTER)
+        return true;
+    if (is_static(expr))
+        return !peal_expr_integer(expr, scope, 0, &number, NULL);
+    for (int i = 0; i < expr->operand_count; i++)
+        if (!is_integral(expr->operand[i], scope))
+            return false;
+    return expr->kind == PEAL_EXPR_OPERATOR;
+}
+
 int64_t peal_step_period(const peal_expr *expr, const peal_scope *scope)
 {
     int64_t period = 1, own;
@@ -153,7 +169,8 @@ int64_t peal_step_period(const peal_expr *expr, const peal_scope *scope)
     if (!is_periodic(expr))
         return 0;
     if (is_operator(expr, PEAL_OPERATOR_MODULO) && is_linear(expr->operand[0])) {
-        bool known = !peal_expr_integer(expr->operand[1], scope, 0, &own, NULL);
+        bool known = is_integral(expr->operand[0], scope) &&
+                     !peal_expr_integer(expr->operand[1], scope, 0, &own, NULL);
         return known && own > 0 && own < MOST_PERIOD ? own : 0;
     }
     for (int i = 0; i < expr->operand_count; i++) {

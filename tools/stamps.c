@@ -7,12 +7,18 @@
 /* The interval is doubled after so many stamps, so that there are never many. */
 enum { FIRST_INTERVAL_NS = 20000, STAMPS_OF_AN_INTERVAL = 64, LONGEST_INTERVAL_NS = 1000000000 };
 
-/* Keeps the first moment at which a number of steps was seen. */
+/* Keeps the first moment at which a number of steps was seen. Of very long runs every second stamp
+ * is given up. */
 static void add(stamps *s)
 {
     stamp now = {.steps = peal_plan_progress(s->plan), .at = peal_clock_s()};
 
-    if (s->count < MOST_STAMPS && (s->count == 0 || now.steps > s->of[s->count - 1].steps))
+    if (s->count == MOST_STAMPS) {
+        for (int i = 0; i < MOST_STAMPS / 2; i++)
+            s->of[i] = s->of[2 * i];
+        s->count = MOST_STAMPS / 2;
+    }
+    if (s->count == 0 || now.steps > s->of[s->count - 1].steps)
         s->of[s->count++] = now;
 }
 

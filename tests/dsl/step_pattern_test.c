@@ -142,6 +142,24 @@ static void test_atoms_change_when_said(void **state)
     peal_diagnostics_destroy(f.diagnostics);
 }
 
+/* A remainder of a real number comes round later than its divisor says, or never. */
+static void test_real_remainders_have_no_period(void **state)
+{
+    static const char *const texts[] = {"(step * 0.1) % 1 < 0.05", "0.5 * step % 3 == 0",
+                                        "(step + 0.1) % 3 == 0.1", "step % 2.5 == 0",
+                                        "(rank * 0.5 + step) % 3 < 1"};
+    peal_scope scope = {.rank = 3, .ranks = 8};
+    peal_step_atom atom;
+    fixture f;
+    (void)state;
+    set_up(&f);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (peal_step_atom_prepare(parse(&f, texts[i]), &scope, &atom))
+            fail_msg("%s: period %d", texts[i], (int)atom.period);
+    peal_graph_destroy(f.graph);
+    peal_diagnostics_destroy(f.diagnostics);
+}
+
 static void test_jumps_are_long(void **state)
 {
     peal_scope scope = {0};
@@ -222,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_atoms_change_when_said),
+        cmocka_unit_test(test_real_remainders_have_no_period),
         cmocka_unit_test(test_jumps_are_long),
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_values_have_periods),

@@ -104,7 +104,7 @@ static bool finish_replay(peal_cuda_plan *plan)
                                           ? halfway
                                           : next);
     /* Rows of the single steps before the replay are printed before its own. */
-    if (!peal_cuda_await_event(plan, graphs->done[index]) ||
+    if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_check_failure(plan) ||
         !peal_cuda_rows_out(plan, graphs->rows > 0))
         return false;
     int64_t first = graphs->first_step[index], done = steps_on_device(plan);

@@ -212,14 +212,19 @@ static const double cost_of_single = 4, cost_of_launch = 10, cost_of_round = 3, 
 /* More launches than the engine is sure to have room for: taken only if there is nothing else. */
 static const double cost_of_no_room = 1e12;
 
-/* The steps of a run: those in which a rare condition is not as usual, in order. */
-typedef struct events {
-    int64_t *step;
+/* Where the steps of a run are as usual: series of steps in none of which a rare condition is not.
+ */
+typedef struct gap {
+    int64_t from, to; /* steps [from, to) */
+} gap;
+
+typedef struct gaps {
+    gap *of;
     int count;
     int64_t end; /* the steps before it are looked at */
-} events;
+} gaps;
 
-enum { MOST_EVENTS = 1 << 12, STEPS_IF_UNKNOWN = 1 << 12, STEPS_LOOKED_AT = 1 << 16 };
+enum { MOST_GAPS = 1 << 12, STEPS_IF_UNKNOWN = 1 << 12, STEPS_LOOKED_AT = 1 << 16 };
 
 /* How many steps a run has, as far as choices need it. */
 static int64_t steps_of_run(const peal_cuda_plan *plan)
@@ -231,36 +236,35 @@ static int64_t steps_of_run(const peal_cuda_plan *plan)
     return steps < 1 ? STEPS_IF_UNKNOWN : steps < STEPS_LOOKED_AT ? steps : STEPS_LOOKED_AT;
 }
 
-static events find_events(peal_cuda_plan *plan, int64_t end)
+static gaps find_gaps(peal_cuda_plan *plan, int64_t end)
 {
-    events e = {.step = PEAL_ARENA_ARRAY(plan->arena, int64_t, MOST_EVENTS), .end = end};
+    peal_cuda_step_conditions *conditions = &plan->graphs->conditions;
+    gaps g = {.of = PEAL_ARENA_ARRAY(plan->arena, gap, MOST_GAPS), .end = end};
+    int64_t step = 0;
 
-    for (int64_t step = 0; step < end && e.count < MOST_EVENTS; step++) {
-        step = peal_cuda_step_conditions_next(&plan->graphs->conditions, step, end);
-        if (step < end)
-            e.step[e.count++] = step;
+    while (step < end && g.count < MOST_GAPS) {
+        int64_t next = peal_cuda_step_conditions_next(conditions, step, end);
+        if (next > step)
+            g.of[g.count++] = (gap){step, next};
+        step = next > step ? next : step + 1;
     }
-    if (e.count == MOST_EVENTS)
-        e.end = e.step[MOST_EVENTS - 1] + 1;
-    return e;
+    g.end = step;
+    return g;
 }
 
-/* The longest series of steps without an event, or the first that is long enough for any recording;
- * *begin: its first step. Runs may go on for longer than is looked at. */
-static int64_t longest_gap(peal_cuda_plan *plan, const events *e, int64_t *begin)
+/* The length of the longest gap, or of the first that is long enough for any recording; *begin: its
+ * first step. Where no condition is met, runs may go on for longer than is looked at. */
+static int64_t longest_gap(peal_cuda_plan *plan, const gaps *g, int64_t *begin)
 {
-    int64_t longest = 0, from = 0;
+    int64_t longest = 0;
 
-    for (int i = 0; i <= e->count && longest < MOST_STEPS; i++) {
-        int64_t to = i < e->count ? e->step[i]
-                                  : peal_cuda_step_conditions_next(&plan->graphs->conditions, from,
-                                                                   from + MOST_STEPS);
-        if (to - from > longest) {
-            longest = to - from;
-            *begin = from;
+    for (int i = 0; i < g->count && longest < MOST_STEPS; i++)
+        if (g->of[i].to - g->of[i].from > longest) {
+            longest = g->of[i].to - g->of[i].from;
+            *begin = g->of[i].from;
         }
-        from = to + 1;
-    }
+    if (g->count == 1 && longest == g->end)
+        return peal_cuda_step_conditions_next(&plan->graphs->conditions, 0, MOST_STEPS);
     return longest;
 }
 
@@ -272,46 +276,46 @@ typedef struct choice {
 } choice;
 
 /* What the steps of a run cost beside the same number of steps in one replay. */
-static double cost_of(const events *e, const choice *c, bool is_kernel, bool launches_apart,
+static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool launches_apart,
                       bool in_parts)
 {
-    int64_t singles = 0, launches = 0, rounds = 0, step = 0;
+    int64_t replayed = 0, launches = 0, rounds = 0;
 
-    for (int i = 0; i <= e->count; i++) {
-        int64_t end = i < e->count ? e->step[i] : e->end;
+    for (int i = 0; i < g->count; i++) {
+        int64_t step = g->of[i].from, length = g->of[i].to - step;
         int64_t away = step < c->begin ? c->begin - step
                                        : (c->period - (step - c->begin) % c->period) % c->period;
         away = in_parts ? 0 : away;
-        int64_t count = end - step > away ? (end - step - away) / c->steps : 0;
+        int64_t count = length > away ? (length - away) / c->steps : 0;
         rounds += count;
         launches += launches_apart ? count : count > 0 || in_parts;
-        singles += (in_parts ? 0 : end - step - count * c->steps) + (i < e->count);
-        step = end + 1;
+        replayed += in_parts ? length : count * c->steps;
     }
-    return cost_of_single * (double)singles + cost_of_launch * (is_kernel ? (double)launches : 0) +
-           cost_of_round * (double)rounds + cost_of_record * (double)c->steps;
+    return cost_of_single * (double)(g->end - replayed) +
+           cost_of_launch * (is_kernel ? (double)launches : 0) + cost_of_round * (double)rounds +
+           cost_of_record * (double)c->steps;
 }
 
 /* Chooses K, of which the walks have made one period. */
-static void choose_multiple(peal_cuda_plan *plan, const events *e, int64_t gap, int64_t least,
+static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest, int64_t least,
                             choice *c)
 {
     int64_t most = most_steps(plan, c->period), recorded = most_recorded(plan, c->period);
     bool is_kernel = plan->engine->most_rounds != NULL, forced = plan->options.steps > 0;
     /* Starts of an application may be shorter than the run: K is not longer than it need be, but
      * where a longer one fits better between events or into a short run. */
-    bool is_short = e->count > 0 || e->end <= 16 * LEAST_STEPS;
+    bool is_short = g->count > 1 || g->end <= 16 * LEAST_STEPS;
     bool prints = most_steps(plan, 1) < MOST_STEPS;
     choice now = *c;
 
     most = recorded < most ? recorded : most;
-    most = gap < most ? gap : most;
+    most = longest < most ? longest : most;
     for (now.steps = c->period; now.steps <= most || now.steps == c->period;
          now.steps += c->period) {
         bool enough = now.steps >= least || now.steps + c->period > most;
         if (forced && !enough)
             continue;
-        now.cost = cost_of(e, &now, is_kernel, is_kernel && prints,
+        now.cost = cost_of(g, &now, is_kernel, is_kernel && prints,
                            peal_cuda_moments_fit(plan, now.steps, prints));
         if (now.steps > recorded)
             now.cost += cost_of_no_room;
@@ -348,20 +352,20 @@ static void try_choice(peal_cuda_plan *plan, choice *c, const char **reason)
         *reason = "a condition that compares the step and an inner counter";
         return;
     }
-    events e = find_events(plan, run);
-    int64_t gap = longest_gap(plan, &e, &c->begin);
+    gaps g = find_gaps(plan, run);
+    int64_t longest = longest_gap(plan, &g, &c->begin);
     if (!peal_cuda_walk_to(plan, c->begin)) {
         *reason = "a run-time condition in setup";
         return;
     }
-    c->period = find_period(plan, gap < MOST_STEPS ? gap : MOST_STEPS, reason);
+    c->period = find_period(plan, longest < MOST_STEPS ? longest : MOST_STEPS, reason);
     if (!c->period)
         return;
     const peal_cuda_rank *rank = &plan->rank[0];
     uint64_t ops = rank->predicates->any ? ops_since(rank, &graphs->begin[0]) : 0;
     int64_t least = least_steps(plan, c->period, ops, reason);
     if (!*reason)
-        choose_multiple(plan, &e, gap, least, c);
+        choose_multiple(plan, &g, longest, least, c);
 }
 
 int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
