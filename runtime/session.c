@@ -61,9 +61,14 @@ static peal_status count_cores(peal_session *session)
     peal_status status = PEAL_STATUS_OK;
     if (processes > 1) {
         all = calloc((size_t)processes, sizeof(*all));
-        if (!all)
-            return peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY, PEAL_NO_SOURCE, NULL,
-                               "no memory to compare %d processes", processes);
+        if (!all) { /* the others wait for this process already */
+            int from = peal_diagnostics_count(session->diagnostics);
+            return peal_session_fail(session,
+                                     peal_report(session->diagnostics, PEAL_E_OUT_OF_MEMORY,
+                                                 PEAL_NO_SOURCE, NULL,
+                                                 "no memory to compare %d processes", processes),
+                                     from);
+        }
         status = peal_control_allgather(session->control, &mine, sizeof(mine), all);
     }
     if (!status)
