@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 
+#include <signal.h>
+
 /* The interval is doubled after so many stamps, so that there are never many. */
 enum { FIRST_INTERVAL_NS = 20000, STAMPS_OF_AN_INTERVAL = 64, LONGEST_INTERVAL_NS = 1000000000 };
 
@@ -46,6 +48,7 @@ static void *read_often(void *argument)
 void stamps_start(stamps *s, const peal_plan *plan)
 {
     pthread_condattr_t monotonic;
+    sigset_t all, before;
 
     s->plan = plan;
     s->count = 0;
@@ -55,7 +58,11 @@ void stamps_start(stamps *s, const peal_plan *plan)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    /* Signals are for the threads that were there before. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     s->started = pthread_create(&s->thread, NULL, read_often, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void stamps_stop(stamps *s)
