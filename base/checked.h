@@ -15,6 +15,17 @@ static inline bool peal_multiply_overflows(int64_t a, int64_t b, int64_t *out)
     return __builtin_mul_overflow(a, b, out);
 }
 
+/* The greatest common divisor; 0 if both are 0. */
+static inline int64_t peal_greatest_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
 /* Rounded down; b > 0. */
 static inline int64_t peal_floor_divide(int64_t a, int64_t b)
 {

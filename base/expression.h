@@ -44,6 +44,8 @@ enum {
     PEAL_USES_ELEMENT = 4  /* run-time values of buffers */
 };
 unsigned peal_expr_uses(const peal_expr *expr);
+/* Whether the counter of the loop at a depth (0: the step) is in expr. expr NULL: it is not. */
+bool peal_expr_names_counter(const peal_expr *expr, int depth);
 /* Calls visit for every ELEMENT of expr (with its array). expr NULL: nothing. */
 void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int array), void *user);
 /* Whether the value of buffer `array` is in expr. */

@@ -24,6 +24,16 @@ unsigned peal_expr_uses(const peal_expr *expr)
     }
 }
 
+bool peal_expr_names_counter(const peal_expr *expr, int depth)
+{
+    if (!expr || expr->kind == PEAL_EXPR_COUNTER)
+        return expr && expr->index == depth;
+    for (int i = 0; i < expr->operand_count; i++)
+        if (peal_expr_names_counter(expr->operand[i], depth))
+            return true;
+    return false;
+}
+
 void peal_expr_elements(const peal_expr *expr, void (*visit)(void *user, int array), void *user)
 {
     if (!expr)

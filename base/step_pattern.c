@@ -1,6 +1,8 @@
 /* How conditions depend on the step (step_pattern.h). */
 #include "base/step_pattern.h"
 
+#include "base/checked.h"
+
 enum { DYNAMIC = PEAL_USES_COUNTER | PEAL_USES_ELEMENT };
 
 #define MOST_PERIOD (INT64_C(1) << 40)
@@ -14,12 +16,7 @@ static bool is_operator(const peal_expr *expr, peal_operator op)
 
 static bool names_step(const peal_expr *expr)
 {
-    if (!expr || expr->kind == PEAL_EXPR_COUNTER)
-        return expr && expr->index == 0;
-    for (int i = 0; i < expr->operand_count; i++)
-        if (names_step(expr->operand[i]))
-            return true;
-    return false;
+    return peal_expr_names_counter(expr, 0);
 }
 
 static bool is_static(const peal_expr *expr)
@@ -134,16 +131,6 @@ peal_step_kind peal_step_kind_of(const peal_expr *expr)
 
 /* ---- with numbers ---- */
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Whether all numbers of a linear value are integers: a remainder comes round after as many steps
  * as its divisor says only then. */
 static bool is_integral(const peal_expr *expr, const peal_scope *scope)
@@ -177,7 +164,7 @@ int64_t peal_step_period(const peal_expr *expr, const peal_scope *scope)
         own = peal_step_period(expr->operand[i], scope);
         if (own == 0)
             return 0;
-        own /= greatest_divisor(period, own);
+        own /= peal_greatest_divisor(period, own);
         if (own >= MOST_PERIOD / period)
             return 0;
         period *= own;

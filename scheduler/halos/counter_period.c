@@ -5,6 +5,8 @@
  * grow is the same for ever from some iteration on. */
 #include "scheduler/halos/halos.h"
 
+#include "base/checked.h"
+
 #include <inttypes.h>
 
 enum { MOST_PERIOD = 1 << 16, MOST_TRIED = 4096 };
@@ -19,28 +21,6 @@ typedef struct period_search {
     const peal_scope *scope;
 } period_search;
 
-bool expr_uses_counter(const peal_expr *expr, int depth)
-{
-    if (!expr)
-        return false;
-    if (expr->kind == PEAL_EXPR_COUNTER)
-        return expr->index == depth;
-    for (int i = 0; i < expr->operand_count; i++)
-        if (expr_uses_counter(expr->operand[i], depth))
-            return true;
-    return false;
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a < 0 ? -a : a;
-}
-
 static bool subtract_overflows(int64_t a, int64_t b, int64_t *out)
 {
     return b == INT64_MIN || peal_add_overflows(a, -b, out);
@@ -49,7 +29,7 @@ static bool subtract_overflows(int64_t a, int64_t b, int64_t *out)
 /* Both by their common period. */
 static bool make_common(growth *a, growth *b)
 {
-    int64_t period = a->period / greatest_divisor(a->period, b->period) * b->period;
+    int64_t period = a->period / peal_greatest_divisor(a->period, b->period) * b->period;
     if (period > MOST_PERIOD ||
         peal_multiply_overflows(a->growth, period / a->period, &a->growth) ||
         peal_multiply_overflows(b->growth, period / b->period, &b->growth))
@@ -83,7 +63,7 @@ static bool settle(const period_search *p, const peal_expr *e, int64_t apart, st
 {
     int64_t most = 0, difference, after;
     for (int depth = 0; depth < LOOP_DEPTHS; depth++)
-        if (depth != p->depth && expr_uses_counter(e, depth))
+        if (depth != p->depth && peal_expr_names_counter(e, depth))
             return false;
     if (out->period > MOST_TRIED || peal_expr_uses(e) & PEAL_USES_ELEMENT)
         return false;
@@ -115,7 +95,7 @@ static bool take_remainder(const period_search *p, const peal_expr *e, growth *a
 {
     int64_t by;
     if (!constant_of(p, e->operand[1], &by) || by < 1 ||
-        peal_multiply_overflows(a->period, by / greatest_divisor(a->growth, by), &a->period) ||
+        peal_multiply_overflows(a->period, by / peal_greatest_divisor(a->growth, by), &a->period) ||
         a->period > MOST_PERIOD)
         return false;
     a->growth = 0;
@@ -170,7 +150,7 @@ static bool find_growth_of_two(const period_search *p, const peal_expr *e, growt
 static bool find_growth(const period_search *p, const peal_expr *e, growth *out)
 {
     *out = (growth){.period = 1};
-    if (!expr_uses_counter(e, p->depth))
+    if (!peal_expr_names_counter(e, p->depth))
         return true;
     if (e->kind == PEAL_EXPR_COUNTER) {
         out->growth = 1;

@@ -105,7 +105,7 @@ int decide(const halo_walk *w, const peal_expr *e)
     if (uses & PEAL_USES_ELEMENT || (uses & PEAL_USES_RANK && !w->on_rank))
         return -1;
     for (int depth = 0; uses & PEAL_USES_COUNTER && depth < LOOP_DEPTHS; depth++)
-        if (w->unknown >> depth & 1 && expr_uses_counter(e, depth))
+        if (w->unknown >> depth & 1 && peal_expr_names_counter(e, depth))
             return -1;
     return peal_expr_boolean(e, &w->scope, true, &holds, NULL) ? -1 : holds;
 }

@@ -212,7 +212,7 @@ static bool body_period(const halo_walk *w, const peal_body *body, int depth, in
 static void end_iteration(halo_walk *w, int depth)
 {
     for (int i = 0; i < w->condition_count; i++)
-        if (expr_uses_counter(w->condition[i], depth))
+        if (peal_expr_names_counter(w->condition[i], depth))
             forget_case(&w->states, w->now, i);
 }
 
@@ -299,7 +299,7 @@ static int64_t count_iterations(const halo_walk *w, const peal_loop *loop, bool 
     int64_t count = 1;
     *uneven = loop->repeat && peal_expr_uses(loop->repeat) & PEAL_USES_RANK;
     for (int depth = 0; loop->repeat && depth < LOOP_DEPTHS; depth++)
-        if (w->unknown >> depth & 1 && expr_uses_counter(loop->repeat, depth))
+        if (w->unknown >> depth & 1 && peal_expr_names_counter(loop->repeat, depth))
             return -1;
     if (loop->depth == 0 && (w->endless || !w->graph->file || !loop->repeat))
         return INT64_MAX / 4; /* as many steps as a program starts */

@@ -106,7 +106,6 @@ bool walk_halos(halo_map *m, void (*tell)(const halo_stale_read *read));
  * has equal values `period` iterations later, from iteration `from` on. False: not known. */
 bool counter_period(const peal_expr *expr, int depth, const peal_scope *scope, int64_t *period,
                     int64_t *from);
-bool expr_uses_counter(const peal_expr *expr, int depth);
 
 /* stale_reads.c: whether any rank reads a halo that its owner has changed since it was renewed, by
  * a view of each class; or by views of all ranks that are needed, classes NULL: of all. */

@@ -1,17 +1,9 @@
 /* Reaches: what of an array a tile touches, from the points that it visits. */
 #include "scheduler/tasks/tasks.h"
 
-#include <stdio.h>
+#include "base/checked.h"
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
+#include <stdio.h>
 
 static int64_t coarsening(const common_input *c, const rank_view *v, int array, int k)
 {
@@ -37,7 +29,7 @@ static void base_reach(const common_input *c, const rank_view *v, const peal_poi
             continue;
         }
         int64_t num = coarsening(c, v, box->array, k), den = coarsening(c, v, array, k);
-        int64_t common = greatest_divisor(num, den);
+        int64_t common = peal_greatest_divisor(num, den);
         *axis = (peal_reach_axis){false, (int32_t)(num / common), (int32_t)(den / common), 0, 0};
     }
 }
@@ -129,9 +121,9 @@ void tile_multiples(const common_input *c, const rank_view *v, const peal_task_s
         for (int i = 0; i < task->access_count; i++) {
             int64_t num = coarsening(c, v, task->box.array, k),
                     den = coarsening(c, v, task->access[i].array, k);
-            int64_t ratio = den / greatest_divisor(num, den);
+            int64_t ratio = den / peal_greatest_divisor(num, den);
             if (multiple[k] % ratio)
-                multiple[k] *= ratio / greatest_divisor(multiple[k], ratio);
+                multiple[k] *= ratio / peal_greatest_divisor(multiple[k], ratio);
         }
     }
 }
