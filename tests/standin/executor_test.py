@@ -324,6 +324,9 @@ class Executor(unittest.TestCase):
                 (f"  - {{repeat: 4, as: i, until: j > 3, every: 2, lag: step % 2, step: [{damp}]}}\n", "", "a `lag` that changes"),
                 (f"  - {{repeat: 4, until: j > 3, every: 2, lag: 300, step: [{damp}]}}\n", "", "a `lag` that changes"),
                 (f"  - {{repeat: 400000, until: j > 3, every: 2, step: [{damp}]}}\n", "", "more than 262144 operations"),
+                ("  - {exchange: u}\n  - {set: j, value: 1, when: step % 3001 % 2 == 0}\n", "", "conditions on the step are met too often"),
+                ("  - {set: j, value: 1, when: (step * 0.5) % 3 == 0}\n", "", "a condition on the step without a period"),
+                ("  - {repeat: 2, as: i, step: [{set: j, value: 1, when: (step + i) % 3001 == 0}]}\n", "", "compares the step and an inner counter"),
                 ("  - {exchange: u, when: k > 3}\n  - {task: relax, box: u, read: {u: {star: 1, stale: ok}}, write: v}\n"
                  "  - {task: accept, box: u, read: v, update: u, args: 0.5}\n", "copy=engine", "needs copy kernels"))
         folder = common.folder_of({"control.c": kernels, **{f"step{i}.yaml": head + text for i, (text, _, _) in enumerate(cases)}},

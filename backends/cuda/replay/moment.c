@@ -70,21 +70,12 @@ static bool is_at(const peal_cuda_rank *rank, int64_t step)
     const peal_cuda_graphs *graphs = rank->plan->graphs;
     const peal_walk *begin = &graphs->begin[rank->index];
     const peal_cuda_moment *moment = &graphs->moment[rank->index][step];
-    const peal_schedule *schedule = rank->schedule;
+    size_t bytes = (size_t)rank->schedule->array_count * sizeof(int);
 
-    if (memcmp(moment->binding, rank->walk.binding, (size_t)schedule->array_count * sizeof(int)) !=
-        0)
+    if (memcmp(moment->binding, rank->walk.binding, bytes) != 0 ||
+        !peal_cuda_messages_agree(rank, begin, moment->message,
+                                  graphs->change[rank->index].message))
         return false;
-    for (int i = 0; i < schedule->op_count; i++) {
-        int counter = rank->program->op[i].message_counter;
-        if (counter < 0 || graphs->change[rank->index].message[counter] == 0)
-            continue;
-        const peal_channel *channel = &schedule->channel[schedule->op[i].channel];
-        uint64_t sent =
-            rank->walk.message[counter] - begin->message[counter] - moment->message[counter];
-        if (sent * channel->quantum != 0 || (int64_t)sent % channel->slots != 0)
-            return false;
-    }
     int64_t apart = rank->walk.counter[0] - begin->counter[0] - step;
     return (!rank->scratch || apart % PEAL_CUDA_RING_STEPS == 0) &&
            peal_cuda_step_conditions_repeat(&graphs->conditions, rank, apart);

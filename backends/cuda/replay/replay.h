@@ -66,6 +66,10 @@ bool peal_cuda_launches_fit(const peal_cuda_plan *plan);
 /* Walks one iteration and emits nothing; verdicts are false. False: the walk needs a verdict, or an
  * expression failed. */
 bool peal_cuda_advance_walk_only(peal_cuda_rank *rank);
+/* Whether the walk's messages have the numbers of those behind `begin` and, by counter, `since`
+ * more (NULL: none), but for whole rounds of flags and slots. recorded: see peal_cuda_is_period. */
+bool peal_cuda_messages_agree(const peal_cuda_rank *rank, const peal_walk *begin,
+                              const uint64_t *since, const uint64_t *recorded);
 /* Whether everything that recorded launches hold as constants is the same after the `steps`
  * iterations that the rank's walk has made since `begin`, of which none is an event. recorded: by
  * message counter, how many messages the recording has; those without need not come round. NULL:

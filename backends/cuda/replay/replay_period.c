@@ -49,6 +49,24 @@ static bool ops_repeat(const peal_cuda_rank *rank, const char **reason)
     return peal_cuda_predicates_are_supported(rank, reason);
 }
 
+bool peal_cuda_messages_agree(const peal_cuda_rank *rank, const peal_walk *begin,
+                              const uint64_t *since, const uint64_t *recorded)
+{
+    const peal_schedule *schedule = rank->schedule;
+
+    for (int i = 0; i < schedule->op_count; i++) {
+        int counter = rank->program->op[i].message_counter;
+        if (counter < 0 || (recorded && recorded[counter] == 0))
+            continue;
+        const peal_channel *channel = &schedule->channel[schedule->op[i].channel];
+        uint64_t sent = rank->walk.message[counter] - begin->message[counter];
+        sent -= since ? since[counter] : 0;
+        if (sent * channel->quantum != 0 || (int64_t)sent % channel->slots != 0)
+            return false;
+    }
+    return true;
+}
+
 bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int64_t steps,
                          const uint64_t *recorded)
 {
@@ -58,16 +76,8 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
     if (memcmp(begin->binding, rank->walk.binding, (size_t)schedule->array_count * sizeof(int)) !=
         0)
         return false;
-    for (int i = 0; i < schedule->op_count; i++) {
-        const peal_op *op = &schedule->op[i];
-        int counter = rank->program->op[i].message_counter;
-        if (counter < 0 || (recorded && recorded[counter] == 0))
-            continue;
-        const peal_channel *channel = &schedule->channel[op->channel];
-        uint64_t sent = rank->walk.message[counter] - begin->message[counter];
-        if (sent * channel->quantum != 0 || sent % (uint64_t)channel->slots != 0)
-            return false;
-    }
+    if (!peal_cuda_messages_agree(rank, begin, NULL, recorded))
+        return false;
     if (schedule->outer.until && outer->every > 1 && steps % outer->every != 0)
         return false;
     if (rank->scratch && steps % PEAL_CUDA_RING_STEPS != 0)
