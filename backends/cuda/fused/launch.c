@@ -52,8 +52,8 @@ CUresult peal_cuda_fused_launch(peal_cuda_plan *plan, const peal_cuda_fused_kern
     for (int r = 0; r < plan->rank_count; r++) {
         peal_fused *parameter = &kernel->parameter[r];
         parameter->rounds = (unsigned)rounds;
-        parameter->runs = (unsigned)rounds * (unsigned)kernel->rank[r].count;
-        parameter->begins = 0;
+        parameter->run_items = (unsigned)rounds * (unsigned)kernel->rank[r].count;
+        parameter->first_item = 0;
     }
     return launch(plan, kernel);
 }
@@ -83,13 +83,13 @@ CUresult peal_cuda_fused_start_steps(peal_cuda_plan *plan, int slot, int64_t fro
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_fused *fused = &kernel->rank[r];
         peal_fused *parameter = &kernel->parameter[r];
-        parameter->begins = (unsigned)fused->at_step[from];
-        parameter->runs = (unsigned)(end / each * fused->count + fused->at_step[end % each] -
-                                     fused->at_step[from]);
+        parameter->first_item = (unsigned)fused->at_step[from];
+        parameter->run_items = (unsigned)(end / each * fused->count + fused->at_step[end % each] -
+                                          fused->at_step[from]);
     }
     CUresult result = launch(plan, kernel);
     for (int r = 0; r < plan->rank_count; r++)
-        kernel->parameter[r].first += kernel->parameter[r].runs;
+        kernel->parameter[r].first += kernel->parameter[r].run_items;
     return result;
 }
 

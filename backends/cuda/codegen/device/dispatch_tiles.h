@@ -194,14 +194,14 @@ extern "C" __global__ void __launch_bounds__(PEAL_FUSED_THREADS, PEAL_FUSED_BLOC
         walk.slot = peal_shared_of_(&slots[0]);
         walk.other = peal_shared_of_(&slots[1]);
         walk.epoch = fused.first;
-        walk.item = fused.begins;
-        walk.next = peal_tiles_next_(fused, kept, fused.begins);
-        walk.left = fused.runs;
+        walk.item = fused.first_item;
+        walk.next = peal_tiles_next_(fused, kept, fused.first_item);
+        walk.left = fused.run_items;
         /* A run that was stopped before its end has left an older epoch. */
         peal_st_release_gpu_(peal_fused_epoch_(fused, peal_fused_me_(fused)), fused.first);
     }
     __syncthreads();
-    peal_tiles_fetch_(fused, kept, fused.begins, &slots[0]);
+    peal_tiles_fetch_(fused, kept, fused.first_item, &slots[0]);
     peal_fetched_();
     __syncthreads();
     while (goes_on && walk.left > 0) {

@@ -95,7 +95,7 @@ typedef struct peal_fused {
     unsigned rounds;            /* with tickets */
     /* Without: how many work items to run, which may be of several rounds, and the first of them.
      */
-    unsigned runs, begins;
+    unsigned run_items, first_item;
     unsigned item_words, item_count, kind_count;
     unsigned epoch_words;
     unsigned first; /* epoch of all blocks at the begin; wraps, so no launch has 2^30 work items */
