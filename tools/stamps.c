@@ -60,7 +60,7 @@ void stamps_start(stamps *s, const peal_plan *plan)
     pthread_condattr_destroy(&monotonic);
     /* Signals are for the threads that were there before. */
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     s->started = pthread_create(&s->thread, NULL, read_often, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

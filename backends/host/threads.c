@@ -22,6 +22,10 @@ enum {
     SPIN_SHARED_CORE = 20
 };
 
+/* Below each stack. A kernel whose stack overflows with large frames would step over a page and
+ * write into what lies there: another thread's stack. */
+enum { GUARD_BYTES = 1 << 20 };
+
 typedef struct thread_start {
     host_threads *threads;
     int index;
@@ -175,9 +179,13 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
         return peal_report(plan->desc.diagnostics, PEAL_E_OUT_OF_MEMORY, nowhere, NULL,
                            "no memory for %d threads", count);
     }
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setguardsize(&attributes, GUARD_BYTES);
     for (int i = 0; i < count; i++) {
         threads->start[i] = (thread_start){threads, i};
-        if (pthread_create(&threads->id[i], NULL, run, &threads->start[i]) != 0) {
+        if (pthread_create(&threads->id[i], &attributes, run, &threads->start[i]) != 0) {
+            pthread_attr_destroy(&attributes);
             host_threads_destroy(threads);
             return peal_report(plan->desc.diagnostics, PEAL_E_NO_MORE_THREADS, nowhere,
                                "use fewer --threads, or raise the limit (ulimit -u)",
@@ -185,6 +193,7 @@ peal_status host_threads_create(host_plan *plan, int per_rank, host_thread_body 
         }
         threads->created++;
     }
+    pthread_attr_destroy(&attributes);
     bind_to_cores(threads, per_rank);
     *out = threads;
     return PEAL_STATUS_OK;
