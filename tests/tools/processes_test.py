@@ -245,7 +245,9 @@ class Processes(unittest.TestCase):
         self.check_launcher_killed([*mpirun(2), shell], lambda job: job.pid)
 
     def test_hangup(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and stays so in jobs
         job = self.start(PEAL, "run", self.spec(FOREVER), "-n", "2")
+        signal.signal(signal.SIGHUP, before)
         self.assertEqual(job.stderr.readline(), "stuck\n")
         members = descendants(job.pid)
         job.send_signal(signal.SIGHUP)
