@@ -1,6 +1,6 @@
 /* `peal check`: every problem of a spec, over all ranks, without running anything. */
 #include "tools/command.h"
-#include "tools/job.h"
+#include "tools/mode_lines.h"
 #include "tools/output.h"
 
 #include "backends/host/kernels.h"
@@ -26,6 +26,25 @@ static peal_status check_kernels(const peal_options *options, peal_compilation *
     return host_kernels_check(&desc);
 }
 
+/* --mode: whether it, or each mode, can run the spec. */
+static peal_status check_modes(const peal_options *options, const peal_spec *spec,
+                               const peal_machine *machine, peal_diagnostics *diagnostics)
+{
+    const peal_backend_ops *backend = backend_described(options, diagnostics);
+    peal_status status = backend ? PEAL_STATUS_OK : PEAL_STATUS_ENVIRONMENT;
+    for (int mode = 0; mode < PEAL_MODE_COUNT && backend; mode++) {
+        mode_line line = {.can = true};
+        if (options->mode != MODE_ALL && options->mode != mode)
+            continue;
+        peal_status found = mode_line_find(options, backend, spec->data, machine, (peal_mode)mode,
+                                           diagnostics, &line);
+        if (!found && !line.can)
+            found = mode_line_report(&line, (peal_mode)mode, diagnostics);
+        status = status ? status : found;
+    }
+    return status;
+}
+
 /* Reads, resolves, and makes all checks for every rank. */
 static peal_status check_all(const peal_options *options, peal_spec *spec, peal_machine *machine,
                              int dims[PEAL_RANK_AXES], peal_diagnostics *diagnostics)
@@ -47,6 +66,8 @@ static peal_status check_all(const peal_options *options, peal_spec *spec, peal_
     if (status == PEAL_STATUS_OK)
         status = check_kernels(options, compilation, diagnostics);
     peal_compilation_destroy(compilation);
+    if (status == PEAL_STATUS_OK && options->mode_given)
+        status = check_modes(options, spec, machine, diagnostics);
     return status ? status : places;
 }
 
@@ -99,9 +120,10 @@ const peal_command check_command = {
     "file, a folder that holds one, or - for standard input. Exit code 3: errors found.\n"
     "What concerns several statements or ranks is told as a counterexample, event by event.\n"
     "\n"
-    "  -n, --ranks N      check for this many ranks (default 1)\n"
+    "  -n, --ranks N      check for this many ranks (default 1), --processes P processes\n"
     "      --set K=V      override a param\n"
     "      --steps S      as a run of S steps\n"
+    "      --mode M       and that mode M can run it (all: that each can)\n"
     "      --backend B    for the host (default) or cuda, whether there are GPUs or not\n"
     "      --machine M    for this machine, such as \"process:4 core:2\", or FILE.yaml\n"
     "      --allow-outside  kernels and data may lie outside the spec's folder\n"

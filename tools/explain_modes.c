@@ -45,8 +45,8 @@ static void split(const mode_predictions *p, peal_mode mode, double part[PART_CO
 
 peal_status predict_modes(const peal_options *options, const peal_backend_ops *backend,
                           const peal_graph_data *graph, const peal_machine *machine,
-                          const peal_machine_times *times, peal_diagnostics *diagnostics,
-                          mode_predictions *out)
+                          const peal_machine_times *times, const mode_line line[PEAL_MODE_COUNT],
+                          peal_diagnostics *diagnostics, mode_predictions *out)
 {
     double step_s[PEAL_MODE_COUNT] = {0};
     peal_status status = PEAL_STATUS_OK;
@@ -55,7 +55,7 @@ peal_status predict_modes(const peal_options *options, const peal_backend_ops *b
                               .accelerator = times->accelerator};
     for (int mode = 0; fits && mode < PEAL_MODE_COUNT && !status; mode++) {
         peal_machine one = *machine;
-        if (mode_refusal(backend, graph, (peal_mode)mode) || !times->mode[mode].given)
+        if (!line[mode].can || !times->mode[mode].given)
             continue;
         if (mode == PEAL_MODE_SERIAL)
             one.processes = 1;

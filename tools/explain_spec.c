@@ -78,46 +78,32 @@ static int name_width(const message_path *path)
     return name_length(path) + (path->line > 0 ? snprintf(NULL, 0, ", line %d", path->line) : 0);
 }
 
-/* A mode's line of the table. */
-typedef struct mode_line {
-    const char *refusal; /* by the backend, which has no such mode; NULL */
-    peal_reason reason[PEAL_REASONS];
-    int count;
-    bool can, bounded;
-} mode_line;
-
-static mode_line look_at_mode(const peal_backend_ops *backend, const peal_graph_data *graph,
-                              const peal_machine *machine, peal_mode mode)
+/* Where a mode is refused, what else binds it does not matter. */
+static void print_mode(const mode_line *line, peal_mode mode)
 {
-    mode_line line = {.refusal = backend->refuses(mode)};
-    if (!line.refusal)
-        line.count = peal_graph_reasons(graph, machine, mode, backend->open != NULL, line.reason);
-    line.can = !line.refusal && !(line.count && line.reason[0].refuses);
-    line.bounded = line.can && line.count;
-    return line;
+    printf("%-9s %-8s", peal_mode_name(mode), line->bounded ? "bounded" : line->can ? "yes" : "no");
+    if (!line->count)
+        printf(" %s%s\n", line->refusal ? line->refusal : "", line->refusal ? " [E355]" : "");
+    for (int i = 0; i < line->count; i++) {
+        const peal_reason *reason = &line->reason[i];
+        if (i > 0 && line->reason[0].refuses && !reason->refuses)
+            break;
+        printf("%*s %s [%s]\n", i ? 18 : 0, "", reason->text, peal_code_number(reason->code));
+        if (reason->change)
+            printf("%*s     %s\n", 18, "", reason->change);
+    }
 }
 
-/* Where a mode is refused, what else binds it does not matter. */
-static void print_modes(const peal_backend_ops *backend, const peal_graph_data *graph,
-                        const peal_machine *machine, const mode_predictions *predictions)
+static void print_modes(const peal_machine *machine, const mode_line line[PEAL_MODE_COUNT],
+                        const mode_predictions *predictions)
 {
+    int unknown = machine->ranks;
+
     puts("mode      can run  why not, or with what bound");
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++) {
-        mode_line line = look_at_mode(backend, graph, machine, (peal_mode)mode);
-        printf("%-9s %-8s", peal_mode_name((peal_mode)mode),
-               line.bounded ? "bounded"
-               : line.can   ? "yes"
-                            : "no");
-        if (!line.count)
-            printf(" %s%s\n", line.refusal ? line.refusal : "", line.refusal ? " [E355]" : "");
-        for (int i = 0; i < line.count; i++) {
-            const peal_reason *reason = &line.reason[i];
-            if (i > 0 && line.reason[0].refuses && !reason->refuses)
-                break;
-            printf("%*s %s [%s]\n", i ? 18 : 0, "", reason->text, peal_code_number(reason->code));
-            if (reason->change)
-                printf("%*s     %s\n", 18, "", reason->change);
-        }
+        print_mode(&line[mode], (peal_mode)mode);
+        if (line[mode].can && line[mode].rehearsal.first_unknown < unknown)
+            unknown = line[mode].rehearsal.first_unknown;
     }
     if (predictions->fastest != PEAL_MODE_COUNT)
         printf(
@@ -126,8 +112,10 @@ static void print_modes(const peal_backend_ops *backend, const peal_graph_data *
     else
         puts(
             "auto      yes      takes what `peal tune` has found, or what is predicted: --machine");
+    if (unknown < machine->ranks)
+        printf("Of graph and fused only ranks 0 to %d were tried out.\n", unknown - 1);
     puts("Peers and addresses are known before the run. A start looks at what memory is in reach"
-         "\n(E388) and, for graph and fused, whether all fits the device (E664).");
+         "\n(E388) and, for fused, how many blocks are resident (E664).");
 }
 
 static void print_paths(const message_paths *paths, int ranks)
@@ -156,24 +144,22 @@ static void print_paths(const message_paths *paths, int ranks)
          "credits: messages whose sender waits until the previous one was consumed.");
 }
 
-static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_data *graph,
-                            const peal_machine *machine, peal_mode mode)
+static json_t *json_of_mode(const mode_line *line, peal_mode mode)
 {
-    mode_line line = look_at_mode(backend, graph, machine, mode);
     json_t *item = json_object(), *reasons = json_array();
     json_object_set_new(item, "mode", json_string(peal_mode_name(mode)));
-    json_object_set_new(item, "applicable", json_boolean(line.can));
-    json_object_set_new(item, "bounded", json_boolean(line.bounded));
-    if (!line.can) {
+    json_object_set_new(item, "applicable", json_boolean(line->can));
+    json_object_set_new(item, "bounded", json_boolean(line->bounded));
+    if (!line->can) {
         json_object_set_new(item, "reason",
-                            json_string(line.refusal ? line.refusal : line.reason[0].text));
+                            json_string(line->refusal ? line->refusal : line->reason[0].text));
         json_object_set_new(item, "code",
-                            json_string(line.refusal ? peal_code_number(PEAL_E_MODE_CANNOT_RUN)
-                                                     : peal_code_number(line.reason[0].code)));
-    } else if (line.bounded)
-        json_object_set_new(item, "cost", json_string(line.reason[0].text));
-    for (int i = 0; i < line.count; i++) {
-        const peal_reason *reason = &line.reason[i];
+                            json_string(line->refusal ? peal_code_number(PEAL_E_MODE_CANNOT_RUN)
+                                                      : peal_code_number(line->reason[0].code)));
+    } else if (line->bounded)
+        json_object_set_new(item, "cost", json_string(line->reason[0].text));
+    for (int i = 0; i < line->count; i++) {
+        const peal_reason *reason = &line->reason[i];
         json_t *one = json_pack("{s:s,s:b,s:s}", "code", peal_code_number(reason->code), "refuses",
                                 (int)reason->refuses, "text", reason->text);
         if (reason->source.line > 0)
@@ -183,16 +169,19 @@ static json_t *json_of_mode(const peal_backend_ops *backend, const peal_graph_da
         json_array_append_new(reasons, one);
     }
     json_object_set_new(item, "reasons", reasons);
+    if (line->can)
+        json_object_set_new(item, "ranks_tried", json_integer(line->rehearsal.first_unknown));
     return item;
 }
 
-static void print_json(const peal_backend_ops *backend, const peal_graph_data *graph,
-                       const peal_machine *machine, const int dims[PEAL_RANK_AXES],
-                       const message_paths *paths, const mode_predictions *predictions)
+static void print_json(const peal_graph_data *graph, const peal_machine *machine,
+                       const int dims[PEAL_RANK_AXES], const mode_line line[PEAL_MODE_COUNT],
+                       peal_mode automatic, const message_paths *paths,
+                       const mode_predictions *predictions)
 {
     json_t *object = json_begin("peal.explain/1"), *modes = json_array(), *list = json_array();
     for (int mode = 0; mode < PEAL_MODE_COUNT; mode++)
-        json_array_append_new(modes, json_of_mode(backend, graph, machine, (peal_mode)mode));
+        json_array_append_new(modes, json_of_mode(&line[mode], (peal_mode)mode));
     for (int i = 0; i < paths->count; i++) {
         const message_path *p = &paths->item[i];
         json_array_append_new(list,
@@ -207,25 +196,17 @@ static void print_json(const peal_backend_ops *backend, const peal_graph_data *g
     json_object_set_new(object, "ranks", json_integer(machine->ranks));
     json_object_set_new(object, "dims", json_pack("[i,i,i]", dims[0], dims[1], dims[2]));
     json_object_set_new(object, "modes", modes);
-    peal_mode automatic = predictions->fastest != PEAL_MODE_COUNT ? predictions->fastest
-                                                                  : mode_automatic(backend, graph);
     json_object_set_new(object, "auto", json_string(peal_mode_name(automatic)));
     json_object_set_new(object, "paths", list);
     predictions_add_json(predictions, object);
     json_print(object);
 }
 
-static peal_status explain(const peal_options *options, const peal_backend_ops *backend,
-                           const peal_graph_data *graph, const peal_machine *machine,
-                           const mode_predictions *predictions, message_paths *paths,
-                           peal_diagnostics *diagnostics)
+/* Checks the spec, and finds the paths of its messages, whose names stay the compilation's. */
+static peal_status find_paths(peal_compilation *compilation, const peal_machine *machine,
+                              message_paths *paths)
 {
-    peal_compilation *compilation = NULL;
-    int dims[PEAL_RANK_AXES];
-    peal_status status = peal_compilation_create(graph, machine, mode_automatic(backend, graph),
-                                                 diagnostics, &compilation);
-    if (status == PEAL_STATUS_OK)
-        status = peal_compilation_check(compilation);
+    peal_status status = peal_compilation_check(compilation);
     paths->ranks = machine->ranks < PRINTED_RANKS ? machine->ranks : PRINTED_RANKS;
     for (int rank = 0; rank < paths->ranks && status == PEAL_STATUS_OK; rank++) {
         const peal_schedule *schedule;
@@ -233,20 +214,40 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
         if (status == PEAL_STATUS_OK)
             add_channels(paths, schedule);
     }
-    if (status == PEAL_STATUS_OK) {
-        peal_compilation_dims(compilation, dims);
-        if (options->format == FORMAT_JSON) {
-            print_json(backend, graph, machine, dims, paths, predictions);
-        } else {
-            printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name,
-                   machine->ranks, machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2],
-                   machine->processes, machine->processes == 1 ? "" : "es");
-            print_modes(backend, graph, machine, predictions);
-            print_paths(paths, machine->ranks);
-            predictions_print(predictions);
-        }
+    return status;
+}
+
+static peal_status explain(const peal_options *options, const peal_backend_ops *backend,
+                           const peal_graph_data *graph, const peal_machine *machine,
+                           const peal_machine_times *times, peal_compilation *compilation,
+                           peal_diagnostics *diagnostics)
+{
+    message_paths paths = {.count = 0};
+    mode_line line[PEAL_MODE_COUNT];
+    mode_predictions predictions;
+    int dims[PEAL_RANK_AXES];
+    peal_status status = find_paths(compilation, machine, &paths);
+    if (!status)
+        status = mode_lines_find(options, backend, graph, machine, diagnostics, line);
+    if (!status)
+        status =
+            predict_modes(options, backend, graph, machine, times, line, diagnostics, &predictions);
+    if (status)
+        return status;
+    peal_compilation_dims(compilation, dims);
+    peal_mode automatic = predictions.fastest != PEAL_MODE_COUNT
+                              ? predictions.fastest
+                              : mode_lines_automatic(backend, line);
+    if (options->format == FORMAT_JSON) {
+        print_json(graph, machine, dims, line, automatic, &paths, &predictions);
+        return status;
     }
-    peal_compilation_destroy(compilation);
+    printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name, machine->ranks,
+           machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2], machine->processes,
+           machine->processes == 1 ? "" : "es");
+    print_modes(machine, line, &predictions);
+    print_paths(&paths, machine->ranks);
+    predictions_print(&predictions);
     return status;
 }
 
@@ -256,8 +257,7 @@ peal_status explain_spec(const peal_options *given, peal_diagnostics *diagnostic
     peal_spec spec = {0};
     peal_machine machine;
     peal_machine_times times;
-    message_paths paths = {.count = 0};
-    mode_predictions predictions;
+    peal_compilation *compilation = NULL;
     peal_status status = machine_and_times_of(&options, diagnostics, &machine, &times);
     if (status)
         return status;
@@ -273,10 +273,11 @@ peal_status explain_spec(const peal_options *given, peal_diagnostics *diagnostic
     if (!status)
         status = peal_places_check(spec.data, machine.ranks, options.allow_outside, diagnostics);
     if (!status)
-        status = predict_modes(&options, backend, spec.data, &machine, &times, diagnostics,
-                               &predictions);
+        status = peal_compilation_create(spec.data, &machine, mode_automatic(backend, spec.data),
+                                         diagnostics, &compilation);
     if (!status)
-        status = explain(&options, backend, spec.data, &machine, &predictions, &paths, diagnostics);
+        status = explain(&options, backend, spec.data, &machine, &times, compilation, diagnostics);
+    peal_compilation_destroy(compilation);
     spec_close(&spec);
     return status;
 }

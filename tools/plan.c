@@ -2,6 +2,7 @@
 #include "tools/command.h"
 #include "tools/job.h"
 #include "tools/memory.h"
+#include "tools/mode_lines.h"
 #include "tools/output.h"
 #include "tools/plan_emit.h"
 #include "tools/plan_json.h"
@@ -56,48 +57,72 @@ static peal_status print_kernels(const peal_options *options, peal_compilation *
     return status;
 }
 
-static peal_status print_mode(const peal_options *options, const peal_graph_data *graph,
-                              const peal_machine *machine, peal_mode mode, json_t *list,
-                              peal_diagnostics *diagnostics)
+/* *line: whether the mode can run the spec. If not, nothing is printed. */
+static peal_status print_mode(const peal_options *options, const peal_backend_ops *backend,
+                              const peal_graph_data *graph, const peal_machine *machine,
+                              peal_mode mode, json_t *list, peal_diagnostics *diagnostics,
+                              mode_line *line)
 {
     peal_compilation *compilation = NULL;
+    bool of_kernels = options->emit != EMIT_NONE || options->resources;
+    int first = options->rank < 0 ? 0 : options->rank;
+    int end = options->rank < 0 ? machine->ranks : options->rank + 1;
     peal_status status = peal_compilation_create(graph, machine, mode, diagnostics, &compilation);
     if (status == PEAL_STATUS_OK)
         status = peal_compilation_check(compilation);
-    int first = options->rank < 0 ? 0 : options->rank;
-    int end = options->rank < 0 ? machine->ranks : options->rank + 1;
-    if ((options->emit != EMIT_NONE || options->resources) && status == PEAL_STATUS_OK)
+    *line = (mode_line){.can = true};
+    if (of_kernels && status == PEAL_STATUS_OK) {
         status = print_kernels(options, compilation, mode, first, end, list, diagnostics);
-    else
-        for (int rank = first; rank < end && status == PEAL_STATUS_OK; rank++)
+    } else {
+        if (status == PEAL_STATUS_OK)
+            status = mode_line_find(options, backend, graph, machine, mode, diagnostics, line);
+        for (int rank = first; rank < end && status == PEAL_STATUS_OK && line->can; rank++)
             status = print_rank(compilation, rank, options->format, list);
+    }
     peal_compilation_destroy(compilation);
     return status;
 }
 
-/* Every applicable mode for `all`, else one. */
+static bool is_wanted(const peal_options *options, const peal_backend_ops *backend, peal_mode mode)
+{
+    bool choosable = mode != PEAL_MODE_SERIAL && (mode != PEAL_MODE_FUSED || !backend->open);
+    return options->mode == MODE_ALL || mode == (peal_mode)options->mode ||
+           (options->mode == MODE_AUTO && choosable);
+}
+
+/* Every applicable mode for `all`, else one: for `auto` the first that can run it, as
+ * mode_automatic says. */
 static peal_status print_modes(const peal_options *options, const peal_graph_data *graph,
                                const peal_machine *machine, json_t *list,
                                peal_diagnostics *diagnostics)
 {
+    static const peal_mode order[2][PEAL_MODE_COUNT] = {
+        {PEAL_MODE_SERIAL, PEAL_MODE_SYNC, PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED},
+        {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM, PEAL_MODE_SYNC, PEAL_MODE_SERIAL}};
     const peal_backend_ops *backend = backend_described(options, diagnostics);
+    bool automatic = options->mode == MODE_AUTO, one = !automatic && options->mode != MODE_ALL;
     if (!backend)
         return PEAL_STATUS_ENVIRONMENT;
-    peal_status status = PEAL_STATUS_OK;
-    for (int mode = 0; mode < PEAL_MODE_COUNT && status == PEAL_STATUS_OK; mode++) {
-        bool wanted = options->mode == MODE_ALL    ? !mode_refusal(backend, graph, (peal_mode)mode)
-                      : options->mode == MODE_AUTO ? mode == (int)mode_automatic(backend, graph)
-                                                   : mode == options->mode;
-        if (!wanted)
+    for (int i = 0; i < PEAL_MODE_COUNT; i++) {
+        peal_mode mode = order[automatic][i];
+        if (!is_wanted(options, backend, mode))
             continue;
-        const char *reason = mode_refusal(backend, graph, (peal_mode)mode);
-        if (reason)
+        mode_line line;
+        const char *reason = mode_refusal(backend, graph, mode);
+        if (reason && one)
             return peal_report(diagnostics, PEAL_E_MODE_CANNOT_RUN_HERE, nowhere,
                                "`peal explain SPEC` shows which modes can run it", "mode %s: %s",
-                               peal_mode_name((peal_mode)mode), reason);
-        status = print_mode(options, graph, machine, (peal_mode)mode, list, diagnostics);
+                               peal_mode_name(mode), reason);
+        if (reason)
+            continue;
+        peal_status status =
+            print_mode(options, backend, graph, machine, mode, list, diagnostics, &line);
+        if (!status && !line.can && one)
+            status = mode_line_report(&line, mode, diagnostics);
+        if (status || (automatic && line.can))
+            return status;
     }
-    return status;
+    return PEAL_STATUS_OK;
 }
 
 /* What kernels take of a GPU is asked of the backend for GPUs. */

@@ -1,5 +1,6 @@
 /* The CUDA backend: the contract of backends, each entry passed on to the executor of the mode. */
 #include "backends/cuda/drive/run.h"
+#include "backends/cuda/dry_plan.h"
 #include "backends/cuda/executor.h"
 #include "backends/cuda/gpu/gpu.h"
 #include "backends/cuda/traits.h"
@@ -126,6 +127,7 @@ const peal_backend_ops peal_backend_cuda = {
     .traits = &peal_cuda_traits,
     .refuses = refuses,
     .create = create,
+    .rehearse = peal_cuda_rehearse,
     .start = start,
     .wait = wait_end,
     .storage = storage,

@@ -1,6 +1,7 @@
-/* A plan without a device, for mode fused: a rank's launches are recorded as they would be on a
- * GPU, so that the unit with their shapes is known where there is no GPU. The driver's functions
- * are replaced: memory has addresses that nobody uses, streams and events are numbers. */
+/* A plan without a device: the launches of graph and fused are recorded as they would be on a GPU,
+ * so that it is known where there is none whether they fit, and which unit mode fused compiles. The
+ * driver's functions are replaced: memory has addresses that nobody uses, streams, events and
+ * graphs are numbers. */
 #include "backends/cuda/dry_plan.h"
 
 #include "backends/cuda/codegen/device/fused_launch.h"
@@ -14,6 +15,9 @@
 #define OWN_MEMORY  ((uint64_t)1 << 40)
 #define PEER_MEMORY ((uint64_t)1 << 41)
 #define APART       ((uint64_t)1 << 36)
+
+/* What is known before a run is the same everywhere, whatever GPU is there: that of an H100. */
+enum { REHEARSED = 90 };
 
 /* ---- calls of the driver that a plan's creation makes ---- */
 
@@ -175,6 +179,105 @@ static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
     return CUDA_SUCCESS;
 }
 
+static CUresult launch_by_config(const CUlaunchConfig *config, CUfunction function,
+                                 void **parameter, void **extra)
+{
+    (void)config, (void)function, (void)parameter, (void)extra;
+    return CUDA_SUCCESS;
+}
+
+/* ---- calls that are captured ---- */
+
+static CUresult wait_event(CUstream stream, CUevent event, unsigned flags)
+{
+    (void)stream, (void)event, (void)flags;
+    return CUDA_SUCCESS;
+}
+
+static CUresult use_word(CUstream stream, CUdeviceptr word, cuuint64_t value, unsigned flags)
+{
+    (void)stream, (void)word, (void)value, (void)flags;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_run(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+    (void)to, (void)from, (void)bytes, (void)stream;
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_box(const CUDA_MEMCPY3D *box, CUstream stream)
+{
+    (void)box, (void)stream;
+    return CUDA_SUCCESS;
+}
+
+static CUresult begin_capture(CUstream stream, CUstreamCaptureMode mode)
+{
+    (void)stream, (void)mode;
+    return CUDA_SUCCESS;
+}
+
+static CUresult begin_capture_to(CUstream stream, CUgraph graph, const CUgraphNode *nodes,
+                                 const CUgraphEdgeData *edges, size_t count,
+                                 CUstreamCaptureMode mode)
+{
+    (void)stream, (void)graph, (void)nodes, (void)edges, (void)count, (void)mode;
+    return CUDA_SUCCESS;
+}
+
+static CUresult end_capture(CUstream stream, CUgraph *out)
+{
+    (void)stream;
+    *out = (CUgraph)(uintptr_t)1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create_graph(CUgraph *out, unsigned flags)
+{
+    (void)flags;
+    *out = (CUgraph)(uintptr_t)1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create_condition(CUgraphConditionalHandle *out, CUgraph graph, CUcontext context,
+                                 unsigned value, unsigned flags)
+{
+    (void)graph, (void)context, (void)value, (void)flags;
+    *out = 1;
+    return CUDA_SUCCESS;
+}
+
+/* A WHILE node has a graph for its body. */
+static CUresult add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *nodes,
+                         const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *node)
+{
+    static CUgraph body[1];
+    (void)graph, (void)nodes, (void)edges, (void)count;
+    *out = (CUgraphNode)(uintptr_t)1;
+    node->conditional.phGraph_out = body;
+    return CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *how)
+{
+    (void)graph, (void)how;
+    *out = (CUgraphExec)(uintptr_t)1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult destroy_exec(CUgraphExec exec)
+{
+    (void)exec;
+    return CUDA_SUCCESS;
+}
+
+static CUresult destroy_graph(CUgraph graph)
+{
+    (void)graph;
+    return CUDA_SUCCESS;
+}
+
 static const peal_cuda_driver driver = {
     .cuMemAlloc_ = allocate,
     .cuMemFree_ = free_device,
@@ -201,6 +304,21 @@ static const peal_cuda_driver driver = {
     .cuFuncGetAttribute_ = describe_function,
     .cuOccupancyMaxActiveBlocksPerMultiprocessor_ = resident_blocks,
     .cuLaunchKernel_ = launch,
+    .cuLaunchKernelEx_ = launch_by_config,
+    .cuStreamWaitEvent_ = wait_event,
+    .cuStreamWaitValue64_ = use_word,
+    .cuStreamWriteValue64_ = use_word,
+    .cuMemcpyAsync_ = copy_run,
+    .cuMemcpy3DAsync_ = copy_box,
+    .cuStreamBeginCapture_ = begin_capture,
+    .cuStreamBeginCaptureToGraph_ = begin_capture_to,
+    .cuStreamEndCapture_ = end_capture,
+    .cuGraphCreate_ = create_graph,
+    .cuGraphConditionalHandleCreate_ = create_condition,
+    .cuGraphAddNode_ = add_node,
+    .cuGraphInstantiateWithParams_ = instantiate,
+    .cuGraphExecDestroy_ = destroy_exec,
+    .cuGraphDestroy_ = destroy_graph,
 };
 
 /* ---- the plan ---- */
@@ -215,35 +333,74 @@ static unsigned char **peers_from(peal_arena *arena, int count, uint64_t first)
     return peer;
 }
 
-peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, int architecture,
-                                     peal_arena *arena, const char **out)
+/* What a rank would be bound to. */
+static peal_backend_rank bind_rank(const peal_schedule *schedule, peal_arena *arena)
 {
-    const peal_schedule *schedule = desc->rank[index].schedule;
+    return (peal_backend_rank){.schedule = schedule,
+                               .segment = (unsigned char *)(uintptr_t)OWN_MEMORY,
+                               .peer_segment = peers_from(arena, schedule->peer_count, PEER_MEMORY),
+                               .mailbox = (unsigned char *)(uintptr_t)(2 * PEER_MEMORY),
+                               .peer_mailbox =
+                                   peers_from(arena, schedule->peer_count, 3 * PEER_MEMORY)};
+}
+
+/* The plan of `count` ranks of desc, from rank `first` on. text: where mode fused compiles it, its
+ * unit; NULL: nobody asks. */
+static peal_status make(const peal_backend_desc *desc, int first, int count, int architecture,
+                        peal_arena *arena, const char **text)
+{
     peal_device device = {.driver = &driver,
                           .major = architecture / 10,
                           .minor = architecture % 10,
                           .sm_count = PEAL_CUDA_DRY_PLAN_SMS,
                           .name = "no GPU",
                           .has_cooperative = true,
+                          .has_memops = true,
                           .dry = true};
-    peal_backend_rank rank = {.schedule = schedule,
-                              .segment = (unsigned char *)(uintptr_t)OWN_MEMORY,
-                              .peer_segment = peers_from(arena, schedule->peer_count, PEER_MEMORY),
-                              .mailbox = (unsigned char *)(uintptr_t)(2 * PEER_MEMORY),
-                              .peer_mailbox =
-                                  peers_from(arena, schedule->peer_count, 3 * PEER_MEMORY)};
+    peal_backend_rank *rank = PEAL_ARENA_ARRAY(arena, peal_backend_rank, count + 1);
     _Atomic int abort_word = 0;
     peal_backend_desc one = *desc;
     peal_cuda_plan *plan = NULL;
 
-    one.mode = PEAL_MODE_FUSED;
+    for (int r = 0; r < count; r++)
+        rank[r] = bind_rank(desc->rank[first + r].schedule, arena);
     one.device = &device;
-    one.rank = &rank;
-    one.rank_count = 1;
+    one.rank = rank;
+    one.rank_count = count;
     one.abort_word = &abort_word;
     peal_status status = peal_cuda_plan_create(&one, &plan);
-    if (!status)
-        *out = peal_arena_copy_text(arena, peal_cuda_kernels_fused_text(plan->kernels));
+    if (!status && text)
+        *text = peal_arena_copy_text(arena, peal_cuda_kernels_fused_text(plan->kernels));
     peal_cuda_plan_destroy(plan);
+    return status;
+}
+
+peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, int architecture,
+                                     peal_arena *arena, const char **out)
+{
+    peal_backend_desc one = *desc;
+
+    one.mode = PEAL_MODE_FUSED;
+    return make(&one, index, 1, architecture, arena, out);
+}
+
+static peal_status no_memory(const peal_backend_desc *desc)
+{
+    return peal_report(desc->diagnostics, PEAL_E_OUT_OF_MEMORY, (peal_source){0}, NULL,
+                       "no memory");
+}
+
+static peal_status try_to_rehearse(const peal_backend_desc *desc, peal_arena *arena)
+{
+    PEAL_ARENA_GUARD(arena, return no_memory(desc));
+    return make(desc, 0, desc->rank_count, REHEARSED, arena, NULL);
+}
+
+peal_status peal_cuda_rehearse(const peal_backend_desc *desc)
+{
+    peal_arena *arena = peal_arena_create();
+    peal_status status = arena ? try_to_rehearse(desc, arena) : no_memory(desc);
+
+    peal_arena_destroy(arena);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What mode fused compiles on a GPU, found without one. */
+/* What a plan would be on a GPU, found without one. */
 #ifndef PEAL_CUDA_DRY_PLAN_H
 #define PEAL_CUDA_DRY_PLAN_H
 
@@ -12,5 +12,10 @@ enum { PEAL_CUDA_DRY_PLAN_SMS = 132 /* of an H100 and an H200: tiles are cut for
  * (shapes.c): in the arena. The rank's segment and desc's device are not looked at. */
 peal_status peal_cuda_dry_plan_fused(const peal_backend_desc *desc, int index, int architecture,
                                      peal_arena *arena, const char **out);
+
+/* Makes the plan of desc's ranks, in one process, and throws it away: what speaks against its mode,
+ * graph or fused, is reported as it would be when a run begins (PEAL_E_GRAPH_MODE_NOT_APPLICABLE).
+ * Nothing is compiled. */
+peal_status peal_cuda_rehearse(const peal_backend_desc *desc);
 
 #endif

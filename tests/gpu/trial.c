@@ -5,6 +5,8 @@
 #include "base/diagnostic.h"
 #include "dsl/dsl.h"
 #include "runtime/plan/plan.h"
+#include "runtime/select/rehearsal.h"
+#include "runtime/session/device.h"
 #include "tests/property/random_graph.h"
 
 #include <inttypes.h>
@@ -36,6 +38,7 @@ static bool parse_word(const char *key, char *value, trial *out)
                  {"verify", &out->verify},
                  {"announces", &out->announces},
                  {"leaves", &out->leaves},
+                 {"rehearses", &out->rehearses},
                  {"no_deferral", &out->hooks.no_deferral},
                  {"no_early_launch", &out->hooks.no_early_launch}};
 
@@ -195,7 +198,47 @@ typedef struct outcome {
     bool has_digest, no_op;
     peal_plan_statistics statistics;
     char backend[16], mode[16], transport[16];
+    char rehearsed[256];
 } outcome;
+
+/* The machine is the one that the plan will have where each process has a GPU. */
+static void rehearse(const trial *t, const peal_session *session, const trial_graph *graph,
+                     outcome *result)
+{
+    const peal_backend_ops *backend = peal_backend_named("cuda");
+    peal_diagnostics *list = peal_diagnostics_create();
+    peal_machine machine = {.ranks = ranks_of(t, graph),
+                            .processes = peal_session_processes(session),
+                            .workers = 1,
+                            .accelerator = true,
+                            .path = PEAL_PATH_VMM,
+                            .traits = backend->traits};
+    const peal_graph_data *data = NULL;
+    peal_rehearsal found = {.refused = false};
+    const char *refusal = NULL;
+    int mode = 0;
+
+    while (mode + 1 < PEAL_MODE_COUNT && strcmp(peal_mode_name((peal_mode)mode), t->mode))
+        mode++;
+    peal_status status = peal_graph_resolve(graph->graph, list, &data);
+    const peal_rehearsal_desc desc = {.size = sizeof(desc),
+                                      .backend = backend,
+                                      .graph = data,
+                                      .machine = &machine,
+                                      .mode = (peal_mode)mode,
+                                      .lowering = t->lower,
+                                      .diagnostics = list};
+
+    if (!status)
+        refusal = peal_graph_refuses(data, (peal_mode)mode, true);
+    if (!status && !refusal)
+        status = peal_rehearse(&desc, &found);
+    snprintf(result->rehearsed, sizeof(result->rehearsed), "%s",
+             status    ? peal_status_name(status)
+             : refusal ? refusal
+                       : found.text);
+    peal_diagnostics_destroy(list);
+}
 
 static void announce(const trial *t, peal_plan *plan, FILE *out)
 {
@@ -257,6 +300,8 @@ static void try(const trial *t, peal_session *session, const char *folder, row_l
     if (result->status)
         return;
     options.ranks = ranks_of(t, &graph);
+    if (t->rehearses)
+        rehearse(t, session, &graph, result);
     result->status = peal_graph_compile(graph.graph, session, &options, &plan);
     if (!result->status && t->drop) {
         hooks.drop_op = op_to_drop(t, plan, &hooks.drop_rank);
@@ -266,7 +311,7 @@ static void try(const trial *t, peal_session *session, const char *folder, row_l
         if (!result->no_op)
             result->status = peal_graph_compile(graph.graph, session, &options, &plan);
     }
-    if (plan && !result->status) {
+    if (plan && !result->status && !t->rehearses) {
         snprintf(result->backend, sizeof(result->backend), "%s", peal_plan_backend(plan));
         snprintf(result->mode, sizeof(result->mode), "%s", peal_mode_name(peal_plan_mode(plan)));
         snprintf(result->transport, sizeof(result->transport), "%s", peal_plan_transport(plan));
@@ -301,6 +346,8 @@ peal_status trial_run(const trial *t, peal_session *session, const char *folder,
                 "\"transport\": \"%s\"",
                 t->name, result.no_op ? "no such op" : peal_status_name(result.status),
                 result.backend, result.mode, result.transport);
+        if (t->rehearses)
+            fprintf(out, ", \"rehearsed\": \"%s\"", result.rehearsed);
         if (result.has_digest)
             fprintf(out, ", \"digest\": \"%016" PRIx64 "\"", result.digest);
         fprintf(out, ", \"steps\": %" PRId64 ", \"seconds\": %.6f, \"wall\": %.3f, \"rows\": [%s]",

@@ -25,6 +25,8 @@ typedef struct trial {
     bool rows, verify;
     bool announces; /* a line once steps have been done */
     bool leaves;    /* the plan is destroyed while it runs */
+    bool rehearses; /* whether the plan can be made is first asked of a rehearsal, and it is only
+                       made: "rehearsed" is why not, or "" */
 } trial;
 
 /* Reads "key=value" words separated by tabs from a line, which is changed and must live on. False:

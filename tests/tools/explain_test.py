@@ -1,5 +1,6 @@
 # `peal explain SPEC --machine FILE`, which predicts every mode, and `peal bench`, which measures such files.
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -34,6 +35,103 @@ modes:
 kernels: {default: {per_point_s: 0.125}}
 links: {%s: {latency_s: 2, bytes_per_s: 4}}
 """
+
+
+# The last rank has 2 m launches a step, the others m; so has a step with a condition that has no period.
+MANY = """peal: 1
+params: {m: 1100}
+topology: {dims: [auto]}
+buffers: {b: {count: 4, keep: true}, c: {count: 4, keep: true}}
+kernels: many.c
+repeat: 4
+step:
+  - repeat: m
+    step:
+      - {task: turn, update: b}
+      - {task: turn, update: c, when: rank == ranks - 1}
+"""
+TURN = "PEAL_KERNEL(turn)(peal_tile t, PEAL_UPDATE(double, b))\n{\n    PEAL_FOR_1D(t, i) { b[i] = b[i] * 0.5 + i; }\n}\n"
+FITS = "a period has 2201 launches, 2048 fit"
+
+
+class Limits(unittest.TestCase):
+    """What a mode cannot hold is known before a run, where there is no GPU, of whichever process it is."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        for name, text in [("many.yaml", MANY), ("many.c", TURN)]:
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as out:
+                out.write(text)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def cuda(self, verb, *words):
+        code, out, err = peal(verb, "many.yaml", "--backend", "cuda", *words, cwd=self.folder)
+        if "E381" in err:
+            self.skipTest("this build has no CUDA")
+        return code, out, err
+
+    def test_explain(self):
+        for words, who in [(["-n", "1"], ""), (["-n", "3"], " (rank 2)"), (["-n", "3", "--processes", "1"], ""),
+                           (["-n", "140", "--processes", "70"], " (process 69)"), (["-n", "200"], " (rank 199)")]:
+            with self.subTest(words):
+                code, out, err = self.cuda("explain", *words)
+                self.assertEqual((code, err), (0, ""))
+                self.assertRegex(out, r"(?m)^graph +yes")
+                self.assertRegex(out, r"(?m)^fused +no +" + re.escape(f"{FITS}{who} [E664]"))
+                self.assertNotIn("tried out", out)
+        code, out, _ = self.cuda("explain", "-n", "3", "--set", "m=900")
+        self.assertRegex(out, r"(?m)^fused +yes")
+
+    def test_explain_json(self):
+        self.cuda("explain")
+        _, data, _ = peal_json("explain", "many.yaml", "-n", "2", "--backend", "cuda", "--json", cwd=self.folder)
+        by_mode = {mode["mode"]: mode for mode in data["modes"]}
+        self.assertEqual((by_mode["fused"]["applicable"], by_mode["fused"]["code"]), (False, "E664"))
+        self.assertEqual(by_mode["fused"]["reason"], f"{FITS} (rank 1)")
+        self.assertTrue(by_mode["fused"]["reasons"][0]["refuses"])
+        self.assertEqual((by_mode["graph"]["applicable"], by_mode["graph"]["ranks_tried"]), (True, 2))
+        self.assertEqual(data["auto"], "graph")
+
+    def test_processes_that_are_not_tried(self):
+        """Where each one is unlike the others only so many are, and that is said."""
+        with open(os.path.join(self.folder, "many.yaml"), "a", encoding="utf-8") as out:
+            out.write("  - {send: b, to: (rank * 7 + 1) % ranks}\n  - {recv: c, from: (rank - 1) * 43 % ranks}\n")
+        code, out, _ = self.cuda("explain", "-n", "300", "--processes", "150", "--set", "m=3")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"(?m)^fused +yes")
+        self.assertIn("only ranks 0 to 127 were tried out", out)
+
+    def test_check(self):
+        for mode, expected in [("fused", 4), ("graph", 0), ("stream", 0), ("all", 4), ("auto", 0)]:
+            with self.subTest(mode):
+                code, out, err = self.cuda("check", "-n", "3", "--mode", mode)
+                self.assertEqual(code, expected, err)
+                self.assertEqual("mode fused cannot run this: " + FITS + " (rank 2) [E664]" in err, expected == 4)
+                self.assertEqual("fine on 3 ranks" in out, expected == 0)
+        code, _, err = peal("check", "many.yaml", "--mode", "graph", cwd=self.folder)  # on the host
+        self.assertEqual(code, 4)
+        self.assertIn("E355", err)
+        code, _, err = self.cuda("check", "--set", "m=step", "--mode", "graph")
+        self.assertEqual(code, 3, err)
+
+    def test_check_names_the_line(self):
+        with open(os.path.join(self.folder, "many.yaml"), "a", encoding="utf-8") as out:
+            out.write("  - {task: turn, update: b, when: step * step % 7 == 1}\n")
+        code, _, err = self.cuda("check", "--mode", "graph")
+        self.assertEqual(code, 4)
+        self.assertRegex(err, r"many.yaml:12:.*mode graph cannot run this: `turn` in line 12 has a `when`.*\[E451\]")
+
+    def test_plan(self):
+        code, out, err = self.cuda("plan", "-n", "2", "--mode", "fused")
+        self.assertEqual((code, out), (4, ""))
+        self.assertIn(f"mode fused cannot run this: {FITS} (rank 1) [E664]", err)
+        code, out, err = self.cuda("plan", "-n", "2", "--rank", "0", "--mode", "all")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(re.findall(r"mode (\w+), rank", out), ["serial", "sync", "stream", "graph"])
+        code, out, _ = self.cuda("plan", "-n", "2", "--rank", "0")
+        self.assertEqual(re.findall(r"mode (\w+), rank", out), ["graph"])
 
 
 class Explain(unittest.TestCase):

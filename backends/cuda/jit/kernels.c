@@ -258,6 +258,8 @@ peal_status peal_cuda_kernels_round(peal_cuda_kernels *kernels, CUfunction *out,
         peal_cuda_source_request(kernels->source, "#include <peal/round.h>\n",
                                  kernels->architecture);
 
+    if (kernels->dry)
+        return find_function(kernels, NULL, "peal_round", out);
     request.driver = kernels->driver->version;
     request.links = false;
     peal_status status = peal_cuda_source_compile(kernels->source, &request, &compiled);

@@ -201,6 +201,12 @@ typedef struct peal_backend_ops {
     const char *(*refuses)(peal_mode mode);
     /* Builds kernels, creates threads, allocates everything. Collective over nothing. */
     peal_status (*create)(const peal_backend_desc *desc, peal_backend_plan **plan);
+    /* Makes a plan of mode graph or fused for a device that is not there, and throws it away:
+     * reports what create would refuse because of what the ranks do, whatever the device
+     * (PEAL_E_GRAPH_MODE_NOT_APPLICABLE). Of desc, mode, ranks with their schedules, lowering,
+     * allow_outside and diagnostics are looked at. Nothing is compiled. NULL: create refuses
+     * nothing of that kind. */
+    peal_status (*rehearse)(const peal_backend_desc *desc);
     /* Runs setup if `setup`, then up to `steps` iterations, then finish if `finish`; returns at
      * once where the mode has threads of its own, else runs to the end. The caller has done the
      * start handshake. */
