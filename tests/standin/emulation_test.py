@@ -61,6 +61,10 @@ TOGETHER = {"jacobi2d": (1, 4, ["nx=40", "ny=34", "steps=26", "report=1"], ""), 
             "inner": (1, 2, ["steps=5"], ""), "chained": (2, 5, ["steps=11"], "")}
 TOGETHER_MODES = [("fused", "blocks=3,steps=1"), ("fused", "blocks=2,steps=1,order=tickets")]
 TOGETHER_STARTS = "17,-1"
+# Starts of any length begin and end amid a recording that prints: processes, ranks.
+PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d": (2, 2, ["steps=61", "report=5"]),
+         "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"])}
+PARTS_STARTS = "1,3,2,7,1,12,-1"
 LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those of the last of three at least
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 VALUE_MODES = [("serial", ""), ("sync", ""), ("stream", ""), ("graph", "steps=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=6,order=tickets")]
@@ -199,6 +203,17 @@ def check_together(options, folder, processes, seeds, counts):
         print(f"FAILED {processes} processes: {launches} launches of kernels that stay, not {expected}")
 
 
+def check_parts(options, folder, counts):
+    """Rows come in order, each once, wherever a launch begins and ends."""
+    for processes in (1, 2):
+        lines = []
+        for name, (count, ranks, words) in PARTS.items():
+            if count == processes and options.only in f"{name} parts":
+                words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), f"starts={PARTS_STARTS}"]
+                lines += lines_of([(f"{name} parts", words)], ranks, [("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")])
+        judge(lines, run(options, folder, processes, lines), counts)
+
+
 def check_late(options, folder, counts):
     """A rank that is late sees what others sent it before their `until` ended the run."""
     name = "jacobi_until late"
@@ -300,6 +315,8 @@ def main():
         judge(lines, run(options, folder, 2, lines), counts)
         for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
+        if options.mode in "fused":
+            check_parts(options, folder, counts)
         if options.only in "jacobi_until late" and TOGETHER_MODES:
             check_late(options, folder, counts)
         if options.only in "counts":

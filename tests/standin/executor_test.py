@@ -292,6 +292,17 @@ class Executor(unittest.TestCase):
                     fewest = 0.97 if mode == "fused" and least >= 0.8 else least
                     self.assertGreaterEqual(data["modes"][0]["steps_replayed"], fewest * steps)
 
+    def test_samples_as_typed_are_replayed(self):
+        """Reports, short runs and odd sizes leave no fast path."""
+        env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_DEVICES="2", XDG_CACHE_HOME=CACHE)
+        for sample, graph, fused in (("jacobi2d", 0.92, 1), ("heat3d", 0.8, 1), ("hdiff", 0.8, 1), ("halo", 0.84, 0.98), ("denoise", 0, 1)):
+            for mode, least in (("graph", graph), ("fused", fused)):
+                with self.subTest(sample=sample, mode=mode):
+                    found, data, err = common.peal_json("run", os.path.join(common.ROOT, "samples", sample), "-n", "2", "--backend", "cuda",
+                                                        "--mode", mode, "--json", env=env)
+                    self.assertEqual(found, 0, err)
+                    self.assertGreaterEqual(data["modes"][0]["steps_replayed"], least * data["modes"][0]["steps"])
+
     def test_modes_that_do_not_fit_are_passed_over(self):
         """--mode all says what the device cannot hold in its row, and goes on; alone it is an error."""
         spec = ("peal: 1\nname: long\nfields: {u: {size: [64], halo: 1}}\nbuffers: {n: {type: i64, keep: true}}\nrepeat: 3\nstep:\n"

@@ -14,6 +14,9 @@ void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot)
     if (!plan->fused)
         plan->fused = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused_kernel, 2);
     peal_cuda_fused_kernel *kernel = &plan->fused[slot];
+    for (int r = 0; kernel->rank && r < plan->rank_count; r++)
+        if (kernel->rank[r].memory) /* of a recording that did not fit */
+            plan->driver->cuMemFree_(kernel->rank[r].memory);
     plan->fused_slot = slot;
     kernel->rank = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_fused, plan->rank_count);
     kernel->parameter = PEAL_ARENA_ARRAY(plan->arena, peal_fused, plan->rank_count);

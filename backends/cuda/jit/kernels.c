@@ -285,6 +285,10 @@ peal_status peal_cuda_kernels_fused(peal_cuda_kernels *kernels, int slot, const 
 
     if (slot == 0)
         kernels->fused_text = text;
+    if (!same && *module) /* of a recording that did not fit */
+        kernels->driver->cuModuleUnload_(*module);
+    if (!same)
+        *module = NULL;
     peal_status status = same || kernels->dry
                              ? PEAL_STATUS_OK
                              : load_module(kernels, text, kernels->architecture, module);

@@ -9,10 +9,9 @@
 
 enum { MOST_WORDS = 1 << 21 }; /* of all moments of a rank */
 
-bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps, bool prints)
+bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps)
 {
-    if (!plan->engine->launches_steps || !plan->engine->launches_steps(plan) ||
-        plan->graphs->stops || prints)
+    if (!plan->engine->launches_steps || !plan->engine->launches_steps(plan) || plan->graphs->stops)
         return false;
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
@@ -24,12 +23,12 @@ bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps, bool print
     return true;
 }
 
-void peal_cuda_moments_create(peal_cuda_plan *plan, bool prints)
+void peal_cuda_moments_create(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
     graphs->moment = NULL;
-    if (!peal_cuda_moments_fit(plan, graphs->steps, prints))
+    if (!peal_cuda_moments_fit(plan, graphs->steps))
         return;
     graphs->moment = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_moment *, plan->rank_count);
     for (int r = 0; r < plan->rank_count; r++)

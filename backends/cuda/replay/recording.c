@@ -115,6 +115,8 @@ static void record_state_change(peal_cuda_plan *plan, int r)
 
 /* ---- creation ---- */
 
+enum { MOST_UNCOUNTED = 128 }; /* steps: whoever watches a run sees how they pass */
+
 static void reset_walks(peal_cuda_plan *plan)
 {
     for (int r = 0; r < plan->rank_count; r++) {
@@ -157,11 +159,60 @@ static peal_status report_not_applicable(peal_cuda_plan *plan, const char *reaso
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }
 
+/* Chooses K, and records it into each slot. */
+static peal_status choose_and_record(peal_cuda_plan *plan)
+{
+    const peal_cuda_engine *engine = plan->engine;
+    peal_cuda_graphs *graphs = plan->graphs;
+    const char *reason = NULL;
+
+    graphs->steps = peal_cuda_choose_steps(plan, &reason);
+    if ((!graphs->steps || !peal_cuda_launches_fit(plan)) && engine->shorten_period &&
+        engine->shorten_period(plan)) {
+        reason = NULL;
+        graphs->steps = peal_cuda_choose_steps(plan, &reason);
+    }
+    reset_walks(plan);
+    if (!graphs->steps)
+        return report_not_applicable(plan, reason ? reason : "no period");
+    peal_status status = engine->settle ? engine->settle(plan) : PEAL_STATUS_OK;
+    graphs->report = graphs->steps > engine->reports ? graphs->steps / engine->reports : 1;
+    graphs->report = graphs->report < MOST_UNCOUNTED ? graphs->report : MOST_UNCOUNTED;
+    for (int r = 0; r < plan->rank_count; r++) {
+        plan->rank[r].dry = true;
+        plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
+    }
+    graphs->slots = 1;
+    for (int slot = 0; slot < graphs->slots && !status; slot++) {
+        status = build(plan, slot);
+        for (int r = 0; r < plan->rank_count && slot == 0 && !status; r++)
+            record_state_change(plan, r);
+        if (!status && graphs->rows)
+            graphs->slots = 2;
+    }
+    reset_walks(plan);
+    return status;
+}
+
+/* How many launches emission makes of a step is known once they are recorded: it is tried out
+ * whether as few as one a step fit, then chosen by as many as there can be. */
+static peal_status record_what_fits(peal_cuda_plan *plan)
+{
+    int from = peal_diagnostics_count(plan->desc.diagnostics);
+
+    plan->graphs->hopes = plan->engine->most_launches > 0;
+    peal_status status = choose_and_record(plan);
+    if (!status || plan->emission.status || !plan->graphs->hopes || plan->graphs->is_sure)
+        return status;
+    peal_diagnostics_take_back(plan->desc.diagnostics, from);
+    plan->graphs->hopes = false;
+    return choose_and_record(plan);
+}
+
 peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
 {
     const peal_cuda_engine *engine = plan->engine;
     peal_cuda_graphs *graphs = PEAL_ARENA_NEW(plan->arena, peal_cuda_graphs);
-    const char *reason = NULL;
     peal_status status = PEAL_STATUS_OK;
     CUresult result = CUDA_SUCCESS;
 
@@ -189,37 +240,11 @@ peal_status peal_cuda_graphs_create(peal_cuda_plan *plan)
             plan, "`until` needs copy kernels: the copy engine cannot be skipped");
     if (engine->prepare)
         status = engine->prepare(plan);
-    if (status)
-        return status;
-    graphs->steps = peal_cuda_choose_steps(plan, &reason);
-    if ((!graphs->steps || !peal_cuda_launches_fit(plan)) && engine->shorten_period &&
-        engine->shorten_period(plan)) {
-        reason = NULL;
-        graphs->steps = peal_cuda_choose_steps(plan, &reason);
-    }
-    reset_walks(plan);
-    if (!graphs->steps)
-        return report_not_applicable(plan, reason ? reason : "no period");
-    status = engine->settle ? engine->settle(plan) : PEAL_STATUS_OK;
-    graphs->report = graphs->steps > engine->reports ? graphs->steps / engine->reports : 1;
     for (int i = 0; i < REPLAYS_AHEAD && !result; i++)
         result = plan->driver->cuEventCreate_(&graphs->done[i], CU_EVENT_DISABLE_TIMING);
-    if (result)
+    if (result && !status)
         return report_not_applicable(plan, "events cannot be created");
-    for (int r = 0; r < plan->rank_count; r++) {
-        plan->rank[r].dry = true;
-        plan->rank[r].stop_word = graphs->stops ? plan->rank[r].words + PEAL_CUDA_STOP_WORD : 0;
-    }
-    graphs->slots = 1;
-    for (int slot = 0; slot < graphs->slots && !status; slot++) {
-        status = build(plan, slot);
-        for (int r = 0; r < plan->rank_count && slot == 0 && !status; r++)
-            record_state_change(plan, r);
-        if (!status && graphs->rows)
-            graphs->slots = 2;
-    }
-    reset_walks(plan);
-    return status;
+    return status ? status : record_what_fits(plan);
 }
 
 void peal_cuda_graphs_destroy(peal_cuda_plan *plan)

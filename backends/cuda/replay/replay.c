@@ -87,6 +87,14 @@ static void sleep_until_nearly_done(peal_cuda_plan *plan, uint64_t last)
     graphs->rate = rate > graphs->rate ? rate : graphs->rate;
 }
 
+/* Whether a step of the recording is in a replay that is under way. */
+static bool is_in(const peal_cuda_graphs *graphs, uint64_t index, int64_t step)
+{
+    int64_t from = graphs->from[index];
+
+    return step >= from && step < from + graphs->end_step[index] - graphs->first_step[index];
+}
+
 /* Waits for the oldest replay that is under way, and prints its rows. */
 static bool finish_replay(peal_cuda_plan *plan)
 {
@@ -107,10 +115,10 @@ static bool finish_replay(peal_cuda_plan *plan)
     if (!peal_cuda_await_event(plan, graphs->done[index]) || !peal_cuda_check_failure(plan) ||
         !peal_cuda_rows_out(plan, graphs->rows > 0))
         return false;
-    int64_t first = graphs->first_step[index], done = steps_on_device(plan);
+    int64_t first = graphs->first_step[index] - graphs->from[index], done = steps_on_device(plan);
     const peal_cuda_row *row = graphs->row[graphs->finished % (uint64_t)graphs->slots];
     for (unsigned i = 0; i < graphs->rows; i++)
-        if (!graphs->stops || first + row[i].step < done)
+        if (graphs->stops ? first + row[i].step < done : is_in(graphs, index, row[i].step))
             peal_cuda_row_out(plan, &row[i], first);
     graphs->finished++;
     if (!graphs->stops)
@@ -159,6 +167,7 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from)
     plan->run->lags = true;
     graphs->first_step[index] = first_step;
     graphs->end_step[index] = first_step + graphs->span;
+    graphs->from[index] = from < 0 ? 0 : from;
     int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
     CUresult result = from < 0 ? plan->engine->launch(plan, slot, graphs->rounds)
                                : plan->engine->launch_steps(plan, slot, from, graphs->span);
@@ -302,15 +311,20 @@ static bool end_replays(peal_cuda_plan *plan)
 enum { LEAST_PART = 3 };
 
 /* Replays from step `from` of the recording on, in one launch, until the end or until a rare
- * condition is met. */
+ * condition is met; with rows, at most until the recording's end, since a step's rows have one
+ * place in it. */
 static bool run_part(peal_cuda_plan *plan, int64_t from, int64_t *left)
 {
     peal_cuda_graphs *graphs = plan->graphs;
-    int64_t most = plan->engine->most_rounds(plan) * graphs->steps;
+    int64_t most =
+        graphs->rows > 0 ? graphs->steps - from : plan->engine->most_rounds(plan) * graphs->steps;
     int64_t steps = steps_as_usual(plan, *left < most ? *left : most);
 
     if (!peal_cuda_moment_enter(plan, from) || !set_words(plan, from) ||
         !peal_cuda_join_lanes(plan, false))
+        return false;
+    /* Rows of single steps may still lie where the replay will store its own. */
+    if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
         return false;
     graphs->span = steps;
     if (!replay(plan, plan->rank[0].walk.counter[0], from))
@@ -338,6 +352,9 @@ static bool run_parts(peal_cuda_plan *plan)
 
     while (left > 0 && !plan->run->stopped) {
         int64_t from = begin_of_part(plan, left);
+        /* Rows of single steps come behind those of the replays before. */
+        if (from < 0 && plan->graphs->rows > 0 && !finish_replays(plan))
+            return false;
         if (from >= 0 ? !run_part(plan, from, &left) : !peal_cuda_run_steps(plan, 1))
             return false;
         left -= from < 0;

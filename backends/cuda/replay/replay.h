@@ -32,6 +32,8 @@ typedef struct peal_cuda_graphs {
     CUgraphExec exec[2];
     peal_cuda_row *row[2]; /* by slot: the rows that a replay prints */
     unsigned rows;         /* how many these are */
+    bool hopes;            /* K was chosen as if there were one launch a step */
+    bool is_sure;          /* K's launches fit, however many emission makes of them */
     bool stops;            /* the outermost loop has an `until` */
     bool loops;            /* it is a WHILE node */
     int64_t rounds;        /* the most passes through the recording in one launch; unrolled: 1 */
@@ -48,6 +50,7 @@ typedef struct peal_cuda_graphs {
     CUevent done[REPLAYS_AHEAD];
     int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
     int64_t end_step[REPLAYS_AHEAD];   /* behind their last */
+    int64_t from[REPLAYS_AHEAD];       /* the step of the recording that they begin with */
     uint64_t launched, finished;       /* replays */
     int64_t replayed;                  /* steps, that were in replays */
     int64_t report;                    /* steps between two counts of steps */
@@ -61,7 +64,8 @@ typedef struct peal_cuda_graphs {
  * of the period that no rare condition cuts, as the steps of the run have it cheapest. 0: there is
  * no period, or it is too long; *reason says why. */
 int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason);
-/* After peal_cuda_choose_steps: whether the engine has room for the launches of one period. */
+/* After peal_cuda_choose_steps: whether the engine has room for the launches of one period, as far
+ * as graphs->hopes goes. */
 bool peal_cuda_launches_fit(const peal_cuda_plan *plan);
 /* Walks one iteration and emits nothing; verdicts are false. False: the walk needs a verdict, or an
  * expression failed. */
@@ -91,10 +95,10 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
 bool peal_cuda_graphs_run(peal_cuda_plan *plan);
 
 /* moment.c */
-/* Whether replays may begin and end amid a recording of so many steps. prints: it has rows. */
-bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps, bool prints);
+/* Whether replays may begin and end amid a recording of so many steps. */
+bool peal_cuda_moments_fit(const peal_cuda_plan *plan, int64_t steps);
 /* Once K is chosen: makes room for moments, if they fit. */
-void peal_cuda_moments_create(peal_cuda_plan *plan, bool prints);
+void peal_cuda_moments_create(peal_cuda_plan *plan);
 /* While a rank is recorded: notes the moment in front of its next step. What has been emitted is
  * launched, but for deferred waits. False: failed. */
 bool peal_cuda_moment_note(peal_cuda_rank *rank);

@@ -186,15 +186,26 @@ bool peal_cuda_launches_fit(const peal_cuda_plan *plan)
 {
     int most = plan->engine->most_launches;
 
-    return most == 0 || launches_since(plan) <= (uint64_t)most;
+    return most == 0 || launches_since(plan) <= (uint64_t)most ||
+           (plan->graphs->hopes && plan->graphs->period <= most);
 }
 
-/* The most steps whose launches the engine has room for. */
+/* The most steps whose launches the engine is sure to have room for. */
 static int64_t most_recorded(const peal_cuda_plan *plan, int64_t period)
 {
     if (plan->engine->most_launches == 0)
         return MOST_STEPS;
     return plan->engine->most_launches * 7 / 8 / (int64_t)launches_since(plan) * period;
+}
+
+/* As many, if emission makes one launch of each step. */
+static int64_t most_hoped_for(const peal_cuda_plan *plan, int64_t period)
+{
+    int64_t sure = most_recorded(plan, period);
+
+    return plan->graphs->hopes && sure < plan->engine->most_launches * 7 / 8
+               ? plan->engine->most_launches * 7 / 8
+               : sure;
 }
 
 /* The least number of steps that hides the launch of a replay, if `period` steps have `ops` ops (0:
@@ -214,13 +225,19 @@ static int64_t least_steps(const peal_cuda_plan *plan, int64_t period, uint64_t 
 
 /* ---- what a choice costs ---- */
 
-/* Microseconds: what a step that is run singly takes more than one in a replay; a launch of the
- * persistent kernel; a round of either engine; recording a step. On 2 H100 jacobi2d 256^2 took 4 us
- * a step more in single steps (2026-11-24). */
-static const double cost_of_single = 4, cost_of_launch = 10, cost_of_round = 3, cost_of_record = 1;
+/* Microseconds: what a launch of a step that is run singly takes more than in a replay; that the
+ * persistent kernel begins anew behind single steps, or behind itself; a round of either engine;
+ * recording a step. Samples on 2 H100 (bench/results/2026-11-26-gpu-samples-3.txt, what runs as
+ * typed took more than long ones): 5 us a launch of a single step of graph and fused; in fused 74
+ * to 180 us for each single step between two launches of the kernel. */
+static const double cost_of_single = 5, cost_of_break = 60, cost_of_launch = 10, cost_of_round = 3,
+                    cost_of_record = 0.5;
 
 /* More launches than the engine is sure to have room for: taken only if there is nothing else. */
 static const double cost_of_no_room = 1e12;
+/* More steps than need be, where that is asked for, or where it is not known how many there are:
+ * starts of an application may be shorter. */
+static const double cost_of_long = 1e9;
 
 /* Where the steps of a run are as usual: series of steps in none of which a rare condition is not.
  */
@@ -231,16 +248,23 @@ typedef struct gap {
 typedef struct gaps {
     gap *of;
     int count;
-    int64_t end; /* the steps before it are looked at */
+    int64_t end;   /* the steps before it are looked at */
+    bool is_known; /* the number of steps of the run */
 } gaps;
 
 enum { MOST_GAPS = 1 << 12, STEPS_IF_UNKNOWN = 1 << 12, STEPS_LOOKED_AT = 1 << 16 };
 
+static const peal_walk_value *repeat_of(const peal_cuda_plan *plan)
+{
+    const peal_cuda_rank *rank = &plan->rank[0];
+
+    return &rank->program->loop[rank->schedule->loop_count].repeat;
+}
+
 /* How many steps a run has, as far as choices need it. */
 static int64_t steps_of_run(const peal_cuda_plan *plan)
 {
-    const peal_cuda_rank *rank = &plan->rank[0];
-    const peal_walk_value *repeat = &rank->program->loop[rank->schedule->loop_count].repeat;
+    const peal_walk_value *repeat = repeat_of(plan);
     int64_t steps = repeat->is_constant ? repeat->value.u.integer : STEPS_IF_UNKNOWN;
 
     return steps < 1 ? STEPS_IF_UNKNOWN : steps < STEPS_LOOKED_AT ? steps : STEPS_LOOKED_AT;
@@ -249,7 +273,9 @@ static int64_t steps_of_run(const peal_cuda_plan *plan)
 static gaps find_gaps(peal_cuda_plan *plan, int64_t end)
 {
     peal_cuda_step_conditions *conditions = &plan->graphs->conditions;
-    gaps g = {.of = PEAL_ARENA_ARRAY(plan->arena, gap, MOST_GAPS), .end = end};
+    gaps g = {.of = PEAL_ARENA_ARRAY(plan->arena, gap, MOST_GAPS),
+              .end = end,
+              .is_known = repeat_of(plan)->is_constant && repeat_of(plan)->value.u.integer > 0};
     int64_t step = 0;
 
     while (step < end && g.count < MOST_GAPS) {
@@ -282,14 +308,15 @@ static int64_t longest_gap(peal_cuda_plan *plan, const gaps *g, int64_t *begin)
 typedef struct choice {
     int64_t most_kept; /* conditions of a longer period are rare */
     int64_t begin, period, steps;
+    double launches; /* of a step */
     double cost;
 } choice;
 
-/* What the steps of a run cost beside the same number of steps in one replay. */
-static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool launches_apart,
-                      bool in_parts)
+/* What the steps of a run cost beside the same number of steps in one replay. prints: a launch of
+ * the persistent kernel is of one recording at most. */
+static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool prints, bool in_parts)
 {
-    int64_t replayed = 0, launches = 0, rounds = 0;
+    int64_t replayed = 0, breaks = 0, launches = 0, rounds = 0;
 
     for (int i = 0; i < g->count; i++) {
         int64_t step = g->of[i].from, length = g->of[i].to - step;
@@ -297,12 +324,16 @@ static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool launc
                                        : (c->period - (step - c->begin) % c->period) % c->period;
         away = in_parts ? 0 : away;
         int64_t count = length > away ? (length - away) / c->steps : 0;
-        rounds += count;
-        launches += launches_apart ? count : count > 0 || in_parts;
+        bool rest = in_parts && count * c->steps < length;
+        rounds += count + rest;
+        breaks += count + rest > 0;
+        launches += prints ? count + rest : count + rest > 0;
         replayed += in_parts ? length : count * c->steps;
     }
-    return cost_of_single * (double)(g->end - replayed) +
-           cost_of_launch * (is_kernel ? (double)launches : 0) + cost_of_round * (double)rounds +
+    double of_kernel =
+        cost_of_break * (double)breaks + cost_of_launch * (double)(launches - breaks);
+    return cost_of_single * c->launches * (double)(g->end - replayed) +
+           (is_kernel ? of_kernel : 0) + cost_of_round * (double)rounds +
            cost_of_record * (double)c->steps;
 }
 
@@ -310,7 +341,7 @@ static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool launc
 static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest, int64_t least,
                             choice *c)
 {
-    int64_t most = most_steps(plan, c->period), recorded = most_recorded(plan, c->period);
+    int64_t most = most_steps(plan, c->period), recorded = most_hoped_for(plan, c->period);
     bool is_kernel = plan->engine->most_rounds != NULL, forced = plan->options.steps > 0;
     /* Starts of an application may be shorter than the run: K is not longer than it need be, but
      * where a longer one fits better between events or into a short run. */
@@ -325,10 +356,11 @@ static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest
         bool enough = now.steps >= least || now.steps + c->period > most;
         if (forced && !enough)
             continue;
-        now.cost = cost_of(g, &now, is_kernel, is_kernel && prints,
-                           peal_cuda_moments_fit(plan, now.steps, prints));
+        now.cost = cost_of(g, &now, is_kernel, prints, peal_cuda_moments_fit(plan, now.steps));
         if (now.steps > recorded)
             now.cost += cost_of_no_room;
+        if (now.steps > 4 * least && (forced || !g->is_known))
+            now.cost += cost_of_long;
         if (!c->steps || now.cost < c->cost)
             *c = now;
         if (now.steps >= (forced || !is_short ? least : 4 * least))
@@ -371,6 +403,7 @@ static void try_choice(peal_cuda_plan *plan, choice *c, const char **reason)
     c->period = find_period(plan, longest < MOST_STEPS ? longest : MOST_STEPS, reason);
     if (!c->period)
         return;
+    c->launches = (double)launches_since(plan) / (double)c->period;
     const peal_cuda_rank *rank = &plan->rank[0];
     uint64_t ops = rank->predicates->any ? ops_since(rank, &graphs->begin[0]) : 0;
     int64_t least = least_steps(plan, c->period, ops, reason);
@@ -405,6 +438,7 @@ int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
     find_period(plan, best.period, reason);
     plan->graphs->period = best.period;
     plan->graphs->steps = best.steps;
-    peal_cuda_moments_create(plan, most_steps(plan, 1) < MOST_STEPS);
+    plan->graphs->is_sure = best.steps <= most_recorded(plan, best.period);
+    peal_cuda_moments_create(plan);
     return best.steps;
 }
