@@ -65,6 +65,7 @@ TOGETHER_STARTS = "17,-1"
 PARTS = {"jacobi2d": (1, 2, ["nx=40", "ny=34", "steps=47", "report=2"]), "heat3d": (2, 2, ["steps=61", "report=5"]),
          "hdiff": (2, 2, ["nx=22", "ny=19", "levels=2", "steps=45", "report=4"]), "norm": (2, 2, ["steps=40"])}
 PARTS_STARTS = "1,3,2,7,1,12,-1"
+PARTS_MODES = [("graph", ""), ("graph", "steps=40,lanes=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")]
 LATE_FROM = "4"  # the block from which on ranks of one kernel are late: those of the last of three at least
 COUNTED_MODES = [("serial", ""), ("stream", ""), ("graph", "signal=memop,copy=engine"), ("fused", "blocks=2,steps=6")]
 VALUE_MODES = [("serial", ""), ("sync", ""), ("stream", ""), ("graph", "steps=2"), ("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=6,order=tickets")]
@@ -210,7 +211,7 @@ def check_parts(options, folder, counts):
         for name, (count, ranks, words) in PARTS.items():
             if count == processes and options.only in f"{name} parts":
                 words = [f"spec={path_of(options, name)}", *(f"set={word}" for word in words), f"starts={PARTS_STARTS}"]
-                lines += lines_of([(f"{name} parts", words)], ranks, [("fused", "blocks=2,steps=6"), ("fused", "blocks=2,steps=40")])
+                lines += lines_of([(f"{name} parts", words)], ranks, PARTS_MODES)
         judge(lines, run(options, folder, processes, lines), counts)
 
 
@@ -237,7 +238,9 @@ def check_launches(options, folder, counts):
         run(options, folder, ranks, lines, record)
         with open(record, encoding="ascii") as file:
             calls = file.read().split("\n")
-        calls = calls[calls.index("cuStreamBeginCapture"):len(calls) - calls[::-1].index("cuStreamEndCapture")]
+        begin = calls.index("cuStreamBeginCapture")  # of one process the whole recording is the first
+        end = calls.index("cuStreamEndCapture", begin) if ranks == 1 else len(calls) - calls[::-1].index("cuStreamEndCapture")
+        calls = calls[begin:end]
         launches = sum(call in ("cuLaunchKernel", "cuLaunchKernelEx") for call in calls) / (ranks * 64)
         counts["ok" if least <= launches < most else "failed"] += 1
         if not least <= launches < most:
@@ -292,6 +295,7 @@ def main():
         modes[:] = [mode for mode in dict.fromkeys(modes + MODES) if options.mode in " ".join(mode)] if options.mode else modes
     COUNTED_MODES[:] = [mode for mode in COUNTED_MODES if options.mode in " ".join(mode)]
     VALUE_MODES[:] = [mode for mode in VALUE_MODES if options.mode in " ".join(mode)]
+    PARTS_MODES[:] = [mode for mode in PARTS_MODES if options.mode in " ".join(mode)]
     TOGETHER_MODES[:] = [mode for mode in TOGETHER_MODES if options.mode in " ".join(mode)]
     first, count = (int(word) for word in options.seeds.split(":"))
     specs = [(name, [f"spec={path_of(options, name)}", *(f"set={word}" for word in words)], counts)
@@ -315,8 +319,7 @@ def main():
         judge(lines, run(options, folder, 2, lines), counts)
         for processes in (1, 2) if TOGETHER_MODES else ():
             check_together(options, folder, processes, rows, counts)
-        if options.mode in "fused":
-            check_parts(options, folder, counts)
+        check_parts(options, folder, counts)
         if options.only in "jacobi_until late" and TOGETHER_MODES:
             check_late(options, folder, counts)
         if options.only in "counts":

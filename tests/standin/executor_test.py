@@ -99,8 +99,14 @@ class Executor(unittest.TestCase):
                     self.check_clean(run)
                     self.assertLessEqual(set(run.running()), RUNNING)
                     if mode == "graph":
-                        self.assertEqual(run.record.count("cuGraphInstantiateWithParams"), 1)
-                        self.assertGreater(run.record.count("cuGraphLaunch"), 1)
+                        self.check_graphs(run)
+
+    def check_graphs(self, run):
+        """All graphs are instantiated before the first is launched: the whole one, and some of few steps."""
+        first = run.record.index("cuGraphLaunch")
+        self.assertIn(run.record[:first].count("cuGraphInstantiateWithParams"), range(1, 50))
+        self.assertNotIn("cuGraphInstantiateWithParams", run.record[first:])
+        self.assertGreater(run.record.count("cuGraphLaunch"), 1)
 
     def test_ranks_in_the_kernel_that_stays(self):
         """All ranks of the process are one launch a run, and no stream waits while it is under way."""
@@ -111,13 +117,13 @@ class Executor(unittest.TestCase):
             self.assertEqual(run.record.count("cuLaunchCooperativeKernel"), 1)
 
     def test_starts(self):
-        """Several starts, of 0 steps and across replays: the graph is instantiated once."""
+        """Several starts, of 0 steps and across replays: graphs are instantiated once."""
         for cut in ("0,-1", "1,0,63,64,-1", "65,-1"):
             for lower in ("", "lanes=2"):
                 with self.subTest(cut=cut, lower=lower):
                     run = Run(mode="graph", starts=cut, lower=lower)
                     self.check_clean(run)
-                    self.assertEqual(run.record.count("cuGraphInstantiateWithParams"), 1)
+                    self.check_graphs(run)
                     self.assertEqual(run.result["steps"], 200)
 
     def test_processes_wait_for_each_other(self):
@@ -288,14 +294,15 @@ class Executor(unittest.TestCase):
                                                         env=common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_SMS="3"))
                     self.assertEqual(found, 0, err)
                     self.assertEqual(data["modes"][0]["steps"], steps)
-                    # A launch of the persistent kernel begins and ends at any step: only the rare ones are single.
-                    fewest = 0.97 if mode == "fused" and least >= 0.8 else least
+                    # A launch of the persistent kernel begins and ends at any step, and there are graphs of few steps: only the
+                    # rare ones are single, and here and there one beside them.
+                    fewest = 0.97 if least >= (0.8 if mode == "fused" else 0.85) else least
                     self.assertGreaterEqual(data["modes"][0]["steps_replayed"], fewest * steps)
 
     def test_samples_as_typed_are_replayed(self):
         """Reports, short runs and odd sizes leave no fast path."""
         env = common.environment(LD_LIBRARY_PATH=STANDIN, STANDIN_DEVICES="2", XDG_CACHE_HOME=CACHE)
-        for sample, graph, fused in (("jacobi2d", 0.92, 1), ("heat3d", 0.8, 1), ("hdiff", 0.8, 1), ("halo", 0.84, 0.98), ("denoise", 0, 1)):
+        for sample, graph, fused in (("jacobi2d", 0.99, 1), ("heat3d", 0.95, 1), ("hdiff", 0.87, 1), ("halo", 0.97, 0.98), ("denoise", 0, 1)):
             for mode, least in (("graph", graph), ("fused", fused)):
                 with self.subTest(sample=sample, mode=mode):
                     found, data, err = common.peal_json("run", os.path.join(common.ROOT, "samples", sample), "-n", "2", "--backend", "cuda",

@@ -121,6 +121,7 @@ static CUresult launch_graph(peal_cuda_plan *plan, int slot, int64_t rounds)
 
 const struct peal_cuda_engine peal_cuda_graph_engine = {
     .sink = &capture_sink,
+    .has_pieces = true,
     .reports = REPORTS,
     .settle = peal_cuda_conditional_create,
     .begin = begin,

@@ -16,7 +16,8 @@ struct peal_cuda_engine {
     int most_launches;  /* the most launches of a rank in a recording; 0: any number */
     /* Whether the waits of a launch are a launch of their own. NULL: no. */
     bool (*receives_apart)(const peal_cuda_plan *plan);
-    int reports; /* how often a recording counts its steps, so that the host sees progress */
+    bool has_pieces; /* short recordings beside the whole one are worth while (replay/pieces.c) */
+    int reports;     /* how often a recording counts its steps, so that the host sees progress */
     /* Called before the number of steps is chosen. NULL: nothing is to be done. */
     peal_status (*prepare)(peal_cuda_plan *plan);
     /* Called when no period was found or it has too many launches: gives up an optimisation that
@@ -24,7 +25,8 @@ struct peal_cuda_engine {
     bool (*shorten_period)(peal_cuda_plan *plan);
     /* Called when the number of steps has been chosen. NULL: nothing is to be done. */
     peal_status (*settle)(peal_cuda_plan *plan);
-    /* Begin and end a recording. slot (0 or 1): the buffer slot of the rows that it prints. */
+    /* Begin and end a recording. slot 0 or 1: the buffer slot of the rows that it prints; above: of
+     * a piece, which prints none. */
     CUresult (*begin)(peal_cuda_plan *plan, int slot);
     CUresult (*end)(peal_cuda_plan *plan, int slot);
     /* Called before the end, when all steps have been emitted and the lanes joined. False: failed,

@@ -23,7 +23,7 @@ static bool end_of_step(peal_cuda_rank *rank)
     return !graphs->moment || peal_cuda_moment_note(rank);
 }
 
-static bool record_steps(peal_cuda_plan *plan)
+static bool record_steps(peal_cuda_plan *plan, int64_t steps)
 {
     for (int r = 0; r < plan->rank_count; r++)
         plan->rank[r].graph_step = plan->rank[r].graph_begin = plan->rank[r].walk.counter[0];
@@ -38,41 +38,50 @@ static bool record_steps(peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count && plan->graphs->moment; r++)
         if (!peal_cuda_moment_note(&plan->rank[r]))
             return false;
-    return peal_cuda_join_lanes(plan, true) && peal_cuda_run_steps(plan, plan->graphs->steps) &&
-           peal_cuda_join_lanes(plan, false) &&
+    if (!peal_cuda_join_lanes(plan, true))
+        return false;
+    bool ok = peal_cuda_run_steps(plan, steps);
+    /* Behind a failure, too: a capture ends joined. */
+    return peal_cuda_join_lanes(plan, false) && ok &&
            (!plan->engine->end_round || plan->engine->end_round(plan));
 }
 
-/* Records into one slot. A driver call that fails is *result. False: the walk has failed,
- * plan->emission.status says why. */
-static bool record(peal_cuda_plan *plan, int slot, CUresult *result)
+/* All walks go to where they were. */
+static void go_to(peal_cuda_plan *plan, const peal_walk *begin)
 {
     for (int r = 0; r < plan->rank_count; r++) {
-        peal_walk_copy(&plan->rank[r].walk, &plan->graphs->begin[r]);
+        peal_walk_copy(&plan->rank[r].walk, &begin[r]);
         plan->rank[r].walk.position = plan->rank[r].schedule->step.first;
         plan->rank[r].at_end = false;
         peal_cuda_predicates_restart(&plan->rank[r]);
     }
+}
+
+/* Records so many steps into one slot. A driver call that fails is *result. False: the walk has
+ * failed, plan->emission.status says why. */
+static bool record(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps,
+                   CUresult *result)
+{
+    go_to(plan, begin);
     plan->run->mailbox.recorded_slot = (unsigned)slot;
     plan->run->mailbox.recorded_rows = 0;
     *result = plan->engine->begin(plan, slot);
     if (*result)
         return true;
     plan->emission.sink = &plan->graphs->sink;
-    bool ok = record_steps(plan);
+    bool ok = record_steps(plan, steps);
     plan->emission.sink = plan->stream_sink;
     plan->emission.epoch++;
     *result = plan->engine->end(plan, slot);
     return ok || !plan->emission.status;
 }
 
-static peal_status build(peal_cuda_plan *plan, int slot)
+static peal_status build(peal_cuda_plan *plan, int slot, const peal_walk *begin, int64_t steps)
 {
-    peal_cuda_graphs *graphs = plan->graphs;
     char text[160];
     CUresult result;
 
-    if (!record(plan, slot, &result))
+    if (!record(plan, slot, begin, steps, &result))
         return plan->emission.status;
     peal_status status = result ? PEAL_STATUS_OK : plan->engine->build(plan, slot, &result);
     if (status)
@@ -80,31 +89,36 @@ static peal_status build(peal_cuda_plan *plan, int slot)
     if (!result)
         result = plan->driver->cuStreamSynchronize_(peal_cuda_origin(plan));
     if (result && plan->engine->abandon && plan->engine->abandon(plan, slot, result))
-        return build(plan, slot);
-    if (result)
-        return peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
-                           PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",
-                           "the driver refuses the graph of %lld steps: %s",
-                           (long long)graphs->steps, peal_cuda_error(result, text));
+        return build(plan, slot, begin, steps);
+    return result ? peal_report(plan->desc.diagnostics, PEAL_E_GRAPH_MODE_NOT_APPLICABLE,
+                                PEAL_CUDA_NOWHERE, "--mode stream runs the same without a graph",
+                                "the driver refuses the graph of %lld steps: %s", (long long)steps,
+                                peal_cuda_error(result, text))
+                  : PEAL_STATUS_OK;
+}
+
+static void keep_rows(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
     graphs->rows = plan->run->mailbox.recorded_rows;
     graphs->row[slot] = PEAL_ARENA_ARRAY(plan->arena, peal_cuda_row, graphs->rows + 1);
     if (graphs->rows)
         memcpy(graphs->row[slot], &plan->run->mailbox.row[slot * PEAL_CUDA_ROWS / 2],
                graphs->rows * sizeof(peal_cuda_row));
-    return PEAL_STATUS_OK;
 }
 
-static void record_state_change(peal_cuda_plan *plan, int r)
+static void keep_change(peal_cuda_plan *plan, int r, const peal_walk *begin, state_change *change)
 {
-    peal_cuda_graphs *graphs = plan->graphs;
     const peal_cuda_rank *rank = &plan->rank[r];
-    const peal_walk *begin = &graphs->begin[r];
     int outer = rank->schedule->loop_count;
-    state_change *change = &graphs->change[r];
 
     change->passed = PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->schedule->op_count + 1);
     change->message =
         PEAL_ARENA_ARRAY(plan->arena, uint64_t, rank->program->message_counter_count + 1);
+    change->binding = PEAL_ARENA_ARRAY(plan->arena, int, rank->schedule->array_count + 1);
+    memcpy(change->binding, rank->walk.binding,
+           (size_t)rank->schedule->array_count * sizeof(*change->binding));
     for (int i = 0; i < rank->schedule->op_count; i++)
         change->passed[i] = rank->walk.passed[i] - begin->passed[i];
     for (int i = 0; i < rank->program->message_counter_count; i++)
@@ -159,7 +173,34 @@ static peal_status report_not_applicable(peal_cuda_plan *plan, const char *reaso
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }
 
-/* Chooses K, and records it into each slot. */
+static peal_status record_piece(peal_cuda_plan *plan, int number)
+{
+    peal_cuda_piece *piece = &plan->graphs->piece[number];
+
+    go_to(plan, plan->graphs->begin);
+    for (int r = 0; r < plan->rank_count; r++) {
+        for (int64_t i = 0; i < piece->from; i++)
+            if (!peal_cuda_advance_walk_only(&plan->rank[r]))
+                return PEAL_STATUS_INTERNAL; /* it has been walked before */
+        peal_walk_copy(&piece->begin[r], &plan->rank[r].walk);
+    }
+    peal_status status = build(plan, PEAL_CUDA_FIRST_PIECE + number, piece->begin, piece->steps);
+    for (int r = 0; r < plan->rank_count && !status; r++)
+        keep_change(plan, r, &piece->begin[r], &piece->change[r]);
+    return status;
+}
+
+static peal_status record_pieces(peal_cuda_plan *plan)
+{
+    peal_status status = PEAL_STATUS_OK;
+
+    peal_cuda_pieces_choose(plan);
+    for (int i = 0; i < plan->graphs->piece_count && !status; i++)
+        status = record_piece(plan, i);
+    return status;
+}
+
+/* Chooses K, and records it into each slot, then the pieces. */
 static peal_status choose_and_record(peal_cuda_plan *plan)
 {
     const peal_cuda_engine *engine = plan->engine;
@@ -184,12 +225,16 @@ static peal_status choose_and_record(peal_cuda_plan *plan)
     }
     graphs->slots = 1;
     for (int slot = 0; slot < graphs->slots && !status; slot++) {
-        status = build(plan, slot);
-        for (int r = 0; r < plan->rank_count && slot == 0 && !status; r++)
-            record_state_change(plan, r);
-        if (!status && graphs->rows)
-            graphs->slots = 2;
+        status = build(plan, slot, graphs->begin, graphs->steps);
+        if (status)
+            break;
+        keep_rows(plan, slot);
+        for (int r = 0; r < plan->rank_count && slot == 0; r++)
+            keep_change(plan, r, &graphs->begin[r], &graphs->change[r]);
+        graphs->slots = graphs->rows ? 2 : 1;
     }
+    if (!status)
+        status = record_pieces(plan);
     reset_walks(plan);
     return status;
 }
@@ -251,7 +296,7 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    for (int i = 0; graphs && i < 2; i++) {
+    for (int i = 0; graphs && i < PEAL_CUDA_RECORDINGS; i++) {
         if (graphs->exec[i])
             plan->driver->cuGraphExecDestroy_(graphs->exec[i]);
         if (graphs->graph[i])

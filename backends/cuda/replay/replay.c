@@ -12,6 +12,8 @@
 #include "backends/cuda/stream/lanes.h"
 #include "base/clock.h"
 
+#include <string.h>
+
 /* ---- replay ---- */
 
 /* Whether a replay may begin at the step where the ranks are now. */
@@ -22,23 +24,25 @@ static bool is_aligned(const peal_cuda_plan *plan)
     for (int r = 0; r < plan->rank_count; r++) {
         const peal_cuda_rank *rank = &plan->rank[r];
         int64_t apart = rank->walk.counter[0] - graphs->begin[r].counter[0];
-        if (apart < 0 ||
+        if ((graphs->stops && apart < 0) ||
             !peal_cuda_is_period(rank, &graphs->begin[r], apart, graphs->change[r].message))
             return false;
     }
     return true;
 }
 
-static void advance_state(peal_cuda_plan *plan)
+static void advance_state(peal_cuda_plan *plan, const state_change *of)
 {
     for (int r = 0; r < plan->rank_count; r++) {
         peal_cuda_rank *rank = &plan->rank[r];
-        const state_change *change = &plan->graphs->change[r];
+        const state_change *change = &of[r];
         peal_walk_loop_state *outer = &rank->walk.loop[rank->schedule->loop_count];
         for (int i = 0; i < rank->schedule->op_count; i++)
             rank->walk.passed[i] += change->passed[i];
         for (int i = 0; i < rank->program->message_counter_count; i++)
             rank->walk.message[i] += change->message[i];
+        memcpy(rank->walk.binding, change->binding,
+               (size_t)rank->schedule->array_count * sizeof(*change->binding));
         outer->iteration += change->iterations;
         outer->evaluations += change->evaluations;
         rank->walk.counter[0] = outer->iteration;
@@ -149,9 +153,9 @@ static bool set_words(peal_cuda_plan *plan, int64_t from)
     return true;
 }
 
-/* from: -1, or the step of the recording that the replay begins with; it then has graphs->span
- * steps. */
-static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from)
+/* Launches a replay of graphs->span steps. from: -1, or the step of the recording that it begins
+ * with. piece: -1, or the short recording that is launched. */
+static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from, int piece)
 {
     peal_cuda_graphs *graphs = plan->graphs;
     const peal_cuda_driver *driver = plan->driver;
@@ -168,7 +172,8 @@ static bool replay(peal_cuda_plan *plan, int64_t first_step, int64_t from)
     graphs->first_step[index] = first_step;
     graphs->end_step[index] = first_step + graphs->span;
     graphs->from[index] = from < 0 ? 0 : from;
-    int slot = (int)(graphs->launched % (uint64_t)graphs->slots);
+    int slot = piece < 0 ? (int)(graphs->launched % (uint64_t)graphs->slots)
+                         : PEAL_CUDA_FIRST_PIECE + piece;
     CUresult result = from < 0 ? plan->engine->launch(plan, slot, graphs->rounds)
                                : plan->engine->launch_steps(plan, slot, from, graphs->span);
     if (!result)
@@ -260,11 +265,11 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
     if (graphs->loops || (in_one && graphs->rows == 0 && count > 0)) {
         graphs->rounds = count;
         graphs->span = count * graphs->steps;
-        if (!replay(plan, first, -1))
+        if (!replay(plan, first, -1, -1))
             return false;
         launched = count;
         for (int64_t i = 0; i < count && !graphs->stops; i++)
-            advance_state(plan);
+            advance_state(plan, graphs->change);
     }
     for (; launched < count; launched++) {
         if (graphs->stops && graphs->finished > 0 &&
@@ -277,10 +282,10 @@ static bool run_replays(peal_cuda_plan *plan, int64_t *left)
             if (steps_on_device(plan) < least)
                 break;
         }
-        if (!replay(plan, first + launched * graphs->steps, -1))
+        if (!replay(plan, first + launched * graphs->steps, -1, -1))
             return false;
         if (!graphs->stops)
-            advance_state(plan);
+            advance_state(plan, graphs->change);
     }
     plan->emission.epoch++;
     *left -= launched * graphs->steps;
@@ -327,7 +332,7 @@ static bool run_part(peal_cuda_plan *plan, int64_t from, int64_t *left)
     if (graphs->rows > 0 && !peal_cuda_rows_out(plan, true))
         return false;
     graphs->span = steps;
-    if (!replay(plan, plan->rank[0].walk.counter[0], from))
+    if (!replay(plan, plan->rank[0].walk.counter[0], from, -1))
         return false;
     peal_cuda_moment_advance(plan, from, steps);
     for (int r = 0; r < plan->rank_count; r++)
@@ -362,6 +367,26 @@ static bool run_parts(peal_cuda_plan *plan)
     return end_replays(plan);
 }
 
+static bool run_piece(peal_cuda_plan *plan, int number, int64_t *left)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+    const peal_cuda_piece *piece = &graphs->piece[number];
+
+    for (int r = 0; r < plan->rank_count; r++)
+        if (!peal_cuda_flush_all(&plan->rank[r]))
+            return false;
+    if (!set_words(plan, 0) || !peal_cuda_join_lanes(plan, false))
+        return false;
+    graphs->span = piece->steps;
+    if (!replay(plan, plan->rank[0].walk.counter[0], -1, number))
+        return false;
+    advance_state(plan, piece->change);
+    graphs->replayed += piece->steps;
+    plan->emission.epoch++;
+    *left -= piece->steps;
+    return peal_cuda_join_lanes(plan, true);
+}
+
 bool peal_cuda_graphs_run(peal_cuda_plan *plan)
 {
     int64_t left = plan->run->steps;
@@ -375,9 +400,12 @@ bool peal_cuda_graphs_run(peal_cuda_plan *plan)
                 return false;
             continue;
         }
-        if (!peal_cuda_run_steps(plan, 1))
+        int64_t most = left < plan->graphs->steps ? left : plan->graphs->steps;
+        int piece =
+            plan->graphs->piece_count ? peal_cuda_piece_find(plan, steps_as_usual(plan, most)) : -1;
+        if (piece >= 0 ? !run_piece(plan, piece, &left) : !peal_cuda_run_steps(plan, 1))
             return false;
-        left--;
+        left -= piece < 0;
     }
     return end_replays(plan);
 }

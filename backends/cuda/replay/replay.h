@@ -11,6 +11,7 @@ enum { REPLAYS_AHEAD = 8 };
 /* How one replay changes the state of a rank's walk. */
 typedef struct state_change {
     uint64_t *passed, *message;
+    int *binding; /* what it is behind it */
     int64_t iterations;
     uint64_t evaluations;
 } state_change;
@@ -24,12 +25,27 @@ typedef struct peal_cuda_moment {
     int wait_count;
 } peal_cuda_moment;
 
+/* At most so many short recordings beside the whole ones, of at most so many steps. */
+enum {
+    PEAL_CUDA_PIECES = 48,
+    PEAL_CUDA_PIECES_UP_TO = 64,
+    PEAL_CUDA_FIRST_PIECE = 2, /* the slots before are of whole recordings */
+    PEAL_CUDA_RECORDINGS = PEAL_CUDA_FIRST_PIECE + PEAL_CUDA_PIECES
+};
+
+/* A short recording (pieces.c), from step `from` of the whole one on. */
+typedef struct peal_cuda_piece {
+    int64_t from, steps;
+    peal_walk *begin;     /* by rank: the state at its first step */
+    state_change *change; /* by rank */
+} peal_cuda_piece;
+
 typedef struct peal_cuda_graphs {
-    peal_cuda_sink sink; /* of emission, while steps are recorded */
-    int64_t steps;       /* K, the steps of a recording */
-    int slots;           /* buffer slots of rows, with a recording each: 1 or 2 */
-    CUgraph graph[2];
-    CUgraphExec exec[2];
+    peal_cuda_sink sink;                 /* of emission, while steps are recorded */
+    int64_t steps;                       /* K, the steps of a recording */
+    int slots;                           /* buffer slots of rows, with a recording each: 1 or 2 */
+    CUgraph graph[PEAL_CUDA_RECORDINGS]; /* by slot; then of pieces */
+    CUgraphExec exec[PEAL_CUDA_RECORDINGS];
     peal_cuda_row *row[2]; /* by slot: the rows that a replay prints */
     unsigned rows;         /* how many these are */
     bool hopes;            /* K was chosen as if there were one launch a step */
@@ -45,8 +61,11 @@ typedef struct peal_cuda_graphs {
     peal_cuda_moment **moment; /* by rank, by step of the recording and behind the last; NULL:
                                   replays are of whole recordings */
     int64_t period;            /* the least number of steps after which the state is as before */
-    int64_t span;              /* how many steps the next launch has */
-    int64_t *word;             /* by rank: the value of its step word */
+    double launches;           /* of a step, as many as emission may make */
+    peal_cuda_piece *piece;    /* the longest first */
+    int piece_count;
+    int64_t span;  /* how many steps the next launch has */
+    int64_t *word; /* by rank: the value of its step word */
     CUevent done[REPLAYS_AHEAD];
     int64_t first_step[REPLAYS_AHEAD]; /* of the replays that are under way */
     int64_t end_step[REPLAYS_AHEAD];   /* behind their last */
@@ -93,6 +112,14 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan);
 /* replay.c: runs plan->run->steps iterations: by replays, and step by step where none fits. False:
  * failed. */
 bool peal_cuda_graphs_run(peal_cuda_plan *plan);
+
+/* pieces.c */
+/* Whether there are pieces, if the period has so many steps, of so many launches each. */
+bool peal_cuda_pieces_fit(const peal_cuda_plan *plan, int64_t period, double launches);
+/* Once the whole recording has been made: which pieces there are. Their begins are not set yet. */
+void peal_cuda_pieces_choose(peal_cuda_plan *plan);
+/* The longest piece of at most so many steps that begins where all ranks are now; -1: none does. */
+int peal_cuda_piece_find(const peal_cuda_plan *plan, int64_t most);
 
 /* moment.c */
 /* Whether replays may begin and end amid a recording of so many steps. */

@@ -312,9 +312,14 @@ typedef struct choice {
     double cost;
 } choice;
 
-/* What the steps of a run cost beside the same number of steps in one replay. prints: a launch of
- * the persistent kernel is of one recording at most. */
-static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool prints, bool in_parts)
+/* How an engine replays a choice: in parts, which begin and end amid the recording, or with pieces
+ * before and behind it. */
+typedef struct replay_kind {
+    bool is_kernel, prints, in_parts, in_pieces;
+} replay_kind;
+
+/* What the steps of a run cost beside the same number of steps in one replay. */
+static double cost_of(const gaps *g, const choice *c, const replay_kind *kind)
 {
     int64_t replayed = 0, breaks = 0, launches = 0, rounds = 0;
 
@@ -322,18 +327,25 @@ static double cost_of(const gaps *g, const choice *c, bool is_kernel, bool print
         int64_t step = g->of[i].from, length = g->of[i].to - step;
         int64_t away = step < c->begin ? c->begin - step
                                        : (c->period - (step - c->begin) % c->period) % c->period;
-        away = in_parts ? 0 : away;
+        away = kind->in_parts ? 0 : away;
         int64_t count = length > away ? (length - away) / c->steps : 0;
-        bool rest = in_parts && count * c->steps < length;
-        rounds += count + rest;
-        breaks += count + rest > 0;
-        launches += prints ? count + rest : count + rest > 0;
-        replayed += in_parts ? length : count * c->steps;
+        int64_t rest = length - away - count * c->steps;
+        if (kind->in_parts) {
+            count += rest > 0;
+        } else if (kind->in_pieces && rest > 0) {
+            rounds += away > 0;
+            for (; rest > 0; rest = rest < c->period ? 0 : rest / 2)
+                rounds++;
+        }
+        rounds += count;
+        breaks += count > 0;
+        launches += kind->prints ? count : count > 0; /* a launch is of one recording at most */
+        replayed += kind->in_parts || kind->in_pieces ? length : count * c->steps;
     }
     double of_kernel =
         cost_of_break * (double)breaks + cost_of_launch * (double)(launches - breaks);
     return cost_of_single * c->launches * (double)(g->end - replayed) +
-           (is_kernel ? of_kernel : 0) + cost_of_round * (double)rounds +
+           (kind->is_kernel ? of_kernel : 0) + cost_of_round * (double)rounds +
            cost_of_record * (double)c->steps;
 }
 
@@ -342,11 +354,14 @@ static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest
                             choice *c)
 {
     int64_t most = most_steps(plan, c->period), recorded = most_hoped_for(plan, c->period);
-    bool is_kernel = plan->engine->most_rounds != NULL, forced = plan->options.steps > 0;
+    bool forced = plan->options.steps > 0;
     /* Starts of an application may be shorter than the run: K is not longer than it need be, but
      * where a longer one fits better between events or into a short run. */
     bool is_short = g->count > 1 || g->end <= 16 * LEAST_STEPS;
     bool prints = most_steps(plan, 1) < MOST_STEPS;
+    replay_kind kind = {.is_kernel = plan->engine->most_rounds != NULL,
+                        .prints = prints,
+                        .in_pieces = !prints && peal_cuda_pieces_fit(plan, c->period, c->launches)};
     choice now = *c;
 
     most = recorded < most ? recorded : most;
@@ -356,7 +371,8 @@ static void choose_multiple(peal_cuda_plan *plan, const gaps *g, int64_t longest
         bool enough = now.steps >= least || now.steps + c->period > most;
         if (forced && !enough)
             continue;
-        now.cost = cost_of(g, &now, is_kernel, prints, peal_cuda_moments_fit(plan, now.steps));
+        kind.in_parts = peal_cuda_moments_fit(plan, now.steps);
+        now.cost = cost_of(g, &now, &kind);
         if (now.steps > recorded)
             now.cost += cost_of_no_room;
         if (now.steps > 4 * least && (forced || !g->is_known))
@@ -437,6 +453,7 @@ int64_t peal_cuda_choose_steps(peal_cuda_plan *plan, const char **reason)
     /* The caller asks how many launches a period has. */
     find_period(plan, best.period, reason);
     plan->graphs->period = best.period;
+    plan->graphs->launches = best.launches;
     plan->graphs->steps = best.steps;
     plan->graphs->is_sure = best.steps <= most_recorded(plan, best.period);
     peal_cuda_moments_create(plan);
