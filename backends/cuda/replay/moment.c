@@ -70,14 +70,13 @@ static bool is_at(const peal_cuda_rank *rank, int64_t step)
     const peal_walk *begin = &graphs->begin[rank->index];
     const peal_cuda_moment *moment = &graphs->moment[rank->index][step];
     size_t bytes = (size_t)rank->schedule->array_count * sizeof(int);
-
-    if (memcmp(moment->binding, rank->walk.binding, bytes) != 0 ||
-        !peal_cuda_messages_agree(rank, begin, moment->message,
-                                  graphs->change[rank->index].message))
-        return false;
     int64_t apart = rank->walk.counter[0] - begin->counter[0] - step;
+
     return (!rank->scratch || apart % PEAL_CUDA_RING_STEPS == 0) &&
-           peal_cuda_step_conditions_repeat(&graphs->conditions, rank, apart);
+           memcmp(moment->binding, rank->walk.binding, bytes) == 0 &&
+           peal_cuda_step_conditions_repeat(&graphs->conditions, rank, apart) &&
+           peal_cuda_messages_agree(rank, begin, moment->message,
+                                    graphs->change[rank->index].message);
 }
 
 static bool all_are_at(const peal_cuda_plan *plan, int64_t step)
