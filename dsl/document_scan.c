@@ -14,7 +14,7 @@ static peal_status report_unread(peal_source place, const char *what, int error,
     return peal_report(diagnostics,
                        peal_is_lack_of_means(error) ? PEAL_E_SYSTEM_CALL_FAILED
                                                     : PEAL_E_SPEC_UNREADABLE,
-                       place, NULL, "cannot %s the spec: %s", what, strerror(error));
+                       place, NULL, "cannot %s the file: %s", what, strerror(error));
 }
 
 peal_status peal_document_load(const char *path, peal_arena *arena, peal_diagnostics *diagnostics,

@@ -90,8 +90,11 @@ peal_status report_ambiguous(const common_input *c, const pass_context *pass, ra
     peal_source source = c->statement[r->statement]->source;
     if (peal_diagnostics_want(pass->diagnostics, PEAL_E_DUPLICATE_TAG, source))
         tell_ambiguous(c, pass, views, r, outgoing, &story);
-    return peal_report_story(pass->diagnostics, PEAL_E_DUPLICATE_TAG, source,
-                             "give each its own `tag`", &story,
+    const char *hint = names_a_rank_twice(pass, views, r, outgoing)
+                           ? "it names this rank more than once: write two statements with a `tag` "
+                             "each, or directions, which are told apart"
+                           : "give each its own `tag`";
+    return peal_report_story(pass->diagnostics, PEAL_E_DUPLICATE_TAG, source, hint, &story,
                              "%s: %d such statements: a match would not be unique",
                              describe(c, r, outgoing, text, sizeof(text)), count);
 }

@@ -187,6 +187,19 @@ void tell_ambiguous(const common_input *c, const pass_context *pass, rank_views 
     }
 }
 
+bool names_a_rank_twice(const pass_context *pass, rank_views *views, const end_summary *r,
+                        bool outgoing)
+{
+    const rank_view *v = view_with_ends(pass, views, outgoing ? r->from : r->to);
+    int same = 0;
+    for (int i = 0; v && i < v->end_count; i++) {
+        const message_end *e = &v->end[i];
+        same += e->outgoing == outgoing && e->statement == r->statement && e->tag == r->tag &&
+                e->peer == (outgoing ? r->to : r->from) && end_direction(e) == r->direction;
+    }
+    return same > 1;
+}
+
 /* Where a statement stands: its innermost loop's line. */
 static void describe_loop(const common_input *c, int statement, char *text, size_t bytes)
 {

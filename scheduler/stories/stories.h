@@ -14,6 +14,9 @@ void tell_unmatched(const common_input *c, const pass_context *pass, rank_views 
 /* Ends that could be matched with the same one. */
 void tell_ambiguous(const common_input *c, const pass_context *pass, rank_views *views,
                     const end_summary *r, bool outgoing, peal_story *out);
+/* Whether they are of one statement, which names the rank more than once. */
+bool names_a_rank_twice(const pass_context *pass, rank_views *views, const end_summary *r,
+                        bool outgoing);
 /* Send and receive, and what differs: "type", "size", "loop", "condition" or "count". */
 typedef enum pair_difference {
     DIFFERS_IN_TYPE,

@@ -165,6 +165,23 @@ class OneErrorOnce(unittest.TestCase):
         self.assertNotIn("warning: ", err)
         self.assertRegex(err, place)
 
+    def test_a_rank_twice_in_a_list(self):
+        spec = ("peal: 1\nbuffers: {p: {count: 4, keep: true}, q: {count: 4, keep: true}}\nstep:\n"
+                "  - {send: p, to: %s, when: rank == 0}\n%s  - {recv: q, from: 0, when: rank == 1}\n")
+        twice = "it names this rank more than once: write two statements"
+        for send, more, said in [("{ranks: [1, 1]}", "", twice), ("1", "  - {send: p, to: 1, when: rank == 0}\n", "give each its own `tag`")]:
+            code, _, err = peal("check", "-", "-n", "2", stdin=spec % (send, more))
+            self.assertEqual(code, 3)
+            self.assertRegex(err, r"\[E140\]\n +" + said)
+
+    def test_a_file_that_is_not_there(self):
+        """A spec's and a machine's are read alike."""
+        for words, expected, number in ((["check", "nowhere.yaml"], 4, "E411"), (["explain", HEAT, "--machine", "nowhere.yaml"], 2, "E001")):
+            code, _, err = peal(*words)
+            self.assertEqual(code, expected, err)
+            self.assertRegex(err, rf"nowhere.yaml.*: No such file or directory \[{number}\]")
+            self.assertNotIn("spec", err)
+
     def test_a_count_of_any_rank(self):
         self.write("c.c", "PEAL_KERNEL(move)(peal_tile t, PEAL_WRITE(double, p)) { PEAL_FOR_1D(t, x) PEAL_AT(p, x) = 1; }\n")
         for value, rank in (("rank * 3", "3"), ("9 * max(0, 1 - abs(rank - 1))", "1"), ("9", r"\d"), ("8 + step", r"\d")):
