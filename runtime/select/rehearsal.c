@@ -91,7 +91,8 @@ static bool find_alike(const peal_rehearsal_desc *desc, int *like)
     return found;
 }
 
-/* Processes are alike whose ranks are, one by one. */
+/* Processes are alike whose ranks are, one by one: likeness tells the ends of each axis, so these
+ * ranks are neighbours of each other alike. */
 static bool is_like_another(const peal_machine *machine, const int *like, int process,
                             const int *other, int others)
 {

@@ -147,7 +147,8 @@ peal_status peal_cuda_fused_build(peal_cuda_plan *plan, int slot)
 
     for (int r = 0; r < plan->rank_count && !status; r++) {
         status = check_items(plan, &kernel->rank[r]);
-        of[r] = demand_of(&kernel->rank[r]);
+        if (!status)
+            of[r] = demand_of(&kernel->rank[r]);
     }
     if (status)
         return status;

@@ -31,10 +31,14 @@ peal_cuda_work_item *peal_cuda_fused_next_item(const peal_cuda_rank *rank)
 {
     peal_cuda_fused *fused = recorded(rank);
 
-    if (fused->count == fused->room)
+    /* What there is no room for is counted alone: build refuses it. */
+    int at = fused->count < PEAL_FUSED_ITEMS ? fused->count : PEAL_FUSED_ITEMS;
+
+    if (at == fused->room)
         fused->item =
             peal_arena_grow(rank->plan->arena, fused->item, &fused->room, sizeof(*fused->item));
-    peal_cuda_work_item *item = &fused->item[fused->count++];
+    peal_cuda_work_item *item = &fused->item[at];
+    fused->count++;
     memset(item, 0, sizeof(*item));
     item->serves = -1;
     item->schedule = rank->schedule;
@@ -141,5 +145,6 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     item->alone = is_alone(rank, group, item);
     peal_cuda_footprint_note(rank, item, group);
     item->after_all |= dispatcher->has_barrier;
-    peal_cuda_fused_keep_touches(rank->plan, item);
+    if (recorded(rank)->count <= PEAL_FUSED_ITEMS)
+        peal_cuda_fused_keep_touches(rank->plan, item);
 }

@@ -173,6 +173,18 @@ static peal_status report_not_applicable(peal_cuda_plan *plan, const char *reaso
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }
 
+static void free_recording(peal_cuda_plan *plan, int slot)
+{
+    peal_cuda_graphs *graphs = plan->graphs;
+
+    if (graphs->exec[slot])
+        plan->driver->cuGraphExecDestroy_(graphs->exec[slot]);
+    if (graphs->graph[slot])
+        plan->driver->cuGraphDestroy_(graphs->graph[slot]);
+    graphs->exec[slot] = NULL;
+    graphs->graph[slot] = NULL;
+}
+
 static peal_status record_piece(peal_cuda_plan *plan, int number)
 {
     peal_cuda_piece *piece = &plan->graphs->piece[number];
@@ -190,14 +202,24 @@ static peal_status record_piece(peal_cuda_plan *plan, int number)
     return status;
 }
 
+/* The mode goes without graphs for which the device has no room. */
 static peal_status record_pieces(peal_cuda_plan *plan)
 {
+    peal_cuda_graphs *graphs = plan->graphs;
+    int from = peal_diagnostics_count(plan->desc.diagnostics);
     peal_status status = PEAL_STATUS_OK;
+    int count;
 
     peal_cuda_pieces_choose(plan);
-    for (int i = 0; i < plan->graphs->piece_count && !status; i++)
-        status = record_piece(plan, i);
-    return status;
+    for (count = 0; count < graphs->piece_count && !status; count += !status)
+        status = record_piece(plan, count);
+    graphs->piece_count = count;
+    int slot = PEAL_CUDA_FIRST_PIECE + count;
+    if (!status || plan->emission.status || !graphs->graph[slot])
+        return status;
+    free_recording(plan, slot);
+    peal_diagnostics_take_back(plan->desc.diagnostics, from);
+    return PEAL_STATUS_OK;
 }
 
 /* Chooses K, and records it into each slot, then the pieces. */
@@ -296,12 +318,8 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
-    for (int i = 0; graphs && i < PEAL_CUDA_RECORDINGS; i++) {
-        if (graphs->exec[i])
-            plan->driver->cuGraphExecDestroy_(graphs->exec[i]);
-        if (graphs->graph[i])
-            plan->driver->cuGraphDestroy_(graphs->graph[i]);
-    }
+    for (int i = 0; graphs && i < PEAL_CUDA_RECORDINGS; i++)
+        free_recording(plan, i);
     for (int i = 0; graphs && i < REPLAYS_AHEAD; i++)
         if (graphs->done[i])
             plan->driver->cuEventDestroy_(graphs->done[i]);

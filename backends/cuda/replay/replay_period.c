@@ -182,12 +182,21 @@ static uint64_t launches_since(const peal_cuda_plan *plan)
     return most;
 }
 
+/* Emission makes one launch of some operations, not of many more. */
+enum { MOST_MERGED = 8 };
+
+static bool hopes_for(const peal_cuda_plan *plan, int64_t steps, int64_t period)
+{
+    return plan->graphs->hopes && steps <= plan->engine->most_launches * 7 / 8 &&
+           launches_since(plan) <= MOST_MERGED * (uint64_t)period;
+}
+
 bool peal_cuda_launches_fit(const peal_cuda_plan *plan)
 {
     int most = plan->engine->most_launches;
 
     return most == 0 || launches_since(plan) <= (uint64_t)most ||
-           (plan->graphs->hopes && plan->graphs->period <= most);
+           hopes_for(plan, plan->graphs->period, plan->graphs->period);
 }
 
 /* The most steps whose launches the engine is sure to have room for. */
@@ -203,9 +212,7 @@ static int64_t most_hoped_for(const peal_cuda_plan *plan, int64_t period)
 {
     int64_t sure = most_recorded(plan, period);
 
-    return plan->graphs->hopes && sure < plan->engine->most_launches * 7 / 8
-               ? plan->engine->most_launches * 7 / 8
-               : sure;
+    return hopes_for(plan, sure, period) ? plan->engine->most_launches * 7 / 8 : sure;
 }
 
 /* The least number of steps that hides the launch of a replay, if `period` steps have `ops` ops (0:
@@ -423,6 +430,8 @@ static void try_choice(peal_cuda_plan *plan, choice *c, const char **reason)
     const peal_cuda_rank *rank = &plan->rank[0];
     uint64_t ops = rank->predicates->any ? ops_since(rank, &graphs->begin[0]) : 0;
     int64_t least = least_steps(plan, c->period, ops, reason);
+    if (most_steps(plan, c->period) < c->period)
+        *reason = "steps until all comes round print more than 128 rows: print less often";
     if (!*reason)
         choose_multiple(plan, &g, longest, least, c);
 }
