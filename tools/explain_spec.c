@@ -240,7 +240,7 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
                               : mode_lines_automatic(backend, line);
     if (options->format == FORMAT_JSON) {
         print_json(graph, machine, dims, line, automatic, &paths, &predictions);
-        return status;
+        return PEAL_STATUS_OK;
     }
     printf("%s on %d rank%s (%d x %d x %d) in %d process%s\n\n", graph->name, machine->ranks,
            machine->ranks == 1 ? "" : "s", dims[0], dims[1], dims[2], machine->processes,
@@ -248,7 +248,7 @@ static peal_status explain(const peal_options *options, const peal_backend_ops *
     print_modes(machine, line, &predictions);
     print_paths(&paths, machine->ranks);
     predictions_print(&predictions);
-    return status;
+    return PEAL_STATUS_OK;
 }
 
 peal_status explain_spec(const peal_options *given, peal_diagnostics *diagnostics)
