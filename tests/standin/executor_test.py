@@ -11,14 +11,17 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+for folder in ("tools", "share"):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", folder))
 import common  # noqa: E402
+import share  # noqa: E402
 
 STANDIN, TRIALS, SPECS = sys.argv[1:4]
 del sys.argv[1:4]
 SCRATCH = tempfile.TemporaryDirectory()
 CACHE = os.path.join(SCRATCH.name, "cache")  # of a stand-in of NVRTC: not what other tests keep
 MODES = ("sync", "stream", "graph")
+FEW = 4 if "ASAN_OPTIONS" in os.environ else 1  # of many like cases: a sanitizer makes each start of a job ten times as long
 TRANSPORTS = ("p2p:vmm", "p2p:ipc", "shm")
 LOWERINGS = ("", "lanes=2", "signal=kernel,copy=engine", "signal=memop,copy=engine,lanes=2", "signal=memop")
 
@@ -173,7 +176,7 @@ class Executor(unittest.TestCase):
                                  ("shm", ("cuMemHostRegister", "cuMemHostGetDevicePointer", "cuMemHostUnregister",
                                           "cuStreamWaitValue64", "cuStreamWriteValue64"))):
             words = {"mode": "stream", "lower": "signal=memop", "transport": transport, "set": ["n=4", "steps=20"]}
-            for name in calls:
+            for name in share.taken(calls, FEW):
                 for where in (f"{name}:1@1", f"{name}:2"):
                     with self.subTest(transport=transport, fails=where):
                         run = Run(2, env={"STANDIN_FAIL": where}, **words)
@@ -280,13 +283,13 @@ class Executor(unittest.TestCase):
                 "  - {set: n, value: step}\n  - {set: d, value: step + rank}\n"
                 "  - {send: n, to: 1, when: rank == 0}\n  - {recv: m, from: 0, when: rank == 1}\n"
                 "  - {allreduce: {d: sum}, when: %s}\n  - {set: e, value: d, when: %s}\n")
-        for steps, when, least in (
+        for steps, when, least in share.taken((
                 *((20000, f"step % {report} == 0", least) for report, least in (
                     (100, 0.85), (129, 0.92), (200, 0.95), (256, 0.91), (300, 0.95), (1000, 0.98))),
                 (1000, "(step + 1) % 100 == 0", 0.8), (1000, "step == 0", 0.9), (1000, "step >= 10", 0.9), (1000, "step < 2.5", 0.9),
                 (1000, "step == 999", 0.9), (1000, "step % 900 == 800", 0.85), (200000, "step >= 40000", 0.19), (10000, "step >= 4500", 0.5), (20, "step == 30", 0),
                 (1000, "step % 10 < 3", 0.8), (1000, "step % 128 == 5 or step % 128 == 77", 0.6),
-                (1000, "step == 3 or not (step < 900 or step % 50 != 0)", 0.7), (1000, "step % 250 == 0 and rank < 9", 0.8)):
+                (1000, "step == 3 or not (step < 900 or step % 50 != 0)", 0.7), (1000, "step % 250 == 0 and rank < 9", 0.8)), FEW):
             for mode in ("graph", "fused"):
                 with self.subTest(when=when, mode=mode):
                     found, data, err = common.peal_json("run", "-", "-n", "2", "--processes", "1", "--backend", "cuda", "--mode", mode, "--json",
@@ -456,7 +459,7 @@ class Executor(unittest.TestCase):
             whole = Run(**words)
             self.check_clean(whole)
             counts = {name: whole.record.count(name) for name in whole.record if not name.startswith("left")}
-            for name, count in counts.items():
+            for name, count in share.taken(sorted(counts.items()), FEW):
                 # An image that is not taken is compiled anew, by what no mode has of its own; fused has units of its own.
                 if name in OPTIONAL or (name == "cuModuleLoadData" and mode in ("sync", "graph")):
                     continue
