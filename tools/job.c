@@ -329,12 +329,19 @@ const char *mode_refusal(const peal_backend_ops *backend, const peal_graph_data 
     return reason ? reason : peal_graph_refuses(graph, mode, backend->open != NULL);
 }
 
+peal_mode mode_in_turn(const peal_backend_ops *backend, int turn)
+{
+    static const peal_mode order[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
+                                      PEAL_MODE_SYNC};
+    int count = sizeof(order) / sizeof(*order);
+    int at = backend->open ? turn + 1 : turn;
+    return at < count ? order[at] : PEAL_MODE_COUNT;
+}
+
 peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data *graph)
 {
-    static const peal_mode order[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM};
-    for (int i = 0; i < 3; i++)
-        if ((order[i] != PEAL_MODE_FUSED || !backend->open) &&
-            !mode_refusal(backend, graph, order[i]))
-            return order[i];
-    return PEAL_MODE_SYNC;
+    int turn = 0;
+    while (mode_refusal(backend, graph, mode_in_turn(backend, turn)))
+        turn++; /* sync runs everything */
+    return mode_in_turn(backend, turn);
 }

@@ -39,8 +39,10 @@ const peal_backend_ops *backend_expected(const peal_options *options);
 /* NULL: the graph can run in the mode on the backend; else why not. */
 const char *mode_refusal(const peal_backend_ops *backend, const peal_graph_data *graph,
                          peal_mode mode);
-/* What stands for mode auto where nothing is predicted: the first of fused (on the host), graph (on
- * accelerators), stream, sync that can run. */
+/* What stands for mode auto where nothing is predicted, best first: fused (on the host), graph (on
+ * accelerators), stream, sync; PEAL_MODE_COUNT: no more. */
+peal_mode mode_in_turn(const peal_backend_ops *backend, int turn);
+/* The first of them that nothing in the graph speaks against. */
 peal_mode mode_automatic(const peal_backend_ops *backend, const peal_graph_data *graph);
 
 /* Bytes of the cache of one core; 1 MiB if unknown. Cores that this process may use. */

@@ -64,11 +64,13 @@ peal_status mode_lines_find(const peal_options *options, const peal_backend_ops 
 peal_mode mode_lines_automatic(const peal_backend_ops *backend,
                                const mode_line line[PEAL_MODE_COUNT])
 {
-    if (!backend->open && line[PEAL_MODE_FUSED].can)
-        return PEAL_MODE_FUSED;
-    return line[PEAL_MODE_GRAPH].can    ? PEAL_MODE_GRAPH
-           : line[PEAL_MODE_STREAM].can ? PEAL_MODE_STREAM
-                                        : PEAL_MODE_SYNC;
+    peal_mode mode = PEAL_MODE_SYNC, next;
+    for (int turn = 0; (next = mode_in_turn(backend, turn)) != PEAL_MODE_COUNT; turn++) {
+        mode = next;
+        if (line[mode].can)
+            break;
+    }
+    return mode;
 }
 
 peal_status mode_line_report(const mode_line *line, peal_mode mode, peal_diagnostics *diagnostics)

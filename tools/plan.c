@@ -83,29 +83,18 @@ static peal_status print_mode(const peal_options *options, const peal_backend_op
     return status;
 }
 
-static bool is_wanted(const peal_options *options, const peal_backend_ops *backend, peal_mode mode)
-{
-    bool choosable = mode != PEAL_MODE_SERIAL && (mode != PEAL_MODE_FUSED || !backend->open);
-    return options->mode == MODE_ALL || mode == (peal_mode)options->mode ||
-           (options->mode == MODE_AUTO && choosable);
-}
-
-/* Every applicable mode for `all`, else one: for `auto` the first that can run it, as
- * mode_automatic says. */
+/* Every applicable mode for `all`, else one: for `auto` the first in turn that can run it. */
 static peal_status print_modes(const peal_options *options, const peal_graph_data *graph,
                                const peal_machine *machine, json_t *list,
                                peal_diagnostics *diagnostics)
 {
-    static const peal_mode order[2][PEAL_MODE_COUNT] = {
-        {PEAL_MODE_SERIAL, PEAL_MODE_SYNC, PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED},
-        {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM, PEAL_MODE_SYNC, PEAL_MODE_SERIAL}};
     const peal_backend_ops *backend = backend_described(options, diagnostics);
     bool automatic = options->mode == MODE_AUTO, one = !automatic && options->mode != MODE_ALL;
     if (!backend)
         return PEAL_STATUS_ENVIRONMENT;
     for (int i = 0; i < PEAL_MODE_COUNT; i++) {
-        peal_mode mode = order[automatic][i];
-        if (!is_wanted(options, backend, mode))
+        peal_mode mode = automatic ? mode_in_turn(backend, i) : (peal_mode)i;
+        if (mode == PEAL_MODE_COUNT || (one && mode != (peal_mode)options->mode))
             continue;
         mode_line line;
         const char *reason = mode_refusal(backend, graph, mode);
