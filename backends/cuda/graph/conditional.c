@@ -59,12 +59,7 @@ bool peal_cuda_conditional_abandon(peal_cuda_plan *plan, int slot, CUresult resu
     if (!graphs->loops)
         return false;
     warn_unrolled(plan, peal_cuda_error(result, text));
-    if (graphs->exec[slot])
-        plan->driver->cuGraphExecDestroy_(graphs->exec[slot]);
-    if (graphs->graph[slot])
-        plan->driver->cuGraphDestroy_(graphs->graph[slot]);
-    graphs->exec[slot] = NULL;
-    graphs->graph[slot] = NULL;
+    peal_cuda_recording_free(plan, slot);
     return true;
 }
 

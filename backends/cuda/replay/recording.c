@@ -173,7 +173,7 @@ static peal_status report_not_applicable(peal_cuda_plan *plan, const char *reaso
                        "mode %s cannot run this: %s", peal_mode_name(plan->desc.mode), reason);
 }
 
-static void free_recording(peal_cuda_plan *plan, int slot)
+void peal_cuda_recording_free(peal_cuda_plan *plan, int slot)
 {
     peal_cuda_graphs *graphs = plan->graphs;
 
@@ -217,7 +217,7 @@ static peal_status record_pieces(peal_cuda_plan *plan)
     int slot = PEAL_CUDA_FIRST_PIECE + count;
     if (!status || plan->emission.status || !graphs->graph[slot])
         return status;
-    free_recording(plan, slot);
+    peal_cuda_recording_free(plan, slot);
     peal_diagnostics_take_back(plan->desc.diagnostics, from);
     return PEAL_STATUS_OK;
 }
@@ -319,7 +319,7 @@ void peal_cuda_graphs_destroy(peal_cuda_plan *plan)
     peal_cuda_graphs *graphs = plan->graphs;
 
     for (int i = 0; graphs && i < PEAL_CUDA_RECORDINGS; i++)
-        free_recording(plan, i);
+        peal_cuda_recording_free(plan, i);
     for (int i = 0; graphs && i < REPLAYS_AHEAD; i++)
         if (graphs->done[i])
             plan->driver->cuEventDestroy_(graphs->done[i]);

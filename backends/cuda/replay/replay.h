@@ -104,6 +104,9 @@ bool peal_cuda_is_period(const peal_cuda_rank *rank, const peal_walk *begin, int
  * False: a walk needs a verdict, or an expression failed. */
 bool peal_cuda_walk_to(peal_cuda_plan *plan, int64_t step);
 
+/* recording.c: destroys what a slot has of a graph, so that it can be recorded anew. */
+void peal_cuda_recording_free(peal_cuda_plan *plan, int slot);
+
 /* recording.c: called when the plan is created. Records K iterations and has the engine build them.
  * What fails has been reported (PEAL_E_GRAPH_MODE_NOT_APPLICABLE, or the engine's own reports). */
 peal_status peal_cuda_graphs_create(peal_cuda_plan *plan);
