@@ -39,11 +39,11 @@ links: {%s: {latency_s: 2, bytes_per_s: 4}}
 
 # The last rank has 2 m launches a step, the others m; so has a step with a condition that has no period.
 MANY = """peal: 1
-params: {m: 1100}
+params: {m: 1100, steps: 4}
 topology: {dims: [auto]}
 buffers: {b: {count: 4, keep: true}, c: {count: 4, keep: true}}
 kernels: many.c
-repeat: 4
+repeat: steps
 step:
   - repeat: m
     step:
@@ -83,6 +83,14 @@ class Limits(unittest.TestCase):
                 self.assertNotIn("tried out", out)
         code, out, _ = self.cuda("explain", "-n", "3", "--set", "m=900")
         self.assertRegex(out, r"(?m)^fused +yes")
+
+    @unittest.skipIf("ASAN_OPTIONS" in os.environ, "a sanitizer reserves more")
+    def test_what_does_not_fit_is_not_kept(self):
+        """Launches beyond those that fit take no memory: they would be gigabytes here."""
+        self.cuda("explain")
+        code, out, err = peal("explain", "many.yaml", "--backend", "cuda", "--set", "m=3000", "--set", "steps=1000", prefix=("prlimit", "--as=1000000000"), cwd=self.folder)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"(?m)^fused +no +a period has 6001 launches, 2048 fit")
 
     def test_explain_json(self):
         self.cuda("explain")
