@@ -115,7 +115,7 @@ static void print_modes(const peal_machine *machine, const mode_line line[PEAL_M
     if (unknown < machine->ranks)
         printf("Of graph and fused only ranks 0 to %d were tried out.\n", unknown - 1);
     puts("Peers and addresses are known before the run. A start looks at what memory is in reach"
-         "\n(E388) and, for fused, how many blocks are resident (E664).");
+         "\n(E388) and, for graph and fused, whether the device at hand has room (E664).");
 }
 
 static void print_paths(const message_paths *paths, int ranks)

@@ -1,5 +1,4 @@
-/* Rehearsals: a graph is compiled for the ranks of a process, and the backend tries out its plan.
- */
+/* Rehearsals: compiles a graph for the ranks of a process, and has the backend try out the plan. */
 #include "runtime/select/rehearsal.h"
 #include "runtime/bind/binding.h"
 
@@ -138,7 +137,6 @@ peal_status peal_rehearse(const peal_rehearsal_desc *desc, peal_rehearsal *out)
 {
     peal_compilation *compilation = NULL;
     peal_status status = PEAL_STATUS_OK;
-
     bool records = desc->mode == PEAL_MODE_GRAPH || desc->mode == PEAL_MODE_FUSED;
 
     *out = (peal_rehearsal){.first_unknown = desc->machine->ranks};

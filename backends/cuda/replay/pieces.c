@@ -1,7 +1,8 @@
 /* Short recordings for the steps between replays of the whole one: an engine that begins and ends
  * with a recording (a CUDA graph) has some of few steps. From any step of a period one leads to its
- * end, from there powers of two of periods go on, and one ends amid the next period. So of the
- * steps between two rare conditions at most the first or the last is run singly. */
+ * end, from there powers of two of periods go on, and one ends amid the next period. Of the
+ * steps between two rare conditions, if these are as many as a period, at most the first and the
+ * last are run singly. */
 #include "backends/cuda/lower/predicate.h"
 #include "backends/cuda/replay/replay.h"
 

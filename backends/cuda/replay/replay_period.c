@@ -235,8 +235,9 @@ static int64_t least_steps(const peal_cuda_plan *plan, int64_t period, uint64_t 
 /* Microseconds: what a launch of a step that is run singly takes more than in a replay; that the
  * persistent kernel begins anew behind single steps, or behind itself; a round of either engine;
  * recording a step. Samples on 2 H100 (bench/results/2026-11-26-gpu-samples-3.txt, what runs as
- * typed took more than long ones): 5 us a launch of a single step of graph and fused; in fused 74
- * to 180 us for each single step between two launches of the kernel. */
+ * typed took more than long ones): 2 to 10 us a launch of a single step; in fused 74 to 180 us for
+ * each single step between two launches of the kernel. Recording costs where the plan is made, not
+ * in its steps: that number is a guess. */
 static const double cost_of_single = 5, cost_of_break = 60, cost_of_launch = 10, cost_of_round = 3,
                     cost_of_record = 0.5;
 
