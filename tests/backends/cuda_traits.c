@@ -1,5 +1,8 @@
 /* The traits of GPUs that the CUDA backend gives are those that schedules are made for where no
- * backend is asked: what `peal plan --backend cuda` prints is what runs. */
+ * backend is asked: what `peal plan --backend cuda` prints is what runs. And what `--lower order=`
+ * names is there. */
+#include "backends/cuda/fused/dispatchers/dispatcher.h"
+
 #include <peal/plugin/backend.h>
 
 #include <setjmp.h>
@@ -29,8 +32,27 @@ static void test_traits_are_those_of_accelerators(void **state)
     assert_int_equal(own->folds_aside, usual->folds_aside);
 }
 
+static void every_order_has_a_dispatcher(void **unused)
+{
+    const char *word = strstr(PEAL_LOWERING_WORDS, "order=") + strlen("order=");
+    size_t words = strcspn(word, ","), length;
+
+    (void)unused;
+    assert_ptr_equal(peal_cuda_dispatcher_default(), &peal_cuda_dispatcher_tiles);
+    for (const char *end = word + words; word < end; word += length + 1) {
+        length = strcspn(word, "|,");
+        const peal_cuda_dispatcher *found = peal_cuda_dispatcher_find(word, length);
+        assert_non_null(found);
+        assert_non_null(found->device_header);
+        assert_non_null(found->start);
+        assert_int_equal(found->is_fixed, found->list_tickets == NULL);
+    }
+    assert_null(peal_cuda_dispatcher_find("period", strlen("period")));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traits_are_those_of_accelerators)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_traits_are_those_of_accelerators),
+                                       cmocka_unit_test(every_order_has_a_dispatcher)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,25 +9,30 @@ static peal_status refuse(peal_cuda_plan *plan, const char *reason)
                        "mode fused cannot run this: %s", reason);
 }
 
-/* What a rank's blocks do in a round, and how many blocks it has work for, beside the one for work
+/* What a rank's blocks do in a round, and how many blocks it has work for, with those for work
  * items of one block. */
 typedef struct demand {
     uint64_t work;
     unsigned most;
-    bool folds; /* tiles have partials */
+    uint64_t tiles; /* of a work item, in the mean of all tiles: rare ones hardly count */
 } demand;
 
-static demand demand_of(const peal_cuda_fused *fused)
+/* A block runs tiles with partials one after the other, and waits for memory in each: they count
+ * double. */
+enum { TILES_WITH_PARTIALS = 2 };
+
+static demand demand_of(peal_cuda_fused *fused)
 {
-    demand d = {0, 1, false};
+    demand d = {0, 1, 0};
 
     for (int r = 0; r < fused->count; r++) {
-        unsigned blocks = fused->item[r].blocks;
+        uint64_t blocks = fused->item[r].blocks;
         d.work += blocks;
-        d.most = blocks > d.most ? blocks : d.most;
-        d.folds |= fused->item[r].partials;
+        d.most = blocks > d.most ? (unsigned)blocks : d.most;
+        d.tiles += blocks * (blocks + 1) * (fused->item[r].partials ? TILES_WITH_PARTIALS : 1);
     }
-    d.most++;
+    d.tiles = d.work > 0 ? d.tiles / d.work : 0;
+    d.most += (unsigned)peal_cuda_partition_serve(fused, d.most);
     return d;
 }
 
@@ -57,16 +62,15 @@ static void divide_blocks(peal_cuda_fused_kernel *kernel, const demand *of, int 
 
 /* Where an SM has only a few tiles, several blocks on it slow each other down, since a fence also
  * waits for what other blocks have stored (5-point relaxation on 2 H200: 4.1 us a step with one
- * block against 4.8 with three where an SM has 2 tiles, 9.5 against 6.5 where it has 8). Tiles with
- * partials count double: a block runs them one after the other, and waits for memory in each. */
+ * block against 4.8 with three where an SM has 2 tiles, 9.5 against 6.5 where it has 8). */
 enum { LEAST_TILES = 2 };
 
 static int wanted_on_sm(const peal_cuda_plan *plan, const demand *of)
 {
-    unsigned tiles = 0, each = LEAST_TILES * (unsigned)plan->device->sm_count;
+    uint64_t tiles = 0, each = LEAST_TILES * (uint64_t)plan->device->sm_count;
 
     for (int r = 0; r < plan->rank_count; r++)
-        tiles += of[r].folds ? LEAST_TILES * of[r].most : of[r].most;
+        tiles += of[r].tiles;
     if (plan->options.blocks > 0)
         return plan->options.blocks;
     return tiles < 2 * each ? 1 : (int)(tiles / each);

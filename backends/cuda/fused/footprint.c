@@ -261,6 +261,38 @@ static bool follows_others(const peal_cuda_rank *rank, const peal_cuda_group *gr
     return false;
 }
 
+/* Whether a block may run an op aside, while others go on: built-in tasks, and what is received for
+ * them or sent of them. */
+static bool is_aside(const peal_cuda_rank *rank, const peal_op *op)
+{
+    const peal_schedule *schedule = rank->schedule;
+
+    if (op->kind == PEAL_OP_LAUNCH)
+        return schedule->task[op->task].kind != PEAL_TASK_KERNEL;
+    for (int i = 0; i < schedule->task_count; i++)
+        if (schedule->task[i].kind == PEAL_TASK_COMBINE &&
+            schedule->task[i].statement == op->statement)
+            return true;
+    return false;
+}
+
+/* Whether a group has nothing to do with what is done aside, but for memory that footprints tell.
+ */
+static bool spares_others(const peal_cuda_rank *rank, const peal_cuda_group *group)
+{
+    for (int i = 0; i < group->op_count; i++) {
+        const peal_op *op = rank->op[group->op[i]].source;
+        if (is_aside(rank, op))
+            return false;
+        if (op->kind != PEAL_OP_WRITE && op->kind != PEAL_OP_COPY)
+            continue;
+        for (int k = 0; k < op->dependence_count; k++)
+            if (is_aside(rank, &rank->schedule->op[op->dependence[k].op]))
+                return false;
+    }
+    return true;
+}
+
 static void touch_conditions(const peal_cuda_rank *rank, peal_cuda_work_item *item)
 {
     if (item->launch.stop || item->launch.skip)
@@ -296,4 +328,5 @@ void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
     touch_flags(rank, item, group);
     if (group->kind != PEAL_CUDA_GROUP_TASK || follows_others(rank, group))
         item->after_all = true;
+    item->spares = item->after_all && spares_others(rank, group);
 }

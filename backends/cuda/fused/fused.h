@@ -9,6 +9,7 @@
  *   shapes.c          prints what the compiler may know of the launches
  *   partition.c       which part of a work item each block runs
  *   partition_classes.c  which work items have the same partitions
+ *   block_footprint.c what blocks touch in it, and which of them meet
  *   block_deps.c      which other blocks each partition waits for
  *   dispatchers/      how blocks get their work: the contract, and a file for each --lower order=
  *   upload.c          all of that in device memory
@@ -52,7 +53,8 @@ typedef struct peal_cuda_work_item {
     peal_launch launch;
     int number;      /* of the function that runs it */
     unsigned blocks; /* of its grid */
-    bool after_all;  /* each of its partitions waits for all blocks */
+    bool after_all;  /* each of its partitions waits for all blocks, */
+    bool spares;     /* but not for what blocks do aside (`serves`) and it does not touch */
     unsigned each;   /* how many blocks of its grid a partition has, about */
     bool cyclic;     /* neighbouring blocks of the kernel run neighbouring tiles (partition.c), */
     bool dynamic;    /* and take tiles one by one where these neither wait for messages nor send */
@@ -67,7 +69,7 @@ typedef struct peal_cuda_work_item {
     const peal_schedule *schedule;
     bool partials;
     int shape;  /* -1: none, a general function runs it */
-    int serves; /* the task whose result it folds while other blocks go on; -1: none */
+    int serves; /* the task whose result it folds or sends while other blocks go on; -1: none */
     bool alone; /* the dispatcher waits and adds to flags for it, these amounts: */
     uint64_t quantum[PEAL_LAUNCH_WRITES];
     unsigned
@@ -174,8 +176,8 @@ const char *peal_cuda_fused_shape(peal_cuda_fused_kernel *kernel, int rank_count
 
 /* partition.c: chooses which work items are cyclic, for a kernel with so many blocks. */
 void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks);
-/* Chooses which blocks run the work items of one block. */
-void peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks);
+/* Chooses which of so many blocks run the work items of one block; returns how many do. */
+int peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks);
 /* How many blocks of a launch send, if these come first and others follow; else 0. */
 unsigned peal_cuda_partition_first_blocks(const peal_launch *launch, unsigned blocks);
 peal_fused_partition peal_cuda_partition(const peal_cuda_fused *fused,

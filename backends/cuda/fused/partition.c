@@ -26,29 +26,41 @@ void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks)
 }
 
 /* A fold that other blocks do not wait for waits itself most of the time. So the folds of each task
- * have a block of their own, a service, if there are enough blocks. */
+ * have a block of their own, a service, if there are enough blocks; and so have work items of one
+ * block that others do wait for. */
 enum { MOST_SERVICES = 4, BLOCKS_A_SERVICE = 16 };
 
-void peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks)
+/* Whether some work item of one block does more than count steps, and others wait for it. */
+static bool has_singles(const peal_cuda_fused *fused)
 {
-    bool has_own = fused->dispatcher->has_services;
-    int task[MOST_SERVICES], most = has_own ? (int)(blocks / BLOCKS_A_SERVICE) : 1;
+    for (int r = 0; r < fused->count; r++)
+        if (fused->item[r].blocks == 1 && fused->item[r].serves < 0 &&
+            fused->item[r].launch.box_count > 0)
+            return true;
+    return false;
+}
 
-    most = most < 1 ? 1 : most > MOST_SERVICES ? MOST_SERVICES : most;
-    fused->services = 0;
+int peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks)
+{
+    unsigned room = fused->dispatcher->has_services ? blocks / BLOCKS_A_SERVICE : 1;
+    int first = room > 1 && has_singles(fused) ? 1 : 0, tasks = 0;
+    int task[MOST_SERVICES], most = room > MOST_SERVICES ? MOST_SERVICES : (int)room - first;
+
+    most = most < 1 ? 1 : most;
     for (int r = 0; r < fused->count; r++) {
         peal_cuda_work_item *item = &fused->item[r];
         int i = 0;
         item->service = 0;
         if (item->blocks > 1 || item->serves < 0)
             continue;
-        while (i < fused->services && task[i] != item->serves)
+        while (i < tasks && task[i] != item->serves)
             i++;
-        if (i == fused->services && i < most)
-            task[fused->services++] = item->serves;
-        item->service = i % most;
+        if (i == tasks && i < most)
+            task[tasks++] = item->serves;
+        item->service = first + i % most;
     }
-    fused->services = fused->services > 0 ? fused->services : 1;
+    fused->services = first + tasks > 0 ? first + tasks : 1;
+    return fused->services;
 }
 
 /* Where blocks have several tiles, some of them run only the tiles of the border, and fewer of

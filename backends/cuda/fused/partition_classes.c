@@ -25,7 +25,7 @@ static bool is_alike(const peal_cuda_work_item *a, const peal_cuda_work_item *b)
 {
     return adds_alike(a, b) && a->number == b->number && (a->serves < 0) == (b->serves < 0) &&
            a->blocks == b->blocks && a->first_blocks == b->first_blocks &&
-           a->after_all == b->after_all && a->receives == b->receives &&
+           a->after_all == b->after_all && a->spares == b->spares && a->receives == b->receives &&
            a->launch.box_count == b->launch.box_count && a->touch_count == b->touch_count &&
            !memcmp(a->launch.box, b->launch.box,
                    (size_t)a->launch.box_count * sizeof(a->launch.box[0])) &&

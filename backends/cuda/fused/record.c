@@ -87,15 +87,57 @@ void peal_cuda_fused_keep_touches(peal_cuda_plan *plan, peal_cuda_work_item *ite
 enum { MOST_CHUNKS = 4 };
 
 /* A FOLD, COMBINE or PRINT whose result no task waits for may be some steps behind. Returns which
- * of the schedule's tasks it is; -1: another launch. */
-static int serves(const peal_cuda_rank *rank, const peal_cuda_group *group)
+ * of the schedule's tasks it is; -1: another one. */
+static int serves_task(const peal_cuda_rank *rank, const peal_schedule_task *task)
 {
-    if (!group || group->kind != PEAL_CUDA_GROUP_TASK || !rank->scratch)
+    bool folds = task->kind == PEAL_TASK_FOLD || task->kind == PEAL_TASK_COMBINE;
+
+    if (folds ? !rank->scratch[task->gather] : task->kind != PEAL_TASK_PRINT)
         return -1;
-    bool folds = group->task->kind == PEAL_TASK_FOLD || group->task->kind == PEAL_TASK_COMBINE;
-    if (folds ? !rank->scratch[group->task->gather] : group->task->kind != PEAL_TASK_PRINT)
+    return (int)(task - rank->schedule->task);
+}
+
+/* The FOLD whose result op `index`, a COPY, sends or keeps, if that may be behind; -1: it copies
+ * something else. */
+static int serves_copy(const peal_cuda_rank *rank, int index)
+{
+    const peal_op *op = &rank->schedule->op[index];
+    int task = -1;
+
+    if (op->copy == PEAL_COPY_UNPACK)
         return -1;
-    return (int)(group->task - rank->schedule->task);
+    for (int i = 0; i < op->dependence_count; i++) {
+        const peal_op *before = &rank->schedule->op[op->dependence[i].op];
+        if (before->kind != PEAL_OP_LAUNCH || op->dependence[i].op < rank->schedule->step.first)
+            continue;
+        const peal_schedule_task *of = &rank->schedule->task[before->task];
+        int served = serves_task(rank, of);
+        if (served < 0)
+            return -1;
+        task = of->kind == PEAL_TASK_FOLD ? served : task;
+    }
+    return task;
+}
+
+/* Which of the schedule's tasks a launch serves that may be some steps behind: its own, or the fold
+ * of which all its messages are; -1: it is another launch. */
+static int serves(const peal_cuda_rank *rank, const peal_cuda_group *group, unsigned blocks)
+{
+    int task = -1;
+
+    if (!group || !rank->scratch)
+        return -1;
+    if (group->kind == PEAL_CUDA_GROUP_TASK)
+        return serves_task(rank, group->task);
+    if (group->kind != PEAL_CUDA_GROUP_COPY || blocks != 1)
+        return -1;
+    for (int i = 0; i < group->op_count; i++)
+        if (rank->schedule->op[group->op[i]].kind == PEAL_OP_COPY) {
+            task = serves_copy(rank, group->op[i]);
+            if (task < 0)
+                return -1;
+        }
+    return task;
 }
 
 /* Whether the dispatcher waits and adds to flags for such a work item, all at the same time. A
@@ -105,8 +147,9 @@ static bool is_alone(const peal_cuda_rank *rank, const peal_cuda_group *group,
 {
     peal_launch *launch = &item->launch;
 
-    if (item->serves < 0 || item->blocks != 1 || launch->stop || launch->skip ||
-        launch->box_count != 1 || !rank->plan->options.dispatcher->serves_alone)
+    if (item->serves < 0 || group->kind != PEAL_CUDA_GROUP_TASK || item->blocks != 1 ||
+        launch->stop || launch->skip || launch->box_count != 1 ||
+        !rank->plan->options.dispatcher->serves_alone)
         return false;
     memcpy(item->quantum, group->quantum, sizeof(item->quantum));
     if (group->task->kind != PEAL_TASK_COMBINE)
@@ -129,7 +172,7 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     item->launch = *launch;
     item->number = number_of(rank, function, launch, group);
     item->blocks = blocks;
-    item->serves = serves(rank, group);
+    item->serves = serves(rank, group, blocks);
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && peal_cuda_fused_sends_fold(rank, group))
         item->launch.view[0] = item->launch.view[1]; /* messages take it from among the partials */
     if (group && group->kind == PEAL_CUDA_GROUP_TASK && group->task->kind == PEAL_TASK_KERNEL &&
@@ -140,11 +183,13 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
     }
     if (launch->box_count == 1 && launch->box[0].blocks == 0)
         item->launch.box[0].blocks = blocks;
-    if (item->serves >= 0 && group->task->kind == PEAL_TASK_FOLD && blocks <= MOST_CHUNKS)
+    if (item->serves >= 0 && group->kind == PEAL_CUDA_GROUP_TASK &&
+        group->task->kind == PEAL_TASK_FOLD && blocks <= MOST_CHUNKS)
         item->blocks = item->launch.box[0].blocks = 1;
     item->alone = is_alone(rank, group, item);
     peal_cuda_footprint_note(rank, item, group);
     item->after_all |= dispatcher->has_barrier;
+    item->spares &= dispatcher->has_services && !dispatcher->has_barrier;
     if (recorded(rank)->count <= PEAL_FUSED_ITEMS)
         peal_cuda_fused_keep_touches(rank->plan, item);
 }
