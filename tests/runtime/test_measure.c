@@ -147,6 +147,10 @@ static void test_what_is_no_time(void **state)
     for (int mode = PEAL_MODE_SYNC; mode < PEAL_MODE_COUNT; mode++)
         fill_mode(&devices, (peal_mode)mode);
     expect_refused(&devices, NULL);
+    table = devices; /* a message that is there when its flag is: no latency */
+    table.step_s[PEAL_MODE_FUSED][PEAL_MEASURE_MESSAGE] =
+        table.step_s[PEAL_MODE_FUSED][PEAL_MEASURE_UNAWAITED];
+    expect_refused(&table, NULL);
     devices.step_s[PEAL_MODE_GRAPH][PEAL_MEASURE_LARGE] = 0;
     expect_refused(&devices, "mode graph");
 }
@@ -190,10 +194,8 @@ static void test_whole_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_what_is_no_time),
-        cmocka_unit_test(test_whole_steps),
+        cmocka_unit_test(test_cores),           cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_what_is_no_time), cmocka_unit_test(test_whole_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
