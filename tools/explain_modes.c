@@ -69,7 +69,7 @@ peal_status predict_modes(const peal_options *options, const peal_backend_ops *b
         out->known[mode] = !status;
         step_s[mode] = status ? 0 : out->mode[mode].step_s;
     }
-    out->fastest = peal_prediction_fastest(step_s);
+    out->fastest = peal_prediction_fastest(machine, step_s);
     return status;
 }
 

@@ -190,7 +190,7 @@ static peal_status predict_best(peal_plan *plan, decision *out)
     double step_s[PEAL_MODE_COUNT] = {0};
     for (int i = 0; i < set->count; i++)
         step_s[set->item[i].mode] = set->item[i].predicted_s;
-    peal_mode fastest = peal_prediction_fastest(step_s);
+    peal_mode fastest = peal_prediction_fastest(&plan->machine, step_s);
     if (!status && set->count > 1 && fastest != PEAL_MODE_COUNT) {
         out->mode = (int32_t)fastest;
         write_prediction(set, fastest, step_s[fastest], from, out->choice);

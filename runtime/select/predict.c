@@ -222,10 +222,18 @@ peal_status peal_predict(const peal_prediction_desc *desc, peal_prediction *out)
     return status;
 }
 
-peal_mode peal_prediction_fastest(const double step_s[PEAL_MODE_COUNT])
+peal_mode peal_prediction_fastest(const peal_machine *machine, const double step_s[PEAL_MODE_COUNT])
 {
-    const peal_mode order[] = {PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED, PEAL_MODE_SYNC};
-    const double tie = 1.02;
+    static const peal_mode on_cpus[] = {PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED,
+                                        PEAL_MODE_SYNC};
+    static const peal_mode on_gpu[] = {PEAL_MODE_GRAPH, PEAL_MODE_FUSED, PEAL_MODE_STREAM,
+                                       PEAL_MODE_SYNC};
+    static const peal_mode on_gpus[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
+                                        PEAL_MODE_SYNC};
+    const peal_mode *order = !machine->accelerator ? on_cpus
+                             : machine->ranks > 1  ? on_gpus
+                                                   : on_gpu;
+    const double tie = machine->accelerator ? 1.05 : 1.02;
     double least = 0;
     for (int k = 0; k < 4; k++)
         if (step_s[order[k]] > 0 && (least <= 0 || step_s[order[k]] < least))

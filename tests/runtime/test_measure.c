@@ -1,7 +1,9 @@
 /* The fit of a machine's times: cases that take what known times say give these times back. And
- * which steps are measured where a backend repeats several as one. */
+ * which steps are measured where a backend repeats several as one, and what auto makes of
+ * predictions. */
 #include "runtime/measure/measure.h"
 #include "runtime/plan/plan.h"
+#include "runtime/select/predict.h"
 #include "runtime/session/session.h"
 
 #include <math.h>
@@ -191,11 +193,37 @@ static void test_whole_steps(void **state)
     expect_steps(&plan, 5, 0, 10);
 }
 
+/* Which mode auto takes of predictions: sync, stream, graph, fused; 0: none. */
+static void expect_taken(bool accelerator, int ranks, const double us[4], peal_mode taken)
+{
+    const peal_machine machine = {.accelerator = accelerator, .ranks = ranks};
+    double predicted[PEAL_MODE_COUNT] = {0};
+
+    predicted[PEAL_MODE_SYNC] = us[0];
+    predicted[PEAL_MODE_STREAM] = us[1];
+    predicted[PEAL_MODE_GRAPH] = us[2];
+    predicted[PEAL_MODE_FUSED] = us[3];
+    assert_int_equal(peal_prediction_fastest(&machine, predicted), taken);
+}
+
+static void test_about_as_fast(void **state)
+{
+    (void)state;
+    expect_taken(false, 2, (double[]){10, 10.1, 0, 10}, PEAL_MODE_STREAM);
+    expect_taken(false, 2, (double[]){10, 10.3, 0, 10}, PEAL_MODE_FUSED);
+    expect_taken(true, 2, (double[]){10, 10, 10, 10.4}, PEAL_MODE_FUSED);
+    expect_taken(true, 2, (double[]){10, 10, 10.4, 10.6}, PEAL_MODE_GRAPH);
+    expect_taken(true, 1, (double[]){10, 10, 10.4, 10}, PEAL_MODE_GRAPH);
+    expect_taken(true, 1, (double[]){10, 11, 0, 0}, PEAL_MODE_SYNC);
+    expect_taken(true, 1, (double[]){0, 0, 0, 0}, PEAL_MODE_COUNT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cores),           cmocka_unit_test(test_devices),
         cmocka_unit_test(test_what_is_no_time), cmocka_unit_test(test_whole_steps),
+        cmocka_unit_test(test_about_as_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
