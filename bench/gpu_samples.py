@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Times samples on GPUs as a user types them: `peal run SAMPLE -n N --mode M`, whole runs.
 
-Beside each case stands its baseline: the same spec without what few steps have (statements under
-`when: ... step % ...`), for 64 000 steps, so that nothing but the recorded steps is left. Cases and
-baselines take turns, a run each a round. A second command (--against) is run in the same turns.
+Beside each case stand its baseline, the same spec without what few steps have (statements under
+`when: ... step % ...`), for 64 000 steps, so that nothing but the recorded steps is left; and the
+best hand-written peer where there is one. A second command (--against) is run in the same turns. Cases, baselines
+and peers take turns, one of each a round.
 
-A time is the run's own: seconds from the first to the last operation by the number of steps, and the
-fastest and slowest part of the run. After the rounds each case's result is compared with mode serial
-of the device, by digest (--check)."""
+A time is the run's own: seconds from the first to the last operation by the number of steps; p50 and
+p99 are of the parts of all runs (a fifth of a run each), with an idle host and with a busy process on
+each core (--busy). --cold adds what the command takes with nothing compiled, and again. After the
+rounds each case's result is compared with mode serial of the device, by digest (--check)."""
 
 import argparse
 import datetime
@@ -23,17 +25,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LONG = 64000
-# name: spec, settings, name of the number of steps
+# name: spec, settings, name of the number of steps, case of the peers
 CASES = {
-    "jacobi2d 256^2": ("jacobi2d", {"nx": 256, "ny": 256}, "steps"),
-    "jacobi2d 1024^2": ("jacobi2d", {"nx": 1024, "ny": 1024}, "steps"),
-    "jacobi2d 4096^2": ("jacobi2d", {}, "steps"),
-    "heat3d": ("heat3d", {}, "steps"),
-    "hdiff": ("hdiff", {}, "steps"),
-    "halo": ("halo", {}, "steps"),
+    "jacobi2d 256^2": ("jacobi2d", {"nx": 256, "ny": 256}, "steps", "256"),
+    "jacobi2d 1024^2": ("jacobi2d", {"nx": 1024, "ny": 1024}, "steps", "1024"),
+    "jacobi2d 4096^2": ("jacobi2d", {}, "steps", "4096"),
+    "heat3d": ("heat3d", {}, "steps", None),
+    "hdiff": ("hdiff", {}, "steps", None),
+    "halo": ("halo", {}, "steps", None),
 }
+PEERS = {"jacobi2d": ["gpu_jacobi_nvshmem", "gpu_jacobi_nccl"]}
+COLD = ["jacobi2d", "hdiff", "vcycle"]
+KINDS = ("typed", "against", "long", "peer")
 RARE = re.compile(r"^\s+- \{.*when: step % .*\}\s*$")
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "NVSHMEM_DISABLE_NVLS": "1"}
+LIMIT_S = 300
 
 
 def baseline_of(sample, folder):
@@ -48,91 +54,174 @@ def baseline_of(sample, folder):
     return folder / f"{sample}.yaml"
 
 
-def run(peal, spec, ranks, mode, settings):
+def run(peal, spec, ranks, mode, settings, **more):
     """The JSON of one run, or the reason why there is none."""
     words = [peal, "run", str(spec), "-n", str(ranks), "--mode", mode, "--json"]
     for key, value in settings.items():
         words += ["--set", f"{key}={value}"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300,
-                          env={**os.environ, **ENVIRONMENT})
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+                          env={**os.environ, **ENVIRONMENT, **more})
     if done.returncode != 0:
         return None, (done.stderr.strip().splitlines() or ["no message"])[0]
     return json.loads(done.stdout)["modes"][0], None
 
 
-def programs(options, folder):
-    """{(case, kind, mode): what to run}; kinds are `typed`, `against` and `long`."""
-    found = {}
-    for name in options.cases:
-        sample, settings, steps = CASES[name]
-        typed = ROOT / "samples" / sample / f"{sample}.yaml"
-        bare = folder / name.replace(" ", "-")
-        bare.mkdir()
-        stripped = baseline_of(sample, bare)
-        for mode in options.modes:
-            found[name, "typed", mode] = (options.peal, typed, settings)
-            if options.against:
-                found[name, "against", mode] = (options.against, typed, settings)
-            if options.baseline:
-                found[name, "long", mode] = (options.peal, stripped, {**settings, steps: LONG})
-    return found
+class Turns:
+    """What was measured: by (case, kind, mode) times a step, and notes on the last run."""
 
+    def __init__(self, options, folder, say):
+        self.options, self.say = options, say
+        self.times, self.parts, self.notes = {}, {}, {}
+        self.until = time.monotonic() + options.limit
+        self.runs = {}
+        for name in options.cases:
+            sample, settings, steps, _ = CASES[name]
+            typed = ROOT / "samples" / sample / f"{sample}.yaml"
+            bare = folder / name.replace(" ", "-")
+            bare.mkdir()
+            stripped = baseline_of(sample, bare)
+            for mode in options.modes:
+                self.runs[name, "typed", mode] = (options.peal, typed, settings)
+                if options.against:
+                    self.runs[name, "against", mode] = (options.against, typed, settings)
+                if options.baseline and mode != "auto":
+                    self.runs[name, "long", mode] = (options.peal, stripped, {**settings, steps: LONG})
 
-def us(result):
-    return 1e6 * result["seconds"] / result["steps"]
+    def once(self, key, counts):
+        peal, spec, settings = self.runs[key]
+        result, why = run(peal, spec, self.options.ranks, key[2], settings)
+        if result is None:
+            self.notes[key] = ("refused", why)
+            return
+        self.notes[key] = ("ran", result)
+        if counts:
+            self.times.setdefault(key, []).append(1e6 * result["seconds"] / result["steps"])
+            self.parts.setdefault(key, []).extend(1e6 * s for s in result["seconds_per_step"]["parts"])
 
-
-def measure(found, options, say):
-    times, notes, until = {}, {}, time.monotonic() + options.limit
-    for number in range(options.rounds + 1):  # the first round compiles, and is not counted
-        for key, (peal, spec, settings) in found.items():
-            if key in notes and notes[key][0] == "refused":
+    def peer(self, name, counts):
+        """All variants of all peers of a case; the best one of each round is kept."""
+        sample, _, _, case = CASES[name]
+        best = None
+        for program in PEERS.get(sample, []) if case else []:
+            binary = Path(self.options.peers) / program
+            if not binary.exists():
                 continue
-            if time.monotonic() > until:
-                say(f"the limit ends the rounds in round {number}")
-                return times, notes
-            result, why = run(peal, spec, options.ranks, key[2], settings)
-            if result is None:
-                notes[key] = ("refused", why)
+            try:
+                done = subprocess.run([str(binary), str(self.options.ranks), case], capture_output=True, text=True,
+                                      check=False, timeout=60, env={**os.environ, **ENVIRONMENT})
+            except subprocess.TimeoutExpired:
+                self.say(f"{program} {case}: no answer in 60 s")
                 continue
-            notes[key] = ("ran", result)
-            if number > 0:
-                times.setdefault(key, []).append(us(result))
-        say(f"round {number} of {options.rounds}")
-    return times, notes
+            for line in done.stdout.splitlines():
+                row = json.loads(line) if line.startswith("{") else {}
+                if "ns" in row and "/norm" not in row["case"] and row.get("verified", True):
+                    found = (row["ns"] / 1e3, f"{row['peer']} {row['variant']}")
+                    best = found if best is None or found < best else best
+        if best and counts:
+            self.times.setdefault((name, "peer", ""), []).append(best[0])
+            self.notes[name, "peer", ""] = ("ran", best[1])
+
+    def late(self, number):
+        if time.monotonic() <= self.until:
+            return False
+        self.say(f"the limit ends the rounds in round {number}")
+        return True
+
+    def rounds(self):
+        for number in range(self.options.rounds + 1):  # the first one compiles, and does not count
+            for key in self.runs:
+                if key[1] == "long" and number > self.options.baseline_rounds:
+                    continue
+                if self.notes.get(key, ("", ""))[0] == "refused":
+                    continue
+                if self.late(number):
+                    return
+                self.once(key, number > 0)
+            for name in self.options.cases if self.options.peers and number > 0 else []:
+                if self.late(number):
+                    return
+                self.peer(name, True)
+            self.say(f"round {number} of {self.options.rounds}")
+
+    def busy(self):
+        """The typed runs again, with a process on each core that does nothing else."""
+        spin = [sys.executable, "-c", "while True: pass"]
+        others = [subprocess.Popen(spin) for _ in range(os.cpu_count() or 1)]
+        idle, self.parts = self.parts, {}
+        kept = {key: list(series) for key, series in self.times.items()}
+        try:
+            for number in range(self.options.busy):
+                for key in [key for key in self.runs if key[1] == "typed"]:
+                    if self.notes.get(key, ("", ""))[0] != "ran" or self.late(number):
+                        continue
+                    self.once(key, True)
+        finally:
+            for process in others:
+                process.kill()
+        self.times = kept
+        busy, self.parts = self.parts, idle
+        return busy
 
 
-def row_of(name, mode, times, notes):
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def percentiles(values):
+    return f"{statistics.median(values):.2f}, {percentile(values, 0.99):.2f}" if values else "-"
+
+
+def row_of(name, mode, turns, busy):
     """Cells of a case and a mode."""
     cells = []
-    base = times.get((name, "long", mode))
-    for kind in ("typed", "against", "long"):
-        series = times.get((name, kind, mode))
-        note = notes.get((name, kind, mode))
+    long = turns.times.get((name, "long", mode))
+    peer = turns.times.get((name, "peer", ""))
+    for kind in KINDS:
+        key = (name, kind, "" if kind == "peer" else mode)
+        series, note = turns.times.get(key), turns.notes.get(key)
         if not series:
-            cells.append((note[1] if note else "-")[:60])
+            cells.append((note[1] if note and note[0] == "refused" else "-")[:60])
             continue
         text = f"{statistics.median(series):.2f} ({min(series):.2f}-{max(series):.2f})"
         if kind == "typed":
-            text += f", {100 * note[1].get('steps_replayed', 0) / note[1]['steps']:.0f} % replayed"
-        if kind != "long" and base:
-            text += f", {statistics.median(series) / statistics.median(base):.2f}"
+            taken = f"{note[1]['mode']}, " if mode == "auto" else ""
+            text += f", {taken}{100 * note[1].get('steps_replayed', 0) / note[1]['steps']:.0f} % replayed"
+            text += f", {statistics.median(series) / statistics.median(long):.2f} of long" if long else ""
+            text += f", {statistics.median(series) / statistics.median(peer):.2f} of peer" if peer else ""
         cells.append(text)
+    key = (name, "typed", mode)
+    cells += [percentiles(turns.parts.get(key)), percentiles(busy.get(key))]
     return f"| {name} | {mode} | " + " | ".join(cells) + " |"
 
 
-def verdict_of(name, mode, notes, options):
-    note = notes.get((name, "typed", mode))
+def verdict_of(name, mode, turns, options, serial):
+    note = turns.notes.get((name, "typed", mode))
     if not note or note[0] != "ran":
         return None
-    sample, settings, _ = CASES[name]
-    host, why = run(options.peal, ROOT / "samples" / sample / f"{sample}.yaml", options.ranks,
-                    "serial", settings) if name not in options.serial else options.serial[name]
-    options.serial[name] = (host, why)
-    if host is None:
+    sample, settings, _, _ = CASES[name]
+    if name not in serial:
+        serial[name] = run(options.peal, ROOT / "samples" / sample / f"{sample}.yaml", options.ranks, "serial", settings)
+    reference, why = serial[name]
+    if reference is None:
         return f"{name}, {mode}: serial did not run: {why}"
-    same = host["digest"] == note[1]["digest"]
+    same = reference["digest"] == note[1]["digest"]
     return f"{name}, {mode}: {'equal to serial' if same else 'DIFFERS FROM SERIAL'}"
+
+
+def print_cold(options):
+    """Wall seconds of the command, with an empty cache of kernels and with a full one."""
+    print("\n| sample | mode | first, s | again, s |\n|---|---|---|---|")
+    for sample in COLD:
+        spec = ROOT / "samples" / sample / f"{sample}.yaml"
+        for mode in options.modes:
+            with tempfile.TemporaryDirectory() as cache:
+                walls = []
+                for _ in range(2):
+                    begin = time.monotonic()
+                    result, why = run(options.peal, spec, options.ranks, mode, {}, XDG_CACHE_HOME=cache)
+                    walls.append(f"{time.monotonic() - begin:.1f}" if result else why[:60])
+            print(f"| {sample} | {mode} | {walls[0]} | {walls[1]} |", flush=True)
 
 
 def machine():
@@ -146,41 +235,62 @@ def machine():
     return "; ".join(gpus.splitlines() or ["no GPU"]) + f"; {os.cpu_count()} x {cpu}"
 
 
+def print_peers(turns):
+    versions = []
+    for package in ("nvidia-nvshmem-cu13", "nvidia-nccl-cu13"):
+        done = subprocess.run([sys.executable, "-m", "pip", "show", package], capture_output=True, text=True, check=False)
+        versions += [f"{package} {line.split()[1]}" for line in done.stdout.splitlines() if line.startswith("Version:")]
+    best = {note[1] for key, note in turns.notes.items() if key[1] == "peer"}
+    if best:
+        print(f"peers: {', '.join(versions) or 'versions unknown'}; best of all their variants ({'; '.join(sorted(best))})\n")
+
+
 def main(words=None):
     parser = argparse.ArgumentParser(prog="gpu_run.py samples", description=__doc__.splitlines()[0])
     parser.add_argument("--peal", default="build/tools/peal", help="the command (default: build/tools/peal)")
     parser.add_argument("--against", help="another build's command, in the same turns")
+    parser.add_argument("--peers", help="folder of the peers' programs (build/bench/gpu)")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--baseline-rounds", type=int, default=9)
+    parser.add_argument("--busy", type=int, default=0, help="rounds with all cores busy")
+    parser.add_argument("--cold", action="store_true", help="also what a first start takes")
     parser.add_argument("--limit", type=float, default=1e9, help="seconds")
-    parser.add_argument("--modes", nargs="+", default=["graph", "fused"])
+    parser.add_argument("--modes", nargs="+", default=["auto", "graph", "fused"])
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--no-baseline", dest="baseline", action="store_false")
     parser.add_argument("--check", action="store_true", help="compare with mode serial of the device")
     words = sys.argv[1:] if words is None else words
     options = parser.parse_args(words)
-    options.serial = {}
 
     def say(text):
         print(text, file=sys.stderr, flush=True)
 
     print(f"{datetime.date.today()}, {machine()}\ncommand: {' '.join(['bench/gpu_run.py samples'] + words)}\n")
     with tempfile.TemporaryDirectory() as folder:
-        times, notes = measure(programs(options, Path(folder)), options, say)
-    print(f"us a step, median (min-max) of {options.rounds} rounds, {options.ranks} GPUs; ratio to the long run\n")
-    print("| sample | mode | as typed | against | long, without rare lines |\n|---|---|---|---|---|")
-    for name in options.cases:
-        for mode in options.modes:
-            print(row_of(name, mode, times, notes))
-    bad = False
-    if options.check:
-        print()
-    for name in options.cases if options.check else []:
-        for mode in options.modes:
-            text = verdict_of(name, mode, notes, options)
-            if text:
-                print(text)
-                bad |= "DIFFERS" in text
+        turns = Turns(options, Path(folder), say)
+        turns.rounds()
+        turns.until += LIMIT_S
+        busy = turns.busy() if options.busy else {}
+        print_peers(turns)
+        rounds = max((len(series) for series in turns.times.values()), default=0)
+        print(f"us a step, median (min-max) of {rounds} rounds, {options.ranks} GPUs\n")
+        print("| sample | mode | as typed | against | long, without rare lines | best peer | p50, p99 of parts | "
+              "the same, cores busy |\n|---|---|---|---|---|---|---|---|")
+        for name in options.cases:
+            for mode in options.modes:
+                print(row_of(name, mode, turns, busy))
+        if options.cold:
+            print_cold(options)
+        bad, serial = False, {}
+        if options.check:
+            print()
+        for name in options.cases if options.check else []:
+            for mode in options.modes:
+                text = verdict_of(name, mode, turns, options, serial)
+                if text:
+                    print(text)
+                    bad |= "DIFFERS" in text
     return bad
 
 

@@ -195,10 +195,14 @@ static json_t *json_result(const mode_result *result)
     json_object_set_new(object, "digest", json_string(text_hash(result->digest).s));
     if (result->sample_count) {
         int last = result->sample_count - 1;
+        json_t *parts = json_array();
+        for (int i = 0; i <= last; i++)
+            json_array_append_new(parts, json_real(result->per_step[i]));
         json_object_set_new(object, "seconds_per_step",
-                            json_pack("{s:f,s:f,s:f}", "median",
+                            json_pack("{s:f,s:f,s:f,s:o}", "median",
                                       median_of(result->per_step, result->sample_count), "min",
-                                      result->per_step[0], "max", result->per_step[last]));
+                                      result->per_step[0], "max", result->per_step[last], "parts",
+                                      parts));
     }
     if (result->unmeasured[0])
         json_object_set_new(object, "exposed_unmeasured", json_string(result->unmeasured));

@@ -56,6 +56,8 @@ class Modes(unittest.TestCase):
                 self.assertNotIn("exposed_seconds_per_step", mode)
                 continue
             self.assertTrue(mode["equal_to_serial"])
+            step = mode["seconds_per_step"]
+            self.assertEqual((min(step["parts"]), max(step["parts"])), (step["min"], step["max"]))
             without = mode["seconds_per_step_without_messages"]
             self.assertGreater(without, 0)
             self.assertAlmostEqual(mode["exposed_seconds_per_step"] + without, mode["seconds_per_step_with_messages"])
