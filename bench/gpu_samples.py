@@ -12,6 +12,7 @@ each core (--busy). --cold adds what the command takes with nothing compiled, an
 rounds each case's result is compared with mode serial of the device, by digest (--check)."""
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import os
@@ -87,7 +88,7 @@ class Turns:
                 if options.baseline and mode != "auto":
                     self.runs[name, "long", mode] = (options.peal, stripped, {**settings, steps: LONG})
 
-    def once(self, key, counts):
+    def once(self, key, counts=True):
         peal, spec, settings = self.runs[key]
         result, why = run(peal, spec, self.options.ranks, key[2], settings)
         if result is None:
@@ -96,9 +97,15 @@ class Turns:
         self.notes[key] = ("ran", result)
         if counts:
             self.times.setdefault(key, []).append(1e6 * result["seconds"] / result["steps"])
-            self.parts.setdefault(key, []).extend(1e6 * s for s in result["seconds_per_step"]["parts"])
+            self.parts.setdefault(key, []).extend(1e6 * s for s in result["seconds_per_step"].get("parts", []))
 
-    def peer(self, name, counts):
+    def compile(self):
+        """Every run once, some at a time: what compiles them keeps the cores busy. Nothing counts."""
+        with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
+            list(pool.map(lambda key: self.once(key, False), self.runs))
+        self.say("compiled")
+
+    def peer(self, name):
         """All variants of all peers of a case; the best one of each round is kept."""
         sample, _, _, case = CASES[name]
         best = None
@@ -117,31 +124,32 @@ class Turns:
                 if "ns" in row and "/norm" not in row["case"] and row.get("verified", True):
                     found = (row["ns"] / 1e3, f"{row['peer']} {row['variant']}")
                     best = found if best is None or found < best else best
-        if best and counts:
+        if best:
             self.times.setdefault((name, "peer", ""), []).append(best[0])
             self.notes[name, "peer", ""] = ("ran", best[1])
 
     def late(self, number):
         if time.monotonic() <= self.until:
             return False
-        self.say(f"the limit ends the rounds in round {number}")
+        self.say(f"the limit ends the rounds in round {number + 1}")
         return True
 
     def rounds(self):
-        for number in range(self.options.rounds + 1):  # the first one compiles, and does not count
+        self.compile()
+        for number in range(self.options.rounds):
             for key in self.runs:
-                if key[1] == "long" and number > self.options.baseline_rounds:
+                if key[1] == "long" and number >= self.options.baseline_rounds:
                     continue
                 if self.notes.get(key, ("", ""))[0] == "refused":
                     continue
                 if self.late(number):
                     return
-                self.once(key, number > 0)
-            for name in self.options.cases if self.options.peers and number > 0 else []:
+                self.once(key)
+            for name in self.options.cases if self.options.peers else []:
                 if self.late(number):
                     return
-                self.peer(name, True)
-            self.say(f"round {number} of {self.options.rounds}")
+                self.peer(name)
+            self.say(f"round {number + 1} of {self.options.rounds}")
 
     def busy(self):
         """The typed runs again, with a process on each core that does nothing else."""
@@ -154,7 +162,7 @@ class Turns:
                 for key in [key for key in self.runs if key[1] == "typed"]:
                     if self.notes.get(key, ("", ""))[0] != "ran" or self.late(number):
                         continue
-                    self.once(key, True)
+                    self.once(key)
         finally:
             for process in others:
                 process.kill()
@@ -183,7 +191,7 @@ def row_of(name, mode, turns, busy):
         if not series:
             cells.append((note[1] if note and note[0] == "refused" else "-")[:60])
             continue
-        text = f"{statistics.median(series):.2f} ({min(series):.2f}-{max(series):.2f})"
+        text = f"{statistics.median(series):.2f} ({min(series):.2f}-{max(series):.2f}; {len(series)})"
         if kind == "typed":
             taken = f"{note[1]['mode']}, " if mode == "auto" else ""
             text += f", {taken}{100 * note[1].get('steps_replayed', 0) / note[1]['steps']:.0f} % replayed"
@@ -273,8 +281,7 @@ def main(words=None):
         turns.until += LIMIT_S
         busy = turns.busy() if options.busy else {}
         print_peers(turns)
-        rounds = max((len(series) for series in turns.times.values()), default=0)
-        print(f"us a step, median (min-max) of {rounds} rounds, {options.ranks} GPUs\n")
+        print(f"us a step, median (min-max; of so many rounds), {options.ranks} GPUs\n")
         print("| sample | mode | as typed | against | long, without rare lines | best peer | p50, p99 of parts | "
               "the same, cores busy |\n|---|---|---|---|---|---|---|---|")
         for name in options.cases:
