@@ -29,7 +29,7 @@ int64_t known_steps(const common_input *c)
     return steps < 0 ? 0 : steps;
 }
 
-/* A counter that has not come to its end; a body is looked at even if its loop has no iteration. */
+/* A counter that has not come to its end; steps are looked at even if there are none. */
 static peal_term below_end(peal_meanings *m, peal_term counter, peal_term end)
 {
     peal_term below = peal_term_operator(m, PEAL_OPERATOR_LESS, counter, end);
@@ -47,7 +47,8 @@ static peal_term counter_of(const condition_walk *w, const peal_loop *loop, int 
     peal_term domain = peal_term_domain(m, counter);
     if (id != LOOP_OUTER)
         domain = peal_term_and(m, domain,
-                               below_end(m, counter, peal_meaning_of(m, loop->repeat, before)));
+                               peal_term_operator(m, PEAL_OPERATOR_LESS, counter,
+                                                  peal_meaning_of(m, loop->repeat, before)));
     peal_term_limit(m, counter, domain);
     return counter;
 }

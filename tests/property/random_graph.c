@@ -213,7 +213,8 @@ static void add_loop(random_graph *g)
 {
     char repeat[16], lag[16], every[16];
     bool stops = g->scalar_known && random_chance(g, 30);
-    sprintf(repeat, "%d", random_below(&g->state, 4));
+    int rounds = random_below(&g->state, 4);
+    sprintf(repeat, "%d", rounds == 0 && g->plant.fault ? 1 : rounds); /* else it never happens */
     sprintf(lag, "%d", random_below(&g->state, 2));
     sprintf(every, "%d", 1 + random_below(&g->state, 2));
     random_say(g, "- repeat %s until %s every %s lag %s\n", repeat, stops ? "s > 0.2" : "-", every,
