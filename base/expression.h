@@ -54,12 +54,17 @@ bool peal_expr_reads(const peal_expr *expr, int array);
  * buffers' types). */
 peal_value_kind peal_expr_kind_of(const peal_expr *expr, const peal_graph_data *graph);
 
-/* Replaces {rank}, {step} and other loop counters and params in a template: "u-{step}.npy".
- * `counter_name` gives the names of counters by depth. Result in the arena. Unknown names are
- * reported. */
+/* Replaces {rank}, {step} and other loop counters and params in a template: "u-{step}.npy",
+ * integers with leading zeros to a width: "u-{step:06}.npy". `counter_name` gives the names of
+ * counters by depth. Result in the arena. Unknown names are reported. */
 peal_status peal_template_expand(const char *text, const peal_scope *scope,
                                  const char *const *counter_name, peal_source source,
                                  peal_arena *arena, const char **out,
                                  peal_diagnostics *diagnostics);
+/* The placeholder at text[0] == '{': its name, and the least number of digits (0: as many as the
+ * number has). Returns what stands behind it; NULL: it is none. */
+enum { PEAL_TEMPLATE_NAME_BYTES = 64, PEAL_TEMPLATE_MOST_DIGITS = 20 };
+const char *peal_template_placeholder(const char *text, char name[PEAL_TEMPLATE_NAME_BYTES],
+                                      int *width);
 
 #endif

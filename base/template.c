@@ -1,11 +1,11 @@
-/* Text templates: "u-{step}-{rank}.npy". `{{` and `}}` stand for a brace. */
+/* Text templates: "u-{step:06}-{rank}.npy". `{{` and `}}` stand for a brace. */
 #include "base/expression.h"
 #include "base/number.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { NAME_BYTES = 64, NAME_CANDIDATES = 64 };
+enum { NAME_CANDIDATES = 64 };
 
 typedef struct expansion {
     const peal_scope *scope;
@@ -15,12 +15,17 @@ typedef struct expansion {
     peal_diagnostics *diagnostics;
 } expansion;
 
-static const char *value_text(const expansion *e, const peal_value *value)
+static const char *integer_text(const expansion *e, int64_t value, int width)
+{
+    return peal_arena_print(e->arena, "%0*" PRId64, width, value);
+}
+
+static const char *value_text(const expansion *e, const peal_value *value, int width)
 {
     char number[PEAL_NUMBER_TEXT];
     switch (value->kind) {
     case PEAL_INTEGER:
-        return peal_arena_print(e->arena, "%" PRId64, value->u.integer);
+        return integer_text(e, value->u.integer, width);
     case PEAL_REAL:
         return peal_arena_print(e->arena, "%s",
                                 peal_number_print(number, PEAL_NUMBER_EXACT, value->u.real));
@@ -52,41 +57,66 @@ static peal_status unknown_name(const expansion *e, const char *name)
                        "unknown name {%s} in a text", name);
 }
 
-static peal_status expand_name(const expansion *e, const char *name, const char **out)
+static peal_status expand_name(const expansion *e, const char *name, int width, const char **out)
 {
     const peal_scope *scope = e->scope;
     if (!strcmp(name, "rank") || !strcmp(name, "ranks")) {
-        *out = peal_arena_print(e->arena, "%d", name[4] ? scope->ranks : scope->rank);
+        *out = integer_text(e, name[4] ? scope->ranks : scope->rank, width);
         return PEAL_STATUS_OK;
     }
     for (int i = 0; i < scope->counter_count; i++)
         if (e->counter_name && e->counter_name[i] && !strcmp(e->counter_name[i], name)) {
-            *out = peal_arena_print(e->arena, "%" PRId64, scope->counter ? scope->counter[i] : 0);
+            *out = integer_text(e, scope->counter ? scope->counter[i] : 0, width);
             return PEAL_STATUS_OK;
         }
     for (int i = 0; scope->graph && i < scope->graph->param_count; i++)
         if (!strcmp(scope->graph->params[i].name, name)) {
-            *out = value_text(e, &scope->graph->params[i].value);
+            const peal_value *value = &scope->graph->params[i].value;
+            if (width > 0 && value->kind != PEAL_INTEGER)
+                return peal_report(e->diagnostics, PEAL_E_UNKNOWN_NAME_IN_TEXT, e->source,
+                                   "a width is for integers",
+                                   "{%s:0%d} in a text: `%s` is no integer", name, width, name);
+            *out = value_text(e, value, width);
             return PEAL_STATUS_OK;
         }
     return unknown_name(e, name);
+}
+
+const char *peal_template_placeholder(const char *text, char name[PEAL_TEMPLATE_NAME_BYTES],
+                                      int *width)
+{
+    size_t length = strcspn(text + 1, ":}");
+    const char *at = text + 1 + length;
+
+    if (length == 0 || length >= PEAL_TEMPLATE_NAME_BYTES)
+        return NULL;
+    memcpy(name, text + 1, length);
+    name[length] = 0;
+    *width = 0;
+    if (*at == ':') {
+        if (*++at != '0')
+            return NULL;
+        while (*++at >= '0' && *at <= '9' && *width <= PEAL_TEMPLATE_MOST_DIGITS)
+            *width = 10 * *width + *at - '0';
+        if (*width == 0 || *width > PEAL_TEMPLATE_MOST_DIGITS)
+            return NULL;
+    }
+    return *at == '}' ? at + 1 : NULL;
 }
 
 /* The placeholder at text[0] == '{'; *end is after its '}'. */
 static peal_status expand_placeholder(const expansion *e, const char *text, const char **end,
                                       const char **out)
 {
-    const char *close = strchr(text, '}');
-    char name[NAME_BYTES];
-    size_t length = close ? (size_t)(close - text - 1) : 0;
-    if (!close || length == 0 || length >= sizeof(name))
+    char name[PEAL_TEMPLATE_NAME_BYTES];
+    int width;
+    *end = peal_template_placeholder(text, name, &width);
+    if (!*end)
         return peal_report(e->diagnostics, PEAL_E_UNKNOWN_NAME_IN_TEXT, e->source,
-                           "write {rank}, {step} or a param's name; {{ stands for a brace",
-                           "a `{` without a name and `}` in a text");
-    memcpy(name, text + 1, length);
-    name[length] = 0;
-    *end = close + 1;
-    return expand_name(e, name, out);
+                           "write {rank}, {step} or a param's name, {step:06} for leading zeros; "
+                           "{{ stands for a brace",
+                           "a `{` without a name, or a width of 1 to 20 digits, and `}` in a text");
+    return expand_name(e, name, width, out);
 }
 
 peal_status peal_template_expand(const char *text, const peal_scope *scope,

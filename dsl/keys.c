@@ -275,7 +275,7 @@ static const peal_key load_keys[] = {{"load", PEAL_KEY_NAME, true, NULL,
                                       "a field (its global array) or a buffer (each rank's own)",
                                       AT(peal_file_desc, load)},
                                      {"file", PEAL_KEY_TEXT, true, NULL,
-                                      "an .npy file; {rank}, {step}, counters and params",
+                                      "an .npy file; {rank}, {step:06}, counters and params",
                                       AT(peal_file_desc, file)},
                                      STATEMENT_KEYS(peal_file_desc, name)};
 
@@ -283,7 +283,7 @@ static const peal_key save_keys[] = {{"save", PEAL_KEY_NAME, true, NULL,
                                       "a field (its global array) or a buffer (each rank's own)",
                                       AT(peal_file_desc, save)},
                                      {"file", PEAL_KEY_TEXT, true, NULL,
-                                      "an .npy file; {rank}, {step}, counters and params",
+                                      "an .npy file; {rank}, {step:06}, counters and params",
                                       AT(peal_file_desc, file)},
                                      STATEMENT_KEYS(peal_file_desc, name)};
 

@@ -23,6 +23,7 @@ enum { LINKED_RANKS = 4096 }; /* whose files are looked at for links */
 
 /* What a name is made of, besides characters. */
 enum { DIGITS = -1, RANK_DIGITS = -2 };
+enum { NO_WIDTH = -1, SEVERAL_WIDTHS = -2 };
 
 typedef struct file_use {
     const peal_statement *s;
@@ -30,6 +31,7 @@ typedef struct file_use {
     int *name;
     int length;
     bool of_rank;  /* {rank} was in the name: each rank writes a file of its own */
+    int width;     /* its digits, at least */
     bool together; /* all ranks write one file */
     bool counted;  /* what follows is known */
     int rank[2];   /* the first ranks that do it; -1: none */
@@ -47,34 +49,36 @@ typedef struct file_walk {
 
 /* ---- names ---- */
 
-static const peal_param *param_of(const peal_graph_data *graph, const char *name, size_t length)
+static const peal_param *param_of(const peal_graph_data *graph, const char *name)
 {
     for (int i = 0; i < graph->param_count; i++)
-        if (strlen(graph->params[i].name) == length && !memcmp(graph->params[i].name, name, length))
+        if (!strcmp(graph->params[i].name, name))
             return &graph->params[i];
     return NULL;
 }
 
-/* The placeholder that begins at text; its end. */
+/* The placeholder that begins at text; its end. Of {rank}: also how many digits it has at least. */
 static const char *add_placeholder(const common_input *c, const pass_context *pass,
-                                   const char *text, int *name, int *length)
+                                   const char *text, int *name, int *length, int *rank_width)
 {
-    const char *close = strchr(text, '}'), *value = "";
     const peal_scope scope = {.graph = c->graph, .ranks = c->machine.ranks};
-    size_t bytes = close ? (size_t)(close - text) - 1 : 0;
-    bool known = bytes == 5 && !memcmp(text + 1, "ranks", 5);
+    char word[PEAL_TEMPLATE_NAME_BYTES];
+    int width;
+    const char *end = peal_template_placeholder(text, word, &width), *value = "";
 
-    if (!close)
+    if (!end)
         return text + strlen(text); /* refused by others */
-    if (bytes == 4 && !memcmp(text + 1, "rank", 4))
+    if (!strcmp(word, "rank")) {
         name[(*length)++] = RANK_DIGITS;
-    else if (!known && !param_of(c->graph, text + 1, bytes))
+        *rank_width = *rank_width == NO_WIDTH || *rank_width == width ? width : SEVERAL_WIDTHS;
+    } else if (strcmp(word, "ranks") && !param_of(c->graph, word)) {
         name[(*length)++] = DIGITS;
-    else if (!peal_template_expand(peal_arena_copy_bytes(pass->arena, text, bytes + 2), &scope,
-                                   NULL, (peal_source){0}, pass->arena, &value, NULL))
+    } else if (!peal_template_expand(peal_arena_copy_bytes(pass->arena, text, (size_t)(end - text)),
+                                     &scope, NULL, (peal_source){0}, pass->arena, &value, NULL)) {
         for (; *value && *length < LONGEST_NAME; value++)
             name[(*length)++] = (unsigned char)*value;
-    return close + 1;
+    }
+    return end;
 }
 
 /* Where {rank} stands in the name; -1: there is none. */
@@ -179,11 +183,11 @@ static void read_name(const common_input *c, const pass_context *pass, const cha
                       file_use *use)
 {
     int *name = PEAL_ARENA_ARRAY(pass->arena, int, LONGEST_NAME + 1);
-    int length = begin_name(c->graph, text, name);
+    int length = begin_name(c->graph, text, name), width = NO_WIDTH;
     while (*text && length < LONGEST_NAME) {
         bool doubled = (*text == '{' || *text == '}') && text[1] == *text;
         if (*text == '{' && !doubled) {
-            text = add_placeholder(c, pass, text, name, &length);
+            text = add_placeholder(c, pass, text, name, &length, &width);
             continue;
         }
         name[length++] = (unsigned char)*text;
@@ -191,18 +195,20 @@ static void read_name(const common_input *c, const pass_context *pass, const cha
     }
     *use = (file_use){.s = use->s, .loop = use->loop, .name = name, .length = length};
     use->of_rank = find_rank_digits(use) >= 0;
+    use->width = width;
     use->length = shorten(name, length);
     follow_links(use);
 }
 
-/* The path that a name with {rank}, and no other digits, is on a rank; false: it has others. */
+/* The path that a name with {rank} of one width, and no other digits, is on a rank; false: it has
+ * others. */
 static bool path_on_rank(const file_use *use, int rank, char path[PATH_MAX])
 {
     size_t used = 0;
     for (int i = 0; i < use->length && used < PATH_MAX; i++)
-        if (use->name[i] == RANK_DIGITS)
-            used += (size_t)snprintf(path + used, PATH_MAX - used, "%d", rank);
-        else if (use->name[i] == DIGITS)
+        if (use->name[i] == RANK_DIGITS && use->width >= 0)
+            used += (size_t)snprintf(path + used, PATH_MAX - used, "%0*d", use->width, rank);
+        else if (use->name[i] < 0)
             return false;
         else
             path[used++] = (char)use->name[i];

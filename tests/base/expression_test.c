@@ -85,6 +85,8 @@ static void test_templates(void **state)
     static const char *const cases[][2] = {
         {"u-{step}-{rank}of{ranks}.npy", "u-12-2of4.npy"},
         {"{word}{n}{on}", "abc-64true"},
+        {"u-{step:06}-{rank:03}of{ranks:01}{n:05}.npy", "u-000012-002of4-0064.npy"},
+        {"{step:020}", "00000000000000000012"},
         {"plain", "plain"},
         {"", ""},
         {"{{{rank}}}", "{2}"},
@@ -97,7 +99,10 @@ static void test_templates(void **state)
         assert_int_equal(expand(cases[i][0], arena, &out, NULL), PEAL_STATUS_OK);
         assert_string_equal(out, cases[i][1]);
     }
-    static const char *const broken[] = {"{", "{}", "{rank", "{stop}", "{k}"};
+    static const char *const broken[] = {"{",          "{}",       "{rank",      "{stop}",
+                                         "{k}",        "{step:}",  "{step:6}",   "{step:0}",
+                                         "{step:021}", "{step:06", "{step:06x}", "{:06}",
+                                         "{word:03}",  "{on:03}",  "{step:0-3}"};
     for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
         peal_diagnostics *list = peal_diagnostics_create();
         out = NULL;

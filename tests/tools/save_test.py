@@ -293,6 +293,8 @@ class Outside(Save):
                 ("h-{rank}.npy", {"h-0.npy": "h.npy", "h-1.npy": "h.npy"}, "", 3), ("h-{rank}.npy", {"h-0.npy": "h-1.npy"}, "", 3),
                 ("h-{rank}.npy", {"h-0.npy": "h.npy"}, "", 0), ("h-{rank}.npy", {"h-2.npy": "h-1.npy"}, "", 0),
                 ("d-{rank}/h.npy", {"d-0": "d", "d-1": "d"}, "", 3), ("d-{rank}/h.npy", {"d-0": "d", "d-1": "e"}, "", 0),
+                ("h-{rank:03}.npy", {"h-000.npy": "h.npy", "h-001.npy": "h.npy"}, "", 3),
+                ("h-{rank:03}.npy", {"h-0.npy": "h.npy", "h-1.npy": "h.npy"}, "", 0),
                 ("h-{rank}.npy", {"h-0.npy": "g-1.npy"}, "  - {load: x, file: \"g-{rank}.npy\"}\n", 3),
                 ("h-{rank}.npy", {"h-0.npy": "g-0.npy"}, "  - {load: x, file: \"g-{rank}.npy\"}\n", 0)]:
             with self.subTest((name, links)):
@@ -306,6 +308,14 @@ class Outside(Save):
                 self.assertEqual(err.count("links lead names of two ranks to one file") > 0, wanted == 3, err)
                 for link in links:
                     os.remove(self.path(link))
+
+    def test_leading_zeros(self):
+        write(self.path("s.yaml"), 'peal: 1\nbuffers: {x: {}}\nrepeat: 12\nstep:\n  - {set: x, value: step}\n'
+              '  - {save: x, file: "x-{rank:02}-{step:03}.npy", when: step % 11 == 0}\n')
+        code, _, err = peal("run", self.path("s.yaml"), "-n", "2", "--mode", "sync", "-q")
+        self.assertEqual(code, 0, err)
+        saved = sorted(name for name in os.listdir(self.path("")) if name.startswith("x-"))
+        self.assertEqual(saved, ["x-00-000.npy", "x-00-011.npy", "x-01-000.npy", "x-01-011.npy"])
 
     def test_a_name_that_only_the_run_knows(self):
         os.mkdir(self.path("d"))
