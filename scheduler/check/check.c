@@ -27,6 +27,7 @@ typedef struct checker {
     bool *is_good; /* by class: one was analysed and is good */
     size_t most_bytes;
     direction_use *directions;
+    halo_readers readers;
 } checker;
 
 /* Vectors that all ranks reduce have the same count everywhere. (Rows are compared when messages
@@ -67,19 +68,13 @@ static void begin_reductions(checker *k)
         k->reduced[i] = -1;
 }
 
-/* One that has all neighbours there are: what is told of one rank is told of this. */
-static int middle_rank(const common_input *c)
-{
-    return c->machine.ranks / 2;
-}
-
 /* A rank's view up to its tasks and ends. The tasks of a class are analysed once, if nothing is
  * wrong with them. */
 static const rank_view *view_rank(checker *k, int rank)
 {
     peal_compilation *c = k->c;
     int class = k->classed ? class_of(&c->common, &k->classes, rank) : 0;
-    if (k->classed && k->is_good[class] && !c->views.of[rank] && rank != middle_rank(&c->common))
+    if (k->classed && k->is_good[class] && !c->views.of[rank])
         return view_of_ends(&c->pass, &c->views, rank);
     c->analysed_count++;
     bool good = view_at(&c->views, rank, STAGE_TASKS) != NULL;
@@ -102,8 +97,8 @@ static peal_status check_rank(checker *k, int rank)
         status = compare_reductions(k, v);
     if (!status)
         note_directions(&c->common, &c->pass, v, k->directions);
-    if (!status && rank == middle_rank(&c->common))
-        warn_of_halos(&c->common, &c->pass, v);
+    if (!status)
+        note_halo_readers(&c->common, v, &k->readers);
     c->pass.arena = c->own_arena;
     if (!keep) {
         size_t bytes = peal_arena_bytes(c->scratch);
@@ -136,12 +131,15 @@ peal_status check_each_rank(peal_compilation *c)
     begin_reductions(&k);
     begin_classes(&k);
     begin_directions(&c->common, &c->pass, &k.directions);
+    begin_halo_readers(&c->common, &c->pass, &k.readers);
     begin_scratch(c);
     for (int rank = 0; rank < c->common.machine.ranks; rank++) {
         peal_status status = check_rank(&k, rank);
         first = first ? first : status;
     }
     end_scratch(c);
+    if (!first)
+        warn_of_halos(&c->common, &c->pass, &k.readers);
     if (!first)
         first = report_directions(&c->common, &c->pass, k.directions);
     if (!first)
@@ -210,10 +208,10 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
     int count = class_count(classes);
     int around = classes->around_count[0] * classes->around_count[1] * classes->around_count[2];
     rank_view **view = PEAL_ARENA_ARRAY(c->pass.arena, rank_view *, count);
-    int middle = class_of(&c->common, classes, middle_rank(&c->common));
     bool good = true, late_send = false;
     begin_reductions(k);
     begin_directions(&c->common, &c->pass, &k->directions);
+    begin_halo_readers(&c->common, &c->pass, &k->readers);
     for (int i = 0; i < count && good; i++) {
         int rank = class_rank(&c->common, classes, i);
         rank_view *known = c->views.of[rank];
@@ -222,8 +220,10 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
         c->views.of[rank] = known;
         c->analysed_count++;
         good = view[i] && !compare_reductions(k, view[i]);
-        if (good)
+        if (good) {
             note_directions(&c->common, &c->pass, view[i], k->directions);
+            note_halo_readers(&c->common, view[i], &k->readers);
+        }
     }
     for (int i = 0; i < around && good; i++)
         good = neighbours_match(k, classes, view, neighbourhood_rank(&c->common, classes, i),
@@ -234,7 +234,7 @@ static bool analyse_classes(checker *k, const rank_classes *classes, peal_status
         good = directions_show_no_cycle(&c->common, &c->pass, view, count);
     c->pass.diagnostics = c->own_diagnostics;
     if (good) {
-        warn_of_halos(&c->common, &c->pass, view[middle]);
+        warn_of_halos(&c->common, &c->pass, &k->readers);
         *halos = check_halos_by_class(c, classes, view);
     }
     return good;

@@ -112,7 +112,14 @@ bool counter_period(const peal_expr *expr, int depth, const peal_scope *scope, i
 peal_status check_halos_by_class(peal_compilation *c, const rank_classes *classes,
                                  rank_view *const *view);
 peal_status check_halos_by_rank(peal_compilation *c, const rank_classes *classes);
-/* unread_exchanges.c: warns of exchanges that nobody reads, from one rank's point of view. */
-void warn_of_halos(const common_input *c, const pass_context *pass, const rank_view *v);
+/* unread_exchanges.c: whose halos are there, and are read, on some rank. */
+typedef struct halo_readers {
+    bool *has, *read; /* by array */
+} halo_readers;
+
+void begin_halo_readers(const common_input *c, const pass_context *pass, halo_readers *out);
+void note_halo_readers(const common_input *c, const rank_view *v, halo_readers *readers);
+/* Warns of exchanges of halos that no rank reads. */
+void warn_of_halos(const common_input *c, const pass_context *pass, const halo_readers *readers);
 
 #endif

@@ -49,8 +49,25 @@ static void warn_of_one(const common_input *c, const pass_context *pass, int exc
               "no task reads the halo of `%s` that is exchanged here", array_name(c, item->array));
 }
 
+void begin_halo_readers(const common_input *c, const pass_context *pass, halo_readers *out)
+{
+    int arrays = c->graph->array_count;
+    *out = (halo_readers){.has = PEAL_ARENA_ARRAY(pass->arena, bool, arrays + 1),
+                          .read = PEAL_ARENA_ARRAY(pass->arena, bool, arrays + 1)};
+}
+
+void note_halo_readers(const common_input *c, const rank_view *v, halo_readers *readers)
+{
+    for (int a = 0; a < c->graph->array_count; a++)
+        if (!readers->read[a] && has_halo(v, a)) {
+            readers->has[a] = true;
+            readers->read[a] = halo_is_read(c, v, a);
+        }
+}
+
 /* An exchange none of whose halos any task reads, nor any message. */
-static void warn_of_unread(const common_input *c, const pass_context *pass, const rank_view *v)
+static void warn_of_unread(const common_input *c, const pass_context *pass,
+                           const halo_readers *readers)
 {
     for (int i = 0; i < c->graph->statement_count; i++) {
         const peal_statement *s = c->statement[i];
@@ -58,17 +75,17 @@ static void warn_of_unread(const common_input *c, const pass_context *pass, cons
             continue;
         for (int k = 0; k < s->u.exchange.item_count; k++) {
             int array = s->u.exchange.item[k].array;
-            if (has_halo(v, array) && !halo_is_read(c, v, array))
+            if (readers->has[array] && !readers->read[array])
                 warn_of_one(c, pass, i, &s->u.exchange.item[k]);
         }
     }
 }
 
-void warn_of_halos(const common_input *c, const pass_context *pass, const rank_view *v)
+void warn_of_halos(const common_input *c, const pass_context *pass, const halo_readers *readers)
 {
     bool any_task = false;
     for (int i = 0; i < c->graph->statement_count; i++)
         any_task |= c->statement[i] && c->statement[i]->kind == PEAL_STATEMENT_TASK;
     if (any_task) /* an exchange alone is read by the application */
-        warn_of_unread(c, pass, v);
+        warn_of_unread(c, pass, readers);
 }
