@@ -302,6 +302,8 @@ peal_status check_all(peal_compilation *c)
     c->knows_leads = !status;
     c->conditions->ends_at_repeat |= !c->common.graph->step.until && known_steps(&c->common) >= 0 &&
                                      names_counter(&c->common.graph->finish);
+    if (!status)
+        warn_of_prints(&c->common, &c->pass, &c->views);
     status = status ? status : check_set_values(&c->common, &c->pass, &c->views);
     return status ? status : check_files(&c->common, &c->pass);
 }

@@ -32,6 +32,8 @@ peal_status check_values(const common_input *c, const pass_context *pass, rank_v
                          bool try_ranks);
 /* set_values.c: PEAL_E_SET_OUT_OF_RANGE for values of `set` that are known and do not fit. */
 peal_status check_set_values(const common_input *c, const pass_context *pass, rank_views *views);
+/* prints.c: warns of rows that are never printed. */
+void warn_of_prints(const common_input *c, const pass_context *pass, rank_views *views);
 /* file_races.c: that no order of ranks decides what is in a file. */
 peal_status check_files(const common_input *c, const pass_context *pass);
 /* leads.c: whether a receive may stand above its send, and a loop with messages between them. */

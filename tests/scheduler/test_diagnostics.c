@@ -184,6 +184,25 @@ static void test_halos(void **state)
     }
 }
 
+/* Rank 0 prints. */
+static void test_prints(void **state)
+{
+    (void)state;
+    static const char *const when[] = {"rank == 0", "rank < 2", "rank == 1", "rank > 0"};
+    for (int i = 0; i < 4; i++) {
+        char text[200];
+        snprintf(text, sizeof(text),
+                 "peal: 1\nbuffers: {x: {}}\nstep:\n- {print: {x: x}, when: %s}\n", when[i]);
+        peal_diagnostics *list = peal_diagnostics_create();
+        assert_int_equal(compile_text(text, 3, PEAL_MODE_FUSED, list), PEAL_STATUS_OK);
+        assert_int_equal(peal_diagnostics_count(list), i >= 2);
+        if (i >= 2)
+            assert_int_equal(peal_diagnostics_at(list, 0)->code, PEAL_E_PRINT_NEVER_HAPPENS);
+        seen[PEAL_E_PRINT_NEVER_HAPPENS] |= i >= 2;
+        peal_diagnostics_destroy(list);
+    }
+}
+
 static void test_cases(void **state)
 {
     (void)state;
@@ -333,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_halos),
+        cmocka_unit_test(test_prints),
         cmocka_unit_test(test_steps_of_stories),
         cmocka_unit_test(test_edges_of_what_is_allowed),
         cmocka_unit_test(test_no_memory_for_messages),
