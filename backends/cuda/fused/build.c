@@ -73,7 +73,10 @@ static int wanted_on_sm(const peal_cuda_plan *plan, const demand *of)
         tiles += of[r].tiles;
     if (plan->options.blocks > 0)
         return plan->options.blocks;
-    return tiles < 2 * each ? 1 : (int)(tiles / each);
+    /* A block for each rank, however little they have to do. */
+    int least = (plan->rank_count + plan->device->sm_count - 1) / plan->device->sm_count;
+    int wanted = tiles < 2 * each ? 1 : (int)(tiles / each);
+    return wanted > least ? wanted : least;
 }
 
 /* Which work items are cyclic is compiled in, before it is known how many blocks are resident: it

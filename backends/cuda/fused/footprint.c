@@ -261,24 +261,44 @@ static bool follows_others(const peal_cuda_rank *rank, const peal_cuda_group *gr
     return false;
 }
 
-/* Whether a block may run an op aside, while others go on: built-in tasks, and what is received for
- * them or sent of them. */
+/* Whether a block may run an op aside, while others go on: built-in tasks, and messages with what
+ * these fold, which lies in hidden arrays. */
 static bool is_aside(const peal_cuda_rank *rank, const peal_op *op)
 {
     const peal_schedule *schedule = rank->schedule;
 
     if (op->kind == PEAL_OP_LAUNCH)
         return schedule->task[op->task].kind != PEAL_TASK_KERNEL;
-    for (int i = 0; i < schedule->task_count; i++)
-        if (schedule->task[i].kind == PEAL_TASK_COMBINE &&
-            schedule->task[i].statement == op->statement)
+    const peal_piece *piece = op->channel < 0 ? op->piece : schedule->channel[op->channel].piece;
+    int count = op->channel < 0 ? op->piece_count : schedule->channel[op->channel].piece_count;
+    for (int i = 0; i < count; i++)
+        if (schedule->array[piece[i].target_array].hidden)
+            return true;
+    return false;
+}
+
+/* Whether an op was recorded as a part of a work item that is done aside: a FOLD may wait for the
+ * credit of a message that comes behind it. */
+static bool was_served(const peal_cuda_rank *rank, const bool *served, int op)
+{
+    return served[op] || is_aside(rank, &rank->schedule->op[op]);
+}
+
+/* Whether a wait for a channel's message or credit was. */
+static bool waits_aside(const peal_cuda_rank *rank, const bool *served, int channel)
+{
+    const peal_schedule *schedule = rank->schedule;
+
+    for (int i = schedule->step.first; i < schedule->step.end && channel >= 0; i++)
+        if (served[i] && schedule->op[i].kind == PEAL_OP_WAIT && schedule->op[i].channel == channel)
             return true;
     return false;
 }
 
 /* Whether a group has nothing to do with what is done aside, but for memory that footprints tell.
  */
-static bool spares_others(const peal_cuda_rank *rank, const peal_cuda_group *group)
+static bool spares_others(const peal_cuda_rank *rank, const bool *served,
+                          const peal_cuda_group *group)
 {
     for (int i = 0; i < group->op_count; i++) {
         const peal_op *op = rank->op[group->op[i]].source;
@@ -286,8 +306,10 @@ static bool spares_others(const peal_cuda_rank *rank, const peal_cuda_group *gro
             return false;
         if (op->kind != PEAL_OP_WRITE && op->kind != PEAL_OP_COPY)
             continue;
+        if (waits_aside(rank, served, op->channel))
+            return false;
         for (int k = 0; k < op->dependence_count; k++)
-            if (is_aside(rank, &rank->schedule->op[op->dependence[k].op]))
+            if (was_served(rank, served, op->dependence[k].op))
                 return false;
     }
     return true;
@@ -306,7 +328,7 @@ void peal_cuda_footprint_note_waits(const peal_cuda_rank *rank, peal_cuda_work_i
 }
 
 void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
-                              const peal_cuda_group *group)
+                              const peal_cuda_group *group, const bool *served)
 {
     touch_conditions(rank, item);
     if (!group) { /* counts steps, or begins a loop: all blocks have to be through before */
@@ -328,5 +350,5 @@ void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
     touch_flags(rank, item, group);
     if (group->kind != PEAL_CUDA_GROUP_TASK || follows_others(rank, group))
         item->after_all = true;
-    item->spares = item->after_all && spares_others(rank, group);
+    item->spares = item->after_all && spares_others(rank, served, group);
 }

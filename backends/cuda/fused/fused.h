@@ -94,6 +94,7 @@ typedef struct peal_cuda_fused {
     int step_room;
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
+    bool *served;           /* by op: the work item that it was a part of last is done aside */
     int kinds;
     int *kind_item;  /* by kind: its first work item */
     unsigned blocks; /* of the kernel, for this rank */
@@ -165,8 +166,9 @@ bool peal_cuda_fused_sends_fold(const peal_cuda_rank *rank, const peal_cuda_grou
 
 /* footprint.c */
 int peal_cuda_footprint_spaces(const peal_cuda_rank *rank);
+/* served: by op, whether it was recorded as a part of a work item that is done aside. */
 void peal_cuda_footprint_note(peal_cuda_rank *rank, peal_cuda_work_item *item,
-                              const peal_cuda_group *group);
+                              const peal_cuda_group *group, const bool *served);
 /* The same for a work item that only waits. */
 void peal_cuda_footprint_note_waits(const peal_cuda_rank *rank, peal_cuda_work_item *item);
 

@@ -24,6 +24,8 @@ void peal_cuda_fused_begin(peal_cuda_plan *plan, int slot)
         kernel->rank[r].dispatcher = plan->options.dispatcher;
         kernel->rank[r].touch =
             PEAL_ARENA_ARRAY(plan->arena, peal_cuda_touch, PEAL_CUDA_WORK_ITEM_TOUCHES);
+        kernel->rank[r].served =
+            PEAL_ARENA_ARRAY(plan->arena, bool, plan->rank[r].schedule->op_count + 1);
     }
 }
 
@@ -187,7 +189,9 @@ void peal_cuda_fused_add(peal_cuda_rank *rank, CUfunction function, unsigned blo
         group->task->kind == PEAL_TASK_FOLD && blocks <= MOST_CHUNKS)
         item->blocks = item->launch.box[0].blocks = 1;
     item->alone = is_alone(rank, group, item);
-    peal_cuda_footprint_note(rank, item, group);
+    peal_cuda_footprint_note(rank, item, group, recorded(rank)->served);
+    for (int i = 0; group && i < group->op_count; i++)
+        recorded(rank)->served[group->op[i]] = item->serves >= 0;
     item->after_all |= dispatcher->has_barrier;
     item->spares &= dispatcher->has_services && !dispatcher->has_barrier;
     if (recorded(rank)->count <= PEAL_FUSED_ITEMS)
