@@ -18,8 +18,8 @@ typedef struct order {
     peal_cuda_block_footprint *team;  /* by kind, then by TEAM blocks: what these touch together */
     unsigned teams;
     unsigned short *distance; /* by kind, then by kind: find_distances */
-    unsigned short *single;   /* by kind, then by service: the same, to the latest work item of one
-                                 block there that others do wait for */
+    unsigned short *single;   /* by kind, then by service: the same, to that service's latest work
+                                 item which others do wait for */
     peal_fused_dependency *after;
     int after_count, after_room;
     peal_fused_add *add;
@@ -75,9 +75,9 @@ static void note_adds(order *o, const peal_cuda_work_item *item, peal_fused_part
 
 /* For each pair of kinds: the least number of work items that lie, within a round, between a work
  * item of the first kind and the latest one of the second kind before it. So far may the second
- * one's block be behind. All blocks begin a round together. Only folds that others do not wait for
- * may be behind: a block that is up to date has also read what a peer may overwrite after the next
- * message. */
+ * one's block be behind. All blocks begin a round together. Only what others do not wait for
+ * (`serves`) may be behind: a block that is up to date has also read what a peer may overwrite
+ * after the next message. */
 static void find_distances(order *o)
 {
     const peal_cuda_fused *fused = o->fused;
@@ -115,7 +115,7 @@ static void find_singles(order *o, peal_arena *arena)
         for (int s = 0; s < services; s++)
             if (latest[s] >= 0 && r - latest[s] - 1 < single[s])
                 single[s] = (unsigned short)(r - latest[s] - 1);
-        if (item->blocks == 1 && item->serves < 0 && item->launch.box_count > 0)
+        if (peal_cuda_is_single(item))
             latest[item->service] = r;
     }
 }
@@ -187,7 +187,8 @@ static void keep_before(order *o, unsigned me, peal_fused_partition *partition)
     wait_for_all(o, partition);
 }
 
-/* All blocks but the services, of which the footprints tell, and what is not done aside. */
+/* Waits for all workers. Of a service it waits for what the footprints name and for its latest work
+ * item that others do wait for. */
 static void spare_services(const order *o, int kind)
 {
     const peal_cuda_fused *fused = o->fused;

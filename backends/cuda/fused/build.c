@@ -14,13 +14,14 @@ static peal_status refuse(peal_cuda_plan *plan, const char *reason)
 typedef struct demand {
     uint64_t work;
     unsigned most;
-    uint64_t tiles; /* of a work item, in the mean of all tiles: rare ones hardly count */
+    uint64_t tiles; /* of a work item, in the mean of all tiles: small work items hardly count */
 } demand;
 
 /* A block runs tiles with partials one after the other, and waits for memory in each: they count
  * double. */
 enum { TILES_WITH_PARTIALS = 2 };
 
+/* Also chooses services, for as many blocks. */
 static demand demand_of(peal_cuda_fused *fused)
 {
     demand d = {0, 1, 0};
@@ -32,7 +33,12 @@ static demand demand_of(peal_cuda_fused *fused)
         d.tiles += blocks * (blocks + 1) * (fused->item[r].partials ? TILES_WITH_PARTIALS : 1);
     }
     d.tiles = d.work > 0 ? d.tiles / d.work : 0;
-    d.most += (unsigned)peal_cuda_partition_serve(fused, d.most);
+    unsigned services = 0, more = 1;
+    while (more > services) { /* more blocks may have more services */
+        services = more;
+        more = (unsigned)peal_cuda_partition_serve(fused, d.most + services);
+    }
+    d.most += services;
     return d;
 }
 

@@ -284,7 +284,7 @@ static bool was_served(const peal_cuda_rank *rank, const bool *served, int op)
     return served[op] || is_aside(rank, &rank->schedule->op[op]);
 }
 
-/* Whether a wait for a channel's message or credit was. */
+/* Whether a work item that is done aside waits for a channel's message or credit. */
 static bool waits_aside(const peal_cuda_rank *rank, const bool *served, int channel)
 {
     const peal_schedule *schedule = rank->schedule;
@@ -295,8 +295,7 @@ static bool waits_aside(const peal_cuda_rank *rank, const bool *served, int chan
     return false;
 }
 
-/* Whether a group has nothing to do with what is done aside, but for memory that footprints tell.
- */
+/* Whether only memory, of which the footprints tell, orders a group and what is done aside. */
 static bool spares_others(const peal_cuda_rank *rank, const bool *served,
                           const peal_cuda_group *group)
 {

@@ -77,6 +77,12 @@ typedef struct peal_cuda_work_item {
     int service; /* if it has one block: which block runs it, counted from the kernel's last one */
 } peal_cuda_work_item;
 
+/* One block that others wait for, and that does more than count steps. */
+static inline bool peal_cuda_is_single(const peal_cuda_work_item *item)
+{
+    return item->blocks == 1 && item->serves < 0 && item->launch.box_count > 0;
+}
+
 /* The part of the work items, and of the list of tickets, that one launch runs. */
 typedef struct peal_cuda_ticket_launch {
     int item, end;  /* work items [item, end) */
@@ -94,7 +100,7 @@ typedef struct peal_cuda_fused {
     int step_room;
     const struct peal_cuda_dispatcher *dispatcher;
     peal_cuda_touch *touch; /* room for those of the work item that is being recorded */
-    bool *served;           /* by op: the work item that it was a part of last is done aside */
+    bool *served;           /* by op: the latest work item that it was recorded in is done aside */
     int kinds;
     int *kind_item;  /* by kind: its first work item */
     unsigned blocks; /* of the kernel, for this rank */

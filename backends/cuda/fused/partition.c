@@ -28,14 +28,12 @@ void peal_cuda_partition_cyclic(peal_cuda_fused *fused, unsigned blocks)
 /* A fold that other blocks do not wait for waits itself most of the time. So the folds of each task
  * have a block of their own, a service, if there are enough blocks; and so have work items of one
  * block that others do wait for. */
-enum { MOST_SERVICES = 4, BLOCKS_A_SERVICE = 16 };
+enum { MOST_SERVED_TASKS = 4, BLOCKS_A_SERVICE = 16 };
 
-/* Whether some work item of one block does more than count steps, and others wait for it. */
 static bool has_singles(const peal_cuda_fused *fused)
 {
     for (int r = 0; r < fused->count; r++)
-        if (fused->item[r].blocks == 1 && fused->item[r].serves < 0 &&
-            fused->item[r].launch.box_count > 0)
+        if (peal_cuda_is_single(&fused->item[r]))
             return true;
     return false;
 }
@@ -44,7 +42,8 @@ int peal_cuda_partition_serve(peal_cuda_fused *fused, unsigned blocks)
 {
     unsigned room = fused->dispatcher->has_services ? blocks / BLOCKS_A_SERVICE : 1;
     int first = room > 1 && has_singles(fused) ? 1 : 0, tasks = 0;
-    int task[MOST_SERVICES], most = room > MOST_SERVICES ? MOST_SERVICES : (int)room - first;
+    int task[MOST_SERVED_TASKS];
+    int most = room > MOST_SERVED_TASKS ? MOST_SERVED_TASKS : (int)room - first;
 
     most = most < 1 ? 1 : most;
     for (int r = 0; r < fused->count; r++) {

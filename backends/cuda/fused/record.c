@@ -99,8 +99,8 @@ static int serves_task(const peal_cuda_rank *rank, const peal_schedule_task *tas
     return (int)(task - rank->schedule->task);
 }
 
-/* The FOLD whose result op `index`, a COPY, sends or keeps, if that may be behind; -1: it copies
- * something else. */
+/* A FOLD whose result op `index`, a COPY, sends or keeps, if all that it copies may be behind; -1:
+ * it copies something else. */
 static int serves_copy(const peal_cuda_rank *rank, int index)
 {
     const peal_op *op = &rank->schedule->op[index];
@@ -121,8 +121,8 @@ static int serves_copy(const peal_cuda_rank *rank, int index)
     return task;
 }
 
-/* Which of the schedule's tasks a launch serves that may be some steps behind: its own, or the fold
- * of which all its messages are; -1: it is another launch. */
+/* Which of the schedule's tasks a launch serves that may be some steps behind: its own, or one of
+ * the folds whose results all its messages are; -1: it is another launch. */
 static int serves(const peal_cuda_rank *rank, const peal_cuda_group *group, unsigned blocks)
 {
     int task = -1;

@@ -118,8 +118,8 @@ static int share_of(const peal_schedule_task *task, const peal_launch_box *box, 
 }
 
 /* Mode fused: the largest tiles that give each SM one. Borders of tasks with reductions are as
- * thick as the schedule's tiles: they get their share, since small tiles there would be more than
- * there are blocks for (5-point relaxation of 1024^2 on 2 H100). */
+ * thick as the schedule's tiles. They get their share of the blocks only; cut smaller, there would
+ * be more tiles than blocks (5-point relaxation of 1024^2 on 2 H100). */
 static void cut_for_one_kernel(const peal_cuda_rank *rank, const peal_schedule_task *task,
                                peal_cuda_op *out)
 {

@@ -38,7 +38,7 @@ typedef struct peal_cuda_dispatcher {
      * may run it, so it waits for what ran partition b of the work items before. */
     bool is_fixed;
     bool has_dynamic_tiles; /* tiles of a cyclic work item may be taken one by one */
-    bool has_services;      /* folds that others do not wait for have blocks of their own */
+    bool has_services; /* folds, their messages and work items of one block have their own blocks */
 
     /* ---- what a partition waits for ---- */
 
