@@ -61,9 +61,9 @@ peal_status peal_template_expand(const char *text, const peal_scope *scope,
                                  const char *const *counter_name, peal_source source,
                                  peal_arena *arena, const char **out,
                                  peal_diagnostics *diagnostics);
+enum { PEAL_TEMPLATE_NAME_BYTES = 64, PEAL_TEMPLATE_MOST_DIGITS = 20 };
 /* The placeholder at text[0] == '{': its name, and the least number of digits (0: as many as the
  * number has). Returns what stands behind it; NULL: it is none. */
-enum { PEAL_TEMPLATE_NAME_BYTES = 64, PEAL_TEMPLATE_MOST_DIGITS = 20 };
 const char *peal_template_placeholder(const char *text, char name[PEAL_TEMPLATE_NAME_BYTES],
                                       int *width);
 

@@ -17,7 +17,8 @@ typedef struct expansion {
 
 static const char *integer_text(const expansion *e, int64_t value, int width)
 {
-    return peal_arena_print(e->arena, "%0*" PRId64, width, value);
+    /* A sign comes before the digits. */
+    return peal_arena_print(e->arena, "%0*" PRId64, width > 0 ? width + (value < 0) : 0, value);
 }
 
 static const char *value_text(const expansion *e, const peal_value *value, int width)
@@ -112,10 +113,11 @@ static peal_status expand_placeholder(const expansion *e, const char *text, cons
     int width;
     *end = peal_template_placeholder(text, name, &width);
     if (!*end)
-        return peal_report(e->diagnostics, PEAL_E_UNKNOWN_NAME_IN_TEXT, e->source,
-                           "write {rank}, {step} or a param's name, {step:06} for leading zeros; "
-                           "{{ stands for a brace",
-                           "a `{` without a name, or a width of 1 to 20 digits, and `}` in a text");
+        return peal_report(
+            e->diagnostics, PEAL_E_UNKNOWN_NAME_IN_TEXT, e->source,
+            "write {rank}, {step} or a param's name, {step:06} for leading zeros; "
+            "{{ stands for a brace",
+            "a `{` that is not followed by a name, perhaps `:0` and a width of 1 to 20, and `}`");
     return expand_name(e, name, width, out);
 }
 

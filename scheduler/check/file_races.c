@@ -10,6 +10,7 @@
  * links are followed where they are known before the run; behind {rank}, rank by rank. */
 #define _GNU_SOURCE /* realpath */
 #include "scheduler/check/check.h"
+#include "scheduler/conditions/conditions.h"
 #include "scheduler/geometry/geometry.h"
 
 #include <limits.h>
@@ -23,6 +24,7 @@ enum { LINKED_RANKS = 4096 }; /* whose files are looked at for links */
 
 /* What a name is made of, besides characters. */
 enum { DIGITS = -1, RANK_DIGITS = -2 };
+/* Widths of {rank} in a name, beside numbers of digits. */
 enum { NO_WIDTH = -1, SEVERAL_WIDTHS = -2 };
 
 typedef struct file_use {
@@ -31,7 +33,7 @@ typedef struct file_use {
     int *name;
     int length;
     bool of_rank;  /* {rank} was in the name: each rank writes a file of its own */
-    int width;     /* its digits, at least */
+    int width;     /* its width; SEVERAL_WIDTHS: links are not followed */
     bool together; /* all ranks write one file */
     bool counted;  /* what follows is known */
     int rank[2];   /* the first ranks that do it; -1: none */
@@ -265,35 +267,6 @@ static bool names_meet(const file_use *a, const file_use *b)
 
 /* ---- who does it ---- */
 
-typedef enum truth { FALSE_THERE, TRUE_THERE, OPEN } truth;
-
-/* What is known of a condition on a rank before the run. */
-static truth holds(const peal_expr *e, const peal_scope *scope)
-{
-    bool value = true;
-    if (!e)
-        return TRUE_THERE;
-    if (e->kind == PEAL_EXPR_OPERATOR &&
-        (e->op == PEAL_OPERATOR_AND || e->op == PEAL_OPERATOR_OR)) {
-        truth neutral = e->op == PEAL_OPERATOR_AND ? TRUE_THERE : FALSE_THERE, all = neutral;
-        for (int i = 0; i < e->operand_count; i++) {
-            truth one = holds(e->operand[i], scope);
-            if (one != OPEN && one != neutral)
-                return one;
-            all = one == OPEN ? OPEN : all;
-        }
-        return all;
-    }
-    if (e->kind == PEAL_EXPR_OPERATOR && e->op == PEAL_OPERATOR_NOT) {
-        truth one = holds(e->operand[0], scope);
-        return one == OPEN ? OPEN : one == TRUE_THERE ? FALSE_THERE : TRUE_THERE;
-    }
-    if (peal_expr_uses(e) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT) ||
-        peal_expr_boolean(e, scope, true, &value, NULL))
-        return OPEN;
-    return value ? TRUE_THERE : FALSE_THERE;
-}
-
 static bool does(const common_input *c, const file_use *use, int rank)
 {
     peal_scope scope = {.graph = c->graph, .rank = rank, .ranks = c->machine.ranks};
@@ -303,7 +276,7 @@ static bool does(const common_input *c, const file_use *use, int rank)
         scope.position[k] = rest % c->dims[k];
         rest /= c->dims[k];
     }
-    return holds(use->s->when, &scope) != FALSE_THERE;
+    return condition_known(use->s->when, &scope) != CONDITION_FALSE;
 }
 
 /* The first two ranks that may do it. */

@@ -15,6 +15,10 @@ peal_status make_conditions(const common_input *c, const pass_context *pass,
 /* False: a condition that never holds on this rank keeps the statement from ever happening here. */
 bool is_active(const rank_view *v, const peal_statement *s);
 
+/* What is known of a condition on a rank before the run: counters and values of buffers are not. */
+typedef enum condition_truth { CONDITION_FALSE, CONDITION_TRUE, CONDITION_OPEN } condition_truth;
+condition_truth condition_known(const peal_expr *e, const peal_scope *scope);
+
 /* ---- conditions.c ---- */
 
 /* When a statement happens, but for what depends on the rank alone. Where its own condition names

@@ -67,3 +67,32 @@ bool is_active(const rank_view *v, const peal_statement *s)
         peal_expr_boolean(s->when, &v->scope, true, &active, NULL);
     return active;
 }
+
+condition_truth condition_known(const peal_expr *e, const peal_scope *scope)
+{
+    bool value = true;
+    if (!e)
+        return CONDITION_TRUE;
+    if (e->kind == PEAL_EXPR_OPERATOR &&
+        (e->op == PEAL_OPERATOR_AND || e->op == PEAL_OPERATOR_OR)) {
+        condition_truth neutral = e->op == PEAL_OPERATOR_AND ? CONDITION_TRUE : CONDITION_FALSE,
+                        all = neutral;
+        for (int i = 0; i < e->operand_count; i++) {
+            condition_truth one = condition_known(e->operand[i], scope);
+            if (one != CONDITION_OPEN && one != neutral)
+                return one;
+            all = one == CONDITION_OPEN ? CONDITION_OPEN : all;
+        }
+        return all;
+    }
+    if (e->kind == PEAL_EXPR_OPERATOR && e->op == PEAL_OPERATOR_NOT) {
+        condition_truth one = condition_known(e->operand[0], scope);
+        return one == CONDITION_OPEN   ? CONDITION_OPEN
+               : one == CONDITION_TRUE ? CONDITION_FALSE
+                                       : CONDITION_TRUE;
+    }
+    if (peal_expr_uses(e) & (PEAL_USES_COUNTER | PEAL_USES_ELEMENT) ||
+        peal_expr_boolean(e, scope, true, &value, NULL))
+        return CONDITION_OPEN;
+    return value ? CONDITION_TRUE : CONDITION_FALSE;
+}

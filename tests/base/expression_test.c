@@ -85,7 +85,7 @@ static void test_templates(void **state)
     static const char *const cases[][2] = {
         {"u-{step}-{rank}of{ranks}.npy", "u-12-2of4.npy"},
         {"{word}{n}{on}", "abc-64true"},
-        {"u-{step:06}-{rank:03}of{ranks:01}{n:05}.npy", "u-000012-002of4-0064.npy"},
+        {"u-{step:06}-{rank:03}of{ranks:01}{n:05}.npy", "u-000012-002of4-00064.npy"},
         {"{step:020}", "00000000000000000012"},
         {"plain", "plain"},
         {"", ""},

@@ -188,7 +188,8 @@ static void test_halos(void **state)
 static void test_prints(void **state)
 {
     (void)state;
-    static const char *const when[] = {"rank == 0", "rank < 2", "rank == 1", "rank > 0"};
+    static const char *const when[] = {"rank == 0", "rank < 1 or step == 3", "rank == 1",
+                                       "rank > 0 and step % 2 == 0"};
     for (int i = 0; i < 4; i++) {
         char text[200];
         snprintf(text, sizeof(text),

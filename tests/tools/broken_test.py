@@ -47,6 +47,8 @@ class Broken(unittest.TestCase):
                 for number, line, column in expected:
                     place = f"{name}:{line}:{column}:" if line != "0" else name
                     self.assertRegex(err, rf"(?m)^{re.escape(place)}.*\[{number}\]$")
+                if status == 0:  # warnings: no others
+                    self.assertEqual(err.count(": warning: "), len(expected), err)
 
     def test_every_message_has_a_place_and_a_number(self):
         for path in sorted(glob.glob(os.path.join(BROKEN, "*.yaml"))):
