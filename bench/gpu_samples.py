@@ -3,13 +3,14 @@
 
 Beside each case stand its baseline, the same spec without what few steps have (statements under
 `when: ... step % ...`), for 64 000 steps, so that nothing but the recorded steps is left; and the
-best hand-written peer where there is one. A second command (--against) is run in the same turns. Cases, baselines
-and peers take turns, one of each a round.
+best hand-written peer where there is one. A second command (--against) is run in the same turns.
+Cases, baselines and peers take turns, one of each a round; of how many rounds a median is stands
+beside it (baselines may have fewer: --baseline-rounds).
 
 A time is the run's own: seconds from the first to the last operation by the number of steps; p50 and
 p99 are of the parts of all runs (a fifth of a run each), with an idle host and with a busy process on
-each core (--busy). --cold adds what the command takes with nothing compiled, and again. After the
-rounds each case's result is compared with mode serial of the device, by digest (--check)."""
+each core (--busy). --cold adds what the command takes with nothing compiled, and again. The results
+of all runs are compared with mode serial of the device, by digest (--check)."""
 
 import argparse
 import concurrent.futures
@@ -17,6 +18,7 @@ import datetime
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -47,9 +49,14 @@ def baseline_of(sample, folder):
     """A copy of a sample's folder whose spec has no rare lines."""
     source = ROOT / "samples" / sample
     for path in source.iterdir():
+        if not path.is_file():
+            continue
         text = path.read_bytes()
         if path.name == f"{sample}.yaml":
-            lines = [line for line in text.decode().splitlines() if not RARE.match(line)]
+            whole = text.decode().splitlines()
+            lines = [line for line in whole if not RARE.match(line)]
+            if lines == whole:
+                sys.exit(f"{path}: no lines that few steps have")
             text = ("\n".join(lines) + "\n").encode()
         (folder / path.name).write_bytes(text)
     return folder / f"{sample}.yaml"
@@ -60,19 +67,23 @@ def run(peal, spec, ranks, mode, settings, **more):
     words = [peal, "run", str(spec), "-n", str(ranks), "--mode", mode, "--json"]
     for key, value in settings.items():
         words += ["--set", f"{key}={value}"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S,
-                          env={**os.environ, **ENVIRONMENT, **more})
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+                              env={**os.environ, **ENVIRONMENT, **more})
+    except subprocess.TimeoutExpired:
+        return None, f"no answer in {LIMIT_S} s"
     if done.returncode != 0:
         return None, (done.stderr.strip().splitlines() or ["no message"])[0]
     return json.loads(done.stdout)["modes"][0], None
 
 
 class Turns:
-    """What was measured: by (case, kind, mode) times a step, and notes on the last run."""
+    """What was measured: by (case, kind, mode) times a step, the last result, failures, digests."""
 
     def __init__(self, options, folder, say):
         self.options, self.say = options, say
         self.times, self.parts, self.notes = {}, {}, {}
+        self.failures, self.digests, self.best = {}, {}, set()
         self.until = time.monotonic() + options.limit
         self.runs = {}
         for name in options.cases:
@@ -92,9 +103,10 @@ class Turns:
         peal, spec, settings = self.runs[key]
         result, why = run(peal, spec, self.options.ranks, key[2], settings)
         if result is None:
-            self.notes[key] = ("refused", why)
+            self.failures.setdefault(key, []).append(why)
             return
-        self.notes[key] = ("ran", result)
+        self.notes[key] = result
+        self.digests.setdefault(key, set()).add(result["digest"])
         if counts:
             self.times.setdefault(key, []).append(1e6 * result["seconds"] / result["steps"])
             self.parts.setdefault(key, []).extend(1e6 * s for s in result["seconds_per_step"].get("parts", []))
@@ -103,6 +115,9 @@ class Turns:
         """Every run once, some at a time: what compiles them keeps the cores busy. Nothing counts."""
         with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
             list(pool.map(lambda key: self.once(key, False), self.runs))
+        failed, self.failures = self.failures, {}
+        for key in failed:  # alone, without the others
+            self.once(key, False)
         self.say("compiled")
 
     def peer(self, name):
@@ -126,7 +141,7 @@ class Turns:
                     best = found if best is None or found < best else best
         if best:
             self.times.setdefault((name, "peer", ""), []).append(best[0])
-            self.notes[name, "peer", ""] = ("ran", best[1])
+            self.best.add(best[1])
 
     def late(self, number):
         if time.monotonic() <= self.until:
@@ -140,7 +155,7 @@ class Turns:
             for key in self.runs:
                 if key[1] == "long" and number >= self.options.baseline_rounds:
                     continue
-                if self.notes.get(key, ("", ""))[0] == "refused":
+                if key not in self.notes:
                     continue
                 if self.late(number):
                     return
@@ -160,12 +175,14 @@ class Turns:
         try:
             for number in range(self.options.busy):
                 for key in [key for key in self.runs if key[1] == "typed"]:
-                    if self.notes.get(key, ("", ""))[0] != "ran" or self.late(number):
-                        continue
-                    self.once(key)
+                    if self.late(number):
+                        break
+                    if key in self.notes:
+                        self.once(key)
         finally:
             for process in others:
                 process.kill()
+                process.wait()
         self.times = kept
         busy, self.parts = self.parts, idle
         return busy
@@ -177,7 +194,7 @@ def percentile(values, share):
 
 
 def percentiles(values):
-    return f"{statistics.median(values):.2f}, {percentile(values, 0.99):.2f}" if values else "-"
+    return f"{statistics.median(values):.2f}, {percentile(values, 0.99):.2f} ({len(values)})" if values else "-"
 
 
 def row_of(name, mode, turns, busy):
@@ -187,14 +204,15 @@ def row_of(name, mode, turns, busy):
     peer = turns.times.get((name, "peer", ""))
     for kind in KINDS:
         key = (name, kind, "" if kind == "peer" else mode)
-        series, note = turns.times.get(key), turns.notes.get(key)
+        series, note, failed = turns.times.get(key), turns.notes.get(key), turns.failures.get(key, [])
         if not series:
-            cells.append((note[1] if note and note[0] == "refused" else "-")[:60])
+            cells.append((failed or ["-"])[0][:60])
             continue
         text = f"{statistics.median(series):.2f} ({min(series):.2f}-{max(series):.2f}; {len(series)})"
         if kind == "typed":
-            taken = f"{note[1]['mode']}, " if mode == "auto" else ""
-            text += f", {taken}{100 * note[1].get('steps_replayed', 0) / note[1]['steps']:.0f} % replayed"
+            taken = f"{note['mode']}, " if mode == "auto" else ""
+            text += f", {taken}{100 * note.get('steps_replayed', 0) / note['steps']:.0f} % replayed"
+            text += f", {len(failed)} runs failed" if failed else ""
             text += f", {statistics.median(series) / statistics.median(long):.2f} of long" if long else ""
             text += f", {statistics.median(series) / statistics.median(peer):.2f} of peer" if peer else ""
         cells.append(text)
@@ -204,17 +222,18 @@ def row_of(name, mode, turns, busy):
 
 
 def verdict_of(name, mode, turns, options, serial):
-    note = turns.notes.get((name, "typed", mode))
-    if not note or note[0] != "ran":
-        return None
+    """A line, and whether it is good."""
+    key = (name, "typed", mode)
+    if key in turns.failures or key not in turns.notes:
+        return f"{name}, {mode}: NOT CHECKED: {turns.failures.get(key, ['it was not run'])[0]}", False
     sample, settings, _, _ = CASES[name]
     if name not in serial:
         serial[name] = run(options.peal, ROOT / "samples" / sample / f"{sample}.yaml", options.ranks, "serial", settings)
     reference, why = serial[name]
     if reference is None:
-        return f"{name}, {mode}: serial did not run: {why}"
-    same = reference["digest"] == note[1]["digest"]
-    return f"{name}, {mode}: {'equal to serial' if same else 'DIFFERS FROM SERIAL'}"
+        return f"{name}, {mode}: NOT CHECKED: serial did not run: {why}", False
+    same = turns.digests[key] == {reference["digest"]}
+    return f"{name}, {mode}: {'equal to serial' if same else 'DIFFERS FROM SERIAL'}", same
 
 
 def print_cold(options):
@@ -248,9 +267,9 @@ def print_peers(turns):
     for package in ("nvidia-nvshmem-cu13", "nvidia-nccl-cu13"):
         done = subprocess.run([sys.executable, "-m", "pip", "show", package], capture_output=True, text=True, check=False)
         versions += [f"{package} {line.split()[1]}" for line in done.stdout.splitlines() if line.startswith("Version:")]
-    best = {note[1] for key, note in turns.notes.items() if key[1] == "peer"}
-    if best:
-        print(f"peers: {', '.join(versions) or 'versions unknown'}; best of all their variants ({'; '.join(sorted(best))})\n")
+    if turns.best:
+        print(f"peers: {', '.join(versions) or 'versions unknown'}; of all their variants the best of each round "
+              f"({'; '.join(sorted(turns.best))})\n")
 
 
 def main(words=None):
@@ -263,7 +282,7 @@ def main(words=None):
     parser.add_argument("--baseline-rounds", type=int, default=9)
     parser.add_argument("--busy", type=int, default=0, help="rounds with all cores busy")
     parser.add_argument("--cold", action="store_true", help="also what a first start takes")
-    parser.add_argument("--limit", type=float, default=1e9, help="seconds")
+    parser.add_argument("--limit", type=float, default=1e9, help=f"seconds of rounds; --busy has {LIMIT_S} more")
     parser.add_argument("--modes", nargs="+", default=["auto", "graph", "fused"])
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--no-baseline", dest="baseline", action="store_false")
@@ -274,7 +293,7 @@ def main(words=None):
     def say(text):
         print(text, file=sys.stderr, flush=True)
 
-    print(f"{datetime.date.today()}, {machine()}\ncommand: {' '.join(['bench/gpu_run.py samples'] + words)}\n")
+    print(f"{datetime.date.today()}, {machine()}\ncommand: bench/gpu_run.py samples {shlex.join(words)}\n")
     with tempfile.TemporaryDirectory() as folder:
         turns = Turns(options, Path(folder), say)
         turns.rounds()
@@ -282,7 +301,7 @@ def main(words=None):
         busy = turns.busy() if options.busy else {}
         print_peers(turns)
         print(f"us a step, median (min-max; of so many rounds), {options.ranks} GPUs\n")
-        print("| sample | mode | as typed | against | long, without rare lines | best peer | p50, p99 of parts | "
+        print("| sample | mode | as typed | against | long, without rare lines | best peer | p50, p99 of (parts) | "
               "the same, cores busy |\n|---|---|---|---|---|---|---|---|")
         for name in options.cases:
             for mode in options.modes:
@@ -294,10 +313,9 @@ def main(words=None):
             print()
         for name in options.cases if options.check else []:
             for mode in options.modes:
-                text = verdict_of(name, mode, turns, options, serial)
-                if text:
-                    print(text)
-                    bad |= "DIFFERS" in text
+                text, good = verdict_of(name, mode, turns, options, serial)
+                print(text)
+                bad |= not good
     return bad
 
 
