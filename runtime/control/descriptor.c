@@ -137,8 +137,21 @@ static peal_status fetch_own(peal_control *control, int key, int *descriptor)
     return PEAL_STATUS_OK;
 }
 
+/* Why a process has ended comes by another connection than this one, perhaps a moment later. */
+static void await_cause(peal_control *control)
+{
+    const int64_t moment_ns = 500000000;
+    struct timespec until = peal_clock_timespec(peal_clock_ns() + moment_ns);
+    int late = 0;
+    pthread_mutex_lock(&control->lock);
+    while (!control->has_cause && !late)
+        late = pthread_cond_timedwait(&control->changed, &control->lock, &until);
+    pthread_mutex_unlock(&control->lock);
+}
+
 static peal_status lost_owner(peal_control *control, int process)
 {
+    await_cause(control);
     peal_status status = peal_control_cause_status(control);
     if (status != PEAL_STATUS_OK)
         return status;
