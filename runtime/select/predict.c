@@ -226,18 +226,17 @@ peal_mode peal_prediction_fastest(const peal_machine *machine, const double step
 {
     static const peal_mode on_cpus[] = {PEAL_MODE_STREAM, PEAL_MODE_GRAPH, PEAL_MODE_FUSED,
                                         PEAL_MODE_SYNC};
-    static const peal_mode on_gpu[] = {PEAL_MODE_GRAPH, PEAL_MODE_FUSED, PEAL_MODE_STREAM,
-                                       PEAL_MODE_SYNC};
-    static const peal_mode on_gpus[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
-                                        PEAL_MODE_SYNC};
-    const peal_mode *order = !machine->accelerator ? on_cpus
-                             : machine->ranks > 1  ? on_gpus
-                                                   : on_gpu;
-    const double tie = machine->accelerator ? 1.05 : 1.02;
+    static const peal_mode graph_gpu[] = {PEAL_MODE_GRAPH, PEAL_MODE_FUSED, PEAL_MODE_STREAM,
+                                          PEAL_MODE_SYNC};
+    static const peal_mode fused_gpu[] = {PEAL_MODE_FUSED, PEAL_MODE_GRAPH, PEAL_MODE_STREAM,
+                                          PEAL_MODE_SYNC};
+    const double tie = machine->accelerator ? 1.05 : 1.02, long_s = 100e-6;
     double least = 0;
-    for (int k = 0; k < 4; k++)
-        if (step_s[order[k]] > 0 && (least <= 0 || step_s[order[k]] < least))
-            least = step_s[order[k]];
+    for (int m = 0; m < PEAL_MODE_COUNT; m++)
+        if (m != PEAL_MODE_SERIAL && step_s[m] > 0 && (least <= 0 || step_s[m] < least))
+            least = step_s[m];
+    bool fused_first = machine->ranks > 1 && least < long_s;
+    const peal_mode *order = !machine->accelerator ? on_cpus : fused_first ? fused_gpu : graph_gpu;
     for (int k = 0; k < 4; k++)
         if (step_s[order[k]] > 0 && step_s[order[k]] <= tie * least)
             return order[k];
