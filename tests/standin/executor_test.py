@@ -17,6 +17,7 @@ import common  # noqa: E402
 import share  # noqa: E402
 
 STANDIN, TRIALS, SPECS = sys.argv[1:4]
+ROOT = os.environ["PEAL_ROOT"]
 del sys.argv[1:4]
 SCRATCH = tempfile.TemporaryDirectory()
 CACHE = os.path.join(SCRATCH.name, "cache")  # of a stand-in of NVRTC: not what other tests keep
@@ -377,6 +378,16 @@ class Executor(unittest.TestCase):
             self.assertRegex(run.err, r"rank \d, step [01]: `exchange u` waits for exchange u@13 \d->\d, message [12].*\[E661\]")
             self.assertEqual(run.bad(), [])
             self.assertEqual(run.left(), set())
+
+    def test_blocks_of_the_kernel_that_stays(self):
+        """One a tile and one a service, or one an SM: borders as thick as the schedule's tiles, and a rare measurement, ask for no more."""
+        for sample, sizes, blocks in (("jacobi2d", ["nx=256", "ny=256"], {131, 132}), ("jacobi2d", ["nx=1024", "ny=1024"], {132}),
+                                      ("hdiff", ["steps=100"], {132}), ("jacobi2d", ["nx=2048", "ny=2048"], {396})):
+            with self.subTest(sample=sample, sizes=sizes):
+                run = Run(2, mode="fused", spec=os.path.join(ROOT, "samples", sample, f"{sample}.yaml"), set=sizes,
+                          env={"STANDIN_DEVICES": "2", "STANDIN_GRIDS": "1"})
+                self.check_clean(run)
+                self.assertEqual({int(line.split()[1]) for line in run.record if line.startswith("grid ")}, blocks)
 
     def test_nothing_ends(self):
         """A launch that never ends: the deadline passes, and no call is made that would not return."""

@@ -4,6 +4,7 @@
  * STANDIN_RECORDS=KIND:N: from the N-th launch of a kernel on, the first that could records what a
  * kernel does that gives up: 1, a wait that took too long; 2, an expression without a value.
  * STANDIN_FLAGS=1: a line "flags ..." for each launch of a kernel that stores some, with its name.
+ * STANDIN_GRIDS=1: a line "grid N" for each launch of a kernel that stays, with its blocks.
  */
 #include "backends/cuda/codegen/device/launch.h"
 #include "tests/standin/record.h"
@@ -104,6 +105,11 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
     (void)gy, (void)gz, (void)by, (void)bz, (void)bytes;
     standin_on(handle, "cuLaunchCooperativeKernel");
     NOTE(cuLaunchCooperativeKernel);
+    if (getenv("STANDIN_GRIDS")) {
+        char line[32];
+        snprintf(line, sizeof(line), "grid %u", gx);
+        standin_note(line);
+    }
     LOCKED(launch(handle, kernel_call(function, gx, bx, parameter)));
     return CUDA_SUCCESS;
 }
