@@ -140,7 +140,7 @@ static peal_status fetch_own(peal_control *control, int key, int *descriptor)
 /* Why a process has ended comes by another connection than this one, perhaps a moment later. */
 static void await_cause(peal_control *control)
 {
-    const int64_t moment_ns = 500000000;
+    const int64_t moment_ns = 1000000000;
     struct timespec until = peal_clock_timespec(peal_clock_ns() + moment_ns);
     int late = 0;
     pthread_mutex_lock(&control->lock);

@@ -434,6 +434,46 @@ static void check_fetch_deadline(void **state)
     team_destroy(&team);
 }
 
+/* flag[0]: who dies while the others wait for its memory. */
+static int fetch_from_who_dies(test_team *team, int process)
+{
+    team_seat self;
+    int descriptor = -1, victim = team->board->flag[0];
+    TEAM_CHECK(team_join(&self, team, process, long_deadline) == PEAL_STATUS_OK);
+    team_meet(team);
+    if (process == victim) {
+        poll(NULL, 0, 50); /* most of them have asked */
+        raise(SIGKILL);
+    }
+    TEAM_CHECK(peal_control_fetch(self.control, victim, 5, &descriptor) == PEAL_STATUS_PEER_LOST);
+    TEAM_CHECK(descriptor == -1 && self.abort_word == PEAL_STATUS_PEER_LOST);
+    tell_cause(&self, team, process);
+    team_leave(&self);
+    return 0;
+}
+
+/* The end of the connection comes at once, its reason from neighbour to neighbour: who waits for
+ * memory tells the reason. */
+static void check_fetch_from_who_dies(void **state)
+{
+    static const int victims[] = {0, 3, 7};
+    (void)state;
+    for (int v = 0; v < 3; v++) {
+        test_team team;
+        char expected[64];
+        team_create(&team, 8);
+        team.board->flag[0] = victims[v];
+        team_run(&team, fetch_from_who_dies);
+        snprintf(expected, sizeof(expected), ": process %d (pid ", victims[v]);
+        for (int p = 0; p < 8; p++) {
+            assert_int_equal(team.exit_code[p], p == victims[v] ? 128 + SIGKILL : 0);
+            if (p != victims[v])
+                assert_non_null(strstr(team.board->text[p], expected));
+        }
+        team_destroy(&team);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +490,7 @@ int main(void)
         cmocka_unit_test(check_hosts),
         cmocka_unit_test(check_disagreement),
         cmocka_unit_test(check_fetch_deadline),
+        cmocka_unit_test(check_fetch_from_who_dies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
